@@ -1,0 +1,14 @@
+//! Moorline holds a Kubernetes cluster to a committed Git revision.
+//!
+//! The code is one sentence, and the folders follow it:
+//!
+//! ```text
+//! Revision -source-> FileTree -render-> Objects -desired-> DesiredSet -plan(with ObservedSet)-> Plan
+//! ```
+//!
+//! Every arrow is one function, every noun one type. `ARCHITECTURE.md` has the map.
+
+pub mod api;
+pub mod object;
+pub mod tree;
+pub mod yaml;

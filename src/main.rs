@@ -1,0 +1,3 @@
+//! The `moorline` binary.
+
+fn main() {}

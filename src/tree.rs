@@ -1,0 +1,257 @@
+//! The files of one revision, in memory: all that a renderer may read.
+//!
+//! In: what a source found (files, links, and files too large to be read). Out: [`FileTree`], from which
+//! files are read by path. Links are followed inside the tree and never out of it, so no text in a
+//! repository can make a renderer read a file of the machine it runs on.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// The most bytes of one file that a source reads; a larger one is recorded by its size alone.
+pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// How many links are followed for one path before it counts as a loop.
+const MAX_LINKS: usize = 16;
+
+/// Paths and contents of one revision; cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct FileTree(Arc<BTreeMap<Box<str>, Entry>>);
+
+/// What lies at one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// A file and its bytes.
+    File(Arc<[u8]>),
+    /// A file that a source refused to read, with its size in bytes.
+    TooLarge(u64),
+    /// A file or folder that a source could not read, with the reason.
+    Unreadable(Box<str>),
+    /// A symbolic link, with its target as written.
+    Link(Box<str>),
+}
+
+/// Why a path of the tree cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Nothing lies at the path.
+    #[error("there is no file {path}")]
+    Missing {
+        /// The path asked for.
+        path: String,
+    },
+    /// A link, or the path itself, climbs out of the tree.
+    #[error("{path} leads out of the tree (to {target}); links are followed only inside it")]
+    Outside {
+        /// The path asked for.
+        path: String,
+        /// Where it leads.
+        target: String,
+    },
+    /// Links that lead to each other.
+    #[error("{path} is a chain of more than {MAX_LINKS} links")]
+    Loop {
+        /// The path asked for.
+        path: String,
+    },
+    /// A file above [`MAX_FILE_BYTES`].
+    #[error("{path} has {size} bytes; a file may have at most {MAX_FILE_BYTES}")]
+    TooLarge {
+        /// The path asked for.
+        path: String,
+        /// The file's size.
+        size: u64,
+    },
+    /// A file that the source could not read.
+    #[error("{path} cannot be read: {reason}")]
+    Unreadable {
+        /// The path asked for.
+        path: String,
+        /// What the operating system said.
+        reason: Box<str>,
+    },
+}
+
+impl FileTree {
+    /// Every path with its entry, in the order of the paths, links not followed.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.0.iter().map(|(path, entry)| (&**path, entry))
+    }
+
+    /// The paths below `directory` (all for an empty one), in order, with their entries.
+    pub fn below<'a>(&'a self, directory: &'a str) -> impl Iterator<Item = (&'a str, &'a Entry)> {
+        let prefix = match directory {
+            "" => String::new(),
+            directory => format!("{directory}/"),
+        };
+        self.0
+            .range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded))
+            .take_while(move |(path, _)| path.starts_with(&prefix))
+            .map(|(path, entry)| (&**path, entry))
+    }
+
+    /// True if there is nothing in the tree.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The path that `path` stands for once every link on the way is followed.
+    pub fn resolve(&self, path: &str) -> Result<String, Error> {
+        let mut current = normalise("", path).ok_or_else(|| outside(path, path))?;
+        for _ in 0..MAX_LINKS {
+            let Some((link, target)) = self.first_link(&current) else {
+                return Ok(current);
+            };
+            let rest = current[link.len()..].trim_start_matches('/').to_owned();
+            let folder = link.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let reached = match target.starts_with('/') {
+                true => None,
+                false => normalise(folder, target),
+            }
+            .ok_or_else(|| outside(path, target))?;
+            current = normalise(&reached, &rest).ok_or_else(|| outside(path, target))?;
+        }
+        Err(Error::Loop {
+            path: path.to_owned(),
+        })
+    }
+
+    /// The bytes of the file at `path`, following links.
+    pub fn read(&self, path: &str) -> Result<Arc<[u8]>, Error> {
+        let resolved = self.resolve(path)?;
+        match self.0.get(resolved.as_str()) {
+            Some(Entry::File(bytes)) => Ok(bytes.clone()),
+            Some(Entry::TooLarge(size)) => Err(Error::TooLarge {
+                path: path.to_owned(),
+                size: *size,
+            }),
+            Some(Entry::Unreadable(reason)) => Err(Error::Unreadable {
+                path: path.to_owned(),
+                reason: reason.clone(),
+            }),
+            Some(Entry::Link(_)) | None => Err(Error::Missing {
+                path: path.to_owned(),
+            }),
+        }
+    }
+
+    /// True if a file lies at `path`, or something below it, following links.
+    pub fn contains(&self, path: &str) -> bool {
+        self.resolve(path).is_ok_and(|path| {
+            path.is_empty() || self.0.contains_key(path.as_str()) || self.below(&path).next().is_some()
+        })
+    }
+
+    /// The shortest prefix of `path` that is a link, with its target.
+    fn first_link<'a>(&'a self, path: &'a str) -> Option<(&'a str, &'a str)> {
+        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+        ends.map(|end| &path[..end])
+            .find_map(|prefix| match self.0.get(prefix) {
+                Some(Entry::Link(target)) => Some((prefix, &**target)),
+                _ => None,
+            })
+    }
+}
+
+impl<P: Into<Box<str>>> FromIterator<(P, Entry)> for FileTree {
+    fn from_iter<I: IntoIterator<Item = (P, Entry)>>(entries: I) -> Self {
+        Self(Arc::new(
+            entries
+                .into_iter()
+                .map(|(path, entry)| (path.into(), entry))
+                .collect(),
+        ))
+    }
+}
+
+impl FileTree {
+    /// A tree from paths and texts, as tests and examples write them.
+    pub fn from_texts<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        files
+            .into_iter()
+            .map(|(path, text)| (path, Entry::File(text.as_bytes().into())))
+            .collect()
+    }
+}
+
+fn outside(path: &str, target: &str) -> Error {
+    Error::Outside {
+        path: path.to_owned(),
+        target: target.to_owned(),
+    }
+}
+
+/// `path` as seen from `folder`, without `.` and `..`; none if it climbs above the root.
+fn normalise(folder: &str, path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(entries: &[(&str, &str)]) -> FileTree {
+        entries
+            .iter()
+            .map(|(path, text)| match text.strip_prefix("-> ") {
+                Some(target) => (*path, Entry::Link(target.into())),
+                None => (*path, Entry::File(text.as_bytes().into())),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn links_are_followed_inside_the_tree() {
+        let tree = tree(&[
+            ("a/real.yaml", "text"),
+            ("a/near.yaml", "-> real.yaml"),
+            ("b/far.yaml", "-> ../a/near.yaml"),
+            ("c", "-> a"),
+        ]);
+        for path in [
+            "a/real.yaml",
+            "a/near.yaml",
+            "b/far.yaml",
+            "c/near.yaml",
+            "./b/../c/real.yaml",
+        ] {
+            assert_eq!(&*tree.read(path).unwrap(), b"text", "{path}");
+        }
+        assert!(tree.contains("c"));
+        assert!(!tree.contains("d"));
+    }
+
+    #[test]
+    fn nothing_leads_out_of_the_tree() {
+        let tree = tree(&[
+            ("up", "-> ../secret"),
+            ("a/root", "-> /etc/passwd"),
+            ("x", "-> y"),
+            ("y", "-> x"),
+        ]);
+        for path in ["up", "a/root", "../up", "a/../../up"] {
+            assert!(matches!(tree.read(path), Err(Error::Outside { .. })), "{path}");
+        }
+        assert!(matches!(tree.read("x"), Err(Error::Loop { .. })));
+        assert!(matches!(tree.read("z"), Err(Error::Missing { .. })));
+    }
+
+    #[test]
+    fn below_lists_a_folder_and_not_its_neighbours() {
+        let tree = tree(&[("a/x", ""), ("a/y/z", ""), ("ab", ""), ("b", "")]);
+        let below = |directory| tree.below(directory).map(|(path, _)| path).collect::<Vec<_>>();
+        assert_eq!(below("a"), ["a/x", "a/y/z"]);
+        assert_eq!(below("").len(), 4);
+        assert!(below("c").is_empty());
+    }
+}
