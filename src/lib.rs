@@ -9,6 +9,9 @@
 //! Every arrow is one function, every noun one type. `ARCHITECTURE.md` has the map.
 
 pub mod api;
+pub mod nearest;
 pub mod object;
+pub mod render;
+pub mod source;
 pub mod tree;
 pub mod yaml;

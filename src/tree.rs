@@ -14,9 +14,19 @@ pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 /// How many links are followed for one path before it counts as a loop.
 const MAX_LINKS: usize = 16;
 
+/// The most files of one tree.
+pub const MAX_FILES: usize = 100_000;
+
+/// The most bytes of all files of one tree together.
+pub const MAX_TREE_BYTES: u64 = 1024 * 1024 * 1024;
+
 /// Paths and contents of one revision; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct FileTree(Arc<BTreeMap<Box<str>, Entry>>);
+pub struct FileTree {
+    entries: Arc<BTreeMap<Box<str>, Entry>>,
+    /// What stands before a path when it is shown: where the tree lies for the person who reads.
+    prefix: Box<str>,
+}
 
 /// What lies at one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +35,13 @@ pub enum Entry {
     File(Arc<[u8]>),
     /// A file that a source refused to read, with its size in bytes.
     TooLarge(u64),
-    /// A file or folder that a source could not read, with the reason.
-    Unreadable(Box<str>),
+    /// A file or folder that a source could not read.
+    Unreadable {
+        /// True for a folder: whatever lies in it is unknown.
+        folder: bool,
+        /// What the operating system said.
+        reason: Box<str>,
+    },
     /// A symbolic link, with its target as written.
     Link(Box<str>),
 }
@@ -75,7 +90,7 @@ pub enum Error {
 impl FileTree {
     /// Every path with its entry, in the order of the paths, links not followed.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
-        self.0.iter().map(|(path, entry)| (&**path, entry))
+        self.entries.iter().map(|(path, entry)| (&**path, entry))
     }
 
     /// The paths below `directory` (all for an empty one), in order, with their entries.
@@ -84,20 +99,43 @@ impl FileTree {
             "" => String::new(),
             directory => format!("{directory}/"),
         };
-        self.0
+        self.entries
             .range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded))
             .take_while(move |(path, _)| path.starts_with(&prefix))
             .map(|(path, entry)| (&**path, entry))
     }
 
+    /// The same tree, whose paths are shown as lying below `folder`.
+    pub fn shown_below(mut self, folder: &str) -> Self {
+        self.prefix = match folder.trim_end_matches('/') {
+            "" if folder.starts_with('/') => "/".into(),
+            "" | "." => Box::default(),
+            folder => format!("{folder}/").into(),
+        };
+        self
+    }
+
+    /// A path as people should read it.
+    pub fn shown(&self, path: &str) -> String {
+        match path {
+            "" => self.prefix.trim_end_matches('/').to_owned(),
+            path => format!("{}{path}", self.prefix),
+        }
+    }
+
+    /// The path that [`FileTree::shown`] made `shown` of.
+    pub fn hidden<'a>(&self, shown: &'a str) -> &'a str {
+        shown.strip_prefix(&*self.prefix).unwrap_or(shown)
+    }
+
     /// True if there is nothing in the tree.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.entries.is_empty()
     }
 
     /// The path that `path` stands for once every link on the way is followed.
     pub fn resolve(&self, path: &str) -> Result<String, Error> {
-        let mut current = normalise("", path).ok_or_else(|| outside(path, path))?;
+        let mut current = normalise("", path).ok_or_else(|| self.outside(path, path))?;
         for _ in 0..MAX_LINKS {
             let Some((link, target)) = self.first_link(&current) else {
                 return Ok(current);
@@ -108,29 +146,29 @@ impl FileTree {
                 true => None,
                 false => normalise(folder, target),
             }
-            .ok_or_else(|| outside(path, target))?;
-            current = normalise(&reached, &rest).ok_or_else(|| outside(path, target))?;
+            .ok_or_else(|| self.outside(path, target))?;
+            current = normalise(&reached, &rest).ok_or_else(|| self.outside(path, target))?;
         }
         Err(Error::Loop {
-            path: path.to_owned(),
+            path: self.shown(path),
         })
     }
 
     /// The bytes of the file at `path`, following links.
     pub fn read(&self, path: &str) -> Result<Arc<[u8]>, Error> {
         let resolved = self.resolve(path)?;
-        match self.0.get(resolved.as_str()) {
+        match self.entries.get(resolved.as_str()) {
             Some(Entry::File(bytes)) => Ok(bytes.clone()),
             Some(Entry::TooLarge(size)) => Err(Error::TooLarge {
-                path: path.to_owned(),
+                path: self.shown(path),
                 size: *size,
             }),
-            Some(Entry::Unreadable(reason)) => Err(Error::Unreadable {
-                path: path.to_owned(),
+            Some(Entry::Unreadable { reason, .. }) => Err(Error::Unreadable {
+                path: self.shown(path),
                 reason: reason.clone(),
             }),
             Some(Entry::Link(_)) | None => Err(Error::Missing {
-                path: path.to_owned(),
+                path: self.shown(path),
             }),
         }
     }
@@ -138,15 +176,22 @@ impl FileTree {
     /// True if a file lies at `path`, or something below it, following links.
     pub fn contains(&self, path: &str) -> bool {
         self.resolve(path).is_ok_and(|path| {
-            path.is_empty() || self.0.contains_key(path.as_str()) || self.below(&path).next().is_some()
+            path.is_empty() || self.entries.contains_key(path.as_str()) || self.below(&path).next().is_some()
         })
+    }
+
+    fn outside(&self, path: &str, target: &str) -> Error {
+        Error::Outside {
+            path: self.shown(path),
+            target: target.to_owned(),
+        }
     }
 
     /// The shortest prefix of `path` that is a link, with its target.
     fn first_link<'a>(&'a self, path: &'a str) -> Option<(&'a str, &'a str)> {
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
         ends.map(|end| &path[..end])
-            .find_map(|prefix| match self.0.get(prefix) {
+            .find_map(|prefix| match self.entries.get(prefix) {
                 Some(Entry::Link(target)) => Some((prefix, &**target)),
                 _ => None,
             })
@@ -171,13 +216,6 @@ impl FileTree {
             .into_iter()
             .map(|(path, text)| (path, Entry::File(text.as_bytes().into())))
             .collect()
-    }
-}
-
-fn outside(path: &str, target: &str) -> Error {
-    Error::Outside {
-        path: path.to_owned(),
-        target: target.to_owned(),
     }
 }
 

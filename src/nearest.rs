@@ -1,0 +1,51 @@
+//! The known name nearest to a mistyped one, for messages that end in "did you mean".
+//!
+//! In: what was written and the names that would have been right. Out: the one to propose, if any is near.
+
+/// The name among `known` that is fewest edits away from `written`; none if all are too far to be meant.
+pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // A third of the letters may be wrong; a name of three letters may still have one wrong.
+    let limit = (written.chars().count() / 3).max(1);
+    known
+        .into_iter()
+        .map(|name| (edits(&written.to_lowercase(), &name.to_lowercase()), name))
+        .filter(|(distance, _)| *distance <= limit)
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// How many letters must be inserted, removed, replaced, or swapped with a neighbour.
+fn edits(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before[j - 2] + 1);
+            }
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typo_finds_its_name_and_nonsense_finds_none() {
+        let known = ["labels", "annotations", "name", "namespace"];
+        let check = |written, expect| assert_eq!(nearest(written, known), expect, "{written}");
+        check("lables", Some("labels"));
+        check("Annotation", Some("annotations"));
+        check("nmae", Some("name"));
+        check("nam", Some("name"));
+        check("spec", None);
+        check("", None);
+    }
+}

@@ -1,0 +1,198 @@
+//! From one file's bytes to the manifests in it: which documents are manifests, lists flattened, places kept.
+//!
+//! In: bytes from the tree. Out: [`Manifest`]s (a body and where it stands), or the problems that keep the
+//! file from being read. A place inside a document is found by reading the file again, and only when a
+//! message needs it: good files pay nothing for good messages.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::problem::{Place, Problem};
+use crate::object::Origin;
+use crate::tree::FileTree;
+use crate::yaml::{self, Dialect, Step};
+
+/// The dialect of plain directories: what `kubectl apply -f` reads.
+pub(super) const DIALECT: Dialect = Dialect::Kubectl;
+
+/// After this many problems the rest of a file is not looked at: each costs a second reading of the file.
+pub(super) const MAX_PROBLEMS_PER_FILE: usize = 20;
+
+/// The way to a field from the root of its object.
+pub type FieldPath<'a> = [Step<'a>];
+
+/// A body that says it is an object.
+#[derive(Debug)]
+pub(super) struct Manifest {
+    pub(super) body: Map<String, Value>,
+    pub(super) origin: Origin,
+}
+
+/// The manifests of one file.
+#[derive(Debug)]
+pub(super) enum FileContent {
+    Manifests(Vec<Manifest>),
+    /// No document has `apiVersion` or `kind`: values files, workflows, and the like.
+    NoManifests,
+}
+
+/// Reads one file.
+pub(super) fn read(file: &str, bytes: &[u8], problems: &mut Vec<Problem>) -> FileContent {
+    let documents = match yaml::read(file, bytes, DIALECT) {
+        Ok(documents) => documents,
+        Err(error) => {
+            problems.push(Problem::Unreadable(error));
+            return FileContent::Manifests(Vec::new());
+        }
+    };
+    if !documents
+        .iter()
+        .any(|document| claims_to_be_an_object(&document.value))
+    {
+        return FileContent::NoManifests;
+    }
+    let name: Arc<str> = file.into();
+    let mut manifests = Vec::with_capacity(documents.len());
+    let allowed = problems.len() + MAX_PROBLEMS_PER_FILE;
+    for document in documents {
+        if problems.len() >= allowed {
+            break;
+        }
+        let origin = Origin {
+            file: name.clone(),
+            document: document.index,
+            line: document.line,
+            item: None,
+        };
+        collect(document.value, origin, bytes, None, &mut manifests, problems);
+    }
+    FileContent::Manifests(manifests)
+}
+
+fn claims_to_be_an_object(value: &Value) -> bool {
+    value.get("apiVersion").is_some() || value.get("kind").is_some()
+}
+
+/// Adds the object in `value`, or every object in the list that it is.
+fn collect(
+    value: Value,
+    origin: Origin,
+    bytes: &[u8],
+    listed_as: Option<(&str, &str)>,
+    manifests: &mut Vec<Manifest>,
+    problems: &mut Vec<Problem>,
+) {
+    let Value::Object(mut body) = value else {
+        problems.push(Problem::NotAMapping {
+            place: place_in(bytes, &origin, &[]),
+            found: kind_of(&value),
+        });
+        return;
+    };
+    if body.contains_key("sops") {
+        problems.push(Problem::Encrypted {
+            place: place_in(bytes, &origin, &[Step::Key("sops")]),
+        });
+        return;
+    }
+    if let (Some((api_version, kind)), false, false) = (
+        listed_as,
+        body.contains_key("apiVersion"),
+        body.contains_key("kind"),
+    ) {
+        body.insert("apiVersion".into(), api_version.into());
+        body.insert("kind".into(), kind.into());
+    }
+    match take_items(&mut body) {
+        None => manifests.push(Manifest { body, origin }),
+        Some(items) => {
+            let item_type = item_type(&body);
+            let item_type = item_type
+                .as_ref()
+                .map(|(version, kind)| (version.as_str(), kind.as_str()));
+            let allowed = problems.len() + MAX_PROBLEMS_PER_FILE;
+            for (at, item) in items.into_iter().enumerate() {
+                if problems.len() >= allowed {
+                    break;
+                }
+                match item_origin(&origin, at, bytes) {
+                    Ok(origin) => collect(item, origin, bytes, item_type, manifests, problems),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+        }
+    }
+}
+
+/// The items, if this is a list: a kind that ends in `List` beside a sequence called `items`.
+fn take_items(body: &mut Map<String, Value>) -> Option<Vec<Value>> {
+    let kind = body.get("kind")?.as_str()?;
+    let is_list = kind.ends_with("List") && body.get("apiVersion")?.is_string();
+    let empty_list = kind == "List" && matches!(body.get("items"), None | Some(Value::Null));
+    match (is_list, body.get_mut("items")) {
+        (true, Some(Value::Array(items))) => Some(std::mem::take(items)),
+        (true, _) if empty_list => Some(Vec::new()),
+        _ => None,
+    }
+}
+
+/// What items of a typed list are when they do not say it themselves, as in a `ConfigMapList`.
+fn item_type(list: &Map<String, Value>) -> Option<(String, String)> {
+    let kind = list.get("kind")?.as_str()?.strip_suffix("List")?;
+    let version = list.get("apiVersion")?.as_str()?;
+    (!kind.is_empty()).then(|| (version.to_owned(), kind.to_owned()))
+}
+
+/// The origin of an item: lists in lists are not written by any tool, and an origin has no room for them.
+fn item_origin(list: &Origin, at: usize, bytes: &[u8]) -> Result<Origin, Problem> {
+    match (list.item, u32::try_from(at)) {
+        (None, Ok(item)) => Ok(Origin {
+            item: Some(item),
+            ..list.clone()
+        }),
+        _ => Err(Problem::NestedList {
+            place: place_in(bytes, list, &[Step::Key("items"), Step::Item(at)]),
+        }),
+    }
+}
+
+/// The place of a field of an object, from the tree it was read from.
+pub(super) fn place(tree: &FileTree, origin: &Origin, path: &FieldPath<'_>) -> Place {
+    match tree.read(tree.hidden(&origin.file)) {
+        Ok(bytes) => place_in(&bytes, origin, path),
+        Err(_) => Place {
+            file: origin.file.to_string(),
+            line: origin.line,
+            column: 1,
+        },
+    }
+}
+
+/// The place of a field of an object, given the bytes of its file.
+pub(super) fn place_in(bytes: &[u8], origin: &Origin, path: &FieldPath<'_>) -> Place {
+    let mut steps = Vec::with_capacity(path.len() + 2);
+    if let Some(item) = origin.item {
+        steps.extend([Step::Key("items"), Step::Item(item as usize)]);
+    }
+    steps.extend_from_slice(path);
+    let position = yaml::locate(bytes, DIALECT, origin.document, &steps);
+    let (line, column) = position.map_or((origin.line, 1), |found| (found.line, found.column));
+    Place {
+        file: origin.file.to_string(),
+        line,
+        column,
+    }
+}
+
+/// What a value is, in the words of YAML.
+pub(super) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "empty",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a sequence",
+        Value::Object(_) => "a mapping",
+    }
+}

@@ -1,0 +1,140 @@
+//! A plain directory: every `.yaml`, `.yml` and `.json` file below a path, as `kubectl apply -f` reads them.
+//!
+//! In: the tree and the options. Out: what was found, problems and skipped files included.
+
+use glob::{MatchOptions, Pattern};
+
+use super::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE};
+use super::identity;
+use super::problem::Problem;
+use super::{Found, Options, Skipped};
+use crate::tree::{self, Entry, FileTree};
+
+/// The file names that kustomize looks for.
+const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
+/// Stars do not cross folders unless there are two of them; hidden files are files like any other.
+const MATCHING: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: false,
+};
+
+/// Which files of a directory are read.
+#[derive(Debug, Clone)]
+pub struct PlainOptions {
+    /// Folders below the path are read, too.
+    pub recurse: bool,
+    /// Only files that match one of these are read; all if there are none. Relative to the path.
+    pub include: Vec<Pattern>,
+    /// Files that match one of these are not read.
+    pub exclude: Vec<Pattern>,
+}
+
+impl Default for PlainOptions {
+    fn default() -> Self {
+        Self {
+            recurse: true,
+            include: Vec::new(),
+            exclude: Vec::new(),
+        }
+    }
+}
+
+/// Reads every file of the directory that the options choose.
+pub(super) fn render(tree: &FileTree, options: &Options) -> Found {
+    let mut found = Found::default();
+    let path = options.path.as_str();
+    let root = match tree.resolve(path) {
+        Ok(root) if tree.contains(&root) => root,
+        Ok(_) => {
+            found.problems.push(Problem::NoSuchPath {
+                path: path.to_owned(),
+            });
+            return found;
+        }
+        Err(error) => {
+            found.problems.push(Problem::Tree(error));
+            return found;
+        }
+    };
+    match tree.below(&root).next() {
+        Some(_) => directory(tree, &root, &options.plain, &mut found),
+        None => file(tree, &root, &mut found),
+    }
+    found
+}
+
+fn directory(tree: &FileTree, root: &str, options: &PlainOptions, found: &mut Found) {
+    for (path, entry) in tree.below(root) {
+        let inside = match root {
+            "" => path,
+            root => &path[root.len() + 1..],
+        };
+        if !options.recurse && inside.contains('/') || !options.chooses(inside) {
+            continue;
+        }
+        match entry {
+            Entry::Unreadable { folder: true, reason } => {
+                let (path, reason) = (tree.shown(path), reason.clone());
+                found
+                    .problems
+                    .push(Problem::Tree(tree::Error::Unreadable { path, reason }));
+            }
+            _ if is_kustomization(inside) => {
+                found.problems.push(Problem::Kustomization {
+                    file: path.to_owned(),
+                });
+            }
+            _ if is_manifest_file(inside) => file(tree, path, found),
+            _ => {}
+        }
+    }
+}
+
+/// Reads one file and keeps the sound objects of it.
+fn file(tree: &FileTree, path: &str, found: &mut Found) {
+    let bytes = match tree.read(path) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            found.problems.push(Problem::Tree(error));
+            return;
+        }
+    };
+    match documents::read(path, &bytes, &mut found.problems) {
+        FileContent::NoManifests => found.skipped.push(Skipped {
+            file: path.to_owned(),
+            reason: "no document in it has an apiVersion or a kind",
+        }),
+        FileContent::Manifests(manifests) => {
+            let allowed = found.problems.len() + MAX_PROBLEMS_PER_FILE;
+            for manifest in manifests {
+                if found.problems.len() >= allowed {
+                    break;
+                }
+                match identity::object(manifest, &bytes) {
+                    Ok(object) => found.objects.push(object),
+                    Err(problems) => found.problems.extend(problems),
+                }
+            }
+        }
+    }
+}
+
+impl PlainOptions {
+    fn chooses(&self, path: &str) -> bool {
+        let matches = |pattern: &Pattern| pattern.matches_with(path, MATCHING);
+        (self.include.is_empty() || self.include.iter().any(matches)) && !self.exclude.iter().any(matches)
+    }
+}
+
+fn is_manifest_file(path: &str) -> bool {
+    [".yaml", ".yml", ".json"]
+        .iter()
+        .any(|ending| path.ends_with(ending))
+}
+
+fn is_kustomization(path: &str) -> bool {
+    let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+    KUSTOMIZATIONS.contains(&name)
+}

@@ -1,0 +1,150 @@
+//! The texts that the API server takes as names, namespaces, labels and the like.
+//!
+//! Each rule gives none for a good text, else what is wrong as a clause. A rule here never refuses what the
+//! API server takes: where kinds differ and a kind is not known, the loosest rule holds.
+
+const DNS_LABEL: &str =
+    "must be at most 63 lower-case letters, digits and '-', and begin and end with a letter or digit";
+const DNS_SUBDOMAIN: &str = "must be at most 253 lower-case letters, digits, '-' and '.', and each part between dots must begin and end with a letter or digit";
+const PATH_SEGMENT: &str = "must not be '.' or '..', and must not contain '/' or '%'";
+const SERVICE: &str =
+    "must be at most 63 lower-case letters, digits and '-', and begin and end with a letter or digit";
+const QUALIFIED: &str = "must be a key such as name or example.com/name: an optional DNS name and '/', then at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit";
+const LABEL_VALUE: &str =
+    "must be at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit";
+const KIND: &str = "must be at most 63 letters, digits and '-', beginning with a letter";
+const API_VERSION: &str = "must be a version such as v1, or a group and version such as apps/v1";
+
+/// Groups of Kubernetes itself in which every name is a DNS subdomain. RBAC and certificates are not among
+/// them (`system:node`), nor are kinds served by other API servers, whose rules nobody knows from outside.
+const SUBDOMAIN_GROUPS: [&str; 12] = [
+    "",
+    "apps",
+    "batch",
+    "autoscaling",
+    "policy",
+    "storage.k8s.io",
+    "scheduling.k8s.io",
+    "node.k8s.io",
+    "coordination.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "discovery.k8s.io",
+];
+
+/// The rule for `metadata.name` of a kind.
+pub(super) fn name(group: &str, kind: &str, name: &str) -> Option<&'static str> {
+    match (group, kind) {
+        ("", "Namespace") => dns_label(name),
+        ("", "Service") => broken(is_dns_label(name), SERVICE),
+        _ if SUBDOMAIN_GROUPS.contains(&group) => broken(is_dns_subdomain(name), DNS_SUBDOMAIN),
+        ("networking.k8s.io", "Ingress" | "NetworkPolicy" | "IngressClass") => {
+            broken(is_dns_subdomain(name), DNS_SUBDOMAIN)
+        }
+        _ => broken(
+            !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '%']),
+            PATH_SEGMENT,
+        ),
+    }
+}
+
+/// The rule for namespaces.
+pub(super) fn dns_label(text: &str) -> Option<&'static str> {
+    broken(is_dns_label(text), DNS_LABEL)
+}
+
+/// The rule for `kind`.
+pub(super) fn kind(text: &str) -> Option<&'static str> {
+    let sound = text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        && text.len() <= 63;
+    broken(sound, KIND)
+}
+
+/// The rule for `apiVersion`.
+pub(super) fn api_version(text: &str) -> Option<&'static str> {
+    let sound = match text.split_once('/') {
+        Some((group, version)) => is_dns_subdomain(group) && is_dns_label(version),
+        None => is_dns_label(text),
+    };
+    broken(sound, API_VERSION)
+}
+
+/// The rule for keys of labels and annotations.
+pub(super) fn qualified_name(text: &str) -> Option<&'static str> {
+    let sound = match text.split_once('/') {
+        Some((prefix, name)) => is_dns_subdomain(&prefix.to_ascii_lowercase()) && is_label_text(name),
+        None => is_label_text(text),
+    };
+    broken(sound, QUALIFIED)
+}
+
+/// The rule for values of labels.
+pub(super) fn label_value(text: &str) -> Option<&'static str> {
+    broken(text.is_empty() || is_label_text(text), LABEL_VALUE)
+}
+
+fn broken(sound: bool, rule: &'static str) -> Option<&'static str> {
+    (!sound).then_some(rule)
+}
+
+fn is_dns_label(text: &str) -> bool {
+    text.len() <= 63 && is_dns_part(text)
+}
+
+fn is_dns_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_dns_part)
+}
+
+fn is_dns_part(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+fn is_label_text(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    bytes.len() <= 63 && bytes.iter().all(inner) && ends(bytes.first()) && ends(bytes.last())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_rule_of_their_kind() {
+        let good = |group, kind, text: &str| assert_eq!(name(group, kind, text), None, "{kind} {text}");
+        let bad = |group, kind, text: &str| assert!(name(group, kind, text).is_some(), "{kind} {text}");
+        good("apps", "Deployment", "web.v1-2");
+        good("", "Service", "1web");
+        good("rbac.authorization.k8s.io", "ClusterRole", "system:node|x");
+        good("image.openshift.io", "ImageStreamTag", "Web:Latest");
+        bad("apps", "Deployment", "Web");
+        bad("apps", "Deployment", "web..v1");
+        bad("apps", "Deployment", "web_1");
+        bad("", "Service", "web.v1");
+        bad("", "Namespace", "a.b");
+        bad("rbac.authorization.k8s.io", "ClusterRole", "a/b");
+        bad("rbac.authorization.k8s.io", "ClusterRole", "..");
+        bad("", "ConfigMap", &"a".repeat(254));
+    }
+
+    #[test]
+    fn texts_follow_their_rules() {
+        assert_eq!(api_version("v1"), None);
+        assert_eq!(api_version("apps/v1beta1"), None);
+        assert!(api_version("apps/v1/x").is_some());
+        assert!(api_version("").is_some());
+        assert_eq!(kind("postgresql"), None);
+        assert!(kind("Deploy ment").is_some());
+        assert_eq!(qualified_name("app.kubernetes.io/name"), None);
+        assert_eq!(qualified_name("A_b"), None);
+        assert!(qualified_name("a/b/c").is_some());
+        assert!(qualified_name("-a").is_some());
+        assert_eq!(label_value(""), None);
+        assert!(label_value("a b").is_some());
+    }
+}
