@@ -45,10 +45,7 @@ pub struct SyncName {
 impl SyncName {
     /// A Sync's name from its parts.
     pub fn new(namespace: &str, name: &str) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
+        Self { namespace: namespace.into(), name: name.into() }
     }
 
     /// The field manager under which the objects of this Sync are applied. One for each Sync, so that two
@@ -65,9 +62,7 @@ impl SyncName {
             return plain;
         }
         let digest = Sha256::digest(plain.as_bytes());
-        digest[..20]
-            .iter()
-            .fold("h-".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+        digest[..20].iter().fold("h-".to_owned(), |text, byte| text + &format!("{byte:02x}"))
     }
 
     /// The value of [`ID_ANNOTATION`] for an object, given the text of its id.

@@ -81,10 +81,7 @@ pub struct GroupKind {
 impl GroupKind {
     /// A group and kind from their texts.
     pub fn new(group: &str, kind: &str) -> Self {
-        Self {
-            group: group.into(),
-            kind: kind.into(),
-        }
+        Self { group: group.into(), kind: kind.into() }
     }
 }
 
@@ -120,13 +117,7 @@ pub struct IdError {
 impl ObjectId {
     /// An id from its parts; `namespace` is empty for none.
     pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Result<Self, IdError> {
-        let refuse = |part, text: &str, problem| {
-            Err(IdError {
-                part,
-                text: text.to_owned(),
-                problem,
-            })
-        };
+        let refuse = |part, text: &str, problem| Err(IdError { part, text: text.to_owned(), problem });
         if kind.is_empty() {
             return refuse("kind", kind, "is empty");
         }
@@ -236,14 +227,7 @@ mod tests {
             assert_eq!(id.namespace().unwrap_or_default(), namespace);
             assert_eq!(ObjectId::parse(text), Some(id));
         };
-        check(
-            "apps",
-            "Deployment",
-            "shop",
-            "web",
-            "apps/Deployment|shop/web",
-            "Deployment.apps shop/web",
-        );
+        check("apps", "Deployment", "shop", "web", "apps/Deployment|shop/web", "Deployment.apps shop/web");
         check("", "Namespace", "", "shop", "/Namespace|/shop", "Namespace shop");
         check("g", "K", "n", "a|b:c", "g/K|n/a|b:c", "K.g n/a|b:c");
     }

@@ -149,9 +149,7 @@ impl FileTree {
             .ok_or_else(|| self.outside(path, target))?;
             current = normalise(&reached, &rest).ok_or_else(|| self.outside(path, target))?;
         }
-        Err(Error::Loop {
-            path: self.shown(path),
-        })
+        Err(Error::Loop { path: self.shown(path) })
     }
 
     /// The bytes of the file at `path`, following links.
@@ -159,17 +157,11 @@ impl FileTree {
         let resolved = self.resolve(path)?;
         match self.entries.get(resolved.as_str()) {
             Some(Entry::File(bytes)) => Ok(bytes.clone()),
-            Some(Entry::TooLarge(size)) => Err(Error::TooLarge {
-                path: self.shown(path),
-                size: *size,
-            }),
-            Some(Entry::Unreadable { reason, .. }) => Err(Error::Unreadable {
-                path: self.shown(path),
-                reason: reason.clone(),
-            }),
-            Some(Entry::Link(_)) | None => Err(Error::Missing {
-                path: self.shown(path),
-            }),
+            Some(Entry::TooLarge(size)) => Err(Error::TooLarge { path: self.shown(path), size: *size }),
+            Some(Entry::Unreadable { reason, .. }) => {
+                Err(Error::Unreadable { path: self.shown(path), reason: reason.clone() })
+            }
+            Some(Entry::Link(_)) | None => Err(Error::Missing { path: self.shown(path) }),
         }
     }
 
@@ -181,41 +173,30 @@ impl FileTree {
     }
 
     fn outside(&self, path: &str, target: &str) -> Error {
-        Error::Outside {
-            path: self.shown(path),
-            target: target.to_owned(),
-        }
+        Error::Outside { path: self.shown(path), target: target.to_owned() }
     }
 
     /// The shortest prefix of `path` that is a link, with its target.
     fn first_link<'a>(&'a self, path: &'a str) -> Option<(&'a str, &'a str)> {
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
-        ends.map(|end| &path[..end])
-            .find_map(|prefix| match self.entries.get(prefix) {
-                Some(Entry::Link(target)) => Some((prefix, &**target)),
-                _ => None,
-            })
+        ends.map(|end| &path[..end]).find_map(|prefix| match self.entries.get(prefix) {
+            Some(Entry::Link(target)) => Some((prefix, &**target)),
+            _ => None,
+        })
     }
 }
 
 impl<P: Into<Box<str>>> FromIterator<(P, Entry)> for FileTree {
     fn from_iter<I: IntoIterator<Item = (P, Entry)>>(entries: I) -> Self {
-        Self(Arc::new(
-            entries
-                .into_iter()
-                .map(|(path, entry)| (path.into(), entry))
-                .collect(),
-        ))
+        let entries = entries.into_iter().map(|(path, entry)| (path.into(), entry)).collect();
+        Self { entries: Arc::new(entries), prefix: Box::default() }
     }
 }
 
 impl FileTree {
     /// A tree from paths and texts, as tests and examples write them.
     pub fn from_texts<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        files
-            .into_iter()
-            .map(|(path, text)| (path, Entry::File(text.as_bytes().into())))
-            .collect()
+        files.into_iter().map(|(path, text)| (path, Entry::File(text.as_bytes().into()))).collect()
     }
 }
 
@@ -256,13 +237,7 @@ mod tests {
             ("b/far.yaml", "-> ../a/near.yaml"),
             ("c", "-> a"),
         ]);
-        for path in [
-            "a/real.yaml",
-            "a/near.yaml",
-            "b/far.yaml",
-            "c/near.yaml",
-            "./b/../c/real.yaml",
-        ] {
+        for path in ["a/real.yaml", "a/near.yaml", "b/far.yaml", "c/near.yaml", "./b/../c/real.yaml"] {
             assert_eq!(&*tree.read(path).unwrap(), b"text", "{path}");
         }
         assert!(tree.contains("c"));
@@ -271,12 +246,8 @@ mod tests {
 
     #[test]
     fn nothing_leads_out_of_the_tree() {
-        let tree = tree(&[
-            ("up", "-> ../secret"),
-            ("a/root", "-> /etc/passwd"),
-            ("x", "-> y"),
-            ("y", "-> x"),
-        ]);
+        let tree =
+            tree(&[("up", "-> ../secret"), ("a/root", "-> /etc/passwd"), ("x", "-> y"), ("y", "-> x")]);
         for path in ["up", "a/root", "../up", "a/../../up"] {
             assert!(matches!(tree.read(path), Err(Error::Outside { .. })), "{path}");
         }

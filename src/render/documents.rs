@@ -46,10 +46,7 @@ pub(super) fn read(file: &str, bytes: &[u8], problems: &mut Vec<Problem>) -> Fil
             return FileContent::Manifests(Vec::new());
         }
     };
-    if !documents
-        .iter()
-        .any(|document| claims_to_be_an_object(&document.value))
-    {
+    if !documents.iter().any(|document| claims_to_be_an_object(&document.value)) {
         return FileContent::NoManifests;
     }
     let name: Arc<str> = file.into();
@@ -59,12 +56,7 @@ pub(super) fn read(file: &str, bytes: &[u8], problems: &mut Vec<Problem>) -> Fil
         if problems.len() >= allowed {
             break;
         }
-        let origin = Origin {
-            file: name.clone(),
-            document: document.index,
-            line: document.line,
-            item: None,
-        };
+        let origin = Origin { file: name.clone(), document: document.index, line: document.line, item: None };
         collect(document.value, origin, bytes, None, &mut manifests, problems);
     }
     FileContent::Manifests(manifests)
@@ -84,23 +76,16 @@ fn collect(
     problems: &mut Vec<Problem>,
 ) {
     let Value::Object(mut body) = value else {
-        problems.push(Problem::NotAMapping {
-            place: place_in(bytes, &origin, &[]),
-            found: kind_of(&value),
-        });
+        problems.push(Problem::NotAMapping { place: place_in(bytes, &origin, &[]), found: kind_of(&value) });
         return;
     };
     if body.contains_key("sops") {
-        problems.push(Problem::Encrypted {
-            place: place_in(bytes, &origin, &[Step::Key("sops")]),
-        });
+        problems.push(Problem::Encrypted { place: place_in(bytes, &origin, &[Step::Key("sops")]) });
         return;
     }
-    if let (Some((api_version, kind)), false, false) = (
-        listed_as,
-        body.contains_key("apiVersion"),
-        body.contains_key("kind"),
-    ) {
+    if let (Some((api_version, kind)), false, false) =
+        (listed_as, body.contains_key("apiVersion"), body.contains_key("kind"))
+    {
         body.insert("apiVersion".into(), api_version.into());
         body.insert("kind".into(), kind.into());
     }
@@ -108,9 +93,7 @@ fn collect(
         None => manifests.push(Manifest { body, origin }),
         Some(items) => {
             let item_type = item_type(&body);
-            let item_type = item_type
-                .as_ref()
-                .map(|(version, kind)| (version.as_str(), kind.as_str()));
+            let item_type = item_type.as_ref().map(|(version, kind)| (version.as_str(), kind.as_str()));
             let allowed = problems.len() + MAX_PROBLEMS_PER_FILE;
             for (at, item) in items.into_iter().enumerate() {
                 if problems.len() >= allowed {
@@ -147,13 +130,8 @@ fn item_type(list: &Map<String, Value>) -> Option<(String, String)> {
 /// The origin of an item: lists in lists are not written by any tool, and an origin has no room for them.
 fn item_origin(list: &Origin, at: usize, bytes: &[u8]) -> Result<Origin, Problem> {
     match (list.item, u32::try_from(at)) {
-        (None, Ok(item)) => Ok(Origin {
-            item: Some(item),
-            ..list.clone()
-        }),
-        _ => Err(Problem::NestedList {
-            place: place_in(bytes, list, &[Step::Key("items"), Step::Item(at)]),
-        }),
+        (None, Ok(item)) => Ok(Origin { item: Some(item), ..list.clone() }),
+        _ => Err(Problem::NestedList { place: place_in(bytes, list, &[Step::Key("items"), Step::Item(at)]) }),
     }
 }
 
@@ -161,11 +139,7 @@ fn item_origin(list: &Origin, at: usize, bytes: &[u8]) -> Result<Origin, Problem
 pub(super) fn place(tree: &FileTree, origin: &Origin, path: &FieldPath<'_>) -> Place {
     match tree.read(tree.hidden(&origin.file)) {
         Ok(bytes) => place_in(&bytes, origin, path),
-        Err(_) => Place {
-            file: origin.file.to_string(),
-            line: origin.line,
-            column: 1,
-        },
+        Err(_) => Place { file: origin.file.to_string(), line: origin.line, column: 1 },
     }
 }
 
@@ -178,11 +152,7 @@ pub(super) fn place_in(bytes: &[u8], origin: &Origin, path: &FieldPath<'_>) -> P
     steps.extend_from_slice(path);
     let position = yaml::locate(bytes, DIALECT, origin.document, &steps);
     let (line, column) = position.map_or((origin.line, 1), |found| (found.line, found.column));
-    Place {
-        file: origin.file.to_string(),
-        line,
-        column,
-    }
+    Place { file: origin.file.to_string(), line, column }
 }
 
 /// What a value is, in the words of YAML.

@@ -33,21 +33,11 @@ const METADATA_FIELDS: [&str; 15] = [
 /// Checks the head of a manifest; every problem of it is found, not only the first.
 pub(super) fn object(manifest: Manifest, bytes: &[u8]) -> Result<Object, Vec<Problem>> {
     let Manifest { body, origin } = manifest;
-    let mut head = Head {
-        body: &body,
-        bytes,
-        origin: &origin,
-        problems: Vec::new(),
-    };
+    let mut head = Head { body: &body, bytes, origin: &origin, problems: Vec::new() };
     let parts = head.check();
     let problems = head.problems;
     match (parts, problems.is_empty()) {
-        (Some((id, version)), true) => Ok(Object {
-            id,
-            version,
-            body,
-            origin,
-        }),
+        (Some((id, version)), true) => Ok(Object { id, version, body, origin }),
         _ => Err(problems),
     }
 }
@@ -70,8 +60,7 @@ impl<'a> Head<'a> {
         let namespace = self.namespace(metadata);
         if (group, kind) == ("", "Secret") {
             let (bytes, origin) = (self.bytes, self.origin);
-            self.problems
-                .extend(secret::check(self.body, |path| place_in(bytes, origin, path)));
+            self.problems.extend(secret::check(self.body, |path| place_in(bytes, origin, path)));
         }
         let id = ObjectId::new(group, kind, namespace?, name?);
         match id {
@@ -79,12 +68,7 @@ impl<'a> Head<'a> {
             Err(error) => {
                 let place = self.place(&[]);
                 let (field, rule) = (error.part.to_owned(), error.problem);
-                self.problems.push(Problem::BadText {
-                    place,
-                    field,
-                    text: error.text,
-                    rule,
-                });
+                self.problems.push(Problem::BadText { place, field, text: error.text, rule });
                 None
             }
         }
@@ -126,17 +110,10 @@ impl<'a> Head<'a> {
     }
 
     fn known_fields(&mut self, metadata: &'a Map<String, Value>) {
-        for field in metadata
-            .keys()
-            .filter(|field| !METADATA_FIELDS.contains(&field.as_str()))
-        {
+        for field in metadata.keys().filter(|field| !METADATA_FIELDS.contains(&field.as_str())) {
             let place = self.place(&["metadata", field]);
             let nearest = nearest(field, METADATA_FIELDS).map(str::to_owned);
-            self.problems.push(Problem::UnknownField {
-                place,
-                field: field.clone(),
-                nearest,
-            });
+            self.problems.push(Problem::UnknownField { place, field: field.clone(), nearest });
         }
     }
 
@@ -175,10 +152,7 @@ impl<'a> Head<'a> {
     }
 
     fn name(&mut self, metadata: &'a Map<String, Value>, group: &str, kind: &str) -> Option<&'a str> {
-        if metadata
-            .get("generateName")
-            .is_some_and(|prefix| prefix.as_str() != Some(""))
-        {
+        if metadata.get("generateName").is_some_and(|prefix| prefix.as_str() != Some("")) {
             let place = self.place(&["metadata", "generateName"]);
             self.problems.push(Problem::GenerateName { place });
             return None;
@@ -232,34 +206,19 @@ impl<'a> Head<'a> {
     fn text_rule(&mut self, path: &[&str], text: &str, broken: Option<&'static str>) {
         if let Some(rule) = broken {
             let (place, field, text) = (self.place(path), path.join("."), text.to_owned());
-            self.problems.push(Problem::BadText {
-                place,
-                field,
-                text,
-                rule,
-            });
+            self.problems.push(Problem::BadText { place, field, text, rule });
         }
     }
 
     fn wrong_type(&mut self, path: &[&str], expected: &'static str, found: &Value) {
         let (place, field) = (self.place(path), path.join("."));
-        self.problems.push(Problem::WrongType {
-            place,
-            field,
-            expected,
-            found: kind_of(found),
-        });
+        self.problems.push(Problem::WrongType { place, field, expected, found: kind_of(found) });
     }
 
     fn missing(&mut self, kind: &str, field: &'static str, nearest: Option<&str>) {
         let (place, kind) = (self.place(&["metadata"]), kind.to_owned());
         let nearest = nearest.map(|name| format!("{name} to be {field}"));
-        self.problems.push(Problem::MissingField {
-            place,
-            kind,
-            field,
-            nearest,
-        });
+        self.problems.push(Problem::MissingField { place, kind, field, nearest });
     }
 
     fn place(&self, path: &[&str]) -> Place {

@@ -70,11 +70,7 @@ pub struct Skipped {
 pub fn render(tree: &FileTree, options: &Options) -> Rendered {
     let mut found = plain::render(tree, options);
     refuse_duplicates(&mut found);
-    let Found {
-        objects,
-        skipped,
-        mut problems,
-    } = found;
+    let Found { objects, skipped, mut problems } = found;
     if problems.is_empty() && objects.is_empty() {
         problems.push(Problem::NothingFound {
             path: tree.shown(&options.path),
@@ -82,16 +78,8 @@ pub fn render(tree: &FileTree, options: &Options) -> Rendered {
         });
     }
     match problems.is_empty() {
-        true => Rendered::Complete(Complete {
-            objects,
-            skipped,
-            tree: tree.clone(),
-        }),
-        false => Rendered::Incomplete(Incomplete {
-            objects,
-            skipped,
-            problems,
-        }),
+        true => Rendered::Complete(Complete { objects, skipped, tree: tree.clone() }),
+        false => Rendered::Incomplete(Incomplete { objects, skipped, problems }),
     }
 }
 

@@ -33,11 +33,7 @@ pub struct PlainOptions {
 
 impl Default for PlainOptions {
     fn default() -> Self {
-        Self {
-            recurse: true,
-            include: Vec::new(),
-            exclude: Vec::new(),
-        }
+        Self { recurse: true, include: Vec::new(), exclude: Vec::new() }
     }
 }
 
@@ -48,9 +44,7 @@ pub(super) fn render(tree: &FileTree, options: &Options) -> Found {
     let root = match tree.resolve(path) {
         Ok(root) if tree.contains(&root) => root,
         Ok(_) => {
-            found.problems.push(Problem::NoSuchPath {
-                path: path.to_owned(),
-            });
+            found.problems.push(Problem::NoSuchPath { path: path.to_owned() });
             return found;
         }
         Err(error) => {
@@ -77,14 +71,10 @@ fn directory(tree: &FileTree, root: &str, options: &PlainOptions, found: &mut Fo
         match entry {
             Entry::Unreadable { folder: true, reason } => {
                 let (path, reason) = (tree.shown(path), reason.clone());
-                found
-                    .problems
-                    .push(Problem::Tree(tree::Error::Unreadable { path, reason }));
+                found.problems.push(Problem::Tree(tree::Error::Unreadable { path, reason }));
             }
             _ if is_kustomization(inside) => {
-                found.problems.push(Problem::Kustomization {
-                    file: path.to_owned(),
-                });
+                found.problems.push(Problem::Kustomization { file: path.to_owned() });
             }
             _ if is_manifest_file(inside) => file(tree, path, found),
             _ => {}
@@ -102,10 +92,9 @@ fn file(tree: &FileTree, path: &str, found: &mut Found) {
         }
     };
     match documents::read(path, &bytes, &mut found.problems) {
-        FileContent::NoManifests => found.skipped.push(Skipped {
-            file: path.to_owned(),
-            reason: "no document in it has an apiVersion or a kind",
-        }),
+        FileContent::NoManifests => found
+            .skipped
+            .push(Skipped { file: path.to_owned(), reason: "no document in it has an apiVersion or a kind" }),
         FileContent::Manifests(manifests) => {
             let allowed = found.problems.len() + MAX_PROBLEMS_PER_FILE;
             for manifest in manifests {
@@ -129,9 +118,7 @@ impl PlainOptions {
 }
 
 fn is_manifest_file(path: &str) -> bool {
-    [".yaml", ".yml", ".json"]
-        .iter()
-        .any(|ending| path.ends_with(ending))
+    [".yaml", ".yml", ".json"].iter().any(|ending| path.ends_with(ending))
 }
 
 fn is_kustomization(path: &str) -> bool {

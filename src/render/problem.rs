@@ -225,10 +225,7 @@ fn article(word: &str) -> &'static str {
 }
 
 fn meant(nearest: &Option<String>) -> String {
-    nearest
-        .as_ref()
-        .map(|name| format!("; did you mean {name}?"))
-        .unwrap_or_default()
+    nearest.as_ref().map(|name| format!("; did you mean {name}?")).unwrap_or_default()
 }
 
 fn quote_hint(expected: &str, found: &str) -> &'static str {

@@ -56,9 +56,7 @@ pub(super) fn dns_label(text: &str) -> Option<&'static str> {
 /// The rule for `kind`.
 pub(super) fn kind(text: &str) -> Option<&'static str> {
     let sound = text.starts_with(|first: char| first.is_ascii_alphabetic())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         && text.len() <= 63;
     broken(sound, KIND)
 }

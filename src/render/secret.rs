@@ -11,23 +11,13 @@ use crate::yaml::Step;
 /// The problems of `data` and `stringData`; `place` finds a field in the file.
 pub(super) fn check(body: &Map<String, Value>, place: impl Fn(&FieldPath<'_>) -> Place) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (field, broken) in [
-        ("data", base64_rule as fn(&Value) -> _),
-        ("stringData", string_rule),
-    ] {
+    for (field, broken) in [("data", base64_rule as fn(&Value) -> _), ("stringData", string_rule)] {
         match body.get(field) {
             None | Some(Value::Null) => {}
             Some(Value::Object(values)) => {
-                for (key, rule) in values
-                    .iter()
-                    .filter_map(|(key, value)| Some((key, broken(value)?)))
-                {
+                for (key, rule) in values.iter().filter_map(|(key, value)| Some((key, broken(value)?))) {
                     let place = place(&[Step::Key(field), Step::Key(key)]);
-                    problems.push(Problem::SecretData {
-                        place,
-                        field: format!("{field}.{key}"),
-                        rule,
-                    });
+                    problems.push(Problem::SecretData { place, field: format!("{field}.{key}"), rule });
                 }
             }
             Some(other) => problems.push(Problem::WrongType {
@@ -47,10 +37,7 @@ fn base64_rule(value: &Value) -> Option<&'static str> {
         // The API server's decoder skips line breaks, as people get them from the base64 command.
         Value::String(text) => {
             let unbroken: String = text.chars().filter(|char| !matches!(char, '\r' | '\n')).collect();
-            STANDARD
-                .decode(unbroken)
-                .is_err()
-                .then_some("must be base64; plain text belongs in stringData")
+            STANDARD.decode(unbroken).is_err().then_some("must be base64; plain text belongs in stringData")
         }
         _ => Some("must be a string in base64; put it in quotes"),
     }

@@ -36,28 +36,16 @@ pub enum Error {
 ///
 /// The tree's paths are relative to `path` and are shown with it in front.
 pub fn read(path: &Path, wanted: fn(&str) -> bool) -> Result<(FileTree, String), Error> {
-    let unreadable = |cause| Error::Unreadable {
-        path: path.to_owned(),
-        cause,
-    };
+    let unreadable = |cause| Error::Unreadable { path: path.to_owned(), cause };
     let found = fs::metadata(path).map_err(unreadable)?;
-    let mut walk = Walk {
-        top: path,
-        wanted,
-        entries: Vec::new(),
-        bytes: 0,
-    };
+    let mut walk = Walk { top: path, wanted, entries: Vec::new(), bytes: 0 };
     if found.is_dir() {
         // The top folder must be readable; a folder below may be an entry that says that it is not.
         fs::read_dir(path).map_err(unreadable)?;
         walk.folder(path, "")?;
         return Ok((walk.tree(&path.to_string_lossy()), String::new()));
     }
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let target = fs::canonicalize(path).map_err(unreadable)?;
     walk.entry(&target, name.clone())?;
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -116,23 +104,11 @@ impl Walk<'_> {
     }
 
     fn unreadable(&mut self, inside: String, folder: bool, cause: &io::Error) -> Result<(), Error> {
-        self.push(
-            inside,
-            Entry::Unreadable {
-                folder,
-                reason: cause.to_string().into(),
-            },
-        )
+        self.push(inside, Entry::Unreadable { folder, reason: cause.to_string().into() })
     }
 
     fn push(&mut self, inside: String, entry: Entry) -> Result<(), Error> {
-        let too_much = |limit, of| {
-            Err(Error::TooMuch {
-                path: self.top.to_owned(),
-                limit,
-                of,
-            })
-        };
+        let too_much = |limit, of| Err(Error::TooMuch { path: self.top.to_owned(), limit, of });
         if self.entries.len() >= MAX_FILES {
             return too_much(MAX_FILES as u64, "files");
         }
@@ -157,9 +133,7 @@ fn read_entry(path: &Path) -> io::Result<Entry> {
         return Ok(Entry::TooLarge(found.len()));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or_default());
-    File::open(path)?
-        .take(MAX_FILE_BYTES + 1)
-        .read_to_end(&mut bytes)?;
+    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 {
         size if size > MAX_FILE_BYTES => Ok(Entry::TooLarge(size)),
         _ => Ok(Entry::File(bytes.into())),
