@@ -89,9 +89,10 @@ impl Complete {
         &self.objects
     }
 
-    /// The objects by value, for the next station.
-    pub fn into_objects(self) -> Vec<Object> {
-        self.objects
+    /// The objects by value, and what is left of the render without them: the way to places.
+    pub fn into_parts(mut self) -> (Self, Vec<Object>) {
+        let objects = std::mem::take(&mut self.objects);
+        (self, objects)
     }
 
     /// Files that hold no manifests.

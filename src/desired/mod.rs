@@ -1,0 +1,137 @@
+//! What the cluster should hold: every object of a complete render in canonical form, with its hash.
+//!
+//! In: a [`Complete`] render, the namespace of objects that name none, and the scopes of kinds. Out: a
+//! [`DesiredSet`], or everything that is wrong. There is no other way to a [`DesiredSet`], so nothing can
+//! be pruned on the word of half a render.
+
+mod canonical;
+mod problem;
+mod scope;
+mod switches;
+
+use std::sync::Arc;
+
+pub use problem::Problem;
+pub use scope::{Scope, Scopes};
+pub use switches::Switches;
+
+use crate::api::{CanonicalForm, SpecHash};
+use crate::object::{Object, ObjectId, Origin};
+use crate::render::Complete;
+use crate::yaml::Step;
+
+/// Every object that should exist, each once, in the order of the ids.
+#[derive(Debug)]
+pub struct DesiredSet(Vec<DesiredObject>);
+
+/// One object that should exist.
+#[derive(Debug, Clone)]
+pub struct DesiredObject {
+    /// The object, in the namespace in which it is applied.
+    pub id: ObjectId,
+    /// The API version within the group.
+    pub version: Box<str>,
+    /// Whether the kind is namespaced; none as long as no server and no definition told.
+    pub scope: Option<Scope>,
+    /// The wave in which the object is applied.
+    pub wave: i32,
+    /// What its annotations ask for.
+    pub switches: Switches,
+    /// The hash of the canonical form.
+    pub hash: SpecHash,
+    /// The canonical form: what is applied, apart from our own label and annotations.
+    pub canonical: Arc<[u8]>,
+    /// Where the object is written.
+    pub origin: Origin,
+}
+
+impl DesiredObject {
+    /// True if `recorded` is the hash of this object, in whichever form it was recorded.
+    pub fn is_recorded_as(&self, recorded: &SpecHash) -> bool {
+        match recorded.form {
+            CanonicalForm::V1 => self.hash == *recorded,
+        }
+    }
+}
+
+/// Makes the desired set. Objects of namespaced kinds that name no namespace go to `namespace`.
+pub fn desired(rendered: Complete, namespace: &str, scopes: &Scopes) -> Result<DesiredSet, Vec<Problem>> {
+    let mut scopes = scopes.clone();
+    rendered.objects().iter().for_each(|object| scopes.learn(object));
+    let mut problems = Vec::new();
+    let mut objects = Vec::with_capacity(rendered.objects().len());
+    let (rendered, bodies) = rendered.into_parts();
+    for object in bodies {
+        let scope = scopes.of(object.id.group(), object.id.kind());
+        let placed = place_in_scope(&object, scope, namespace)
+            .map_err(|problem| problem(rendered.place(&object.origin, &NAMESPACE)));
+        let switches =
+            Switches::read(&object, |key| rendered.place(&object.origin, &annotation(key)), &mut problems);
+        match placed {
+            Ok(id) => objects.push(desired_object(object, id, scope, switches)),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    objects.sort_by(|a, b| a.id.cmp(&b.id).then_with(|| a.origin.cmp(&b.origin)));
+    problems.extend(objects.windows(2).filter(|pair| pair[0].id == pair[1].id).map(|pair| {
+        let (first, second) = (pair[0].origin.clone(), pair[1].origin.clone());
+        Problem::Duplicate { id: pair[0].id.clone(), namespace: namespace.to_owned(), first, second }
+    }));
+    match problems.is_empty() {
+        true => Ok(DesiredSet(objects)),
+        false => Err(problems),
+    }
+}
+
+const NAMESPACE: [Step<'static>; 2] = [Step::Key("metadata"), Step::Key("namespace")];
+
+fn annotation(key: &str) -> [Step<'_>; 3] {
+    [Step::Key("metadata"), Step::Key("annotations"), Step::Key(key)]
+}
+
+fn desired_object(object: Object, id: ObjectId, scope: Option<Scope>, switches: Switches) -> DesiredObject {
+    let Object { id: _, version, body, origin } = object;
+    let canonical: Arc<[u8]> = canonical::form(body, &id).into();
+    let hash = SpecHash { form: CanonicalForm::V1, digest: canonical::digest(&canonical) };
+    DesiredObject { id, version, scope, wave: switches.wave, switches, hash, canonical, origin }
+}
+
+/// The id under which an object is applied, by the scope of its kind.
+fn place_in_scope(
+    object: &Object,
+    scope: Option<Scope>,
+    namespace: &str,
+) -> Result<ObjectId, impl FnOnce(crate::render::Place) -> Problem> {
+    let written = object.id.namespace();
+    match (scope, written) {
+        (Some(Scope::Cluster), Some(written)) => {
+            let (kind, namespace) = (object.id.group_kind(), written.to_owned());
+            Err(move |place| Problem::NamespaceOnClusterScoped { place, kind, namespace })
+        }
+        // A namespace never makes an id unsound: it has been checked, or it comes from the Sync's own place.
+        (Some(Scope::Namespaced), None) => Ok(object.id.in_namespace(namespace).unwrap_or(object.id.clone())),
+        (Some(_), _) | (None, _) => Ok(object.id.clone()),
+    }
+}
+
+impl DesiredSet {
+    /// The objects in the order of their ids.
+    pub fn objects(&self) -> &[DesiredObject] {
+        &self.0
+    }
+
+    /// The object with this id.
+    pub fn get(&self, id: &ObjectId) -> Option<&DesiredObject> {
+        self.0.binary_search_by(|object| object.id.cmp(id)).ok().map(|at| &self.0[at])
+    }
+
+    /// True if nothing should exist.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many objects should exist.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}

@@ -1,0 +1,68 @@
+//! What can be wrong with a complete render once scopes and target namespace are known.
+
+use crate::object::{GroupKind, ObjectId, Origin};
+use crate::render::Place;
+
+/// One thing that keeps a render from becoming a desired set.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// A namespace where none can be.
+    #[error(
+        "{place}: {kind} is cluster-scoped and cannot be in namespace {namespace:?}; remove metadata.namespace"
+    )]
+    NamespaceOnClusterScoped {
+        /// Where the namespace is written.
+        place: Place,
+        /// The kind.
+        kind: GroupKind,
+        /// The namespace.
+        namespace: String,
+    },
+    /// Two objects that are one when the target namespace is filled in.
+    #[error(
+        "{second}: {id} is written a second time; the first is at {first} (an object that names no namespace goes to {namespace})"
+    )]
+    Duplicate {
+        /// The object.
+        id: ObjectId,
+        /// The namespace of objects that name none.
+        namespace: String,
+        /// Where it is written first.
+        first: Origin,
+        /// Where it is written again.
+        second: Origin,
+    },
+    /// An annotation of ours with a value that means nothing.
+    #[error("{place}: annotation {key} must be {expected}, found {found:?}")]
+    BadSwitch {
+        /// Where the annotation is written.
+        place: Place,
+        /// The annotation.
+        key: &'static str,
+        /// What it may be.
+        expected: &'static str,
+        /// What was written.
+        found: String,
+    },
+    /// An annotation with our prefix that does not exist: a switch that would silently not switch.
+    #[error("{place}: there is no annotation {key}{}", .nearest.map(|near| format!("; did you mean {near}?")).unwrap_or_default())]
+    UnknownSwitch {
+        /// Where the annotation is written.
+        place: Place,
+        /// What was written.
+        key: String,
+        /// The annotation of nearly that name.
+        nearest: Option<&'static str>,
+    },
+}
+
+impl Problem {
+    /// The class of the problem, for conditions, events and metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::NamespaceOnClusterScoped { .. } => "ManifestInvalid",
+            Self::Duplicate { .. } => "DuplicateObject",
+            Self::BadSwitch { .. } | Self::UnknownSwitch { .. } => "AnnotationInvalid",
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What people ask for with annotations on an object in Git.
+
+use super::problem::Problem;
+use crate::api;
+use crate::nearest::nearest;
+use crate::object::Object;
+use crate::render::Place;
+
+/// The annotations of one object, read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Switches {
+    /// The wave in which the object is applied.
+    pub wave: i32,
+    /// The object is never touched.
+    pub reconcile_disabled: bool,
+    /// The object is created and then left alone.
+    pub apply_once: bool,
+    /// The object is never pruned.
+    pub prune_disabled: bool,
+    /// The object may be deleted and created anew where a field cannot change.
+    pub recreate: bool,
+}
+
+const WAVE: &str = "a whole number such as -1 or 10";
+const DISABLED: &str = "\"disabled\" or absent";
+const ENABLED: &str = "\"enabled\" or absent";
+const ONCE: &str = "\"once\" or absent";
+
+impl Switches {
+    /// Reads the annotations of an object; what means nothing is a problem, never a guess.
+    pub(super) fn read(object: &Object, place: impl Fn(&str) -> Place, problems: &mut Vec<Problem>) -> Self {
+        let mut reading = Reading { object, place, problems };
+        reading.refuse_unknown();
+        Self {
+            wave: reading.wave(),
+            reconcile_disabled: reading.switch(api::RECONCILE_ANNOTATION, "disabled", DISABLED),
+            apply_once: reading.switch(api::APPLY_ANNOTATION, "once", ONCE),
+            prune_disabled: reading.switch(api::PRUNE_ANNOTATION, "disabled", DISABLED),
+            recreate: reading.switch(api::RECREATE_ANNOTATION, "enabled", ENABLED),
+        }
+    }
+}
+
+struct Reading<'a, P> {
+    object: &'a Object,
+    place: P,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl<P: Fn(&str) -> Place> Reading<'_, P> {
+    fn refuse_unknown(&mut self) {
+        let Some(annotations) = self.object.metadata("annotations").and_then(|found| found.as_object())
+        else {
+            return;
+        };
+        for key in annotations.keys() {
+            if key.starts_with(api::KEY_PREFIX) && !api::ANNOTATIONS.contains(&key.as_str()) {
+                let nearest = nearest(key, api::ANNOTATIONS);
+                self.problems.push(Problem::UnknownSwitch {
+                    place: (self.place)(key),
+                    key: key.clone(),
+                    nearest,
+                });
+            }
+        }
+    }
+
+    fn wave(&mut self) -> i32 {
+        [api::WAVE_ANNOTATION, api::ARGO_WAVE_ANNOTATION]
+            .into_iter()
+            .find_map(|key| Some((key, self.object.annotation(key)?)))
+            .map_or(0, |(key, text)| text.trim().parse().unwrap_or_else(|_| self.bad(key, WAVE, text)))
+    }
+
+    fn switch(&mut self, key: &'static str, on: &str, expected: &'static str) -> bool {
+        match self.object.annotation(key) {
+            None => false,
+            Some(text) if text == on => true,
+            Some(text) => self.bad(key, expected, text),
+        }
+    }
+
+    fn bad<T: Default>(&mut self, key: &'static str, expected: &'static str, found: &str) -> T {
+        let place = (self.place)(key);
+        self.problems.push(Problem::BadSwitch { place, key, expected, found: found.to_owned() });
+        T::default()
+    }
+}
