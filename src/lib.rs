@@ -12,6 +12,8 @@ pub mod api;
 pub mod desired;
 pub mod nearest;
 pub mod object;
+pub mod observed;
+pub mod plan;
 pub mod render;
 pub mod source;
 pub mod tree;

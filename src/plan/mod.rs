@@ -1,0 +1,307 @@
+//! What must be done so that the cluster holds what it should.
+//!
+//! In: a [`DesiredSet`], an [`ObservedSet`] and a [`Policy`]. Out: a [`Plan`]: one action for every object,
+//! with its reason, in the stages in which it is carried out. The same function decides in the command line
+//! tool, in a preview and in the daemon; nothing else decides.
+
+mod difference;
+mod document;
+mod explain;
+mod order;
+mod policy;
+mod preview;
+mod prune;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+pub use difference::Difference;
+pub use document::document;
+pub use explain::{Paint, explain, summary};
+pub use order::{Rank, Stage};
+pub use policy::{Budget, Claim, DriftMode, Policy};
+pub use preview::{Preview, preview};
+
+use crate::desired::{DesiredObject, DesiredSet};
+use crate::object::ObjectId;
+use crate::observed::{Drift, Mark, Observed, ObservedSet, Standing};
+
+/// What is to be done with every object, each once.
+#[must_use]
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// What is written, in the order in which it is written. Stages are carried out one after the other.
+    pub stages: Vec<(Stage, Vec<Step>)>,
+    /// Objects that are left alone although something would be to do, in the order of their ids.
+    pub held: Vec<(ObjectId, Hold)>,
+    /// Objects that are as they should be, in the order of their ids.
+    pub kept: Vec<ObjectId>,
+    /// What `moorline.dev/approve` must say so that the prunes that wait for approval are carried out.
+    pub approval: Option<String>,
+}
+
+/// One write.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// The object.
+    pub id: ObjectId,
+    /// What is done with it, and why.
+    pub action: Action,
+}
+
+/// What is done with one object. What is kept or held is not written, and stands beside the stages.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// The object is not there.
+    Create,
+    /// The object is there and nobody's: it is taken over from the managers named.
+    Adopt {
+        /// Who wrote it so far.
+        managers: Vec<Box<str>>,
+    },
+    /// The object is ours and is not as it should be.
+    Update(Change),
+    /// Another Sync claims the object: it takes it over, and we let go.
+    HandOver {
+        /// The other Sync.
+        to: Box<str>,
+    },
+    /// The object is ours and is no longer wanted.
+    Prune {
+        /// The object is deleted only if it is still this one.
+        uid: Box<str>,
+        /// The object is deleted only if nobody has changed it since.
+        resource_version: Box<str>,
+    },
+}
+
+/// Why an object is updated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Git says something else than when it was applied.
+    Committed,
+    /// Somebody changed fields that Git sets.
+    Drifted(Box<Drift>),
+    /// Our entry among the managed fields is gone, so nothing is known of the fields.
+    EntryLost,
+    /// Nobody has looked since this program started.
+    Unverified,
+}
+
+/// Why an object is left alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hold {
+    /// The Sync is suspended.
+    Suspended,
+    /// Neither the server nor a definition at hand knows the kind.
+    UnknownKind,
+    /// An annotation, in Git or live, asks to leave it alone.
+    ReconcileDisabled,
+    /// It is being deleted.
+    BeingDeleted,
+    /// Another Sync applies it.
+    OwnedBy(Box<str>),
+    /// Fields that Git sets were changed, and the Sync only reports that.
+    DriftReported(Box<Drift>),
+    /// Another Sync claims it, and cannot take it now.
+    ClaimedBy(Box<str>),
+    /// It is no longer wanted, and the Sync does not prune, or an annotation asks not to.
+    PruneDisabled,
+    /// It is no longer wanted, and nothing at all is wanted, which is more likely a mistake.
+    EmptyRender,
+    /// It is no longer wanted, and its kind could not be listed completely.
+    Unlisted,
+    /// It bears our identity and we did not apply it.
+    NotAppliedByUs,
+    /// It is no longer wanted, and objects of its kind are pruned only by approval.
+    Protected,
+    /// It is no longer wanted, and so many are not that a person should look first.
+    OverBudget {
+        /// How many would be pruned.
+        prunes: usize,
+        /// How many are owned.
+        owned: usize,
+    },
+}
+
+/// Decides what is to be done.
+pub fn plan(desired: &DesiredSet, observed: &ObservedSet, policy: &Policy) -> Plan {
+    let mut decided = Decided {
+        steps: Vec::new(),
+        held: Vec::new(),
+        kept: Vec::with_capacity(desired.len().min(observed.len())),
+    };
+    let mut live = observed.iter().peekable();
+    let mut unwanted = Vec::new();
+    // Both sides are in the order of the ids, so one walk over both finds every pair.
+    for object in desired.objects() {
+        while let Some(entry) = live.next_if(|(id, _)| **id < object.id) {
+            unwanted.push(entry);
+        }
+        let seen = live.next_if(|(id, _)| **id == object.id).map(|(_, seen)| seen);
+        decided.add(object.id.clone(), policy.restrain(wanted(object, seen, policy)), object.wave);
+    }
+    unwanted.extend(live);
+    let approval = prune::decide(desired, observed, policy, &unwanted, &mut decided);
+    decided.held.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Plan { stages: order::stages(decided.steps), held: decided.held, kept: decided.kept, approval }
+}
+
+/// What one object comes to.
+#[derive(Debug)]
+enum Decision {
+    Write(Action),
+    Keep,
+    Hold(Hold),
+}
+
+/// What all objects come to, before it is put in order.
+struct Decided {
+    steps: Vec<(i32, Step)>,
+    held: Vec<(ObjectId, Hold)>,
+    kept: Vec<ObjectId>,
+}
+
+impl Decided {
+    fn add(&mut self, id: ObjectId, decision: Decision, wave: i32) {
+        match decision {
+            Decision::Write(action) => self.steps.push((wave, Step { id, action })),
+            Decision::Keep => self.kept.push(id),
+            Decision::Hold(hold) => self.held.push((id, hold)),
+        }
+    }
+}
+
+/// What becomes of an object that should exist.
+fn wanted(object: &DesiredObject, seen: Option<&Observed>, policy: &Policy) -> Decision {
+    if object.switches.reconcile_disabled {
+        return Decision::Hold(Hold::ReconcileDisabled);
+    }
+    if object.scope.is_none() {
+        return Decision::Hold(Hold::UnknownKind);
+    }
+    let Some(seen) = seen else {
+        return Decision::Write(Action::Create);
+    };
+    match &seen.mark {
+        _ if seen.reconcile_disabled => Decision::Hold(Hold::ReconcileDisabled),
+        _ if seen.deleting => Decision::Hold(Hold::BeingDeleted),
+        Mark::Sync(sync) => Decision::Hold(Hold::OwnedBy(sync.clone())),
+        // What another object controls and we once marked is still to be applied: Git wants it.
+        Mark::Copied | Mark::None => Decision::Write(Action::Adopt { managers: seen.managers.clone() }),
+        Mark::Ours if object.switches.apply_once => Decision::Keep,
+        Mark::Ours => owned(object, seen, policy),
+    }
+}
+
+/// What becomes of an object that should exist and that we have applied before.
+fn owned(object: &DesiredObject, seen: &Observed, policy: &Policy) -> Decision {
+    let recorded = seen.recorded.as_ref().is_some_and(|recorded| object.is_recorded_as(recorded));
+    if !recorded {
+        return Decision::Write(Action::Update(Change::Committed));
+    }
+    let drift = match &seen.standing {
+        Standing::Drifted(drift) => drift.clone(),
+        Standing::Verified | Standing::Unverified if !seen.applied_by_us => Box::default(),
+        Standing::Verified => return Decision::Keep,
+        Standing::Unverified => return Decision::Write(Action::Update(Change::Unverified)),
+    };
+    match policy.drift {
+        DriftMode::Ignore => Decision::Keep,
+        DriftMode::Report => Decision::Hold(Hold::DriftReported(drift)),
+        DriftMode::Repair if !seen.applied_by_us => Decision::Write(Action::Update(Change::EntryLost)),
+        DriftMode::Repair => Decision::Write(Action::Update(Change::Drifted(drift))),
+    }
+}
+
+impl Policy {
+    /// A suspended Sync writes nothing.
+    fn restrain(&self, decision: Decision) -> Decision {
+        match decision {
+            Decision::Write(_) if self.suspended => Decision::Hold(Hold::Suspended),
+            other => other,
+        }
+    }
+}
+
+impl Plan {
+    /// Every write, in order.
+    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.stages.iter().flat_map(|(_, steps)| steps)
+    }
+
+    /// True if nothing is to be written.
+    pub fn is_quiet(&self) -> bool {
+        self.stages.is_empty()
+    }
+
+    /// Every object that the plan speaks of.
+    pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
+        let steps = self.steps().map(|step| &step.id);
+        steps.chain(self.held.iter().map(|(id, _)| id)).chain(&self.kept)
+    }
+
+    /// The objects that would be pruned if a person approved.
+    pub fn waiting(&self) -> BTreeSet<&ObjectId> {
+        let waits = |hold: &Hold| matches!(hold, Hold::Protected | Hold::OverBudget { .. });
+        self.held.iter().filter(|(_, hold)| waits(hold)).map(|(id, _)| id).collect()
+    }
+}
+
+impl Action {
+    /// The imperative, as people read it.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Adopt { .. } => "adopt",
+            Self::Update(_) => "update",
+            Self::HandOver { .. } => "hand over",
+            Self::Prune { .. } => "prune",
+        }
+    }
+}
+
+impl Hold {
+    /// The class of the hold, for conditions, events and metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Suspended => "Suspended",
+            Self::UnknownKind => "UnknownKind",
+            Self::ReconcileDisabled => "ReconcileDisabled",
+            Self::BeingDeleted => "BeingDeleted",
+            Self::OwnedBy(_) => "OwnedBy",
+            Self::DriftReported(_) => "DriftReported",
+            Self::ClaimedBy(_) => "ClaimedBy",
+            Self::PruneDisabled => "PruneDisabled",
+            Self::EmptyRender => "EmptyRender",
+            Self::Unlisted => "Unlisted",
+            Self::NotAppliedByUs => "NotAppliedByUs",
+            Self::Protected => "Protected",
+            Self::OverBudget { .. } => "OverBudget",
+        }
+    }
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Suspended => f.write_str("the Sync is suspended"),
+            Self::UnknownKind => f.write_str("the kind is not known; it waits for its definition"),
+            Self::ReconcileDisabled => write!(f, "{} is disabled", crate::api::RECONCILE_ANNOTATION),
+            Self::BeingDeleted => f.write_str("it is being deleted"),
+            Self::OwnedBy(sync) => write!(f, "the Sync {sync} applies it"),
+            Self::DriftReported(drift) => {
+                write!(f, "changed by {}, and only reported", drift.manager.as_deref().unwrap_or("somebody"))
+            }
+            Self::ClaimedBy(sync) => write!(f, "the Sync {sync} claims it, and cannot take it now"),
+            Self::PruneDisabled => f.write_str("no longer in Git, and pruning is disabled"),
+            Self::EmptyRender => f.write_str("no longer in Git, but an empty render prunes nothing"),
+            Self::Unlisted => f.write_str("no longer in Git, but its kind could not be listed completely"),
+            Self::NotAppliedByUs => f.write_str("it bears our identity, but we did not apply it"),
+            Self::Protected => f.write_str("no longer in Git, and its kind is pruned only by approval"),
+            Self::OverBudget { prunes, owned } => {
+                write!(f, "no longer in Git, but {prunes} of {owned} objects would be pruned")
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What a person allows a Sync to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::object::{GroupKind, ObjectId};
+
+/// The wishes of a Sync, as far as the plan depends on them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// Nothing is written.
+    pub suspended: bool,
+    /// What follows when somebody changes a field that Git sets.
+    pub drift: DriftMode,
+    /// Objects that are no longer wanted are deleted.
+    pub prune: bool,
+    /// How many may be pruned at once without approval.
+    pub budget: Budget,
+    /// Kinds that are pruned only by approval.
+    pub protected: BTreeSet<GroupKind>,
+    /// The approval that a person gave, if any.
+    pub approved: Option<String>,
+    /// What other Syncs want, by object.
+    pub claims: BTreeMap<ObjectId, Claim>,
+}
+
+/// What follows when somebody changes a field that Git sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DriftMode {
+    /// The field is set as in Git.
+    Repair,
+    /// It is said, and left as it is.
+    Report,
+    /// It is not looked at.
+    Ignore,
+}
+
+/// How many objects may be pruned at once. Without any number, both defaults must be exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Budget {
+    /// At most so many objects.
+    pub count: Option<usize>,
+    /// At most this part of the objects owned, in percent.
+    pub percent: Option<u8>,
+}
+
+/// Another Sync that wants an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Its namespace and name.
+    pub sync: Box<str>,
+    /// Its newest render is complete and it is not suspended, so that it takes the object over.
+    pub ready: bool,
+}
+
+const DEFAULT_COUNT: usize = 10;
+const DEFAULT_PERCENT: usize = 30;
+
+/// The kinds whose loss is the loss of what is in them.
+const PROTECTED: [(&str, &str); 5] = [
+    ("", "Namespace"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("", "PersistentVolume"),
+    ("", "PersistentVolumeClaim"),
+    ("storage.k8s.io", "StorageClass"),
+];
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            suspended: false,
+            drift: DriftMode::Repair,
+            prune: true,
+            budget: Budget::default(),
+            protected: PROTECTED.iter().map(|(group, kind)| GroupKind::new(group, kind)).collect(),
+            approved: None,
+            claims: BTreeMap::new(),
+        }
+    }
+}
+
+impl Budget {
+    /// True if `prunes` of `owned` objects are more than may go without approval.
+    pub(super) fn is_exceeded(self, prunes: usize, owned: usize) -> bool {
+        let over_count = |count| prunes > count;
+        let over_percent = |percent| prunes * 100 > owned * percent;
+        match (self.count, self.percent) {
+            (None, None) => over_count(DEFAULT_COUNT) && over_percent(DEFAULT_PERCENT),
+            (Some(count), None) => over_count(count),
+            (None, Some(percent)) => over_percent(usize::from(percent)),
+            (Some(count), Some(percent)) => over_count(count) && over_percent(usize::from(percent)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_that_is_given_counts_alone() {
+        let check = |count, percent, prunes, owned, expect| {
+            let budget = Budget { count, percent };
+            assert_eq!(budget.is_exceeded(prunes, owned), expect, "{budget:?} {prunes} of {owned}");
+        };
+        check(None, None, 10, 10, false);
+        check(None, None, 11, 11, true);
+        check(None, None, 30, 100, false);
+        check(None, None, 31, 100, true);
+        check(Some(0), None, 1, 1000, true);
+        check(Some(5), None, 5, 5, false);
+        check(None, Some(50), 1, 1, true);
+        check(None, Some(100), 1000, 1000, false);
+        check(Some(2), Some(50), 3, 100, false);
+        check(Some(2), Some(50), 51, 100, true);
+    }
+}
