@@ -9,6 +9,7 @@
 //! Every arrow is one function, every noun one type. `ARCHITECTURE.md` has the map.
 
 pub mod api;
+pub mod cli;
 pub mod desired;
 pub mod nearest;
 pub mod object;

@@ -4,10 +4,10 @@
 
 use glob::{MatchOptions, Pattern};
 
-use super::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE};
-use super::identity;
+use super::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE, Manifest};
 use super::problem::Problem;
 use super::{Found, Options, Skipped};
+use crate::object::Object;
 use crate::tree::{self, Entry, FileTree};
 
 /// The file names that kustomize looks for.
@@ -37,8 +37,16 @@ impl Default for PlainOptions {
     }
 }
 
+/// What makes an object of a manifest, or says what is wrong with it.
+type Reader = fn(Manifest, &[u8]) -> Result<Object, Vec<Problem>>;
+
+/// True for the names of files that a render may read; a source need not bring others.
+pub fn is_read(name: &str) -> bool {
+    is_manifest_file(name) || is_kustomization(name)
+}
+
 /// Reads every file of the directory that the options choose.
-pub(super) fn render(tree: &FileTree, options: &Options) -> Found {
+pub(super) fn collect(tree: &FileTree, options: &Options, reader: Reader) -> Found {
     let mut found = Found::default();
     let path = options.path.as_str();
     let root = match tree.resolve(path) {
@@ -53,13 +61,13 @@ pub(super) fn render(tree: &FileTree, options: &Options) -> Found {
         }
     };
     match tree.below(&root).next() {
-        Some(_) => directory(tree, &root, &options.plain, &mut found),
-        None => file(tree, &root, &mut found),
+        Some(_) => directory(tree, &root, &options.plain, reader, &mut found),
+        None => file(tree, &root, reader, &mut found),
     }
     found
 }
 
-fn directory(tree: &FileTree, root: &str, options: &PlainOptions, found: &mut Found) {
+fn directory(tree: &FileTree, root: &str, options: &PlainOptions, reader: Reader, found: &mut Found) {
     for (path, entry) in tree.below(root) {
         let inside = match root {
             "" => path,
@@ -76,14 +84,14 @@ fn directory(tree: &FileTree, root: &str, options: &PlainOptions, found: &mut Fo
             _ if is_kustomization(inside) => {
                 found.problems.push(Problem::Kustomization { file: path.to_owned() });
             }
-            _ if is_manifest_file(inside) => file(tree, path, found),
+            _ if is_manifest_file(inside) => file(tree, path, reader, found),
             _ => {}
         }
     }
 }
 
 /// Reads one file and keeps the sound objects of it.
-fn file(tree: &FileTree, path: &str, found: &mut Found) {
+fn file(tree: &FileTree, path: &str, reader: Reader, found: &mut Found) {
     let bytes = match tree.read(path) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -101,7 +109,7 @@ fn file(tree: &FileTree, path: &str, found: &mut Found) {
                 if found.problems.len() >= allowed {
                     break;
                 }
-                match identity::object(manifest, &bytes) {
+                match reader(manifest, &bytes) {
                     Ok(object) => found.objects.push(object),
                     Err(problems) => found.problems.extend(problems),
                 }
