@@ -38,10 +38,7 @@ pub fn locate(bytes: &[u8], dialect: Dialect, document: u32, path: &[Step<'_>]) 
         }
         false => {
             let chunk = split::chunks(text, dialect).nth(index)?.ok()?;
-            let origin = Mark {
-                line: chunk.line,
-                column: 0,
-            };
+            let origin = Mark { line: chunk.line, column: 0 };
             (chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text), origin)
         }
     };

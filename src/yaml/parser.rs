@@ -15,10 +15,7 @@
 //! 4. What an [`Event`] borrows points into `event` and is bound to the `&mut self` of [`Parser::next`], so
 //!    it is gone before the event is deleted.
 //! 5. After an error or the end of the stream libyaml is not asked again.
-#![expect(
-    unsafe_code,
-    reason = "libyaml-rs offers nothing but unsafe functions; the invariants are above"
-)]
+#![expect(unsafe_code, reason = "libyaml-rs offers nothing but unsafe functions; the invariants are above")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::borrow::Cow;
@@ -42,10 +39,7 @@ impl Mark {
     pub(super) fn after(self, text: &str) -> Self {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         match text.rsplit_once('\n') {
-            None => Self {
-                line: self.line,
-                column: self.column.saturating_add(count(text.chars().count())),
-            },
+            None => Self { line: self.line, column: self.column.saturating_add(count(text.chars().count())) },
             Some((before, last)) => Self {
                 line: self
                     .line
@@ -144,11 +138,7 @@ impl<'a> Parser<'a> {
             sys::yaml_parser_set_encoding(raw.as_ptr(), sys::YAML_UTF8_ENCODING);
             sys::yaml_parser_set_input_string(raw.as_ptr(), text.as_ptr(), text.len() as u64);
         }
-        Self {
-            raw,
-            event,
-            input: PhantomData,
-        }
+        Self { raw, event, input: PhantomData }
     }
 
     /// The next event; after [`Event::StreamEnd`] or an error the parser must not be asked again.
@@ -178,10 +168,7 @@ impl<'a> Parser<'a> {
                 Some(context) => format!("{context}: {problem}"),
                 None => problem.to_owned(),
             };
-            SyntaxError {
-                mark: mark(raw.problem_mark),
-                problem,
-            }
+            SyntaxError { mark: mark(raw.problem_mark), problem }
         }
     }
 }
