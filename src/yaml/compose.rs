@@ -21,7 +21,7 @@ pub(super) fn document(text: &str, dialect: Dialect) -> Result<Option<(Value, Ma
     loop {
         let (event, mark) = parser.next()?;
         match event {
-            Event::DocumentStart => continue,
+            Event::StreamStart | Event::DocumentStart => continue,
             // What follows `...`, or follows a JSON value, is never read: kubectl and Kustomize do the same.
             Event::DocumentEnd | Event::StreamEnd => break,
             event => {
@@ -113,7 +113,7 @@ impl Composer {
                 self.open(Shape::Map(Fields::default()), flow, anchor.as_deref(), mark)
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(mark),
-            Event::DocumentStart | Event::DocumentEnd | Event::StreamEnd => Ok(()),
+            Event::StreamStart | Event::DocumentStart | Event::DocumentEnd | Event::StreamEnd => Ok(()),
         }
     }
 
@@ -122,6 +122,7 @@ impl Composer {
         let before = self.budget.spent();
         self.budget.scalar(scalar.text.len()).map_err(fault)?;
         let (flow, dialect) = (self.frames.last().is_some_and(|frame| frame.flow), self.dialect);
+        let outermost = self.frames.len() == 1;
         // The Go readers end a plain scalar inside braces at a question mark, and then find no comma.
         if flow && scalar.style == Style::Plain && scalar.text.contains('?') {
             return Err(fault(Kind::Syntax(
@@ -143,6 +144,8 @@ impl Composer {
                     () if scalar::is_merge(scalar) => Key::Merge,
                     // Kustomize loses a quoted `<<`: it clears the field by name after it merged.
                     () if dialect == Dialect::Kustomize && scalar.text == "<<" => Key::Dropped,
+                    // Kustomize asks for text as keys everywhere but in the outermost map.
+                    () if dialect == Dialect::Kustomize && outermost => Key::Text(scalar.text.to_owned()),
                     () => Key::Text(scalar::key(scalar, dialect).map_err(fault)?),
                 };
                 fields.mark(mark, dialect);

@@ -76,7 +76,7 @@ fn walk(text: &str, dialect: Dialect, path: &[Step<'_>]) -> Option<Mark> {
     // A text that breaks off still has places before the break.
     while let Ok((event, mark)) = parser.next() {
         let content = match &event {
-            Event::DocumentStart => continue,
+            Event::StreamStart | Event::DocumentStart => continue,
             Event::DocumentEnd | Event::StreamEnd => break,
             Event::SequenceEnd | Event::MappingEnd => {
                 levels.pop();
