@@ -21,7 +21,7 @@ pub(super) fn document(text: &str, dialect: Dialect) -> Result<Option<(Value, Ma
     loop {
         let (event, mark) = parser.next()?;
         match event {
-            Event::DocumentStart => continue,
+            Event::StreamStart | Event::DocumentStart => continue,
             // What follows `...`, or follows a JSON value, is never read: kubectl and Kustomize do the same.
             Event::DocumentEnd | Event::StreamEnd => break,
             event => {
@@ -92,7 +92,13 @@ struct Composer {
 
 impl Composer {
     fn new(dialect: Dialect) -> Self {
-        Self { dialect, frames: Vec::new(), anchors: BTreeMap::new(), budget: Budget::default(), root: None }
+        Self {
+            dialect,
+            frames: Vec::new(),
+            anchors: BTreeMap::new(),
+            budget: Budget::default(),
+            root: None,
+        }
     }
 
     /// Takes one event of the document.
@@ -107,7 +113,7 @@ impl Composer {
                 self.open(Shape::Map(Fields::default()), flow, anchor.as_deref(), mark)
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(mark),
-            Event::DocumentStart | Event::DocumentEnd | Event::StreamEnd => Ok(()),
+            Event::StreamStart | Event::DocumentStart | Event::DocumentEnd | Event::StreamEnd => Ok(()),
         }
     }
 
@@ -116,9 +122,12 @@ impl Composer {
         let before = self.budget.spent();
         self.budget.scalar(scalar.text.len()).map_err(fault)?;
         let (flow, dialect) = (self.frames.last().is_some_and(|frame| frame.flow), self.dialect);
+        let outermost = self.frames.len() == 1;
         // The Go readers end a plain scalar inside braces at a question mark, and then find no comma.
         if flow && scalar.style == Style::Plain && scalar.text.contains('?') {
-            return Err(fault(Kind::Syntax("did not find expected ',' before a question mark".into())));
+            return Err(fault(Kind::Syntax(
+                "did not find expected ',' before a question mark".into(),
+            )));
         }
         if let Some(name) = &scalar.anchor {
             let anchor = Anchor {
@@ -135,6 +144,8 @@ impl Composer {
                     () if scalar::is_merge(scalar) => Key::Merge,
                     // Kustomize loses a quoted `<<`: it clears the field by name after it merged.
                     () if dialect == Dialect::Kustomize && scalar.text == "<<" => Key::Dropped,
+                    // Kustomize asks for text as keys everywhere but in the outermost map.
+                    () if dialect == Dialect::Kustomize && outermost => Key::Text(scalar.text.to_owned()),
                     () => Key::Text(scalar::key(scalar, dialect).map_err(fault)?),
                 };
                 fields.mark(mark, dialect);
@@ -159,12 +170,19 @@ impl Composer {
         self.budget.alias(anchor.spent).map_err(fault)?;
         let dialect = self.dialect;
         let fields = match self.frames.last_mut() {
-            Some(Frame { shape: Shape::Map(fields), .. }) => Some(fields),
+            Some(Frame {
+                shape: Shape::Map(fields),
+                ..
+            }) => Some(fields),
             _ => None,
         };
         match fields {
             Some(fields) if matches!(fields.key, Key::None) => {
-                let key = anchor.key.clone().unwrap_or(Err(Kind::KeyCollection)).map_err(fault)?;
+                let key = anchor
+                    .key
+                    .clone()
+                    .unwrap_or(Err(Kind::KeyCollection))
+                    .map_err(fault)?;
                 fields.key = Key::Text(key);
                 fields.mark(mark, dialect);
                 return Ok(());
@@ -190,12 +208,23 @@ impl Composer {
         self.budget.scalar(0).map_err(|kind| Fault::new(mark, kind))?;
         // Inside braces everything is inside braces.
         let flow = flow || self.frames.last().is_some_and(|frame| frame.flow);
-        self.frames.push(Frame { shape, flow, anchor, height: 1 });
+        self.frames.push(Frame {
+            shape,
+            flow,
+            anchor,
+            height: 1,
+        });
         Ok(())
     }
 
     fn close(&mut self, mark: Mark) -> Result<(), Fault> {
-        let Some(Frame { shape, flow: _, anchor, height }) = self.frames.pop() else {
+        let Some(Frame {
+            shape,
+            flow: _,
+            anchor,
+            height,
+        }) = self.frames.pop()
+        else {
             return Ok(());
         };
         let value = match shape {
@@ -203,15 +232,21 @@ impl Composer {
             Shape::Map(fields) => Value::Object(fields.close()?),
         };
         if let Some((name, before)) = anchor {
-            let anchor =
-                Anchor { value: value.clone(), key: None, spent: self.budget.spent().since(before), height };
+            let anchor = Anchor {
+                value: value.clone(),
+                key: None,
+                spent: self.budget.spent().since(before),
+                height,
+            };
             self.define(name, anchor, mark)?;
         }
         self.put(value, height, mark)
     }
 
     fn define(&mut self, name: Box<str>, anchor: Anchor, mark: Mark) -> Result<(), Fault> {
-        self.budget.copy(anchor.spent).map_err(|kind| Fault::new(mark, kind))?;
+        self.budget
+            .copy(anchor.spent)
+            .map_err(|kind| Fault::new(mark, kind))?;
         self.anchors.insert(name, anchor);
         Ok(())
     }
@@ -229,7 +264,9 @@ impl Composer {
         frame.height = frame.height.max(height + 1);
         match &mut frame.shape {
             Shape::List(items) => items.push(value),
-            Shape::Map(fields) => fields.put(value, dialect).map_err(|kind| Fault::new(mark, kind))?,
+            Shape::Map(fields) => fields
+                .put(value, dialect)
+                .map_err(|kind| Fault::new(mark, kind))?,
         }
         Ok(())
     }
@@ -284,11 +321,18 @@ impl Fields {
 
     /// The finished map. Of equal keys the last one wins, or they are refused where their marks were kept.
     fn close(self) -> Result<Map<String, Value>, Fault> {
-        let Self { entries, marks, key: _, merged } = self;
+        let Self {
+            entries,
+            marks,
+            key: _,
+            merged,
+        } = self;
         if !marks.is_empty() {
             let mut order: Vec<usize> = (0..entries.len()).collect();
             order.sort_by(|a, b| entries[*a].0.cmp(&entries[*b].0));
-            let twice = order.windows(2).find(|pair| entries[pair[0]].0 == entries[pair[1]].0);
+            let twice = order
+                .windows(2)
+                .find(|pair| entries[pair[0]].0 == entries[pair[1]].0);
             if let Some(&[_, second]) = twice {
                 let key = entries[second].0.as_str().into();
                 return Err(Fault::new(marks[second], Kind::DuplicateKey(key)));

@@ -38,7 +38,10 @@ pub fn locate(bytes: &[u8], dialect: Dialect, document: u32, path: &[Step<'_>]) 
         }
         false => {
             let chunk = split::chunks(text, dialect).nth(index)?.ok()?;
-            let origin = Mark { line: chunk.line, column: 0 };
+            let origin = Mark {
+                line: chunk.line,
+                column: 0,
+            };
             (chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text), origin)
         }
     };
@@ -73,7 +76,7 @@ fn walk(text: &str, dialect: Dialect, path: &[Step<'_>]) -> Option<Mark> {
     // A text that breaks off still has places before the break.
     while let Ok((event, mark)) = parser.next() {
         let content = match &event {
-            Event::DocumentStart => continue,
+            Event::StreamStart | Event::DocumentStart => continue,
             Event::DocumentEnd | Event::StreamEnd => break,
             Event::SequenceEnd | Event::MappingEnd => {
                 levels.pop();

@@ -81,7 +81,11 @@ fn documents(bytes: &[u8], dialect: Dialect) -> Result<Vec<Document>, Fault> {
 /// Keeps a document unless it is empty.
 fn push(documents: &mut Vec<Document>, value: Value, line: u32, index: u32) {
     if !value.is_null() {
-        documents.push(Document { value, line: line.saturating_add(1), index });
+        documents.push(Document {
+            value,
+            line: line.saturating_add(1),
+            index,
+        });
     }
 }
 

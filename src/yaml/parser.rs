@@ -15,12 +15,14 @@
 //! 4. What an [`Event`] borrows points into `event` and is bound to the `&mut self` of [`Parser::next`], so
 //!    it is gone before the event is deleted.
 //! 5. After an error or the end of the stream libyaml is not asked again.
-#![expect(unsafe_code, reason = "libyaml-rs offers nothing but unsafe functions; the invariants are above")]
+#![expect(
+    unsafe_code,
+    reason = "libyaml-rs offers nothing but unsafe functions; the invariants are above"
+)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char};
-use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use libyaml_rs as sys;
@@ -39,7 +41,10 @@ impl Mark {
     pub(super) fn after(self, text: &str) -> Self {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         match text.rsplit_once('\n') {
-            None => Self { line: self.line, column: self.column.saturating_add(count(text.chars().count())) },
+            None => Self {
+                line: self.line,
+                column: self.column.saturating_add(count(text.chars().count())),
+            },
             Some((before, last)) => Self {
                 line: self
                     .line
@@ -88,6 +93,8 @@ pub(super) struct Scalar<'e> {
 /// One step through a document.
 #[derive(Debug)]
 pub(super) enum Event<'e> {
+    /// The text begins.
+    StreamStart,
     /// The text holds no further document.
     StreamEnd,
     /// A document begins.
@@ -122,7 +129,7 @@ pub(super) enum Event<'e> {
 pub(super) struct Parser<'a> {
     raw: NonNull<sys::yaml_parser_t>,
     event: NonNull<sys::yaml_event_t>,
-    input: PhantomData<&'a str>,
+    text: &'a str,
 }
 
 impl<'a> Parser<'a> {
@@ -138,7 +145,7 @@ impl<'a> Parser<'a> {
             sys::yaml_parser_set_encoding(raw.as_ptr(), sys::YAML_UTF8_ENCODING);
             sys::yaml_parser_set_input_string(raw.as_ptr(), text.as_ptr(), text.len() as u64);
         }
-        Self { raw, event, input: PhantomData }
+        Self { raw, event, text }
     }
 
     /// The next event; after [`Event::StreamEnd`] or an error the parser must not be asked again.
@@ -155,7 +162,37 @@ impl<'a> Parser<'a> {
         // SAFETY: the event is initialised (all fields are plain data, zeroes included), and nothing writes
         // to it while the borrow of self lives (invariant 4).
         let event: &sys::yaml_event_t = unsafe { self.event.as_ref() };
-        Ok((convert(event), mark(event.start_mark)))
+        let mark = mark(event.start_mark);
+        let event = convert(event);
+        match self.has_json_escape() {
+            true => Err(SyntaxError {
+                mark,
+                problem: "while parsing a quoted scalar: found unknown escape character".to_owned(),
+            }),
+            false => Ok((event, mark)),
+        }
+    }
+
+    /// True if the current event is a scalar in double quotes with the escape `\/`. libyaml takes it since
+    /// YAML 1.2; the readers of Kubernetes do not.
+    fn has_json_escape(&self) -> bool {
+        // SAFETY: as in `next`.
+        let event: &sys::yaml_event_t = unsafe { self.event.as_ref() };
+        // SAFETY: the union's field is chosen by the event's type.
+        let quoted = event.type_ == sys::YAML_SCALAR_EVENT
+            && unsafe { event.data.scalar.style } == sys::YAML_DOUBLE_QUOTED_SCALAR_STYLE;
+        let range = event.start_mark.index as usize..event.end_mark.index as usize;
+        let source = match quoted {
+            true => self.text.as_bytes().get(range).unwrap_or_default(),
+            false => return false,
+        };
+        let mut rest = source.iter();
+        while rest.any(|byte| *byte == b'\\') {
+            if rest.next() == Some(&b'/') {
+                return true;
+            }
+        }
+        false
     }
 
     /// What libyaml says about its failure.
@@ -168,7 +205,10 @@ impl<'a> Parser<'a> {
                 Some(context) => format!("{context}: {problem}"),
                 None => problem.to_owned(),
             };
-            SyntaxError { mark: mark(raw.problem_mark), problem }
+            SyntaxError {
+                mark: mark(raw.problem_mark),
+                problem,
+            }
         }
     }
 }
@@ -201,6 +241,7 @@ fn convert(event: &sys::yaml_event_t) -> Event<'_> {
     // or NUL-terminated strings owned by the event, which lives as long as the result.
     unsafe {
         match event.type_ {
+            sys::YAML_STREAM_START_EVENT => Event::StreamStart,
             sys::YAML_DOCUMENT_START_EVENT => Event::DocumentStart,
             sys::YAML_DOCUMENT_END_EVENT => Event::DocumentEnd,
             sys::YAML_ALIAS_EVENT => Event::Alias(name(data.alias.anchor).unwrap_or_default()),
@@ -233,7 +274,7 @@ unsafe fn scalar(event: &sys::yaml_event_t) -> Scalar<'_> {
     Scalar {
         text: std::str::from_utf8(bytes).unwrap_or("\u{fffd}"),
         // SAFETY: null or NUL-terminated, owned by the event.
-        tag: unsafe { name(data.tag) },
+        tag: unsafe { name(data.tag) }.filter(|tag| tag != "!"),
         style: match data.style {
             sys::YAML_PLAIN_SCALAR_STYLE => Style::Plain,
             sys::YAML_FOLDED_SCALAR_STYLE => Style::Folded,
