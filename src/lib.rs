@@ -8,6 +8,7 @@
 //!
 //! Every arrow is one function, every noun one type. `ARCHITECTURE.md` has the map.
 
+#![warn(unreachable_pub)]
 // Nothing panics on input; tests may.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 // Output goes through the streams that the command line hands out.

@@ -113,7 +113,7 @@ fn bad_input_is_told_with_its_place_and_what_to_do() {
     check(
         &["render", "binary"],
         1,
-        "error: binary/image.yaml:1:1: found bytes that are not UTF-8; expected text in UTF-8\n",
+        "error: binary/image.yaml:1:1: found bytes that are not UTF-8, expected text in UTF-8\n",
     );
     check(
         &["render", "twice"],

@@ -60,9 +60,9 @@ pub(super) fn collect(tree: &FileTree, options: &Options, reader: Reader) -> Fou
             return found;
         }
     };
-    match tree.below(&root).next() {
-        Some(_) => directory(tree, &root, &options.plain, reader, &mut found),
-        None => file(tree, &root, reader, &mut found),
+    match root.is_empty() || tree.below(&root).next().is_some() {
+        true => directory(tree, &root, &options.plain, reader, &mut found),
+        false => file(tree, &root, reader, &mut found),
     }
     found
 }
@@ -81,10 +81,7 @@ fn directory(tree: &FileTree, root: &str, options: &PlainOptions, reader: Reader
                 let (path, reason) = (tree.shown(path), reason.clone());
                 found.problems.push(Problem::Tree(tree::Error::Unreadable { path, reason }));
             }
-            _ if is_kustomization(inside) => {
-                found.problems.push(Problem::Kustomization { file: path.to_owned() });
-            }
-            _ if is_manifest_file(inside) => file(tree, path, reader, found),
+            _ if is_read(inside) => file(tree, path, reader, found),
             _ => {}
         }
     }
@@ -92,6 +89,10 @@ fn directory(tree: &FileTree, root: &str, options: &PlainOptions, reader: Reader
 
 /// Reads one file and keeps the sound objects of it.
 fn file(tree: &FileTree, path: &str, reader: Reader, found: &mut Found) {
+    if is_kustomization(path) {
+        found.problems.push(Problem::Kustomization { file: tree.shown(path) });
+        return;
+    }
     let bytes = match tree.read(path) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -99,19 +100,22 @@ fn file(tree: &FileTree, path: &str, reader: Reader, found: &mut Found) {
             return;
         }
     };
-    match documents::read(path, &bytes, &mut found.problems) {
-        FileContent::NoManifests => found
+    let shown = tree.shown(path);
+    match documents::read(&shown, &bytes) {
+        Err(error) => found.problems.push(error.into()),
+        Ok(FileContent::NoManifests) => found
             .skipped
-            .push(Skipped { file: path.to_owned(), reason: "no document in it has an apiVersion or a kind" }),
-        FileContent::Manifests(manifests) => {
+            .push(Skipped { file: shown, reason: "no document in it has an apiVersion or a kind" }),
+        Ok(FileContent::Manifests(manifests)) => {
             let allowed = found.problems.len() + MAX_PROBLEMS_PER_FILE;
             for manifest in manifests {
-                if found.problems.len() >= allowed {
-                    break;
-                }
-                match reader(manifest, &bytes) {
+                match manifest.map_err(|problem| vec![problem]).and_then(|manifest| reader(manifest, &bytes))
+                {
                     Ok(object) => found.objects.push(object),
                     Err(problems) => found.problems.extend(problems),
+                }
+                if found.problems.len() >= allowed {
+                    return;
                 }
             }
         }
