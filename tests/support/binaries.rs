@@ -16,10 +16,14 @@ impl Binaries {
     pub(crate) fn find() -> Result<Self, String> {
         match std::env::var_os("KUBEBUILDER_ASSETS") {
             Some(assets) => Self::in_directory(Path::new(&assets)).map_err(|missing| {
-                format!("{missing}, to which KUBEBUILDER_ASSETS points; unset it and run `make control-plane`")
+                format!(
+                    "{missing}, to which KUBEBUILDER_ASSETS points; unset it and run `make control-plane`"
+                )
             }),
             None => Self::in_directory(&Path::new(env!("CARGO_MANIFEST_DIR")).join("target/control-plane"))
-                .map_err(|missing| format!("{missing}; `make control-plane` builds it (Go, some minutes once)")),
+                .map_err(|missing| {
+                    format!("{missing}; `make control-plane` builds it (Go, some minutes once)")
+                }),
         }
     }
 

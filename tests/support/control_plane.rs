@@ -37,7 +37,9 @@ impl ControlPlane {
     /// A client of one of the users in `support::credentials`. It retries nothing, so that a request that a
     /// test makes is one request, and it names the running test as its user agent.
     pub(crate) async fn client(&self, user: &str) -> Client {
-        client_of(&self.kubeconfig(user), &running_test()).await.expect("a client of the control plane")
+        client_of(&self.kubeconfig(user), &running_test())
+            .await
+            .expect("a client of the control plane")
     }
 
     /// A kubeconfig of one of the users, for programs that read one.
@@ -48,7 +50,8 @@ impl ControlPlane {
     /// The same as a file.
     pub(crate) fn kubeconfig_file(&self, user: &str) -> PathBuf {
         let path = self.directory.join(format!("{user}.kubeconfig"));
-        std::fs::write(&path, self.kubeconfig(user)).expect("the control plane's directory can be written to");
+        std::fs::write(&path, self.kubeconfig(user))
+            .expect("the control plane's directory can be written to");
         path
     }
 
@@ -62,7 +65,11 @@ impl ControlPlane {
             .header("Content-Type", "application/json")
             .body(body.to_string().into_bytes())
             .expect("a literal request");
-        self.client(ADMIN).await.request_text(request).await.expect("a new namespace");
+        self.client(ADMIN)
+            .await
+            .request_text(request)
+            .await
+            .expect("a new namespace");
         name
     }
 }
@@ -79,7 +86,10 @@ impl Deref for Shared {
 }
 
 impl Drop for Shared {
-    #[expect(clippy::print_stderr, reason = "libtest shows it with the failed test to which it belongs")]
+    #[expect(
+        clippy::print_stderr,
+        reason = "libtest shows it with the failed test to which it belongs"
+    )]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.log.tail());
@@ -149,7 +159,7 @@ pub(super) async fn client_of(kubeconfig: &str, agent: &str) -> Result<Client, S
     Client::try_from(config).map_err(|error| error.to_string())
 }
 
-/// The name of the test on this thread, as libtest gives it.
-fn running_test() -> String {
+/// The name of the test on this thread, as libtest gives it: the `#[tokio::test]` runtime has no other thread.
+pub(super) fn running_test() -> String {
     std::thread::current().name().unwrap_or("a test").to_owned()
 }

@@ -32,8 +32,8 @@ const USERS: [(&str, &str); 4] = [
 
 /// What comes before the point in the DER form of a public key on the curve P-256.
 const P256_PUBLIC_KEY_HEADER: [u8; 26] = [
-    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
-    0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86,
+    0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ];
 
 /// The files of one control plane's trust, and each user's token.
@@ -60,7 +60,8 @@ impl Credentials {
         }
         let write = |name: &str, text: &str| {
             let path = directory.join(name);
-            std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            std::fs::write(&path, text)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
             Ok::<_, String>(path)
         };
         let (private_key, public_key) = service_account_key(&random)?;
@@ -74,7 +75,10 @@ impl Credentials {
 
     /// A kubeconfig of a user, as JSON, which every reader of YAML reads. `authority` is PEM.
     pub(crate) fn kubeconfig(&self, user: &str, server: &str, authority: &str) -> String {
-        let token = self.tokens.get(user).unwrap_or_else(|| panic!("the control plane has no user {user}"));
+        let token = self
+            .tokens
+            .get(user)
+            .unwrap_or_else(|| panic!("the control plane has no user {user}"));
         json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -92,7 +96,9 @@ impl Credentials {
 
 fn random_token(random: &SystemRandom) -> Result<String, String> {
     let mut bytes = [0; 16];
-    random.fill(&mut bytes).map_err(|_| "no random numbers for a token".to_owned())?;
+    random
+        .fill(&mut bytes)
+        .map_err(|_| "no random numbers for a token".to_owned())?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -108,5 +114,8 @@ fn service_account_key(random: &SystemRandom) -> Result<(String, String), String
 }
 
 fn pem(label: &str, der: &[u8]) -> String {
-    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", STANDARD.encode(der))
+    format!(
+        "-----BEGIN {label}-----\n{}\n-----END {label}-----\n",
+        STANDARD.encode(der)
+    )
 }

@@ -63,7 +63,8 @@ async fn start_once(binaries: &Binaries) -> Result<ControlPlane, Failure> {
         .tempdir()
         .map_err(|error| format!("no temporary directory: {error}"))?
         .keep();
-    let reaper = Reaper::of(&directory).map_err(|error| format!("cannot start the reaper's /bin/sh: {error}"))?;
+    let reaper =
+        Reaper::of(&directory).map_err(|error| format!("cannot start the reaper's /bin/sh: {error}"))?;
     let starting = Starting {
         credentials: Credentials::write_into(&directory)?,
         ports: free_ports()?,
@@ -129,9 +130,11 @@ impl Starting {
         ];
         let mut server = self.server(program, &arguments)?;
         let port = self.ports[0];
-        self.until(&mut server, async || match std::net::TcpStream::connect(("127.0.0.1", port)) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(format!("port {port}: {error}")),
+        self.until(&mut server, async || {
+            match std::net::TcpStream::connect(("127.0.0.1", port)) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(format!("port {port}: {error}")),
+            }
         })
         .await
     }
@@ -147,8 +150,14 @@ impl Starting {
             format!("--cert-dir={}", self.path("certificates")),
             format!("--token-auth-file={}", self.credentials.token_file.display()),
             "--authorization-mode=RBAC".to_owned(),
-            format!("--service-account-key-file={}", self.credentials.public_key.display()),
-            format!("--service-account-signing-key-file={}", self.credentials.private_key.display()),
+            format!(
+                "--service-account-key-file={}",
+                self.credentials.public_key.display()
+            ),
+            format!(
+                "--service-account-signing-key-file={}",
+                self.credentials.private_key.display()
+            ),
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
             "--service-cluster-ip-range=10.0.0.0/12".to_owned(),
             "--allow-privileged".to_owned(),
@@ -164,7 +173,11 @@ impl Starting {
         let mut authority = String::new();
         self.until(&mut server, async || {
             authority = issuer(&certificate)?;
-            let admin = client_of(&self.credentials.kubeconfig(ADMIN, &self.url(), &authority), ADMIN).await?;
+            let admin = client_of(
+                &self.credentials.kubeconfig(ADMIN, &self.url(), &authority),
+                ADMIN,
+            )
+            .await?;
             is_ready(&admin).await?;
             grant_everything(&admin, MOORLINE).await
         })
@@ -178,15 +191,21 @@ impl Starting {
     fn controller_manager(&self, program: &Path, authority: &str) -> Result<(), Failure> {
         let kubeconfig = self.path("controllers.kubeconfig");
         let certificate = self.path("authority.crt");
-        std::fs::write(&kubeconfig, self.credentials.kubeconfig(CONTROLLERS, &self.url(), authority))
-            .and_then(|()| std::fs::write(&certificate, authority))
-            .map_err(|error| format!("cannot write into {}: {error}", self.directory.display()))?;
+        std::fs::write(
+            &kubeconfig,
+            self.credentials.kubeconfig(CONTROLLERS, &self.url(), authority),
+        )
+        .and_then(|()| std::fs::write(&certificate, authority))
+        .map_err(|error| format!("cannot write into {}: {error}", self.directory.display()))?;
         let arguments = [
             format!("--kubeconfig={kubeconfig}"),
             "--secure-port=0".to_owned(),
             "--leader-elect=false".to_owned(),
             format!("--root-ca-file={certificate}"),
-            format!("--service-account-private-key-file={}", self.credentials.private_key.display()),
+            format!(
+                "--service-account-private-key-file={}",
+                self.credentials.private_key.display()
+            ),
             "--controllers=*,-node-ipam-controller,-node-route-controller,-service-lb-controller".to_owned(),
         ];
         self.server(program, &arguments)?;
@@ -238,13 +257,18 @@ fn free_ports() -> Result<[u16; 3], String> {
 
 /// The authority that the API server made for itself: it writes its own certificate, then the issuer's.
 fn issuer(certificate: &Path) -> Result<String, String> {
-    let chain = std::fs::read_to_string(certificate).map_err(|error| format!("no certificate yet: {error}"))?;
-    let last = chain.rfind("-----BEGIN CERTIFICATE-----").ok_or("the certificate is not written yet")?;
+    let chain =
+        std::fs::read_to_string(certificate).map_err(|error| format!("no certificate yet: {error}"))?;
+    let last = chain
+        .rfind("-----BEGIN CERTIFICATE-----")
+        .ok_or("the certificate is not written yet")?;
     Ok(chain[last..].to_owned())
 }
 
 async fn is_ready(admin: &Client) -> Result<(), String> {
-    let request = http::Request::get("/readyz").body(Vec::new()).map_err(|error| error.to_string())?;
+    let request = http::Request::get("/readyz")
+        .body(Vec::new())
+        .map_err(|error| error.to_string())?;
     let answer = admin.request_text(request).await;
     answer.map(drop).map_err(|error| format!("/readyz: {error}"))
 }
@@ -266,5 +290,7 @@ async fn grant_everything(admin: &Client, user: &str) -> Result<(), String> {
         .body(binding.to_string().into_bytes())
         .map_err(|error| error.to_string())?;
     let answer = admin.request_text(request).await;
-    answer.map(drop).map_err(|error| format!("cannot bind cluster-admin to {user}: {error}"))
+    answer
+        .map(drop)
+        .map_err(|error| format!("cannot bind cluster-admin to {user}: {error}"))
 }
