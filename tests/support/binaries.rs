@@ -28,6 +28,8 @@ impl Binaries {
     }
 
     fn in_directory(directory: &Path) -> Result<Self, String> {
+        // The servers do not run in the directory of the tests.
+        let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
         let find = |name: &str| {
             let path = directory.join(name);
             match path.is_file() {

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -15,8 +15,11 @@ use kube::{Client, Config};
 use super::binaries::Binaries;
 use super::credentials::{ADMIN, Credentials};
 use super::reaper::Reaper;
-use super::server::Log;
+use super::server::Server;
 use super::start::start;
+
+/// The API server's place among the servers.
+const API_SERVER: usize = 1;
 
 /// A running control plane.
 pub(crate) struct ControlPlane {
@@ -30,7 +33,8 @@ pub(crate) struct ControlPlane {
     pub(crate) reaper: Arc<Reaper>,
     pub(super) authority: String,
     pub(super) credentials: Credentials,
-    pub(super) log: Log,
+    /// etcd, the API server, the controller manager.
+    pub(super) servers: Mutex<Vec<Server>>,
 }
 
 impl ControlPlane {
@@ -72,6 +76,14 @@ impl ControlPlane {
             .expect("a new namespace");
         name
     }
+
+    /// The end of the API server's log, and that of any server which should be running and is not.
+    fn last_words(&self) -> String {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut words = servers[API_SERVER].log.tail();
+        words.extend(servers.iter_mut().filter_map(Server::ended));
+        words
+    }
 }
 
 /// The control plane with the API server's last words, should the test panic while it has this.
@@ -92,7 +104,7 @@ impl Drop for Shared {
     )]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}", self.log.tail());
+            eprintln!("{}", self.last_words());
         }
     }
 }

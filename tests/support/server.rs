@@ -15,6 +15,7 @@ const TAIL_LINES: usize = 40;
 /// A running server.
 pub(crate) struct Server {
     pub(crate) log: Log,
+    name: String,
     child: Child,
     reaper: Arc<Reaper>,
 }
@@ -42,6 +43,7 @@ impl Server {
         reaper.started(child.id())?;
         Ok(Self {
             log: Log(path),
+            name: name.to_string_lossy().into_owned(),
             child,
             reaper: Arc::clone(reaper),
         })
@@ -52,7 +54,7 @@ impl Server {
         let status = self.child.try_wait().ok().flatten()?;
         // The reaper can only be gone if somebody killed it; there is nothing to tell it then.
         let _ = self.reaper.ended(self.child.id());
-        Some(format!("it ended with {status}\n{}", self.log.tail()))
+        Some(format!("{} ended with {status}\n{}", self.name, self.log.tail()))
     }
 }
 

@@ -3,9 +3,9 @@
 //! In: the programs and a new directory. Out: a control plane in which the daemon's user may do everything, or
 //! what went wrong, with the last words of the server concerned.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use kube::Client;
@@ -14,7 +14,7 @@ use super::binaries::Binaries;
 use super::control_plane::{ControlPlane, client_of};
 use super::credentials::{ADMIN, CONTROLLERS, Credentials, MOORLINE};
 use super::reaper::Reaper;
-use super::server::{Log, Server};
+use super::server::Server;
 
 /// A start takes three seconds; this is for a machine that does much else.
 const START_DEADLINE: Duration = Duration::from_secs(90);
@@ -72,14 +72,14 @@ async fn start_once(binaries: &Binaries) -> Result<ControlPlane, Failure> {
         reaper: Arc::new(reaper),
         directory,
     };
-    starting.etcd(&binaries.etcd).await?;
-    let api_server = starting.api_server(&binaries.api_server).await?;
-    starting.controller_manager(&binaries.controller_manager, &api_server.authority)?;
+    let mut servers = vec![starting.etcd(&binaries.etcd).await?];
+    let authority = starting.api_server(&binaries.api_server, &mut servers).await?;
+    servers.push(starting.controller_manager(&binaries.controller_manager, &authority)?);
     Ok(ControlPlane {
         audit_log: starting.directory.join("audit.log"),
         url: starting.url(),
-        authority: api_server.authority,
-        log: api_server.log,
+        authority,
+        servers: Mutex::new(servers),
         directory: starting.directory,
         credentials: starting.credentials,
         reaper: starting.reaper,
@@ -95,12 +95,6 @@ struct Starting {
     reaper: Arc<Reaper>,
 }
 
-/// An API server that is ready, with the certificate by which its clients know it.
-struct ApiServer {
-    log: Log,
-    authority: String,
-}
-
 impl Starting {
     fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.ports[2])
@@ -114,7 +108,7 @@ impl Starting {
         self.directory.join(name).to_string_lossy().into_owned()
     }
 
-    async fn etcd(&self, program: &Path) -> Result<(), Failure> {
+    async fn etcd(&self, program: &Path) -> Result<Server, Failure> {
         let [clients, peers] = self.etcd_urls();
         let arguments = [
             format!("--data-dir={}", self.path("etcd")),
@@ -129,17 +123,20 @@ impl Starting {
             "--quota-backend-bytes=8589934592".to_owned(),
         ];
         let mut server = self.server(program, &arguments)?;
-        let port = self.ports[0];
-        self.until(&mut server, async || {
-            match std::net::TcpStream::connect(("127.0.0.1", port)) {
+        let address = ("127.0.0.1", self.ports[0]);
+        self.until(
+            std::slice::from_mut(&mut server),
+            async || match TcpStream::connect(address) {
                 Ok(_) => Ok(()),
-                Err(error) => Err(format!("port {port}: {error}")),
-            }
-        })
-        .await
+                Err(error) => Err(format!("{address:?}: {error}")),
+            },
+        )
+        .await?;
+        Ok(server)
     }
 
-    async fn api_server(&self, program: &Path) -> Result<ApiServer, Failure> {
+    /// Adds the API server to etcd in `servers`, and gives the certificate by which its clients know it.
+    async fn api_server(&self, program: &Path, servers: &mut Vec<Server>) -> Result<String, Failure> {
         let policy = self.path("audit-policy.json");
         std::fs::write(&policy, AUDIT_POLICY).map_err(|error| format!("cannot write {policy}: {error}"))?;
         let arguments = [
@@ -160,6 +157,8 @@ impl Starting {
             ),
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
             "--service-cluster-ip-range=10.0.0.0/12".to_owned(),
+            // Else it complains for ever that its address, which is everybody's own, cannot be an endpoint.
+            "--endpoint-reconciler-type=none".to_owned(),
             "--allow-privileged".to_owned(),
             format!("--audit-policy-file={policy}"),
             format!("--audit-log-path={}", self.path("audit.log")),
@@ -168,10 +167,10 @@ impl Starting {
             // In megabytes: a rotation would hide requests from who counts them.
             "--audit-log-maxsize=100000".to_owned(),
         ];
-        let mut server = self.server(program, &arguments)?;
+        servers.push(self.server(program, &arguments)?);
         let certificate = self.directory.join("certificates/apiserver.crt");
         let mut authority = String::new();
-        self.until(&mut server, async || {
+        self.until(servers, async || {
             authority = issuer(&certificate)?;
             let admin = client_of(
                 &self.credentials.kubeconfig(ADMIN, &self.url(), &authority),
@@ -182,13 +181,10 @@ impl Starting {
             grant_everything(&admin, MOORLINE).await
         })
         .await?;
-        Ok(ApiServer {
-            log: server.log,
-            authority,
-        })
+        Ok(authority)
     }
 
-    fn controller_manager(&self, program: &Path, authority: &str) -> Result<(), Failure> {
+    fn controller_manager(&self, program: &Path, authority: &str) -> Result<Server, Failure> {
         let kubeconfig = self.path("controllers.kubeconfig");
         let certificate = self.path("authority.crt");
         std::fs::write(
@@ -208,8 +204,7 @@ impl Starting {
             ),
             "--controllers=*,-node-ipam-controller,-node-route-controller,-service-lb-controller".to_owned(),
         ];
-        self.server(program, &arguments)?;
-        Ok(())
+        self.server(program, &arguments)
     }
 
     fn server(&self, program: &Path, arguments: &[String]) -> Result<Server, Failure> {
@@ -217,10 +212,11 @@ impl Starting {
             .map_err(|error| format!("cannot start {}: {error}", program.display()).into())
     }
 
-    /// Asks until the answer is `Ok`, the server ended, or the deadline has passed.
+    /// Asks until the answer is `Ok`, one of the servers ended, or the deadline has passed. All of them are
+    /// looked at, because another program that took etcd's port would have answered in etcd's place.
     async fn until(
         &self,
-        server: &mut Server,
+        servers: &mut [Server],
         mut ask: impl AsyncFnMut() -> Result<(), String>,
     ) -> Result<(), Failure> {
         loop {
@@ -228,15 +224,17 @@ impl Starting {
                 Ok(()) => return Ok(()),
                 Err(refusal) => refusal,
             };
-            if let Some(end) = server.ended() {
-                return Err(Failure {
-                    text: format!("the control plane did not start: {end}"),
-                    port_taken: server.log.names_a_taken_port(),
-                });
+            for server in servers.iter_mut() {
+                if let Some(end) = server.ended() {
+                    return Err(Failure {
+                        text: format!("the control plane did not start: {end}"),
+                        port_taken: server.log.names_a_taken_port(),
+                    });
+                }
             }
             if Instant::now() > self.deadline {
-                let tail = server.log.tail();
-                return Err(format!("not ready after {START_DEADLINE:?}: {refusal}\n{tail}").into());
+                let tails: String = servers.iter().map(|server| server.log.tail()).collect();
+                return Err(format!("not ready after {START_DEADLINE:?}: {refusal}\n{tails}").into());
             }
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
