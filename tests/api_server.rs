@@ -11,7 +11,10 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParam
 use kube::core::GroupVersionKind;
 use kube::discovery::{Discovery, Scope};
 use kube::{Client, ResourceExt as _};
-use serde::Deserialize as _;
+use moorline::desired::{self, DesiredObject, Scopes, desired};
+use moorline::object::GroupKind;
+use moorline::render::{self, Options, Rendered};
+use moorline::source::directory;
 use serde_json::Value;
 
 use support::audit::AuditMark;
@@ -26,12 +29,7 @@ const QUIET: Duration = Duration::from_millis(500);
 #[tokio::test]
 async fn the_api_server_answers_with_the_version_that_the_figures_are_for() {
     let Some(plane) = shared() else { return };
-    let version = plane
-        .client(ADMIN)
-        .await
-        .apiserver_version()
-        .await
-        .expect("/version");
+    let version = plane.client(ADMIN).await.apiserver_version().await.expect("/version");
     assert_eq!(version.git_version, "v1.36.3");
 }
 
@@ -54,15 +52,9 @@ async fn the_audit_log_tells_each_request_once_and_whose_it_was() {
 
     let requests = mark.requests().await.within(&namespace);
     let listed = requests.clone().of(MOORLINE).of_this_test();
-    assert_eq!(
-        listed.tally(),
-        BTreeMap::from([("list configmaps".to_owned(), 20)])
-    );
+    assert_eq!(listed.tally(), BTreeMap::from([("list configmaps".to_owned(), 20)]));
     let refused = requests.of(TENANT);
-    assert_eq!(
-        refused.tally(),
-        BTreeMap::from([("get configmaps".to_owned(), 1)])
-    );
+    assert_eq!(refused.tally(), BTreeMap::from([("get configmaps".to_owned(), 1)]));
     assert_eq!(refused.as_slice()[0].code, 403);
 }
 
@@ -71,26 +63,50 @@ async fn a_second_equal_apply_of_fifty_objects_of_ten_kinds_changes_no_resource_
     let Some(plane) = shared() else { return };
     let namespace = plane.namespace("fifty").await;
     let manager = format!("moorline/{namespace}/fifty");
-    let objects = Applicable::all(plane.client(ADMIN).await, &namespace, fifty()).await;
+    let objects = Applicable::all(plane.client(ADMIN).await, &namespace, fifty(&namespace)).await;
     let moorline = plane.client(MOORLINE).await;
 
     let first = AuditMark::set(&plane).await;
     apply_all(&objects, &moorline, &manager).await;
-    assert_eq!(
-        first.requests().await.of(MOORLINE).of_this_test().tally(),
-        patches_of_fifty()
-    );
+    assert_eq!(first.requests().await.of(MOORLINE).of_this_test().tally(), patches_of_fifty());
 
     let resting = resting_versions(&plane.client(ADMIN).await, &objects).await;
     let second = AuditMark::set(&plane).await;
     let applied = apply_all(&objects, &moorline, &manager).await;
     let requests = second.requests().await;
     assert_eq!(applied.len(), 50);
-    assert_eq!(
-        applied, resting,
-        "an equal apply changed what it should have left alone"
-    );
+    assert_eq!(applied, resting, "an equal apply changed what it should have left alone");
     assert_eq!(requests.of(MOORLINE).of_this_test().tally(), patches_of_fifty());
+}
+
+#[tokio::test]
+async fn the_table_of_scopes_is_what_the_server_says() {
+    let Some(plane) = shared() else { return };
+    let discovery = Discovery::new(plane.client(ADMIN).await)
+        .run_aggregated()
+        .await
+        .expect("the API server tells its kinds");
+    let scope = |scope| match scope {
+        Scope::Namespaced => desired::Scope::Namespaced,
+        Scope::Cluster => desired::Scope::Cluster,
+    };
+    // What cannot be listed cannot be held to anything: reviews and bindings.
+    let served: BTreeMap<GroupKind, desired::Scope> = discovery
+        .groups()
+        .flat_map(|group| group.recommended_resources())
+        .filter(|(_, capabilities)| capabilities.supports_operation("list"))
+        .map(|(kind, capabilities)| (GroupKind::new(&kind.group, &kind.kind), scope(capabilities.scope)))
+        .collect();
+    let builtin = Scopes::builtin();
+    let known: BTreeMap<GroupKind, desired::Scope> =
+        builtin.iter().map(|(kind, scope)| (kind.clone(), scope)).collect();
+    let missing: Vec<_> = served.iter().filter(|(kind, scope)| known.get(kind) != Some(scope)).collect();
+    assert!(missing.is_empty(), "not in the table, or otherwise: {missing:?}");
+    let unserved: Vec<_> =
+        known.keys().filter(|kind| !served.contains_key(kind)).map(ToString::to_string).collect();
+    // Served only where an alpha or beta feature is on, or on older servers.
+    let expect: [&str; 0] = [];
+    assert_eq!(unserved, expect);
 }
 
 #[tokio::test]
@@ -105,44 +121,24 @@ async fn a_deleted_namespace_is_emptied_by_the_controllers_and_then_gone() {
         .await
         .expect("a ConfigMap in a new namespace");
     let namespaces: Api<Namespace> = Api::all(admin);
-    namespaces
-        .delete(&name, &DeleteParams::default())
-        .await
-        .expect("the deletion begins");
+    namespaces.delete(&name, &DeleteParams::default()).await.expect("the deletion begins");
     let deadline = Instant::now() + DEADLINE;
-    while let Some(namespace) = namespaces
-        .get_opt(&name)
-        .await
-        .expect("an answer about the namespace")
-    {
-        assert!(
-            Instant::now() < deadline,
-            "still there after {DEADLINE:?}: {:?}",
-            namespace.status
-        );
+    while let Some(namespace) = namespaces.get_opt(&name).await.expect("an answer about the namespace") {
+        assert!(Instant::now() < deadline, "still there after {DEADLINE:?}: {:?}", namespace.status);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-/// The objects of `tests/api_server/fifty/`, in the order of file names and documents.
-fn fifty() -> Vec<Value> {
+/// The objects of `tests/api_server/fifty/` as Moorline reads them, in canonical form.
+fn fifty(namespace: &str) -> Vec<Value> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api_server/fifty");
-    let mut files: Vec<_> = std::fs::read_dir(&directory)
-        .expect("the fixture is there")
-        .map(|entry| entry.expect("the fixture can be listed").path())
-        .collect();
-    files.sort();
-    let texts = files
-        .iter()
-        .map(|file| std::fs::read_to_string(file).expect("the fixture can be read"));
-    texts.flat_map(|yaml| objects_of(&yaml)).collect()
-}
-
-/// The documents of a YAML text.
-fn objects_of(yaml: &str) -> Vec<Value> {
-    serde_yaml::Deserializer::from_str(yaml)
-        .map(|document| Value::deserialize(document).expect("the fixture is YAML"))
-        .collect()
+    let (tree, path) = directory::read(&directory, render::is_read).expect("the fixture can be read");
+    let Rendered::Complete(complete) = render::render(&tree, &Options { path, ..Options::default() }) else {
+        panic!("the fixture is sound");
+    };
+    let desired = desired(complete, namespace, &Scopes::builtin()).expect("the fixture is sound");
+    let body = |object: &DesiredObject| serde_json::from_slice(&object.canonical).expect("JSON");
+    desired.objects().iter().map(body).collect()
 }
 
 fn patches_of_fifty() -> BTreeMap<String, usize> {
@@ -173,10 +169,8 @@ struct Applicable {
 impl Applicable {
     /// Asks the API server once how each kind is called in a path, and whether it has namespaces.
     async fn all(client: Client, namespace: &str, bodies: Vec<Value>) -> Vec<Self> {
-        let discovery = Discovery::new(client)
-            .run_aggregated()
-            .await
-            .expect("the API server tells its kinds");
+        let discovery =
+            Discovery::new(client).run_aggregated().await.expect("the API server tells its kinds");
         let applicable = |body: Value| {
             let body: DynamicObject = serde_json::from_value(body).expect("an object");
             let types = body.types.as_ref().expect("apiVersion and kind");
@@ -188,11 +182,7 @@ impl Applicable {
                 Scope::Namespaced => Some(namespace.to_owned()),
                 Scope::Cluster => None,
             };
-            Self {
-                resource,
-                namespace,
-                body,
-            }
+            Self { resource, namespace, body }
         };
         bodies.into_iter().map(applicable).collect()
     }
@@ -218,9 +208,7 @@ impl Applicable {
             .unwrap_or_else(|error| panic!("{}: {error}", self.label()));
         let entries = answer.managed_fields();
         assert!(
-            entries
-                .iter()
-                .any(|entry| entry.manager.as_deref() == Some(manager)),
+            entries.iter().any(|entry| entry.manager.as_deref() == Some(manager)),
             "{}: {manager} has no entry in {entries:?}",
             self.label()
         );
@@ -246,26 +234,16 @@ async fn resting_versions(client: &Client, objects: &[Applicable]) -> BTreeMap<S
         let mut versions = BTreeMap::new();
         let mut busy = Vec::new();
         for object in objects {
-            let live = object
-                .api(client)
-                .get(&object.body.name_any())
-                .await
-                .expect("the applied object");
+            let live = object.api(client).get(&object.body.name_any()).await.expect("the applied object");
             if !is_told_in_full(&live) {
                 busy.push(object.label());
             }
-            versions.insert(
-                object.label(),
-                live.resource_version().expect("a resourceVersion"),
-            );
+            versions.insert(object.label(), live.resource_version().expect("a resourceVersion"));
         }
         if busy.is_empty() && versions == seen {
             return versions;
         }
-        assert!(
-            Instant::now() < deadline,
-            "no rest after {DEADLINE:?}, busy: {busy:?}"
-        );
+        assert!(Instant::now() < deadline, "no rest after {DEADLINE:?}, busy: {busy:?}");
         seen = versions;
         tokio::time::sleep(QUIET).await;
     }
@@ -273,10 +251,7 @@ async fn resting_versions(client: &Client, objects: &[Applicable]) -> BTreeMap<S
 
 /// Whether the status of a workload is of its newest spec and counts as many pods as the spec wants.
 fn is_told_in_full(live: &DynamicObject) -> bool {
-    let is_workload = live
-        .types
-        .as_ref()
-        .is_some_and(|types| types.api_version == "apps/v1");
+    let is_workload = live.types.as_ref().is_some_and(|types| types.api_version == "apps/v1");
     let status = &live.data["status"];
     let wanted = &live.data["spec"]["replicas"];
     !is_workload

@@ -55,28 +55,18 @@ impl AuditMark {
     async fn until_marker(&self) -> String {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         let uri = format!("{MARKER}{}", COUNT.fetch_add(1, Ordering::Relaxed));
-        let request = http::Request::get(&uri)
-            .body(Vec::new())
-            .expect("a literal request");
-        self.admin
-            .request_text(request)
-            .await
-            .expect("an answer to the marker request");
+        let request = http::Request::get(&uri).body(Vec::new()).expect("a literal request");
+        self.admin.request_text(request).await.expect("an answer to the marker request");
         let deadline = Instant::now() + MARKER_DEADLINE;
         let marker = format!("\"requestURI\":\"{uri}\"");
         loop {
             let mut text = self.whole_lines();
             if let Some(found) = text.find(&marker) {
-                let end = text[found..]
-                    .find('\n')
-                    .map_or(text.len(), |line| found + line + 1);
+                let end = text[found..].find('\n').map_or(text.len(), |line| found + line + 1);
                 text.truncate(end);
                 return text;
             }
-            assert!(
-                Instant::now() < deadline,
-                "no {marker} in the audit log after {MARKER_DEADLINE:?}"
-            );
+            assert!(Instant::now() < deadline, "no {marker} in the audit log after {MARKER_DEADLINE:?}");
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
     }
@@ -89,11 +79,7 @@ impl AuditMark {
                 log.read_to_end(&mut text)
             })
             .expect("the audit log can be read");
-        text.truncate(
-            text.iter()
-                .rposition(|byte| *byte == b'\n')
-                .map_or(0, |newline| newline + 1),
-        );
+        text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1));
         String::from_utf8(text).expect("the audit log is UTF-8")
     }
 }

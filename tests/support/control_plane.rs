@@ -41,9 +41,7 @@ impl ControlPlane {
     /// A client of one of the users in `support::credentials`. It retries nothing, so that a request that a
     /// test makes is one request, and it names the running test as its user agent.
     pub(crate) async fn client(&self, user: &str) -> Client {
-        client_of(&self.kubeconfig(user), &running_test())
-            .await
-            .expect("a client of the control plane")
+        client_of(&self.kubeconfig(user), &running_test()).await.expect("a client of the control plane")
     }
 
     /// A kubeconfig of one of the users, for programs that read one.
@@ -69,11 +67,7 @@ impl ControlPlane {
             .header("Content-Type", "application/json")
             .body(body.to_string().into_bytes())
             .expect("a literal request");
-        self.client(ADMIN)
-            .await
-            .request_text(request)
-            .await
-            .expect("a new namespace");
+        self.client(ADMIN).await.request_text(request).await.expect("a new namespace");
         name
     }
 
@@ -98,10 +92,7 @@ impl Deref for Shared {
 }
 
 impl Drop for Shared {
-    #[expect(
-        clippy::print_stderr,
-        reason = "libtest shows it with the failed test to which it belongs"
-    )]
+    #[expect(clippy::print_stderr, reason = "libtest shows it with the failed test to which it belongs")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.last_words());

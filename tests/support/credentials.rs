@@ -23,12 +23,8 @@ pub(crate) const TENANT: &str = "tenant";
 pub(crate) const CONTROLLERS: &str = "system:kube-controller-manager";
 
 /// Everybody, with the groups they are in. Who is in none gets rights by RBAC.
-const USERS: [(&str, &str); 4] = [
-    (ADMIN, "system:masters"),
-    (MOORLINE, ""),
-    (TENANT, ""),
-    (CONTROLLERS, "system:masters"),
-];
+const USERS: [(&str, &str); 4] =
+    [(ADMIN, "system:masters"), (MOORLINE, ""), (TENANT, ""), (CONTROLLERS, "system:masters")];
 
 /// What comes before the point in the DER form of a public key on the curve P-256.
 const P256_PUBLIC_KEY_HEADER: [u8; 26] = [
@@ -75,10 +71,7 @@ impl Credentials {
 
     /// A kubeconfig of a user, as JSON, which every reader of YAML reads. `authority` is PEM.
     pub(crate) fn kubeconfig(&self, user: &str, server: &str, authority: &str) -> String {
-        let token = self
-            .tokens
-            .get(user)
-            .unwrap_or_else(|| panic!("the control plane has no user {user}"));
+        let token = self.tokens.get(user).unwrap_or_else(|| panic!("the control plane has no user {user}"));
         json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -96,9 +89,7 @@ impl Credentials {
 
 fn random_token(random: &SystemRandom) -> Result<String, String> {
     let mut bytes = [0; 16];
-    random
-        .fill(&mut bytes)
-        .map_err(|_| "no random numbers for a token".to_owned())?;
+    random.fill(&mut bytes).map_err(|_| "no random numbers for a token".to_owned())?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -114,8 +105,5 @@ fn service_account_key(random: &SystemRandom) -> Result<(String, String), String
 }
 
 fn pem(label: &str, der: &[u8]) -> String {
-    format!(
-        "-----BEGIN {label}-----\n{}\n-----END {label}-----\n",
-        STANDARD.encode(der)
-    )
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", STANDARD.encode(der))
 }

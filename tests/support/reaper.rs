@@ -51,10 +51,7 @@ impl Reaper {
             .process_group(0)
             .spawn()?;
         let orders = shell.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        Ok(Self {
-            orders: Mutex::new(orders),
-            shell,
-        })
+        Ok(Self { orders: Mutex::new(orders), shell })
     }
 
     /// From now on this process ends with ours.

@@ -70,11 +70,7 @@ impl Log {
         let lines: Vec<&str> = text.lines().collect();
         let tail = &lines[lines.len().saturating_sub(TAIL_LINES)..];
         let name = self.0.file_name().unwrap_or_default().to_string_lossy();
-        format!(
-            "--- the last {} lines of {name}\n{}\n",
-            tail.len(),
-            tail.join("\n")
-        )
+        format!("--- the last {} lines of {name}\n{}\n", tail.len(), tail.join("\n"))
     }
 
     /// Whether the server failed because another program took its port between our look and its start.

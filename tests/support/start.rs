@@ -38,10 +38,7 @@ struct Failure {
 
 impl From<String> for Failure {
     fn from(text: String) -> Self {
-        Self {
-            text,
-            port_taken: false,
-        }
+        Self { text, port_taken: false }
     }
 }
 
@@ -124,13 +121,10 @@ impl Starting {
         ];
         let mut server = self.server(program, &arguments)?;
         let address = ("127.0.0.1", self.ports[0]);
-        self.until(
-            std::slice::from_mut(&mut server),
-            async || match TcpStream::connect(address) {
-                Ok(_) => Ok(()),
-                Err(error) => Err(format!("{address:?}: {error}")),
-            },
-        )
+        self.until(std::slice::from_mut(&mut server), async || match TcpStream::connect(address) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("{address:?}: {error}")),
+        })
         .await?;
         Ok(server)
     }
@@ -147,14 +141,8 @@ impl Starting {
             format!("--cert-dir={}", self.path("certificates")),
             format!("--token-auth-file={}", self.credentials.token_file.display()),
             "--authorization-mode=RBAC".to_owned(),
-            format!(
-                "--service-account-key-file={}",
-                self.credentials.public_key.display()
-            ),
-            format!(
-                "--service-account-signing-key-file={}",
-                self.credentials.private_key.display()
-            ),
+            format!("--service-account-key-file={}", self.credentials.public_key.display()),
+            format!("--service-account-signing-key-file={}", self.credentials.private_key.display()),
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
             "--service-cluster-ip-range=10.0.0.0/12".to_owned(),
             // Else it complains for ever that its address, which is everybody's own, cannot be an endpoint.
@@ -172,11 +160,8 @@ impl Starting {
         let mut authority = String::new();
         self.until(servers, async || {
             authority = issuer(&certificate)?;
-            let admin = client_of(
-                &self.credentials.kubeconfig(ADMIN, &self.url(), &authority),
-                ADMIN,
-            )
-            .await?;
+            let admin =
+                client_of(&self.credentials.kubeconfig(ADMIN, &self.url(), &authority), ADMIN).await?;
             is_ready(&admin).await?;
             grant_everything(&admin, MOORLINE).await
         })
@@ -187,21 +172,15 @@ impl Starting {
     fn controller_manager(&self, program: &Path, authority: &str) -> Result<Server, Failure> {
         let kubeconfig = self.path("controllers.kubeconfig");
         let certificate = self.path("authority.crt");
-        std::fs::write(
-            &kubeconfig,
-            self.credentials.kubeconfig(CONTROLLERS, &self.url(), authority),
-        )
-        .and_then(|()| std::fs::write(&certificate, authority))
-        .map_err(|error| format!("cannot write into {}: {error}", self.directory.display()))?;
+        std::fs::write(&kubeconfig, self.credentials.kubeconfig(CONTROLLERS, &self.url(), authority))
+            .and_then(|()| std::fs::write(&certificate, authority))
+            .map_err(|error| format!("cannot write into {}: {error}", self.directory.display()))?;
         let arguments = [
             format!("--kubeconfig={kubeconfig}"),
             "--secure-port=0".to_owned(),
             "--leader-elect=false".to_owned(),
             format!("--root-ca-file={certificate}"),
-            format!(
-                "--service-account-private-key-file={}",
-                self.credentials.private_key.display()
-            ),
+            format!("--service-account-private-key-file={}", self.credentials.private_key.display()),
             "--controllers=*,-node-ipam-controller,-node-route-controller,-service-lb-controller".to_owned(),
         ];
         self.server(program, &arguments)
@@ -257,16 +236,12 @@ fn free_ports() -> Result<[u16; 3], String> {
 fn issuer(certificate: &Path) -> Result<String, String> {
     let chain =
         std::fs::read_to_string(certificate).map_err(|error| format!("no certificate yet: {error}"))?;
-    let last = chain
-        .rfind("-----BEGIN CERTIFICATE-----")
-        .ok_or("the certificate is not written yet")?;
+    let last = chain.rfind("-----BEGIN CERTIFICATE-----").ok_or("the certificate is not written yet")?;
     Ok(chain[last..].to_owned())
 }
 
 async fn is_ready(admin: &Client) -> Result<(), String> {
-    let request = http::Request::get("/readyz")
-        .body(Vec::new())
-        .map_err(|error| error.to_string())?;
+    let request = http::Request::get("/readyz").body(Vec::new()).map_err(|error| error.to_string())?;
     let answer = admin.request_text(request).await;
     answer.map(drop).map_err(|error| format!("/readyz: {error}"))
 }
@@ -288,7 +263,5 @@ async fn grant_everything(admin: &Client, user: &str) -> Result<(), String> {
         .body(binding.to_string().into_bytes())
         .map_err(|error| error.to_string())?;
     let answer = admin.request_text(request).await;
-    answer
-        .map(drop)
-        .map_err(|error| format!("cannot bind cluster-admin to {user}: {error}"))
+    answer.map(drop).map_err(|error| format!("cannot bind cluster-admin to {user}: {error}"))
 }
