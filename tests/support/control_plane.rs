@@ -119,7 +119,7 @@ pub(crate) fn shared() -> Option<Shared> {
 }
 
 enum Standing {
-    Running(ControlPlane),
+    Running(Box<ControlPlane>),
     Absent(String),
     Failed(String),
 }
@@ -140,7 +140,7 @@ impl Standing {
         })
         .join();
         match started {
-            Ok(Ok(plane)) => Self::Running(plane),
+            Ok(Ok(plane)) => Self::Running(Box::new(plane)),
             Ok(Err(why)) => Self::Failed(why),
             Err(_) => Self::Failed("the start of the control plane panicked".to_owned()),
         }
