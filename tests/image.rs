@@ -41,17 +41,17 @@ fn the_release_binary_runs_in_the_image_s_root() {
             return;
         }
     };
-    let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder for the root can be made");
-    fill(root.path(), &image, &release_binary()).unwrap_or_else(|error| panic!("{error}"));
-    let before = listing(root.path());
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image");
+    remove(&root);
+    fill(&root, &image, &release_binary()).unwrap_or_else(|error| panic!("{error}"));
+    let before = listing(&root);
 
-    let run = |arguments: &[&str]| answer(jail.command(root.path(), &image), arguments);
+    let run = |arguments: &[&str]| answer(jail.command(&root, &image), arguments);
     assert_eq!(run(&["--version"]), concat!("moorline ", env!("CARGO_PKG_VERSION"), "\n"));
     let rendered = run(&["render", "/repository"]);
     assert!(rendered.contains("kind: ConfigMap") && rendered.contains("name: greeting"), "{rendered}");
 
-    assert_eq!(listing(root.path()), before, "the binary wrote into its root");
-    open(root.path());
+    assert_eq!(listing(&root), before, "the binary wrote into its root");
 }
 
 /// What the last stage of a Dockerfile makes.
@@ -197,7 +197,7 @@ fn libraries_in(ldd: &str) -> Result<Vec<String>, String> {
     Ok(places)
 }
 
-/// The release binary, built unless it is there and newer than what it is made of.
+/// The release binary; cargo builds it if it is absent or older than what it is made of.
 fn release_binary() -> PathBuf {
     let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     build.args(["build", "--release", "--locked", "--bin", "moorline", "--message-format=json"]);
@@ -205,8 +205,8 @@ fn release_binary() -> PathBuf {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let messages = String::from_utf8(output.stdout).expect("cargo writes UTF-8");
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let executables = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
-    executables.last().expect("cargo names the executable")
+    let mut executables = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
+    executables.next_back().expect("cargo names the executable")
 }
 
 fn repository() -> &'static Path {
@@ -245,10 +245,13 @@ fn close(root: &Path) {
     listing(root).iter().for_each(|(path, _, _)| set_mode(path, 0o555));
 }
 
-/// Gives the owner back the right to remove what is there.
-fn open(root: &Path) {
-    let folders = listing(root).into_iter().map(|(path, _, _)| path).filter(|path| path.is_dir());
-    folders.chain([root.to_owned()]).for_each(|folder| set_mode(&folder, 0o755));
+/// Removes the root of an earlier run, whose owner has to take back the right to do so.
+fn remove(root: &Path) {
+    if root.exists() {
+        let folders = listing(root).into_iter().map(|(path, _, _)| path).filter(|path| path.is_dir());
+        folders.chain([root.to_owned()]).for_each(|folder| set_mode(&folder, 0o755));
+        fs::remove_dir_all(root).expect("the root of an earlier run can be removed");
+    }
 }
 
 fn set_mode(path: &Path, mode: u32) {
