@@ -8,7 +8,14 @@
 //!
 //! Every arrow is one function, every noun one type. `ARCHITECTURE.md` has the map.
 
+#![warn(unreachable_pub)]
+// Nothing panics on input; tests may.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+// Output goes through the streams that the command line hands out.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod api;
+pub mod cli;
 pub mod desired;
 pub mod nearest;
 pub mod object;

@@ -1,3 +1,7 @@
-//! The `moorline` binary.
+//! The `moorline` binary: arguments in, exit code out.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    moorline::cli::run(std::env::args_os())
+}

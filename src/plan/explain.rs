@@ -111,13 +111,15 @@ impl Text {
             Action::Prune { .. } => ('-', "no longer in Git".to_owned()),
         };
         self.line(sign, &step.id, &reason);
-        if let Action::Update(change) = &step.action {
-            let known = match change {
-                Change::Drifted(drift) => drift.fields.as_slice(),
-                Change::Committed | Change::EntryLost | Change::Unverified => &[],
-            };
-            self.fields(&step.id, differences, known);
-        }
+        let known = match &step.action {
+            Action::Update(Change::Drifted(drift)) => drift.fields.as_slice(),
+            Action::Update(Change::Committed | Change::EntryLost | Change::Unverified)
+            | Action::Create
+            | Action::Adopt { .. }
+            | Action::HandOver { .. }
+            | Action::Prune { .. } => &[],
+        };
+        self.fields(&step.id, differences, known);
     }
 
     fn line(&mut self, sign: char, id: &ObjectId, reason: &str) {

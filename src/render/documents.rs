@@ -32,79 +32,76 @@ pub(super) struct Manifest {
 /// The manifests of one file.
 #[derive(Debug)]
 pub(super) enum FileContent {
-    Manifests(Vec<Manifest>),
+    /// Manifests, and what is in the place of one and is none, in the order of the file.
+    Manifests(Vec<Result<Manifest, Problem>>),
     /// No document has `apiVersion` or `kind`: values files, workflows, and the like.
     NoManifests,
 }
 
 /// Reads one file.
-pub(super) fn read(file: &str, bytes: &[u8], problems: &mut Vec<Problem>) -> FileContent {
-    let documents = match yaml::read(file, bytes, DIALECT) {
-        Ok(documents) => documents,
-        Err(error) => {
-            problems.push(Problem::Unreadable(error));
-            return FileContent::Manifests(Vec::new());
-        }
-    };
+pub(super) fn read(file: &str, bytes: &[u8]) -> Result<FileContent, yaml::Error> {
+    let documents = yaml::read(file, bytes, DIALECT)?;
     if !documents.iter().any(|document| claims_to_be_an_object(&document.value)) {
-        return FileContent::NoManifests;
+        return Ok(FileContent::NoManifests);
     }
     let name: Arc<str> = file.into();
-    let mut manifests = Vec::with_capacity(documents.len());
-    let allowed = problems.len() + MAX_PROBLEMS_PER_FILE;
+    let mut reading = Reading { bytes, found: Vec::with_capacity(documents.len()), wrong: 0 };
     for document in documents {
-        if problems.len() >= allowed {
-            break;
-        }
         let origin = Origin { file: name.clone(), document: document.index, line: document.line, item: None };
-        collect(document.value, origin, bytes, None, &mut manifests, problems);
+        reading.collect(document.value, origin, None);
     }
-    FileContent::Manifests(manifests)
+    Ok(FileContent::Manifests(reading.found))
 }
 
 fn claims_to_be_an_object(value: &Value) -> bool {
     value.get("apiVersion").is_some() || value.get("kind").is_some()
 }
 
-/// Adds the object in `value`, or every object in the list that it is.
-fn collect(
-    value: Value,
-    origin: Origin,
-    bytes: &[u8],
-    listed_as: Option<(&str, &str)>,
-    manifests: &mut Vec<Manifest>,
-    problems: &mut Vec<Problem>,
-) {
-    let Value::Object(mut body) = value else {
-        problems.push(Problem::NotAMapping { place: place_in(bytes, &origin, &[]), found: kind_of(&value) });
-        return;
-    };
-    if body.contains_key("sops") {
-        problems.push(Problem::Encrypted { place: place_in(bytes, &origin, &[Step::Key("sops")]) });
-        return;
-    }
-    if let (Some((api_version, kind)), false, false) =
-        (listed_as, body.contains_key("apiVersion"), body.contains_key("kind"))
-    {
-        body.insert("apiVersion".into(), api_version.into());
-        body.insert("kind".into(), kind.into());
-    }
-    match take_items(&mut body) {
-        None => manifests.push(Manifest { body, origin }),
-        Some(items) => {
-            let item_type = item_type(&body);
-            let item_type = item_type.as_ref().map(|(version, kind)| (version.as_str(), kind.as_str()));
-            let allowed = problems.len() + MAX_PROBLEMS_PER_FILE;
-            for (at, item) in items.into_iter().enumerate() {
-                if problems.len() >= allowed {
-                    break;
-                }
-                match item_origin(&origin, at, bytes) {
-                    Ok(origin) => collect(item, origin, bytes, item_type, manifests, problems),
-                    Err(problem) => problems.push(problem),
-                }
-            }
+/// A file being taken apart.
+struct Reading<'a> {
+    bytes: &'a [u8],
+    found: Vec<Result<Manifest, Problem>>,
+    wrong: usize,
+}
+
+impl Reading<'_> {
+    /// Adds the object in `value`, or every object in the list that it is.
+    fn collect(&mut self, value: Value, origin: Origin, listed_as: Option<(&str, &str)>) {
+        if self.wrong >= MAX_PROBLEMS_PER_FILE {
+            return;
         }
+        let Value::Object(mut body) = value else {
+            let (place, found) = (place_in(self.bytes, &origin, &[]), kind_of(&value));
+            return self.refuse(Problem::NotAMapping { place, found });
+        };
+        if body.contains_key("sops") {
+            let place = place_in(self.bytes, &origin, &[Step::Key("sops")]);
+            return self.refuse(Problem::Encrypted { place });
+        }
+        if let (Some((api_version, kind)), false, false) =
+            (listed_as, body.contains_key("apiVersion"), body.contains_key("kind"))
+        {
+            body.insert("apiVersion".into(), api_version.into());
+            body.insert("kind".into(), kind.into());
+        }
+        let Some(items) = take_items(&mut body) else {
+            return self.found.push(Ok(Manifest { body, origin }));
+        };
+        if origin.item.is_some() {
+            // No tool writes lists into lists, and an origin has no room for them.
+            let place = place_in(self.bytes, &origin, &[Step::Key("items")]);
+            return self.refuse(Problem::NestedList { place });
+        }
+        let item_type = item_type(&body);
+        let item_type = item_type.as_ref().map(|(version, kind)| (version.as_str(), kind.as_str()));
+        for (at, item) in (0..).zip(items) {
+            self.collect(item, Origin { item: Some(at), ..origin.clone() }, item_type);
+        }
+    }
+
+    fn refuse(&mut self, problem: Problem) {
+        self.wrong += 1;
+        self.found.push(Err(problem));
     }
 }
 
@@ -125,14 +122,6 @@ fn item_type(list: &Map<String, Value>) -> Option<(String, String)> {
     let kind = list.get("kind")?.as_str()?.strip_suffix("List")?;
     let version = list.get("apiVersion")?.as_str()?;
     (!kind.is_empty()).then(|| (version.to_owned(), kind.to_owned()))
-}
-
-/// The origin of an item: lists in lists are not written by any tool, and an origin has no room for them.
-fn item_origin(list: &Origin, at: usize, bytes: &[u8]) -> Result<Origin, Problem> {
-    match (list.item, u32::try_from(at)) {
-        (None, Ok(item)) => Ok(Origin { item: Some(item), ..list.clone() }),
-        _ => Err(Problem::NestedList { place: place_in(bytes, list, &[Step::Key("items"), Step::Item(at)]) }),
-    }
 }
 
 /// The place of a field of an object, from the tree it was read from.

@@ -5,6 +5,7 @@
 //! render can be shown and can never prune.
 
 mod documents;
+mod dump;
 mod identity;
 mod plain;
 mod problem;
@@ -14,7 +15,8 @@ mod secret;
 use std::collections::HashMap;
 
 pub use documents::FieldPath;
-pub use plain::PlainOptions;
+pub use dump::dump;
+pub use plain::{PlainOptions, is_read};
 pub use problem::{Place, Problem};
 
 use crate::object::{Object, ObjectId, Origin};
@@ -68,7 +70,7 @@ pub struct Skipped {
 
 /// Renders a folder of the tree.
 pub fn render(tree: &FileTree, options: &Options) -> Rendered {
-    let mut found = plain::render(tree, options);
+    let mut found = plain::collect(tree, options, identity::object);
     refuse_duplicates(&mut found);
     let Found { objects, skipped, mut problems } = found;
     if problems.is_empty() && objects.is_empty() {

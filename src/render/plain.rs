@@ -4,10 +4,10 @@
 
 use glob::{MatchOptions, Pattern};
 
-use super::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE};
-use super::identity;
+use super::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE, Manifest};
 use super::problem::Problem;
 use super::{Found, Options, Skipped};
+use crate::object::Object;
 use crate::tree::{self, Entry, FileTree};
 
 /// The file names that kustomize looks for.
@@ -37,8 +37,16 @@ impl Default for PlainOptions {
     }
 }
 
+/// What makes an object of a manifest, or says what is wrong with it.
+type Reader = fn(Manifest, &[u8]) -> Result<Object, Vec<Problem>>;
+
+/// True for the names of files that a render may read; a source need not bring others.
+pub fn is_read(name: &str) -> bool {
+    is_manifest_file(name) || is_kustomization(name)
+}
+
 /// Reads every file of the directory that the options choose.
-pub(super) fn render(tree: &FileTree, options: &Options) -> Found {
+pub(super) fn collect(tree: &FileTree, options: &Options, reader: Reader) -> Found {
     let mut found = Found::default();
     let path = options.path.as_str();
     let root = match tree.resolve(path) {
@@ -52,14 +60,14 @@ pub(super) fn render(tree: &FileTree, options: &Options) -> Found {
             return found;
         }
     };
-    match tree.below(&root).next() {
-        Some(_) => directory(tree, &root, &options.plain, &mut found),
-        None => file(tree, &root, &mut found),
+    match root.is_empty() || tree.below(&root).next().is_some() {
+        true => directory(tree, &root, &options.plain, reader, &mut found),
+        false => file(tree, &root, reader, &mut found),
     }
     found
 }
 
-fn directory(tree: &FileTree, root: &str, options: &PlainOptions, found: &mut Found) {
+fn directory(tree: &FileTree, root: &str, options: &PlainOptions, reader: Reader, found: &mut Found) {
     for (path, entry) in tree.below(root) {
         let inside = match root {
             "" => path,
@@ -73,17 +81,18 @@ fn directory(tree: &FileTree, root: &str, options: &PlainOptions, found: &mut Fo
                 let (path, reason) = (tree.shown(path), reason.clone());
                 found.problems.push(Problem::Tree(tree::Error::Unreadable { path, reason }));
             }
-            _ if is_kustomization(inside) => {
-                found.problems.push(Problem::Kustomization { file: path.to_owned() });
-            }
-            _ if is_manifest_file(inside) => file(tree, path, found),
+            _ if is_read(inside) => file(tree, path, reader, found),
             _ => {}
         }
     }
 }
 
 /// Reads one file and keeps the sound objects of it.
-fn file(tree: &FileTree, path: &str, found: &mut Found) {
+fn file(tree: &FileTree, path: &str, reader: Reader, found: &mut Found) {
+    if is_kustomization(path) {
+        found.problems.push(Problem::Kustomization { file: tree.shown(path) });
+        return;
+    }
     let bytes = match tree.read(path) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -91,19 +100,22 @@ fn file(tree: &FileTree, path: &str, found: &mut Found) {
             return;
         }
     };
-    match documents::read(path, &bytes, &mut found.problems) {
-        FileContent::NoManifests => found
+    let shown = tree.shown(path);
+    match documents::read(&shown, &bytes) {
+        Err(error) => found.problems.push(error.into()),
+        Ok(FileContent::NoManifests) => found
             .skipped
-            .push(Skipped { file: path.to_owned(), reason: "no document in it has an apiVersion or a kind" }),
-        FileContent::Manifests(manifests) => {
+            .push(Skipped { file: shown, reason: "no document in it has an apiVersion or a kind" }),
+        Ok(FileContent::Manifests(manifests)) => {
             let allowed = found.problems.len() + MAX_PROBLEMS_PER_FILE;
             for manifest in manifests {
-                if found.problems.len() >= allowed {
-                    break;
-                }
-                match identity::object(manifest, &bytes) {
+                match manifest.map_err(|problem| vec![problem]).and_then(|manifest| reader(manifest, &bytes))
+                {
                     Ok(object) => found.objects.push(object),
                     Err(problems) => found.problems.extend(problems),
+                }
+                if found.problems.len() >= allowed {
+                    return;
                 }
             }
         }

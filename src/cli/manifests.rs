@@ -1,0 +1,74 @@
+//! From a path on the command line to a render of it: the way that all verbs on manifests begin.
+
+use std::path::Path;
+
+use anyhow::Context;
+use clap::Args;
+use glob::Pattern;
+
+use super::Streams;
+use crate::render::{self, Complete, Options, PlainOptions, Rendered, Skipped};
+use crate::source::directory;
+
+/// Which files of a folder are read.
+#[derive(Debug, Args)]
+pub(super) struct Selection {
+    /// Read the folders below PATH, too (this is the default)
+    #[arg(long, conflicts_with = "no_recurse")]
+    recurse: bool,
+
+    /// Read only the files that lie directly in PATH
+    #[arg(long)]
+    no_recurse: bool,
+
+    /// Read only files that match, relative to PATH; may be given several times ('*' stays in a folder, '**' does not)
+    #[arg(long, value_name = "GLOB")]
+    include: Vec<Pattern>,
+
+    /// Do not read files that match, relative to PATH; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<Pattern>,
+}
+
+/// Reads and renders a path; problems and skipped files are told. None if the render is not complete.
+pub(super) fn read(
+    path: &Path,
+    selection: &Selection,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<Complete>> {
+    let (tree, inside) = directory::read(path, render::is_read)?;
+    let plain = PlainOptions {
+        recurse: !selection.no_recurse,
+        include: selection.include.clone(),
+        exclude: selection.exclude.clone(),
+    };
+    match render::render(&tree, &Options { path: inside, plain }) {
+        Rendered::Complete(complete) => {
+            tell_skipped(complete.skipped(), streams)?;
+            Ok(Some(complete))
+        }
+        Rendered::Incomplete(incomplete) => {
+            tell_skipped(&incomplete.skipped, streams)?;
+            tell(&incomplete.problems, streams)?;
+            Ok(None)
+        }
+    }
+}
+
+/// Says every problem, a line each, and how many there are.
+pub(super) fn tell(problems: &[impl std::fmt::Display], streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    for problem in problems {
+        writeln!(streams.words, "error: {problem}").context("standard error")?;
+    }
+    if problems.len() > 1 {
+        writeln!(streams.words, "error: {} problems", problems.len()).context("standard error")?;
+    }
+    Ok(())
+}
+
+fn tell_skipped(skipped: &[Skipped], streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    for Skipped { file, reason } in skipped {
+        writeln!(streams.words, "note: {file} is skipped: {reason}").context("standard error")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! `moorline render`: the objects that a folder of manifests comes to.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+
+use super::Streams;
+use super::exit::Exit;
+use super::manifests::{self, Selection};
+use crate::render::Complete;
+use crate::yaml;
+
+/// Print the objects that a folder of manifests comes to
+///
+/// Reads every .yaml, .yml and .json file below PATH as `kubectl apply -f` does, flattens lists, and
+/// prints the objects in the order of the files. If anything is wrong, nothing is printed but what is wrong.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  moorline render examples/quickstart
+  moorline render clusters/prod --output json | jq '.[].kind'
+  moorline render clusters/prod --exclude 'tests/**' | kubectl apply --server-side -f -")]
+pub(super) struct Arguments {
+    /// A folder of manifests, or one file
+    path: PathBuf,
+
+    #[command(flatten)]
+    selection: Selection,
+
+    /// How the objects are printed: as YAML documents, or as one JSON array
+    #[arg(long, short, value_enum, default_value_t = Format::Yaml)]
+    output: Format,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    Yaml,
+    Json,
+}
+
+pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let Some(complete) = manifests::read(&arguments.path, &arguments.selection, streams)? else {
+        return Ok(Exit::Failure);
+    };
+    let (_, objects) = Complete::into_parts(complete);
+    let mut bodies = objects.into_iter().map(|object| Value::Object(object.body));
+    match arguments.output {
+        Format::Yaml => bodies.try_for_each(|body| {
+            streams.data.write_all(b"---\n")?;
+            streams.data.write_all(yaml::write(&body).as_bytes())
+        })?,
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut *streams.data, &bodies.collect::<Vec<_>>())
+                .map_err(std::io::Error::from)?;
+            writeln!(streams.data)?;
+        }
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,98 @@
+//! What one document may cost.
+//!
+//! In: every node as it is met, and every copy that anchors and aliases make. Out: a refusal before the
+//! memory is spent. The rule for aliases is the one that kubectl's reader has (the larger the document, the
+//! smaller the share that aliases may add), so that what kubectl takes is taken here.
+
+use super::error::{Kind, MAX_ALIAS_BYTES, MAX_ALIAS_NODES, MAX_NODES};
+
+/// Aliases are not judged before so many nodes came from them.
+const FREE_ALIAS_NODES: usize = 100;
+
+/// Aliases are not judged in documents of fewer nodes.
+const FREE_NODES: usize = 1000;
+
+/// Up to so many nodes 99 % may come from aliases, from [`MAX_RATIO_NODES`] on 10 %.
+const MIN_RATIO_NODES: usize = 400_000;
+
+/// See [`MIN_RATIO_NODES`].
+const MAX_RATIO_NODES: usize = 4_000_000;
+
+/// Nodes and bytes of text.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Spent {
+    nodes: usize,
+    bytes: usize,
+}
+
+impl Spent {
+    /// What was spent after `before` was taken.
+    pub(super) fn since(self, before: Self) -> Self {
+        Self {
+            nodes: self.nodes - before.nodes,
+            bytes: self.bytes - before.bytes,
+        }
+    }
+}
+
+/// What one document has cost so far.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    total: Spent,
+    aliased: usize,
+    copied: Spent,
+}
+
+impl Budget {
+    /// What was spent so far.
+    pub(super) fn spent(&self) -> Spent {
+        self.total
+    }
+
+    /// One more node with so many bytes of text.
+    pub(super) fn scalar(&mut self, bytes: usize) -> Result<(), Kind> {
+        self.add(Spent { nodes: 1, bytes })
+    }
+
+    /// One more alias of a value that cost `value`.
+    pub(super) fn alias(&mut self, value: Spent) -> Result<(), Kind> {
+        self.aliased += value.nodes;
+        self.add(Spent {
+            nodes: value.nodes + 1,
+            bytes: value.bytes,
+        })?;
+        self.copy(value)?;
+        let (aliased, nodes) = (self.aliased, self.total.nodes);
+        let judged = aliased > FREE_ALIAS_NODES && nodes > FREE_NODES;
+        match judged && aliased as f64 / nodes as f64 > allowed_share(nodes) {
+            true => Err(Kind::Aliasing),
+            false => Ok(()),
+        }
+    }
+
+    /// One more copy of a value, for an anchor or an alias.
+    pub(super) fn copy(&mut self, value: Spent) -> Result<(), Kind> {
+        self.copied.nodes += value.nodes;
+        self.copied.bytes += value.bytes;
+        match self.copied.nodes > MAX_ALIAS_NODES || self.copied.bytes > MAX_ALIAS_BYTES {
+            true => Err(Kind::Aliasing),
+            false => Ok(()),
+        }
+    }
+
+    fn add(&mut self, more: Spent) -> Result<(), Kind> {
+        self.total.nodes += more.nodes;
+        self.total.bytes += more.bytes;
+        match self.total.nodes > MAX_NODES {
+            true => Err(Kind::Nodes),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The share of a document's nodes that aliases may add.
+fn allowed_share(nodes: usize) -> f64 {
+    let range = (MAX_RATIO_NODES - MIN_RATIO_NODES) as f64;
+    let above = nodes.clamp(MIN_RATIO_NODES, MAX_RATIO_NODES) - MIN_RATIO_NODES;
+    0.99 - 0.89 * (above as f64 / range)
+}

@@ -1,0 +1,121 @@
+//! Who may speak to the control plane of the tests, and how it is known that they are who they say.
+//!
+//! Out: the files that the API server and the controller manager read (tokens, the key of service account
+//! tokens), and a kubeconfig for each user. Keys are made here, so that no machine needs openssl.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use serde_json::json;
+
+/// The test itself, which may do everything.
+pub(crate) const ADMIN: &str = "admin";
+/// The daemon under test: whatever this user did, Moorline did.
+pub(crate) const MOORLINE: &str = "moorline";
+/// Somebody without any rights but those that a test gives.
+pub(crate) const TENANT: &str = "tenant";
+/// The controllers, so that their requests are nobody else's.
+pub(crate) const CONTROLLERS: &str = "system:kube-controller-manager";
+
+/// Everybody, with the groups they are in. Who is in none gets rights by RBAC.
+const USERS: [(&str, &str); 4] = [
+    (ADMIN, "system:masters"),
+    (MOORLINE, ""),
+    (TENANT, ""),
+    (CONTROLLERS, "system:masters"),
+];
+
+/// What comes before the point in the DER form of a public key on the curve P-256.
+const P256_PUBLIC_KEY_HEADER: [u8; 26] = [
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86,
+    0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+];
+
+/// The files of one control plane's trust, and each user's token.
+pub(crate) struct Credentials {
+    /// Of the users above, in the form that `--token-auth-file` wants.
+    pub(crate) token_file: PathBuf,
+    /// Signs service account tokens.
+    pub(crate) private_key: PathBuf,
+    /// Verifies them.
+    pub(crate) public_key: PathBuf,
+    tokens: BTreeMap<&'static str, String>,
+}
+
+impl Credentials {
+    /// New tokens and a new key, written into `directory`.
+    pub(crate) fn write_into(directory: &Path) -> Result<Self, String> {
+        let random = SystemRandom::new();
+        let mut tokens = BTreeMap::new();
+        let mut lines = String::new();
+        for (user, groups) in USERS {
+            let token = random_token(&random)?;
+            let _ = writeln!(lines, "{token},{user},{user},\"{groups}\"");
+            tokens.insert(user, token);
+        }
+        let write = |name: &str, text: &str| {
+            let path = directory.join(name);
+            std::fs::write(&path, text)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            Ok::<_, String>(path)
+        };
+        let (private_key, public_key) = service_account_key(&random)?;
+        Ok(Self {
+            token_file: write("tokens.csv", &lines)?,
+            private_key: write("service-account.key", &private_key)?,
+            public_key: write("service-account.pub", &public_key)?,
+            tokens,
+        })
+    }
+
+    /// A kubeconfig of a user, as JSON, which every reader of YAML reads. `authority` is PEM.
+    pub(crate) fn kubeconfig(&self, user: &str, server: &str, authority: &str) -> String {
+        let token = self
+            .tokens
+            .get(user)
+            .unwrap_or_else(|| panic!("the control plane has no user {user}"));
+        json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": {
+                "server": server,
+                "certificate-authority-data": STANDARD.encode(authority),
+            }}],
+            "users": [{"name": user, "user": {"token": token}}],
+            "contexts": [{"name": user, "context": {"cluster": "test", "user": user}}],
+            "current-context": user,
+        })
+        .to_string()
+    }
+}
+
+fn random_token(random: &SystemRandom) -> Result<String, String> {
+    let mut bytes = [0; 16];
+    random
+        .fill(&mut bytes)
+        .map_err(|_| "no random numbers for a token".to_owned())?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The private and the public half as PEM. The API server takes a private key in this form for signing only.
+fn service_account_key(random: &SystemRandom) -> Result<(String, String), String> {
+    let failed = |what: &str| format!("cannot make the service account key: {what}");
+    let private = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, random)
+        .map_err(|_| failed("no random numbers"))?;
+    let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, private.as_ref(), random)
+        .map_err(|error| failed(&error.to_string()))?;
+    let public = [&P256_PUBLIC_KEY_HEADER, pair.public_key().as_ref()].concat();
+    Ok((pem("PRIVATE KEY", private.as_ref()), pem("PUBLIC KEY", &public)))
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    format!(
+        "-----BEGIN {label}-----\n{}\n-----END {label}-----\n",
+        STANDARD.encode(der)
+    )
+}

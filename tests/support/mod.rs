@@ -1,0 +1,24 @@
+//! What the integration tests stand on: one real control plane for each test binary, clients of its users,
+//! a namespace for each test, and the audit log as the count of requests that were really made.
+//!
+//! A test begins with
+//!
+//! ```ignore
+//! let Some(plane) = support::control_plane::shared() else { return };
+//! let client = plane.client(MOORLINE).await;
+//! let namespace = plane.namespace("drift").await;
+//! ```
+//!
+//! and fails by panicking, never by returning an error: the guard in `plane` prints the API server's last words
+//! when it is dropped by a panic.
+
+// Every test binary compiles all of this and uses a part of it.
+#![allow(dead_code)]
+
+pub(crate) mod audit;
+pub(crate) mod binaries;
+pub(crate) mod control_plane;
+pub(crate) mod credentials;
+pub(crate) mod reaper;
+pub(crate) mod server;
+pub(crate) mod start;

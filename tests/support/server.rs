@@ -1,0 +1,85 @@
+//! One server of the control plane: a child process with its log in a file.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use super::reaper::Reaper;
+
+/// Lines of a log that are shown with a failure.
+const TAIL_LINES: usize = 40;
+
+/// A running server.
+pub(crate) struct Server {
+    pub(crate) log: Log,
+    name: String,
+    child: Child,
+    reaper: Arc<Reaper>,
+}
+
+impl Server {
+    /// Starts `program` with an empty environment, so that neither a proxy nor an `ETCD_...` variable of the
+    /// machine reaches it.
+    pub(crate) fn start(
+        program: &Path,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+        directory: &Path,
+        reaper: &Arc<Reaper>,
+    ) -> io::Result<Self> {
+        let name = program.file_name().unwrap_or(program.as_os_str());
+        let path = directory.join(name).with_extension("log");
+        let log = File::create(&path)?;
+        let child = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .current_dir(directory)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()?;
+        reaper.started(child.id())?;
+        Ok(Self {
+            log: Log(path),
+            name: name.to_string_lossy().into_owned(),
+            child,
+            reaper: Arc::clone(reaper),
+        })
+    }
+
+    /// How the server ended, if it did, with its last words.
+    pub(crate) fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        // The reaper can only be gone if somebody killed it; there is nothing to tell it then.
+        let _ = self.reaper.ended(self.child.id());
+        Some(format!("{} ended with {status}\n{}", self.name, self.log.tail()))
+    }
+}
+
+/// The log file of a server.
+#[derive(Clone)]
+pub(crate) struct Log(PathBuf);
+
+impl Log {
+    /// The last lines, under a heading.
+    pub(crate) fn tail(&self) -> String {
+        let text = std::fs::read(&self.0).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        let tail = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+        let name = self.0.file_name().unwrap_or_default().to_string_lossy();
+        format!(
+            "--- the last {} lines of {name}\n{}\n",
+            tail.len(),
+            tail.join("\n")
+        )
+    }
+
+    /// Whether the server failed because another program took its port between our look and its start.
+    pub(crate) fn names_a_taken_port(&self) -> bool {
+        std::fs::read(&self.0)
+            .is_ok_and(|text| String::from_utf8_lossy(&text).contains("address already in use"))
+    }
+}
