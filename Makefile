@@ -1,5 +1,66 @@
-.PHONY: control-plane
+# Everything a developer runs. `make help` lists the targets.
 
-# The real etcd, kube-apiserver and kube-controller-manager that tests/api_server.rs starts.
-control-plane:
-	tests/control-plane/build.sh
+SHELL := /bin/sh
+CARGO ?= cargo
+# Seconds for each fuzz target.
+FUZZ_SECONDS ?= 60
+
+# Where the control plane of the tests is once it is built, as tests/control-plane/build.sh has it.
+CONTROL_PLANE := target/control-plane/digest
+TESTS := $(basename $(notdir $(wildcard tests/*.rs)))
+# What test-core leaves out: the image needs the release build; the API server's tests need a control plane.
+CORE_TESTS := $(filter-out image $(if $(wildcard $(CONTROL_PLANE)),,api_server),$(TESTS))
+
+.PHONY: help test test-core fmt check-fmt lint doc release control-plane bench fuzz deny
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target what; do \
+		printf '%-15s %s\n' "$$target" "$$what"; done
+
+# One after another also under `make -j`: the summary lines of cargo test stand at the end.
+test: ## everything: format, lints, documentation, release build, control plane, all tests
+	$(MAKE) check-fmt
+	$(MAKE) lint
+	$(MAKE) doc
+	$(MAKE) release
+	$(MAKE) control-plane
+	$(CARGO) test --workspace --locked --no-fail-fast
+
+test-core: ## the tests that need nothing but Rust, with fixed seeds; minutes, once built
+	PROPTEST_RNG_SEED=1 $(CARGO) test --locked --lib --bins $(addprefix --test ,$(CORE_TESTS))
+
+fmt: ## format the code
+	$(CARGO) fmt --all
+
+check-fmt: ## say what is not formatted
+	$(CARGO) fmt --all --check
+
+lint: ## clippy on all targets; a warning is an error
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+doc: ## the documentation; a warning is an error
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+release: ## the release binary
+	$(CARGO) build --release --locked
+
+control-plane: ## build the API server of the tests; minutes the first time, then nothing
+	@command -v go >/dev/null 2>&1 || { \
+		echo "Go is needed for the control plane: tests/control-plane/go.mod says which version (https://go.dev/dl/)" >&2; \
+		exit 1; }
+	sh tests/control-plane/build.sh
+
+bench: ## the benchmarks
+	$(CARGO) bench --locked
+
+fuzz: ## every fuzz target for FUZZ_SECONDS seconds; needs nightly Rust and cargo-fuzz
+	@command -v cargo-fuzz >/dev/null 2>&1 || { \
+		echo "cargo-fuzz is needed: cargo install cargo-fuzz --locked" >&2; exit 1; }
+	@ls fuzz/fuzz_targets/*.rs >/dev/null 2>&1 || { echo "there is no target in fuzz/fuzz_targets" >&2; exit 1; }
+	set -e; for target in fuzz/fuzz_targets/*.rs; do \
+		$(CARGO) +nightly fuzz run "$$(basename "$$target" .rs)" -- -max_total_time=$(FUZZ_SECONDS); done
+
+deny: ## licences, bans and sources of the dependencies; needs cargo-deny
+	@command -v cargo-deny >/dev/null 2>&1 || { \
+		echo "cargo-deny is needed: cargo install cargo-deny --locked" >&2; exit 1; }
+	$(CARGO) deny --locked check licenses bans sources

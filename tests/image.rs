@@ -1,0 +1,301 @@
+//! The release binary in an empty root, as the image of the Dockerfile runs it.
+//!
+//! In: the Dockerfile and the release binary. Out: what the binary answers in a root that holds what the last
+//! stage copies and nothing more, as the user that it names, who can write nothing there. The libraries that
+//! the binary asks for are copied from this machine: they stand in for those of the base image, and one that
+//! the base image does not hold is refused. No Docker is needed; the image itself is not built here.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What `gcr.io/distroless/cc-debian12` holds of glibc and of GCC's runtime, by the names that binaries ask for.
+const BASE: &str = "gcr.io/distroless/cc-debian12:nonroot";
+const BASE_LIBRARIES: [&str; 11] = [
+    "ld-linux-aarch64.so.1",
+    "ld-linux-x86-64.so.2",
+    "libc.so.6",
+    "libdl.so.2",
+    "libgcc_s.so.1",
+    "libgomp.so.1",
+    "libm.so.6",
+    "libpthread.so.0",
+    "libresolv.so.2",
+    "librt.so.1",
+    "libstdc++.so.6",
+];
+
+const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: greeting\ndata:\n  text: hello\n";
+
+#[test]
+fn the_release_binary_runs_in_the_image_s_root() {
+    let text = fs::read_to_string(repository().join("Dockerfile")).expect("the Dockerfile can be read");
+    let image = Image::of(&text).unwrap_or_else(|error| panic!("Dockerfile: {error}"));
+    assert_eq!(image.base, BASE, "BASE_LIBRARIES tells what is in it: change both");
+    let jail = match Jail::here() {
+        Ok(jail) => jail,
+        Err(why) if std::env::var_os("CI").is_some() => panic!("no empty root can be made: {why}"),
+        Err(why) => {
+            println!("skipped, because no empty root can be made here: {why}");
+            return;
+        }
+    };
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image");
+    remove(&root);
+    fill(&root, &image, &release_binary()).unwrap_or_else(|error| panic!("{error}"));
+    let before = listing(&root);
+
+    let run = |arguments: &[&str]| answer(jail.command(&root, &image), arguments);
+    assert_eq!(run(&["--version"]), concat!("moorline ", env!("CARGO_PKG_VERSION"), "\n"));
+    let rendered = run(&["render", "/repository"]);
+    assert!(rendered.contains("kind: ConfigMap") && rendered.contains("name: greeting"), "{rendered}");
+
+    assert_eq!(listing(&root), before, "the binary wrote into its root");
+}
+
+/// What the last stage of a Dockerfile makes.
+#[derive(Debug, PartialEq, Eq)]
+struct Image {
+    base: String,
+    /// Built file and place in the image.
+    copies: Vec<(String, String)>,
+    user: u32,
+    group: u32,
+    entrypoint: String,
+}
+
+impl Image {
+    /// Reads the few instructions that this project's Dockerfile uses; another one in the last stage is refused.
+    fn of(text: &str) -> Result<Self, String> {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let lines: Vec<Vec<&str>> = lines.map(|line| line.split_whitespace().collect()).collect();
+        let last = lines.iter().rposition(|line| line[0] == "FROM").ok_or("no FROM")?;
+        let base = (*lines[last].get(1).ok_or("FROM names no image")?).to_owned();
+        let mut image = Self { base, copies: Vec::new(), user: 0, group: 0, entrypoint: String::new() };
+        for line in &lines[last + 1..] {
+            match line[..] {
+                ["COPY", "--from=build", from, to] => image.copies.push((from.to_owned(), to.to_owned())),
+                ["USER", ids] => {
+                    let ids = ids.split_once(':').and_then(|(user, group)| Some((id(user)?, id(group)?)));
+                    (image.user, image.group) = ids.ok_or("USER is not two numbers with a colon")?;
+                }
+                ["ENTRYPOINT", list] => {
+                    let program = list.strip_prefix("[\"").and_then(|list| list.strip_suffix("\"]"));
+                    program.ok_or("ENTRYPOINT is not a list of one")?.clone_into(&mut image.entrypoint);
+                }
+                _ => return Err(format!("`{}` is not understood", line.join(" "))),
+            }
+        }
+        match () {
+            () if image.user == 0 || image.group == 0 => Err("the image runs as root".to_owned()),
+            () if !image.copies.iter().any(|(_, to)| *to == image.entrypoint) => {
+                Err("the ENTRYPOINT is not copied".to_owned())
+            }
+            () => Ok(image),
+        }
+    }
+}
+
+fn id(text: &str) -> Option<u32> {
+    text.parse().ok()
+}
+
+/// A way to run a program in another root as another user.
+enum Jail {
+    /// As root: `chroot` becomes the user.
+    Chroot,
+    /// As anybody, where the kernel lets them: in a user namespace one is that user.
+    Namespace,
+}
+
+impl Jail {
+    fn here() -> Result<Self, String> {
+        let root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+        let mut attempt = match root {
+            true => Command::new("chroot"),
+            false => Command::new("unshare"),
+        };
+        match root {
+            true => attempt.args(["/", "true"]),
+            false => attempt.args(["--user", "--map-user=1", "--map-group=1", "--root=/", "true"]),
+        };
+        match attempt.output() {
+            Ok(output) if output.status.success() && root => Ok(Self::Chroot),
+            Ok(output) if output.status.success() => Ok(Self::Namespace),
+            Ok(output) => Err(format!("{attempt:?}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+            Err(error) => Err(format!("{attempt:?}: {error}")),
+        }
+    }
+
+    /// The entrypoint of an image in a root, with no environment.
+    fn command(&self, root: &Path, image: &Image) -> Command {
+        let (user, group) = (image.user, image.group);
+        let mut command = match self {
+            Self::Chroot => {
+                let mut command = Command::new("chroot");
+                command.arg(format!("--userspec={user}:{group}")).arg("--groups=").arg(root);
+                command
+            }
+            Self::Namespace => {
+                let mut command = Command::new("unshare");
+                command.args(["--user", &format!("--map-user={user}"), &format!("--map-group={group}")]);
+                command.arg(format!("--root={}", root.display()));
+                command
+            }
+        };
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command.arg(&image.entrypoint).env_clear().env("PATH", path);
+        command
+    }
+}
+
+/// Puts into a root what the image holds, and a repository to render; nothing there can be written then.
+fn fill(root: &Path, image: &Image, binary: &Path) -> Result<(), String> {
+    for (built, place) in &image.copies {
+        let name = Path::new(built).file_name();
+        if !built.contains("/target/release/") || name != binary.file_name() {
+            return Err(format!("the image copies {built}, which this test does not know how to build"));
+        }
+        put(root, place, binary);
+    }
+    for library in libraries(binary)? {
+        put(root, &library, Path::new(&library));
+    }
+    let manifest = root.join("repository/greeting.yaml");
+    fs::create_dir_all(root.join("repository")).expect("a folder can be made");
+    fs::write(manifest, MANIFEST).expect("a manifest can be written");
+    close(root);
+    Ok(())
+}
+
+fn put(root: &Path, place: &str, file: &Path) {
+    let target = root.join(place.trim_start_matches('/'));
+    fs::create_dir_all(target.parent().expect("a file is in a folder")).expect("a folder can be made");
+    fs::copy(file, &target).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+}
+
+/// Where the libraries are that a binary asks for, all of which the base image has to hold.
+fn libraries(binary: &Path) -> Result<Vec<String>, String> {
+    let output = Command::new("ldd").arg(binary).output().map_err(|error| format!("ldd: {error}"))?;
+    libraries_in(&String::from_utf8_lossy(&output.stdout))
+}
+
+fn libraries_in(ldd: &str) -> Result<Vec<String>, String> {
+    let mut places = Vec::new();
+    for line in ldd.lines().map(str::trim) {
+        let place = line.split_whitespace().find(|word| word.starts_with('/'));
+        let asked = line.split_whitespace().next().unwrap_or_default();
+        let name = asked.rsplit('/').next().unwrap_or_default();
+        match place {
+            // The kernel's own; or the binary needs none.
+            None if name.starts_with("linux-vdso") || line.contains("statically linked") => {}
+            Some(place) if BASE_LIBRARIES.contains(&name) => places.push(place.to_owned()),
+            _ => return Err(format!("the binary needs `{line}`, which {BASE} does not hold")),
+        }
+    }
+    Ok(places)
+}
+
+/// The release binary; cargo builds it if it is absent or older than what it is made of.
+fn release_binary() -> PathBuf {
+    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    build.args(["build", "--release", "--locked", "--bin", "moorline", "--message-format=json"]);
+    let output = build.current_dir(repository()).output().expect("cargo can be started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let messages = String::from_utf8(output.stdout).expect("cargo writes UTF-8");
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let mut executables = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
+    executables.next_back().expect("cargo names the executable")
+}
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn answer(mut command: Command, arguments: &[&str]) -> String {
+    let Output { status, stdout, stderr } =
+        command.args(arguments).output().expect("the command can be started");
+    let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success(), "{command:?}: {status}\n{stdout}{stderr}");
+    stdout.into_owned()
+}
+
+/// Everything under a root with its size and its time.
+fn listing(root: &Path) -> Vec<(PathBuf, u64, i64)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder can be listed") {
+            let entry = entry.expect("an entry can be read");
+            let metadata = entry.metadata().expect("an entry has metadata");
+            found.push((entry.path(), metadata.len(), metadata.mtime()));
+            if metadata.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Takes from everybody the right to write.
+fn close(root: &Path) {
+    set_mode(root, 0o555);
+    listing(root).iter().for_each(|(path, _, _)| set_mode(path, 0o555));
+}
+
+/// Removes the root of an earlier run, whose owner has to take back the right to do so.
+fn remove(root: &Path) {
+    if root.exists() {
+        let folders = listing(root).into_iter().map(|(path, _, _)| path).filter(|path| path.is_dir());
+        folders.chain([root.to_owned()]).for_each(|folder| set_mode(&folder, 0o755));
+        fs::remove_dir_all(root).expect("the root of an earlier run can be removed");
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    let permissions = fs::Permissions::from_mode(mode);
+    fs::set_permissions(path, permissions).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+const DOCKERFILE: &str = "FROM a AS build\nRUN x\nFROM b:c\nCOPY --from=build /x/target/release/moorline /moorline\n\
+                          # why\nUSER 65532:65532\nENTRYPOINT [\"/moorline\"]\n";
+
+#[test]
+fn the_last_stage_is_read() {
+    let image = Image::of(DOCKERFILE).expect("it is understood");
+    assert_eq!(image.base, "b:c");
+    assert_eq!(image.copies, [("/x/target/release/moorline".to_owned(), "/moorline".to_owned())]);
+    assert_eq!((image.user, image.group, image.entrypoint.as_str()), (65532, 65532, "/moorline"));
+}
+
+#[test]
+fn an_image_that_cannot_be_tried_is_refused() {
+    let check = |from: &str, to: &str, expect: &str| {
+        assert_eq!(Image::of(&DOCKERFILE.replace(from, to)), Err(expect.to_owned()));
+    };
+    check("USER 65532:65532", "RUN y", "`RUN y` is not understood");
+    check("USER 65532:65532", "", "the image runs as root");
+    check("USER 65532:65532", "USER nonroot", "USER is not two numbers with a colon");
+    check("--from=build ", "", "`COPY /x/target/release/moorline /moorline` is not understood");
+    check("[\"/moorline\"]", "[\"/other\"]", "the ENTRYPOINT is not copied");
+}
+
+#[test]
+fn a_file_that_is_not_the_binary_is_refused() {
+    let image =
+        Image::of(&DOCKERFILE.replace("release/moorline", "release/other")).expect("it is understood");
+    let refused = fill(Path::new("nowhere"), &image, Path::new("target/release/moorline"));
+    assert!(refused.is_err_and(|error| error.contains("/x/target/release/other")));
+}
+
+#[test]
+fn a_library_that_the_base_image_lacks_is_refused() {
+    let known =
+        "\tlinux-vdso.so.1 (0x1)\n\tlibc.so.6 => /lib/libc.so.6 (0x2)\n\t/lib64/ld-linux-x86-64.so.2 (0x3)\n";
+    assert_eq!(libraries_in(known), Ok(vec!["/lib/libc.so.6".into(), "/lib64/ld-linux-x86-64.so.2".into()]));
+    for other in ["\tlibssl.so.3 => /lib/libssl.so.3 (0x4)", "\tlibc.so.6 => not found"] {
+        assert!(libraries_in(&format!("{known}{other}")).is_err_and(|error| error.contains(other.trim())));
+    }
+}

@@ -1,0 +1,70 @@
+//! The house rules that a program can check: what may use what, how long things are, and how they are written.
+//!
+//! In: the text of every file of this repository. Out: nothing, or each violation as `path:line: what (rule)`.
+//! A rule is a function over one file's text, so that the tests beside it can plant a violation and see it found.
+//! The table of the architecture is in `tidy/table.rs`.
+
+mod tidy {
+    pub(crate) mod attributes;
+    pub(crate) mod fences;
+    pub(crate) mod files;
+    pub(crate) mod imports;
+    pub(crate) mod mask;
+    pub(crate) mod paths;
+    pub(crate) mod sizes;
+    pub(crate) mod source;
+    pub(crate) mod table;
+    pub(crate) mod words;
+}
+
+use tidy::source::Source;
+use tidy::{attributes, fences, files, imports, sizes, table, words};
+
+/// A rule: its name, and what it finds in one file as line and text.
+type Rule = (&'static str, fn(&Source) -> Vec<(usize, String)>);
+
+/// The rules for Rust files.
+const RUST_RULES: [Rule; 14] = [
+    ("import table", imports::outside_the_table),
+    ("fences", fences::outside_their_modules),
+    ("pure modules", fences::impure),
+    ("unsafe", fences::unsafe_code),
+    ("file length", sizes::long_file),
+    ("function length", sizes::long_functions),
+    ("main.rs", sizes::long_main),
+    ("opening comment", words::no_opening_comment),
+    ("markers", words::bare_markers),
+    ("file names", words::drawer_names),
+    ("whitespace", words::whitespace),
+    ("expect, not allow", attributes::allowed_lints),
+    ("reasons", attributes::without_reason),
+    ("test modules", attributes::tests_outside_tests),
+];
+
+/// The rules for every text file.
+const TEXT_RULES: [Rule; 1] = [("machine paths", words::machine_paths)];
+
+#[test]
+fn every_file_keeps_the_rules() {
+    let files = files::texts();
+    assert!(files.iter().any(|(path, _)| path == "src/main.rs"), "the walk found no src/main.rs: {files:?}");
+    let mut violations = Vec::new();
+    for (path, text) in &files {
+        let source = Source::new(path, text);
+        let rust = if source.is_rust() { &RUST_RULES[..] } else { &[] };
+        for (rule, check) in rust.iter().chain(&TEXT_RULES) {
+            let found = check(&source).into_iter();
+            violations.extend(found.map(|(line, what)| format!("{path}:{line}: {what} ({rule})")));
+        }
+    }
+    assert!(violations.is_empty(), "{} violations:\n{}\n", violations.len(), violations.join("\n"));
+}
+
+#[test]
+fn the_architecture_shows_the_table() {
+    let Some(document) = files::text("ARCHITECTURE.md") else { return };
+    let block = table::as_markdown(&files::modules());
+    if let Err(message) = table::compare(&document, &block) {
+        panic!("{message}");
+    }
+}

@@ -1,0 +1,170 @@
+//! The table of the architecture: every module, whether it is pure, and which modules it may use.
+//!
+//! Imports go one way: a module may use only modules of earlier rows. ARCHITECTURE.md shows the same table
+//! between two markers, and the two are compared.
+
+use Kind::{Pure, Shell};
+use May::{Earlier, Only};
+
+/// What a module may touch beside its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// No async, clock, files, network, logs or locks: a function of its arguments.
+    Pure,
+    /// May touch the world.
+    Shell,
+}
+
+/// Which modules a module may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum May {
+    Only(&'static [&'static str]),
+    /// Every module of a row with a smaller number.
+    Earlier,
+}
+
+/// One line of the table.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) number: u8,
+    pub(crate) module: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) may_use: May,
+}
+
+const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row {
+    Row { number, module, kind, may_use }
+}
+
+/// The table. A file belongs to the longest name that fits: `src/sync/schedule.rs` to `sync/schedule`.
+#[rustfmt::skip]
+pub(crate) const TABLE: [Row; 23] = [
+    row(1, "api",            Pure,  Only(&[])),
+    row(1, "nearest",        Pure,  Only(&[])),
+    row(1, "object",         Pure,  Only(&[])),
+    row(1, "settings",       Pure,  Only(&[])),
+    row(1, "tree",           Pure,  Only(&[])),
+    row(1, "yaml",           Pure,  Only(&[])),
+    row(2, "health",         Pure,  Only(&["object"])),
+    row(2, "observed",       Pure,  Only(&["api", "object"])),
+    row(2, "render",         Pure,  Only(&["nearest", "object", "tree", "yaml"])),
+    row(3, "desired",        Pure,  Only(&["api", "nearest", "object", "yaml", "render"])),
+    row(3, "sync/schedule",  Pure,  Only(&["api"])),
+    row(4, "plan",           Pure,  Only(&["api", "object", "observed", "desired"])),
+    row(5, "report",         Pure,  Only(&["api", "object", "health", "plan"])),
+    row(5, "serve/page",     Pure,  Only(&["report"])),
+    row(6, "source",         Shell, Only(&["tree"])),
+    row(6, "metrics",        Shell, Only(&[])),
+    row(6, "cluster",        Shell, Only(&["api", "nearest", "object", "settings", "tree", "yaml", "health", "observed", "plan"])),
+    row(7, "sync",           Shell, Earlier),
+    row(7, "serve",          Shell, Earlier),
+    row(7, "settings_watch", Shell, Earlier),
+    row(7, "sandbox",        Shell, Only(&["object"])),
+    row(8, "cli",            Shell, Earlier),
+    row(8, "main",           Shell, Only(&["cli"])),
+];
+
+const OPEN: &str = "<!-- import table -->";
+const CLOSE: &str = "<!-- end of the import table -->";
+
+impl Row {
+    /// The row of a module path, whatever lies inside it.
+    pub(crate) fn of<T: AsRef<str>>(module: &[T]) -> Option<&'static Self> {
+        let fits = |row: &&Self| {
+            let names: Vec<_> = row.module.split('/').collect();
+            module.len() >= names.len() && names.iter().zip(module).all(|(name, part)| *name == part.as_ref())
+        };
+        TABLE.iter().filter(fits).max_by_key(|row| row.module.len())
+    }
+
+    pub(crate) fn may_use(&self, other: &Self) -> bool {
+        match self.may_use {
+            Only(modules) => modules.contains(&other.module),
+            Earlier => other.number < self.number,
+        }
+    }
+
+    /// Which modules it may use, for people.
+    pub(crate) fn uses(&self) -> String {
+        match self.may_use {
+            Only([]) => "none of ours".to_owned(),
+            Only(modules) => {
+                modules.iter().map(|module| format!("`{module}`")).collect::<Vec<_>>().join(", ")
+            }
+            Earlier => format!("rows 1 to {}", self.number - 1),
+        }
+    }
+}
+
+/// The table as ARCHITECTURE.md shows it, markers included; a module with no file among `present` is to come.
+pub(crate) fn as_markdown(present: &[String]) -> String {
+    let lines = TABLE.iter().map(|row| {
+        let stands =
+            present.iter().any(|module| Row::of(&module.split('/').collect::<Vec<_>>()) == Some(row));
+        let kind = match row.kind {
+            Pure => "pure",
+            Shell => "shell",
+        };
+        let later = if stands { "" } else { " (to come)" };
+        format!("| {} | `{}`{later} | {kind} | {} |\n", row.number, row.module, row.uses())
+    });
+    let lines: String = lines.collect();
+    format!("{OPEN}\n| row | module | kind | may use |\n|---|---|---|---|\n{lines}{CLOSE}")
+}
+
+/// Whether a document shows the table, as it is.
+pub(crate) fn compare(document: &str, block: &str) -> Result<(), String> {
+    let start = document.find(OPEN);
+    let shown = start.and_then(|start| {
+        let end = document[start..].find(CLOSE)?;
+        Some(&document[start..start + end + CLOSE.len()])
+    });
+    match shown {
+        Some(shown) if shown == block => Ok(()),
+        Some(_) => Err(format!("the import table in ARCHITECTURE.md is not this one:\n\n{block}\n")),
+        None => Err(format!("ARCHITECTURE.md has no import table; it belongs there like this:\n\n{block}\n")),
+    }
+}
+
+#[test]
+fn every_import_goes_to_an_earlier_row() {
+    for (place, row) in TABLE.iter().enumerate() {
+        let Only(modules) = row.may_use else { continue };
+        for module in modules {
+            let found = TABLE[..place].iter().any(|earlier| earlier.module == *module);
+            assert!(found, "{} may use {module}, which is no earlier row", row.module);
+        }
+    }
+    assert!(TABLE.is_sorted_by_key(|row| row.number), "the rows are in order");
+}
+
+#[test]
+fn pure_modules_use_only_pure_ones() {
+    for row in TABLE.iter().filter(|row| row.kind == Pure) {
+        let shell = TABLE.iter().find(|other| other.kind == Shell && row.may_use(other));
+        assert_eq!(shell, None, "{} is pure", row.module);
+    }
+}
+
+#[test]
+fn a_file_belongs_to_the_longest_name() {
+    let check = |module: &[&str], expect: Option<&str>| {
+        assert_eq!(Row::of(module).map(|row| row.module), expect, "{module:?}");
+    };
+    check(&["plan", "explain"], Some("plan"));
+    check(&["sync"], Some("sync"));
+    check(&["sync", "schedule", "Event"], Some("sync/schedule"));
+    check(&["planner"], None);
+    check(&[], None);
+}
+
+#[test]
+fn another_table_in_the_document_is_found() {
+    let block = as_markdown(&["plan/explain".to_owned()]);
+    assert!(block.contains("| 4 | `plan` | pure | `api`, `object`, `observed`, `desired` |\n"), "{block}");
+    assert!(block.contains("| 8 | `cli` (to come) | shell | rows 1 to 7 |\n"), "{block}");
+    assert_eq!(compare(&format!("# Map\n{block}\nmore"), &block), Ok(()));
+    let other = block.replace("| 4 | `plan`", "| 5 | `plan`");
+    assert!(compare(&other, &block).is_err_and(|message| message.contains(&block)));
+    assert!(compare("# Map", &block).is_err_and(|message| message.contains(&block)));
+}
