@@ -120,7 +120,7 @@ impl Composer {
     fn scalar(&mut self, scalar: &Scalar<'_>, mark: Mark) -> Result<(), Fault> {
         let fault = |kind| Fault::new(mark, kind);
         let before = self.budget.spent();
-        self.budget.scalar(scalar.text.len()).map_err(fault)?;
+        self.budget.node(scalar.text.len()).map_err(fault)?;
         let (flow, dialect) = (self.frames.last().is_some_and(|frame| frame.flow), self.dialect);
         let outermost = self.frames.len() == 1;
         // The Go readers end a plain scalar inside braces at a question mark, and then find no comma.
@@ -205,7 +205,7 @@ impl Composer {
             return Err(Fault::new(mark, Kind::Depth));
         }
         let anchor = anchor.map(|name| (name.into(), self.budget.spent()));
-        self.budget.scalar(0).map_err(|kind| Fault::new(mark, kind))?;
+        self.budget.node(0).map_err(|kind| Fault::new(mark, kind))?;
         // Inside braces everything is inside braces.
         let flow = flow || self.frames.last().is_some_and(|frame| frame.flow);
         self.frames.push(Frame {
@@ -327,7 +327,9 @@ impl Fields {
             key: _,
             merged,
         } = self;
-        if !marks.is_empty() {
+        // Keys are mostly written in order; then no two are equal.
+        let ordered = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        if !marks.is_empty() && !ordered {
             let mut order: Vec<usize> = (0..entries.len()).collect();
             order.sort_by(|a, b| entries[*a].0.cmp(&entries[*b].0));
             let twice = order
