@@ -55,9 +55,7 @@ fn hostile() -> Vec<Hostile> {
         ),
         case(
             "lines of maps",
-            (0..100_000)
-                .map(|n| format!("{}a:\n", " ".repeat(n.min(600))))
-                .collect(),
+            (0..2000).map(|n| format!("{}a:\n", " ".repeat(n))).collect(),
             "nested deeper",
         ),
         case("bomb", bomb(9, 9), "alias bomb"),
@@ -83,7 +81,7 @@ fn hostile() -> Vec<Hostile> {
         case("anchors", format!("k: {}", many("&a ")), "not YAML"),
         case("open quote", format!("k: \"{}", many("a\\n ")), "not YAML"),
         case("open brace", format!("k: {{{}", many("a, ")), "not YAML"),
-        case("documents", "---\n".repeat(100_001), "100000 documents"),
+        case("documents", "---\na\n".repeat(100_001), "100000 documents"),
         Hostile {
             name: "bytes",
             bytes: [many("a: b\n").as_bytes(), b"k: \xff\xfe"].concat(),
@@ -182,7 +180,11 @@ fn started(test: &str, case: &str) -> String {
         "{case}: {text}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    text
+    // Only what the case printed, without the test runner's own lines.
+    text.lines()
+        .filter(|line| line.contains(" MB  "))
+        .map(|line| format!("{line}\n"))
+        .collect()
 }
 
 #[test]
@@ -241,7 +243,7 @@ fn a_large_tree_is_read_in_bounded_memory() {
     let (documents, cost) = measured(|| files.iter().flat_map(read).collect::<Vec<_>>());
     let bound = 6.0 * bytes as f64 / MEGABYTE + 20.0;
     println!(
-        "{} documents, {:.1} MB of text: {:.1} MB",
+        "{} documents, {:.1} MB of text: {:.1} MB  peak",
         documents.len(),
         bytes as f64 / MEGABYTE,
         cost.megabytes

@@ -3,7 +3,7 @@
 //! In: a file's bytes and the path of a field. Out: the line and column of its key or item. Positions are
 //! not kept while reading, because only messages need them: the file is parsed again when one is written.
 
-use super::parser::{Event, Mark, Parser};
+use super::parser::{Event, Mark, Offset, Parser};
 use super::{Dialect, json, scalar, split, text};
 
 /// A place in a file, for people: both count from 1, the column in characters.
@@ -38,20 +38,16 @@ pub fn locate(bytes: &[u8], dialect: Dialect, document: u32, path: &[Step<'_>]) 
         }
         false => {
             let chunk = split::chunks(text, dialect).nth(index)?.ok()?;
-            let origin = Mark {
-                line: chunk.line,
-                column: 0,
-            };
-            (chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text), origin)
+            (
+                chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text),
+                chunk.mark(),
+            )
         }
     };
-    let mark = walk(text, dialect, path)?;
-    let column = match mark.line {
-        0 => mark.column.saturating_add(origin.column),
-        _ => mark.column,
-    };
+    let offset = walk(text, dialect, path)?;
+    let Mark { line, column } = origin.after(text.get(..offset)?);
     Some(Position {
-        line: mark.line.saturating_add(origin.line).saturating_add(1),
+        line: line.saturating_add(1),
         column: column.saturating_add(1),
     })
 }
@@ -68,13 +64,13 @@ enum Content {
     Map { value: Option<Option<usize>> },
 }
 
-/// The mark of the deepest part of the path.
-fn walk(text: &str, dialect: Dialect, path: &[Step<'_>]) -> Option<Mark> {
+/// Where the deepest part of the path stands.
+fn walk(text: &str, dialect: Dialect, path: &[Step<'_>]) -> Option<Offset> {
     let mut parser = Parser::new(text);
     let mut levels: Vec<Level> = Vec::new();
-    let mut best: Option<(usize, Mark)> = None;
+    let mut best: Option<(usize, Offset)> = None;
     // A text that breaks off still has places before the break.
-    while let Ok((event, mark)) = parser.next() {
+    while let Ok((event, at)) = parser.next() {
         let content = match &event {
             Event::StreamStart | Event::DocumentStart => continue,
             Event::DocumentEnd | Event::StreamEnd => break,
@@ -93,13 +89,13 @@ fn walk(text: &str, dialect: Dialect, path: &[Step<'_>]) -> Option<Mark> {
             Entered::Item(on) => (on, true),
         };
         if let Some(depth) = on.filter(|depth| named && best.is_none_or(|(deepest, _)| *depth >= deepest)) {
-            best = Some((depth, mark));
+            best = Some((depth, at));
         }
         if let Some(content) = content {
             levels.push(Level { on, content });
         }
     }
-    best.map(|(_, mark)| mark)
+    best.map(|(_, at)| at)
 }
 
 /// What a node is to the level that it stands in, with its steps on the path.

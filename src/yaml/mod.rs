@@ -65,14 +65,25 @@ fn documents(bytes: &[u8], dialect: Dialect) -> Result<Vec<Document>, Fault> {
         }
         return Ok(documents);
     }
+    // Too many documents are refused before the first one is read.
+    let too_many = split::chunks(text, dialect).find_map(Result::err);
+    if let Some(fault) = too_many.filter(|fault| fault.kind == Kind::Documents) {
+        return Err(fault);
+    }
     for (index, chunk) in (0..).zip(split::chunks(text, dialect)) {
         let chunk = chunk?;
-        if let Some(mark) = chunk.directive() {
-            return Err(Fault::new(mark, Kind::Directive).below(chunk.line));
+        if chunk.is_blank() {
+            continue;
         }
-        let found = compose::document(&chunk.complete(dialect), dialect);
-        if let Some((value, mark)) = found.map_err(|fault| fault.below(chunk.line))? {
-            push(&mut documents, value, chunk.line.saturating_add(mark.line), index);
+        if let Some(mark) = chunk.directive() {
+            return Err(Fault::new(mark, Kind::Directive));
+        }
+        let text = chunk.complete(dialect);
+        let place = |offset| chunk.mark().after(text.get(..offset).unwrap_or(&text));
+        let found = compose::document(&text, dialect);
+        let found = found.map_err(|refusal| Fault::new(place(refusal.at), refusal.kind))?;
+        if let Some((value, offset)) = found {
+            push(&mut documents, value, place(offset).line, index);
         }
     }
     Ok(documents)

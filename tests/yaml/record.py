@@ -5,11 +5,13 @@ In: inputs.json, a list of {id, where, input}; where says how the input becomes 
     scalar  the value of spec.v        key   the inside of the map spec.v
     file    the whole file
 Out: recorded.json, for every id the objects that each tool reads, or the first line of its refusal.
-It needs a kubectl on the PATH and no cluster. Run it after adding inputs: python3 tests/yaml/record.py
+Of two keys that become one text (key-214) kubectl keeps either, by chance; the reader keeps the last, so that
+is the answer to keep. It needs a kubectl on the PATH and no cluster. Run it after adding inputs: python3 tests/yaml/record.py
 """
 
 import json
 import pathlib
+import re
 import resource
 import subprocess
 import tempfile
@@ -30,7 +32,9 @@ def run(*arguments):
     except subprocess.TimeoutExpired:
         return None, f"no answer in {SECONDS} seconds"
     if done.returncode:
-        return None, (done.stderr.strip().splitlines() or ["no message"])[0][:160]
+        first = (done.stderr.strip().splitlines() or ["no message"])[0]
+        # Kustomize's refusals begin with a time and a process number.
+        return None, re.sub(r"^[A-Z]\d{4} [\d:.]+\s+\d+ ", "", first)[:200]
     return done.stdout, None
 
 
