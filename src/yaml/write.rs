@@ -193,9 +193,9 @@ mod tests {
     use super::super::{Dialect, read};
     use super::*;
 
-    fn check(value: Value, expect: &str) {
-        assert_eq!(write(&value), expect);
-        same(&value);
+    fn check(value: &Value, expect: &str) {
+        assert_eq!(write(value), expect);
+        same(value);
     }
 
     /// Both dialects read back what was written. An empty document is no document.
@@ -219,10 +219,10 @@ mod tests {
         let expect = "data:\n  empty: \"\"\n  mode: \"0644\"\n  \"on\": \"yes\"\n  script: |\n    #!/bin/sh\n    set -e\n\n    \
                       echo\n  time: \"2001-12-14\"\nflag: --v=2\nlist:\n- a: 1\n  b:\n  - 1\n  - - 2\n    - x\n- []\n- {}\n- |-\n  \
                       two\n  lines\n";
-        check(value, expect);
-        check(json!("plain"), "plain\n");
-        check(json!("two\nlines\n\n"), "|+\n  two\n  lines\n\n");
-        check(json!({}), "{}\n");
+        check(&value, expect);
+        check(&json!("plain"), "plain\n");
+        check(&json!("two\nlines\n\n"), "|+\n  two\n  lines\n\n");
+        check(&json!({}), "{}\n");
     }
 
     #[test]
@@ -374,7 +374,7 @@ mod tests {
             any::<i64>().prop_map(Value::from),
             any::<f64>().prop_filter_map("a number that stays a float", |float| {
                 let number = super::super::scalar::float(float).ok()?;
-                number.is_f64().then(|| Value::Number(number))
+                number.is_f64().then_some(Value::Number(number))
             }),
             text().prop_map(Value::String),
         ];
