@@ -50,7 +50,7 @@ impl Budget {
     }
 
     /// One more node with so many bytes of text.
-    pub(super) fn scalar(&mut self, bytes: usize) -> Result<(), Kind> {
+    pub(super) fn node(&mut self, bytes: usize) -> Result<(), Kind> {
         self.add(Spent { nodes: 1, bytes })
     }
 

@@ -9,28 +9,47 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::budget::{Budget, Spent};
-use super::error::{Fault, Kind, MAX_DEPTH};
-use super::parser::{Event, Mark, Parser, Scalar, Style};
+use super::error::{Kind, MAX_DEPTH};
+use super::parser::{Event, Offset, Parser, Scalar, Style, SyntaxError};
 use super::{Dialect, scalar};
 
 /// The document in `text`: its value and where its first node stands. Nothing if it holds no node.
-pub(super) fn document(text: &str, dialect: Dialect) -> Result<Option<(Value, Mark)>, Fault> {
+pub(super) fn document(text: &str, dialect: Dialect) -> Result<Option<(Value, Offset)>, Refusal> {
     let mut parser = Parser::new(text);
     let mut composer = Composer::new(dialect);
     let mut first = None;
     loop {
-        let (event, mark) = parser.next()?;
+        let (event, at) = parser.next()?;
         match event {
             Event::StreamStart | Event::DocumentStart => continue,
             // What follows `...`, or follows a JSON value, is never read: kubectl and Kustomize do the same.
             Event::DocumentEnd | Event::StreamEnd => break,
             event => {
-                first.get_or_insert(mark);
-                composer.take(event, mark)?;
+                first.get_or_insert(at);
+                composer.take(event, at)?;
             }
         }
     }
     Ok(composer.root.zip(first))
+}
+
+/// A problem at a place of the document's text.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// Where it is.
+    pub(super) at: Offset,
+    /// What it is.
+    pub(super) kind: Kind,
+}
+
+impl From<SyntaxError> for Refusal {
+    fn from(error: SyntaxError) -> Self {
+        refusal(error.offset, Kind::Syntax(error.problem.into()))
+    }
+}
+
+fn refusal(at: Offset, kind: Kind) -> Refusal {
+    Refusal { at, kind }
 }
 
 /// A value that an alias can stand for.
@@ -62,7 +81,7 @@ enum Shape {
 struct Fields {
     entries: Vec<(String, Value)>,
     /// Where the keys stand; only kept where duplicates are refused.
-    marks: Vec<Mark>,
+    places: Vec<Offset>,
     /// The key whose value comes next.
     key: Key,
     /// What Kustomize merges in: explicit fields win wherever they stand.
@@ -102,28 +121,28 @@ impl Composer {
     }
 
     /// Takes one event of the document.
-    fn take(&mut self, event: Event<'_>, mark: Mark) -> Result<(), Fault> {
+    fn take(&mut self, event: Event<'_>, at: Offset) -> Result<(), Refusal> {
         match event {
-            Event::Scalar(scalar) => self.scalar(&scalar, mark),
-            Event::Alias(name) => self.alias(&name, mark),
+            Event::Scalar(scalar) => self.scalar(&scalar, at),
+            Event::Alias(name) => self.alias(&name, at),
             Event::SequenceStart { flow, anchor } => {
-                self.open(Shape::List(Vec::new()), flow, anchor.as_deref(), mark)
+                self.open(Shape::List(Vec::new()), flow, anchor.as_deref(), at)
             }
             Event::MappingStart { flow, anchor } => {
-                self.open(Shape::Map(Fields::default()), flow, anchor.as_deref(), mark)
+                self.open(Shape::Map(Fields::default()), flow, anchor.as_deref(), at)
             }
-            Event::SequenceEnd | Event::MappingEnd => self.close(mark),
+            Event::SequenceEnd | Event::MappingEnd => self.close(at),
             Event::StreamStart | Event::DocumentStart | Event::DocumentEnd | Event::StreamEnd => Ok(()),
         }
     }
 
-    fn scalar(&mut self, scalar: &Scalar<'_>, mark: Mark) -> Result<(), Fault> {
-        let fault = |kind| Fault::new(mark, kind);
+    fn scalar(&mut self, scalar: &Scalar<'_>, at: Offset) -> Result<(), Refusal> {
+        let fault = |kind| refusal(at, kind);
         let before = self.budget.spent();
-        self.budget.scalar(scalar.text.len()).map_err(fault)?;
+        self.budget.node(scalar.text.len()).map_err(fault)?;
         let (flow, dialect) = (self.frames.last().is_some_and(|frame| frame.flow), self.dialect);
         let outermost = self.frames.len() == 1;
-        // The Go readers end a plain scalar inside braces at a question mark, and then find no comma.
+        // The Go readers end a plain scalar inside braces at a question at, and then find no comma.
         if flow && scalar.style == Style::Plain && scalar.text.contains('?') {
             return Err(fault(Kind::Syntax(
                 "did not find expected ',' before a question mark".into(),
@@ -136,7 +155,7 @@ impl Composer {
                 spent: self.budget.spent().since(before),
                 height: 0,
             };
-            self.define(name.as_ref().into(), anchor, mark)?;
+            self.define(name.as_ref().into(), anchor, at)?;
         }
         match self.fields() {
             Some(fields) if matches!(fields.key, Key::None) => {
@@ -148,18 +167,18 @@ impl Composer {
                     () if dialect == Dialect::Kustomize && outermost => Key::Text(scalar.text.to_owned()),
                     () => Key::Text(scalar::key(scalar, dialect).map_err(fault)?),
                 };
-                fields.mark(mark, dialect);
+                fields.note(at, dialect);
                 Ok(())
             }
             _ => {
                 let value = scalar::value(scalar, flow, dialect).map_err(fault)?;
-                self.put(value, 0, mark)
+                self.put(value, 0, at)
             }
         }
     }
 
-    fn alias(&mut self, name: &str, mark: Mark) -> Result<(), Fault> {
-        let fault = |kind| Fault::new(mark, kind);
+    fn alias(&mut self, name: &str, at: Offset) -> Result<(), Refusal> {
+        let fault = |kind| refusal(at, kind);
         let open = |frame: &Frame| frame.anchor.as_ref().is_some_and(|(anchor, _)| &**anchor == name);
         if self.frames.iter().any(open) {
             return Err(fault(Kind::SelfAlias(name.into())));
@@ -184,7 +203,7 @@ impl Composer {
                     .unwrap_or(Err(Kind::KeyCollection))
                     .map_err(fault)?;
                 fields.key = Key::Text(key);
-                fields.mark(mark, dialect);
+                fields.note(at, dialect);
                 return Ok(());
             }
             // An alias of a list is no list of maps.
@@ -194,18 +213,18 @@ impl Composer {
             _ => {}
         }
         let (value, height) = (anchor.value.clone(), anchor.height);
-        self.put(value, height, mark)
+        self.put(value, height, at)
     }
 
-    fn open(&mut self, shape: Shape, flow: bool, anchor: Option<&str>, mark: Mark) -> Result<(), Fault> {
+    fn open(&mut self, shape: Shape, flow: bool, anchor: Option<&str>, at: Offset) -> Result<(), Refusal> {
         if matches!(self.fields(), Some(fields) if matches!(fields.key, Key::None)) {
-            return Err(Fault::new(mark, Kind::KeyCollection));
+            return Err(refusal(at, Kind::KeyCollection));
         }
         if self.frames.len() >= MAX_DEPTH {
-            return Err(Fault::new(mark, Kind::Depth));
+            return Err(refusal(at, Kind::Depth));
         }
         let anchor = anchor.map(|name| (name.into(), self.budget.spent()));
-        self.budget.scalar(0).map_err(|kind| Fault::new(mark, kind))?;
+        self.budget.node(0).map_err(|kind| refusal(at, kind))?;
         // Inside braces everything is inside braces.
         let flow = flow || self.frames.last().is_some_and(|frame| frame.flow);
         self.frames.push(Frame {
@@ -217,7 +236,7 @@ impl Composer {
         Ok(())
     }
 
-    fn close(&mut self, mark: Mark) -> Result<(), Fault> {
+    fn close(&mut self, at: Offset) -> Result<(), Refusal> {
         let Some(Frame {
             shape,
             flow: _,
@@ -238,23 +257,21 @@ impl Composer {
                 spent: self.budget.spent().since(before),
                 height,
             };
-            self.define(name, anchor, mark)?;
+            self.define(name, anchor, at)?;
         }
-        self.put(value, height, mark)
+        self.put(value, height, at)
     }
 
-    fn define(&mut self, name: Box<str>, anchor: Anchor, mark: Mark) -> Result<(), Fault> {
-        self.budget
-            .copy(anchor.spent)
-            .map_err(|kind| Fault::new(mark, kind))?;
+    fn define(&mut self, name: Box<str>, anchor: Anchor, at: Offset) -> Result<(), Refusal> {
+        self.budget.copy(anchor.spent).map_err(|kind| refusal(at, kind))?;
         self.anchors.insert(name, anchor);
         Ok(())
     }
 
     /// Puts a finished value where it belongs.
-    fn put(&mut self, value: Value, height: usize, mark: Mark) -> Result<(), Fault> {
+    fn put(&mut self, value: Value, height: usize, at: Offset) -> Result<(), Refusal> {
         if self.frames.len() + height > MAX_DEPTH {
-            return Err(Fault::new(mark, Kind::Depth));
+            return Err(refusal(at, Kind::Depth));
         }
         let dialect = self.dialect;
         let Some(frame) = self.frames.last_mut() else {
@@ -264,9 +281,7 @@ impl Composer {
         frame.height = frame.height.max(height + 1);
         match &mut frame.shape {
             Shape::List(items) => items.push(value),
-            Shape::Map(fields) => fields
-                .put(value, dialect)
-                .map_err(|kind| Fault::new(mark, kind))?,
+            Shape::Map(fields) => fields.put(value, dialect).map_err(|kind| refusal(at, kind))?,
         }
         Ok(())
     }
@@ -282,9 +297,9 @@ impl Composer {
 
 impl Fields {
     /// Notes where the key stands that was just taken.
-    fn mark(&mut self, mark: Mark, dialect: Dialect) {
+    fn note(&mut self, at: Offset, dialect: Dialect) {
         if dialect == Dialect::Kustomize && matches!(self.key, Key::Text(_)) {
-            self.marks.push(mark);
+            self.places.push(at);
         }
     }
 
@@ -319,15 +334,17 @@ impl Fields {
         Ok(())
     }
 
-    /// The finished map. Of equal keys the last one wins, or they are refused where their marks were kept.
-    fn close(self) -> Result<Map<String, Value>, Fault> {
+    /// The finished map. Of equal keys the last one wins, or they are refused where their places were kept.
+    fn close(self) -> Result<Map<String, Value>, Refusal> {
         let Self {
             entries,
-            marks,
+            places,
             key: _,
             merged,
         } = self;
-        if !marks.is_empty() {
+        // Keys are mostly written in order; then no two are equal.
+        let ordered = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        if !places.is_empty() && !ordered {
             let mut order: Vec<usize> = (0..entries.len()).collect();
             order.sort_by(|a, b| entries[*a].0.cmp(&entries[*b].0));
             let twice = order
@@ -335,7 +352,7 @@ impl Fields {
                 .find(|pair| entries[pair[0]].0 == entries[pair[1]].0);
             if let Some(&[_, second]) = twice {
                 let key = entries[second].0.as_str().into();
-                return Err(Fault::new(marks[second], Kind::DuplicateKey(key)));
+                return Err(refusal(places[second], Kind::DuplicateKey(key)));
             }
         }
         Ok(match merged {

@@ -3,7 +3,7 @@
 //! In: the findings of the reader's parts. Out: [`Error`], which always names file, line and column, and
 //! says what was found and what was expected. It never quotes values: a manifest may hold secrets.
 
-use super::parser::{Mark, SyntaxError};
+use super::parser::Mark;
 
 /// The most bytes that are read of one file; the tree holds files back at the same size.
 pub const MAX_FILE_BYTES: usize = 32 * 1024 * 1024;
@@ -92,12 +92,6 @@ impl Fault {
         Self { mark, kind }
     }
 
-    /// The same problem, counted from the beginning of the file instead of the document's first line.
-    pub(super) fn below(mut self, line: u32) -> Self {
-        self.mark.line = self.mark.line.saturating_add(line);
-        self
-    }
-
     /// The error for people, who count from 1.
     pub(super) fn in_file(self, file: &str) -> Error {
         Error {
@@ -106,12 +100,6 @@ impl Fault {
             column: self.mark.column.saturating_add(1),
             kind: self.kind,
         }
-    }
-}
-
-impl From<SyntaxError> for Fault {
-    fn from(error: SyntaxError) -> Self {
-        Self::new(error.mark, Kind::Syntax(error.problem.into()))
     }
 }
 

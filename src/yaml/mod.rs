@@ -65,14 +65,25 @@ fn documents(bytes: &[u8], dialect: Dialect) -> Result<Vec<Document>, Fault> {
         }
         return Ok(documents);
     }
+    // Too many documents are refused before the first one is read.
+    let too_many = split::chunks(text, dialect).find_map(Result::err);
+    if let Some(fault) = too_many.filter(|fault| fault.kind == Kind::Documents) {
+        return Err(fault);
+    }
     for (index, chunk) in (0..).zip(split::chunks(text, dialect)) {
         let chunk = chunk?;
-        if let Some(mark) = chunk.directive() {
-            return Err(Fault::new(mark, Kind::Directive).below(chunk.line));
+        if chunk.is_blank() {
+            continue;
         }
-        let found = compose::document(&chunk.complete(dialect), dialect);
-        if let Some((value, mark)) = found.map_err(|fault| fault.below(chunk.line))? {
-            push(&mut documents, value, chunk.line.saturating_add(mark.line), index);
+        if let Some(mark) = chunk.directive() {
+            return Err(Fault::new(mark, Kind::Directive));
+        }
+        let text = chunk.complete(dialect);
+        let place = |offset| chunk.mark().after(text.get(..offset).unwrap_or(&text));
+        let found = compose::document(&text, dialect);
+        let found = found.map_err(|refusal| Fault::new(place(refusal.at), refusal.kind))?;
+        if let Some((value, offset)) = found {
+            push(&mut documents, value, place(offset).line, index);
         }
     }
     Ok(documents)
@@ -98,4 +109,80 @@ fn text(bytes: &[u8]) -> Result<&str, Fault> {
         let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
         Fault::new(Mark::default().after(&valid), Kind::Encoding)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lines(text: &str, dialect: Dialect) -> Vec<(u32, u32)> {
+        let documents = read("f.yaml", text.as_bytes(), dialect).expect("reads");
+        documents
+            .iter()
+            .map(|document| (document.line, document.index))
+            .collect()
+    }
+
+    #[test]
+    fn documents_know_their_line_and_their_index() {
+        let text = "# head\n---\n\na: 1\n---\n# nothing\n---\r\n# c\r\nb: 2\r\n---\nc: |\n  x";
+        for dialect in [Dialect::Kubectl, Dialect::Kustomize] {
+            assert_eq!(lines(text, dialect), [(4, 1), (9, 3), (11, 4)]);
+        }
+        assert_eq!(
+            lines("\n{\"a\": 1}\n\n {\"b\":\n2}{}", Dialect::Kubectl),
+            [(2, 0), (4, 1), (5, 2)]
+        );
+        assert_eq!(
+            lines("\u{feff}a: 1\n---\n\u{feff}b: 1\n", Dialect::Kubectl),
+            [(1, 0), (3, 1)]
+        );
+    }
+
+    #[test]
+    fn a_missing_last_break_is_added_for_kubectl_only() {
+        let value = |dialect| {
+            read("f.yaml", b"a: |\n  x", dialect).expect("reads")[0]
+                .value
+                .clone()
+        };
+        assert_eq!(value(Dialect::Kubectl), json!({"a": "x\n"}));
+        assert_eq!(value(Dialect::Kustomize), json!({"a": "x"}));
+    }
+
+    fn check(text: &str, expect: &str) {
+        let error = read("dir/f.yaml", text.as_bytes(), Dialect::Kustomize).expect_err(text);
+        assert_eq!(error.to_string(), expect);
+        assert!(!error.reason().is_empty());
+    }
+
+    #[test]
+    fn refusals_say_where_and_what() {
+        check(
+            "a: 1\n---\nb: [é, *x]\n",
+            "dir/f.yaml:3:8: found an alias of the anchor \"x\", which stands nowhere above it in this document",
+        );
+        check(
+            "a: 1\nb: 2\na: 3\n",
+            "dir/f.yaml:3:1: found the key \"a\" a second time in one map",
+        );
+        check(
+            "a: b\u{2028}\nc: {d: \u{1}}\n",
+            "dir/f.yaml:2:8: found text that is not YAML: control characters are not allowed",
+        );
+        check(
+            "# c\n%YAML 1.2\n---\na: 1\n",
+            "dir/f.yaml:2:1: found a % directive, expected a document without one",
+        );
+        check(
+            "a: {{ .x }}\n",
+            "dir/f.yaml:1:5: found a map or a list as a key, expected text (is this an unrendered template?)",
+        );
+        check(
+            "a: 1\n--- {b: 1}\n",
+            "dir/f.yaml:2:4: found text after `---`, expected the end of the line or a comment",
+        );
+    }
 }

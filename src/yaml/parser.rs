@@ -27,7 +27,11 @@ use std::ptr::NonNull;
 
 use libyaml_rs as sys;
 
-/// A place in the parsed text, counted from 0.
+/// A place in the parsed text, in bytes. libyaml counts lines as well, but it counts ends of lines that no
+/// editor shows (U+2028), so lines are counted anew where somebody needs them.
+pub(super) type Offset = usize;
+
+/// A place for people: line and column, both from 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     /// Lines before this one.
@@ -59,7 +63,7 @@ impl Mark {
 #[derive(Debug)]
 pub(super) struct SyntaxError {
     /// Where the problem was found.
-    pub(super) mark: Mark,
+    pub(super) offset: Offset,
     /// The problem in libyaml's words.
     pub(super) problem: String,
 }
@@ -149,7 +153,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The next event; after [`Event::StreamEnd`] or an error the parser must not be asked again.
-    pub(super) fn next(&mut self) -> Result<(Event<'_>, Mark), SyntaxError> {
+    pub(super) fn next(&mut self) -> Result<(Event<'_>, Offset), SyntaxError> {
         // SAFETY: invariant 3 holds before, and yaml_parser_parse zeroes the event before it fills it, so
         // that it holds after, also after a failure.
         let ok = unsafe {
@@ -162,14 +166,14 @@ impl<'a> Parser<'a> {
         // SAFETY: the event is initialised (all fields are plain data, zeroes included), and nothing writes
         // to it while the borrow of self lives (invariant 4).
         let event: &sys::yaml_event_t = unsafe { self.event.as_ref() };
-        let mark = mark(event.start_mark);
+        let offset = event.start_mark.index as Offset;
         let event = convert(event);
         match self.has_json_escape() {
             true => Err(SyntaxError {
-                mark,
+                offset,
                 problem: "while parsing a quoted scalar: found unknown escape character".to_owned(),
             }),
-            false => Ok((event, mark)),
+            false => Ok((event, offset)),
         }
     }
 
@@ -205,8 +209,13 @@ impl<'a> Parser<'a> {
                 Some(context) => format!("{context}: {problem}"),
                 None => problem.to_owned(),
             };
+            // Characters that no text may hold are found before marks are kept.
+            let offset = match raw.error {
+                sys::YAML_READER_ERROR => raw.problem_offset,
+                _ => raw.problem_mark.index,
+            };
             SyntaxError {
-                mark: mark(raw.problem_mark),
+                offset: offset as Offset,
                 problem,
             }
         }
@@ -307,13 +316,5 @@ unsafe fn static_text(text: *const c_char) -> Option<&'static str> {
         true => None,
         // SAFETY: promised by the caller.
         false => unsafe { CStr::from_ptr(text) }.to_str().ok(),
-    }
-}
-
-/// A mark in our words; texts are bounded far below what 32 bits can count.
-fn mark(mark: sys::yaml_mark_t) -> Mark {
-    Mark {
-        line: u32::try_from(mark.line).unwrap_or(u32::MAX),
-        column: u32::try_from(mark.column).unwrap_or(u32::MAX),
     }
 }

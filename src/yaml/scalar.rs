@@ -213,7 +213,11 @@ fn integer(text: &str) -> Option<Resolved> {
     if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    match i64::from_str_radix(&format!("{sign}{digits}"), radix) {
+    let value = match radix {
+        10 => text.parse(),
+        radix => i64::from_str_radix(&format!("{sign}{digits}"), radix),
+    };
+    match value {
         Ok(value) => Some(Resolved::Int(value)),
         Err(_) if text.starts_with(['+', '-']) => None,
         Err(_) => u64::from_str_radix(digits, radix).ok().map(Resolved::Unsigned),

@@ -33,10 +33,33 @@ impl<'a> Chunk<'a> {
         }
     }
 
+    /// Where it begins in the file.
+    pub(super) fn mark(self) -> Mark {
+        Mark {
+            line: self.line,
+            column: 0,
+        }
+    }
+
+    /// True if it holds nothing but blank lines, comments and the dashes before a document.
+    pub(super) fn is_blank(self) -> bool {
+        let blank = |line: &str| {
+            let dashes = line
+                .strip_prefix("---")
+                .filter(|rest| rest.is_empty() || rest.starts_with([' ', '\r']));
+            let line = dashes
+                .unwrap_or(line)
+                .trim_start_matches(' ')
+                .trim_end_matches('\r');
+            line.is_empty() || line.starts_with('#')
+        };
+        self.text.split('\n').all(blank)
+    }
+
     /// Where a directive stands in front of the document. The parser would refuse it as well, because its
     /// `---` was cut off, but with a message that helps nobody.
     pub(super) fn directive(self) -> Option<Mark> {
-        let mut lines = (0..).zip(self.text.lines());
+        let mut lines = (self.line..).zip(self.text.lines());
         let first = lines.find(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
         first
             .filter(|(_, line)| line.starts_with('%'))

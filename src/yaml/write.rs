@@ -184,3 +184,216 @@ fn literal(out: &mut String, text: &str, indent: usize) {
         out.push('\n');
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::super::{Dialect, read};
+    use super::*;
+
+    fn check(value: &Value, expect: &str) {
+        assert_eq!(write(value), expect);
+        same(value);
+    }
+
+    /// Both dialects read back what was written. An empty document is no document.
+    fn same(value: &Value) {
+        let text = write(value);
+        for dialect in [Dialect::Kubectl, Dialect::Kustomize] {
+            let documents = read("written.yaml", text.as_bytes(), dialect)
+                .unwrap_or_else(|error| panic!("{error}\n{text}"));
+            let found = documents.first().map_or(&Value::Null, |document| &document.value);
+            assert_eq!(found, value, "{dialect:?}\n{text}");
+        }
+    }
+
+    #[test]
+    fn values_look_like_kubectl_prints_them() {
+        let value = json!({
+            "data": {"empty": "", "mode": "0644", "on": "yes", "script": "#!/bin/sh\nset -e\n\necho\n", "time": "2001-12-14"},
+            "list": [{"a": 1, "b": [1, [2, "x"]]}, [], {}, "two\nlines"],
+            "flag": "--v=2",
+        });
+        let expect = "data:\n  empty: \"\"\n  mode: \"0644\"\n  \"on\": \"yes\"\n  script: |\n    #!/bin/sh\n    set -e\n\n    \
+                      echo\n  time: \"2001-12-14\"\nflag: --v=2\nlist:\n- a: 1\n  b:\n  - 1\n  - - 2\n    - x\n- []\n- {}\n- |-\n  \
+                      two\n  lines\n";
+        check(&value, expect);
+        check(&json!("plain"), "plain\n");
+        check(&json!("two\nlines\n\n"), "|+\n  two\n  lines\n\n");
+        check(&json!({}), "{}\n");
+    }
+
+    #[test]
+    fn nasty_texts_stay_text() {
+        for text in NASTY {
+            same(&json!(text));
+            same(&json!([text]));
+            same(&json!({ "k": text }));
+            same(&json!({ "k": [{"a": text, "b": 1}], "l": 2 }));
+            if *text != "<<" {
+                same(&json!({ *text: 1, "z": {*text: [text]} }));
+            }
+        }
+        let long = "x".repeat(3000);
+        same(&json!({ &long: {&long: [1]}, "z": {&long: 1} }));
+    }
+
+    /// Texts that some reader takes for something else, or that break lines and quotes.
+    const NASTY: &[&str] = &[
+        "",
+        " ",
+        "  a",
+        "a  ",
+        "yes",
+        "No",
+        "on",
+        "y",
+        "N",
+        "true",
+        "~",
+        "null",
+        "NULL",
+        "0644",
+        "0o17",
+        "0x1F",
+        "0b1",
+        "1_000",
+        "1e3",
+        "1.5",
+        ".5",
+        "5.",
+        "-1",
+        "+1",
+        "-",
+        "--",
+        "---",
+        "--- a",
+        "...",
+        "... a",
+        ".inf",
+        "-.INF",
+        ".nan",
+        "12:30:45",
+        "2001-12-14",
+        "2001-12-14 21:59:43",
+        "<<",
+        "=",
+        "a: b",
+        "a:",
+        ":a",
+        "a #b",
+        "#a",
+        "a#b",
+        "- a",
+        "-a",
+        "? a",
+        "?a",
+        "[a",
+        "]",
+        "{a",
+        "}",
+        ",",
+        "&a",
+        "*a",
+        "!a",
+        "! a",
+        "|",
+        ">",
+        "'",
+        "\"",
+        "it's",
+        "say \"x\"",
+        "%a",
+        "@a",
+        "`a",
+        "\\",
+        "\\n",
+        "\t",
+        "a\tb",
+        "\ta",
+        "a\t",
+        "\n",
+        "\n\n",
+        "a\n",
+        "a\n\n",
+        "\na",
+        " \na",
+        "a\n b\n",
+        " a\nb",
+        "a\n\tb",
+        "a\n \nb",
+        "a \nb",
+        "a\nb ",
+        "a\r\nb",
+        "\r",
+        "a\u{85}b",
+        "a\u{2028}b",
+        "a\u{2029}b",
+        "\u{feff}",
+        "\u{feff}a\nb",
+        "a\u{feff}",
+        "\0",
+        "\u{7}",
+        "\u{1b}[0m",
+        "\u{7f}",
+        "\u{9f}",
+        "\u{a0}",
+        "\u{fffe}",
+        "\u{ffff}",
+        "\u{1f600}",
+        "é",
+        "a\n---\nb\n",
+        "a\n...\n",
+        "# a\nb",
+        "{{ .x }}",
+        "${x}",
+        "0b-1",
+        "1__0",
+        "08",
+        "0_",
+    ];
+
+    /// Text made of the pieces that readers trip over.
+    fn text() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            3 => prop::sample::select(NASTY).prop_map(str::to_owned),
+            1 => "[ -~\\n\\t]{0,6}",
+            1 => "\\PC{0,3}",
+            1 => any::<char>().prop_map(String::from),
+        ];
+        prop::collection::vec(piece, 0..4).prop_map(|pieces| pieces.concat())
+    }
+
+    /// Values as a reader gives them: no whole floats within 64 bits, no integers above.
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::Bool),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_filter_map("a number that stays a float", |float| {
+                let number = super::super::scalar::float(float).ok()?;
+                number.is_f64().then_some(Value::Number(number))
+            }),
+            text().prop_map(Value::String),
+        ];
+        leaf.prop_recursive(5, 40, 6, |inner| {
+            // Kustomize drops the key `<<` however it is written.
+            let key = text().prop_filter("a key that Kustomize keeps", |key| key != "<<");
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::Array),
+                prop::collection::btree_map(key, inner, 0..6)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn what_is_written_is_read_back(value in value()) {
+            same(&value);
+        }
+    }
+}

@@ -88,7 +88,7 @@ impl Sequence {
 }
 
 /// A tree of CRD files with about so many bytes in all.
-pub fn crds(bytes: usize) -> Vec<String> {
+pub(crate) fn crds(bytes: usize) -> Vec<String> {
     let mut sequence = Sequence(42);
     let mut files = Vec::new();
     let mut size = 0;
@@ -101,7 +101,7 @@ pub fn crds(bytes: usize) -> Vec<String> {
 }
 
 /// So many small documents in one file.
-pub fn documents(count: usize) -> String {
+pub(crate) fn documents(count: usize) -> String {
     let mut out = String::new();
     for number in 0..count {
         let _ = write!(
