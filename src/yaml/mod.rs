@@ -39,8 +39,9 @@ pub enum Step<'a> {
 #[error("x")]
 pub struct Error;
 /// a
-pub fn read(_file: &str, _bytes: &[u8], _dialect: Dialect) -> Result<Vec<Document>, Error> {
-    Err(Error)
+pub fn read(_file: &str, bytes: &[u8], _dialect: Dialect) -> Result<Vec<Document>, Error> {
+    let value = serde_json::from_slice(bytes).map_err(|_| Error)?;
+    Ok(vec![Document { value, line: 1, index: 0 }])
 }
 /// a
 pub fn locate(_bytes: &[u8], _dialect: Dialect, _document: u32, _path: &[Step<'_>]) -> Option<Position> {
