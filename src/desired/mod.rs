@@ -134,4 +134,10 @@ impl DesiredSet {
     pub fn len(&self) -> usize {
         self.0.len()
     }
+
+    /// The set of nothing, which no complete render gives; for tests of what would follow if one did.
+    #[cfg(test)]
+    pub(crate) fn nothing() -> Self {
+        Self(Vec::new())
+    }
 }
