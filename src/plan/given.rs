@@ -1,5 +1,7 @@
 //! What the tests of this station are given: desired sets from manifests, and objects as they are seen.
 
+#![cfg(test)]
+
 use serde_json::{Value, json};
 
 use crate::desired::{DesiredSet, Scope, Scopes, desired};

@@ -7,7 +7,6 @@
 mod difference;
 mod document;
 mod explain;
-#[cfg(test)]
 mod given;
 mod order;
 mod policy;

@@ -98,7 +98,10 @@ pub(super) fn float(value: f64) -> Result<Number, Kind> {
 const STANDARD_TAGS: &str = "tag:yaml.org,2002:";
 
 fn is_tag(scalar: &Scalar<'_>, name: &str) -> bool {
-    let tag = scalar.tag.as_deref().and_then(|tag| tag.strip_prefix(STANDARD_TAGS));
+    let tag = scalar
+        .tag
+        .as_deref()
+        .and_then(|tag| tag.strip_prefix(STANDARD_TAGS));
     tag == Some(name)
 }
 
@@ -130,7 +133,11 @@ fn meaning(scalar: &Scalar<'_>, dialect: Dialect) -> Result<Resolved, Kind> {
 /// The text of a scalar that is text.
 fn text<'s>(scalar: &'s Scalar<'_>, dialect: Dialect) -> Result<Cow<'s, str>, Kind> {
     if is_tag(scalar, "binary") {
-        let encoded: String = scalar.text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
+        let encoded: String = scalar
+            .text
+            .chars()
+            .filter(|c| !matches!(c, '\n' | '\r'))
+            .collect();
         let bytes = BASE64.decode(encoded).map_err(|_| Kind::Binary)?;
         return String::from_utf8(bytes).map(Cow::Owned).map_err(|_| Kind::Binary);
     }
@@ -182,7 +189,10 @@ fn number(text: &str) -> Resolved {
     if timestamp::is(text) {
         return Resolved::Time;
     }
-    integer(&plain).or_else(|| decimal(&plain)).or_else(|| odd_integer(&plain)).unwrap_or(Resolved::Text)
+    integer(&plain)
+        .or_else(|| decimal(&plain))
+        .or_else(|| odd_integer(&plain))
+        .unwrap_or(Resolved::Text)
 }
 
 /// Decimal, `0x`, `0b`, `0o` and old octal integers.
@@ -231,7 +241,10 @@ fn decimal(text: &str) -> Option<Resolved> {
         return None;
     }
     // A number beyond any float stays text.
-    text.parse().ok().filter(|value: &f64| value.is_finite()).map(Resolved::Float)
+    text.parse()
+        .ok()
+        .filter(|value: &f64| value.is_finite())
+        .map(Resolved::Float)
 }
 
 /// Integers with a sign after the prefix (`0b-1`), which the Go readers let pass.
@@ -273,11 +286,15 @@ fn refolded(text: &str) -> Cow<'_, str> {
     // Text with blanks before a break, or with characters that need escapes, is written in quotes instead.
     let quoted = text.contains(" \n")
         || text.ends_with(' ')
-        || text.chars().any(|c| c != '\n' && c != '\t' && (c.is_control() || c == '\u{feff}'));
+        || text
+            .chars()
+            .any(|c| c != '\n' && c != '\t' && (c.is_control() || c == '\u{feff}'));
     if quoted || !text.contains('\n') {
         return Cow::Borrowed(text);
     }
-    let doubles = text.trim_start_matches('\n').starts_with(|c: char| !matches!(c, ' ' | '\t'));
+    let doubles = text
+        .trim_start_matches('\n')
+        .starts_with(|c: char| !matches!(c, ' ' | '\t'));
     let mut out = String::with_capacity(text.len() + 8);
     let mut rest = text;
     while let Some(end) = rest.find('\n') {
