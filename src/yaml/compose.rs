@@ -163,8 +163,9 @@ impl Composer {
                     () if scalar::is_merge(scalar) => Key::Merge,
                     // Kustomize loses a quoted `<<`: it clears the field by name after it merged.
                     () if dialect == Dialect::Kustomize && scalar.text == "<<" => Key::Dropped,
-                    // Kustomize asks for text as keys everywhere but in the outermost map.
-                    () if dialect == Dialect::Kustomize && outermost => Key::Text(scalar.text.to_owned()),
+                    () if dialect == Dialect::Kustomize && outermost => {
+                        Key::Text(scalar::outermost_key(scalar).map_err(fault)?)
+                    }
                     () => Key::Text(scalar::key(scalar, dialect).map_err(fault)?),
                 };
                 fields.note(at, dialect);
