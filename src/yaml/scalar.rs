@@ -110,10 +110,7 @@ pub(super) fn float(value: f64) -> Result<Number, Kind> {
 const STANDARD_TAGS: &str = "tag:yaml.org,2002:";
 
 fn is_tag(scalar: &Scalar<'_>, name: &str) -> bool {
-    let tag = scalar
-        .tag
-        .as_deref()
-        .and_then(|tag| tag.strip_prefix(STANDARD_TAGS));
+    let tag = scalar.tag.as_deref().and_then(|tag| tag.strip_prefix(STANDARD_TAGS));
     tag == Some(name)
 }
 
@@ -145,11 +142,7 @@ fn meaning(scalar: &Scalar<'_>, dialect: Dialect) -> Result<Resolved, Kind> {
 /// The text of a scalar that is text.
 fn text<'s>(scalar: &'s Scalar<'_>, dialect: Dialect) -> Result<Cow<'s, str>, Kind> {
     if is_tag(scalar, "binary") {
-        let encoded: String = scalar
-            .text
-            .chars()
-            .filter(|c| !matches!(c, '\n' | '\r'))
-            .collect();
+        let encoded: String = scalar.text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
         let bytes = BASE64.decode(encoded).map_err(|_| Kind::Binary)?;
         return String::from_utf8(bytes).map(Cow::Owned).map_err(|_| Kind::Binary);
     }
@@ -211,8 +204,7 @@ fn number(text: &str, dialect: Dialect) -> Resolved {
 /// True if every underscore stands between two digits.
 fn separates_digits(text: &str) -> bool {
     let digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
-    text.match_indices('_')
-        .all(|(at, _)| at > 0 && digit(at - 1) && digit(at + 1))
+    text.match_indices('_').all(|(at, _)| at > 0 && digit(at - 1) && digit(at + 1))
 }
 
 /// Decimal, `0x`, `0b`, `0o` and old octal integers.
@@ -261,10 +253,7 @@ fn decimal(text: &str) -> Option<Resolved> {
         return None;
     }
     // A number beyond any float stays text.
-    text.parse()
-        .ok()
-        .filter(|value: &f64| value.is_finite())
-        .map(Resolved::Float)
+    text.parse().ok().filter(|value: &f64| value.is_finite()).map(Resolved::Float)
 }
 
 /// Integers with a sign after the prefix (`0b-1`), which the Go readers let pass.
@@ -306,15 +295,11 @@ fn refolded(text: &str) -> Cow<'_, str> {
     // Text with blanks before a break, or with characters that need escapes, is written in quotes instead.
     let quoted = text.contains(" \n")
         || text.ends_with(' ')
-        || text
-            .chars()
-            .any(|c| c != '\n' && c != '\t' && (c.is_control() || c == '\u{feff}'));
+        || text.chars().any(|c| c != '\n' && c != '\t' && (c.is_control() || c == '\u{feff}'));
     if quoted || !text.contains('\n') {
         return Cow::Borrowed(text);
     }
-    let doubles = text
-        .trim_start_matches('\n')
-        .starts_with(|c: char| !matches!(c, ' ' | '\t'));
+    let doubles = text.trim_start_matches('\n').starts_with(|c: char| !matches!(c, ' ' | '\t'));
     let mut out = String::with_capacity(text.len() + 8);
     let mut rest = text;
     while let Some(end) = rest.find('\n') {
