@@ -154,6 +154,23 @@ fn a_folder_that_cannot_be_read_is_no_empty_folder() {
     }
 }
 
+/// Files that must not be opened, or not be read: each would cost memory or wait for ever.
+#[test]
+fn large_files_and_pipes_are_refused_unread() {
+    let folder = Folder::new("unread", &[("app/a.yaml", CONFIG_MAP)]);
+    fs::File::create(folder.0.join("app/large.yaml")).unwrap().set_len(100_000_000).unwrap();
+    let made = Command::new("mkfifo").arg(folder.0.join("app/pipe.yaml")).status().unwrap();
+    assert!(made.success());
+    std::os::unix::fs::symlink("/etc/passwd", folder.0.join("app/out.yaml")).unwrap();
+    folder.moorline(&["render", "app"]).refused(
+        1,
+        "error: app/large.yaml has 100000000 bytes; a file may have at most 33554432\n\
+         error: app/out.yaml leads out of the tree (to /etc/passwd); links are followed only inside it\n\
+         error: app/pipe.yaml cannot be read: it is not a regular file\n\
+         error: 3 problems\n",
+    );
+}
+
 #[test]
 fn a_wrong_command_line_is_a_usage_error() {
     let folder = Folder::new("usage", &[]);
@@ -267,6 +284,13 @@ fn plan_says_what_would_change_and_why() {
         json!({
             "action": "prune", "group": "", "kind": "ConfigMap", "namespace": "default", "name": "old", "uid": "uid-old",
         })
+    );
+    let as_yaml = folder.moorline(&["plan", "app", "--against", "live", "--output", "yaml"]);
+    assert_eq!(as_yaml.code, 2);
+    assert!(
+        as_yaml.data.contains("  - action: prune\n    group: \"\"\n    kind: ConfigMap\n"),
+        "{}",
+        as_yaml.data
     );
     let coloured = folder.moorline(&["plan", "app", "--against", "live", "--color", "always"]);
     assert!(coloured.data.contains("\u{1b}[31m- ConfigMap default/old\u{1b}[0m"), "{}", coloured.data);

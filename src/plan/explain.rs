@@ -46,10 +46,11 @@ pub fn explain(plan: &Plan, differences: &BTreeMap<ObjectId, Vec<Difference>>, p
     }
     if let Some(approval) = &plan.approval {
         let count = plan.waiting().len();
-        let (objects, them) = if count == 1 { ("object", "it") } else { ("objects", "them") };
+        let (objects, them) =
+            if count == 1 { ("object to prune waits", "it") } else { ("objects to prune wait", "them") };
         let _ = writeln!(
             text.out,
-            "\n{count} {objects} to prune wait for approval. To prune {them}, annotate the Sync: {APPROVE_ANNOTATION}: {approval:?}"
+            "\n{count} {objects} for approval. To prune {them}, annotate the Sync: {APPROVE_ANNOTATION}: {approval:?}"
         );
     }
     let _ = writeln!(text.out, "{}{}", if text.out.is_empty() { "" } else { "\n" }, summary(plan));
@@ -270,7 +271,7 @@ mod tests {
                 "      data.a",
                 "  ! ConfigMap shop/f: no longer in Git, but 11 of 20 objects would be pruned",
                 "",
-                "1 object to prune wait for approval. To prune it, annotate the Sync: moorline.dev/approve: \"0123\"",
+                "1 object to prune waits for approval. To prune it, annotate the Sync: moorline.dev/approve: \"0123\"",
                 "",
                 "1 to create, 2 to adopt, 5 to update, 1 to hand over, 1 to prune, 2 held, 1 as in Git.",
             ],
