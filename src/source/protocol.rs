@@ -25,8 +25,6 @@ pub(super) struct Greeting {
     pub(super) shallow: bool,
     /// Objects can be left out.
     pub(super) filter: bool,
-    /// Commits can be asked for that no ref names.
-    pub(super) any_commit: bool,
 }
 
 /// How a server is spoken to.
@@ -77,7 +75,7 @@ pub(super) fn greeting<R: Read>(packets: &mut Packets<R>) -> Result<(Greeting, V
 }
 
 fn capabilities<R: Read>(packets: &mut Packets<R>) -> Result<Greeting, Fault> {
-    let mut found = Greeting { version: Version::Two, shallow: false, filter: false, any_commit: true };
+    let mut found = Greeting { version: Version::Two, shallow: false, filter: false };
     let mut complete = (false, false);
     while let Some(line) = packets.line()? {
         let (name, value) = line.split_once('=').unwrap_or((line, ""));
@@ -105,7 +103,7 @@ fn listing<R: Read>(
     packets: &mut Packets<R>,
     first: Option<String>,
 ) -> Result<(Greeting, Vec<Advertised>), Fault> {
-    let mut found = Greeting { version: Version::One, shallow: false, filter: false, any_commit: false };
+    let mut found = Greeting { version: Version::One, shallow: false, filter: false };
     let mut refs: Vec<Advertised> = Vec::new();
     let Some(first) = first else { return Ok((found, refs)) };
     let (line, words) = first.split_once('\0').ok_or(Fault::Bad("it does not say what it can do"))?;
@@ -118,7 +116,6 @@ fn listing<R: Read>(
     }
     found.shallow = has("shallow");
     found.filter = has("filter");
-    found.any_commit = has("allow-reachable-sha1-in-want") || has("allow-any-sha1-in-want");
     let head = words.split(' ').find_map(|word| word.strip_prefix("symref=HEAD:"));
     let mut line = Some(line.to_owned());
     while let Some(text) = line {

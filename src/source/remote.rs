@@ -94,11 +94,6 @@ impl Remote {
         self.found.as_ref().is_some_and(|(_, greeting)| greeting.shallow)
     }
 
-    /// True if the server gives out commits that no ref names; unknown counts as yes.
-    pub(super) fn gives_any_commit(&self) -> bool {
-        self.found.as_ref().is_none_or(|(_, greeting)| greeting.any_commit)
-    }
-
     fn refs(
         &self,
         address: &HttpAddress,

@@ -129,7 +129,7 @@ impl fmt::Display for Reference {
             Self::Head => f.write_str("HEAD"),
             Self::Branch(name) => write!(f, "branch {name}"),
             Self::Tag(name) => write!(f, "tag {name}"),
-            Self::Semver(range) => write!(f, "a tag in the range {range}"),
+            Self::Semver(range) => write!(f, "tag in the range {range}"),
             Self::Commit(commit) => write!(f, "commit {commit}"),
         }
     }
