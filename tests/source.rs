@@ -279,7 +279,7 @@ async fn history_is_claimed_only_when_it_is_known() {
     check(&commits[1], &tip, History::Forward).await;
 
     // The last commit is written anew: known from the two commits alone, without a request.
-    bench.work.git(&["commit", "-q", "--amend", "-m", "other"]);
+    bench.work.git(&["commit", "-q", "--amend", "--allow-empty", "-m", "other"]);
     bench.work.push(&[]);
     let amended = read(&bench).await;
     bench.work.git(&["reset", "-q", "--hard", "HEAD~1"]);

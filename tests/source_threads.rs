@@ -41,7 +41,8 @@ fn a_silent_server_costs_no_threads() {
         let before = threads();
         for _ in 0..50 {
             poll(20).await;
-            assert!(threads() <= before + 1, "{} threads, {before} before", threads());
+            // One at work, and perhaps one that has just finished and is not yet known to be idle.
+            assert!(threads() <= before + 2, "{} threads, {before} before", threads());
         }
         // Fifty at once, given up long before the server's own deadline.
         let asking: Vec<_> = (0..50)

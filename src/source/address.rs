@@ -332,9 +332,9 @@ mod tests {
         use AddressError as E;
         let table = [
             ("", E::Empty),
-            ("https://user:word@host/a", E::UserInfo),
+            ("https://user:planted@host/a", E::UserInfo),
             ("https://token@host/a", E::UserInfo),
-            ("ssh://git:word@host/a", E::SshPassword),
+            ("ssh://git:planted@host/a", E::SshPassword),
             ("file:///etc", E::Local),
             ("/etc", E::Local),
             ("../up", E::Local),
@@ -361,7 +361,7 @@ mod tests {
         for (text, expect) in table {
             let found = Address::remote(text).expect_err(text);
             assert_eq!(found, expect, "{text}");
-            assert!(!found.to_string().contains("word"), "{text}");
+            assert!(!found.to_string().contains("planted"), "{text}");
         }
     }
 
@@ -380,7 +380,7 @@ mod tests {
             ("https://host/a", "https://host:8443/a/info/refs", None),
             ("https://host/a", "//other/a/info/refs", None),
             ("https://host/a", "file:///a/info/refs", None),
-            ("https://host/a", "https://user:word@host/a/info/refs", None),
+            ("https://host/a", "https://user:planted@host/a/info/refs", None),
             ("https://host/a", "https://host/login", None),
         ];
         for (from, to, expect) in table {

@@ -79,7 +79,7 @@ impl Mirror {
         // A fresh clone that failed left the store as it was, so the usual way is still open.
         let Some(store) = self.store.as_mut() else { return Err(Error::Stopped) };
         match add(&mut self.remote, store, commit, by) {
-            Err(Error::Corrupt { .. } | Error::BadAnswer { .. }) if !overgrown => {
+            Err(Error::Corrupt { .. } | Error::BadAnswer { .. } | Error::Disk { .. }) if !overgrown => {
                 self.clone_afresh(commit, by)
             }
             fetched => fetched,
