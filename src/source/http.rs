@@ -38,17 +38,32 @@ const USER_AGENT: &str = concat!("moorline/", env!("CARGO_PKG_VERSION"));
 
 /// The proxy that stands between the daemon and the repositories.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proxy(Hidden<ureq::Proxy>);
+pub struct Proxy {
+    proxy: Hidden<ureq::Proxy>,
+    direct: Vec<Box<str>>,
+}
 
 impl Proxy {
-    /// A proxy from its URL, such as `http://proxy:3128`; it may have a user and a password.
-    pub fn new(url: &str) -> Result<Self, Error> {
+    /// A proxy from its URL, such as `http://proxy:3128`; it may have a user and a password. Hosts in `direct`
+    /// are reached without it: a name stands for itself and what lies below it, `*` for all.
+    pub fn new(url: &str, direct: &[&str]) -> Result<Self, Error> {
         let refuse = |problem| Error::Setting { setting: "proxy", problem };
         if !url.starts_with("http://") {
             return Err(refuse("must be a URL such as http://proxy:3128"));
         }
         let proxy = ureq::Proxy::new(url).map_err(|_| refuse("is not a URL"))?;
-        Ok(Self(Hidden::new(proxy)))
+        let direct = direct.iter().map(|host| host.trim().trim_start_matches("*.").trim_start_matches('.'));
+        let direct = direct.filter(|host| !host.is_empty()).map(|host| host.to_ascii_lowercase().into());
+        Ok(Self { proxy: Hidden::new(proxy), direct: direct.collect() })
+    }
+
+    /// The proxy, if it stands before `host`.
+    fn before(&self, host: &str) -> Option<ureq::Proxy> {
+        let is_direct = self.direct.iter().any(|direct| {
+            let front = host.strip_suffix(&**direct);
+            &**direct == "*" || front.is_some_and(|front| front.is_empty() || front.ends_with('.'))
+        });
+        (!is_direct).then(|| self.proxy.reveal().clone())
     }
 }
 
@@ -68,10 +83,11 @@ pub(super) struct Answer {
 }
 
 impl Client {
-    pub(super) fn new(credentials: &Credentials, proxy: Option<&Proxy>) -> Result<Self, Error> {
+    /// A client for `host` alone: redirects stay with the host.
+    pub(super) fn new(host: &str, credentials: &Credentials, proxy: Option<&Proxy>) -> Result<Self, Error> {
         let config = Agent::config_builder()
             .tls_config(tls(credentials)?)
-            .proxy(proxy.map(|proxy| proxy.0.reveal().clone()))
+            .proxy(proxy.and_then(|proxy| proxy.before(host)))
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
@@ -275,3 +291,29 @@ impl Resolver for SameThread {
 
 /// The most addresses of one host that are tried.
 const MAX_ADDRESSES: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_stands_before_all_hosts_but_those_that_are_named() {
+        let proxy =
+            Proxy::new("http://user:planted@proxy:3128", &["inside.example", ".svc", "10.0.0.1"]).unwrap();
+        let table = [
+            ("outside.example", true),
+            ("notinside.example", true),
+            ("inside.example", false),
+            ("git.inside.example", false),
+            ("git.default.svc", false),
+            ("10.0.0.1", false),
+            ("10.0.0.11", true),
+        ];
+        for (host, expect) in table {
+            assert_eq!(proxy.before(host).is_some(), expect, "{host}");
+        }
+        assert!(Proxy::new("http://proxy:3128", &["*"]).unwrap().before("any").is_none());
+        assert!(Proxy::new("socks5://proxy", &[]).is_err() && Proxy::new("http://", &[]).is_err());
+        assert!(!format!("{proxy:?}").contains("planted"));
+    }
+}

@@ -18,7 +18,7 @@ const MAX_SHALLOW: usize = 100_000;
 const AGENT: &str = concat!("agent=moorline/", env!("CARGO_PKG_VERSION"));
 
 /// What a server can do, and, before version 2, what it has.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Greeting {
     pub(super) version: Version,
     /// Histories can be cut.
@@ -287,4 +287,140 @@ fn shallow<R: Read>(packets: &mut Packets<R>, received: &mut Received) -> Result
         list.push(ObjectHash::parse(id).ok_or(Fault::Bad("a shallow commit has no id"))?);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+    /// An answer from its lines; `-` is a flush.
+    fn answer(lines: &[&str]) -> Packets<std::io::Cursor<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        for line in lines {
+            match *line {
+                "-" => bytes.extend_from_slice(b"0000"),
+                line => bytes.extend_from_slice(format!("{:04x}{line}\n", line.len() + 5).as_bytes()),
+            }
+        }
+        Packets::new(std::io::Cursor::new(bytes), 10_000)
+    }
+
+    /// The refs as one line: name, first digit of the id, of the peeled id, and what a symbolic one stands for.
+    fn shown(refs: &[Advertised]) -> String {
+        let one = |found: &Advertised| {
+            let digit = |id: ObjectHash| id.to_string()[..1].to_owned();
+            let peeled = found.peeled.map(|id| format!("^{}", digit(id))).unwrap_or_default();
+            let symbolic = found.symbolic.as_ref().map(|name| format!(">{name}")).unwrap_or_default();
+            format!("{}={}{peeled}{symbolic}", found.name, digit(found.id))
+        };
+        refs.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Version, whether histories can be cut and objects left out, and the refs; or what is wrong.
+    type Understood<'a> = Result<(Version, bool, bool, &'a str), &'a str>;
+
+    #[test]
+    fn greetings_of_all_versions_are_understood() {
+        let old = format!("{A} HEAD\0side-band-64k shallow symref=HEAD:refs/heads/main agent=x");
+        let main = format!("{A} refs/heads/main");
+        let (tag, peeled) = (format!("{A} refs/tags/t"), format!("{B} refs/tags/t^{{}}"));
+        let empty = format!("{} capabilities^{{}}\0side-band-64k", "0".repeat(40));
+        let sha256 = format!("{A} HEAD\0side-band-64k object-format=sha256");
+        let plain = format!("{A} HEAD\0shallow");
+        let service = "# service=git-upload-pack";
+        let table: &[(&[&str], Understood<'_>)] = &[
+            (
+                &[service, "-", "version 2", "agent=x", "ls-refs=unborn", "fetch=shallow filter", "-"],
+                Ok((Version::Two, true, true, "")),
+            ),
+            (&["version 2", "ls-refs", "fetch", "-"], Ok((Version::Two, false, false, ""))),
+            (
+                &[service, "-", &old, &main, &tag, &peeled, "-"],
+                Ok((Version::One, true, false, "HEAD=a>refs/heads/main refs/heads/main=a refs/tags/t=a^b")),
+            ),
+            (
+                &[service, "-", "version 1", &old, "-"],
+                Ok((Version::One, true, false, "HEAD=a>refs/heads/main")),
+            ),
+            (&[service, "-", &empty, "-"], Ok((Version::One, false, false, ""))),
+            (&["version 2", "ls-refs", "fetch", "object-format=sha256", "-"], Err(ONLY_SHA1)),
+            (&["version 2", "ls-refs", "-"], Err("it offers neither refs nor objects")),
+            (&[service, "-", &sha256, "-"], Err(ONLY_SHA1)),
+            (&[service, "-", &plain, "-"], Err("it cannot send packs in frames (side-band-64k)")),
+            (&[service, "-", "hello", "-"], Err("it does not say what it can do")),
+            (&[service, "-", "x HEAD\0side-band-64k", "-"], Err(NO_REF)),
+        ];
+        for (lines, expect) in table {
+            let found = match greeting(&mut answer(lines)) {
+                Ok((found, refs)) => Ok((found.version, found.shallow, found.filter, shown(&refs))),
+                Err(Fault::Bad(what)) => Err(what),
+                Err(other) => panic!("{lines:?}: {other:?}"),
+            };
+            let expect = expect.map(|(version, cut, filter, refs)| (version, cut, filter, refs.to_owned()));
+            assert_eq!(found, expect, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn refs_and_packs_are_read_from_their_answers() {
+        let lines = [
+            format!("{A} HEAD symref-target:refs/heads/main"),
+            format!("{A} refs/tags/t peeled:{B} other:x"),
+            "unborn HEAD symref-target:refs/heads/none".to_owned(),
+            "-".to_owned(),
+        ];
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        assert_eq!(shown(&refs(&mut answer(&lines)).unwrap()), "HEAD=a>refs/heads/main refs/tags/t=a^b");
+
+        let two = Greeting { version: Version::Two, shallow: true, filter: false };
+        let one = Greeting { version: Version::One, ..two };
+        let cut = format!("shallow {A}");
+        let uncut = format!("unshallow {B}");
+        let bodies: [(&Greeting, &[&str]); 2] = [
+            (&two, &["shallow-info", &cut, &uncut, "-", "packfile", "\u{2}counting", "\u{1}PACK", "-"]),
+            (&one, &[&cut, &uncut, "-", "NAK", "ACK x common", "\u{2}counting", "\u{1}PACK", "-"]),
+        ];
+        for (greeting, lines) in bodies {
+            let mut pack = Vec::new();
+            let received = objects(&mut answer(lines), greeting, true, &mut pack).unwrap();
+            assert_eq!(pack, b"PACK\n");
+            assert_eq!((received.shallow.len(), received.unshallow.len(), received.pack_bytes), (1, 1, 5));
+        }
+        let broken = objects(&mut answer(&["packfile", "\u{3}planted", "-"]), &two, true, &mut Vec::new());
+        assert!(matches!(broken, Err(Fault::Refused)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_of_a_server_make_it_panic(
+            lines in proptest::collection::vec(
+                prop_oneof![
+                    Just("-".to_owned()),
+                    Just("packfile".to_owned()),
+                    Just("version 2".to_owned()),
+                    Just("shallow-info".to_owned()),
+                    Just("fetch=shallow".to_owned()),
+                    Just(format!("{A} HEAD\0side-band-64k")),
+                    Just(format!("{A} refs/tags/a^{{}}")),
+                    "[\\x00-\\x03]?[a-f0-9]{0,41}[ :=]?.{0,8}",
+                ],
+                0..12,
+            ),
+            noise in proptest::collection::vec(any::<u8>(), 0..40),
+            version in prop_oneof![Just(Version::One), Just(Version::Two)],
+        ) {
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            let told = Greeting { version, shallow: true, filter: false };
+            drop(greeting(&mut answer(&lines)));
+            drop(refs(&mut answer(&lines)));
+            drop(objects(&mut answer(&lines), &told, true, &mut Vec::new()));
+            drop(greeting(&mut Packets::new(&noise[..], 1000)));
+            drop(objects(&mut Packets::new(&noise[..], 1000), &told, true, &mut Vec::new()));
+        }
+    }
 }

@@ -38,7 +38,11 @@ impl Remote {
         credentials: &Credentials,
         proxy: Option<&Proxy>,
     ) -> Result<Self, Error> {
-        Ok(Self { client: Client::new(credentials, proxy)?, written: address.clone(), found: None })
+        Ok(Self {
+            client: Client::new(&address.host, credentials, proxy)?,
+            written: address.clone(),
+            found: None,
+        })
     }
 
     /// The refs that begin with one of `prefixes`.
@@ -77,6 +81,20 @@ impl Remote {
             let (address, greeting, _) = self.greet(by)?;
             self.found = Some((address, greeting));
         }
+        let fetched = self.ask(wanted, pack, limit, by);
+        if !matches!(fetched, Ok(_) | Err(Error::Timeout { .. } | Error::NoCommit { .. })) {
+            self.found = None;
+        }
+        fetched
+    }
+
+    fn ask(
+        &self,
+        wanted: &Wanted<'_>,
+        pack: &mut dyn Write,
+        limit: u64,
+        by: Instant,
+    ) -> Result<Received, Error> {
         let Some((address, greeting)) = &self.found else { return Err(Error::Stopped) };
         let body = protocol::ask_objects(greeting, wanted);
         let answer = self.client.post(address, &body, by)?;
