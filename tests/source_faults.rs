@@ -600,3 +600,23 @@ async fn mirrors_that_nobody_holds_are_removed() {
     all.remove_unused();
     assert_eq!(fs::read_dir(bench.root.path().join("data")).unwrap().count(), 1, "the lock alone");
 }
+
+#[tokio::test]
+async fn a_pack_that_would_fill_the_memory_is_refused() {
+    // A file of 200 MB and a second one that is the first with another end: 200 kB, or 400 MB of memory.
+    let bench = Bench::new();
+    let make = "mkdir -p big && head -c 200000000 /dev/zero > big/a && cp big/a big/b && echo x >> big/b";
+    let made = std::process::Command::new("sh").args(["-c", make]).current_dir(&bench.work.folder).status();
+    assert!(made.unwrap().success());
+    let good = bench.work.git(&["rev-parse", "HEAD"]);
+    bench.work.push(&[]);
+    Work::git_in(&bench.work.bare, &["repack", "-adfq", "--window=2"]);
+    let all = bench.all();
+    let repository = bench.open(&all);
+    let revision = look(&repository).await;
+    let error = repository.read(&revision, &["a"], soon()).await.unwrap_err();
+    assert_eq!(error.reason(), "RepositoryTooLarge", "{error}");
+    let before = Reference::Commit(moorline::source::ObjectHash::parse(&good).unwrap());
+    let revision = repository.look(&before, soon()).await.unwrap();
+    assert_eq!(repository.read(&revision, &["a"], soon()).await.unwrap().files.entries().count(), 2);
+}

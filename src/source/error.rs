@@ -86,7 +86,7 @@ pub enum Error {
         what: &'static str,
     },
     /// An answer beyond its bound.
-    #[error("{server} sends more than {limit} bytes of {what}")]
+    #[error("{server} sends more than {limit} {what}")]
     TooLarge {
         /// The server.
         server: Box<str>,

@@ -19,6 +19,7 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use super::address::HttpAddress;
 use super::credentials::{ClientCertificate, Credentials, CredentialsError, Hidden};
 use super::error::Error;
+use super::guard::Refusal;
 use super::packet::Fault;
 
 /// The longest wait for a connection.
@@ -199,9 +200,16 @@ pub(super) fn fault(server: &str, what: &'static str, fault: Fault) -> Error {
     let server: Box<str> = server.into();
     match fault {
         Fault::Input(cause) => input_failure(server, &cause),
-        Fault::Output(cause) => match cause.get_ref().is_some_and(|inner| inner.is::<git2::Error>()) {
-            true => Error::BadAnswer { server, what: "its pack is damaged" },
-            false => Error::Disk { what: "write a pack", cause: cause.to_string().into() },
+        Fault::Output(cause) => match cause.get_ref() {
+            Some(inner) if inner.is::<git2::Error>() => {
+                Error::BadAnswer { server, what: "its pack is damaged" }
+            }
+            Some(inner) => match inner.downcast_ref::<Refusal>() {
+                Some(Refusal::Damaged(what)) => Error::BadAnswer { server, what },
+                Some(Refusal::TooLarge { what, limit }) => Error::TooLarge { server, what, limit: *limit },
+                None => Error::Disk { what: "write a pack", cause: cause.to_string().into() },
+            },
+            None => Error::Disk { what: "write a pack", cause: cause.to_string().into() },
         },
         Fault::Bad(what) => Error::BadAnswer { server, what },
         Fault::TooLarge(limit) => Error::TooLarge { server, what, limit },

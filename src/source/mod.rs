@@ -2,7 +2,7 @@
 //!
 //! In: what a Sync or the command line names. Out: a [`Revision`], and the files of it. The words are in
 //! `revision.rs`, `range.rs`, `address.rs` and `credentials.rs`; what is said to servers is in `protocol.rs` over
-//! `packet.rs`, `http.rs` and `remote.rs`; what lies on disk is in `store.rs`, `mirror.rs`, `local.rs` and
+//! `packet.rs`, `http.rs` and `remote.rs`; what lies on disk is in `guard.rs`, `store.rs`, `mirror.rs`, `local.rs` and
 //! `snapshot.rs`; and `repository.rs` is what the daemon uses, with `watch.rs` beside it.
 //!
 //! The library (libgit2) is used for packs and objects only. Fetching is spoken here, because the library knows
@@ -13,6 +13,7 @@ mod address;
 mod credentials;
 pub mod directory;
 mod error;
+mod guard;
 mod history;
 mod http;
 mod local;

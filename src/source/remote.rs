@@ -101,7 +101,7 @@ impl Remote {
         let server = address.server();
         let mut packets = self.result(address, answer, limit)?;
         let received = protocol::objects(&mut packets, greeting, wanted.depth.is_some(), pack);
-        received.map_err(|error| match (fault(&server, "objects", error), wanted.commits) {
+        received.map_err(|error| match (fault(&server, "bytes of objects", error), wanted.commits) {
             (Error::NoCommit { .. }, [commit, ..]) => Error::NoCommit { commit: commit.to_string().into() },
             (error, _) => error,
         })
@@ -120,7 +120,7 @@ impl Remote {
     ) -> Result<Vec<Advertised>, Error> {
         let answer = self.client.post(address, &protocol::ask_refs(prefixes), by)?;
         let mut packets = self.result(address, answer, MAX_LISTING_BYTES)?;
-        protocol::refs(&mut packets).map_err(|error| fault(&address.server(), "refs", error))
+        protocol::refs(&mut packets).map_err(|error| fault(&address.server(), "bytes of refs", error))
     }
 
     /// Asks what the server can do, following redirects.
@@ -143,7 +143,7 @@ impl Remote {
             }
             let mut packets = Packets::new(answer.body, MAX_LISTING_BYTES);
             let found = protocol::greeting(&mut packets);
-            let (greeting, refs) = found.map_err(|error| fault(&server, "refs", error))?;
+            let (greeting, refs) = found.map_err(|error| fault(&server, "bytes of refs", error))?;
             return Ok((address, greeting, refs));
         }
         Err(Error::Redirect { server: address.server().into() })

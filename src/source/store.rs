@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use git2::{Indexer, Odb, Repository};
 
 use super::error::Error;
+use super::guard::Guard;
 use super::revision::ObjectHash;
 
 /// The most packs of a store before it is built anew.
@@ -130,7 +131,7 @@ impl Store {
         let database = self.database().map_err(|error| library(&error))?;
         let packs = self.folder.join("objects/pack");
         let mut indexer = Indexer::new(Some(&database), &packs, 0, false).map_err(|error| library(&error))?;
-        let received = receive(&mut indexer);
+        let received = receive(&mut Guard::new(&mut indexer));
         let added = received.and_then(|received| {
             indexer.commit().map_err(|error| library(&error))?;
             Ok(received)
