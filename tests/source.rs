@@ -112,6 +112,17 @@ async fn a_look_is_one_small_request() {
         requests.iter().all(|request| request.method == "POST" && request.up < 700 && request.down < 200)
     );
     assert_eq!(requests[0].header("authorization"), None);
+
+    // The same with a server that answers at once, to see our own part.
+    let commit = look(&repository).await.commit;
+    let line = format!("003d{commit} refs/heads/main\n0000");
+    let kind = "Content-Type: application/x-git-upload-pack-result\r\n";
+    bench.server.rule(move |_| Reply::Raw(200, kind, line.clone().into_bytes()));
+    let begun = Instant::now();
+    for _ in 0..100 {
+        assert_eq!(look(&repository).await.commit, commit);
+    }
+    println!("a look without the server's part: {:?}", begun.elapsed() / 100);
 }
 
 #[tokio::test]
@@ -155,6 +166,28 @@ async fn those_who_ask_at_the_same_time_share_the_answer() {
     }
     let requests = bench.server.requests().len();
     assert!(requests <= 3, "{requests}");
+}
+
+#[tokio::test]
+async fn the_impatient_do_not_spoil_it_for_the_patient() {
+    let bench = Bench::new();
+    bench.work.push(&[("a", "1")]);
+    let repository = bench.repository();
+    look(&repository).await;
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    bench.server.rule(move |_| match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+        0 | 1 => Reply::Silence,
+        _ => Reply::Git,
+    });
+    let ask = |milliseconds| {
+        let (repository, reference) = (repository.clone(), main_branch());
+        let by = Instant::now() + Duration::from_millis(milliseconds);
+        tokio::spawn(async move { repository.look(&reference, by).await })
+    };
+    let (first, second, patient) = (ask(200), ask(400), ask(15_000));
+    assert_eq!(first.await.unwrap().unwrap_err().reason(), "RepositoryTimeout");
+    assert_eq!(second.await.unwrap().unwrap_err().reason(), "RepositoryTimeout");
+    assert!(patient.await.unwrap().is_ok());
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@
 
 use std::io::{self, Read};
 use std::net::ToSocketAddrs;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustls::crypto::ring;
@@ -68,6 +68,36 @@ impl Proxy {
     }
 }
 
+/// What all clients of a daemon share.
+#[derive(Debug, Default)]
+pub(super) struct Network {
+    proxy: Option<Proxy>,
+    /// The authorities that the system trusts, read when the first client is made.
+    system: OnceLock<RootCerts>,
+}
+
+impl Network {
+    pub(super) fn new(proxy: Option<Proxy>) -> Self {
+        Self { proxy, system: OnceLock::new() }
+    }
+
+    fn system(&self) -> &RootCerts {
+        self.system.get_or_init(|| {
+            // One broken certificate of the system must not stop the others.
+            let found = rustls_native_certs::load_native_certs().certs;
+            found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).into()
+        })
+    }
+
+    /// The system's authorities, and those of a Secret beside them.
+    fn roots(&self, own: Vec<Certificate<'static>>) -> RootCerts {
+        match self.system() {
+            RootCerts::Specific(system) if !own.is_empty() => system.iter().cloned().chain(own).into(),
+            system => system.clone(),
+        }
+    }
+}
+
 /// Requests to one server with one set of credentials.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -85,10 +115,10 @@ pub(super) struct Answer {
 
 impl Client {
     /// A client for `host` alone: redirects stay with the host.
-    pub(super) fn new(host: &str, credentials: &Credentials, proxy: Option<&Proxy>) -> Result<Self, Error> {
+    pub(super) fn new(host: &str, credentials: &Credentials, network: &Network) -> Result<Self, Error> {
         let config = Agent::config_builder()
-            .tls_config(tls(credentials)?)
-            .proxy(proxy.and_then(|proxy| proxy.before(host)))
+            .tls_config(tls(credentials, network)?)
+            .proxy(network.proxy.as_ref().and_then(|proxy| proxy.before(host)))
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
@@ -219,21 +249,16 @@ pub(super) fn fault(server: &str, what: &'static str, fault: Fault) -> Error {
 }
 
 /// Trust in the system's authorities and those of the Secret, and our own certificate.
-fn tls(credentials: &Credentials) -> Result<TlsConfig, Error> {
-    // One broken certificate of the system must not stop the others.
-    let mut roots: Vec<_> = rustls_native_certs::load_native_certs()
-        .certs
-        .iter()
-        .map(|certificate| Certificate::from_der(certificate).to_owned())
-        .collect();
-    if let Some(pem) = &credentials.authorities {
-        roots.extend(certificates("ca.crt", pem.reveal())?);
-    }
+fn tls(credentials: &Credentials, network: &Network) -> Result<TlsConfig, Error> {
+    let own = match &credentials.authorities {
+        Some(pem) => certificates("ca.crt", pem.reveal())?,
+        None => Vec::new(),
+    };
     let provider = Arc::new(ring::default_provider());
     let client =
         credentials.client.as_ref().map(|client| client_certificate(client, &provider)).transpose()?;
     Ok(TlsConfig::builder()
-        .root_certs(RootCerts::new_with_certs(&roots))
+        .root_certs(network.roots(own))
         .client_cert(client)
         .unversioned_rustls_crypto_provider(provider)
         .build())

@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::address::HttpAddress;
 use super::credentials::Credentials;
 use super::error::Error;
-use super::http::{Answer, Client, Proxy, fault};
+use super::http::{Answer, Client, Network, fault};
 use super::packet::Packets;
 use super::protocol::{self, Greeting, Received, Version, Wanted};
 use super::revision::Advertised;
@@ -36,10 +36,10 @@ impl Remote {
     pub(super) fn new(
         address: &HttpAddress,
         credentials: &Credentials,
-        proxy: Option<&Proxy>,
+        network: &Network,
     ) -> Result<Self, Error> {
         Ok(Self {
-            client: Client::new(&address.host, credentials, proxy)?,
+            client: Client::new(&address.host, credentials, network)?,
             written: address.clone(),
             found: None,
         })

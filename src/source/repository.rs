@@ -6,7 +6,8 @@
 //! the next call waits for it instead of starting another: a silent server costs one thread, however often asked.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
@@ -17,7 +18,7 @@ use tokio::sync::Semaphore;
 use super::address::{Address, Kind};
 use super::credentials::Credentials;
 use super::error::Error;
-use super::http::Proxy;
+use super::http::{Network, Proxy};
 use super::local::Local;
 use super::mirror::Mirror;
 use super::remote::Remote;
@@ -35,7 +36,7 @@ const MAX_SHARED: usize = 64;
 #[derive(Debug)]
 pub struct Repositories {
     data: PathBuf,
-    proxy: Option<Proxy>,
+    network: Network,
     workers: Arc<Semaphore>,
     open: Mutex<HashMap<Box<str>, Weak<Shared>>>,
     /// Held as long as the daemon lives, so that no other one uses the folder.
@@ -61,7 +62,25 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     place: Place,
-    looked: Vec<(Reference, Instant, Result<Revision, Error>)>,
+    looked: Vec<Looked>,
+}
+
+/// An answer that others may share.
+#[derive(Debug)]
+struct Looked {
+    reference: Reference,
+    begun: Instant,
+    by: Instant,
+    found: Result<Revision, Error>,
+}
+
+impl Looked {
+    /// True for one who `asked` before the look began. That it took too long is shared only with those who would
+    /// not have waited longer.
+    fn answers(&self, reference: &Reference, asked: Instant, by: Instant) -> bool {
+        let final_answer = !matches!(self.found, Err(Error::Timeout { .. })) || self.by >= by;
+        self.reference == *reference && self.begun >= asked && final_answer
+    }
 }
 
 #[derive(Debug)]
@@ -76,7 +95,9 @@ impl Repositories {
     /// Uses the folder `data` for mirrors, and nobody else may; `proxy` stands before all http(s) servers.
     pub fn new(data: &Path, proxy: Option<Proxy>) -> Result<Self, Error> {
         let disk = |what, error: std::io::Error| Error::Disk { what, cause: error.to_string().into() };
-        fs::create_dir_all(data).map_err(|error| disk("make the folder", error))?;
+        // Nobody else is to read private repositories.
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(data);
+        made.map_err(|error| disk("make the folder", error))?;
         let lock = File::create(data.join("lock")).map_err(|error| disk("make the lock", error))?;
         lock.try_lock().map_err(|error| match error {
             fs::TryLockError::WouldBlock => {
@@ -85,7 +106,13 @@ impl Repositories {
             fs::TryLockError::Error(error) => disk("take the lock", error),
         })?;
         let workers = Arc::new(Semaphore::new(MAX_WORKERS));
-        Ok(Self { data: data.to_owned(), proxy, workers, open: Mutex::default(), _lock: lock })
+        Ok(Self {
+            data: data.to_owned(),
+            network: Network::new(proxy),
+            workers,
+            open: Mutex::default(),
+            _lock: lock,
+        })
     }
 
     /// The repository at `address`. `owner` names the Secret (`namespace/name`, or nothing): repositories are
@@ -141,7 +168,7 @@ impl Repositories {
 
     fn remote(&self, address: &Address, credentials: &Credentials) -> Result<Option<Remote>, Error> {
         match address.kind() {
-            Kind::Http(http) => Remote::new(http, credentials, self.proxy.as_ref()).map(Some),
+            Kind::Http(http) => Remote::new(http, credentials, &self.network).map(Some),
             Kind::Ssh(_) => Err(Error::Setting {
                 setting: "url",
                 problem: "is ssh, which this build does not speak; use https",
@@ -163,9 +190,8 @@ impl Repository {
     pub async fn look(&self, reference: &Reference, by: Instant) -> Result<Revision, Error> {
         let (asked, reference) = (Instant::now(), reference.clone());
         self.run(by, move |state| {
-            let shared = state.looked.iter().find(|(other, begun, _)| *other == reference && *begun >= asked);
-            if let Some((_, _, found)) = shared {
-                return found.clone();
+            if let Some(shared) = state.looked.iter().find(|other| other.answers(&reference, asked, by)) {
+                return shared.found.clone();
             }
             let begun = Instant::now();
             let found = match &mut state.place {
@@ -173,9 +199,9 @@ impl Repository {
                 Place::Local(local) => local.look(&reference),
                 Place::Unopened(_) => Err(Error::Stopped),
             };
-            state.looked.retain(|(other, _, _)| *other != reference);
+            state.looked.retain(|other| other.reference != reference);
             state.looked.truncate(MAX_SHARED - 1);
-            state.looked.insert(0, (reference, begun, found.clone()));
+            state.looked.insert(0, Looked { reference, begun, by, found: found.clone() });
             found
         })
         .await
