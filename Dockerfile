@@ -7,7 +7,7 @@ COPY Cargo.toml Cargo.lock ./
 COPY src ./src
 RUN cargo build --release --locked --bin moorline
 
-# glibc, libgcc and nothing to log in with.
+# glibc, libgcc and nothing to log in with. The public certificate authorities are in the binary; SSL_CERT_FILE names others.
 FROM gcr.io/distroless/cc-debian12:nonroot
 COPY --from=build /src/target/release/moorline /moorline
 # Numbers, so that a cluster can see that this is not root (runAsNonRoot). Nothing is written into the image's

@@ -1,6 +1,39 @@
-//! Where revisions come from.
+//! Where manifests come from: repositories on servers and on the local disk, and plain folders.
 //!
-//! In: a place on disk. Out: a [`FileTree`](crate::tree::FileTree). Sources are the only stations that read
-//! files; everything after them works on what they brought.
+//! In: what a Sync or the command line names. Out: a [`Revision`], and the files of it. The words are in
+//! `revision.rs`, `range.rs`, `address.rs` and `credentials.rs`; what is said to servers is in `protocol.rs` over
+//! `packet.rs`, `http.rs` and `remote.rs`; what lies on disk is in `guard.rs`, `store.rs`, `mirror.rs`, `local.rs` and
+//! `snapshot.rs`; and `repository.rs` is what the daemon uses, with `watch.rs` beside it.
+//!
+//! The library (libgit2) is used for packs and objects only. Fetching is spoken here, because the library knows
+//! neither version 2 of the protocol, nor deadlines for a request, nor trust for a repository, and its calls
+//! cannot be given up.
 
+mod address;
+mod credentials;
 pub mod directory;
+mod error;
+mod guard;
+mod history;
+mod http;
+mod local;
+mod mirror;
+mod packet;
+mod protocol;
+mod range;
+mod remote;
+mod repository;
+mod revision;
+mod snapshot;
+mod store;
+mod watch;
+
+pub use address::{Address, AddressError};
+pub use credentials::{Credentials, CredentialsError, Hidden};
+pub use error::Error;
+pub use http::Proxy;
+pub use range::{Range, RangeError};
+pub use repository::{MAX_WORKERS, Repositories, Repository};
+pub use revision::{History, NameError, ObjectHash, Reference, Revision};
+pub use snapshot::Snapshot;
+pub use watch::Watch;

@@ -53,7 +53,7 @@ pub(crate) const TABLE: [Row; 23] = [
     row(4, "plan",           Pure,  Only(&["api", "object", "observed", "desired"])),
     row(5, "report",         Pure,  Only(&["api", "object", "health", "plan"])),
     row(5, "serve/page",     Pure,  Only(&["report"])),
-    row(6, "source",         Shell, Only(&["tree"])),
+    row(6, "source",         Shell, Only(&["nearest", "tree"])),
     row(6, "metrics",        Shell, Only(&[])),
     row(6, "cluster",        Shell, Only(&["api", "nearest", "object", "settings", "tree", "yaml", "health", "observed", "plan"])),
     row(7, "sync",           Shell, Earlier),

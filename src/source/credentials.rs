@@ -1,0 +1,329 @@
+//! What a repository demands before it answers, read from the keys of a Secret as people have them.
+//!
+//! In: the data of a Secret. Out: [`Credentials`]. Values cannot be formatted, and errors name keys only.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::address::{Address, Kind};
+
+/// The most bytes of one value.
+const MAX_VALUE_BYTES: usize = 1024 * 1024;
+
+/// A value that is never shown; `Debug` prints `…`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hidden<T>(T);
+
+impl<T> Hidden<T> {
+    /// Hides a value.
+    pub fn new(value: T) -> Self {
+        Self(value)
+    }
+
+    pub(super) fn reveal(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> fmt::Debug for Hidden<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+/// What is sent to a server, and by what the server is recognised.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Credentials {
+    pub(super) login: Option<Login>,
+    /// Certificates (PEM) that are trusted beside those of the system.
+    pub(super) authorities: Option<Hidden<Vec<u8>>>,
+    pub(super) client: Option<ClientCertificate>,
+    pub(super) ssh: Option<SshKey>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Login {
+    Basic { username: Hidden<String>, password: Hidden<String> },
+    Bearer(Hidden<String>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ClientCertificate {
+    pub(super) certificates: Hidden<Vec<u8>>,
+    pub(super) key: Hidden<Vec<u8>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SshKey {
+    pub(super) identity: Hidden<String>,
+    /// The password of the key.
+    pub(super) password: Option<Hidden<String>>,
+    pub(super) known_hosts: Hidden<String>,
+}
+
+/// Why a Secret cannot be used. Keys are named, values never.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CredentialsError {
+    /// A key without its partner.
+    #[error("the Secret has {key} but not {missing}; both are needed")]
+    Missing {
+        /// The key that is there.
+        key: &'static str,
+        /// The key that is not.
+        missing: &'static str,
+    },
+    /// Two keys that exclude each other.
+    #[error("the Secret has both {0} and {1}; leave one of them out")]
+    Both(&'static str, &'static str),
+    /// A value of the wrong form.
+    #[error("the Secret's key {key} {problem}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// What is wrong with its value.
+        problem: &'static str,
+    },
+    /// No key that this reads.
+    #[error(
+        "the Secret has none of the keys that Git needs: username and password, bearerToken, \
+         ssh-privatekey and known_hosts, ca.crt, or tls.crt and tls.key"
+    )]
+    Nothing,
+    /// A Secret that does not fit the URL.
+    #[error("{0}")]
+    Mismatch(&'static str),
+}
+
+/// The keys of Kubernetes and their older or foreign spellings.
+const SPELLINGS: &[(&str, &[&str])] = &[
+    ("username", &["username"]),
+    ("password", &["password"]),
+    ("bearerToken", &["bearerToken"]),
+    ("ssh-privatekey", &["ssh-privatekey", "identity", "sshPrivateKey"]),
+    ("known_hosts", &["known_hosts"]),
+    ("ca.crt", &["ca.crt", "caFile"]),
+    ("tls.crt", &["tls.crt", "certFile"]),
+    ("tls.key", &["tls.key", "keyFile"]),
+];
+
+impl Credentials {
+    /// Reads the keys of a Secret's data; keys that it does not know are passed over.
+    pub fn from_secret<K: AsRef<str>, V: AsRef<[u8]>>(
+        data: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Self, CredentialsError> {
+        let data: BTreeMap<String, Vec<u8>> =
+            data.into_iter().map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_vec())).collect();
+        let keys = Keys(&data);
+        let ssh = keys.ssh()?;
+        let read = Self {
+            login: keys.login(ssh.is_some())?,
+            authorities: keys.pem("ca.crt")?.map(Hidden),
+            client: match (keys.pem("tls.crt")?, keys.pem("tls.key")?) {
+                (None, None) => None,
+                (Some(certificates), Some(key)) => {
+                    Some(ClientCertificate { certificates: Hidden(certificates), key: Hidden(key) })
+                }
+                (Some(_), None) => {
+                    return Err(CredentialsError::Missing { key: "tls.crt", missing: "tls.key" });
+                }
+                (None, Some(_)) => {
+                    return Err(CredentialsError::Missing { key: "tls.key", missing: "tls.crt" });
+                }
+            },
+            ssh,
+        };
+        match read == Self::default() {
+            true => Err(CredentialsError::Nothing),
+            false => Ok(read),
+        }
+    }
+
+    /// Whether these credentials may be used for `address`.
+    pub fn fit(&self, address: &Address) -> Result<(), CredentialsError> {
+        let refuse = |problem| Err(CredentialsError::Mismatch(problem));
+        match address.kind() {
+            Kind::Http(address) if !address.tls && *self != Self::default() => {
+                refuse("credentials are not sent over plain http; write https:// in the repository's URL")
+            }
+            Kind::Http(_) if self.ssh.is_some() => refuse(
+                "the Secret has an ssh key, but the repository's URL is https; write ssh://git@host/path",
+            ),
+            Kind::Ssh(_) if self.ssh.is_none() => refuse(
+                "an ssh URL needs a Secret with ssh-privatekey and known_hosts (ssh-keyscan HOST prints the latter)",
+            ),
+            Kind::Local(_) if *self != Self::default() => {
+                refuse("a repository on the local disk takes no Secret")
+            }
+            Kind::Http(_) | Kind::Ssh(_) | Kind::Local(_) => Ok(()),
+        }
+    }
+
+    /// The value of the header `Authorization`.
+    pub(super) fn authorization(&self) -> Option<Hidden<String>> {
+        Some(Hidden(match self.login.as_ref()? {
+            Login::Basic { username, password } => {
+                let pair = format!("{}:{}", username.reveal(), password.reveal());
+                format!("Basic {}", STANDARD.encode(pair))
+            }
+            Login::Bearer(token) => format!("Bearer {}", token.reveal()),
+        }))
+    }
+}
+
+struct Keys<'a>(&'a BTreeMap<String, Vec<u8>>);
+
+impl Keys<'_> {
+    /// The value under any spelling of `key`; an empty one counts as none.
+    fn bytes(&self, key: &'static str) -> Result<Option<&[u8]>, CredentialsError> {
+        let spellings = SPELLINGS.iter().find(|(name, _)| *name == key).map_or(&[][..], |(_, all)| all);
+        let found = spellings.iter().find_map(|name| self.0.get(*name));
+        match found.map(Vec::as_slice) {
+            Some(value) if value.len() > MAX_VALUE_BYTES => {
+                Err(CredentialsError::Value { key, problem: "is larger than a Secret can be" })
+            }
+            Some(value) if value.iter().all(u8::is_ascii_whitespace) => Ok(None),
+            found => Ok(found),
+        }
+    }
+
+    fn text(&self, key: &'static str) -> Result<Option<&str>, CredentialsError> {
+        let Some(bytes) = self.bytes(key)? else { return Ok(None) };
+        let problem = "is not text in UTF-8";
+        std::str::from_utf8(bytes).map(Some).map_err(|_| CredentialsError::Value { key, problem })
+    }
+
+    /// Text of one line. The line break that `echo` leaves at the end does not belong to it.
+    fn line(&self, key: &'static str) -> Result<Option<Hidden<String>>, CredentialsError> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        let text = text.trim_end_matches(['\r', '\n']);
+        match text.chars().any(char::is_control) {
+            true => {
+                Err(CredentialsError::Value { key, problem: "must be one line without control characters" })
+            }
+            false => Ok(Some(Hidden(text.to_owned()))),
+        }
+    }
+
+    fn pem(&self, key: &'static str) -> Result<Option<Vec<u8>>, CredentialsError> {
+        match self.text(key)? {
+            Some(text) if !text.contains("-----BEGIN ") => Err(CredentialsError::Value {
+                key,
+                problem: "is not PEM; it must have a line -----BEGIN …----- (base64 only once in `data`)",
+            }),
+            text => Ok(text.map(|text| text.as_bytes().to_vec())),
+        }
+    }
+
+    fn login(&self, key_has_password: bool) -> Result<Option<Login>, CredentialsError> {
+        let (username, token) = (self.line("username")?, self.line("bearerToken")?);
+        // Beside an ssh key the password opens the key.
+        let password = if key_has_password { None } else { self.line("password")? };
+        match (username, password, token) {
+            (_, Some(_), Some(_)) => Err(CredentialsError::Both("password", "bearerToken")),
+            (_, None, Some(token)) if token.reveal().bytes().all(|byte| byte.is_ascii_graphic()) => {
+                Ok(Some(Login::Bearer(token)))
+            }
+            (_, None, Some(_)) => Err(CredentialsError::Value {
+                key: "bearerToken",
+                problem: "has characters that no token has",
+            }),
+            (Some(username), Some(_), None) if username.reveal().contains(':') => {
+                Err(CredentialsError::Value { key: "username", problem: "has a colon in it" })
+            }
+            (Some(username), Some(password), None) => Ok(Some(Login::Basic { username, password })),
+            (Some(_), None, None) if key_has_password => Ok(None),
+            (Some(_), None, None) => Err(CredentialsError::Missing { key: "username", missing: "password" }),
+            (None, Some(_), None) => Err(CredentialsError::Missing { key: "password", missing: "username" }),
+            (None, None, None) => Ok(None),
+        }
+    }
+
+    fn ssh(&self) -> Result<Option<SshKey>, CredentialsError> {
+        let Some(identity) = self.pem("ssh-privatekey")? else { return Ok(None) };
+        let Some(known_hosts) = self.text("known_hosts")? else {
+            return Err(CredentialsError::Missing { key: "ssh-privatekey", missing: "known_hosts" });
+        };
+        Ok(Some(SshKey {
+            identity: Hidden(String::from_utf8_lossy(&identity).into_owned()),
+            password: self.line("password")?,
+            known_hosts: Hidden(known_hosts.to_owned()),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEM: &str = "-----BEGIN X-----\nAAAA\n-----END X-----\n";
+
+    fn read(keys: &[(&str, &str)]) -> Result<Credentials, CredentialsError> {
+        Credentials::from_secret(keys.iter().map(|(key, value)| (*key, value.as_bytes())))
+    }
+
+    #[test]
+    fn keys_are_read_as_people_have_them() {
+        let header = |keys: &[(&str, &str)]| read(keys).unwrap().authorization().unwrap().reveal().clone();
+        assert_eq!(header(&[("username", "me\n"), ("password", "a:b\r\n")]), "Basic bWU6YTpi");
+        assert_eq!(header(&[("bearerToken", "abc\n")]), "Bearer abc");
+        assert_eq!(header(&[("bearerToken", "abc"), ("username", "")]), "Bearer abc");
+        for key in ["ssh-privatekey", "identity", "sshPrivateKey"] {
+            let ssh = read(&[(key, PEM), ("known_hosts", "host key"), ("password", "word")]).unwrap();
+            assert!(ssh.login.is_none() && ssh.ssh.unwrap().password.is_some(), "{key}");
+        }
+        assert!(read(&[("ca.crt", PEM)]).unwrap().authorities.is_some());
+        assert!(read(&[("caFile", PEM), ("other", "\u{0}")]).unwrap().authorities.is_some());
+        assert!(read(&[("tls.crt", PEM), ("tls.key", PEM)]).unwrap().client.is_some());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_by_its_key_and_never_quoted() {
+        let table: &[(&[(&str, &str)], &str)] = &[
+            (&[], "none of the keys"),
+            (&[("other", "planted")], "none of the keys"),
+            (&[("username", "planted")], "has username but not password"),
+            (&[("password", "planted")], "has password but not username"),
+            (&[("username", "plan:ted"), ("password", "planted")], "username has a colon"),
+            (&[("username", "planted"), ("password", "planted\nplanted")], "password must be one line"),
+            (&[("bearerToken", "planted planted")], "bearerToken has characters"),
+            (&[("password", "planted"), ("bearerToken", "planted")], "both password and bearerToken"),
+            (&[("ca.crt", "planted")], "ca.crt is not PEM"),
+            (&[("tls.crt", PEM)], "tls.crt but not tls.key"),
+            (&[("tls.key", PEM)], "tls.key but not tls.crt"),
+            (&[("identity", PEM)], "ssh-privatekey but not known_hosts"),
+            (&[("identity", "planted"), ("known_hosts", "planted")], "ssh-privatekey is not PEM"),
+        ];
+        for (keys, expect) in table {
+            let message = read(keys).unwrap_err().to_string();
+            assert!(message.contains(expect), "{keys:?}: {message}");
+            assert!(!message.contains("planted"), "{message}");
+        }
+        let shown = format!("{:?}", read(&[("username", "planted"), ("password", "planted")]).unwrap());
+        assert!(shown.contains('…') && !shown.contains("planted"), "{shown}");
+    }
+
+    #[test]
+    fn credentials_fit_the_url() {
+        let basic = read(&[("username", "a"), ("password", "b")]).unwrap();
+        let ssh = read(&[("identity", PEM), ("known_hosts", "h")]).unwrap();
+        let none = Credentials::default();
+        let table = [
+            (&basic, "https://h/a", true),
+            (&basic, "http://h/a", false),
+            (&basic, "ssh://h/a", false),
+            (&basic, "/a", false),
+            (&ssh, "ssh://h/a", true),
+            (&ssh, "https://h/a", false),
+            (&none, "http://h/a", true),
+            (&none, "https://h/a", true),
+            (&none, "ssh://h/a", false),
+            (&none, "/a", true),
+        ];
+        for (credentials, url, expect) in table {
+            assert_eq!(credentials.fit(&Address::any(url).unwrap()).is_ok(), expect, "{url}");
+        }
+    }
+}

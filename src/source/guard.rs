@@ -1,0 +1,355 @@
+//! Looks into a pack as it arrives, before the library unpacks it.
+//!
+//! In: the bytes of a pack. Out: the same bytes, or a refusal. The library holds in memory what a pack builds from
+//! differences, and believes what the pack says of sizes: a megabyte can unpack into more memory than there is, and
+//! take the daemon with it. So sizes are checked here, and that objects are as large as they say.
+
+use std::io::{self, Write};
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+/// The most objects of one pack.
+const MAX_OBJECTS: u32 = 10_000_000;
+
+/// The most bytes of an object that the library holds in memory: one that is built from differences or that they
+/// are built on, and any that is not a file. It holds up to three of them at a time.
+const MAX_HELD_BYTES: u64 = 128 * 1024 * 1024;
+
+/// The bytes before the first object.
+const HEADER_BYTES: usize = 12;
+
+/// The most bytes of two sizes at the beginning of a difference.
+const MAX_SIZES_BYTES: usize = 20;
+
+/// The most bytes that are inflated at a time.
+const WINDOW_BYTES: usize = 32 * 1024;
+
+/// Why a pack is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refusal {
+    /// It is no pack, or an object in it is not what it says.
+    #[error("{0}")]
+    Damaged(&'static str),
+    /// Unpacking it would take too much.
+    #[error("{what}: more than {limit}")]
+    TooLarge {
+        /// Of what.
+        what: &'static str,
+        /// The bound.
+        limit: u64,
+    },
+}
+
+impl From<Refusal> for io::Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::other(refusal)
+    }
+}
+
+/// Passes a pack on to `inner` as long as nothing is wrong with it.
+pub(super) struct Guard<W> {
+    inner: W,
+    /// Objects that are still to come.
+    left: u32,
+    at: At,
+}
+
+/// Where in the pack the next byte belongs.
+enum At {
+    /// In the first twelve bytes, which are gathered.
+    Header(Vec<u8>),
+    /// In the head of an object, which is gathered.
+    Head(Vec<u8>),
+    /// In the compressed bytes of an object.
+    Body(Box<Body>),
+    /// Behind the last object.
+    End,
+}
+
+struct Body {
+    inflate: Decompress,
+    size: u64,
+    /// For a difference: its first bytes, until the sizes in them were read.
+    sizes: Option<Vec<u8>>,
+}
+
+/// The head of an object.
+struct Head {
+    is_file: bool,
+    is_difference: bool,
+    size: u64,
+}
+
+impl<W: Write> Guard<W> {
+    pub(super) fn new(inner: W) -> Self {
+        Self { inner, left: 0, at: At::Header(Vec::new()) }
+    }
+
+    fn check(&mut self, mut bytes: &[u8]) -> Result<(), Refusal> {
+        while let [first, rest @ ..] = bytes {
+            match &mut self.at {
+                At::Header(gathered) => {
+                    gathered.push(*first);
+                    bytes = rest;
+                    if gathered.len() == HEADER_BYTES {
+                        self.left = objects(gathered)?;
+                        self.at = self.next();
+                    }
+                }
+                At::Head(gathered) => {
+                    gathered.push(*first);
+                    bytes = rest;
+                    if let Some(head) = head(gathered)? {
+                        self.at = At::Body(Box::new(Body::new(&head)?));
+                    }
+                }
+                At::Body(body) => {
+                    let (used, done) = body.inflate(bytes)?;
+                    bytes = &bytes[used..];
+                    if done {
+                        self.left -= 1;
+                        self.at = self.next();
+                    }
+                }
+                // The checksum, which the library checks.
+                At::End => bytes = &[],
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&self) -> At {
+        if self.left == 0 { At::End } else { At::Head(Vec::new()) }
+    }
+}
+
+impl<W: Write> Write for Guard<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.check(bytes)?;
+        self.inner.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl Body {
+    fn new(head: &Head) -> Result<Self, Refusal> {
+        if !head.is_file {
+            held(head.size)?;
+        }
+        let sizes = head.is_difference.then(Vec::new);
+        Ok(Self { inflate: Decompress::new(true), size: head.size, sizes })
+    }
+
+    /// Inflates from `bytes`; how many were used, and whether the object ends there.
+    fn inflate(&mut self, bytes: &[u8]) -> Result<(usize, bool), Refusal> {
+        let mut window = [0; WINDOW_BYTES];
+        let mut used = 0;
+        loop {
+            let (before, out_before) = (self.inflate.total_in(), self.inflate.total_out());
+            let status = self.inflate.decompress(&bytes[used..], &mut window, FlushDecompress::None);
+            let status = status.map_err(|_| Refusal::Damaged("an object in its pack cannot be inflated"))?;
+            // Both differences fit: they are at most the lengths of the two slices.
+            let taken = (self.inflate.total_in() - before) as usize;
+            let given = (self.inflate.total_out() - out_before) as usize;
+            used += taken;
+            if self.inflate.total_out() > self.size {
+                return Err(LIES);
+            }
+            self.look_at_sizes(&window[..given])?;
+            match status {
+                Status::StreamEnd if self.inflate.total_out() != self.size || self.sizes.is_some() => {
+                    return Err(LIES);
+                }
+                Status::StreamEnd => return Ok((used, true)),
+                Status::Ok | Status::BufError if taken == 0 && given == 0 => {
+                    // All is used: without input it takes no step, and with input it always takes one.
+                    return if used == bytes.len() { Ok((used, false)) } else { Err(LIES) };
+                }
+                Status::Ok | Status::BufError => {}
+            }
+        }
+    }
+
+    /// Checks the sizes at the beginning of a difference: of what it is built on, and of what it builds.
+    fn look_at_sizes(&mut self, given: &[u8]) -> Result<(), Refusal> {
+        let Some(gathered) = &mut self.sizes else { return Ok(()) };
+        let room = MAX_SIZES_BYTES.saturating_sub(gathered.len());
+        gathered.extend_from_slice(&given[..given.len().min(room)]);
+        let Some((base, rest)) = size(gathered, 0, 0)? else { return Ok(()) };
+        let Some((built, _)) = size(&gathered[rest..], 0, 0)? else { return Ok(()) };
+        held(base)?;
+        held(built)?;
+        self.sizes = None;
+        Ok(())
+    }
+}
+
+const LIES: Refusal = Refusal::Damaged("an object in its pack lies about its size");
+
+fn held(bytes: u64) -> Result<(), Refusal> {
+    match bytes > MAX_HELD_BYTES {
+        true => Err(Refusal::TooLarge { what: "bytes in one object of its pack", limit: MAX_HELD_BYTES }),
+        false => Ok(()),
+    }
+}
+
+/// The number of objects that the first bytes of a pack tell.
+fn objects(header: &[u8]) -> Result<u32, Refusal> {
+    let [b'P', b'A', b'C', b'K', 0, 0, 0, 2 | 3, a, b, c, d] = *header else {
+        return Err(Refusal::Damaged("what it sends is not a pack"));
+    };
+    match u32::from_be_bytes([a, b, c, d]) {
+        count if count > MAX_OBJECTS => {
+            Err(Refusal::TooLarge { what: "objects in its pack", limit: u64::from(MAX_OBJECTS) })
+        }
+        count => Ok(count),
+    }
+}
+
+/// The head of an object, once it is complete: kind and size, and for differences what they are built on.
+fn head(gathered: &[u8]) -> Result<Option<Head>, Refusal> {
+    let [first, rest @ ..] = gathered else { return Ok(None) };
+    let (kind, low) = (first >> 4 & 7, u64::from(first & 15));
+    let (size, at) = match first & 0x80 {
+        0 => (low, 0),
+        _ => match size(rest, low, 4)? {
+            Some(found) => found,
+            None => return Ok(None),
+        },
+    };
+    let base = &rest[at..];
+    let complete = match kind {
+        1..=4 => true,
+        6 if base.len() > MAX_SIZES_BYTES => return Err(LIES),
+        6 => base.last().is_some_and(|byte| byte & 0x80 == 0),
+        7 => base.len() == 20,
+        _ => return Err(Refusal::Damaged("an object in its pack is of an unknown kind")),
+    };
+    Ok(complete.then_some(Head { is_file: kind == 3, is_difference: kind >= 6, size }))
+}
+
+/// A size in groups of seven bits, the lowest first, and where it ends; none if it is not complete.
+fn size(bytes: &[u8], mut value: u64, mut shift: u32) -> Result<Option<(u64, usize)>, Refusal> {
+    for (at, byte) in bytes.iter().enumerate() {
+        if shift > 56 {
+            return Err(LIES);
+        }
+        value |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            return Ok(Some((value, at + 1)));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn varint(mut value: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while value > 0x7f {
+            bytes.push((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+        bytes
+    }
+
+    /// An object: its kind, the size that it claims, what it is built on, and its bytes.
+    fn object(kind: u8, claimed: u64, base: &[u8], bytes: &[u8]) -> Vec<u8> {
+        let mut out = vec![kind << 4 | (claimed & 15) as u8];
+        if claimed > 15 {
+            out[0] |= 0x80;
+            out.extend(varint(claimed >> 4));
+        }
+        out.extend_from_slice(base);
+        let mut encoder = ZlibEncoder::new(out, Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn pack(objects: &[Vec<u8>]) -> Vec<u8> {
+        let mut out = b"PACK\0\0\0\x02".to_vec();
+        out.extend((objects.len() as u32).to_be_bytes());
+        out.extend(objects.concat());
+        out.extend([7; 20]);
+        out
+    }
+
+    fn difference(base: u64, built: u64) -> Vec<u8> {
+        [varint(base), varint(built), vec![1, b'x']].concat()
+    }
+
+    /// The refusal of a pack that arrives in pieces of `step` bytes.
+    fn refused(pack: &[u8], step: usize) -> Option<String> {
+        let mut guard = Guard::new(Vec::new());
+        match pack.chunks(step).try_for_each(|piece| guard.write_all(piece)) {
+            Ok(()) => {
+                assert_eq!(guard.inner, pack);
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn packs_that_unpack_into_too_much_are_refused() {
+        let big = MAX_HELD_BYTES + 1;
+        let small = difference(1, 1);
+        let length = small.len() as u64;
+        let far = difference(big, 1);
+        let wide = difference(1, big);
+        let zeros = vec![0; 300_000];
+        let table = [
+            (pack(&[]), None),
+            (pack(&[object(3, 2, b"", b"ab"), object(1, 20, b"", &[b'c'; 20])]), None),
+            (pack(&[object(3, 300_000, b"", &zeros), object(2, 0, b"", b"")]), None),
+            (pack(&[object(6, length, &[0x81, 5], &small), object(7, length, &[9; 20], &small)]), None),
+            (pack(&[object(3, 3, b"", b"ab")]), Some("lies about its size")),
+            (pack(&[object(3, 1, b"", b"ab")]), Some("lies about its size")),
+            (pack(&[object(3, 10, b"", &zeros)]), Some("lies about its size")),
+            (pack(&[object(2, big, b"", b"")]), Some("bytes in one object")),
+            (pack(&[object(7, far.len() as u64, &[9; 20], &far)]), Some("bytes in one object")),
+            (pack(&[object(6, wide.len() as u64, &[5], &wide)]), Some("bytes in one object")),
+            (pack(&[object(6, 1, &[5], &[0x80])]), Some("lies about its size")),
+            (pack(&[object(5, 0, b"", b"")]), Some("unknown kind")),
+            (pack(&[vec![0x30, 1, 2, 3]]), Some("cannot be inflated")),
+            (pack(&[[vec![0xb0], vec![0xff; 12]].concat()]), Some("lies about its size")),
+            (b"PACK\0\0\0\x02\xff\xff\xff\xff".to_vec(), Some("objects in its pack")),
+            (b"<html><body>".to_vec(), Some("not a pack")),
+        ];
+        for (at, (pack, expect)) in table.iter().enumerate() {
+            for step in [1, 7, 100, usize::MAX] {
+                let found = refused(pack, step);
+                let fits = match (&found, expect) {
+                    (Some(found), Some(expect)) => found.contains(expect),
+                    (found, expect) => found.is_none() && expect.is_none(),
+                };
+                assert!(fits, "row {at} in steps of {step}: {found:?}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn noise_never_panics(
+            noise in proptest::collection::vec(any::<u8>(), 0..200),
+            step in 1_usize..50,
+        ) {
+            let mut bytes = pack(&[object(3, 2, b"", b"ab")]);
+            bytes.truncate(14);
+            bytes.extend(noise);
+            drop(refused(&bytes, step));
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A repository on the local disk, read where it lies: nothing is copied, nothing is written.
+//!
+//! In: its path. Out: revisions and snapshots. Only commits count; what is changed and not committed is not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use git2::{ErrorCode, Repository};
+
+use super::error::Error;
+use super::history::relate;
+use super::mirror::{no_reference, parents};
+use super::protocol::MAX_REFS;
+use super::revision::{Advertised, History, ObjectHash, Reference, Revision};
+use super::snapshot::{self, Snapshot};
+
+/// A repository on the local disk.
+#[derive(Debug)]
+pub(super) struct Local {
+    path: PathBuf,
+}
+
+impl Local {
+    pub(super) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    /// The revision that `reference` stands for now.
+    pub(super) fn look(&self, reference: &Reference) -> Result<Revision, Error> {
+        let repository = open(&self.path)?;
+        let listed = match reference {
+            Reference::Head => vec![self.head(&repository)?],
+            Reference::Branch(_) | Reference::Tag(_) | Reference::Semver(_) => {
+                self.list(&repository).map_err(|error| self.unreadable(&error))?
+            }
+            Reference::Commit(commit) => {
+                self.has(&repository, *commit)?;
+                Vec::new()
+            }
+        };
+        reference.choose(&listed).ok_or_else(|| no_reference(reference, &listed))
+    }
+
+    /// The files below `folders` in `commit`.
+    pub(super) fn read(&self, commit: ObjectHash, folders: &[&str]) -> Result<Snapshot, Error> {
+        let repository = open(&self.path)?;
+        self.has(&repository, commit)?;
+        snapshot::read(&repository, commit, folders)
+    }
+
+    /// The ids of what lies at `paths` in `commit`.
+    pub(super) fn ids(
+        &self,
+        commit: ObjectHash,
+        paths: &BTreeSet<Box<str>>,
+    ) -> Result<BTreeMap<Box<str>, Option<ObjectHash>>, Error> {
+        let repository = open(&self.path)?;
+        self.has(&repository, commit)?;
+        snapshot::ids(&repository, commit, paths)
+    }
+
+    /// How `old` and `new` are related.
+    pub(super) fn history(&self, old: ObjectHash, new: ObjectHash) -> Result<History, Error> {
+        let repository = open(&self.path)?;
+        Ok(relate(old, new, |commit| parents(&repository, commit)))
+    }
+
+    fn has(&self, repository: &Repository, commit: ObjectHash) -> Result<(), Error> {
+        match repository.find_commit(commit.oid()) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::NoCommit { commit: commit.to_string().into() }),
+        }
+    }
+
+    fn head(&self, repository: &Repository) -> Result<Advertised, Error> {
+        let head = match repository.head() {
+            Ok(head) => head,
+            Err(error) if error.code() == ErrorCode::UnbornBranch => return Err(Error::Empty),
+            Err(error) => return Err(self.unreadable(&error)),
+        };
+        let commit = head.peel_to_commit().map_err(|error| self.unreadable(&error))?;
+        let symbolic = head.name().ok().filter(|name| *name != "HEAD").map(Into::into);
+        Ok(Advertised { name: "HEAD".into(), id: ObjectHash::of(commit.id()), peeled: None, symbolic })
+    }
+
+    fn list(&self, repository: &Repository) -> Result<Vec<Advertised>, git2::Error> {
+        let mut listed = Vec::new();
+        for found in repository.references()?.take(MAX_REFS) {
+            let found = found?;
+            let (Ok(name), Some(id)) = (found.name(), found.target()) else { continue };
+            let Ok(commit) = found.peel_to_commit() else { continue };
+            let peeled = (commit.id() != id).then(|| ObjectHash::of(commit.id()));
+            let id = ObjectHash::of(id);
+            listed.push(Advertised { name: name.into(), id, peeled, symbolic: None });
+        }
+        Ok(listed)
+    }
+
+    fn unreadable(&self, error: &git2::Error) -> Error {
+        unreadable(&self.path, error)
+    }
+}
+
+/// Opens the repository at `path`, or the one in its `.git`; never one above it.
+pub(super) fn open(path: &Path) -> Result<Repository, Error> {
+    Repository::open(path).map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &Path, error: &git2::Error) -> Error {
+    let cause = match error.code() {
+        ErrorCode::Owner => {
+            "it belongs to another user; `git config --global --add safe.directory PATH` allows it"
+        }
+        _ => error.message(),
+    };
+    Error::Local { path: path.display().to_string().into(), cause: cause.into() }
+}

@@ -1,0 +1,228 @@
+//! One repository as the daemon keeps it: the server's refs on one side, objects on the local disk on the other.
+//!
+//! In: a remote and a folder. Out: revisions and snapshots. All of it is synchronous and has deadlines; the
+//! asynchronous face is `repository.rs`. What is damaged on disk is cloned again; what is good stays in force
+//! until something better is complete.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::error::Error;
+use super::history::relate;
+use super::protocol::Wanted;
+use super::remote::Remote;
+use super::revision::{Advertised, History, ObjectHash, Reference, Revision};
+use super::snapshot::{self, Snapshot};
+use super::store::{self, Store};
+use crate::nearest::nearest;
+
+/// The most bytes of one pack.
+pub(super) const MAX_PACK_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+
+/// How far back histories are fetched to tell a force push, in steps.
+const DEPTHS: [u32; 2] = [16, 200];
+
+/// The most bytes that such a question may cost.
+const MAX_HISTORY_BYTES: u64 = 32 * 1024 * 1024;
+
+/// A mirror of a repository on a server.
+#[derive(Debug)]
+pub(super) struct Mirror {
+    remote: Remote,
+    home: PathBuf,
+    store: Option<Store>,
+}
+
+impl Mirror {
+    /// A mirror in the folder `home`, which it shares with nobody, with the store that was found there.
+    pub(super) fn new(remote: Remote, home: PathBuf, store: Option<Store>) -> Self {
+        Self { remote, home, store }
+    }
+
+    /// Talks to the server in another way from now on, with what was fetched so far.
+    pub(super) fn replace(&mut self, remote: Remote) {
+        self.remote = remote;
+    }
+
+    /// The revision that `reference` stands for now.
+    pub(super) fn look(&mut self, reference: &Reference, by: Instant) -> Result<Revision, Error> {
+        let listed = match reference.wanted() {
+            Some(prefix) => self.remote.list(&[prefix], by)?,
+            None => Vec::new(),
+        };
+        match reference.choose(&listed) {
+            Some(revision) => Ok(revision),
+            None => Err(self.missing(reference, by)),
+        }
+    }
+
+    /// Why there is no such reference.
+    fn missing(&mut self, reference: &Reference, by: Instant) -> Error {
+        let all = ["HEAD".to_owned(), "refs/heads/".to_owned(), "refs/tags/".to_owned()];
+        match self.remote.list(&all, by) {
+            Ok(listed) => no_reference(reference, &listed),
+            Err(error) => error,
+        }
+    }
+
+    /// Makes sure that the files of `commit` are here; the bytes that were fetched for it.
+    pub(super) fn fetch(&mut self, commit: ObjectHash, by: Instant) -> Result<u64, Error> {
+        let Some(store) = self.store.as_mut() else { return self.clone_afresh(commit, by) };
+        if store.has(commit) {
+            return Ok(0);
+        }
+        let overgrown = store.is_overgrown();
+        if overgrown && let Ok(bytes) = self.clone_afresh(commit, by) {
+            return Ok(bytes);
+        }
+        // A fresh clone that failed left the store as it was, so the usual way is still open.
+        let Some(store) = self.store.as_mut() else { return Err(Error::Stopped) };
+        match add(&mut self.remote, store, commit, by) {
+            Err(Error::Corrupt { .. } | Error::BadAnswer { .. } | Error::Disk { .. }) if !overgrown => {
+                self.clone_afresh(commit, by)
+            }
+            fetched => fetched,
+        }
+    }
+
+    /// Clones into a new store beside the one in force, and exchanges them.
+    fn clone_afresh(&mut self, commit: ObjectHash, by: Instant) -> Result<u64, Error> {
+        let number = self.store.as_ref().map_or(0, Store::number) + 1;
+        let mut fresh = store::begin(&self.home, number)?;
+        match add(&mut self.remote, &mut fresh, commit, by) {
+            Ok(bytes) => {
+                self.store = Some(fresh.publish(self.store.take())?);
+                Ok(bytes)
+            }
+            Err(error) => {
+                fresh.discard();
+                Err(error)
+            }
+        }
+    }
+
+    /// The files below `folders` in `commit`, fetched if need be.
+    pub(super) fn read(
+        &mut self,
+        commit: ObjectHash,
+        folders: &[&str],
+        by: Instant,
+    ) -> Result<Snapshot, Error> {
+        self.with(commit, by, |repository| snapshot::read(repository, commit, folders))
+    }
+
+    /// The ids of what lies at `paths` in `commit`, fetched if need be.
+    pub(super) fn ids(
+        &mut self,
+        commit: ObjectHash,
+        paths: &BTreeSet<Box<str>>,
+        by: Instant,
+    ) -> Result<BTreeMap<Box<str>, Option<ObjectHash>>, Error> {
+        self.with(commit, by, |repository| snapshot::ids(repository, commit, paths))
+    }
+
+    /// Reads from a store that has `commit`; once again from a fresh one if the store proves to be damaged.
+    fn with<T>(
+        &mut self,
+        commit: ObjectHash,
+        by: Instant,
+        read: impl Fn(&git2::Repository) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let fetched = self.fetch(commit, by)?;
+        let open = |mirror: &Self| match &mirror.store {
+            Some(store) => read(&store.repository()?),
+            None => Err(Error::Stopped),
+        };
+        match open(self) {
+            Err(Error::Corrupt { .. })
+                if fetched == 0 || self.store.as_ref().is_some_and(|s| s.tips().len() > 1) =>
+            {
+                self.clone_afresh(commit, by)?;
+                open(self)
+            }
+            result => result,
+        }
+    }
+
+    /// How `old` and `new` are related; both were seen before, not necessarily fetched.
+    pub(super) fn history(
+        &mut self,
+        old: ObjectHash,
+        new: ObjectHash,
+        by: Instant,
+    ) -> Result<History, Error> {
+        let here = self.store.as_ref().map(Store::repository).transpose()?;
+        let known = |commit: ObjectHash| here.as_ref().and_then(|here| parents(here, commit));
+        let mut found = relate(old, new, known);
+        for depth in DEPTHS {
+            if found != History::Unknown || !self.remote.cuts_history() {
+                break;
+            }
+            let number = self.store.as_ref().map_or(0, Store::number) + 1;
+            let past = store::begin(&self.home, number)?;
+            let fetched = fetch_past(&mut self.remote, &past, &[old, new], depth, by)
+                .or_else(|_| fetch_past(&mut self.remote, &past, &[new], depth, by));
+            if fetched.is_ok()
+                && let Ok(there) = past.repository()
+            {
+                found = relate(old, new, |commit| parents(&there, commit).or_else(|| known(commit)));
+            }
+            past.discard();
+            fetched?;
+        }
+        Ok(found)
+    }
+
+    /// The packs on disk and their bytes.
+    pub(super) fn size(&self) -> (usize, u64) {
+        self.store.as_ref().map_or((0, 0), Store::size)
+    }
+}
+
+/// Why `listed`, all refs of a repository, has no `reference`.
+pub(super) fn no_reference(reference: &Reference, listed: &[Advertised]) -> Error {
+    if listed.is_empty() {
+        return Error::Empty;
+    }
+    let names = |front: &'static str| listed.iter().filter_map(move |found| found.name.strip_prefix(front));
+    let near = match reference {
+        Reference::Branch(name) => nearest(name, names("refs/heads/")),
+        Reference::Tag(name) => nearest(name, names("refs/tags/")),
+        Reference::Head | Reference::Semver(_) | Reference::Commit(_) => None,
+    };
+    Error::NoReference { reference: reference.to_string().into(), nearest: near.map(Into::into) }
+}
+
+/// Fetches `commit` into `store`, without its history where the server can cut it.
+fn add(remote: &mut Remote, store: &mut Store, commit: ObjectHash, by: Instant) -> Result<u64, Error> {
+    let wanted = Wanted {
+        commits: &[commit],
+        have: store.tips(),
+        shallow: store.shallow(),
+        depth: Some(1),
+        commits_only: false,
+    };
+    let received = store.add(|pack| remote.fetch(&wanted, pack, MAX_PACK_BYTES, by))?;
+    if !store.has(commit) {
+        return Err(Error::Corrupt { what: "the server sent a pack without the commit" });
+    }
+    store.remember(commit, &received.shallow, &received.unshallow)?;
+    Ok(received.pack_bytes)
+}
+
+fn fetch_past(
+    remote: &mut Remote,
+    past: &Store,
+    commits: &[ObjectHash],
+    depth: u32,
+    by: Instant,
+) -> Result<(), Error> {
+    let wanted = Wanted { commits, depth: Some(depth), commits_only: true, ..Wanted::default() };
+    past.add(|pack| remote.fetch(&wanted, pack, MAX_HISTORY_BYTES, by)).map(drop)
+}
+
+pub(super) fn parents(repository: &git2::Repository, commit: ObjectHash) -> Option<Vec<ObjectHash>> {
+    let commit = repository.find_commit(commit.oid()).ok()?;
+    Some(commit.parent_ids().map(ObjectHash::of).collect())
+}

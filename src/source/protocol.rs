@@ -1,0 +1,426 @@
+//! What is said to a Git server, and what its answers mean: protocol version 2, and 0 and 1 for older servers.
+//!
+//! In: what is wanted, and the frames of an answer. Out: request bodies, [`Greeting`], refs, and the bytes of a
+//! pack. Nothing here knows of connections, so that http and ssh share it.
+
+use std::io::{Read, Write};
+
+use super::packet::{Fault, Packet, Packets, Request};
+use super::revision::{Advertised, ObjectHash};
+
+/// The most refs of one listing.
+pub(super) const MAX_REFS: usize = 1_000_000;
+
+/// The most commits whose being shallow is told by one answer.
+const MAX_SHALLOW: usize = 100_000;
+
+/// How we name ourselves.
+const AGENT: &str = concat!("agent=moorline/", env!("CARGO_PKG_VERSION"));
+
+/// What a server can do, and, before version 2, what it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Greeting {
+    pub(super) version: Version,
+    /// Histories can be cut.
+    pub(super) shallow: bool,
+    /// Objects can be left out.
+    pub(super) filter: bool,
+}
+
+/// How a server is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    /// Version 0 or 1: every talk begins with all refs.
+    One,
+    /// Version 2: refs are asked for by name.
+    Two,
+}
+
+/// What a fetch asks for.
+#[derive(Debug, Default)]
+pub(super) struct Wanted<'a> {
+    pub(super) commits: &'a [ObjectHash],
+    /// Commits that are complete here.
+    pub(super) have: &'a [ObjectHash],
+    /// Commits whose parents are not here.
+    pub(super) shallow: &'a [ObjectHash],
+    pub(super) depth: Option<u32>,
+    /// Only commits, no trees and files.
+    pub(super) commits_only: bool,
+}
+
+/// What a fetch answered beside the pack.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Received {
+    pub(super) shallow: Vec<ObjectHash>,
+    pub(super) unshallow: Vec<ObjectHash>,
+    pub(super) pack_bytes: u64,
+}
+
+/// Reads what a server says first.
+pub(super) fn greeting<R: Read>(packets: &mut Packets<R>) -> Result<(Greeting, Vec<Advertised>), Fault> {
+    let mut first = packets.line()?.map(str::to_owned);
+    if first.as_deref() == Some("# service=git-upload-pack") {
+        packets.line()?;
+        first = packets.line()?.map(str::to_owned);
+    }
+    match first.as_deref() {
+        Some("version 2") => Ok((capabilities(packets)?, Vec::new())),
+        Some("version 1") => {
+            let first = packets.line()?.map(str::to_owned);
+            listing(packets, first)
+        }
+        Some(_) | None => listing(packets, first),
+    }
+}
+
+fn capabilities<R: Read>(packets: &mut Packets<R>) -> Result<Greeting, Fault> {
+    let mut found = Greeting { version: Version::Two, shallow: false, filter: false };
+    let mut complete = (false, false);
+    while let Some(line) = packets.line()? {
+        let (name, value) = line.split_once('=').unwrap_or((line, ""));
+        match name {
+            "ls-refs" => complete.0 = true,
+            "fetch" => {
+                complete.1 = true;
+                found.shallow = value.split(' ').any(|word| word == "shallow");
+                found.filter = value.split(' ').any(|word| word == "filter");
+            }
+            "object-format" if value != "sha1" => return Err(Fault::Bad(ONLY_SHA1)),
+            _ => {}
+        }
+    }
+    match complete {
+        (true, true) => Ok(found),
+        _ => Err(Fault::Bad("it offers neither refs nor objects")),
+    }
+}
+
+const ONLY_SHA1: &str = "its object ids are not SHA-1, which is not supported yet";
+const NO_REF: &str = "a line of its refs cannot be read";
+
+fn listing<R: Read>(
+    packets: &mut Packets<R>,
+    first: Option<String>,
+) -> Result<(Greeting, Vec<Advertised>), Fault> {
+    let mut found = Greeting { version: Version::One, shallow: false, filter: false };
+    let mut refs: Vec<Advertised> = Vec::new();
+    let Some(first) = first else { return Ok((found, refs)) };
+    let (line, words) = first.split_once('\0').ok_or(Fault::Bad("it does not say what it can do"))?;
+    let has = |word: &str| words.split(' ').any(|other| other == word);
+    if words.split(' ').any(|word| word.starts_with("object-format=") && word != "object-format=sha1") {
+        return Err(Fault::Bad(ONLY_SHA1));
+    }
+    if !has("side-band-64k") {
+        return Err(Fault::Bad("it cannot send packs in frames (side-band-64k)"));
+    }
+    found.shallow = has("shallow");
+    found.filter = has("filter");
+    let head = words.split(' ').find_map(|word| word.strip_prefix("symref=HEAD:"));
+    let mut line = Some(line.to_owned());
+    while let Some(text) = line {
+        let (id, name) = text.split_once(' ').ok_or(Fault::Bad(NO_REF))?;
+        match (id, name) {
+            ("shallow", _) | (_, "capabilities^{}") => {}
+            (id, name) => add(&mut refs, id, name, head)?,
+        }
+        line = packets.line()?.map(str::to_owned);
+    }
+    Ok((found, refs))
+}
+
+fn add(refs: &mut Vec<Advertised>, id: &str, name: &str, head: Option<&str>) -> Result<(), Fault> {
+    let id = ObjectHash::parse(id).ok_or(Fault::Bad(NO_REF))?;
+    if refs.len() >= MAX_REFS {
+        return Err(Fault::TooLarge(MAX_REFS as u64));
+    }
+    if let Some(name) = name.strip_suffix("^{}") {
+        // A peeled line follows the line of its tag.
+        if let Some(tag) = refs.last_mut().filter(|tag| &*tag.name == name) {
+            tag.peeled = Some(id);
+        }
+        return Ok(());
+    }
+    let symbolic = head.filter(|_| name == "HEAD").map(Into::into);
+    refs.push(Advertised { name: name.into(), id, peeled: None, symbolic });
+    Ok(())
+}
+
+/// The request for the refs that begin with one of `prefixes`, version 2.
+pub(super) fn ask_refs(prefixes: &[String]) -> Vec<u8> {
+    let mut request = Request::default();
+    request.line("command=ls-refs").line(AGENT).line("object-format=sha1").delimiter();
+    request.line("peel").line("symrefs");
+    for prefix in prefixes {
+        request.line(&format!("ref-prefix {prefix}"));
+    }
+    request.flush();
+    request.into_bytes()
+}
+
+/// The answer to [`ask_refs`].
+pub(super) fn refs<R: Read>(packets: &mut Packets<R>) -> Result<Vec<Advertised>, Fault> {
+    let mut refs = Vec::new();
+    while let Some(line) = packets.line()? {
+        let mut words = line.split(' ');
+        let (Some(id), Some(name)) = (words.next(), words.next()) else { return Err(Fault::Bad(NO_REF)) };
+        if id == "unborn" {
+            continue;
+        }
+        let mut found = Advertised {
+            name: name.into(),
+            id: ObjectHash::parse(id).ok_or(Fault::Bad(NO_REF))?,
+            peeled: None,
+            symbolic: None,
+        };
+        for word in words {
+            match word.split_once(':') {
+                Some(("symref-target", target)) => found.symbolic = Some(target.into()),
+                Some(("peeled", id)) => found.peeled = Some(ObjectHash::parse(id).ok_or(Fault::Bad(NO_REF))?),
+                _ => {}
+            }
+        }
+        if refs.len() >= MAX_REFS {
+            return Err(Fault::TooLarge(MAX_REFS as u64));
+        }
+        refs.push(found);
+    }
+    Ok(refs)
+}
+
+/// The request for objects. It says `done` at once: with few and complete commits there is nothing to bargain for.
+pub(super) fn ask_objects(greeting: &Greeting, wanted: &Wanted<'_>) -> Vec<u8> {
+    let mut request = Request::default();
+    let filter = wanted.commits_only && greeting.filter;
+    match greeting.version {
+        Version::Two => {
+            request.line("command=fetch").line(AGENT).line("object-format=sha1").delimiter();
+            request.line("thin-pack").line("no-progress").line("ofs-delta");
+            wanted.commits.iter().for_each(|id| request.add(&format!("want {id}")));
+        }
+        Version::One => {
+            let mut words = "multi_ack_detailed side-band-64k thin-pack no-progress ofs-delta ".to_owned();
+            if greeting.shallow {
+                words.push_str("shallow ");
+            }
+            if filter {
+                words.push_str("filter ");
+            }
+            for (at, id) in wanted.commits.iter().enumerate() {
+                match at {
+                    0 => request.line(&format!("want {id} {words}{AGENT}")),
+                    _ => request.line(&format!("want {id}")),
+                };
+            }
+        }
+    }
+    if greeting.shallow {
+        wanted.shallow.iter().for_each(|id| request.add(&format!("shallow {id}")));
+        if let Some(depth) = wanted.depth {
+            request.line(&format!("deepen {depth}"));
+        }
+    }
+    if filter {
+        request.line("filter tree:0");
+    }
+    if greeting.version == Version::One {
+        request.flush();
+    }
+    wanted.have.iter().for_each(|id| request.add(&format!("have {id}")));
+    request.line("done");
+    if greeting.version == Version::Two {
+        request.flush();
+    }
+    request.into_bytes()
+}
+
+/// The answer to [`ask_objects`]; the pack goes to `pack`.
+pub(super) fn objects<R: Read>(
+    packets: &mut Packets<R>,
+    greeting: &Greeting,
+    deepened: bool,
+    pack: &mut dyn Write,
+) -> Result<Received, Fault> {
+    let mut received = Received::default();
+    match greeting.version {
+        Version::Two => loop {
+            match packets.line()? {
+                Some("packfile") => break,
+                Some("shallow-info") => shallow(packets, &mut received)?,
+                Some(_) => while packets.line()?.is_some() {},
+                None => return Err(Fault::Bad("it sends no pack")),
+            }
+        },
+        Version::One if deepened && greeting.shallow => shallow(packets, &mut received)?,
+        Version::One => {}
+    }
+    loop {
+        match packets.next()? {
+            Packet::Flush => return Ok(received),
+            Packet::Mark => {}
+            Packet::Data([1, data @ ..]) => {
+                received.pack_bytes += data.len() as u64;
+                pack.write_all(data).map_err(Fault::Output)?;
+            }
+            Packet::Data([2, ..]) => {}
+            Packet::Data([3, ..]) => return Err(Fault::Refused),
+            Packet::Data(data) if received.pack_bytes == 0 && acknowledges(data) => {}
+            Packet::Data(_) => return Err(Fault::Bad("its pack comes in unknown frames")),
+        }
+    }
+}
+
+fn acknowledges(data: &[u8]) -> bool {
+    data.starts_with(b"ACK ") || data.starts_with(b"NAK")
+}
+
+fn shallow<R: Read>(packets: &mut Packets<R>, received: &mut Received) -> Result<(), Fault> {
+    while let Some(line) = packets.line()? {
+        let (list, id) = match line.split_once(' ') {
+            Some(("shallow", id)) => (&mut received.shallow, id),
+            Some(("unshallow", id)) => (&mut received.unshallow, id),
+            _ => return Err(Fault::Bad("a line about shallow commits cannot be read")),
+        };
+        if list.len() >= MAX_SHALLOW {
+            return Err(Fault::TooLarge(MAX_SHALLOW as u64));
+        }
+        list.push(ObjectHash::parse(id).ok_or(Fault::Bad("a shallow commit has no id"))?);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+    /// An answer from its lines; `-` is a flush.
+    fn answer(lines: &[&str]) -> Packets<std::io::Cursor<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        for line in lines {
+            match *line {
+                "-" => bytes.extend_from_slice(b"0000"),
+                line => bytes.extend_from_slice(format!("{:04x}{line}\n", line.len() + 5).as_bytes()),
+            }
+        }
+        Packets::new(std::io::Cursor::new(bytes), 10_000)
+    }
+
+    /// The refs as one line: name, first digit of the id, of the peeled id, and what a symbolic one stands for.
+    fn shown(refs: &[Advertised]) -> String {
+        let one = |found: &Advertised| {
+            let digit = |id: ObjectHash| id.to_string()[..1].to_owned();
+            let peeled = found.peeled.map(|id| format!("^{}", digit(id))).unwrap_or_default();
+            let symbolic = found.symbolic.as_ref().map(|name| format!(">{name}")).unwrap_or_default();
+            format!("{}={}{peeled}{symbolic}", found.name, digit(found.id))
+        };
+        refs.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Version, whether histories can be cut and objects left out, and the refs; or what is wrong.
+    type Understood<'a> = Result<(Version, bool, bool, &'a str), &'a str>;
+
+    #[test]
+    fn greetings_of_all_versions_are_understood() {
+        let old = format!("{A} HEAD\0side-band-64k shallow symref=HEAD:refs/heads/main agent=x");
+        let main = format!("{A} refs/heads/main");
+        let (tag, peeled) = (format!("{A} refs/tags/t"), format!("{B} refs/tags/t^{{}}"));
+        let empty = format!("{} capabilities^{{}}\0side-band-64k", "0".repeat(40));
+        let sha256 = format!("{A} HEAD\0side-band-64k object-format=sha256");
+        let plain = format!("{A} HEAD\0shallow");
+        let service = "# service=git-upload-pack";
+        let table: &[(&[&str], Understood<'_>)] = &[
+            (
+                &[service, "-", "version 2", "agent=x", "ls-refs=unborn", "fetch=shallow filter", "-"],
+                Ok((Version::Two, true, true, "")),
+            ),
+            (&["version 2", "ls-refs", "fetch", "-"], Ok((Version::Two, false, false, ""))),
+            (
+                &[service, "-", &old, &main, &tag, &peeled, "-"],
+                Ok((Version::One, true, false, "HEAD=a>refs/heads/main refs/heads/main=a refs/tags/t=a^b")),
+            ),
+            (
+                &[service, "-", "version 1", &old, "-"],
+                Ok((Version::One, true, false, "HEAD=a>refs/heads/main")),
+            ),
+            (&[service, "-", &empty, "-"], Ok((Version::One, false, false, ""))),
+            (&["version 2", "ls-refs", "fetch", "object-format=sha256", "-"], Err(ONLY_SHA1)),
+            (&["version 2", "ls-refs", "-"], Err("it offers neither refs nor objects")),
+            (&[service, "-", &sha256, "-"], Err(ONLY_SHA1)),
+            (&[service, "-", &plain, "-"], Err("it cannot send packs in frames (side-band-64k)")),
+            (&[service, "-", "hello", "-"], Err("it does not say what it can do")),
+            (&[service, "-", "x HEAD\0side-band-64k", "-"], Err(NO_REF)),
+        ];
+        for (lines, expect) in table {
+            let found = match greeting(&mut answer(lines)) {
+                Ok((found, refs)) => Ok((found.version, found.shallow, found.filter, shown(&refs))),
+                Err(Fault::Bad(what)) => Err(what),
+                Err(other) => panic!("{lines:?}: {other:?}"),
+            };
+            let expect = expect.map(|(version, cut, filter, refs)| (version, cut, filter, refs.to_owned()));
+            assert_eq!(found, expect, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn refs_and_packs_are_read_from_their_answers() {
+        let lines = [
+            format!("{A} HEAD symref-target:refs/heads/main"),
+            format!("{A} refs/tags/t peeled:{B} other:x"),
+            "unborn HEAD symref-target:refs/heads/none".to_owned(),
+            "-".to_owned(),
+        ];
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        assert_eq!(shown(&refs(&mut answer(&lines)).unwrap()), "HEAD=a>refs/heads/main refs/tags/t=a^b");
+
+        let two = Greeting { version: Version::Two, shallow: true, filter: false };
+        let one = Greeting { version: Version::One, ..two };
+        let cut = format!("shallow {A}");
+        let uncut = format!("unshallow {B}");
+        let bodies: [(&Greeting, &[&str]); 2] = [
+            (&two, &["shallow-info", &cut, &uncut, "-", "packfile", "\u{2}counting", "\u{1}PACK", "-"]),
+            (&one, &[&cut, &uncut, "-", "NAK", "ACK x common", "\u{2}counting", "\u{1}PACK", "-"]),
+        ];
+        for (greeting, lines) in bodies {
+            let mut pack = Vec::new();
+            let received = objects(&mut answer(lines), greeting, true, &mut pack).unwrap();
+            assert_eq!(pack, b"PACK\n");
+            assert_eq!((received.shallow.len(), received.unshallow.len(), received.pack_bytes), (1, 1, 5));
+        }
+        let broken = objects(&mut answer(&["packfile", "\u{3}planted", "-"]), &two, true, &mut Vec::new());
+        assert!(matches!(broken, Err(Fault::Refused)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_of_a_server_make_it_panic(
+            lines in proptest::collection::vec(
+                prop_oneof![
+                    Just("-".to_owned()),
+                    Just("packfile".to_owned()),
+                    Just("version 2".to_owned()),
+                    Just("shallow-info".to_owned()),
+                    Just("fetch=shallow".to_owned()),
+                    Just(format!("{A} HEAD\0side-band-64k")),
+                    Just(format!("{A} refs/tags/a^{{}}")),
+                    "[\\x00-\\x03]?[a-f0-9]{0,41}[ :=]?.{0,8}",
+                ],
+                0..12,
+            ),
+            noise in proptest::collection::vec(any::<u8>(), 0..40),
+            version in prop_oneof![Just(Version::One), Just(Version::Two)],
+        ) {
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            let told = Greeting { version, shallow: true, filter: false };
+            drop(greeting(&mut answer(&lines)));
+            drop(refs(&mut answer(&lines)));
+            drop(objects(&mut answer(&lines), &told, true, &mut Vec::new()));
+            drop(greeting(&mut Packets::new(&noise[..], 1000)));
+            drop(objects(&mut Packets::new(&noise[..], 1000), &told, true, &mut Vec::new()));
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Version ranges as people write them for tags, and the choice of the highest version in one.
+//!
+//! In: text such as `>=1.2 <2 || ~3.1`, and the names of tags. Out: [`Range`], and the best tag. The `semver`
+//! crate orders versions; its own ranges know neither `||`, hyphens, spaces nor a `v` in front, and decide
+//! otherwise on pre-releases, so the ranges are read here.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+
+use semver::{BuildMetadata, Prerelease, Version};
+
+/// The most bytes of a range.
+const MAX_RANGE_BYTES: usize = 256;
+
+/// Versions that satisfy all conditions of at least one alternative.
+#[derive(Debug, Clone)]
+pub struct Range {
+    text: Box<str>,
+    alternatives: Vec<Alternative>,
+}
+
+/// Why a text is no range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{text:?} is not a version range: {problem} (write one such as \">=1.2.0 <2.0.0\", \"~1.4\" or \"1.x\")"
+)]
+pub struct RangeError {
+    /// What was written.
+    pub text: Box<str>,
+    /// What is wrong with it.
+    pub problem: &'static str,
+}
+
+/// Conditions that must all hold.
+#[derive(Debug, Clone)]
+struct Alternative {
+    bounds: Vec<Bound>,
+    /// A pre-release is taken only where the range itself speaks of one.
+    prereleases: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Bound {
+    AtLeast(Version),
+    Below(Version),
+    Exactly(Version),
+    /// Outside of the versions from the first up to, without it, the second.
+    Outside(Version, Version),
+    Nothing,
+}
+
+/// A version with parts left out: `1`, `1.2`, `1.x`, `*`.
+#[derive(Debug, Clone)]
+struct Partial {
+    major: Option<u64>,
+    minor: Option<u64>,
+    patch: Option<u64>,
+    pre: Prerelease,
+}
+
+impl Range {
+    /// The name among `tags` that is the highest version in the range; other names are passed over.
+    ///
+    /// Of two names of one version (`1.0.0` and `v1.0.0`) it is the one that sorts last, always the same.
+    pub fn best<'a>(&self, tags: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+        tags.filter_map(|tag| Some((version(tag)?, tag)))
+            .filter(|(version, _)| self.contains(version))
+            .max()
+            .map(|(_, tag)| tag)
+    }
+
+    fn contains(&self, version: &Version) -> bool {
+        self.alternatives.iter().any(|alternative| {
+            (version.pre.is_empty() || alternative.prereleases)
+                && alternative.bounds.iter().all(|bound| bound.holds(version))
+        })
+    }
+}
+
+impl Bound {
+    fn holds(&self, version: &Version) -> bool {
+        use std::cmp::Ordering::{Equal, Greater, Less};
+        let against = |other: &Version| version.cmp_precedence(other);
+        match self {
+            Self::AtLeast(low) => against(low) != Less,
+            Self::Below(high) => against(high) == Less,
+            Self::Exactly(one) => against(one) == Equal,
+            Self::Outside(low, high) => against(low) == Less || matches!(against(high), Equal | Greater),
+            Self::Nothing => false,
+        }
+    }
+}
+
+/// The version that a tag names, with or without a `v` in front and with parts left out.
+fn version(tag: &str) -> Option<Version> {
+    let text = tag.strip_prefix(['v', 'V']).unwrap_or(tag);
+    if let Ok(version) = Version::parse(text) {
+        return Some(version);
+    }
+    let core = text.find(['-', '+']).map_or(text, |end| &text[..end]);
+    let missing = match core.split('.').count() {
+        1 => ".0.0",
+        2 => ".0",
+        _ => return None,
+    };
+    Version::parse(&format!("{core}{missing}{}", &text[core.len()..])).ok()
+}
+
+impl FromStr for Range {
+    type Err = RangeError;
+
+    fn from_str(text: &str) -> Result<Self, RangeError> {
+        let refuse = |problem| RangeError { text: text.chars().take(MAX_RANGE_BYTES).collect(), problem };
+        if text.len() > MAX_RANGE_BYTES {
+            return Err(refuse("it is too long"));
+        }
+        let alternatives = text.split("||").map(alternative).collect::<Result<_, _>>().map_err(refuse)?;
+        Ok(Self { text: text.trim().into(), alternatives })
+    }
+}
+
+fn alternative(text: &str) -> Result<Alternative, &'static str> {
+    let mut read = Alternative { bounds: Vec::new(), prereleases: false };
+    for part in text.split(',') {
+        let words: Vec<&str> = part.split_whitespace().collect();
+        if words.is_empty() {
+            return Err("a condition is empty");
+        }
+        if let [low, "-", high] = words.as_slice() {
+            read.add(">=", low)?;
+            read.add("<=", high)?;
+            continue;
+        }
+        let mut words = words.into_iter();
+        while let Some(word) = words.next() {
+            let at = word.find(|c: char| !"<>=!~^".contains(c)).unwrap_or(word.len());
+            let (operator, version) = word.split_at(at);
+            match version {
+                "" => read.add(operator, words.next().ok_or("an operator has no version")?)?,
+                version => read.add(operator, version)?,
+            }
+        }
+    }
+    Ok(read)
+}
+
+impl Alternative {
+    fn add(&mut self, operator: &str, version: &str) -> Result<(), &'static str> {
+        let version: Partial = version.parse()?;
+        self.prereleases |= !version.pre.is_empty();
+        let low = version.low();
+        let next = version.next();
+        let full = version.patch.is_some();
+        let mut between = |low: Version, high: Option<Version>| {
+            self.bounds.push(Bound::AtLeast(low));
+            self.bounds.extend(high.map(Bound::Below));
+        };
+        match operator {
+            "" | "=" | "==" if full => self.bounds.push(Bound::Exactly(low)),
+            "" | "=" | "==" => between(low, next),
+            "!=" => self.bounds.push(match (full, next) {
+                (_, None) => Bound::Nothing,
+                (false, Some(next)) => Bound::Outside(low, next),
+                (true, Some(_)) => Bound::Outside(low.clone(), just_after(low)),
+            }),
+            ">" if full => self.bounds.push(Bound::AtLeast(just_after(low))),
+            ">" => self.bounds.push(next.map_or(Bound::Nothing, Bound::AtLeast)),
+            ">=" | "=>" => self.bounds.push(Bound::AtLeast(low)),
+            "<" => self.bounds.push(Bound::Below(low)),
+            "<=" | "=<" if full => self.bounds.push(Bound::Below(just_after(low))),
+            "<=" | "=<" => self.bounds.extend(next.map(Bound::Below)),
+            "~" | "~>" => between(low, version.next_minor()),
+            "^" => between(low, version.next_breaking()),
+            _ => return Err("an operator is none of = != > >= < <= ~ ^"),
+        }
+        Ok(())
+    }
+}
+
+/// The lowest version above `version` in the order of precedence.
+fn just_after(mut version: Version) -> Version {
+    match version.pre.is_empty() {
+        true => {
+            version.patch = version.patch.saturating_add(1);
+            version.pre = lowest();
+        }
+        // A longer list of identifiers is higher than its own front, and 0 is the lowest identifier.
+        false => version.pre = Prerelease::new(&format!("{}.0", version.pre)).unwrap_or(version.pre),
+    }
+    version
+}
+
+/// The pre-release before all others, so that an upper bound keeps pre-releases of the next version out.
+fn lowest() -> Prerelease {
+    Prerelease::new("0").unwrap_or(Prerelease::EMPTY)
+}
+
+fn at(major: u64, minor: u64, patch: u64) -> Version {
+    Version { pre: lowest(), ..Version::new(major, minor, patch) }
+}
+
+impl Partial {
+    /// The lowest version that is meant.
+    fn low(&self) -> Version {
+        let part = |part: Option<u64>| part.unwrap_or(0);
+        Version {
+            major: part(self.major),
+            minor: part(self.minor),
+            patch: part(self.patch),
+            pre: self.pre.clone(),
+            build: BuildMetadata::EMPTY,
+        }
+    }
+
+    /// The first version above all that are meant; none for `*`.
+    fn next(&self) -> Option<Version> {
+        Some(match (self.major?, self.minor, self.patch) {
+            (major, Some(minor), Some(patch)) => at(major, minor, patch.saturating_add(1)),
+            (major, Some(minor), None) => at(major, minor.saturating_add(1), 0),
+            (major, None, _) => at(major.saturating_add(1), 0, 0),
+        })
+    }
+
+    fn next_minor(&self) -> Option<Version> {
+        Some(match (self.major?, self.minor) {
+            (major, Some(minor)) => at(major, minor.saturating_add(1), 0),
+            (major, None) => at(major.saturating_add(1), 0, 0),
+        })
+    }
+
+    fn next_breaking(&self) -> Option<Version> {
+        match (self.major?, self.minor, self.patch) {
+            (0, Some(0), Some(patch)) => Some(at(0, 0, patch.saturating_add(1))),
+            (0, Some(minor), _) => Some(at(0, minor.saturating_add(1), 0)),
+            (major, _, _) => Some(at(major.saturating_add(1), 0, 0)),
+        }
+    }
+}
+
+impl FromStr for Partial {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
+        let text = text.split_once('+').map_or(text, |(text, _)| text);
+        let (core, pre) = match text.split_once('-') {
+            Some((core, pre)) => (core, Prerelease::new(pre).map_err(|_| "a pre-release has a wrong form")?),
+            None => (text, Prerelease::EMPTY),
+        };
+        let mut parts = [None; 3];
+        let mut open = false;
+        for (at, part) in core.split('.').enumerate() {
+            let place = parts.get_mut(at).ok_or("a version has more than three parts")?;
+            match part {
+                "x" | "X" | "*" => open = true,
+                _ if open => return Err("a number follows an x"),
+                _ if part.is_empty() || !part.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    return Err("a version is not made of numbers");
+                }
+                part => *place = Some(part.parse().map_err(|_| "a number is too large")?),
+            }
+        }
+        if !pre.is_empty() && parts[2].is_none() {
+            return Err("a pre-release needs a version of three parts");
+        }
+        let [major, minor, patch] = parts;
+        Ok(Self { major, minor, patch, pre })
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl PartialEq for Range {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Range {}
+
+impl Hash for Range {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAGS: &str = "v0.0.3 v0.0.4 v0.2.3 v0.2.9 v0.3.0 1.0.0 v1.2.0 v1.2.5 v1.3.0-rc.1 v1.3.0-rc.2 v1.9 \
+                        v2.0.0-beta.1 v2.0.0 v2.1.0+build.7 latest release-3 v3 v3.0.1.2";
+
+    #[test]
+    fn the_highest_tag_in_a_range_is_chosen() {
+        let table = [
+            ("*", "v3"),
+            ("x", "v3"),
+            ("1", "v1.9"),
+            ("1.x", "v1.9"),
+            ("v1.2", "v1.2.5"),
+            ("1.2.x", "v1.2.5"),
+            ("=1.2.0", "v1.2.0"),
+            ("1.2.0", "v1.2.0"),
+            ("~1.2.0", "v1.2.5"),
+            ("~1.2", "v1.2.5"),
+            ("~1", "v1.9"),
+            ("^1.2.0", "v1.9"),
+            ("^0.2.3", "v0.2.9"),
+            ("^0.0.3", "v0.0.3"),
+            ("^0", "v0.3.0"),
+            (">=1.0.0 <1.9", "v1.2.5"),
+            (">=1.0.0, <1.9", "v1.2.5"),
+            (">= 1.0.0 < 2", "v1.9"),
+            ("<2", "v1.9"),
+            ("<=2", "v2.1.0+build.7"),
+            ("<=2.0.0", "v2.0.0"),
+            ("=<1.2", "v1.2.5"),
+            (">1.2 <2", "v1.9"),
+            (">1", "v3"),
+            ("1.0.0 - 1.2", "v1.2.5"),
+            ("1 - 2", "v2.1.0+build.7"),
+            ("<1 || ~1.2", "v1.2.5"),
+            ("~1.2||<1", "v1.2.5"),
+            ("~9 || ~0.2", "v0.2.9"),
+            (">=1.3.0-rc.1 <1.4", "v1.3.0-rc.2"),
+            (">=1.3.0-0 <2.0.0", "v2.0.0-beta.1"),
+            ("^1.3.0-0", "v1.9"),
+            (">1.3.0-rc.1 <=1.3.0-rc.2", "v1.3.0-rc.2"),
+            (">=1.3.0-rc.1 <1.3.0-rc.2", "v1.3.0-rc.1"),
+            ("2.1.0", "v2.1.0+build.7"),
+            ("!=3 !=2", "v1.9"),
+            ("<=1.2.5 !=1.2.5", "v1.2.0"),
+            (">3", ""),
+            (">=1.3.0 <1.4.0", ""),
+            (">*", ""),
+            ("!=*", ""),
+        ];
+        for (range, expect) in table {
+            let range: Range = range.parse().unwrap();
+            assert_eq!(range.best(TAGS.split(' ')).unwrap_or(""), expect, "{range}");
+        }
+    }
+
+    #[test]
+    fn equal_versions_are_chosen_the_same_way_in_any_order() {
+        let range: Range = "1".parse().unwrap();
+        assert_eq!(range.best(["1.0.0", "v1.0.0"].into_iter()), Some("v1.0.0"));
+        assert_eq!(range.best(["v1.0.0", "1.0.0"].into_iter()), Some("v1.0.0"));
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused() {
+        for wrong in [
+            "", " ", "||", "1 ||", ">=", ">= ,", "a", "1.2.3.4", "1..2", "1.x.3", ">>1", "1.2-rc", "1,",
+            "- 2", "-1",
+        ] {
+            assert!(wrong.parse::<Range>().is_err(), "{wrong:?}");
+        }
+        assert!("1".repeat(30).parse::<Range>().is_err());
+        assert!("1 ".repeat(300).parse::<Range>().is_err());
+    }
+}

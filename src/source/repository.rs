@@ -1,0 +1,318 @@
+//! The asynchronous face of this station: repositories that many Syncs share.
+//!
+//! In: addresses, credentials, references, deadlines. Out: [`Revision`]s and [`Snapshot`]s. Each repository has one
+//! lock, and what blocks runs on at most one thread of it; all repositories together have at most
+//! [`MAX_WORKERS`]. A call that is given up leaves its thread behind until the thread's own deadline, and
+//! the next call waits for it instead of starting another: a silent server costs one thread, however often asked.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
+
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+
+use super::address::{Address, Kind};
+use super::credentials::Credentials;
+use super::error::Error;
+use super::http::{Network, Proxy};
+use super::local::Local;
+use super::mirror::Mirror;
+use super::remote::Remote;
+use super::revision::{History, ObjectHash, Reference, Revision};
+use super::snapshot::Snapshot;
+use super::store;
+
+/// The most threads that talk to servers or read objects at one time.
+pub const MAX_WORKERS: usize = 32;
+
+/// The most answers to [`Repository::look`] that are kept for those who asked at the same time.
+const MAX_SHARED: usize = 64;
+
+/// All repositories of a daemon, with one folder for their mirrors.
+#[derive(Debug)]
+pub struct Repositories {
+    data: PathBuf,
+    network: Network,
+    workers: Arc<Semaphore>,
+    open: Mutex<HashMap<Box<str>, Weak<Shared>>>,
+    /// Held as long as the daemon lives, so that no other one uses the folder.
+    _lock: File,
+}
+
+/// One repository; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    shared: Arc<Shared>,
+    workers: Arc<Semaphore>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    server: Box<str>,
+    state: Arc<tokio::sync::Mutex<State>>,
+    /// What is talked to, and with which credentials, from the next call on.
+    next: Mutex<Option<Remote>>,
+    credentials: Mutex<Credentials>,
+}
+
+#[derive(Debug)]
+struct State {
+    place: Place,
+    looked: Vec<Looked>,
+}
+
+/// An answer that others may share.
+#[derive(Debug)]
+struct Looked {
+    reference: Reference,
+    begun: Instant,
+    by: Instant,
+    found: Result<Revision, Error>,
+}
+
+impl Looked {
+    /// True for one who `asked` before the look began. That it took too long is shared only with those who would
+    /// not have waited longer.
+    fn answers(&self, reference: &Reference, asked: Instant, by: Instant) -> bool {
+        let final_answer = !matches!(self.found, Err(Error::Timeout { .. })) || self.by >= by;
+        self.reference == *reference && self.begun >= asked && final_answer
+    }
+}
+
+#[derive(Debug)]
+enum Place {
+    /// A server, before its mirror was opened.
+    Unopened(PathBuf),
+    Mirrored(Box<Mirror>),
+    Local(Local),
+}
+
+impl Repositories {
+    /// Uses the folder `data` for mirrors, and nobody else may; `proxy` stands before all http(s) servers.
+    pub fn new(data: &Path, proxy: Option<Proxy>) -> Result<Self, Error> {
+        let disk = |what, error: std::io::Error| Error::Disk { what, cause: error.to_string().into() };
+        // Nobody else is to read private repositories.
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(data);
+        made.map_err(|error| disk("make the folder", error))?;
+        let lock = File::create(data.join("lock")).map_err(|error| disk("make the lock", error))?;
+        lock.try_lock().map_err(|error| match error {
+            fs::TryLockError::WouldBlock => {
+                disk("begin", std::io::Error::other("another daemon uses it; each needs its own"))
+            }
+            fs::TryLockError::Error(error) => disk("take the lock", error),
+        })?;
+        let workers = Arc::new(Semaphore::new(MAX_WORKERS));
+        Ok(Self {
+            data: data.to_owned(),
+            network: Network::new(proxy),
+            workers,
+            open: Mutex::default(),
+            _lock: lock,
+        })
+    }
+
+    /// The repository at `address`. `owner` names the Secret (`namespace/name`, or nothing): repositories are
+    /// shared by those who name the same Secret, and by no one else. Its changed content is used from now on.
+    pub fn repository(
+        &self,
+        address: &Address,
+        owner: &str,
+        credentials: &Credentials,
+    ) -> Result<Repository, Error> {
+        credentials.fit(address)?;
+        let key = key(address, owner);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, known| known.strong_count() > 0);
+        if let Some(shared) = open.get(&key).and_then(Weak::upgrade) {
+            let mut known = shared.credentials.lock().unwrap_or_else(PoisonError::into_inner);
+            if *known != *credentials {
+                let remote = self.remote(address, credentials)?;
+                *shared.next.lock().unwrap_or_else(PoisonError::into_inner) = remote;
+                *known = credentials.clone();
+            }
+            drop(known);
+            return Ok(Repository { shared, workers: self.workers.clone() });
+        }
+        let (server, place) = match address.kind() {
+            Kind::Local(path) => (path.display().to_string(), Place::Local(Local::new(path))),
+            Kind::Http(http) => (http.server(), Place::Unopened(self.data.join(&*key))),
+            Kind::Ssh(ssh) => (format!("ssh://{}", ssh.host), Place::Unopened(self.data.join(&*key))),
+        };
+        let shared = Arc::new(Shared {
+            server: server.into(),
+            state: Arc::new(tokio::sync::Mutex::new(State { place, looked: Vec::new() })),
+            next: Mutex::new(self.remote(address, credentials)?),
+            credentials: Mutex::new(credentials.clone()),
+        });
+        open.insert(key, Arc::downgrade(&shared));
+        Ok(Repository { shared, workers: self.workers.clone() })
+    }
+
+    /// Removes the mirrors of repositories that nobody holds any more.
+    pub fn remove_unused(&self) {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        for entry in fs::read_dir(&self.data).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let held =
+                name.to_str().and_then(|name| open.get(name)).is_some_and(|one| one.strong_count() > 0);
+            if !held && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                // What cannot be removed now is removed the next time.
+                drop(fs::remove_dir_all(entry.path()));
+            }
+        }
+    }
+
+    fn remote(&self, address: &Address, credentials: &Credentials) -> Result<Option<Remote>, Error> {
+        match address.kind() {
+            Kind::Http(http) => Remote::new(http, credentials, &self.network).map(Some),
+            Kind::Ssh(_) => Err(Error::Setting {
+                setting: "url",
+                problem: "is ssh, which this build does not speak; use https",
+            }),
+            Kind::Local(_) => Ok(None),
+        }
+    }
+}
+
+/// The folder of a mirror. The name says nothing of the URL, which may be private.
+fn key(address: &Address, owner: &str) -> Box<str> {
+    let hash = Sha256::digest(format!("{address}\0{owner}"));
+    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Repository {
+    /// The revision that `reference` stands for now. With a server that speaks version 2 it costs one request,
+    /// and those who ask while it runs share the next one.
+    pub async fn look(&self, reference: &Reference, by: Instant) -> Result<Revision, Error> {
+        let (asked, reference) = (Instant::now(), reference.clone());
+        self.run(by, move |state| {
+            if let Some(shared) = state.looked.iter().find(|other| other.answers(&reference, asked, by)) {
+                return shared.found.clone();
+            }
+            let begun = Instant::now();
+            let found = match &mut state.place {
+                Place::Mirrored(mirror) => mirror.look(&reference, by),
+                Place::Local(local) => local.look(&reference),
+                Place::Unopened(_) => Err(Error::Stopped),
+            };
+            state.looked.retain(|other| other.reference != reference);
+            state.looked.truncate(MAX_SHARED - 1);
+            state.looked.insert(0, Looked { reference, begun, by, found: found.clone() });
+            found
+        })
+        .await
+    }
+
+    /// Makes sure that the commit and its files are here; the bytes that were fetched for it.
+    pub async fn fetch(&self, revision: &Revision, by: Instant) -> Result<u64, Error> {
+        let commit = revision.commit;
+        self.run(by, move |state| match &mut state.place {
+            Place::Mirrored(mirror) => mirror.fetch(commit, by),
+            Place::Local(_) => Ok(0),
+            Place::Unopened(_) => Err(Error::Stopped),
+        })
+        .await
+    }
+
+    /// The files below `folders` in `revision`, fetched if need be. Names are from the root; an empty one is the
+    /// root itself. Links are recorded, and what they lead to inside the repository is read as well.
+    pub async fn read(&self, revision: &Revision, folders: &[&str], by: Instant) -> Result<Snapshot, Error> {
+        let commit = revision.commit;
+        let folders: Vec<Box<str>> = folders.iter().map(|folder| (*folder).into()).collect();
+        self.run(by, move |state| {
+            let folders: Vec<&str> = folders.iter().map(|folder| &**folder).collect();
+            match &mut state.place {
+                Place::Mirrored(mirror) => mirror.read(commit, &folders, by),
+                Place::Local(local) => local.read(commit, &folders),
+                Place::Unopened(_) => Err(Error::Stopped),
+            }
+        })
+        .await
+    }
+
+    /// The ids of what lies at the paths of an earlier [`Snapshot::ids`], fetched if need be, without reading a
+    /// file. Equal ids mean that the earlier snapshot still holds.
+    pub async fn ids(
+        &self,
+        revision: &Revision,
+        earlier: &BTreeMap<Box<str>, Option<ObjectHash>>,
+        by: Instant,
+    ) -> Result<BTreeMap<Box<str>, Option<ObjectHash>>, Error> {
+        let commit = revision.commit;
+        let paths: BTreeSet<Box<str>> = earlier.keys().cloned().collect();
+        self.run(by, move |state| match &mut state.place {
+            Place::Mirrored(mirror) => mirror.ids(commit, &paths, by),
+            Place::Local(local) => local.ids(commit, &paths),
+            Place::Unopened(_) => Err(Error::Stopped),
+        })
+        .await
+    }
+
+    /// How two commits are related. It may fetch up to 200 commits of history, which are not kept.
+    pub async fn history(&self, old: ObjectHash, new: ObjectHash, by: Instant) -> Result<History, Error> {
+        self.run(by, move |state| match &mut state.place {
+            Place::Mirrored(mirror) => mirror.history(old, new, by),
+            Place::Local(local) => local.history(old, new),
+            Place::Unopened(_) => Err(Error::Stopped),
+        })
+        .await
+    }
+
+    /// The number of packs on disk, and their bytes with those of their indexes.
+    pub async fn size(&self, by: Instant) -> Result<(usize, u64), Error> {
+        self.run(by, |state| match &state.place {
+            Place::Mirrored(mirror) => Ok(mirror.size()),
+            Place::Local(_) | Place::Unopened(_) => Ok((0, 0)),
+        })
+        .await
+    }
+
+    /// Runs `job` on a thread that may block. Lock and permit go with the job, not with the caller.
+    async fn run<T: Send + 'static>(
+        &self,
+        by: Instant,
+        job: impl FnOnce(&mut State) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let work = async {
+            let mut state = self.shared.state.clone().lock_owned().await;
+            let permit = self.workers.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
+            let shared = self.shared.clone();
+            let done = tokio::task::spawn_blocking(move || {
+                let done = state.prepare(&shared).and_then(|()| job(&mut state));
+                drop(permit);
+                done
+            });
+            done.await.map_err(|_| Error::Stopped)?
+        };
+        match tokio::time::timeout_at(by.into(), work).await {
+            Ok(done) => done,
+            Err(_) => Err(Error::Timeout { server: self.shared.server.clone(), what: "answer" }),
+        }
+    }
+}
+
+impl State {
+    /// Opens the mirror at first, and takes over changed credentials.
+    fn prepare(&mut self, shared: &Shared) -> Result<(), Error> {
+        let mut next = shared.next.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut self.place {
+            Place::Unopened(home) => {
+                // The disk first: where it fails, the remote stays for the next attempt.
+                let store = store::open(home)?;
+                let remote = next.take().ok_or(Error::Stopped)?;
+                self.place = Place::Mirrored(Box::new(Mirror::new(remote, home.clone(), store)));
+            }
+            Place::Mirrored(mirror) => {
+                if let Some(remote) = next.take() {
+                    mirror.replace(remote);
+                }
+            }
+            Place::Local(_) => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,273 @@
+//! The words of this station: which revision is wanted, which one was found, and how two of them are related.
+//!
+//! In: what a person wrote, and ids from a repository. Out: [`Reference`], [`Revision`], [`ObjectHash`] and
+//! [`History`]. Nothing here reads anything.
+
+use std::fmt;
+
+use super::range::Range;
+
+/// The id of a commit, tree or blob.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectHash([u8; 20]);
+
+impl ObjectHash {
+    /// The id that 40 hex digits stand for.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.as_bytes();
+        if digits.len() != 40 {
+            return None;
+        }
+        let mut bytes = [0; 20];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let digit = |at: usize| char::from(pair[at]).to_digit(16);
+            *byte = u8::try_from(digit(0)? * 16 + digit(1)?).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
+    pub(super) fn of(oid: git2::Oid) -> Self {
+        let mut bytes = [0; 20];
+        bytes.copy_from_slice(oid.as_bytes());
+        Self(bytes)
+    }
+
+    pub(super) fn oid(self) -> git2::Oid {
+        // Twenty bytes are always an id; the zero id names nothing and is what would be found anyway.
+        git2::Oid::from_bytes(&self.0).unwrap_or(git2::Oid::ZERO_SHA1)
+    }
+}
+
+impl fmt::Display for ObjectHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ObjectHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What a repository is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Reference {
+    /// The branch that the repository itself names as its main one.
+    Head,
+    /// The newest commit of a branch.
+    Branch(Box<str>),
+    /// The commit of a tag.
+    Tag(Box<str>),
+    /// The tag with the highest version of a range.
+    Semver(Range),
+    /// One commit, for ever.
+    Commit(ObjectHash),
+}
+
+/// Why a name cannot be a branch or a tag.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} cannot be the name of a branch or a tag: it {problem}")]
+pub struct NameError {
+    /// What was written.
+    pub name: Box<str>,
+    /// What is wrong with it.
+    pub problem: &'static str,
+}
+
+/// The most bytes of a branch or tag name.
+const MAX_NAME_BYTES: usize = 244;
+
+impl Reference {
+    /// The newest commit of the branch `name`; `refs/heads/` in front is understood.
+    pub fn branch(name: &str) -> Result<Self, NameError> {
+        checked(name.strip_prefix("refs/heads/").unwrap_or(name)).map(|name| Self::Branch(name.into()))
+    }
+
+    /// The commit of the tag `name`; `refs/tags/` in front is understood.
+    pub fn tag(name: &str) -> Result<Self, NameError> {
+        checked(name.strip_prefix("refs/tags/").unwrap_or(name)).map(|name| Self::Tag(name.into()))
+    }
+
+    /// The ref, or with a `/` at the end the refs, that a server has to be asked for.
+    pub(super) fn wanted(&self) -> Option<String> {
+        match self {
+            Self::Head => Some("HEAD".to_owned()),
+            Self::Branch(name) => Some(format!("refs/heads/{name}")),
+            Self::Tag(name) => Some(format!("refs/tags/{name}")),
+            Self::Semver(_) => Some("refs/tags/".to_owned()),
+            Self::Commit(_) => None,
+        }
+    }
+
+    /// The revision among `advertised` that is asked for.
+    pub(super) fn choose(&self, advertised: &[Advertised]) -> Option<Revision> {
+        let named = |wanted: &str| advertised.iter().find(|found| &*found.name == wanted);
+        let found = match self {
+            Self::Commit(commit) => {
+                return Some(Revision { commit: *commit, name: commit.to_string().into(), tag: None });
+            }
+            Self::Head => named("HEAD"),
+            Self::Branch(name) => named(&format!("refs/heads/{name}")),
+            Self::Tag(name) => named(&format!("refs/tags/{name}")),
+            Self::Semver(range) => {
+                let tags = advertised.iter().filter_map(|found| found.name.strip_prefix("refs/tags/"));
+                range.best(tags).and_then(|tag| named(&format!("refs/tags/{tag}")))
+            }
+        }?;
+        let name = found.symbolic.as_ref().unwrap_or(&found.name).clone();
+        Some(match found.peeled {
+            Some(commit) => Revision { commit, name, tag: Some(found.id) },
+            None => Revision { commit: found.id, name, tag: None },
+        })
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Head => f.write_str("HEAD"),
+            Self::Branch(name) => write!(f, "branch {name}"),
+            Self::Tag(name) => write!(f, "tag {name}"),
+            Self::Semver(range) => write!(f, "tag in the range {range}"),
+            Self::Commit(commit) => write!(f, "commit {commit}"),
+        }
+    }
+}
+
+/// One commit of a repository, and the name under which it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revision {
+    /// The commit.
+    pub commit: ObjectHash,
+    /// The full ref, such as `refs/heads/main`; for a commit that was asked for by id, the id.
+    pub name: Box<str>,
+    /// The tag object, if the ref is an annotated tag.
+    pub tag: Option<ObjectHash>,
+}
+
+impl fmt::Display for Revision {
+    /// `main@1f0c…` with the ref's short name, as conditions show it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let short = ["refs/heads/", "refs/tags/"].iter().find_map(|front| self.name.strip_prefix(front));
+        match (short, self.name.starts_with("refs/")) {
+            (None, false) => write!(f, "{}", self.commit),
+            (short, _) => write!(f, "{}@{}", short.unwrap_or(&self.name), self.commit),
+        }
+    }
+}
+
+/// What is known of the way from one revision to a newer one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum History {
+    /// The older commit is an ancestor of the newer one, or they are the same.
+    Forward,
+    /// It is proven that the older commit is no ancestor of the newer one: a force push.
+    Rewritten,
+    /// The commits that were looked at prove neither.
+    Unknown,
+}
+
+/// A ref as a server lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Advertised {
+    pub(super) name: Box<str>,
+    pub(super) id: ObjectHash,
+    /// For an annotated tag, the commit that it names.
+    pub(super) peeled: Option<ObjectHash>,
+    /// For HEAD, the branch that it stands for.
+    pub(super) symbolic: Option<Box<str>>,
+}
+
+/// The rules of `git check-ref-format`.
+fn checked(name: &str) -> Result<&str, NameError> {
+    let refuse = |problem| Err(NameError { name: name.into(), problem });
+    let forbidden = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
+    match name {
+        "" => refuse("is empty"),
+        "@" => refuse("is @ alone"),
+        _ if name.len() > MAX_NAME_BYTES => refuse("is too long"),
+        _ if name.contains(forbidden) => refuse("has a space or one of ~ ^ : ? * [ \\ in it"),
+        _ if name.contains("..") || name.contains("@{") => refuse("has .. or @{ in it"),
+        _ if name.ends_with('.') => refuse("ends with a dot"),
+        _ if name.starts_with('-') => refuse("begins with a dash"),
+        _ if name
+            .split('/')
+            .any(|part| part.is_empty() || part.starts_with('.') || part.ends_with(".lock")) =>
+        {
+            refuse("has an empty part, or one that begins with a dot or ends with .lock")
+        }
+        name => Ok(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(digit: char) -> ObjectHash {
+        ObjectHash::parse(&digit.to_string().repeat(40)).unwrap()
+    }
+
+    #[test]
+    fn ids_are_forty_hex_digits() {
+        let text = "0123456789abcdef0123456789abcdef01234567";
+        assert_eq!(ObjectHash::parse(text).unwrap().to_string(), text);
+        assert_eq!(ObjectHash::parse(&text.to_uppercase()).unwrap().to_string(), text);
+        for wrong in ["", "0123", &text[1..], "g123456789abcdef0123456789abcdef01234567", "é"] {
+            assert_eq!(ObjectHash::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_follow_gits_rules() {
+        for good in ["main", "feature/x", "release-1.2", "refs/heads/main", "ü", "a@b"] {
+            assert!(Reference::branch(good).is_ok(), "{good}");
+        }
+        for bad in
+            ["", "@", "a b", "a..b", "/a", "a/", "a//b", ".a", "a/.b", "a.lock", "a~1", "x\n", "-x", "a."]
+        {
+            assert!(Reference::branch(bad).is_err(), "{bad}");
+            assert!(Reference::tag(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_reference_chooses_among_what_a_server_lists() {
+        let listed = |name: &str, id, peeled, symbolic: Option<&str>| Advertised {
+            name: name.into(),
+            id: hash(id),
+            peeled: Option::map(peeled, hash),
+            symbolic: symbolic.map(Into::into),
+        };
+        let listed = [
+            listed("HEAD", '1', None, Some("refs/heads/trunk")),
+            listed("refs/heads/trunk", '1', None, None),
+            listed("refs/heads/trunk2", '2', None, None),
+            listed("refs/tags/v1.0.0", '3', Some('4'), None),
+            listed("refs/tags/v1.1.0", '5', None, None),
+            listed("refs/tags/latest", '6', None, None),
+        ];
+        let check = |reference: Reference, expect: Option<(&str, char)>| {
+            let found = reference.choose(&listed);
+            let found = found.as_ref().map(|found| (&*found.name, found.commit));
+            assert_eq!(found, expect.map(|(name, id)| (name, hash(id))), "{reference}");
+        };
+        check(Reference::Head, Some(("refs/heads/trunk", '1')));
+        check(Reference::branch("trunk2").unwrap(), Some(("refs/heads/trunk2", '2')));
+        check(Reference::branch("tr").unwrap(), None);
+        check(Reference::tag("v1.0.0").unwrap(), Some(("refs/tags/v1.0.0", '4')));
+        check(Reference::Semver(">=1.0".parse().unwrap()), Some(("refs/tags/v1.1.0", '5')));
+        check(Reference::Semver("~1.0.0".parse().unwrap()), Some(("refs/tags/v1.0.0", '4')));
+        check(Reference::Semver(">=2".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn a_revision_is_shown_with_its_short_name() {
+        let shown = |name: &str| Revision { commit: hash('a'), name: name.into(), tag: None }.to_string();
+        let id = "a".repeat(40);
+        assert_eq!(shown("refs/heads/feature/x"), format!("feature/x@{id}"));
+        assert_eq!(shown("refs/pull/1/head"), format!("refs/pull/1/head@{id}"));
+        assert_eq!(shown(&id), id);
+    }
+}
