@@ -39,11 +39,7 @@ fn read_8000_documents(bencher: Bencher<'_, '_>, dialect: Dialect) {
 fn write_crds(bencher: Bencher<'_, '_>) {
     let files = crds::crds(TREE_BYTES);
     let read = |file: &String| read("crd.yaml", file.as_bytes(), Dialect::Kubectl).expect("reads");
-    let values: Vec<_> = files
-        .iter()
-        .flat_map(read)
-        .map(|document| document.value)
-        .collect();
+    let values: Vec<_> = files.iter().flat_map(read).map(|document| document.value).collect();
     let bytes: usize = values.iter().map(|value| write(value).len()).sum();
     bencher.counter(BytesCount::new(bytes)).bench(|| {
         for value in &values {

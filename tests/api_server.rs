@@ -90,11 +90,11 @@ async fn the_table_of_scopes_is_what_the_server_says() {
         Scope::Namespaced => desired::Scope::Namespaced,
         Scope::Cluster => desired::Scope::Cluster,
     };
-    // What cannot be listed cannot be held to anything: reviews and bindings.
+    // What cannot be listed and patched cannot be held to anything: reviews, bindings, component status.
     let served: BTreeMap<GroupKind, desired::Scope> = discovery
         .groups()
         .flat_map(|group| group.recommended_resources())
-        .filter(|(_, capabilities)| capabilities.supports_operation("list"))
+        .filter(|(_, can)| can.supports_operation("list") && can.supports_operation("patch"))
         .map(|(kind, capabilities)| (GroupKind::new(&kind.group, &kind.kind), scope(capabilities.scope)))
         .collect();
     let builtin = Scopes::builtin();

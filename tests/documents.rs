@@ -57,17 +57,6 @@ fn the_readme_shows_every_verb() {
     }
 }
 
-/// The rows under `| exit code |` are those of the program, in the same order and the same words.
-fn same_exit_codes(readme: &str, table: &[(u8, &str)]) -> Result<(), String> {
-    let rows = readme.lines().skip_while(|line| !line.starts_with("| exit code |")).skip(2);
-    let shown: Vec<&str> = rows.take_while(|line| line.starts_with('|')).collect();
-    let expect: Vec<String> = table.iter().map(|(code, meaning)| format!("| {code} | {meaning} |")).collect();
-    match shown == expect {
-        true => Ok(()),
-        false => Err(format!("the README's rows of exit codes are not these:\n{}", expect.join("\n"))),
-    }
-}
-
 /// Every `Rust 1.…` of the README is the `rust-version` of Cargo.toml, and there is one.
 fn same_oldest_rust(readme: &str, oldest: &str) -> Result<(), String> {
     let named = readme.match_indices("Rust 1.").map(|(at, _)| version(&readme[at + "Rust ".len()..]));
@@ -176,6 +165,20 @@ fn version(text: &str) -> &str {
 
 fn numbers(version: &str) -> Vec<u32> {
     version.split('.').filter_map(|number| number.parse().ok()).collect()
+}
+
+/// The README's table of exit codes (between `<!-- exit codes -->` and the next blank line) has the rows of the
+/// program's own: the code and its meaning, in the same words.
+fn same_exit_codes(readme: &str, codes: &[(u8, &str)]) -> Result<(), String> {
+    const MARKER: &str = "<!-- exit codes -->";
+    let rows = codes.iter().map(|(code, meaning)| format!("| {code} | {meaning} |"));
+    let expect = format!("{MARKER}\n| code | meaning |\n|---|---|\n{}", rows.collect::<Vec<_>>().join("\n"));
+    let shown =
+        readme.find(MARKER).map(|at| readme[at..].split("\n\n").next().unwrap_or_default().trim_end());
+    match shown {
+        Some(shown) if shown == expect => Ok(()),
+        _ => Err(format!("the README's table of exit codes is not this one:\n\n{expect}\n")),
+    }
 }
 
 #[test]

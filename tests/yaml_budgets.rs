@@ -37,11 +37,7 @@ struct Hostile {
 }
 
 fn hostile() -> Vec<Hostile> {
-    let case = |name, text: String, says| Hostile {
-        name,
-        bytes: text.into_bytes(),
-        says,
-    };
+    let case = |name, text: String, says| Hostile { name, bytes: text.into_bytes(), says };
     let many = |text: &str| text.repeat(100_000);
     vec![
         case("brackets", many("["), "nested deeper"),
@@ -52,16 +48,8 @@ fn hostile() -> Vec<Hostile> {
         case("json lists", format!("{{\"a\":{}", many("[")), "nested deeper"),
         case("dashes", many("- "), "nested deeper"),
         case("questions", many("? "), "as a key"),
-        case(
-            "brackets and braces",
-            format!("k: {}", many("[{a: ")),
-            "nested deeper",
-        ),
-        case(
-            "lines of maps",
-            (0..2000).map(|n| format!("{}a:\n", " ".repeat(n))).collect(),
-            "nested deeper",
-        ),
+        case("brackets and braces", format!("k: {}", many("[{a: ")), "nested deeper"),
+        case("lines of maps", (0..2000).map(|n| format!("{}a:\n", " ".repeat(n))).collect(), "nested deeper"),
         case("bomb", bomb(9, 9), "alias bomb"),
         case(
             "bomb of text",
@@ -76,11 +64,7 @@ fn hostile() -> Vec<Hostile> {
         ),
         case("deep aliases", deep_aliases(), "nested deeper"),
         case("nested anchors", nested_anchors(), "alias bomb"),
-        case(
-            "self alias",
-            "a: &a [1, *a]\n".to_owned(),
-            "inside that anchor's own value",
-        ),
+        case("self alias", "a: &a [1, *a]\n".to_owned(), "inside that anchor's own value"),
         case("unknown alias", "a: *a\n".to_owned(), "stands nowhere above"),
         case("anchors", format!("k: {}", many("&a ")), "not YAML"),
         case("open quote", format!("k: \"{}", many("a\\n ")), "not YAML"),
@@ -91,11 +75,7 @@ fn hostile() -> Vec<Hostile> {
             bytes: [many("a: b\n").as_bytes(), b"k: \xff\xfe"].concat(),
             says: "not UTF-8",
         },
-        Hostile {
-            name: "a large file",
-            bytes: vec![b'a'; MAX_FILE_BYTES + 1],
-            says: "at most",
-        },
+        Hostile { name: "a large file", bytes: vec![b'a'; MAX_FILE_BYTES + 1], says: "at most" },
     ]
 }
 
@@ -104,10 +84,7 @@ fn bomb(levels: u8, width: usize) -> String {
     let mut text = format!("a: &a [{}]\n", "x, ".repeat(width));
     for level in 1..levels {
         let (name, below) = (char::from(b'a' + level), char::from(b'a' + level - 1));
-        text.push_str(&format!(
-            "{name}: &{name} [{}]\n",
-            format!("*{below}, ").repeat(width)
-        ));
+        text.push_str(&format!("{name}: &{name} [{}]\n", format!("*{below}, ").repeat(width)));
     }
     text
 }
@@ -153,21 +130,14 @@ fn measured<T>(work: impl FnOnce() -> T) -> (T, Cost) {
 /// A line of the process's status, in KiB.
 fn status(line: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("the process's status");
-    let value = status
-        .lines()
-        .find_map(|text| text.strip_prefix(line))
-        .expect("the line");
+    let value = status.lines().find_map(|text| text.strip_prefix(line)).expect("the line");
     value.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
 /// The CPU time of this thread.
 fn cpu_nanoseconds() -> u64 {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").expect("the thread's statistics");
-    statistics
-        .split(' ')
-        .next()
-        .and_then(|text| text.parse().ok())
-        .expect("a number")
+    statistics.split(' ').next().and_then(|text| text.parse().ok()).expect("a number")
 }
 
 /// Starts this test again for one case and gives back what it printed.
@@ -179,16 +149,9 @@ fn started(test: &str, case: &str) -> String {
         .output()
         .expect("starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        output.status.success(),
-        "{case}: {text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{case}: {text}{}", String::from_utf8_lossy(&output.stderr));
     // Only what the case printed, without the test runner's own lines.
-    text.lines()
-        .filter(|line| line.contains(" MB  "))
-        .map(|line| format!("{line}\n"))
-        .collect()
+    text.lines().filter(|line| line.contains(" MB  ")).map(|line| format!("{line}\n")).collect()
 }
 
 #[test]
@@ -196,10 +159,7 @@ fn hostile_files_are_refused_within_their_bounds() {
     let wanted = std::env::var(CASE).ok();
     for case in hostile() {
         match &wanted {
-            None => print!(
-                "{}",
-                started("hostile_files_are_refused_within_their_bounds", case.name)
-            ),
+            None => print!("{}", started("hostile_files_are_refused_within_their_bounds", case.name)),
             Some(name) if name == case.name => {
                 for dialect in [Dialect::Kubectl, Dialect::Kustomize] {
                     println!("{}", refuse(&case, dialect));
@@ -214,25 +174,11 @@ fn hostile_files_are_refused_within_their_bounds() {
 fn refuse(case: &Hostile, dialect: Dialect) -> String {
     let (result, cost) = measured(|| read("hostile.yaml", &case.bytes, dialect));
     let error = result.expect_err(case.name).to_string();
-    let Cost {
-        milliseconds,
-        megabytes,
-    } = cost;
-    assert!(
-        error.starts_with("hostile.yaml:") && error.contains(case.says),
-        "{}: {error:.200}",
-        case.name
-    );
-    assert!(
-        milliseconds < MAX_MILLISECONDS,
-        "{}: {milliseconds} ms",
-        case.name
-    );
+    let Cost { milliseconds, megabytes } = cost;
+    assert!(error.starts_with("hostile.yaml:") && error.contains(case.says), "{}: {error:.200}", case.name);
+    assert!(milliseconds < MAX_MILLISECONDS, "{}: {milliseconds} ms", case.name);
     assert!(megabytes < MAX_MEGABYTES, "{}: {megabytes} MB", case.name);
-    format!(
-        "{:20} {dialect:9?} {milliseconds:6.1} ms {megabytes:5.1} MB  {error:.90}",
-        case.name
-    )
+    format!("{:20} {dialect:9?} {milliseconds:6.1} ms {megabytes:5.1} MB  {error:.90}", case.name)
 }
 
 #[test]

@@ -70,10 +70,7 @@ struct Sequence(u64);
 
 impl Sequence {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % bound.max(1)
     }
 }
@@ -115,9 +112,7 @@ fn mutations_end_in_values_or_errors() {
             match read("changed.yaml", &bytes, dialect) {
                 Ok(documents) => {
                     values += 1;
-                    documents
-                        .iter()
-                        .for_each(|document| again(&document.value, dialect));
+                    documents.iter().for_each(|document| again(&document.value, dialect));
                 }
                 Err(error) => {
                     errors += 1;
@@ -127,10 +122,7 @@ fn mutations_end_in_values_or_errors() {
         }
     }
     // Both outcomes must stay common, or the mutations test nothing.
-    assert!(
-        values > MUTATIONS / 4 && errors > MUTATIONS / 4,
-        "{values} values, {errors} errors"
-    );
+    assert!(values > MUTATIONS / 4 && errors > MUTATIONS / 4, "{values} values, {errors} errors");
 }
 
 /// A value that was read survives being written.
@@ -138,9 +130,5 @@ fn again(value: &Value, dialect: Dialect) {
     let text = write(value);
     let documents =
         read("again.yaml", text.as_bytes(), dialect).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    assert_eq!(
-        documents.first().map(|document| &document.value),
-        Some(value),
-        "{text}"
-    );
+    assert_eq!(documents.first().map(|document| &document.value), Some(value), "{text}");
 }

@@ -134,4 +134,91 @@ impl DesiredSet {
     pub fn len(&self) -> usize {
         self.0.len()
     }
+
+    /// The set of nothing, which no complete render gives; for tests of what would follow if one did.
+    #[cfg(test)]
+    pub(crate) fn nothing() -> Self {
+        Self(Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::object::GroupKind;
+    use crate::render::{Options, Rendered, render};
+    use crate::tree::FileTree;
+
+    fn desired_of(manifests: &[Value]) -> Result<DesiredSet, Vec<Problem>> {
+        let files: Vec<_> =
+            manifests.iter().enumerate().map(|(at, it)| (format!("{at}.json"), it.to_string())).collect();
+        let tree = FileTree::from_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+        let Rendered::Complete(complete) = render(&tree, &Options::default()) else {
+            panic!("the manifests are sound")
+        };
+        desired(complete, "shop", &Scopes::builtin())
+    }
+
+    fn manifest(api_version: &str, kind: &str, metadata: Value) -> Value {
+        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})
+    }
+
+    #[test]
+    fn an_object_goes_where_its_scope_says() {
+        let check = |manifest: Value, expect: &str, scope| {
+            let set = desired_of(&[manifest]).unwrap();
+            assert_eq!((set.objects()[0].id.as_str(), set.objects()[0].scope), (expect, scope));
+        };
+        let (cluster, namespaced) = (Some(Scope::Cluster), Some(Scope::Namespaced));
+        check(manifest("v1", "ConfigMap", json!({"name": "a"})), "/ConfigMap|shop/a", namespaced);
+        check(
+            manifest("v1", "ConfigMap", json!({"name": "a", "namespace": "b"})),
+            "/ConfigMap|b/a",
+            namespaced,
+        );
+        check(manifest("v1", "Namespace", json!({"name": "a"})), "/Namespace|/a", cluster);
+        // Nobody knows where it belongs, so it stays as it was written.
+        check(manifest("g.io/v1", "Odd", json!({"name": "a"})), "g.io/Odd|/a", None);
+        check(manifest("g.io/v1", "Odd", json!({"name": "a", "namespace": "b"})), "g.io/Odd|b/a", None);
+    }
+
+    #[test]
+    fn a_definition_at_hand_is_as_good_as_discovery() {
+        let spec = json!({"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget"}});
+        let mut crd = manifest(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            json!({"name": "widgets.example.com"}),
+        );
+        crd["spec"] = spec;
+        let set = desired_of(&[manifest("example.com/v1", "Widget", json!({"name": "a"})), crd]).unwrap();
+        let widget = set.objects().iter().find(|object| object.id.kind() == "Widget").unwrap();
+        assert_eq!(widget.id.as_str(), "example.com/Widget|shop/a");
+        assert_eq!(widget.id.group_kind(), GroupKind::new("example.com", "Widget"));
+    }
+
+    #[test]
+    fn every_problem_is_found() {
+        let problems = desired_of(&[
+            manifest("v1", "Namespace", json!({"name": "a", "namespace": "b"})),
+            manifest("v1", "ConfigMap", json!({"name": "a"})),
+            manifest("v1", "ConfigMap", json!({"name": "a", "namespace": "shop"})),
+            manifest("v1", "Secret", json!({"name": "a", "annotations": {"moorline.dev/wave": "x"}})),
+        ]);
+        let reasons: Vec<_> = problems.unwrap_err().iter().map(Problem::reason).collect();
+        assert_eq!(reasons, ["ManifestInvalid", "AnnotationInvalid", "DuplicateObject"]);
+    }
+
+    #[test]
+    fn the_hash_is_of_what_is_meant() {
+        let hash =
+            |metadata: Value| desired_of(&[manifest("v1", "ConfigMap", metadata)]).unwrap().objects()[0].hash;
+        let plain = hash(json!({"name": "a"}));
+        assert_eq!(plain, hash(json!({"name": "a", "namespace": "shop"})));
+        assert_eq!(plain, hash(json!({"name": "a", "annotations": {"moorline.dev/id": "copied"}})));
+        assert_ne!(plain, hash(json!({"name": "a", "namespace": "b"})));
+        assert_ne!(plain, hash(json!({"name": "a", "labels": {"a": "b"}})));
+    }
 }

@@ -104,3 +104,37 @@ const CLUSTER: &[(&str, &str)] = &[
     ("scheduling.k8s.io", "PriorityClass"),
     ("storage.k8s.io", "CSIDriver CSINode StorageClass VolumeAttachment VolumeAttributesClass"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::object::{ObjectId, Origin};
+
+    #[test]
+    fn a_definition_teaches_the_scope_of_its_kind() {
+        let learned = |kind: &str, scope: &str| {
+            let body = json!({"spec": {"group": "example.com", "scope": scope, "names": {"kind": "Widget"}}});
+            let Value::Object(body) = body else { unreachable!("a literal mapping") };
+            let id = ObjectId::new("apiextensions.k8s.io", kind, "", "widgets.example.com").unwrap();
+            let origin = Origin { file: "a.yaml".into(), document: 0, line: 1, item: None };
+            let mut scopes = Scopes::default();
+            scopes.learn(&Object { id, version: "v1".into(), body, origin });
+            scopes.of("example.com", "Widget")
+        };
+        assert_eq!(learned("CustomResourceDefinition", "Cluster"), Some(Scope::Cluster));
+        assert_eq!(learned("CustomResourceDefinition", "Namespaced"), Some(Scope::Namespaced));
+        assert_eq!(learned("ConversionReview", "Cluster"), None);
+    }
+
+    #[test]
+    fn the_kinds_of_kubernetes_are_known_once() {
+        let scopes = Scopes::builtin();
+        assert_eq!(scopes.of("", "Namespace"), Some(Scope::Cluster));
+        assert_eq!(scopes.of("apps", "Deployment"), Some(Scope::Namespaced));
+        assert_eq!(scopes.of("", "Deployment"), None);
+        let listed = [NAMESPACED, CLUSTER].into_iter().flatten().map(|(_, kinds)| kinds.split(' ').count());
+        assert_eq!(scopes.iter().count(), listed.sum::<usize>(), "a kind stands in both tables");
+    }
+}

@@ -86,3 +86,56 @@ impl<P: Fn(&str) -> Place> Reading<'_, P> {
         T::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::object::{ObjectId, Origin};
+
+    fn read(annotations: Value) -> (Switches, Vec<String>) {
+        let body = json!({"metadata": {"annotations": annotations}});
+        let Value::Object(body) = body else { unreachable!("a literal mapping") };
+        let origin = Origin { file: "a.yaml".into(), document: 0, line: 1, item: None };
+        let id = ObjectId::new("", "ConfigMap", "", "a").unwrap();
+        let object = Object { id, version: "v1".into(), body, origin };
+        let place = |_: &str| Place { file: "a.yaml".to_owned(), line: 4, column: 2 };
+        let mut problems = Vec::new();
+        let switches = Switches::read(&object, place, &mut problems);
+        (switches, problems.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn every_switch_is_read() {
+        let none = Switches::default();
+        let good = |annotations, expect| assert_eq!(read(annotations), (expect, Vec::new()));
+        good(json!({}), none);
+        good(json!({"other.dev/prune": "whatever"}), none);
+        good(json!({"moorline.dev/prune": "disabled"}), Switches { prune_disabled: true, ..none });
+        good(json!({"moorline.dev/reconcile": "disabled"}), Switches { reconcile_disabled: true, ..none });
+        good(json!({"moorline.dev/apply": "once"}), Switches { apply_once: true, ..none });
+        good(json!({"moorline.dev/recreate": "enabled"}), Switches { recreate: true, ..none });
+        good(json!({"moorline.dev/wave": "-3"}), Switches { wave: -3, ..none });
+        good(json!({"argocd.argoproj.io/sync-wave": " 7 "}), Switches { wave: 7, ..none });
+        let both = json!({"argocd.argoproj.io/sync-wave": "7", "moorline.dev/wave": "1"});
+        good(both, Switches { wave: 1, ..none });
+    }
+
+    #[test]
+    fn what_means_nothing_is_a_problem() {
+        let bad = |annotations, expect: &str| assert_eq!(read(annotations).1, [expect]);
+        bad(
+            json!({"moorline.dev/prune": "false"}),
+            "a.yaml:4:2: annotation moorline.dev/prune must be \"disabled\" or absent, found \"false\"",
+        );
+        bad(
+            json!({"moorline.dev/wave": "1.5"}),
+            "a.yaml:4:2: annotation moorline.dev/wave must be a whole number such as -1 or 10, found \"1.5\"",
+        );
+        bad(
+            json!({"moorline.dev/purne": "disabled"}),
+            "a.yaml:4:2: there is no annotation moorline.dev/purne; did you mean moorline.dev/prune?",
+        );
+    }
+}

@@ -23,8 +23,9 @@ pub fn document(plan: &Plan, differences: &BTreeMap<ObjectId, Vec<Difference>>) 
         let mut entry = object(id);
         entry["reason"] = hold.reason().into();
         entry["message"] = hold.to_string().into();
-        if let Hold::DriftReported(_) = hold {
-            entry["fields"] = field_documents(id, fields(id));
+        if let Hold::DriftReported(drift) = hold {
+            entry["manager"] = json!(drift.manager);
+            entry["fields"] = field_documents(id, fields(id), &drift.fields);
         }
         entry
     });
@@ -50,7 +51,14 @@ fn step_document(step: &Step, differences: &[Difference]) -> Value {
                 Change::Unverified => "Unverified",
             }
             .into();
-            entry["fields"] = field_documents(&step.id, differences);
+            let known = match change {
+                Change::Drifted(drift) => {
+                    entry["manager"] = json!(drift.manager);
+                    drift.fields.as_slice()
+                }
+                Change::Committed | Change::EntryLost | Change::Unverified => &[],
+            };
+            entry["fields"] = field_documents(&step.id, differences, known);
         }
         Action::HandOver { to } => entry["to"] = to.as_ref().into(),
         Action::Prune { uid, .. } => entry["uid"] = uid.as_ref().into(),
@@ -58,7 +66,12 @@ fn step_document(step: &Step, differences: &[Difference]) -> Value {
     entry
 }
 
-fn field_documents(id: &ObjectId, differences: &[Difference]) -> Value {
+/// The fields of an object, with their values where bodies were compared and there is no secret; else the
+/// paths that are known from the managed fields.
+fn field_documents(id: &ObjectId, differences: &[Difference], known: &[String]) -> Value {
+    if differences.is_empty() {
+        return known.iter().map(|path| json!({"path": path})).collect();
+    }
     let secret = id.is("", "Secret");
     let field = |found: &Difference| match secret {
         true => json!({"path": found.path}),
@@ -69,4 +82,65 @@ fn field_documents(id: &ObjectId, differences: &[Difference]) -> Value {
 
 fn object(id: &ObjectId) -> Value {
     json!({"group": id.group(), "kind": id.kind(), "namespace": id.namespace(), "name": id.name()})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::given::{id, manifest, seen, there, wanted};
+    use super::super::{DriftMode, Policy, plan};
+    use super::*;
+    use crate::observed::{Drift, Mark, Observed, Standing};
+
+    #[test]
+    fn the_document_says_what_the_text_says() {
+        let desired = wanted(&[manifest("/ConfigMap|a/new", 1), manifest("/Secret|a/b", 0)]);
+        let (secret, old) = (id("/Secret|a/b"), id("/ConfigMap|a/old"));
+        let mut observed = there([secret.as_str(), old.as_str()]);
+        let other = Mark::Sync("ops/other".into());
+        observed.insert(old.clone(), Observed { uid: "u".into(), ..seen(&old) });
+        let plan_now = plan(&desired, &observed, &Policy::default());
+        let found = Difference { path: "data.a".into(), live: Some(json!("old")), wanted: json!("new") };
+        let differences = BTreeMap::from([(secret.clone(), vec![found])]);
+        let object =
+            |kind: &str, name: &str| json!({"group": "", "kind": kind, "namespace": "a", "name": name});
+        let with = |mut object: Value, more: Value| {
+            let Value::Object(more) = more else { unreachable!("a literal mapping") };
+            more.into_iter().for_each(|(key, value)| object[key] = value);
+            object
+        };
+        let update = json!({"action": "update", "reason": "Committed", "fields": [{"path": "data.a"}]});
+        assert_eq!(
+            document(&plan_now, &differences),
+            json!({
+                "stages": [
+                    {"phase": "apply", "wave": 0, "steps": [with(object("Secret", "b"), update)]},
+                    {"phase": "apply", "wave": 1, "steps": [with(object("ConfigMap", "new"), json!({"action": "create"}))]},
+                    {"phase": "prune", "wave": 0, "steps": [with(object("ConfigMap", "old"), json!({"action": "prune", "uid": "u"}))]},
+                ],
+                "held": [], "kept": [], "approval": null,
+            })
+        );
+        observed.insert(secret.clone(), Observed { mark: other, ..seen(&secret) });
+        let held = document(&plan(&desired, &observed, &Policy::default()), &differences)["held"].clone();
+        let reason = json!({"reason": "OwnedBy", "message": "the Sync ops/other applies it"});
+        assert_eq!(held, json!([with(object("Secret", "b"), reason)]));
+    }
+
+    #[test]
+    fn drift_that_is_known_from_managed_fields_alone_is_named() {
+        let desired = wanted(&[manifest("/ConfigMap|a/a", 0)]);
+        let object = &desired.objects()[0];
+        let drift = Drift { fields: vec!["data.a".into()], manager: Some("kubectl".into()) };
+        let (standing, recorded) = (Standing::Drifted(Box::new(drift)), Some(object.hash));
+        let mut observed = there([]);
+        observed.insert(object.id.clone(), Observed { standing, recorded, ..seen(&object.id) });
+        let shown = |drift, at: &str| {
+            let policy = Policy { drift, ..Policy::default() };
+            document(&plan(&desired, &observed, &policy), &BTreeMap::new()).pointer(at).cloned().unwrap()
+        };
+        for (drift, at) in [(DriftMode::Repair, "/stages/0/steps/0"), (DriftMode::Report, "/held/0")] {
+            assert_eq!(shown(drift, at)["fields"], json!([{"path": "data.a"}]));
+            assert_eq!(shown(drift, at)["manager"], "kubectl");
+        }
+    }
 }

@@ -171,7 +171,198 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Text of a cluster without what a terminal would obey.
+/// Text of a cluster without what a terminal would obey, and without what would show it in another order.
 fn harmless(text: &str) -> String {
-    text.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
+    let turns =
+        |char| matches!(char, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().map(|char| if char.is_control() || turns(char) { '\u{fffd}' } else { char }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::Stage;
+    use super::super::given::id;
+    use super::super::order::stage;
+    use super::*;
+    use crate::observed::Drift;
+
+    fn step(text: &str, action: Action) -> (Stage, Vec<Step>) {
+        let prune = matches!(action, Action::Prune { .. });
+        (stage(&id(text), 0, prune), vec![Step { id: id(text), action }])
+    }
+
+    fn only(stages: Vec<(Stage, Vec<Step>)>, held: Vec<(&str, Hold)>) -> Plan {
+        let held = held.into_iter().map(|(text, hold)| (id(text), hold)).collect();
+        Plan { stages, held, kept: Vec::new(), approval: None }
+    }
+
+    fn found(path: &str, live: Option<Value>, wanted: Value) -> Difference {
+        Difference { path: path.to_owned(), live, wanted }
+    }
+
+    fn check(plan: &Plan, differences: &[(&str, Vec<Difference>)], expect: &[&str]) {
+        let differences = differences.iter().map(|(text, found)| (id(text), found.clone())).collect();
+        let text = explain(plan, &differences, Paint::Plain);
+        assert_eq!(text.lines().collect::<Vec<_>>(), expect);
+    }
+
+    #[test]
+    fn a_plan_is_read_in_the_order_in_which_it_is_carried_out() {
+        let drift = |fields: &[&str], manager: Option<&str>| {
+            let fields = fields.iter().map(|field| (*field).to_owned()).collect();
+            Box::new(Drift { fields, manager: manager.map(str::to_owned) })
+        };
+        let prune = Action::Prune { uid: "1".into(), resource_version: "2".into() };
+        let drifted = Change::Drifted(drift(&["spec.replicas"], Some("kubectl")));
+        let plan = Plan {
+            stages: vec![
+                step("/Namespace|/shop", Action::Create),
+                step("/ConfigMap|shop/a", Action::Adopt { managers: vec![] }),
+                step("/ConfigMap|shop/b", Action::Adopt { managers: vec!["kubectl".into(), "helm".into()] }),
+                step("apps/Deployment|shop/a", Action::Update(Change::Committed)),
+                step("apps/Deployment|shop/b", Action::Update(drifted)),
+                step("apps/Deployment|shop/c", Action::Update(Change::Drifted(drift(&[], None)))),
+                step("apps/Deployment|shop/d", Action::Update(Change::EntryLost)),
+                step("apps/Deployment|shop/e", Action::Update(Change::Unverified)),
+                step("/ConfigMap|shop/c", Action::HandOver { to: "ops/other".into() }),
+                step("/ConfigMap|shop/d", prune),
+            ],
+            held: vec![
+                (id("/ConfigMap|shop/e"), Hold::DriftReported(drift(&["data.a"], Some("kubectl-edit")))),
+                (id("/ConfigMap|shop/f"), Hold::OverBudget { prunes: 11, owned: 20 }),
+            ],
+            kept: vec![id("/ConfigMap|shop/g")],
+            approval: Some("0123".to_owned()),
+        };
+        let replicas =
+            vec![found("spec.replicas", Some(json!(5)), json!(3)), found("spec.paused", None, json!(true))];
+        check(
+            &plan,
+            &[("apps/Deployment|shop/a", replicas)],
+            &[
+                "Create (1)",
+                "  + Namespace shop",
+                "",
+                "Adopt (2)",
+                "  + ConfigMap shop/a: it is there, and nobody's",
+                "  + ConfigMap shop/b: so far written by kubectl, helm",
+                "",
+                "Update (5)",
+                "  ~ Deployment.apps shop/a: changed in Git",
+                "      spec.replicas: 5 -> 3",
+                "      spec.paused: true is missing",
+                "  ~ Deployment.apps shop/b: changed live by kubectl",
+                "      spec.replicas",
+                "  ~ Deployment.apps shop/c: changed live by somebody",
+                "  ~ Deployment.apps shop/d: the record of what we applied is gone",
+                "  ~ Deployment.apps shop/e: not looked at since the start",
+                "",
+                "Hand over (1)",
+                "  > ConfigMap shop/c: to the Sync ops/other",
+                "",
+                "Prune (1)",
+                "  - ConfigMap shop/d: no longer in Git",
+                "",
+                "Held (2)",
+                "  ! ConfigMap shop/e: changed by kubectl-edit, and only reported",
+                "      data.a",
+                "  ! ConfigMap shop/f: no longer in Git, but 11 of 20 objects would be pruned",
+                "",
+                "1 object to prune wait for approval. To prune it, annotate the Sync: moorline.dev/approve: \"0123\"",
+                "",
+                "1 to create, 2 to adopt, 5 to update, 1 to hand over, 1 to prune, 2 held, 1 as in Git.",
+            ],
+        );
+    }
+
+    #[test]
+    fn nothing_to_do_is_one_line() {
+        let mut plan = only(vec![], vec![]);
+        check(&plan, &[], &["Nothing to do: 0 objects are as in Git."]);
+        plan.kept.push(id("/ConfigMap|a/a"));
+        check(&plan, &[], &["Nothing to do: 1 object is as in Git."]);
+    }
+
+    #[test]
+    fn values_of_secrets_are_not_shown() {
+        let plan = only(vec![step("/Secret|a/a", Action::Update(Change::Committed))], vec![]);
+        let secret = || json!("aHVudGVyMg==");
+        let copy = "metadata.annotations[\"kubectl.kubernetes.io/last-applied-configuration\"]";
+        let differences = vec![
+            found("data.a", Some(secret()), secret()),
+            found("data.b", None, secret()),
+            found(copy, Some(secret()), secret()),
+        ];
+        let hidden = "(values of Secrets are not shown)";
+        check(
+            &plan,
+            &[("/Secret|a/a", differences)],
+            &[
+                "Update (1)",
+                "  ~ Secret a/a: changed in Git",
+                &format!("      data.a: {hidden}"),
+                &format!("      data.b: {hidden}"),
+                &format!("      {copy}: {hidden}"),
+                "",
+                "1 to update, 0 as in Git.",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_terminal_is_not_obeyed_by_what_a_cluster_says() {
+        let evil = "\u{1b}[2J\u{9b}31m\r\u{202e}";
+        let adopt = Action::Adopt { managers: vec![evil.into()] };
+        let drift = Drift { fields: vec![format!("data.{evil}")], manager: Some(evil.to_owned()) };
+        let (steps, held) = (
+            vec![step("/ConfigMap|a/a", adopt)],
+            vec![("/ConfigMap|a/b", Hold::DriftReported(Box::new(drift)))],
+        );
+        let mut plan = only(steps, held);
+        plan.stages.push(step("/ConfigMap|a/c", Action::Update(Change::Committed)));
+        let path = format!("data.{evil}");
+        let values =
+            BTreeMap::from([(id("/ConfigMap|a/c"), vec![found(&path, Some(json!(evil)), json!("\u{7f}"))])]);
+        let text = explain(&plan, &values, Paint::Plain);
+        let unsafe_char = |char: char| char != '\n' && (char.is_control() || char == '\u{202e}');
+        assert!(!text.contains(unsafe_char), "{text:?}");
+        assert!(text.contains("so far written by \u{fffd}[2J\u{fffd}31m\u{fffd}\u{fffd}\n"), "{text:?}");
+    }
+
+    #[test]
+    fn what_is_long_is_cut() {
+        let plan = only(vec![step("/ConfigMap|a/a", Action::Update(Change::Committed))], vec![]);
+        let many = (0..14).map(|at| found(&format!("data.k{at}"), None, json!("é".repeat(100)))).collect();
+        let differences = BTreeMap::from([(id("/ConfigMap|a/a"), many)]);
+        let text = explain(&plan, &differences, Paint::Plain);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[2], format!("      data.k0: \"{}… is missing", "é".repeat(59)));
+        assert_eq!(lines[14], "      and 2 more fields");
+    }
+
+    #[test]
+    fn colours_are_only_in_colour() {
+        let plan = only(vec![step("/ConfigMap|a/a", Action::Create)], vec![]);
+        let text = explain(&plan, &BTreeMap::new(), Paint::Colours);
+        assert!(
+            text.starts_with("\u{1b}[1mCreate (1)\u{1b}[0m\n  \u{1b}[32m+ ConfigMap a/a\u{1b}[0m\n"),
+            "{text:?}"
+        );
+    }
+
+    #[test]
+    fn every_hold_says_why() {
+        let check = |hold: Hold, expect: &str| assert_eq!(hold.to_string(), expect);
+        check(Hold::Waits(id("/Namespace|/a")), "it waits for Namespace a");
+        check(
+            Hold::Occupied(id("/ConfigMap|a/x")),
+            "no longer in Git, but ConfigMap a/x would be deleted with it",
+        );
+        check(Hold::StillWanted(id("g/K|a/x")), "it is K.g a/x under another name, which is in Git");
+        check(Hold::OwnedBy("ops/other".into()), "the Sync ops/other applies it");
+        check(Hold::ClaimedBy("ops/other".into()), "the Sync ops/other claims it, and cannot take it now");
+        check(Hold::ReconcileDisabled, "moorline.dev/reconcile is disabled");
+    }
 }

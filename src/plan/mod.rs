@@ -7,10 +7,12 @@
 mod difference;
 mod document;
 mod explain;
+mod given;
 mod order;
 mod policy;
 mod preview;
 mod prune;
+mod wait;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -93,7 +95,7 @@ pub enum Change {
 pub enum Hold {
     /// The Sync is suspended.
     Suspended,
-    /// Neither the server nor a definition at hand knows the kind.
+    /// Neither the server nor a definition at hand knows the kind, so nobody can tell which object is meant.
     UnknownKind,
     /// An annotation, in Git or live, asks to leave it alone.
     ReconcileDisabled,
@@ -103,6 +105,10 @@ pub enum Hold {
     OwnedBy(Box<str>),
     /// Fields that Git sets were changed, and the Sync only reports that.
     DriftReported(Box<Drift>),
+    /// Nobody has looked since this program started, and the Sync only reports: it is compared, not applied.
+    Unverified,
+    /// Something that comes before it is not there yet, or still there.
+    Waits(ObjectId),
     /// Another Sync claims it, and cannot take it now.
     ClaimedBy(Box<str>),
     /// It is no longer wanted, and the Sync does not prune, or an annotation asks not to.
@@ -113,6 +119,12 @@ pub enum Hold {
     Unlisted,
     /// It bears our identity and we did not apply it.
     NotAppliedByUs,
+    /// It is no longer wanted, but which object it is is not known: its uid or its version is missing.
+    Unidentified,
+    /// It is the very object that is wanted under another id.
+    StillWanted(ObjectId),
+    /// It is no longer wanted, but what lives in it would go with it.
+    Occupied(ObjectId),
     /// It is no longer wanted, and objects of its kind are pruned only by approval.
     Protected,
     /// It is no longer wanted, and so many are not that a person should look first.
@@ -139,10 +151,14 @@ pub fn plan(desired: &DesiredSet, observed: &ObservedSet, policy: &Policy) -> Pl
             unwanted.push(entry);
         }
         let seen = live.next_if(|(id, _)| **id == object.id).map(|(_, seen)| seen);
-        decided.add(object.id.clone(), policy.restrain(wanted(object, seen, policy)), object.wave);
+        decided.add(object.id.clone(), wanted(object, seen, policy), object.wave);
     }
     unwanted.extend(live);
     let approval = prune::decide(desired, observed, policy, &unwanted, &mut decided);
+    if policy.suspended {
+        decided.suspend();
+    }
+    wait::hold_back(desired, observed, &unwanted, &mut decided);
     decided.held.sort_by(|(a, _), (b, _)| a.cmp(b));
     Plan { stages: order::stages(decided.steps), held: decided.held, kept: decided.kept, approval }
 }
@@ -170,6 +186,11 @@ impl Decided {
             Decision::Hold(hold) => self.held.push((id, hold)),
         }
     }
+
+    /// A suspended Sync writes nothing.
+    fn suspend(&mut self) {
+        self.held.extend(self.steps.drain(..).map(|(_, step)| (step.id, Hold::Suspended)));
+    }
 }
 
 /// What becomes of an object that should exist.
@@ -187,24 +208,39 @@ fn wanted(object: &DesiredObject, seen: Option<&Observed>, policy: &Policy) -> D
         _ if seen.reconcile_disabled => Decision::Hold(Hold::ReconcileDisabled),
         _ if seen.deleting => Decision::Hold(Hold::BeingDeleted),
         Mark::Sync(sync) => Decision::Hold(Hold::OwnedBy(sync.clone())),
+        // Somebody took our mark off what we have applied just so: an edit by hand like any other.
+        Mark::Copied | Mark::None if !(seen.applied_by_us && is_recorded(object, seen)) => {
+            Decision::Write(Action::Adopt { managers: seen.managers.clone() })
+        }
+        Mark::Ours | Mark::Copied | Mark::None if object.switches.apply_once => Decision::Keep,
         // What another object controls and we once marked is still to be applied: Git wants it.
-        Mark::Copied | Mark::None => Decision::Write(Action::Adopt { managers: seen.managers.clone() }),
-        Mark::Ours if object.switches.apply_once => Decision::Keep,
-        Mark::Ours => owned(object, seen, policy),
+        Mark::Ours | Mark::Copied | Mark::None => owned(object, seen, policy),
     }
+}
+
+fn is_recorded(object: &DesiredObject, seen: &Observed) -> bool {
+    seen.recorded.as_ref().is_some_and(|recorded| object.is_recorded_as(recorded))
 }
 
 /// What becomes of an object that should exist and that we have applied before.
 fn owned(object: &DesiredObject, seen: &Observed, policy: &Policy) -> Decision {
-    let recorded = seen.recorded.as_ref().is_some_and(|recorded| object.is_recorded_as(recorded));
-    if !recorded {
+    if !is_recorded(object, seen) {
         return Decision::Write(Action::Update(Change::Committed));
     }
+    let unmarked = seen.mark != Mark::Ours;
     let drift = match &seen.standing {
         Standing::Drifted(drift) => drift.clone(),
+        Standing::Verified | Standing::Unverified if unmarked => mark_removed(),
         Standing::Verified | Standing::Unverified if !seen.applied_by_us => Box::default(),
         Standing::Verified => return Decision::Keep,
-        Standing::Unverified => return Decision::Write(Action::Update(Change::Unverified)),
+        // An apply looks and repairs in one, so only a Sync that repairs may look in this way.
+        Standing::Unverified => {
+            return match policy.drift {
+                DriftMode::Repair => Decision::Write(Action::Update(Change::Unverified)),
+                DriftMode::Report => Decision::Hold(Hold::Unverified),
+                DriftMode::Ignore => Decision::Keep,
+            };
+        }
     };
     match policy.drift {
         DriftMode::Ignore => Decision::Keep,
@@ -214,14 +250,10 @@ fn owned(object: &DesiredObject, seen: &Observed, policy: &Policy) -> Decision {
     }
 }
 
-impl Policy {
-    /// A suspended Sync writes nothing.
-    fn restrain(&self, decision: Decision) -> Decision {
-        match decision {
-            Decision::Write(_) if self.suspended => Decision::Hold(Hold::Suspended),
-            other => other,
-        }
-    }
+/// The identity is a field that we set, and it is gone or another's.
+fn mark_removed() -> Box<Drift> {
+    let fields = vec![format!("metadata.annotations[{:?}]", crate::api::ID_ANNOTATION)];
+    Box::new(Drift { fields, manager: None })
 }
 
 impl Plan {
@@ -271,11 +303,16 @@ impl Hold {
             Self::BeingDeleted => "BeingDeleted",
             Self::OwnedBy(_) => "OwnedBy",
             Self::DriftReported(_) => "DriftReported",
+            Self::Unverified => "Unverified",
+            Self::Waits(_) => "Waits",
             Self::ClaimedBy(_) => "ClaimedBy",
             Self::PruneDisabled => "PruneDisabled",
             Self::EmptyRender => "EmptyRender",
             Self::Unlisted => "Unlisted",
             Self::NotAppliedByUs => "NotAppliedByUs",
+            Self::Unidentified => "Unidentified",
+            Self::StillWanted(_) => "StillWanted",
+            Self::Occupied(_) => "Occupied",
             Self::Protected => "Protected",
             Self::OverBudget { .. } => "OverBudget",
         }
@@ -293,11 +330,20 @@ impl fmt::Display for Hold {
             Self::DriftReported(drift) => {
                 write!(f, "changed by {}, and only reported", drift.manager.as_deref().unwrap_or("somebody"))
             }
+            Self::Unverified => {
+                f.write_str("not looked at since the start; it is compared, and drift is only reported")
+            }
+            Self::Waits(id) => write!(f, "it waits for {id}"),
             Self::ClaimedBy(sync) => write!(f, "the Sync {sync} claims it, and cannot take it now"),
             Self::PruneDisabled => f.write_str("no longer in Git, and pruning is disabled"),
             Self::EmptyRender => f.write_str("no longer in Git, but an empty render prunes nothing"),
             Self::Unlisted => f.write_str("no longer in Git, but its kind could not be listed completely"),
             Self::NotAppliedByUs => f.write_str("it bears our identity, but we did not apply it"),
+            Self::Unidentified => {
+                f.write_str("no longer in Git, but its uid and resourceVersion are not known")
+            }
+            Self::StillWanted(id) => write!(f, "it is {id} under another name, which is in Git"),
+            Self::Occupied(id) => write!(f, "no longer in Git, but {id} would be deleted with it"),
             Self::Protected => f.write_str("no longer in Git, and its kind is pruned only by approval"),
             Self::OverBudget { prunes, owned } => {
                 write!(f, "no longer in Git, but {prunes} of {owned} objects would be pruned")

@@ -74,19 +74,107 @@ impl Rank {
     }
 }
 
+/// The stage of an object of this wave.
+pub(super) fn stage(id: &ObjectId, wave: i32, prune: bool) -> Stage {
+    let rank = Rank::of(id);
+    match prune {
+        false => Stage::Apply { wave, rank },
+        true => Stage::Prune { wave: Reverse(wave), rank: Reverse(rank) },
+    }
+}
+
 /// Puts steps, each with its wave, into stages.
 pub(super) fn stages(steps: Vec<(i32, Step)>) -> Vec<(Stage, Vec<Step>)> {
     let mut stages: BTreeMap<Stage, Vec<Step>> = BTreeMap::new();
     for (wave, step) in steps {
-        let rank = Rank::of(&step.id);
-        let stage = match step.action {
-            Action::Create | Action::Adopt { .. } | Action::Update(_) | Action::HandOver { .. } => {
-                Stage::Apply { wave, rank }
-            }
-            Action::Prune { .. } => Stage::Prune { wave: Reverse(wave), rank: Reverse(rank) },
+        let prune = match step.action {
+            Action::Create | Action::Adopt { .. } | Action::Update(_) | Action::HandOver { .. } => false,
+            Action::Prune { .. } => true,
         };
-        stages.entry(stage).or_default().push(step);
+        stages.entry(stage(&step.id, wave, prune)).or_default().push(step);
     }
     stages.values_mut().for_each(|steps| steps.sort_by(|a, b| a.id.cmp(&b.id)));
     stages.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::given::id;
+    use super::*;
+
+    #[test]
+    fn ranks_follow_who_needs_whom() {
+        // Each line is needed, or may be needed, by what comes in the lines after it.
+        let order: [&[&str]; 11] = [
+            &["/Namespace|/a"],
+            &["apiextensions.k8s.io/CustomResourceDefinition|/a.b"],
+            &[
+                "storage.k8s.io/StorageClass|/a",
+                "scheduling.k8s.io/PriorityClass|/a",
+                "gateway.networking.k8s.io/GatewayClass|/a",
+            ],
+            &[
+                "rbac.authorization.k8s.io/ClusterRole|/a",
+                "rbac.authorization.k8s.io/RoleBinding|a/a",
+                "/ServiceAccount|a/a",
+            ],
+            &["/ResourceQuota|a/a", "/LimitRange|a/a", "networking.k8s.io/NetworkPolicy|a/a"],
+            &["/ConfigMap|a/a", "/Secret|a/a"],
+            &["/PersistentVolume|/a", "/PersistentVolumeClaim|a/a"],
+            &["/Service|a/a"],
+            &["apps/Deployment|a/a", "apps/StatefulSet|a/a", "batch/CronJob|a/a", "/Pod|a/a"],
+            &[
+                "example.com/Widget|a/a",
+                "serving.knative.dev/Service|a/a",
+                "example.com/Namespace|a/a",
+                "policy/PodDisruptionBudget|a/a",
+            ],
+            &[
+                "admissionregistration.k8s.io/ValidatingWebhookConfiguration|/a",
+                "apiregistration.k8s.io/APIService|/a",
+            ],
+        ];
+        for (at, line) in order.iter().enumerate() {
+            for text in *line {
+                let rank = Rank::of(&id(text));
+                assert_eq!(rank, Rank::of(&id(line[0])), "{text}");
+                assert!(at == 0 || Rank::of(&id(order[at - 1][0])) < rank, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn waves_outrank_kinds_and_prunes_go_backwards() {
+        let step = |text: &str, wave, prune: bool| {
+            let action = match prune {
+                false => Action::Create,
+                true => Action::Prune { uid: "1".into(), resource_version: "1".into() },
+            };
+            (wave, Step { id: id(text), action })
+        };
+        let apply = [
+            ("/Namespace|/a", 0),
+            ("/Secret|a/b", 0),
+            ("/ConfigMap|a/a", -1),
+            ("/ConfigMap|a/b", 0),
+            ("/Namespace|/b", 1),
+        ];
+        let order = |prune| {
+            let steps = apply.iter().map(|(text, wave)| step(text, *wave, prune)).collect();
+            let stages = stages(steps).into_iter();
+            stages
+                .map(|(_, steps)| steps.iter().map(|step| step.id.to_string()).collect::<Vec<_>>())
+                .collect::<Vec<_>>()
+        };
+        let expect = [
+            vec!["ConfigMap a/a"],
+            vec!["Namespace a"],
+            vec!["ConfigMap a/b", "Secret a/b"],
+            vec!["Namespace b"],
+        ];
+        assert_eq!(order(false), expect);
+        assert_eq!(order(true), expect.into_iter().rev().collect::<Vec<_>>());
+        let mixed = stages(vec![step("/Namespace|/a", 9, true), step("/Namespace|/b", 10, false)]);
+        assert!(matches!(mixed[0].0, Stage::Apply { .. }), "prunes come last, whatever their wave");
+    }
 }

@@ -4,17 +4,20 @@
 //! that it is ours, that it is the one we applied, and that its absence from Git is meant; else it is held
 //! and the missing proof is named.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
+
 use sha2::{Digest, Sha256};
 
-use super::{Action, Decided, Decision, Hold, Policy};
+use super::{Action, Decided, Decision, Hold, Policy, wait};
 use crate::desired::DesiredSet;
-use crate::object::ObjectId;
+use crate::object::{GroupKind, ObjectId};
 use crate::observed::{Mark, Observed, ObservedSet};
 
 /// How many hex digits of its hash an approval has.
 const APPROVAL_DIGITS: usize = 16;
 
-type Entry<'a> = (&'a ObjectId, &'a Observed);
+/// An object that was seen.
+pub(super) type Entry<'a> = (&'a ObjectId, &'a Observed);
 
 /// Adds a decision for every unwanted object of ours; gives what would approve those that wait for a person.
 pub(super) fn decide(
@@ -25,16 +28,26 @@ pub(super) fn decide(
     decided: &mut Decided,
 ) -> Option<String> {
     let ours: Vec<Entry<'_>> = unwanted.iter().copied().filter(|(_, seen)| is_ours(seen)).collect();
-    let mut prunes = Vec::new();
-    let mut protected = Vec::new();
+    if ours.is_empty() {
+        return None;
+    }
+    let world = World::new(desired, observed, policy);
+    // Not ours for long, or counted already under the id that is wanted.
+    let (mut candidates, mut elsewhere) = (Vec::new(), 0);
     for (id, seen) in ours {
-        match missing_proof(desired, observed, policy, id, seen) {
-            Some(decision) => decided.add(id.clone(), policy.restrain(decision), seen.wave),
-            None if policy.protected.contains(&id.group_kind()) => protected.push((id, seen)),
-            None => prunes.push((id, seen)),
+        match world.missing_proof(id, seen) {
+            Some(decision) => {
+                let uncounted = matches!(decision, Decision::Write(_) | Decision::Hold(Hold::StillWanted(_)));
+                elsewhere += usize::from(uncounted);
+                decided.add(id.clone(), decision, seen.wave);
+            }
+            None => candidates.push((id, seen)),
         }
     }
-    let (count, owned) = (prunes.len(), owned(observed));
+    candidates = world.keep_occupied(candidates, decided);
+    let (protected, prunes): (Vec<_>, Vec<_>) =
+        candidates.into_iter().partition(|(id, _)| policy.protected.contains(&id.group_kind()));
+    let (count, owned) = (prunes.len(), owned(observed, decided) - elsewhere);
     let over_budget = policy.budget.is_exceeded(count, owned);
     // An approval speaks of what waits for it, so that prunes that need none do not make it stale.
     let waiting: Vec<Entry<'_>> = prunes.iter().filter(|_| over_budget).chain(&protected).copied().collect();
@@ -51,7 +64,7 @@ pub(super) fn decide(
                     resource_version: seen.resource_version.clone(),
                 }),
             };
-            decided.add(id.clone(), policy.restrain(decision), seen.wave);
+            decided.add(id.clone(), decision, seen.wave);
         }
     }
     (!waiting.is_empty() && !approved).then_some(approval)
@@ -59,37 +72,93 @@ pub(super) fn decide(
 
 /// An object is ours if its identity says so and nobody else controls it. Whatever else bears our label is
 /// a copy or a child, and is neither pruned nor counted.
-fn is_ours(seen: &Observed) -> bool {
+pub(super) fn is_ours(seen: &Observed) -> bool {
     seen.mark == Mark::Ours && !seen.controlled
 }
 
-fn owned(observed: &ObservedSet) -> usize {
-    observed.iter().filter(|(_, seen)| is_ours(seen)).count()
+/// How many objects are ours once everything is applied. Those that are about to be created count already:
+/// else a prune that is over budget would come within it by the creations of the same commit, and what is
+/// held now would be deleted a moment later with nobody asked.
+fn owned(observed: &ObservedSet, decided: &Decided) -> usize {
+    let ours = observed.iter().filter(|(_, seen)| is_ours(seen)).count();
+    let becomes_ours = |seen: &Observed| seen.mark != Mark::Ours && !seen.controlled;
+    let gained = decided.steps.iter().filter(|(_, step)| match step.action {
+        Action::Create => true,
+        Action::Adopt { .. } | Action::Update(_) => observed.get(&step.id).is_some_and(becomes_ours),
+        Action::HandOver { .. } | Action::Prune { .. } => false,
+    });
+    ours + gained.count()
 }
 
-/// The first proof that is missing, if any, or what is done instead.
-fn missing_proof(
-    desired: &DesiredSet,
-    observed: &ObservedSet,
-    policy: &Policy,
-    id: &ObjectId,
-    seen: &Observed,
-) -> Option<Decision> {
-    let claim = policy.claims.get(id);
-    let hold = match claim {
-        _ if seen.deleting => Hold::BeingDeleted,
-        _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
-        Some(claim) if claim.ready => {
-            return Some(Decision::Write(Action::HandOver { to: claim.sync.clone() }));
+/// What is asked about every object that is no longer wanted.
+struct World<'a> {
+    desired: &'a DesiredSet,
+    observed: &'a ObservedSet,
+    policy: &'a Policy,
+    /// Kinds of wanted objects whose scope is not known. Such an object may be there under an id with another
+    /// namespace than the one that is wanted for now.
+    unknown: BTreeSet<GroupKind>,
+    /// The wanted objects that are there, by uid: one object may be served under two groups.
+    wanted: HashMap<&'a str, &'a ObjectId>,
+}
+
+impl<'a> World<'a> {
+    fn new(desired: &'a DesiredSet, observed: &'a ObservedSet, policy: &'a Policy) -> Self {
+        let unknown = desired.objects().iter().filter(|object| object.scope.is_none());
+        let wanted = desired.objects().iter().filter_map(|object| {
+            let seen = observed.get(&object.id)?;
+            (!seen.uid.is_empty()).then_some((&*seen.uid, &object.id))
+        });
+        let (unknown, wanted) = (unknown.map(|object| object.id.group_kind()).collect(), wanted.collect());
+        Self { desired, observed, policy, unknown, wanted }
+    }
+
+    /// The first proof that is missing, if any, or what is done instead.
+    fn missing_proof(&self, id: &ObjectId, seen: &Observed) -> Option<Decision> {
+        if let Some(other) = self.wanted.get(&*seen.uid) {
+            return Some(Decision::Hold(Hold::StillWanted((*other).clone())));
         }
-        Some(claim) => Hold::ClaimedBy(claim.sync.clone()),
-        None if desired.is_empty() => Hold::EmptyRender,
-        None if !policy.prune || seen.prune_disabled => Hold::PruneDisabled,
-        None if !observed.is_listed(id) => Hold::Unlisted,
-        None if !seen.applied_by_us || seen.uid.is_empty() => Hold::NotAppliedByUs,
-        None => return None,
-    };
-    Some(Decision::Hold(hold))
+        let claim = self.policy.claims.get(id);
+        let hold = match claim {
+            _ if seen.deleting => Hold::BeingDeleted,
+            _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
+            // It may be wanted, and then it is neither deleted nor given away.
+            _ if self.unknown.contains(&id.group_kind()) => Hold::UnknownKind,
+            Some(claim) if claim.ready => {
+                return Some(Decision::Write(Action::HandOver { to: claim.sync.clone() }));
+            }
+            Some(claim) => Hold::ClaimedBy(claim.sync.clone()),
+            None if self.desired.is_empty() => Hold::EmptyRender,
+            None if !self.policy.prune || seen.prune_disabled => Hold::PruneDisabled,
+            None if !self.observed.is_listed(id) => Hold::Unlisted,
+            None if !seen.applied_by_us => Hold::NotAppliedByUs,
+            None if seen.uid.is_empty() || seen.resource_version.is_empty() => Hold::Unidentified,
+            None => return None,
+        };
+        Some(Decision::Hold(hold))
+    }
+
+    /// Holds the namespaces and definitions in which something else lives: it would go with them.
+    fn keep_occupied(&self, candidates: Vec<Entry<'a>>, decided: &mut Decided) -> Vec<Entry<'a>> {
+        if !candidates.iter().any(|(id, _)| wait::is_container(id)) {
+            return candidates;
+        }
+        let going: HashSet<&ObjectId> = candidates.iter().map(|(id, _)| *id).collect();
+        let wanted = self.desired.objects().iter().map(|object| &object.id);
+        let seen = self.observed.iter().filter(|(_, seen)| !seen.deleting).map(|(id, _)| id);
+        let staying: Vec<&ObjectId> = wanted.chain(seen).filter(|id| !going.contains(id)).collect();
+        let mut empty = Vec::with_capacity(candidates.len());
+        for (id, entry) in candidates {
+            match staying.iter().filter(|resident| wait::contains(id, resident)).min() {
+                Some(resident) => {
+                    let hold = Decision::Hold(Hold::Occupied((*resident).clone()));
+                    decided.add(id.clone(), hold, entry.wave);
+                }
+                None => empty.push((id, entry)),
+            }
+        }
+        empty
+    }
 }
 
 /// The hash over what would be pruned. Another object, or the same one made anew, is another approval.
@@ -100,4 +169,151 @@ fn approval(prunes: &[Entry<'_>]) -> String {
     let digest = Sha256::digest(lines.concat().as_bytes());
     let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     text[..APPROVAL_DIGITS].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::given::{id, manifest, seen, there, wanted};
+    use super::super::{Budget, Claim, Plan, plan};
+    use super::*;
+
+    const UNWANTED: &str = "/ConfigMap|shop/old";
+
+    /// What becomes of one unwanted object beside two that stay.
+    fn fate(change: impl FnOnce(&mut Observed), policy: impl FnOnce(&mut Policy)) -> String {
+        let desired = wanted(&[manifest("/ConfigMap|shop/a", 0), manifest("/ConfigMap|shop/b", 0)]);
+        let (mut observed, old) = (there(["/ConfigMap|shop/a", "/ConfigMap|shop/b"]), id(UNWANTED));
+        let mut entry = seen(&old);
+        change(&mut entry);
+        observed.insert(old.clone(), entry);
+        let mut rules = Policy::default();
+        policy(&mut rules);
+        fate_in(&plan(&desired, &observed, &rules), &old)
+    }
+
+    fn fate_in(plan: &Plan, id: &ObjectId) -> String {
+        let step = plan.steps().find(|step| step.id == *id).map(|step| step.action.verb());
+        let hold = plan.held.iter().find(|(held, _)| held == id).map(|(_, hold)| hold.reason());
+        step.or(hold).unwrap_or("nothing").to_owned()
+    }
+
+    #[test]
+    fn the_proof_that_is_missing_is_named() {
+        let seen = |change: fn(&mut Observed), expect: &str| assert_eq!(fate(change, |_| {}), expect);
+        seen(|_| {}, "prune");
+        seen(|it| it.deleting = true, "BeingDeleted");
+        seen(|it| it.reconcile_disabled = true, "ReconcileDisabled");
+        seen(|it| it.prune_disabled = true, "PruneDisabled");
+        seen(|it| it.applied_by_us = false, "NotAppliedByUs");
+        seen(|it| it.uid = "".into(), "Unidentified");
+        seen(|it| it.resource_version = "".into(), "Unidentified");
+        seen(|it| it.uid = "uid of /ConfigMap|shop/a".into(), "StillWanted");
+        // What is not ours is not spoken of.
+        seen(|it| it.mark = Mark::None, "nothing");
+        seen(|it| it.mark = Mark::Copied, "nothing");
+        seen(|it| it.mark = Mark::Sync("ops/other".into()), "nothing");
+        seen(|it| it.controlled = true, "nothing");
+    }
+
+    #[test]
+    fn the_policy_says_what_may_go() {
+        let policy = |change: fn(&mut Policy), expect: &str| assert_eq!(fate(|_| {}, change), expect);
+        let claim = |ready| (id(UNWANTED), Claim { sync: "ops/other".into(), ready });
+        policy(|it| it.prune = false, "PruneDisabled");
+        policy(|it| it.suspended = true, "Suspended");
+        policy(|it| it.protected.extend([GroupKind::new("", "ConfigMap")]), "Protected");
+        policy(|it| it.budget.count = Some(0), "OverBudget");
+        policy(|it| it.budget.percent = Some(33), "OverBudget");
+        policy(|it| it.budget.percent = Some(34), "prune");
+        assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(true)])), "hand over");
+        assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(false)])), "ClaimedBy");
+        // A claim is stronger than the permission to prune, and weaker than a switch on the object.
+        assert_eq!(
+            fate(|it| it.reconcile_disabled = true, |it| it.claims.extend([claim(true)])),
+            "ReconcileDisabled"
+        );
+    }
+
+    #[test]
+    fn a_kind_that_was_not_listed_or_is_not_known_is_not_pruned() {
+        let old = id("example.com/Widget|shop/old");
+        let desired = wanted(&[manifest("/ConfigMap|shop/a", 0)]);
+        let mut observed = there([old.as_str()]);
+        assert_eq!(fate_in(&plan(&desired, &observed, &Policy::default()), &old), "prune");
+        observed.unlisted(old.group_kind());
+        assert_eq!(fate_in(&plan(&desired, &observed, &Policy::default()), &old), "Unlisted");
+        // Wanted without a namespace, and nobody knows whether it would get one: it may be this very object.
+        let there_already = id("unknown.example.com/Gadget|shop/a");
+        let desired = wanted(&[manifest("unknown.example.com/Gadget|/a", 0)]);
+        let plan = plan(&desired, &there([there_already.as_str()]), &Policy::default());
+        assert_eq!(fate_in(&plan, &there_already), "UnknownKind");
+    }
+
+    #[test]
+    fn nothing_is_pruned_by_an_empty_render() {
+        let observed = there([UNWANTED]);
+        let plan = plan(&DesiredSet::nothing(), &observed, &Policy::default());
+        assert_eq!(fate_in(&plan, &id(UNWANTED)), "EmptyRender");
+    }
+
+    #[test]
+    fn a_container_stays_while_something_in_it_stays() {
+        let (namespace, crd) =
+            (id("/Namespace|/old"), id("apiextensions.k8s.io/CustomResourceDefinition|/widgets.example.com"));
+        let mut policy = Policy::default();
+        policy.protected.clear();
+        let check = |wants: &str, there_too: &str, container: &ObjectId, policy: &Policy, expect: &str| {
+            let observed = there([container.as_str(), there_too]);
+            let plan = plan(&wanted(&[manifest(wants, 0)]), &observed, policy);
+            assert_eq!(fate_in(&plan, container), expect, "{wants} {there_too}");
+        };
+        check("/ConfigMap|shop/a", "/ConfigMap|shop/a", &namespace, &policy, "prune");
+        check("/ConfigMap|shop/a", "/ConfigMap|old/x", &namespace, &policy, "prune");
+        check("/ConfigMap|old/a", "/ConfigMap|shop/a", &namespace, &policy, "Occupied");
+        check("/ConfigMap|old/a", "/ConfigMap|old/a", &namespace, &policy, "Occupied");
+        check("/ConfigMap|shop/a", "/ConfigMap|shop/b", &crd, &policy, "prune");
+        check("example.com/Widget|shop/a", "/ConfigMap|shop/b", &crd, &policy, "Occupied");
+        check("/ConfigMap|shop/a", "other.com/Widget|shop/b", &crd, &policy, "prune");
+        let claim = Claim { sync: "ops/other".into(), ready: true };
+        policy.claims.insert(id("/ConfigMap|old/x"), claim);
+        check("/ConfigMap|shop/a", "/ConfigMap|old/x", &namespace, &policy, "Occupied");
+    }
+
+    #[test]
+    fn an_approval_is_for_certain_objects() {
+        let desired = wanted(&[manifest("/ConfigMap|shop/a", 0)]);
+        let mut observed = there(["/ConfigMap|shop/x", "/ConfigMap|shop/y"]);
+        let mut policy = Policy { budget: Budget { count: Some(1), percent: None }, ..Policy::default() };
+        let asked = plan(&desired, &observed, &policy);
+        assert_eq!((asked.approval.as_ref().unwrap().len(), asked.waiting().len()), (16, 2));
+        policy.approved = asked.approval.clone();
+        let approved = plan(&desired, &observed, &policy);
+        assert_eq!((approved.approval.clone(), approved.held.len(), approved.steps().count()), (None, 0, 3));
+        // The same object made anew is another one.
+        let x = id("/ConfigMap|shop/x");
+        observed.insert(x.clone(), Observed { uid: "new".into(), ..seen(&x) });
+        let stale = plan(&desired, &observed, &policy);
+        assert!(stale.approval.is_some() && stale.approval != asked.approval);
+        assert_eq!(stale.held.len(), 2);
+    }
+
+    #[test]
+    fn what_a_commit_creates_counts_before_it_is_there() {
+        // 11 of 30 are over budget, and 11 of the 37 that are ours once all is created are not.
+        let (kept, old) = (
+            (0..19).map(|at| format!("/ConfigMap|shop/kept-{at}")),
+            (0..11).map(|at| format!("/ConfigMap|shop/old-{at}")),
+        );
+        let names: Vec<String> = kept.clone().chain(old).collect();
+        let check = |new: usize, expect: bool| {
+            let new = (0..new).map(|at| format!("/ConfigMap|shop/new-{at}"));
+            let manifests: Vec<_> = kept.clone().chain(new).map(|id| manifest(&id, 0)).collect();
+            let plan =
+                plan(&wanted(&manifests), &there(names.iter().map(String::as_str)), &Policy::default());
+            assert_eq!(plan.waiting().len() == 11, expect, "{:?}", plan.held.first());
+        };
+        check(0, true);
+        check(6, true);
+        check(7, false);
+    }
 }

@@ -28,10 +28,7 @@ pub(super) struct Spent {
 impl Spent {
     /// What was spent after `before` was taken.
     pub(super) fn since(self, before: Self) -> Self {
-        Self {
-            nodes: self.nodes - before.nodes,
-            bytes: self.bytes - before.bytes,
-        }
+        Self { nodes: self.nodes - before.nodes, bytes: self.bytes - before.bytes }
     }
 }
 
@@ -57,10 +54,7 @@ impl Budget {
     /// One more alias of a value that cost `value`.
     pub(super) fn alias(&mut self, value: Spent) -> Result<(), Kind> {
         self.aliased += value.nodes;
-        self.add(Spent {
-            nodes: value.nodes + 1,
-            bytes: value.bytes,
-        })?;
+        self.add(Spent { nodes: value.nodes + 1, bytes: value.bytes })?;
         self.copy(value)?;
         let (aliased, nodes) = (self.aliased, self.total.nodes);
         let judged = aliased > FREE_ALIAS_NODES && nodes > FREE_NODES;

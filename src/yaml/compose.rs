@@ -111,13 +111,7 @@ struct Composer {
 
 impl Composer {
     fn new(dialect: Dialect) -> Self {
-        Self {
-            dialect,
-            frames: Vec::new(),
-            anchors: BTreeMap::new(),
-            budget: Budget::default(),
-            root: None,
-        }
+        Self { dialect, frames: Vec::new(), anchors: BTreeMap::new(), budget: Budget::default(), root: None }
     }
 
     /// Takes one event of the document.
@@ -144,9 +138,7 @@ impl Composer {
         let outermost = self.frames.len() == 1;
         // The Go readers end a plain scalar inside braces at a question at, and then find no comma.
         if flow && scalar.style == Style::Plain && scalar.text.contains('?') {
-            return Err(fault(Kind::Syntax(
-                "did not find expected ',' before a question mark".into(),
-            )));
+            return Err(fault(Kind::Syntax("did not find expected ',' before a question mark".into())));
         }
         if let Some(name) = &scalar.anchor {
             let anchor = Anchor {
@@ -163,8 +155,9 @@ impl Composer {
                     () if scalar::is_merge(scalar) => Key::Merge,
                     // Kustomize loses a quoted `<<`: it clears the field by name after it merged.
                     () if dialect == Dialect::Kustomize && scalar.text == "<<" => Key::Dropped,
-                    // Kustomize asks for text as keys everywhere but in the outermost map.
-                    () if dialect == Dialect::Kustomize && outermost => Key::Text(scalar.text.to_owned()),
+                    () if dialect == Dialect::Kustomize && outermost => {
+                        Key::Text(scalar::outermost_key(scalar).map_err(fault)?)
+                    }
                     () => Key::Text(scalar::key(scalar, dialect).map_err(fault)?),
                 };
                 fields.note(at, dialect);
@@ -189,19 +182,12 @@ impl Composer {
         self.budget.alias(anchor.spent).map_err(fault)?;
         let dialect = self.dialect;
         let fields = match self.frames.last_mut() {
-            Some(Frame {
-                shape: Shape::Map(fields),
-                ..
-            }) => Some(fields),
+            Some(Frame { shape: Shape::Map(fields), .. }) => Some(fields),
             _ => None,
         };
         match fields {
             Some(fields) if matches!(fields.key, Key::None) => {
-                let key = anchor
-                    .key
-                    .clone()
-                    .unwrap_or(Err(Kind::KeyCollection))
-                    .map_err(fault)?;
+                let key = anchor.key.clone().unwrap_or(Err(Kind::KeyCollection)).map_err(fault)?;
                 fields.key = Key::Text(key);
                 fields.note(at, dialect);
                 return Ok(());
@@ -227,23 +213,12 @@ impl Composer {
         self.budget.node(0).map_err(|kind| refusal(at, kind))?;
         // Inside braces everything is inside braces.
         let flow = flow || self.frames.last().is_some_and(|frame| frame.flow);
-        self.frames.push(Frame {
-            shape,
-            flow,
-            anchor,
-            height: 1,
-        });
+        self.frames.push(Frame { shape, flow, anchor, height: 1 });
         Ok(())
     }
 
     fn close(&mut self, at: Offset) -> Result<(), Refusal> {
-        let Some(Frame {
-            shape,
-            flow: _,
-            anchor,
-            height,
-        }) = self.frames.pop()
-        else {
+        let Some(Frame { shape, flow: _, anchor, height }) = self.frames.pop() else {
             return Ok(());
         };
         let value = match shape {
@@ -251,12 +226,8 @@ impl Composer {
             Shape::Map(fields) => Value::Object(fields.close()?),
         };
         if let Some((name, before)) = anchor {
-            let anchor = Anchor {
-                value: value.clone(),
-                key: None,
-                spent: self.budget.spent().since(before),
-                height,
-            };
+            let anchor =
+                Anchor { value: value.clone(), key: None, spent: self.budget.spent().since(before), height };
             self.define(name, anchor, at)?;
         }
         self.put(value, height, at)
@@ -336,20 +307,13 @@ impl Fields {
 
     /// The finished map. Of equal keys the last one wins, or they are refused where their places were kept.
     fn close(self) -> Result<Map<String, Value>, Refusal> {
-        let Self {
-            entries,
-            places,
-            key: _,
-            merged,
-        } = self;
+        let Self { entries, places, key: _, merged } = self;
         // Keys are mostly written in order; then no two are equal.
         let ordered = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
         if !places.is_empty() && !ordered {
             let mut order: Vec<usize> = (0..entries.len()).collect();
             order.sort_by(|a, b| entries[*a].0.cmp(&entries[*b].0));
-            let twice = order
-                .windows(2)
-                .find(|pair| entries[pair[0]].0 == entries[pair[1]].0);
+            let twice = order.windows(2).find(|pair| entries[pair[0]].0 == entries[pair[1]].0);
             if let Some(&[_, second]) = twice {
                 let key = entries[second].0.as_str().into();
                 return Err(refusal(places[second], Kind::DuplicateKey(key)));

@@ -61,14 +61,8 @@ fn fault(error: &serde_json::Error, origin: Mark) -> Fault {
     let text = text.strip_suffix(&place).unwrap_or(&text);
     let count = |number: usize| u32::try_from(number.saturating_sub(1)).unwrap_or(u32::MAX);
     let mark = match count(error.line()) {
-        0 => Mark {
-            line: origin.line,
-            column: origin.column.saturating_add(count(error.column())),
-        },
-        line => Mark {
-            line: origin.line.saturating_add(line),
-            column: count(error.column()),
-        },
+        0 => Mark { line: origin.line, column: origin.column.saturating_add(count(error.column())) },
+        line => Mark { line: origin.line.saturating_add(line), column: count(error.column()) },
     };
     match text == DEPTH {
         true => Fault::new(mark, Kind::Depth),
@@ -97,9 +91,7 @@ struct Node {
 impl Node {
     fn below<E: serde::de::Error>(self) -> Result<Self, E> {
         match self.depth < MAX_DEPTH {
-            true => Ok(Self {
-                depth: self.depth + 1,
-            }),
+            true => Ok(Self { depth: self.depth + 1 }),
             false => Err(E::custom(DEPTH)),
         }
     }

@@ -38,18 +38,12 @@ pub fn locate(bytes: &[u8], dialect: Dialect, document: u32, path: &[Step<'_>]) 
         }
         false => {
             let chunk = split::chunks(text, dialect).nth(index)?.ok()?;
-            (
-                chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text),
-                chunk.mark(),
-            )
+            (chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text), chunk.mark())
         }
     };
     let offset = walk(text, dialect, path)?;
     let Mark { line, column } = origin.after(text.get(..offset)?);
-    Some(Position {
-        line: line.saturating_add(1),
-        column: column.saturating_add(1),
-    })
+    Some(Position { line: line.saturating_add(1), column: column.saturating_add(1) })
 }
 
 /// An open map or list.
@@ -154,14 +148,7 @@ mod tests {
     fn fields_and_items_are_found_where_they_stand() {
         let text =
             "# c\na: 1\n---\nspec:\n  ports:\n  - name: x\n    port: 1\n  - {name: y, port: 2}\n  on: 3\n";
-        let port = |item| {
-            [
-                Step::Key("spec"),
-                Step::Key("ports"),
-                Step::Item(item),
-                Step::Key("port"),
-            ]
-        };
+        let port = |item| [Step::Key("spec"), Step::Key("ports"), Step::Item(item), Step::Key("port")];
         check(text, 0, &[Step::Key("a")], (2, 1));
         check(text, 1, &[], (4, 1));
         check(text, 1, &port(0), (7, 5));
@@ -188,12 +175,7 @@ mod tests {
 
     #[test]
     fn values_of_json_files_are_found() {
-        check(
-            "{\"a\": 1}\n  {\"b\": [1,\n 2]}",
-            1,
-            &[Step::Key("b"), Step::Item(1)],
-            (3, 2),
-        );
+        check("{\"a\": 1}\n  {\"b\": [1,\n 2]}", 1, &[Step::Key("b"), Step::Item(1)], (3, 2));
         check("{\"a\": 1}\n  {\"b\": [1,\n 2]}", 1, &[Step::Key("b")], (2, 4));
         assert_eq!(locate(b"{\"a\": 1}", Dialect::Kubectl, 1, &[]), None);
     }

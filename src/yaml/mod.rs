@@ -65,10 +65,12 @@ fn documents(bytes: &[u8], dialect: Dialect) -> Result<Vec<Document>, Fault> {
         }
         return Ok(documents);
     }
-    // Too many documents are refused before the first one is read.
-    let too_many = split::chunks(text, dialect).find_map(Result::err);
-    if let Some(fault) = too_many.filter(|fault| fault.kind == Kind::Documents) {
-        return Err(fault);
+    // Too many documents are refused before the first one is read; few files are large enough to hold them.
+    if text.len() > MAX_DOCUMENTS as usize {
+        let fault = split::chunks(text, dialect).find_map(Result::err);
+        if let Some(fault) = fault.filter(|fault| fault.kind == Kind::Documents) {
+            return Err(fault);
+        }
     }
     for (index, chunk) in (0..).zip(split::chunks(text, dialect)) {
         let chunk = chunk?;
@@ -92,11 +94,7 @@ fn documents(bytes: &[u8], dialect: Dialect) -> Result<Vec<Document>, Fault> {
 /// Keeps a document unless it is empty.
 fn push(documents: &mut Vec<Document>, value: Value, line: u32, index: u32) {
     if !value.is_null() {
-        documents.push(Document {
-            value,
-            line: line.saturating_add(1),
-            index,
-        });
+        documents.push(Document { value, line: line.saturating_add(1), index });
     }
 }
 
@@ -119,10 +117,7 @@ mod tests {
 
     fn lines(text: &str, dialect: Dialect) -> Vec<(u32, u32)> {
         let documents = read("f.yaml", text.as_bytes(), dialect).expect("reads");
-        documents
-            .iter()
-            .map(|document| (document.line, document.index))
-            .collect()
+        documents.iter().map(|document| (document.line, document.index)).collect()
     }
 
     #[test]
@@ -131,23 +126,13 @@ mod tests {
         for dialect in [Dialect::Kubectl, Dialect::Kustomize] {
             assert_eq!(lines(text, dialect), [(4, 1), (9, 3), (11, 4)]);
         }
-        assert_eq!(
-            lines("\n{\"a\": 1}\n\n {\"b\":\n2}{}", Dialect::Kubectl),
-            [(2, 0), (4, 1), (5, 2)]
-        );
-        assert_eq!(
-            lines("\u{feff}a: 1\n---\n\u{feff}b: 1\n", Dialect::Kubectl),
-            [(1, 0), (3, 1)]
-        );
+        assert_eq!(lines("\n{\"a\": 1}\n\n {\"b\":\n2}{}", Dialect::Kubectl), [(2, 0), (4, 1), (5, 2)]);
+        assert_eq!(lines("\u{feff}a: 1\n---\n\u{feff}b: 1\n", Dialect::Kubectl), [(1, 0), (3, 1)]);
     }
 
     #[test]
     fn a_missing_last_break_is_added_for_kubectl_only() {
-        let value = |dialect| {
-            read("f.yaml", b"a: |\n  x", dialect).expect("reads")[0]
-                .value
-                .clone()
-        };
+        let value = |dialect| read("f.yaml", b"a: |\n  x", dialect).expect("reads")[0].value.clone();
         assert_eq!(value(Dialect::Kubectl), json!({"a": "x\n"}));
         assert_eq!(value(Dialect::Kustomize), json!({"a": "x"}));
     }
@@ -164,10 +149,7 @@ mod tests {
             "a: 1\n---\nb: [é, *x]\n",
             "dir/f.yaml:3:8: found an alias of the anchor \"x\", which stands nowhere above it in this document",
         );
-        check(
-            "a: 1\nb: 2\na: 3\n",
-            "dir/f.yaml:3:1: found the key \"a\" a second time in one map",
-        );
+        check("a: 1\nb: 2\na: 3\n", "dir/f.yaml:3:1: found the key \"a\" a second time in one map");
         check(
             "a: b\u{2028}\nc: {d: \u{1}}\n",
             "dir/f.yaml:2:8: found text that is not YAML: control characters are not allowed",

@@ -15,10 +15,7 @@
 //! 4. What an [`Event`] borrows points into `event` and is bound to the `&mut self` of [`Parser::next`], so
 //!    it is gone before the event is deleted.
 //! 5. After an error or the end of the stream libyaml is not asked again.
-#![expect(
-    unsafe_code,
-    reason = "libyaml-rs offers nothing but unsafe functions; the invariants are above"
-)]
+#![expect(unsafe_code, reason = "libyaml-rs offers nothing but unsafe functions; the invariants are above")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::borrow::Cow;
@@ -45,10 +42,7 @@ impl Mark {
     pub(super) fn after(self, text: &str) -> Self {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         match text.rsplit_once('\n') {
-            None => Self {
-                line: self.line,
-                column: self.column.saturating_add(count(text.chars().count())),
-            },
+            None => Self { line: self.line, column: self.column.saturating_add(count(text.chars().count())) },
             Some((before, last)) => Self {
                 line: self
                     .line
@@ -214,10 +208,7 @@ impl<'a> Parser<'a> {
                 sys::YAML_READER_ERROR => raw.problem_offset,
                 _ => raw.problem_mark.index,
             };
-            SyntaxError {
-                offset: offset as Offset,
-                problem,
-            }
+            SyntaxError { offset: offset as Offset, problem }
         }
     }
 }

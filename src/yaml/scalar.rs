@@ -81,6 +81,18 @@ pub(super) fn key(scalar: &Scalar<'_>, dialect: Dialect) -> Result<String, Kind>
     }
 }
 
+/// The text that a scalar is as a key of the outermost map for Kustomize, which there takes numbers, booleans
+/// and dates as they are written.
+pub(super) fn outermost_key(scalar: &Scalar<'_>) -> Result<String, Kind> {
+    let dialect = Dialect::Kustomize;
+    match key(scalar, dialect) {
+        Err(Kind::Key(_)) if !matches!(meaning(scalar, dialect)?, Resolved::Null | Resolved::Text) => {
+            Ok(scalar.text.to_owned())
+        }
+        key => key,
+    }
+}
+
 /// True if the scalar is the key that merges other maps in.
 pub(super) fn is_merge(scalar: &Scalar<'_>) -> bool {
     scalar.text == "<<" && (scalar.implicit || is_tag(scalar, "merge"))
@@ -98,10 +110,7 @@ pub(super) fn float(value: f64) -> Result<Number, Kind> {
 const STANDARD_TAGS: &str = "tag:yaml.org,2002:";
 
 fn is_tag(scalar: &Scalar<'_>, name: &str) -> bool {
-    let tag = scalar
-        .tag
-        .as_deref()
-        .and_then(|tag| tag.strip_prefix(STANDARD_TAGS));
+    let tag = scalar.tag.as_deref().and_then(|tag| tag.strip_prefix(STANDARD_TAGS));
     tag == Some(name)
 }
 
@@ -133,11 +142,7 @@ fn meaning(scalar: &Scalar<'_>, dialect: Dialect) -> Result<Resolved, Kind> {
 /// The text of a scalar that is text.
 fn text<'s>(scalar: &'s Scalar<'_>, dialect: Dialect) -> Result<Cow<'s, str>, Kind> {
     if is_tag(scalar, "binary") {
-        let encoded: String = scalar
-            .text
-            .chars()
-            .filter(|c| !matches!(c, '\n' | '\r'))
-            .collect();
+        let encoded: String = scalar.text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
         let bytes = BASE64.decode(encoded).map_err(|_| Kind::Binary)?;
         return String::from_utf8(bytes).map(Cow::Owned).map_err(|_| Kind::Binary);
     }
@@ -153,7 +158,7 @@ pub(super) fn resolve(text: &str, dialect: Dialect) -> Resolved {
         return Resolved::Null;
     };
     match first {
-        b'0'..=b'9' | b'+' | b'-' | b'.' => number(text),
+        b'0'..=b'9' | b'+' | b'-' | b'.' => number(text, dialect),
         b'~' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' => word(text, dialect),
         b'y' | b'Y' | b'o' | b'O' if dialect == Dialect::Kubectl => word(text, dialect),
         _ => Resolved::Text,
@@ -174,15 +179,16 @@ fn word(text: &str, dialect: Dialect) -> Resolved {
 }
 
 /// Whatever begins with a digit, a sign or a dot.
-fn number(text: &str) -> Resolved {
+fn number(text: &str, dialect: Dialect) -> Resolved {
     match text {
         ".nan" | ".NaN" | ".NAN" => return Resolved::Float(f64::NAN),
         ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Resolved::Float(f64::INFINITY),
         "-.inf" | "-.Inf" | "-.INF" => return Resolved::Float(f64::NEG_INFINITY),
         _ => {}
     }
-    // Underscores may stand anywhere but in front, except where a dot is in front.
-    let plain = match text.contains('_') && !text.starts_with('.') {
+    // Underscores may stand anywhere behind a digit or a sign, but after a dot in front only between digits.
+    let plain = match text.contains('_') {
+        true if text.starts_with('.') && !separates_digits(text) => return Resolved::Text,
         true => Cow::Owned(text.replace('_', "")),
         false => Cow::Borrowed(text),
     };
@@ -191,8 +197,14 @@ fn number(text: &str) -> Resolved {
     }
     integer(&plain)
         .or_else(|| decimal(&plain))
-        .or_else(|| odd_integer(&plain))
+        .or_else(|| odd_integer(&plain, dialect))
         .unwrap_or(Resolved::Text)
+}
+
+/// True if every underscore stands between two digits.
+fn separates_digits(text: &str) -> bool {
+    let digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+    text.match_indices('_').all(|(at, _)| at > 0 && digit(at - 1) && digit(at + 1))
 }
 
 /// Decimal, `0x`, `0b`, `0o` and old octal integers.
@@ -241,17 +253,14 @@ fn decimal(text: &str) -> Option<Resolved> {
         return None;
     }
     // A number beyond any float stays text.
-    text.parse()
-        .ok()
-        .filter(|value: &f64| value.is_finite())
-        .map(Resolved::Float)
+    text.parse().ok().filter(|value: &f64| value.is_finite()).map(Resolved::Float)
 }
 
 /// Integers with a sign after the prefix (`0b-1`), which the Go readers let pass.
-fn odd_integer(text: &str) -> Option<Resolved> {
+fn odd_integer(text: &str, dialect: Dialect) -> Option<Resolved> {
     let radix = match text.get(..2)? {
         "0b" => 2,
-        "0o" => 8,
+        "0o" if dialect == Dialect::Kustomize => 8,
         _ => return None,
     };
     i64::from_str_radix(&text[2..], radix).ok().map(Resolved::Int)
@@ -286,15 +295,11 @@ fn refolded(text: &str) -> Cow<'_, str> {
     // Text with blanks before a break, or with characters that need escapes, is written in quotes instead.
     let quoted = text.contains(" \n")
         || text.ends_with(' ')
-        || text
-            .chars()
-            .any(|c| c != '\n' && c != '\t' && (c.is_control() || c == '\u{feff}'));
+        || text.chars().any(|c| c != '\n' && c != '\t' && (c.is_control() || c == '\u{feff}'));
     if quoted || !text.contains('\n') {
         return Cow::Borrowed(text);
     }
-    let doubles = text
-        .trim_start_matches('\n')
-        .starts_with(|c: char| !matches!(c, ' ' | '\t'));
+    let doubles = text.trim_start_matches('\n').starts_with(|c: char| !matches!(c, ' ' | '\t'));
     let mut out = String::with_capacity(text.len() + 8);
     let mut rest = text;
     while let Some(end) = rest.find('\n') {

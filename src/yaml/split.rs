@@ -35,22 +35,15 @@ impl<'a> Chunk<'a> {
 
     /// Where it begins in the file.
     pub(super) fn mark(self) -> Mark {
-        Mark {
-            line: self.line,
-            column: 0,
-        }
+        Mark { line: self.line, column: 0 }
     }
 
     /// True if it holds nothing but blank lines, comments and the dashes before a document.
     pub(super) fn is_blank(self) -> bool {
         let blank = |line: &str| {
-            let dashes = line
-                .strip_prefix("---")
-                .filter(|rest| rest.is_empty() || rest.starts_with([' ', '\r']));
-            let line = dashes
-                .unwrap_or(line)
-                .trim_start_matches(' ')
-                .trim_end_matches('\r');
+            let dashes =
+                line.strip_prefix("---").filter(|rest| rest.is_empty() || rest.starts_with([' ', '\r']));
+            let line = dashes.unwrap_or(line).trim_start_matches(' ').trim_end_matches('\r');
             line.is_empty() || line.starts_with('#')
         };
         self.text.split('\n').all(blank)
@@ -61,9 +54,7 @@ impl<'a> Chunk<'a> {
     pub(super) fn directive(self) -> Option<Mark> {
         let mut lines = (self.line..).zip(self.text.lines());
         let first = lines.find(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-        first
-            .filter(|(_, line)| line.starts_with('%'))
-            .map(|(line, _)| Mark { line, column: 0 })
+        first.filter(|(_, line)| line.starts_with('%')).map(|(line, _)| Mark { line, column: 0 })
     }
 }
 
@@ -78,12 +69,7 @@ pub(super) fn is_json(text: &str, dialect: Dialect) -> bool {
 
 /// The pieces of a file, in order.
 pub(super) fn chunks(text: &str, dialect: Dialect) -> Chunks<'_> {
-    Chunks {
-        rest: Some(text),
-        line: 0,
-        count: 0,
-        dialect,
-    }
+    Chunks { rest: Some(text), line: 0, count: 0, dialect }
 }
 
 /// Iterator over the pieces of a file; it ends after an error.
@@ -109,15 +95,9 @@ impl<'a> Iterator for Chunks<'a> {
             return Some(Err(self.fault(Kind::Separator, 3)));
         }
         let Some((end, after)) = separator(rest, self.dialect) else {
-            return Some(Ok(Chunk {
-                text: rest,
-                line: self.line,
-            }));
+            return Some(Ok(Chunk { text: rest, line: self.line }));
         };
-        let chunk = Chunk {
-            text: &rest[..end],
-            line: self.line,
-        };
+        let chunk = Chunk { text: &rest[..end], line: self.line };
         self.line = self.line.saturating_add(lines(&rest[..end]));
         if !is_separator(&rest[end..]) {
             return Some(Err(self.fault(Kind::Separator, 3)));
@@ -130,13 +110,7 @@ impl<'a> Iterator for Chunks<'a> {
 
 impl Chunks<'_> {
     fn fault(&self, kind: Kind, column: u32) -> Fault {
-        Fault::new(
-            Mark {
-                line: self.line,
-                column,
-            },
-            kind,
-        )
+        Fault::new(Mark { line: self.line, column }, kind)
     }
 }
 
@@ -177,11 +151,7 @@ mod tests {
     #[test]
     fn documents_are_cut_at_lines_of_dashes() {
         check("a\n---\nb\n", Dialect::Kubectl, &[("a\n", 0), ("b\n", 2)]);
-        check(
-            "---\na\n--- # c\nb",
-            Dialect::Kubectl,
-            &[("---\na\n", 0), ("b", 3)],
-        );
+        check("---\na\n--- # c\nb", Dialect::Kubectl, &[("---\na\n", 0), ("b", 3)]);
         check("a\n---", Dialect::Kubectl, &[("a\n", 0), ("", 2)]);
         check("a\n---", Dialect::Kustomize, &[("a\n---", 0)]);
         check("a: |\n  ---\n", Dialect::Kubectl, &[("a: |\n  ---\n", 0)]);
@@ -189,9 +159,7 @@ mod tests {
 
     #[test]
     fn text_after_dashes_is_refused_where_it_stands() {
-        let fault = chunks("a\n---b\n", Dialect::Kubectl)
-            .find_map(Result::err)
-            .expect("refused");
+        let fault = chunks("a\n---b\n", Dialect::Kubectl).find_map(Result::err).expect("refused");
         assert_eq!((fault.mark.line, fault.mark.column), (1, 3));
     }
 }

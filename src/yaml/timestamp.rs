@@ -32,12 +32,7 @@ pub(super) fn is(text: &str) -> bool {
 
 /// A time in the form of RFC 3339; nothing if `text` is none or its offset has no such form.
 pub(super) fn normal(text: &str) -> Option<String> {
-    let Parts {
-        year,
-        month,
-        day,
-        time,
-    } = parse(text)?;
+    let Parts { year, month, day, time } = parse(text)?;
     let mut out = format!("{year:04}-{month:02}-{day:02}T");
     let Some(time) = time else {
         out.push_str("00:00:00Z");
@@ -45,11 +40,7 @@ pub(super) fn normal(text: &str) -> Option<String> {
     };
     // Writing to a String cannot fail.
     let _ = write!(out, "{:02}:{:02}:{:02}", time.hour, time.minute, time.second);
-    let fraction = time
-        .fraction
-        .get(..9)
-        .unwrap_or(time.fraction)
-        .trim_end_matches('0');
+    let fraction = time.fraction.get(..9).unwrap_or(time.fraction).trim_end_matches('0');
     if !fraction.is_empty() {
         let _ = write!(out, ".{fraction}");
     }
@@ -85,12 +76,7 @@ fn parse(text: &str) -> Option<Parts<'_>> {
         Some(' ') => Some(clock(&rest[1..], false)?),
         Some(_) => return None,
     };
-    Some(Parts {
-        year,
-        month,
-        day,
-        time,
-    })
+    Some(Parts { year, month, day, time })
 }
 
 /// The time after the date; with the separator `T` an offset must follow, with a blank none may.
@@ -117,13 +103,7 @@ fn clock(text: &str, zoned: bool) -> Option<Time<'_>> {
         (false, "") => None,
         (false, _) => return None,
     };
-    Some(Time {
-        hour,
-        minute,
-        second,
-        fraction,
-        offset,
-    })
+    Some(Time { hour, minute, second, fraction, offset })
 }
 
 /// `+hh:mm` or `-hh:mm`; 24 hours and 60 minutes are still taken.
@@ -167,23 +147,14 @@ mod tests {
     fn times_take_one_form() {
         check("2001-12-14", Some("2001-12-14T00:00:00Z"));
         check("2024-1-2", Some("2024-01-02T00:00:00Z"));
-        check(
-            "2001-12-14t21:59:43.10-05:00",
-            Some("2001-12-14T21:59:43.1-05:00"),
-        );
+        check("2001-12-14t21:59:43.10-05:00", Some("2001-12-14T21:59:43.1-05:00"));
         check("2001-12-15 2:59:43.10", Some("2001-12-15T02:59:43.1Z"));
         check("2001-12-14T1:2:3.000+00:00", Some("2001-12-14T01:02:03Z"));
     }
 
     #[test]
     fn what_is_no_time_stays_text() {
-        for text in [
-            "2001-13-01",
-            "2001-02-29",
-            "2001-12-14 21:59:43.10 -5",
-            "2001-12-14T",
-            "12-12-12",
-        ] {
+        for text in ["2001-13-01", "2001-02-29", "2001-12-14 21:59:43.10 -5", "2001-12-14T", "12-12-12"] {
             check(text, None);
         }
     }

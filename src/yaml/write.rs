@@ -115,9 +115,7 @@ fn means_something_else(text: &str) -> bool {
     let resolves = |dialect| resolve(text, dialect) != Resolved::Text;
     let sexagesimal = || {
         text.contains(':')
-            && text
-                .bytes()
-                .all(|byte| matches!(byte, b'0'..=b'9' | b':' | b'.' | b'_' | b'+' | b'-'))
+            && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b':' | b'.' | b'_' | b'+' | b'-'))
     };
     // Some readers take more times than ours: everything that begins like one.
     let time = || matches!(text.as_bytes(), [y1, y2, y3, y4, b'-', ..] if [y1, y2, y3, y4].iter().all(|y| y.is_ascii_digit()));

@@ -12,8 +12,7 @@
 //! and fails by panicking, never by returning an error: the guard in `plane` prints the API server's last words
 //! when it is dropped by a panic.
 
-// Every test binary compiles all of this and uses a part of it.
-#![allow(dead_code)]
+#![expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
 
 pub(crate) mod audit;
 pub(crate) mod binaries;

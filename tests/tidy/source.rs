@@ -48,7 +48,9 @@ impl Source {
 
     /// Whether a line belongs to an item under `#[cfg(test)]`, or the file to a module of tests.
     pub(crate) fn is_test(&self, line: usize) -> bool {
-        self.tests.iter().any(|lines| lines.contains(&line)) || self.path.ends_with("/tests.rs")
+        self.tests.iter().any(|lines| lines.contains(&line))
+            || self.path.ends_with("/tests.rs")
+            || self.lines().any(|(_, text)| text == "#![cfg(test)]")
     }
 
     /// The module that a file of `src` is, outermost first; empty for `lib.rs` and for files elsewhere.
@@ -160,6 +162,7 @@ fn the_lines_of_tests_are_known() {
     let tests: Vec<_> = (1..=10).filter(|line| source.is_test(*line)).collect();
     assert_eq!(tests, [2, 3, 4, 5, 6, 8, 9]);
     assert!(Source::new("src/a/tests.rs", "a();").is_test(1));
+    assert!(Source::new("src/a/given.rs", "//! For tests.\n\n#![cfg(test)]\n\na();").is_test(5));
     assert!(!Source::new("src/a.rs", "#[cfg(not(test))]\nmod b {}").is_test(2));
 }
 

@@ -74,10 +74,7 @@ struct Sequence(u64);
 
 impl Sequence {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % bound
     }
 
@@ -138,9 +135,7 @@ fn object(out: &mut String, sequence: &mut Sequence, column: usize, depth: usize
     describe(out, sequence, &pad);
     let _ = writeln!(out, "{pad}properties:");
     let first = sequence.below(FIELDS.len());
-    let fields: Vec<_> = (0..4 + sequence.below(4))
-        .map(|n| FIELDS[(first + n) % FIELDS.len()])
-        .collect();
+    let fields: Vec<_> = (0..4 + sequence.below(4)).map(|n| FIELDS[(first + n) % FIELDS.len()]).collect();
     for (position, field) in fields.iter().enumerate() {
         let _ = writeln!(out, "{pad}  {field}:");
         match depth {
@@ -149,21 +144,15 @@ fn object(out: &mut String, sequence: &mut Sequence, column: usize, depth: usize
             _ => object(out, sequence, column + 4, depth - 1),
         }
     }
-    let _ = write!(
-        out,
-        "{pad}required:\n{pad}- {}\n{pad}- {}\n{pad}type: object\n",
-        fields[0], fields[1]
-    );
+    let _ = write!(out, "{pad}required:\n{pad}- {}\n{pad}- {}\n{pad}type: object\n", fields[0], fields[1]);
 }
 
 fn leaf(out: &mut String, sequence: &mut Sequence, pad: &str) {
     describe(out, sequence, pad);
     match sequence.below(4) {
         0 => {
-            let _ = write!(
-                out,
-                "{pad}format: int32\n{pad}minimum: 0\n{pad}maximum: 65535\n{pad}type: integer\n"
-            );
+            let _ =
+                write!(out, "{pad}format: int32\n{pad}minimum: 0\n{pad}maximum: 65535\n{pad}type: integer\n");
         }
         1 => {
             let _ = write!(

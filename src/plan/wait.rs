@@ -1,0 +1,163 @@
+//! What waits for something else: for an object that cannot be there yet, or one that is still going.
+//!
+//! In: what every object comes to, before it is put in order. Out: the same, with the writes held whose turn
+//! has not come. A wave begins when the one before it stands, and nothing is created in a namespace or of a
+//! kind that is going. Prunes go in strict reverse: while a custom resource is still being deleted, the
+//! operator that has to let it go is not.
+
+use std::collections::BTreeSet;
+
+use super::order::stage;
+use super::prune::{Entry, is_ours};
+use super::{Action, Decided, Hold, Step};
+use crate::desired::DesiredSet;
+use crate::object::ObjectId;
+use crate::observed::ObservedSet;
+
+/// Holds every write whose turn has not come.
+pub(super) fn hold_back(
+    desired: &DesiredSet,
+    observed: &ObservedSet,
+    unwanted: &[Entry<'_>],
+    decided: &mut Decided,
+) {
+    if decided.steps.is_empty() {
+        return;
+    }
+    let gate = Gate::new(desired, observed, unwanted, &decided.held);
+    let steps = std::mem::take(&mut decided.steps);
+    for (wave, step) in steps {
+        match gate.before(wave, &step) {
+            Some(blocker) => decided.held.push((step.id, Hold::Waits(blocker.clone()))),
+            None => decided.steps.push((wave, step)),
+        }
+    }
+}
+
+/// True for kinds that take others with them when they are deleted.
+pub(super) fn is_container(id: &ObjectId) -> bool {
+    id.is("", "Namespace") || id.is("apiextensions.k8s.io", "CustomResourceDefinition")
+}
+
+/// True if `resident` goes when `container` is deleted.
+pub(super) fn contains(container: &ObjectId, resident: &ObjectId) -> bool {
+    if container.is("", "Namespace") {
+        return resident.namespace() == Some(container.name());
+    }
+    is_container(container) && defines(container.name(), resident)
+}
+
+/// True if a definition of this name, `<plural>.<group>`, is that of the object's kind. The plural is known
+/// from the kind up to its ending: `policies` and `widgets` are, `Policy` and `Widget` are not.
+fn defines(name: &str, id: &ObjectId) -> bool {
+    let Some((plural, group)) = name.split_once('.') else { return false };
+    let kind = id.kind().to_ascii_lowercase();
+    let stem = kind.char_indices().last().map_or("", |(end, _)| &kind[..end]);
+    group == id.group() && plural.starts_with(stem)
+}
+
+struct Gate<'a> {
+    /// The wanted object in the lowest wave that cannot be there yet.
+    missing: Option<(i32, &'a ObjectId)>,
+    /// Namespaces and definitions that are being deleted.
+    going: Vec<&'a ObjectId>,
+    /// The unwanted object that is being deleted and goes before all others that are.
+    leaving: Option<(super::Stage, &'a ObjectId)>,
+}
+
+impl<'a> Gate<'a> {
+    fn new(
+        desired: &'a DesiredSet,
+        observed: &'a ObservedSet,
+        unwanted: &[Entry<'a>],
+        held: &[(ObjectId, Hold)],
+    ) -> Self {
+        let blocks = |hold: &Hold| matches!(hold, Hold::UnknownKind | Hold::BeingDeleted);
+        let blocking: BTreeSet<&ObjectId> =
+            held.iter().filter(|(_, hold)| blocks(hold)).map(|(id, _)| id).collect();
+        let missing = blocking.into_iter().filter_map(|id| desired.get(id));
+        let leaving = unwanted.iter().filter(|(_, seen)| seen.deleting && is_ours(seen));
+        Self {
+            missing: missing.map(|object| (object.wave, &object.id)).min(),
+            going: observed
+                .iter()
+                .filter(|(id, seen)| seen.deleting && is_container(id))
+                .map(|(id, _)| id)
+                .collect(),
+            leaving: leaving.map(|(id, seen)| (stage(id, seen.wave, true), *id)).min(),
+        }
+    }
+
+    /// What a write waits for, if anything.
+    fn before(&self, wave: i32, step: &Step) -> Option<&'a ObjectId> {
+        match step.action {
+            Action::Create | Action::Adopt { .. } | Action::Update(_) => {
+                let container = self.going.iter().find(|container| contains(container, &step.id));
+                let earlier = self.missing.filter(|(first, _)| *first < wave).map(|(_, id)| id);
+                container.copied().or(earlier)
+            }
+            Action::Prune { .. } => {
+                let here = stage(&step.id, wave, true);
+                self.leaving.filter(|(first, _)| *first < here).map(|(_, id)| id)
+            }
+            Action::HandOver { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::given::{id, manifest, seen, there, wanted};
+    use super::super::{Policy, plan};
+    use super::*;
+    use crate::observed::Observed;
+
+    /// The objects that wait, and what they wait for, when one object is being deleted.
+    fn waits(wants: &[(&str, i32)], unwanted: &[&str], deleting: &str) -> Vec<String> {
+        let manifests: Vec<_> = wants.iter().map(|(id, wave)| manifest(id, *wave)).collect();
+        let mut observed = there(unwanted.iter().copied());
+        let going = id(deleting);
+        observed.insert(going.clone(), Observed { deleting: true, ..seen(&going) });
+        let plan = plan(&wanted(&manifests), &observed, &Policy::default());
+        let waits = plan.held.iter().filter_map(|(held, hold)| match hold {
+            Hold::Waits(blocker) => Some(format!("{held} for {blocker}")),
+            _ => None,
+        });
+        waits.collect()
+    }
+
+    #[test]
+    fn a_wave_begins_when_the_one_before_it_stands() {
+        let wants = [("/ConfigMap|a/first", 0), ("/ConfigMap|a/peer", 0), ("/ConfigMap|a/next", 1)];
+        assert_eq!(waits(&wants, &[], "/ConfigMap|a/first"), ["ConfigMap a/next for ConfigMap a/first"]);
+        assert!(waits(&wants, &[], "/ConfigMap|a/next").is_empty());
+        assert!(waits(&wants, &[], "/ConfigMap|a/unwanted").is_empty());
+    }
+
+    #[test]
+    fn nothing_is_created_in_what_is_going() {
+        let wants = [("/ConfigMap|a/x", 0), ("/ConfigMap|b/x", 0), ("example.com/Widget|b/x", 0)];
+        assert_eq!(waits(&wants, &[], "/Namespace|/a"), ["ConfigMap a/x for Namespace a"]);
+        let crd = "apiextensions.k8s.io/CustomResourceDefinition|/widgets.example.com";
+        assert_eq!(waits(&wants, &[], crd).len(), 1);
+    }
+
+    #[test]
+    fn an_operator_outlives_its_resources() {
+        let wants = [("/ConfigMap|a/x", 0)];
+        let unwanted = ["apps/Deployment|a/operator", "example.com/Widget|a/peer"];
+        let expect = ["Deployment.apps a/operator for Widget.example.com a/going"];
+        assert_eq!(waits(&wants, &unwanted, "example.com/Widget|a/going"), expect);
+        assert!(waits(&wants, &unwanted, "/Secret|a/later").is_empty());
+    }
+
+    #[test]
+    fn a_definition_is_known_by_its_plural() {
+        let defines = |name, text: &str| defines(name, &id(text));
+        assert!(defines("widgets.example.com", "example.com/Widget|a/x"));
+        assert!(defines("policies.example.com", "example.com/Policy|a/x"));
+        assert!(!defines("widgets.example.com", "other.com/Widget|a/x"));
+        assert!(!defines("widgets.example.com", "example.com/Gadget|a/x"));
+        assert!(!defines("nonsense", "example.com/Widget|a/x"));
+    }
+}

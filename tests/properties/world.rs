@@ -1,0 +1,413 @@
+//! A small world for plans: what Git wants, what a cluster holds, what a person allows, and how a plan
+//! changes the cluster when it is carried out. The ids are few, so that everything meets everything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::Deref;
+use std::rc::Rc;
+
+use moorline::api::{CanonicalForm, SpecHash};
+use moorline::desired::{DesiredSet, Scope, Scopes, desired};
+use moorline::object::{GroupKind, ObjectId};
+use moorline::observed::{Drift, Mark, Observed, ObservedSet, Standing};
+use moorline::plan::{Action, Plan, Policy, Stage, Step, plan};
+use moorline::render::{self, Rendered};
+use moorline::tree::FileTree;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// Every id, with its API version. Two of them are one object under two groups; one kind is never known.
+const IDS: [(&str, &str); 17] = [
+    ("/Namespace|/a", "v1"),
+    ("/Namespace|/b", "v1"),
+    ("apiextensions.k8s.io/CustomResourceDefinition|/widgets.example.com", "v1"),
+    ("storage.k8s.io/StorageClass|/x", "v1"),
+    ("rbac.authorization.k8s.io/ClusterRole|/x", "v1"),
+    ("/ConfigMap|a/x", "v1"),
+    ("/ConfigMap|a/y", "v1"),
+    ("/ConfigMap|b/x", "v1"),
+    ("/Secret|a/x", "v1"),
+    ("/PersistentVolumeClaim|a/x", "v1"),
+    ("/Service|a/x", "v1"),
+    ("apps/Deployment|a/x", "v1"),
+    ("example.com/Widget|a/x", "v1"),
+    ("unknown.example.com/Gadget|a/x", "v1"),
+    ("networking.k8s.io/Ingress|a/x", "v1"),
+    ("extensions/Ingress|a/x", "v1beta1"),
+    ("admissionregistration.k8s.io/ValidatingWebhookConfiguration|/x", "v1"),
+];
+
+/// More ConfigMaps, so that more than ten objects can be pruned at once.
+const CROWD: usize = 16;
+
+pub(crate) fn id(text: &str) -> ObjectId {
+    ObjectId::parse(text).expect("a literal id")
+}
+
+pub(crate) fn ids() -> Vec<(ObjectId, &'static str)> {
+    let crowd = (0..CROWD).map(|at| (id(&format!("/ConfigMap|b/crowd-{at:02}")), "v1"));
+    IDS.iter().map(|(text, version)| (id(text), *version)).chain(crowd).collect()
+}
+
+/// One object in Git.
+#[derive(Debug, Clone)]
+pub(crate) struct Want {
+    pub(crate) wave: i32,
+    pub(crate) content: u8,
+    pub(crate) reconcile_disabled: bool,
+    pub(crate) apply_once: bool,
+    pub(crate) prune_disabled: bool,
+}
+
+/// One object in the cluster; `recorded` says whether its hash is that of Git, another, or missing.
+#[derive(Debug, Clone)]
+pub(crate) struct Live {
+    pub(crate) observed: Observed,
+    pub(crate) recorded: Option<bool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Approval {
+    Absent,
+    Stale,
+    Right,
+}
+
+/// The desired set of a world, made once; it is shown by what it is made of.
+#[derive(Clone)]
+pub(crate) struct Desired(Rc<DesiredSet>);
+
+impl Deref for Desired {
+    type Target = DesiredSet;
+
+    fn deref(&self) -> &DesiredSet {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Desired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} objects", self.0.len())
+    }
+}
+
+/// Everything that a plan depends on.
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    /// What Git wants, by way of files, one for each object.
+    pub(crate) desired: Desired,
+    pub(crate) wants: BTreeMap<ObjectId, Want>,
+    pub(crate) live: BTreeMap<ObjectId, Live>,
+    pub(crate) unlisted: BTreeSet<GroupKind>,
+    pub(crate) policy: Policy,
+    pub(crate) approval: Approval,
+    /// Objects that stay, being deleted, until somebody lets them go.
+    pub(crate) finalizers: BTreeSet<ObjectId>,
+}
+
+impl World {
+    pub(crate) fn observed(&self) -> ObservedSet {
+        observed_of(self.live.iter(), &self.unlisted, &self.desired)
+    }
+
+    /// The policy, with the approval as the plan asks for it.
+    pub(crate) fn policy(&self) -> Policy {
+        let mut policy = self.policy.clone();
+        policy.approved = match self.approval {
+            Approval::Absent => None,
+            Approval::Stale => Some("0123456789abcdef".to_owned()),
+            Approval::Right => plan(&self.desired, &self.observed(), &policy).approval,
+        };
+        policy
+    }
+}
+
+pub(crate) fn desired_of<'a>(wants: impl Iterator<Item = (&'a ObjectId, &'a Want)>) -> DesiredSet {
+    let versions: BTreeMap<_, _> = ids().into_iter().collect();
+    // The name of the file decides the order in which the renderer meets it.
+    let files: Vec<_> = wants
+        .enumerate()
+        .map(|(at, (id, want))| (format!("{at:03}.json"), body(id, versions[id], want).to_string()))
+        .collect();
+    let tree = FileTree::from_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+    let complete = match render::render(&tree, &render::Options::default()) {
+        Rendered::Complete(complete) => complete,
+        Rendered::Incomplete(incomplete) => panic!("{:?}", incomplete.problems),
+    };
+    let mut scopes = Scopes::builtin();
+    scopes.insert(GroupKind::new("example.com", "Widget"), Scope::Namespaced);
+    scopes.insert(GroupKind::new("extensions", "Ingress"), Scope::Namespaced);
+    desired(complete, "default", &scopes).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+fn body(id: &ObjectId, version: &str, want: &Want) -> Value {
+    let mut annotations = json!({"moorline.dev/wave": want.wave.to_string()});
+    for (set, key, value) in [
+        (want.reconcile_disabled, "moorline.dev/reconcile", "disabled"),
+        (want.apply_once, "moorline.dev/apply", "once"),
+        (want.prune_disabled, "moorline.dev/prune", "disabled"),
+    ] {
+        if set {
+            annotations[key] = value.into();
+        }
+    }
+    let api_version = match id.group() {
+        "" => version.to_owned(),
+        group => format!("{group}/{version}"),
+    };
+    let mut metadata = json!({"name": id.name(), "annotations": annotations});
+    // Objects of a kind that nobody knows name no namespace, so that their id is not the one they will have.
+    if let Some(namespace) = id.namespace().filter(|_| id.kind() != "Gadget") {
+        metadata["namespace"] = namespace.into();
+    }
+    json!({"apiVersion": api_version, "kind": id.kind(), "metadata": metadata, "content": want.content})
+}
+
+pub(crate) fn observed_of<'a>(
+    live: impl Iterator<Item = (&'a ObjectId, &'a Live)>,
+    unlisted: &BTreeSet<GroupKind>,
+    desired: &DesiredSet,
+) -> ObservedSet {
+    let mut observed = ObservedSet::default();
+    for (id, live) in live {
+        let other = SpecHash { form: CanonicalForm::V1, digest: [7; 32] };
+        let recorded =
+            live.recorded.map(|same| desired.get(id).filter(|_| same).map_or(other, |want| want.hash));
+        observed.insert(id.clone(), Observed { recorded, ..live.observed.clone() });
+    }
+    unlisted.iter().for_each(|kind| observed.unlisted(kind.clone()));
+    observed
+}
+
+/// Carries out the first `most` steps; a stage whose object stays, being deleted, is the last one.
+pub(crate) fn carry_out(world: &mut World, plan: &Plan, most: usize) {
+    let mut left = most;
+    for (_, steps) in &plan.stages {
+        let mut stays = false;
+        for step in steps {
+            if left == 0 {
+                return;
+            }
+            left -= 1;
+            stays |= take(world, step);
+        }
+        if stays {
+            return;
+        }
+    }
+}
+
+/// Carries out one step; true if the object is still there although it should go.
+fn take(world: &mut World, Step { id, action }: &Step) -> bool {
+    match action {
+        Action::Create => {
+            assert!(!world.live.contains_key(id), "{id} is there already");
+            let live = Live { observed: plain(&format!("new {id}")), recorded: Some(true) };
+            world.live.insert(id.clone(), live);
+            applied(world, id);
+        }
+        Action::Adopt { .. } | Action::Update(_) => applied(world, id),
+        Action::HandOver { to } => {
+            world.live.get_mut(id).expect("it is there").observed.mark = Mark::Sync(to.clone());
+        }
+        Action::Prune { uid, resource_version } => {
+            // It may have gone with its namespace, or be another that was deleted under its other group.
+            let Some(live) = world.live.get_mut(id) else { return false };
+            assert_eq!((uid, resource_version), (&live.observed.uid, &live.observed.resource_version));
+            if world.finalizers.contains(id) {
+                live.observed.deleting = true;
+                return true;
+            }
+            // One object may be served under two groups.
+            let uid = uid.clone();
+            world.live.retain(|_, live| live.observed.uid != uid);
+            if id.is("", "Namespace") {
+                world.live.retain(|other, _| other.namespace() != Some(id.name()));
+            }
+            if id.kind() == "CustomResourceDefinition" {
+                world.live.retain(|other, _| other.kind() != "Widget");
+            }
+        }
+    }
+    false
+}
+
+fn applied(world: &mut World, id: &ObjectId) {
+    let want = &world.wants[id];
+    // An object has one identity, also where it is served under two groups.
+    let uid = world.live[id].observed.uid.clone();
+    for live in world.live.values_mut().filter(|live| live.observed.uid == uid && !uid.is_empty()) {
+        live.observed.mark = Mark::Copied;
+    }
+    let live = world.live.get_mut(id).expect("it is there");
+    live.recorded = Some(true);
+    let seen = &mut live.observed;
+    seen.mark = Mark::Ours;
+    seen.applied_by_us = true;
+    seen.standing = Standing::Verified;
+    seen.wave = want.wave;
+    seen.prune_disabled = want.prune_disabled;
+    seen.resource_version = format!("{}'", seen.resource_version).into();
+}
+
+/// An object as we apply it.
+pub(crate) fn plain(uid: &str) -> Observed {
+    Observed {
+        uid: uid.into(),
+        resource_version: "1".into(),
+        mark: Mark::Ours,
+        managers: Vec::new(),
+        applied_by_us: true,
+        recorded: None,
+        standing: Standing::Verified,
+        controlled: false,
+        deleting: false,
+        wave: 0,
+        reconcile_disabled: false,
+        prune_disabled: false,
+    }
+}
+
+/// Where a step stands: prunes or not, its wave, and the place of its stage in the plan.
+pub(crate) fn places(plan: &Plan) -> Vec<(bool, i32, usize, &Step)> {
+    let stages = plan.stages.iter().enumerate().flat_map(|(at, (stage, steps))| {
+        let (prunes, wave) = match stage {
+            Stage::Apply { wave, .. } => (false, *wave),
+            Stage::Prune { wave, .. } => (true, wave.0),
+        };
+        steps.iter().map(move |step| (prunes, wave, at, step))
+    });
+    stages.collect()
+}
+
+fn rarely() -> impl Strategy<Value = bool> {
+    prop::bool::weighted(0.08)
+}
+
+fn wave() -> impl Strategy<Value = i32> {
+    prop_oneof![4 => Just(0), 1 => Just(-1), 1 => Just(1)]
+}
+
+prop_compose! {
+    fn want()(
+        wave in wave(),
+        content in 0..2u8,
+        reconcile_disabled in rarely(),
+        apply_once in rarely(),
+        prune_disabled in rarely(),
+    ) -> Want {
+        Want { wave, content, reconcile_disabled, apply_once, prune_disabled }
+    }
+}
+
+fn mark() -> impl Strategy<Value = Mark> {
+    prop_oneof![
+        12 => Just(Mark::Ours),
+        1 => Just(Mark::Sync("ops/other".into())),
+        1 => Just(Mark::Copied),
+        1 => Just(Mark::None),
+    ]
+}
+
+fn standing() -> impl Strategy<Value = Standing> {
+    let drift = Drift { fields: vec!["content".to_owned()], manager: Some("kubectl".to_owned()) };
+    prop_oneof![
+        3 => Just(Standing::Verified),
+        1 => Just(Standing::Unverified),
+        1 => Just(Standing::Drifted(Box::new(drift))),
+    ]
+}
+
+prop_compose! {
+    fn live(id: ObjectId)(
+        mark in mark(),
+        applied_by_us in prop::bool::weighted(0.9),
+        recorded in prop_oneof![4 => Just(Some(true)), 2 => Just(Some(false)), 1 => Just(None)],
+        standing in standing(),
+        flags in (rarely(), rarely(), rarely(), rarely()),
+        wave in wave(),
+        known in prop::bool::weighted(0.95),
+    ) -> Live {
+        let (controlled, deleting, reconcile_disabled, prune_disabled) = flags;
+        // The two Ingresses are one object.
+        let uid = if known { format!("{} {}", id.kind(), id.name()) + id.namespace().unwrap_or("") } else { String::new() };
+        let managers = vec!["kubectl".into()];
+        let observed = Observed {
+            mark, managers, applied_by_us, standing, controlled, deleting, wave, reconcile_disabled, prune_disabled,
+            ..plain(&uid)
+        };
+        Live { observed, recorded }
+    }
+}
+
+prop_compose! {
+    fn policy()(
+        suspended in rarely(),
+        drift in prop_oneof![
+            Just(moorline::plan::DriftMode::Repair),
+            Just(moorline::plan::DriftMode::Report),
+            Just(moorline::plan::DriftMode::Ignore),
+        ],
+        prune in prop::bool::weighted(0.9),
+        count in prop::option::weighted(0.2, 0..4usize),
+        percent in prop::option::weighted(0.2, 0..60u8),
+        protected in prop_oneof![4 => Just(true), 1 => Just(false)],
+    ) -> Policy {
+        let mut policy = Policy {
+            suspended, drift, prune, budget: moorline::plan::Budget { count, percent }, ..Policy::default()
+        };
+        if !protected {
+            policy.protected.clear();
+        }
+        policy
+    }
+}
+
+/// A world in which anything may be.
+pub(crate) fn world() -> impl Strategy<Value = World> {
+    let slots = |(id, _): (ObjectId, _)| {
+        let crowd = id.name().starts_with("crowd");
+        let wants = prop::option::weighted(if crowd { 0.2 } else { 0.45 }, want());
+        let live = prop::option::weighted(if crowd { 0.5 } else { 0.6 }, live(id.clone()));
+        let claim = prop::option::weighted(0.07, any::<bool>());
+        let finalizer = prop::bool::weighted(0.15);
+        (Just(id), wants, live, claim, finalizer, rarely())
+    };
+    let slots: Vec<_> = ids().into_iter().map(slots).collect();
+    let approval = prop_oneof![Just(Approval::Absent), Just(Approval::Stale), Just(Approval::Right)];
+    (slots, policy(), approval, want()).prop_map(|(slots, mut policy, approval, one)| {
+        let (mut wants, mut lives) = (BTreeMap::new(), BTreeMap::new());
+        let (mut unlisted, mut finalizers) = (BTreeSet::new(), BTreeSet::new());
+        for (id, want, live, claim, finalizer, missing) in slots {
+            wants.extend(want.map(|want| (id.clone(), want)));
+            lives.extend(live.map(|live| (id.clone(), live)));
+            if let Some(ready) = claim {
+                let claim = moorline::plan::Claim { sync: "ops/claims".into(), ready };
+                policy.claims.insert(id.clone(), claim);
+            }
+            if finalizer {
+                finalizers.insert(id.clone());
+            }
+            if missing && id.kind() != "ConfigMap" {
+                unlisted.insert(id.group_kind());
+            }
+        }
+        // One object under two groups looks the same, but its identity names one of them.
+        if let Some(old) = lives.get(&id("extensions/Ingress|a/x")).cloned()
+            && let Some(new) = lives.get_mut(&id("networking.k8s.io/Ingress|a/x"))
+        {
+            let mark = if old.observed.mark == Mark::Ours { Mark::Copied } else { old.observed.mark.clone() };
+            *new =
+                Live { observed: Observed { mark, ..old.observed }, recorded: old.recorded.map(|_| false) };
+        }
+        if wants.contains_key(&id("networking.k8s.io/Ingress|a/x")) {
+            wants.remove(&id("extensions/Ingress|a/x"));
+        }
+        // A complete render has an object at least.
+        if wants.is_empty() {
+            wants.insert(id("/ConfigMap|a/x"), one);
+        }
+        let desired = Desired(Rc::new(desired_of(wants.iter())));
+        World { desired, wants, live: lives, unlisted, policy, approval, finalizers }
+    })
+}
