@@ -1,17 +1,20 @@
 //! What holds for every plan, over worlds made by chance. `PROPTEST_CASES` sets how many; the chance is seeded.
 
+#[path = "properties/chance.rs"]
+mod chance;
 #[path = "properties/world.rs"]
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chance::world;
 use moorline::object::ObjectId;
 use moorline::observed::{Mark, Observed, Standing};
 use moorline::plan::{Action, Change, DriftMode, Hold, Plan, Policy, Rank, plan};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
-use world::{Approval, World, carry_out, desired_of, observed_of, places, world};
+use world::{Approval, World, carry_out, desired_of, observed_of, places};
 
 /// Chance is seeded, so that a run can be had again; more cases look further.
 fn config() -> Config {

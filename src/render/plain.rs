@@ -73,15 +73,17 @@ fn directory(tree: &FileTree, root: &str, options: &PlainOptions, reader: Reader
             "" => path,
             root => &path[root.len() + 1..],
         };
-        if !options.recurse && inside.contains('/') || !options.chooses(inside) {
+        if !options.recurse && inside.contains('/') {
             continue;
         }
         match entry {
+            // What is to be included is said of files, and nobody knows which are in there.
+            Entry::Unreadable { folder: true, .. } if !options.recurse || options.excludes(inside) => {}
             Entry::Unreadable { folder: true, reason } => {
                 let (path, reason) = (tree.shown(path), reason.clone());
                 found.problems.push(Problem::Tree(tree::Error::Unreadable { path, reason }));
             }
-            _ if is_read(inside) => file(tree, path, reader, found),
+            _ if options.chooses(inside) && is_read(inside) => file(tree, path, reader, found),
             _ => {}
         }
     }
@@ -124,9 +126,16 @@ fn file(tree: &FileTree, path: &str, reader: Reader, found: &mut Found) {
 
 impl PlainOptions {
     fn chooses(&self, path: &str) -> bool {
-        let matches = |pattern: &Pattern| pattern.matches_with(path, MATCHING);
-        (self.include.is_empty() || self.include.iter().any(matches)) && !self.exclude.iter().any(matches)
+        (self.include.is_empty() || matches_any(&self.include, path)) && !self.excludes(path)
     }
+
+    fn excludes(&self, path: &str) -> bool {
+        matches_any(&self.exclude, path)
+    }
+}
+
+fn matches_any(patterns: &[Pattern], path: &str) -> bool {
+    patterns.iter().any(|pattern| pattern.matches_with(path, MATCHING))
 }
 
 fn is_manifest_file(path: &str) -> bool {
@@ -136,4 +145,30 @@ fn is_manifest_file(path: &str) -> bool {
 fn is_kustomization(path: &str) -> bool {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     KUSTOMIZATIONS.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::{Rendered, render};
+
+    #[test]
+    fn an_unreadable_folder_is_never_passed_over_as_not_included() {
+        let manifest = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}"#;
+        let tree: FileTree = [
+            ("a.json", Entry::File(manifest.as_bytes().into())),
+            ("closed", Entry::Unreadable { folder: true, reason: "permission denied".into() }),
+        ]
+        .into_iter()
+        .collect();
+        let complete = |include: &[&str], exclude: &[&str], recurse| {
+            let patterns = |texts: &[&str]| texts.iter().map(|text| Pattern::new(text).unwrap()).collect();
+            let plain = PlainOptions { recurse, include: patterns(include), exclude: patterns(exclude) };
+            matches!(render(&tree, &Options { path: String::new(), plain }), Rendered::Complete(_))
+        };
+        assert!(!complete(&[], &[], true));
+        assert!(!complete(&["**/*.json"], &[], true), "an object may be in there, and would be pruned");
+        assert!(complete(&[], &["closed"], true));
+        assert!(complete(&[], &[], false), "nothing in it would be read");
+    }
 }

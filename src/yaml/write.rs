@@ -132,6 +132,8 @@ fn is_plain(text: &str) -> bool {
             false
         }
         Some('\'' | '"' | '%' | '@' | '`' | '~' | '=' | '<') => false,
+        // A brace behind any blank, these included, makes kubectl take the file for JSON.
+        Some(c) if c.is_whitespace() => false,
         // `--flag` is common and safe; `- x` is a list, and `---` at a line's start ends the document.
         Some('-') => chars.next().is_some_and(|c| c != ' ') && !text.starts_with("---"),
         Some('.') => !text.starts_with("..."),
@@ -348,6 +350,7 @@ mod tests {
         "{{ .x }}",
         "${x}",
         "0b-1",
+        "\u{a0}{a",
         "1__0",
         "08",
         "0_",

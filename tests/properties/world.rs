@@ -9,11 +9,10 @@ use std::rc::Rc;
 use moorline::api::{CanonicalForm, SpecHash};
 use moorline::desired::{DesiredSet, Scope, Scopes, desired};
 use moorline::object::{GroupKind, ObjectId};
-use moorline::observed::{Drift, Mark, Observed, ObservedSet, Standing};
+use moorline::observed::{Mark, Observed, ObservedSet, Standing};
 use moorline::plan::{Action, Plan, Policy, Stage, Step, plan};
 use moorline::render::{self, Rendered};
 use moorline::tree::FileTree;
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// Every id, with its API version. Two of them are one object under two groups; one kind is never known.
@@ -75,7 +74,7 @@ pub(crate) enum Approval {
 
 /// The desired set of a world, made once; it is shown by what it is made of.
 #[derive(Clone)]
-pub(crate) struct Desired(Rc<DesiredSet>);
+pub(crate) struct Desired(pub(crate) Rc<DesiredSet>);
 
 impl Deref for Desired {
     type Target = DesiredSet;
@@ -278,136 +277,4 @@ pub(crate) fn places(plan: &Plan) -> Vec<(bool, i32, usize, &Step)> {
         steps.iter().map(move |step| (prunes, wave, at, step))
     });
     stages.collect()
-}
-
-fn rarely() -> impl Strategy<Value = bool> {
-    prop::bool::weighted(0.08)
-}
-
-fn wave() -> impl Strategy<Value = i32> {
-    prop_oneof![4 => Just(0), 1 => Just(-1), 1 => Just(1)]
-}
-
-prop_compose! {
-    fn want()(
-        wave in wave(),
-        content in 0..2u8,
-        reconcile_disabled in rarely(),
-        apply_once in rarely(),
-        prune_disabled in rarely(),
-    ) -> Want {
-        Want { wave, content, reconcile_disabled, apply_once, prune_disabled }
-    }
-}
-
-fn mark() -> impl Strategy<Value = Mark> {
-    prop_oneof![
-        12 => Just(Mark::Ours),
-        1 => Just(Mark::Sync("ops/other".into())),
-        1 => Just(Mark::Copied),
-        1 => Just(Mark::None),
-    ]
-}
-
-fn standing() -> impl Strategy<Value = Standing> {
-    let drift = Drift { fields: vec!["content".to_owned()], manager: Some("kubectl".to_owned()) };
-    prop_oneof![
-        3 => Just(Standing::Verified),
-        1 => Just(Standing::Unverified),
-        1 => Just(Standing::Drifted(Box::new(drift))),
-    ]
-}
-
-prop_compose! {
-    fn live(id: ObjectId)(
-        mark in mark(),
-        applied_by_us in prop::bool::weighted(0.9),
-        recorded in prop_oneof![4 => Just(Some(true)), 2 => Just(Some(false)), 1 => Just(None)],
-        standing in standing(),
-        flags in (rarely(), rarely(), rarely(), rarely()),
-        wave in wave(),
-        known in prop::bool::weighted(0.95),
-    ) -> Live {
-        let (controlled, deleting, reconcile_disabled, prune_disabled) = flags;
-        // The two Ingresses are one object.
-        let uid = if known { format!("{} {}", id.kind(), id.name()) + id.namespace().unwrap_or("") } else { String::new() };
-        let managers = vec!["kubectl".into()];
-        let observed = Observed {
-            mark, managers, applied_by_us, standing, controlled, deleting, wave, reconcile_disabled, prune_disabled,
-            ..plain(&uid)
-        };
-        Live { observed, recorded }
-    }
-}
-
-prop_compose! {
-    fn policy()(
-        suspended in rarely(),
-        drift in prop_oneof![
-            Just(moorline::plan::DriftMode::Repair),
-            Just(moorline::plan::DriftMode::Report),
-            Just(moorline::plan::DriftMode::Ignore),
-        ],
-        prune in prop::bool::weighted(0.9),
-        count in prop::option::weighted(0.2, 0..4usize),
-        percent in prop::option::weighted(0.2, 0..60u8),
-        protected in prop_oneof![4 => Just(true), 1 => Just(false)],
-    ) -> Policy {
-        let mut policy = Policy {
-            suspended, drift, prune, budget: moorline::plan::Budget { count, percent }, ..Policy::default()
-        };
-        if !protected {
-            policy.protected.clear();
-        }
-        policy
-    }
-}
-
-/// A world in which anything may be.
-pub(crate) fn world() -> impl Strategy<Value = World> {
-    let slots = |(id, _): (ObjectId, _)| {
-        let crowd = id.name().starts_with("crowd");
-        let wants = prop::option::weighted(if crowd { 0.2 } else { 0.45 }, want());
-        let live = prop::option::weighted(if crowd { 0.5 } else { 0.6 }, live(id.clone()));
-        let claim = prop::option::weighted(0.07, any::<bool>());
-        let finalizer = prop::bool::weighted(0.15);
-        (Just(id), wants, live, claim, finalizer, rarely())
-    };
-    let slots: Vec<_> = ids().into_iter().map(slots).collect();
-    let approval = prop_oneof![Just(Approval::Absent), Just(Approval::Stale), Just(Approval::Right)];
-    (slots, policy(), approval, want()).prop_map(|(slots, mut policy, approval, one)| {
-        let (mut wants, mut lives) = (BTreeMap::new(), BTreeMap::new());
-        let (mut unlisted, mut finalizers) = (BTreeSet::new(), BTreeSet::new());
-        for (id, want, live, claim, finalizer, missing) in slots {
-            wants.extend(want.map(|want| (id.clone(), want)));
-            lives.extend(live.map(|live| (id.clone(), live)));
-            if let Some(ready) = claim {
-                let claim = moorline::plan::Claim { sync: "ops/claims".into(), ready };
-                policy.claims.insert(id.clone(), claim);
-            }
-            if finalizer {
-                finalizers.insert(id.clone());
-            }
-            if missing && id.kind() != "ConfigMap" {
-                unlisted.insert(id.group_kind());
-            }
-        }
-        // One object under two groups looks the same, but its identity names one of them.
-        if let Some(old) = lives.get(&id("extensions/Ingress|a/x")).cloned()
-            && let Some(new) = lives.get_mut(&id("networking.k8s.io/Ingress|a/x"))
-        {
-            let mark = if old.observed.mark == Mark::Ours { Mark::Copied } else { old.observed.mark.clone() };
-            *new =
-                Live { observed: Observed { mark, ..old.observed }, recorded: old.recorded.map(|_| false) };
-        }
-        if wants.contains_key(&id("networking.k8s.io/Ingress|a/x")) {
-            wants.remove(&id("extensions/Ingress|a/x"));
-        }
-        // A complete render has an object at least.
-        if wants.is_empty() {
-            wants.insert(id("/ConfigMap|a/x"), one);
-        }
-        let desired = Desired(Rc::new(desired_of(wants.iter())));
-        World { desired, wants, live: lives, unlisted, policy, approval, finalizers }
-    })
 }

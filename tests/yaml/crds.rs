@@ -121,7 +121,7 @@ fn crd(sequence: &mut Sequence, number: usize) -> String {
     );
     for top in ["spec", "status"] {
         let _ = writeln!(out, "          {top}:");
-        object(&mut out, sequence, 12, 5);
+        object(&mut out, sequence, 12, 3);
     }
     out.push_str(
         "        type: object\n    served: true\n    storage: true\n    subresources:\n      status: {}\n",
