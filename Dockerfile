@@ -5,6 +5,8 @@ FROM rust:1.95.0-bookworm AS build
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY src ./src
+# Not compiled; but Cargo.toml names the benchmarks, and cargo looks for what it names.
+COPY benches ./benches
 RUN cargo build --release --locked --bin moorline
 
 # glibc, libgcc and nothing to log in with. The public certificate authorities are in the binary; SSL_CERT_FILE names others.

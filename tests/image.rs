@@ -3,7 +3,8 @@
 //! In: the Dockerfile and the release binary. Out: what the binary answers in a root that holds what the last
 //! stage copies and nothing more, as the user that it names, who can write nothing there. The libraries that
 //! the binary asks for are copied from this machine: they stand in for those of the base image, and one that
-//! the base image does not hold is refused. No Docker is needed; the image itself is not built here.
+//! the base image does not hold is refused. What the first stage copies has to be enough to compile from. No
+//! Docker is needed; the image itself is not built here.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -52,6 +53,55 @@ fn the_release_binary_runs_in_the_image_s_root() {
     assert!(rendered.contains("kind: ConfigMap") && rendered.contains("name: greeting"), "{rendered}");
 
     assert_eq!(listing(&root), before, "the binary wrote into its root");
+}
+
+#[test]
+fn the_first_stage_copies_what_cargo_needs() {
+    let text = fs::read_to_string(repository().join("Dockerfile")).expect("the Dockerfile can be read");
+    let ignored = fs::read_to_string(repository().join(".dockerignore")).expect("it can be read");
+    let stage = Path::new(env!("CARGO_TARGET_TMPDIR")).join("first-stage");
+    remove(&stage);
+    for (name, place) in sources(&text).unwrap_or_else(|error| panic!("Dockerfile: {error}")) {
+        assert!(ignored.lines().any(|line| line == format!("!{name}")), ".dockerignore leaves {name} out");
+        copy(&repository().join(name), &stage.join(place));
+    }
+    // `check` and not `build`: it sees the same files and takes seconds.
+    let mut check = cargo(&["check", "--locked", "--bin", "moorline"]);
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
+    let output = check.current_dir(&stage).arg("--target-dir").arg(target).output().expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What the first stage copies from the repository: names there, and places in its working folder.
+fn sources(dockerfile: &str) -> Result<Vec<(&str, &str)>, String> {
+    let mut stages = 0;
+    let mut found = Vec::new();
+    for line in dockerfile.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["FROM", ..] => stages += 1,
+            ["COPY", ref names @ .., "./"] if stages == 1 => {
+                found.extend(names.iter().map(|name| (*name, *name)))
+            }
+            ["COPY", name, place] if stages == 1 => found.push((name, place.trim_start_matches("./"))),
+            ["COPY", ..] if stages == 1 => return Err(format!("`{line}` is not understood")),
+            _ => {}
+        }
+    }
+    if found.is_empty() { Err("the first stage copies nothing".to_owned()) } else { Ok(found) }
+}
+
+/// Copies a file or a folder.
+fn copy(from: &Path, to: &Path) {
+    if from.is_dir() {
+        for entry in fs::read_dir(from).expect("a folder can be listed") {
+            let name = entry.expect("an entry can be read").file_name();
+            copy(&from.join(&name), &to.join(&name));
+        }
+    } else {
+        fs::create_dir_all(to.parent().expect("a file is in a folder")).expect("a folder can be made");
+        fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
+    }
 }
 
 /// What the last stage of a Dockerfile makes.
@@ -157,10 +207,10 @@ fn fill(root: &Path, image: &Image, binary: &Path) -> Result<(), String> {
         if !built.contains("/target/release/") || name != binary.file_name() {
             return Err(format!("the image copies {built}, which this test does not know how to build"));
         }
-        put(root, place, binary);
+        copy(binary, &inside(root, place));
     }
     for library in libraries(binary)? {
-        put(root, &library, Path::new(&library));
+        copy(Path::new(&library), &inside(root, &library));
     }
     let manifest = root.join("repository/greeting.yaml");
     fs::create_dir_all(root.join("repository")).expect("a folder can be made");
@@ -169,10 +219,8 @@ fn fill(root: &Path, image: &Image, binary: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn put(root: &Path, place: &str, file: &Path) {
-    let target = root.join(place.trim_start_matches('/'));
-    fs::create_dir_all(target.parent().expect("a file is in a folder")).expect("a folder can be made");
-    fs::copy(file, &target).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+fn inside(root: &Path, place: &str) -> PathBuf {
+    root.join(place.trim_start_matches('/'))
 }
 
 /// Where the libraries are that a binary asks for, all of which the base image has to hold.
@@ -199,14 +247,19 @@ fn libraries_in(ldd: &str) -> Result<Vec<String>, String> {
 
 /// The release binary; cargo builds it if it is absent or older than what it is made of.
 fn release_binary() -> PathBuf {
-    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.args(["build", "--release", "--locked", "--bin", "moorline", "--message-format=json"]);
+    let mut build = cargo(&["build", "--release", "--locked", "--bin", "moorline", "--message-format=json"]);
     let output = build.current_dir(repository()).output().expect("cargo can be started");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let messages = String::from_utf8(output.stdout).expect("cargo writes UTF-8");
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let mut executables = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
     executables.next_back().expect("cargo names the executable")
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments);
+    command
 }
 
 fn repository() -> &'static Path {
@@ -268,6 +321,14 @@ fn the_last_stage_is_read() {
     assert_eq!(image.base, "b:c");
     assert_eq!(image.copies, [("/x/target/release/moorline".to_owned(), "/moorline".to_owned())]);
     assert_eq!((image.user, image.group, image.entrypoint.as_str()), (65532, 65532, "/moorline"));
+}
+
+#[test]
+fn what_the_first_stage_copies_is_read() {
+    let copied = "FROM a AS build\nCOPY A B ./\nCOPY c ./d\nFROM b\nCOPY --from=build x y\n";
+    assert_eq!(sources(copied), Ok(vec![("A", "A"), ("B", "B"), ("c", "d")]));
+    assert!(sources(&copied.replace("COPY c ./d", "COPY c d e")).is_err());
+    assert!(sources(DOCKERFILE).is_err());
 }
 
 #[test]
