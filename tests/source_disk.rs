@@ -1,7 +1,6 @@
 //! What lies in the data folder: after crashes, after a thousand fetches; and what is read from it.
 
 #[path = "support/git_bench.rs"]
-#[allow(dead_code, reason = "each test binary uses a part of it, or all")]
 mod git_bench;
 #[path = "support/git_server.rs"]
 #[expect(dead_code, reason = "each test binary uses a part of it")]

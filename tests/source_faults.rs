@@ -1,7 +1,7 @@
 //! Servers that are silent, slow, huge, damaged or hostile.
 
 #[path = "support/git_bench.rs"]
-#[allow(dead_code, reason = "each test binary uses a part of it, or all")]
+#[expect(dead_code, reason = "each test binary uses a part of it")]
 mod git_bench;
 #[path = "support/git_server.rs"]
 #[expect(dead_code, reason = "each test binary uses a part of it")]
