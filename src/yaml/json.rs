@@ -4,12 +4,13 @@
 //! begins on. kubectl reads such a file with a JSON reader, so `\/` is an escape and comments are errors;
 //! numbers and repeated keys mean what they mean in YAML.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::error::{Fault, Kind, MAX_DEPTH, MAX_DOCUMENTS};
+use super::error::{Fault, Kind, MAX_DEPTH, MAX_DOCUMENTS, MAX_NODES};
 use super::parser::Mark;
 use super::scalar;
 
@@ -64,48 +65,55 @@ fn fault(error: &serde_json::Error, origin: Mark) -> Fault {
         0 => Mark { line: origin.line, column: origin.column.saturating_add(count(error.column())) },
         line => Mark { line: origin.line.saturating_add(line), column: count(error.column()) },
     };
-    match text == DEPTH {
-        true => Fault::new(mark, Kind::Depth),
-        false => Fault::new(mark, Kind::Json(text.into())),
+    match text {
+        DEPTH => Fault::new(mark, Kind::Depth),
+        NODES => Fault::new(mark, Kind::Nodes),
+        text => Fault::new(mark, Kind::Json(text.into())),
     }
 }
 
-/// How an error of ours is known again after it went through serde_json.
+/// How errors of ours are known again after they went through serde_json.
 const DEPTH: &str = "nested too deep";
+const NODES: &str = "too many values";
 
 /// One value of the file.
 struct Document(Value);
 
 impl<'de> Deserialize<'de> for Document {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Node { depth: 0 }.deserialize(deserializer).map(Self)
+        Node { depth: 0, nodes: &Cell::new(0) }.deserialize(deserializer).map(Self)
     }
 }
 
-/// Reads a value that stands below `depth` others.
+/// Reads a value that stands below `depth` others; the document has had so many nodes before it.
 #[derive(Clone, Copy)]
-struct Node {
+struct Node<'a> {
     depth: usize,
+    nodes: &'a Cell<usize>,
 }
 
-impl Node {
+impl Node<'_> {
     fn below<E: serde::de::Error>(self) -> Result<Self, E> {
         match self.depth < MAX_DEPTH {
-            true => Ok(Self { depth: self.depth + 1 }),
+            true => Ok(Self { depth: self.depth + 1, ..self }),
             false => Err(E::custom(DEPTH)),
         }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Node {
+impl<'de> DeserializeSeed<'de> for Node<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.nodes.set(self.nodes.get() + 1);
+        if self.nodes.get() > MAX_NODES {
+            return Err(serde::de::Error::custom(NODES));
+        }
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Node {
+impl<'de> Visitor<'de> for Node<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -155,5 +163,20 @@ impl<'de> Visitor<'de> for Node {
             map.insert(key, access.next_value_seed(below)?);
         }
         Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Dialect, read};
+
+    #[test]
+    fn json_has_the_bounds_of_yaml() {
+        let refusal =
+            |text: String| read("a.json", text.as_bytes(), Dialect::Kubectl).unwrap_err().to_string();
+        let many = refusal(format!("{{\"a\": [{}0]}}", "0,".repeat(super::MAX_NODES)));
+        assert!(many.contains("found more than 8000000 nodes"), "{many}");
+        let deep = refusal(format!("{{\"a\": {}", "[".repeat(100_000)));
+        assert!(deep.contains("512"), "{deep}");
     }
 }
