@@ -26,7 +26,7 @@ test: ## everything: format, lints, documentation, release build, control plane,
 	$(MAKE) control-plane
 	$(CARGO) test --workspace --locked --no-fail-fast
 
-test-core: ## the tests that need nothing but Rust, with fixed seeds; minutes, once built
+test-core: ## the tests that need only Rust and git, with fixed seeds; minutes, once built
 	PROPTEST_RNG_SEED=1 $(CARGO) test --locked --lib --bins $(addprefix --test ,$(CORE_TESTS))
 
 fmt: ## format the code

@@ -70,7 +70,7 @@ pub enum Error {
         path: String,
     },
     /// A file above [`MAX_FILE_BYTES`].
-    #[error("{path} has {size} bytes; a file may have at most {MAX_FILE_BYTES}")]
+    #[error("{path} has {size} bytes; a file may have at most {MAX_FILE_BYTES}; split it or leave it out")]
     TooLarge {
         /// The path asked for.
         path: String,

@@ -104,7 +104,11 @@ fn bad_input_is_told_with_its_place_and_what_to_do() {
     fs::create_dir(folder.0.join("empty")).unwrap();
     let check = |arguments: &[&str], code: i32, words: &str| folder.moorline(arguments).refused(code, words);
 
-    check(&["render", "nowhere"], 1, "error: nowhere: No such file or directory (os error 2)\n");
+    check(
+        &["render", "nowhere"],
+        1,
+        "error: nowhere: No such file or directory (os error 2); check the path\n",
+    );
     check(
         &["render", "empty"],
         1,
@@ -118,9 +122,9 @@ fn bad_input_is_told_with_its_place_and_what_to_do() {
     check(
         &["render", "twice"],
         1,
-        "error: twice/b.yaml:1: ConfigMap a is written a second time; the first is at twice/a.yaml:1\n",
+        "error: twice/b.yaml:1: ConfigMap a is written a second time; the first is at twice/a.yaml:1; remove one\n",
     );
-    check(&["render", "nameless"], 1, "error: nameless/a.yaml:3:1: the Pod has no metadata.name\n");
+    check(&["render", "nameless"], 1, "error: nameless/a.yaml:3:1: the Pod has no metadata.name; add it\n");
     check(
         &["check", "badname"],
         1,
@@ -128,7 +132,11 @@ fn bad_input_is_told_with_its_place_and_what_to_do() {
     );
     let scope = "error: scope/a.yaml:5:3: Namespace is cluster-scoped and cannot be in namespace \"b\"; remove metadata.namespace\n";
     check(&["check", "scope"], 1, scope);
-    check(&["plan", "scope", "--against", "live"], 1, scope);
+    check(
+        &["plan", "scope", "--against", "live"],
+        1,
+        &format!("note: there is no live object; the plan is for an empty cluster\n{scope}"),
+    );
     check(
         &["plan", "twice/a.yaml", "--against", "cluster"],
         1,
@@ -164,11 +172,44 @@ fn large_files_and_pipes_are_refused_unread() {
     std::os::unix::fs::symlink("/etc/passwd", folder.0.join("app/out.yaml")).unwrap();
     folder.moorline(&["render", "app"]).refused(
         1,
-        "error: app/large.yaml has 100000000 bytes; a file may have at most 33554432\n\
+        "error: app/large.yaml has 100000000 bytes; a file may have at most 33554432; split it or leave it out\n\
          error: app/out.yaml leads out of the tree (to /etc/passwd); links are followed only inside it\n\
          error: app/pipe.yaml cannot be read: it is not a regular file\n\
          error: 3 problems\n",
     );
+}
+
+/// The exit code tells about manifests, whoever reads the words about them.
+#[test]
+fn a_reader_who_has_gone_changes_no_exit_code() {
+    let folder = Folder::new("closed", &[("bad.yaml", b"kind: Pod\n"), ("app/a.yaml", CONFIG_MAP)]);
+    fs::create_dir(folder.0.join("live")).unwrap();
+    let code = |arguments: &[&str]| {
+        let closed = || {
+            let (reader, writer) = std::io::pipe().unwrap();
+            drop(reader);
+            writer
+        };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));
+        command.args(arguments).current_dir(&folder.0).stdout(closed()).stderr(closed());
+        command.status().unwrap().code().unwrap()
+    };
+    assert_eq!(code(&["render", "app"]), 0);
+    assert_eq!(code(&["check", "bad.yaml"]), 1);
+    assert_eq!(code(&["plan", "app", "--against", "live"]), 2);
+    assert_eq!(code(&["--help"]), 0);
+    assert_eq!(code(&["--bogus"]), 64);
+}
+
+/// A name in a repository is a stranger's text: it must not write lines of its own into a log.
+#[test]
+fn text_of_strangers_stays_on_its_line() {
+    let manifest = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, \"x\\e[31m\\n::error::\": b}\n";
+    let folder = Folder::new("strangers", &[("a.yaml", manifest), ("b\n::error::.yaml", b"a: 1\n")]);
+    let outcome = folder.moorline(&["render", "."]);
+    assert_eq!(outcome.code, 1);
+    assert_eq!(outcome.words.lines().count(), 2, "{}", outcome.words);
+    assert!(!outcome.words.contains(['\u{1b}', '\r']), "{}", outcome.words);
 }
 
 #[test]
@@ -192,6 +233,12 @@ fn a_wrong_command_line_is_a_usage_error() {
         &["render", ".", "--output", "xml"],
         "error: invalid value 'xml' for '--output <OUTPUT>'\n  [possible values: yaml, json]\n",
     );
+    let namespace =
+        "must be at most 63 lower-case letters, digits and '-', and begin and end with a letter or digit";
+    for flag in ["--namespace", "--target-namespace"] {
+        let words = format!("error: invalid value 'a/b' for '{flag} <NAMESPACE>': {namespace}\n");
+        check(&["plan", ".", "--against", ".", flag, "a/b"], &words);
+    }
     check(
         &["rendr"],
         "error: unrecognized subcommand 'rendr'\n\n  tip: a similar subcommand exists: 'render'\n",
@@ -225,7 +272,7 @@ fn check_counts_what_is_sound_and_goes_on_after_what_is_not() {
     assert_eq!(outcome.data, "a.yaml: 1 object is sound\n");
     assert_eq!(
         outcome.words,
-        "error: nowhere: No such file or directory (os error 2)\n\
+        "error: nowhere: No such file or directory (os error 2); check the path\n\
          error: b.yaml:1:1: the document has an apiVersion but no kind; add kind, or move the document to a file without manifests\n"
     );
 }

@@ -122,7 +122,7 @@ fn what_is_wrong_only_with_a_namespace_in_mind_is_told_with_its_place() {
             "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: shop}\n"
         ),
         [
-            "a.yaml:5: Pod shop/a is written a second time; the first is at a.yaml:1 (an object that names no namespace goes to shop)"
+            "a.yaml:5: Pod shop/a is written a second time; the first is at a.yaml:1 (an object that names no namespace goes to shop); remove one"
         ]
     );
 }
@@ -148,12 +148,30 @@ fn a_switch_that_would_not_switch_is_refused() {
             "a.yaml:6:5: annotation argocd.argoproj.io/sync-wave must be a whole number such as -1 or 10, found \"first\""
         ]
     );
+    assert_eq!(
+        with("moorline.dev/pause-until: tomorrow"),
+        [
+            "a.yaml:6:5: annotation moorline.dev/pause-until must be a time such as 2030-01-31T12:00:00Z, found \"tomorrow\""
+        ]
+    );
+    assert_eq!(
+        with("moorline.dev/approve: abc"),
+        ["a.yaml:6:5: moorline.dev/approve belongs on a Sync; here it does nothing"]
+    );
+    let label = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels:\n    moorline.dev/prune: disabled\n";
+    assert_eq!(
+        problems(label),
+        ["a.yaml:6:5: moorline.dev/prune is an annotation; as a label it does nothing"]
+    );
     let wave = |annotations: &str| {
         let text = format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a, annotations: {{{annotations}}}}}\n"
         );
         sound(&[("a.yaml", &text)]).objects()[0].wave
     };
+    for time in ["2030-01-31T12:00:00Z", "2030-01-31T12:00:00.5+01:00"] {
+        assert_eq!(wave(&format!("moorline.dev/pause-until: '{time}'")), 0);
+    }
     assert_eq!(wave(""), 0);
     assert_eq!(wave("argocd.argoproj.io/sync-wave: '-5'"), -5);
     assert_eq!(wave("argocd.argoproj.io/sync-wave: '-5', moorline.dev/wave: '7'"), 7);

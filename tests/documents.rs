@@ -44,6 +44,32 @@ fn the_readme_shows_the_table_of_exit_codes() {
 }
 
 #[test]
+fn the_figures_of_the_readme_are_those_of_the_docs() {
+    let rows = |text: &str| {
+        let figures = text.lines().skip_while(|line| !line.starts_with("| what | measured |")).skip(2);
+        let rows = figures.take_while(|line| line.starts_with('|')).map(|line| {
+            line.split('|').skip(1).take(2).map(str::trim).map(str::to_owned).collect::<Vec<_>>()
+        });
+        rows.collect::<Vec<_>>()
+    };
+    let (shown, measured) = (rows(&text("README.md")), rows(&text("docs/figures.md")));
+    assert!(shown.len() > 3, "{shown:?}");
+    assert_eq!(shown.iter().find(|row| !measured.contains(row)), None);
+}
+
+#[test]
+fn every_annotation_that_counts_is_in_the_readme() {
+    use moorline::api;
+    // What Moorline writes itself, and what belongs on a Sync.
+    let others =
+        [api::ID_ANNOTATION, api::SPEC_HASH_ANNOTATION, api::APPROVE_ANNOTATION, api::REQUEST_ANNOTATION];
+    let readme = text("README.md");
+    for key in api::ANNOTATIONS.iter().filter(|key| !others.contains(key)) {
+        assert!(readme.contains(&format!("`{key}: ")), "the README does not explain {key}");
+    }
+}
+
+#[test]
 fn the_readme_shows_every_verb() {
     let help = std::process::Command::new(env!("CARGO_BIN_EXE_moorline")).arg("--help").output();
     let help = String::from_utf8(help.expect("the binary runs").stdout).expect("help is text");

@@ -153,7 +153,7 @@ fn one_object_is_written_once() {
         &[("a.yaml", &config_map("x")), ("b.yaml", &format!("# again\n{}", config_map("x")))],
         &[
             "ConfigMap x at a.yaml:1",
-            "DuplicateObject b.yaml:2: ConfigMap x is written a second time; the first is at a.yaml:1",
+            "DuplicateObject b.yaml:2: ConfigMap x is written a second time; the first is at a.yaml:1; remove one",
         ],
     );
     // Two versions of a kind are one object.
@@ -162,7 +162,7 @@ fn one_object_is_written_once() {
         &[("a.yaml", &of("v1")), ("b.yaml", &of("v1beta1"))],
         &[
             "Deployment.apps x at a.yaml:1",
-            "DuplicateObject b.yaml:1: Deployment.apps x is written a second time; the first is at a.yaml:1",
+            "DuplicateObject b.yaml:1: Deployment.apps x is written a second time; the first is at a.yaml:1; remove one",
         ],
     );
 }
@@ -298,7 +298,7 @@ fn links_are_followed_inside_the_tree_and_refused_out_of_it() {
         outcome(&render(&tree, &options)),
         "ConfigMap a at app/a.yaml:1\n\
          FileUnreadable app/abs.yaml leads out of the tree (to /etc/secret.yaml); links are followed only inside it\n\
-         FileUnreadable app/big.yaml has 100000000 bytes; a file may have at most 33554432\n\
+         FileUnreadable app/big.yaml has 100000000 bytes; a file may have at most 33554432; split it or leave it out\n\
          FileUnreadable app/out.yaml leads out of the tree (to ../../etc/secret.yaml); links are followed only inside it\n"
     );
 }

@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
     for path in &arguments.paths {
         // One path that cannot be read keeps no other from being checked.
         let checked = objects_of(path, &arguments.selection, streams).or_else(|error| {
-            writeln!(streams.words, "error: {error:#}")?;
+            streams.say(&format!("error: {error:#}"));
             anyhow::Ok(None)
         });
         match checked? {
@@ -56,7 +56,7 @@ fn objects_of(
     match desired(complete, "default", &Scopes::builtin()) {
         Ok(desired) => Ok(Some(desired.len())),
         Err(problems) => {
-            manifests::tell(&problems, streams)?;
+            manifests::tell(&problems, streams);
             Ok(None)
         }
     }

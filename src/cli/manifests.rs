@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::bail;
 use clap::Args;
 use glob::Pattern;
 
@@ -36,6 +36,9 @@ pub(super) fn read(
     selection: &Selection,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Complete>> {
+    if path.as_os_str() == "-" {
+        bail!("standard input is not read; name a file (a file called - is ./-)");
+    }
     let (tree, inside) = directory::read(path, render::is_read)?;
     let plain = PlainOptions {
         recurse: !selection.no_recurse,
@@ -44,31 +47,28 @@ pub(super) fn read(
     };
     match render::render(&tree, &Options { path: inside, plain }) {
         Rendered::Complete(complete) => {
-            tell_skipped(complete.skipped(), streams)?;
+            tell_skipped(complete.skipped(), streams);
             Ok(Some(complete))
         }
         Rendered::Incomplete(incomplete) => {
-            tell_skipped(&incomplete.skipped, streams)?;
-            tell(&incomplete.problems, streams)?;
+            tell_skipped(&incomplete.skipped, streams);
+            tell(&incomplete.problems, streams);
             Ok(None)
         }
     }
 }
 
 /// Says every problem, a line each, and how many there are.
-pub(super) fn tell(problems: &[impl std::fmt::Display], streams: &mut Streams<'_>) -> anyhow::Result<()> {
-    for problem in problems {
-        writeln!(streams.words, "error: {problem}").context("standard error")?;
-    }
+pub(super) fn tell(problems: &[impl std::fmt::Display], streams: &mut Streams<'_>) {
+    problems.iter().for_each(|problem| streams.say(&format!("error: {problem}")));
     if problems.len() > 1 {
-        writeln!(streams.words, "error: {} problems", problems.len()).context("standard error")?;
+        streams.say(&format!("error: {} problems", problems.len()));
     }
-    Ok(())
 }
 
-fn tell_skipped(skipped: &[Skipped], streams: &mut Streams<'_>) -> anyhow::Result<()> {
+/// Says which files were passed over, and why.
+pub(super) fn tell_skipped(skipped: &[Skipped], streams: &mut Streams<'_>) {
     for Skipped { file, reason } in skipped {
-        writeln!(streams.words, "note: {file} is skipped: {reason}").context("standard error")?;
+        streams.say(&format!("note: {file} is skipped: {reason}"));
     }
-    Ok(())
 }

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::harmless::harmless;
 use exit::Exit;
 
 /// Holds a Kubernetes cluster to a committed Git revision.
@@ -41,6 +42,40 @@ struct Streams<'a> {
     words: &'a mut dyn Write,
 }
 
+impl Streams<'_> {
+    /// Says a line. Whether it can be said changes nothing about how the command ends.
+    fn say(&mut self, line: &str) {
+        let _ = writeln!(self.words, "{}", harmless(line));
+    }
+}
+
+/// A stream whose reader may have enough, as `head` has. What is written after that goes nowhere, and the
+/// exit code stays what it would be: it tells about manifests, not about who reads.
+struct UntilClosed<W>(Option<W>);
+
+impl<W: Write> UntilClosed<W> {
+    fn attempt<T>(&mut self, gone: T, write: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
+        match self.0.as_mut().map(write) {
+            Some(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.0 = None;
+                Ok(gone)
+            }
+            Some(result) => result,
+            None => Ok(gone),
+        }
+    }
+}
+
+impl<W: Write> Write for UntilClosed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.attempt(bytes.len(), |stream| stream.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.attempt((), W::flush)
+    }
+}
+
 /// Runs the command line.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match Arguments::try_parse_from(arguments) {
@@ -48,10 +83,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => {
             // Help and version come as errors, too; they are what was asked for.
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
-            return error.print().map_or(Exit::Failure.into(), |()| exit.into());
+            let _ = error.print();
+            return exit.into();
         }
     };
-    let (mut data, mut words) = (io::BufWriter::new(io::stdout().lock()), io::stderr().lock());
+    let mut data = io::BufWriter::new(UntilClosed(Some(io::stdout().lock())));
+    let mut words = io::stderr().lock();
     let mut streams = Streams { data: &mut data, words: &mut words };
     let result = match &arguments.verb {
         Verb::Render(arguments) => render::run(arguments, &mut streams),
@@ -59,21 +96,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Plan(arguments) => plan::run(arguments, &mut streams),
         Verb::Completions(arguments) => completions::run(arguments, &mut streams),
     };
-    let result = result.and_then(|exit| Ok(data.flush().map(|()| exit)?));
-    match result {
+    match result.and_then(|exit| Ok(streams.data.flush().map(|()| exit)?)) {
         Ok(exit) => exit.into(),
-        Err(error) if is_broken_pipe(&error) => Exit::Done.into(),
         Err(error) => {
-            // Nobody is left to tell if standard error is gone, too.
-            let _ = writeln!(words, "error: {error:#}");
+            streams.say(&format!("error: {error:#}"));
             Exit::Failure.into()
         }
     }
-}
-
-/// The reader of our output has enough, as `head` has: that is no failure.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

@@ -36,15 +36,15 @@ pub(super) struct Arguments {
     against: PathBuf,
 
     /// The name of the Sync that owns the objects
-    #[arg(long, default_value = "default")]
+    #[arg(long, default_value = "default", value_parser = name)]
     name: String,
 
     /// The namespace of the Sync
-    #[arg(long, short, default_value = "default")]
+    #[arg(long, short, default_value = "default", value_parser = namespace)]
     namespace: String,
 
     /// The namespace of objects that name none; the Sync's own if absent
-    #[arg(long, value_name = "NAMESPACE")]
+    #[arg(long, value_name = "NAMESPACE", value_parser = namespace)]
     target_namespace: Option<String>,
 
     #[command(flatten)]
@@ -84,27 +84,30 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
     };
     let (tree, inside) = directory::read(&arguments.against, render::is_read)?;
     let live = match render::dump(&tree, &inside) {
-        Ok(live) => live,
+        Ok(dump) => {
+            manifests::tell_skipped(&dump.skipped, streams);
+            dump.objects
+        }
         Err(problems) => {
-            manifests::tell(&problems, streams)?;
+            manifests::tell(&problems, streams);
             return Ok(Exit::Failure);
         }
     };
+    if live.is_empty() {
+        streams.say("note: there is no live object; the plan is for an empty cluster");
+    }
     let target = arguments.target_namespace.as_deref().unwrap_or(&arguments.namespace);
     let desired = match desired(complete, target, &scopes(&live)) {
         Ok(desired) => desired,
         Err(problems) => {
-            manifests::tell(&problems, streams)?;
+            manifests::tell(&problems, streams);
             return Ok(Exit::Failure);
         }
     };
     let owner = SyncName::new(&arguments.namespace, &arguments.name);
     let preview = preview(&desired, &live, &owner);
     if preview.assumed_entries {
-        writeln!(
-            streams.words,
-            "note: live objects come without managed fields, so that drift by others may go unseen; kubectl prints them with --show-managed-fields"
-        )?;
+        streams.say("note: live objects come without managed fields, so that Moorline applied those with its identity is assumed; kubectl prints them with --show-managed-fields");
     }
     let plan = plan(&desired, &preview.observed, &Policy::default());
     print(&plan, &preview, arguments, streams)?;
@@ -143,6 +146,14 @@ fn scopes(live: &[Object]) -> Scopes {
         }
     }
     scopes
+}
+
+fn namespace(text: &str) -> Result<String, &'static str> {
+    render::namespace_rule(text).map_or_else(|| Ok(text.to_owned()), Err)
+}
+
+fn name(text: &str) -> Result<String, &'static str> {
+    render::sync_name_rule(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
 impl Colour {

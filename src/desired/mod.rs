@@ -17,7 +17,7 @@ pub use switches::Switches;
 
 use crate::api::{CanonicalForm, SpecHash};
 use crate::object::{Object, ObjectId, Origin};
-use crate::render::Complete;
+use crate::render::{Complete, namespace_rule};
 use crate::yaml::Step;
 
 /// Every object that should exist, each once, in the order of the ids.
@@ -56,6 +56,9 @@ impl DesiredObject {
 
 /// Makes the desired set. Objects of namespaced kinds that name no namespace go to `namespace`.
 pub fn desired(rendered: Complete, namespace: &str, scopes: &Scopes) -> Result<DesiredSet, Vec<Problem>> {
+    if let Some(rule) = namespace_rule(namespace) {
+        return Err(vec![Problem::BadNamespace { namespace: namespace.to_owned(), rule }]);
+    }
     let mut scopes = scopes.clone();
     rendered.objects().iter().for_each(|object| scopes.learn(object));
     let mut problems = Vec::new();
@@ -65,8 +68,11 @@ pub fn desired(rendered: Complete, namespace: &str, scopes: &Scopes) -> Result<D
         let scope = scopes.of(object.id.group(), object.id.kind());
         let placed = place_in_scope(&object, scope, namespace)
             .map_err(|problem| problem(rendered.place(&object.origin, &NAMESPACE)));
-        let switches =
-            Switches::read(&object, |key| rendered.place(&object.origin, &annotation(key)), &mut problems);
+        let switches = Switches::read(
+            &object,
+            |field, key| rendered.place(&object.origin, &entry(field, key)),
+            &mut problems,
+        );
         match placed {
             Ok(id) => objects.push(desired_object(object, id, scope, switches)),
             Err(problem) => problems.push(problem),
@@ -85,8 +91,8 @@ pub fn desired(rendered: Complete, namespace: &str, scopes: &Scopes) -> Result<D
 
 const NAMESPACE: [Step<'static>; 2] = [Step::Key("metadata"), Step::Key("namespace")];
 
-fn annotation(key: &str) -> [Step<'_>; 3] {
-    [Step::Key("metadata"), Step::Key("annotations"), Step::Key(key)]
+fn entry<'a>(field: &'a str, key: &'a str) -> [Step<'a>; 3] {
+    [Step::Key("metadata"), Step::Key(field), Step::Key(key)]
 }
 
 fn desired_object(object: Object, id: ObjectId, scope: Option<Scope>, switches: Switches) -> DesiredObject {
@@ -108,7 +114,7 @@ fn place_in_scope(
             let (kind, namespace) = (object.id.group_kind(), written.to_owned());
             Err(move |place| Problem::NamespaceOnClusterScoped { place, kind, namespace })
         }
-        // A namespace never makes an id unsound: it has been checked, or it comes from the Sync's own place.
+        // A sound namespace never makes an id unsound, and this one has been checked.
         (Some(Scope::Namespaced), None) => Ok(object.id.in_namespace(namespace).unwrap_or(object.id.clone())),
         (Some(_), _) | (None, _) => Ok(object.id.clone()),
     }

@@ -18,9 +18,27 @@ pub enum Problem {
         /// The namespace.
         namespace: String,
     },
+    /// The namespace of objects that name none is not one.
+    #[error("the target namespace {namespace:?} {rule}")]
+    BadNamespace {
+        /// The namespace.
+        namespace: String,
+        /// The rule that it breaks, as a clause.
+        rule: &'static str,
+    },
+    /// An annotation of ours in a place where it does nothing.
+    #[error("{place}: {key} {rule}")]
+    MisplacedSwitch {
+        /// Where it is written.
+        place: Place,
+        /// The annotation.
+        key: &'static str,
+        /// What is wrong, as a clause.
+        rule: &'static str,
+    },
     /// Two objects that are one when the target namespace is filled in.
     #[error(
-        "{second}: {id} is written a second time; the first is at {first} (an object that names no namespace goes to {namespace})"
+        "{second}: {id} is written a second time; the first is at {first} (an object that names no namespace goes to {namespace}); remove one"
     )]
     Duplicate {
         /// The object.
@@ -62,7 +80,10 @@ impl Problem {
         match self {
             Self::NamespaceOnClusterScoped { .. } => "ManifestInvalid",
             Self::Duplicate { .. } => "DuplicateObject",
-            Self::BadSwitch { .. } | Self::UnknownSwitch { .. } => "AnnotationInvalid",
+            Self::BadNamespace { .. } => "NamespaceInvalid",
+            Self::BadSwitch { .. } | Self::MisplacedSwitch { .. } | Self::UnknownSwitch { .. } => {
+                "AnnotationInvalid"
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::problem::Problem;
 use crate::api;
 use crate::nearest::nearest;
-use crate::object::Object;
+use crate::object::{GroupKind, Object};
 use crate::render::Place;
 
 /// The annotations of one object, read.
@@ -22,15 +22,22 @@ pub struct Switches {
 }
 
 const WAVE: &str = "a whole number such as -1 or 10";
+const TIME: &str = "a time such as 2030-01-31T12:00:00Z";
 const DISABLED: &str = "\"disabled\" or absent";
 const ENABLED: &str = "\"enabled\" or absent";
 const ONCE: &str = "\"once\" or absent";
 
 impl Switches {
     /// Reads the annotations of an object; what means nothing is a problem, never a guess.
-    pub(super) fn read(object: &Object, place: impl Fn(&str) -> Place, problems: &mut Vec<Problem>) -> Self {
+    pub(super) fn read(
+        object: &Object,
+        place: impl Fn(&str, &str) -> Place,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
         let mut reading = Reading { object, place, problems };
         reading.refuse_unknown();
+        reading.refuse_misplaced();
+        reading.refuse_no_time();
         Self {
             wave: reading.wave(),
             reconcile_disabled: reading.switch(api::RECONCILE_ANNOTATION, "disabled", DISABLED),
@@ -47,7 +54,7 @@ struct Reading<'a, P> {
     problems: &'a mut Vec<Problem>,
 }
 
-impl<P: Fn(&str) -> Place> Reading<'_, P> {
+impl<P: Fn(&str, &str) -> Place> Reading<'_, P> {
     fn refuse_unknown(&mut self) {
         let Some(annotations) = self.object.metadata("annotations").and_then(|found| found.as_object())
         else {
@@ -57,11 +64,40 @@ impl<P: Fn(&str) -> Place> Reading<'_, P> {
             if key.starts_with(api::KEY_PREFIX) && !api::ANNOTATIONS.contains(&key.as_str()) {
                 let nearest = nearest(key, api::ANNOTATIONS);
                 self.problems.push(Problem::UnknownSwitch {
-                    place: (self.place)(key),
+                    place: (self.place)("annotations", key),
                     key: key.clone(),
                     nearest,
                 });
             }
+        }
+    }
+
+    /// An annotation of ours as a label, and one for Syncs on another object: both would do nothing.
+    fn refuse_misplaced(&mut self) {
+        let labels = api::ANNOTATIONS.into_iter().filter(|key| self.object.label(key).is_some());
+        for key in labels.collect::<Vec<_>>() {
+            self.misplaced("labels", key, "is an annotation; as a label it does nothing");
+        }
+        if self.object.id.group_kind() == GroupKind::new("moorline.dev", "Sync") {
+            return;
+        }
+        for key in [api::APPROVE_ANNOTATION, api::REQUEST_ANNOTATION] {
+            if self.object.annotation(key).is_some() {
+                self.misplaced("annotations", key, "belongs on a Sync; here it does nothing");
+            }
+        }
+    }
+
+    fn misplaced(&mut self, field: &str, key: &'static str, rule: &'static str) {
+        let place = (self.place)(field, key);
+        self.problems.push(Problem::MisplacedSwitch { place, key, rule });
+    }
+
+    fn refuse_no_time(&mut self) {
+        if let Some(text) = self.object.annotation(api::PAUSE_ANNOTATION)
+            && !is_time(text)
+        {
+            self.bad(api::PAUSE_ANNOTATION, TIME, text)
         }
     }
 
@@ -81,10 +117,27 @@ impl<P: Fn(&str) -> Place> Reading<'_, P> {
     }
 
     fn bad<T: Default>(&mut self, key: &'static str, expected: &'static str, found: &str) -> T {
-        let place = (self.place)(key);
+        let place = (self.place)("annotations", key);
         self.problems.push(Problem::BadSwitch { place, key, expected, found: found.to_owned() });
         T::default()
     }
+}
+
+/// True for the form of RFC 3339 times. Whether the day is in the calendar is asked when the time is used.
+fn is_time(text: &str) -> bool {
+    let form = |text: &str, form: &str| {
+        text.len() == form.len()
+            && text.bytes().zip(form.bytes()).all(|(byte, form)| match form {
+                b'0' => byte.is_ascii_digit(),
+                form => byte == form,
+            })
+    };
+    let Some((start, rest)) = text.split_at_checked("0000-00-00T00:00:00".len()) else { return false };
+    let zone = match rest.strip_prefix('.') {
+        Some(rest) => rest.trim_start_matches(|char: char| char.is_ascii_digit()),
+        None => rest,
+    };
+    form(start, "0000-00-00T00:00:00") && (zone == "Z" || form(zone, "+00:00") || form(zone, "-00:00"))
 }
 
 #[cfg(test)]
@@ -100,7 +153,7 @@ mod tests {
         let origin = Origin { file: "a.yaml".into(), document: 0, line: 1, item: None };
         let id = ObjectId::new("", "ConfigMap", "", "a").unwrap();
         let object = Object { id, version: "v1".into(), body, origin };
-        let place = |_: &str| Place { file: "a.yaml".to_owned(), line: 4, column: 2 };
+        let place = |_: &str, _: &str| Place { file: "a.yaml".to_owned(), line: 4, column: 2 };
         let mut problems = Vec::new();
         let switches = Switches::read(&object, place, &mut problems);
         (switches, problems.iter().map(ToString::to_string).collect())

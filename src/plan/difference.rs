@@ -106,8 +106,24 @@ fn is_same(path: &str, wanted: &Value, live: Option<&Value>) -> bool {
 }
 
 fn holds_quantities(path: &str) -> bool {
-    let holder = |part: &str| matches!(part, "requests" | "limits" | "hard" | "capacity" | "sizeLimit");
-    path.split('.').any(holder)
+    let holder = |part: &str| {
+        matches!(
+            part,
+            "requests"
+                | "limits"
+                | "hard"
+                | "capacity"
+                | "sizeLimit"
+                | "default"
+                | "defaultRequest"
+                | "min"
+                | "max"
+                | "averageValue"
+                | "divisor"
+        )
+    };
+    // A key that is quoted, such as limits["nvidia.com/gpu"], begins with a bracket.
+    path.split(['.', '[']).any(holder)
 }
 
 /// The value of a quantity in thousandths, where it is exact.
@@ -214,6 +230,8 @@ mod tests {
             &[],
         );
         check(json!({"limits": {"cpu": 1}}), json!({"limits": {"cpu": "2"}}), &["limits.cpu"]);
+        check(json!({"limits": {"nvidia.com/gpu": 1}}), json!({"limits": {"nvidia.com/gpu": "1"}}), &[]);
+        check(json!({"hard": {"requests.cpu": 1}}), json!({"hard": {"requests.cpu": "1"}}), &[]);
         check(json!({"a": "", "b": null, "c": {}, "d": [], "e": false}), json!({}), &[]);
         check(json!({"version": "1.0"}), json!({"version": "1"}), &["version"]);
     }

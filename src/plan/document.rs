@@ -42,7 +42,10 @@ fn step_document(step: &Step, differences: &[Difference]) -> Value {
     entry["action"] = step.action.verb().into();
     match &step.action {
         Action::Create => {}
-        Action::Adopt { managers } => entry["managers"] = json!(managers),
+        Action::Adopt { managers } => {
+            entry["managers"] = json!(managers);
+            entry["fields"] = field_documents(&step.id, differences, &[]);
+        }
         Action::Update(change) => {
             entry["reason"] = match change {
                 Change::Committed => "Committed",

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::difference::Difference;
 use super::{Action, Change, Hold, Plan, Step};
 use crate::api::APPROVE_ANNOTATION;
+use crate::harmless::harmless;
 use crate::object::ObjectId;
 
 /// Longer values are cut: a plan is read, not stored.
@@ -98,9 +99,7 @@ impl Text {
     fn step(&mut self, step: &Step, differences: &[Difference]) {
         let (sign, reason) = match &step.action {
             Action::Create => ('+', String::new()),
-            Action::Adopt { managers } if managers.is_empty() => {
-                ('+', "it is there, and nobody's".to_owned())
-            }
+            Action::Adopt { managers } if managers.is_empty() => ('+', "it is there already".to_owned()),
             Action::Adopt { managers } => ('+', format!("so far written by {}", managers.join(", "))),
             Action::Update(Change::Committed) => ('~', "changed in Git".to_owned()),
             Action::Update(Change::Drifted(drift)) => {
@@ -172,13 +171,6 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Text of a cluster without what a terminal would obey, and without what would show it in another order.
-fn harmless(text: &str) -> String {
-    let turns =
-        |char| matches!(char, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().map(|char| if char.is_control() || turns(char) { '\u{fffd}' } else { char }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -247,7 +239,7 @@ mod tests {
                 "  + Namespace shop",
                 "",
                 "Adopt (2)",
-                "  + ConfigMap shop/a: it is there, and nobody's",
+                "  + ConfigMap shop/a: it is there already",
                 "  + ConfigMap shop/b: so far written by kubectl, helm",
                 "",
                 "Update (5)",

@@ -10,7 +10,7 @@ use super::difference::{Difference, differences};
 use crate::api::SyncName;
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{Object, ObjectId};
-use crate::observed::{Drift, Observed, ObservedSet, Standing};
+use crate::observed::{Drift, Mark, Observed, ObservedSet, Standing};
 
 /// The live objects, and where those that should exist are not as Git says.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Preview {
     pub observed: ObservedSet,
     /// Fields that differ, by object; objects without any are absent.
     pub differences: BTreeMap<ObjectId, Vec<Difference>>,
-    /// True if objects come without managed fields, so that an entry of ours had to be assumed.
+    /// True if objects with our identity come without managed fields, so that an entry of ours had to be assumed.
     pub assumed_entries: bool,
 }
 
@@ -30,7 +30,7 @@ pub fn preview(desired: &DesiredSet, live: &[Object], owner: &SyncName) -> Previ
         let mut observed = Observed::of(object, owner);
         if object.metadata("managedFields").is_none() {
             observed.applied_by_us = true;
-            preview.assumed_entries = true;
+            preview.assumed_entries |= observed.mark == Mark::Ours;
         }
         let found = desired.get(&object.id).map(|wanted| differences(&body(wanted), &object.body));
         let found = found.unwrap_or_default();

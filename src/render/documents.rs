@@ -74,10 +74,6 @@ impl Reading<'_> {
             let (place, found) = (place_in(self.bytes, &origin, &[]), kind_of(&value));
             return self.refuse(Problem::NotAMapping { place, found });
         };
-        if body.contains_key("sops") {
-            let place = place_in(self.bytes, &origin, &[Step::Key("sops")]);
-            return self.refuse(Problem::Encrypted { place });
-        }
         if let (Some((api_version, kind)), false, false) =
             (listed_as, body.contains_key("apiVersion"), body.contains_key("kind"))
         {

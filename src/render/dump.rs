@@ -2,22 +2,40 @@
 //!
 //! They are read, not judged: what the API server holds it has taken. They are never desired.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::documents::{Manifest, place_in};
 use super::plain;
 use super::problem::Problem;
-use super::{Options, refuse_duplicates};
+use super::{Options, Skipped, refuse_duplicates};
 use crate::object::{Object, ObjectId};
 use crate::tree::FileTree;
 
-/// The live objects below a path; a folder without any is an empty cluster.
-pub fn dump(tree: &FileTree, path: &str) -> Result<Vec<Object>, Vec<Problem>> {
+/// What was found below a path.
+#[derive(Debug)]
+pub struct Dump {
+    /// The live objects, each once; none is an empty cluster.
+    pub objects: Vec<Object>,
+    /// Files that hold no objects.
+    pub skipped: Vec<Skipped>,
+}
+
+/// The live objects below a path. One that is there twice, as in dumps that overlap, is one if the uid says so.
+pub fn dump(tree: &FileTree, path: &str) -> Result<Dump, Vec<Problem>> {
     let options = Options { path: path.to_owned(), ..Options::default() };
     let mut found = plain::collect(tree, &options, object);
+    let mut uids: HashMap<ObjectId, Value> = HashMap::new();
+    found.objects.retain(|object| {
+        let uid = object.metadata("uid").cloned().unwrap_or_default();
+        let seen_before = !uid.is_null() && uids.get(&object.id) == Some(&uid);
+        uids.insert(object.id.clone(), uid);
+        !seen_before
+    });
     refuse_duplicates(&mut found);
     match found.problems.is_empty() {
-        true => Ok(found.objects),
+        true => Ok(Dump { objects: found.objects, skipped: found.skipped }),
         false => Err(found.problems),
     }
 }

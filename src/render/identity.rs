@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::documents::{Manifest, kind_of, place_in};
+use super::fields;
 use super::problem::{Place, Problem};
 use super::rules;
 use super::secret;
@@ -52,7 +53,14 @@ struct Head<'a> {
 impl<'a> Head<'a> {
     fn check(&mut self) -> Option<(ObjectId, Box<str>)> {
         let (group, version, kind) = self.type_of_object()?;
+        // The custom resource of that name is made to be applied encrypted.
+        if self.body.contains_key("sops") && kind != "SopsSecret" {
+            let place = self.place(&["sops"]);
+            self.problems.push(Problem::Encrypted { place });
+            return None;
+        }
         let metadata = self.metadata(kind)?;
+        self.known_top_fields(group, kind);
         self.known_fields(metadata);
         self.text_maps(metadata);
         self.refuse_owners(metadata);
@@ -113,7 +121,19 @@ impl<'a> Head<'a> {
         for field in metadata.keys().filter(|field| !METADATA_FIELDS.contains(&field.as_str())) {
             let place = self.place(&["metadata", field]);
             let nearest = nearest(field, METADATA_FIELDS).map(str::to_owned);
-            self.problems.push(Problem::UnknownField { place, field: field.clone(), nearest });
+            let (of, field) = ("metadata".to_owned(), field.clone());
+            self.problems.push(Problem::UnknownField { place, of, field, nearest });
+        }
+    }
+
+    /// The fields beside `metadata`, for the kinds of Kubernetes whose fields are known.
+    fn known_top_fields(&mut self, group: &str, kind: &str) {
+        let Some(known) = fields::of(group, kind) else { return };
+        for field in self.body.keys().filter(|field| !known.contains(field)) {
+            let place = self.place(&[field]);
+            let nearest = nearest(field, known.iter()).map(str::to_owned);
+            let (of, field) = (format!("the {kind}"), field.clone());
+            self.problems.push(Problem::UnknownField { place, of, field, nearest });
         }
     }
 
@@ -125,7 +145,11 @@ impl<'a> Head<'a> {
                 Some(Value::Object(texts)) => {
                     for (key, value) in texts {
                         let path = ["metadata", field, key];
-                        self.text_rule(&path, key, rules::qualified_name(key));
+                        let broken = match field {
+                            "labels" => rules::qualified_name(key),
+                            _ => rules::annotation_key(key),
+                        };
+                        self.text_rule(&path, key, broken);
                         match value {
                             Value::String(text) if field == "labels" => {
                                 self.text_rule(&path, text, rules::label_value(text));

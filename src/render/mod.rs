@@ -6,6 +6,7 @@
 
 mod documents;
 mod dump;
+mod fields;
 mod identity;
 mod plain;
 mod problem;
@@ -15,9 +16,10 @@ mod secret;
 use std::collections::HashMap;
 
 pub use documents::FieldPath;
-pub use dump::dump;
+pub use dump::{Dump, dump};
 pub use plain::{PlainOptions, is_read};
 pub use problem::{Place, Problem};
+pub use rules::{dns_label as namespace_rule, sync_name as sync_name_rule};
 
 use crate::object::{Object, ObjectId, Origin};
 use crate::tree::FileTree;

@@ -62,7 +62,10 @@ pub(super) fn collect(tree: &FileTree, options: &Options, reader: Reader) -> Fou
     };
     match root.is_empty() || tree.below(&root).next().is_some() {
         true => directory(tree, &root, &options.plain, reader, &mut found),
-        false => file(tree, &root, reader, &mut found),
+        false if options.plain.chooses(root.rsplit_once('/').map_or(&root, |(_, name)| name)) => {
+            file(tree, &root, reader, &mut found);
+        }
+        false => {}
     }
     found
 }
@@ -82,6 +85,12 @@ fn directory(tree: &FileTree, root: &str, options: &PlainOptions, reader: Reader
             Entry::Unreadable { folder: true, reason } => {
                 let (path, reason) = (tree.shown(path), reason.clone());
                 found.problems.push(Problem::Tree(tree::Error::Unreadable { path, reason }));
+            }
+            Entry::Link(_) if options.chooses(inside) && is_folder(tree, path) => {
+                found.skipped.push(Skipped {
+                    file: tree.shown(path),
+                    reason: "it is a link to a folder; name the folder itself",
+                })
             }
             _ if options.chooses(inside) && is_read(inside) => file(tree, path, reader, found),
             _ => {}
@@ -136,6 +145,11 @@ impl PlainOptions {
 
 fn matches_any(patterns: &[Pattern], path: &str) -> bool {
     patterns.iter().any(|pattern| pattern.matches_with(path, MATCHING))
+}
+
+/// True if a link leads to a folder inside the tree.
+fn is_folder(tree: &FileTree, link: &str) -> bool {
+    tree.resolve(link).is_ok_and(|target| tree.below(&target).next().is_some())
 }
 
 fn is_manifest_file(path: &str) -> bool {

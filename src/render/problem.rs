@@ -107,7 +107,7 @@ pub enum Problem {
         found: &'static str,
     },
     /// A field that must be there and is not.
-    #[error("{place}: the {kind} has no {field}{}", meant(.nearest))]
+    #[error("{place}: the {kind} has no {field}{}", .nearest.as_ref().map_or_else(|| "; add it".to_owned(), |_| meant(.nearest)))]
     MissingField {
         /// Where the object stands.
         place: Place,
@@ -118,11 +118,13 @@ pub enum Problem {
         /// A field of nearly that name beside it.
         nearest: Option<String>,
     },
-    /// A field that `metadata` does not have.
-    #[error("{place}: metadata has no field {field}{}", meant(.nearest))]
+    /// A field that does not exist.
+    #[error("{place}: {of} has no field {field}{}", meant(.nearest))]
     UnknownField {
         /// Where the field stands.
         place: Place,
+        /// What does not have the field.
+        of: String,
         /// The field as written.
         field: String,
         /// The known field of nearly that name.
@@ -167,7 +169,7 @@ pub enum Problem {
         rule: &'static str,
     },
     /// One object, written twice.
-    #[error("{second}: {id} is written a second time; the first is at {first}")]
+    #[error("{second}: {id} is written a second time; the first is at {first}; remove one")]
     Duplicate {
         /// The object.
         id: ObjectId,

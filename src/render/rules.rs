@@ -6,6 +6,7 @@
 const DNS_LABEL: &str =
     "must be at most 63 lower-case letters, digits and '-', and begin and end with a letter or digit";
 const DNS_SUBDOMAIN: &str = "must be at most 253 lower-case letters, digits, '-' and '.', and each part between dots must begin and end with a letter or digit";
+const SYNC_NAME: &str = "must be at most 52 lower-case letters, digits, '-' and '.', and each part between dots must begin and end with a letter or digit";
 const PATH_SEGMENT: &str = "must not be '.' or '..', and must not contain '/' or '%'";
 const SERVICE: &str =
     "must be at most 63 lower-case letters, digits and '-', and begin and end with a letter or digit";
@@ -48,8 +49,13 @@ pub(super) fn name(group: &str, kind: &str, name: &str) -> Option<&'static str> 
     }
 }
 
+/// The rule for the name of a Sync: a field manager made of it and its namespace must have at most 128 bytes.
+pub fn sync_name(text: &str) -> Option<&'static str> {
+    broken(is_dns_subdomain(text) && text.len() <= 52, SYNC_NAME)
+}
+
 /// The rule for namespaces.
-pub(super) fn dns_label(text: &str) -> Option<&'static str> {
+pub fn dns_label(text: &str) -> Option<&'static str> {
     broken(is_dns_label(text), DNS_LABEL)
 }
 
@@ -70,10 +76,15 @@ pub(super) fn api_version(text: &str) -> Option<&'static str> {
     broken(sound, API_VERSION)
 }
 
-/// The rule for keys of labels and annotations.
+/// The rule for keys of annotations, which may have capitals in front of the slash.
+pub(super) fn annotation_key(text: &str) -> Option<&'static str> {
+    qualified_name(&text.to_ascii_lowercase())
+}
+
+/// The rule for keys of labels.
 pub(super) fn qualified_name(text: &str) -> Option<&'static str> {
     let sound = match text.split_once('/') {
-        Some((prefix, name)) => is_dns_subdomain(&prefix.to_ascii_lowercase()) && is_label_text(name),
+        Some((prefix, name)) => is_dns_subdomain(prefix) && is_label_text(name),
         None => is_label_text(text),
     };
     broken(sound, QUALIFIED)
@@ -140,6 +151,8 @@ mod tests {
         assert!(kind("Deploy ment").is_some());
         assert_eq!(qualified_name("app.kubernetes.io/name"), None);
         assert_eq!(qualified_name("A_b"), None);
+        assert_eq!(annotation_key("Example.com/a"), None);
+        assert!(qualified_name("Example.com/a").is_some());
         assert!(qualified_name("a/b/c").is_some());
         assert!(qualified_name("-a").is_some());
         assert_eq!(label_value(""), None);

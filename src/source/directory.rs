@@ -13,7 +13,7 @@ use crate::tree::{Entry, FileTree, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The path itself cannot be read.
-    #[error("{}: {cause}", .path.display())]
+    #[error("{}: {cause}; check the path", .path.display())]
     Unreadable {
         /// The path asked for.
         path: PathBuf,
@@ -83,7 +83,8 @@ impl Walk<'_> {
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && name == ".git" => {}
                 Ok(kind) if kind.is_dir() => self.folder(&entry.path(), &join(inside, name))?,
-                Ok(_) if !(self.wanted)(name) => {}
+                // A link may lead to a folder, whatever its name.
+                Ok(kind) if !kind.is_symlink() && !(self.wanted)(name) => {}
                 Ok(_) => self.entry(&entry.path(), join(inside, name))?,
                 Err(cause) => self.unreadable(join(inside, name), false, &cause)?,
             }

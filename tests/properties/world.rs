@@ -154,12 +154,13 @@ fn body(id: &ObjectId, version: &str, want: &Want) -> Value {
         "" => version.to_owned(),
         group => format!("{group}/{version}"),
     };
+    annotations["example.com/content"] = want.content.to_string().into();
     let mut metadata = json!({"name": id.name(), "annotations": annotations});
     // Objects of a kind that nobody knows name no namespace, so that their id is not the one they will have.
     if let Some(namespace) = id.namespace().filter(|_| id.kind() != "Gadget") {
         metadata["namespace"] = namespace.into();
     }
-    json!({"apiVersion": api_version, "kind": id.kind(), "metadata": metadata, "content": want.content})
+    json!({"apiVersion": api_version, "kind": id.kind(), "metadata": metadata})
 }
 
 pub(crate) fn observed_of<'a>(

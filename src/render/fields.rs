@@ -1,0 +1,53 @@
+//! The fields beside `metadata` of the kinds that people write most.
+//!
+//! A field that the API server does not know is an error there, or is dropped in silence by other tools. What
+//! lies below these fields is the API server's to know; kinds that are not listed may have any field.
+
+/// The fields that an object may have at its top.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields(&'static [&'static str]);
+
+/// Fields that every object may have. `status` is taken, and dropped later.
+const COMMON: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
+const SPEC: Fields = Fields(&["spec"]);
+
+impl Fields {
+    pub(super) fn contains(self, field: &str) -> bool {
+        self.iter().any(|known| known == field)
+    }
+
+    pub(super) fn iter(self) -> impl Iterator<Item = &'static str> {
+        COMMON.into_iter().chain(self.0.iter().copied())
+    }
+}
+
+/// The fields of a kind, if they are known.
+pub(super) fn of(group: &str, kind: &str) -> Option<Fields> {
+    let fields = match (group, kind) {
+        ("", "Secret") => Fields(&["data", "stringData", "type", "immutable"]),
+        ("", "ConfigMap") => Fields(&["data", "binaryData", "immutable"]),
+        ("", "ServiceAccount") => Fields(&["secrets", "imagePullSecrets", "automountServiceAccountToken"]),
+        ("rbac.authorization.k8s.io", "Role") => Fields(&["rules"]),
+        ("rbac.authorization.k8s.io", "ClusterRole") => Fields(&["rules", "aggregationRule"]),
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
+            Fields(&["subjects", "roleRef"])
+        }
+        ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
+        | ("batch", "Job" | "CronJob") => SPEC,
+        (
+            "",
+            "Namespace"
+            | "Pod"
+            | "Service"
+            | "PersistentVolume"
+            | "PersistentVolumeClaim"
+            | "ResourceQuota"
+            | "LimitRange",
+        ) => SPEC,
+        ("networking.k8s.io", "Ingress" | "IngressClass" | "NetworkPolicy") => SPEC,
+        ("autoscaling", "HorizontalPodAutoscaler") | ("policy", "PodDisruptionBudget") => SPEC,
+        _ => return None,
+    };
+    Some(fields)
+}
