@@ -368,6 +368,39 @@ fn a_plan_with_nothing_to_do_and_a_plan_that_only_holds_have_codes_of_their_own(
     assert!(outcome.data.contains("moorline.dev/approve: \""), "{}", outcome.data);
 }
 
+/// Dumps overlap, as those of two questions to one cluster do; two clusters in one folder are a mistake.
+#[test]
+fn an_object_that_is_dumped_twice_is_one_object() {
+    let folder = Folder::new("overlap", &[("app/a.yaml", CONFIG_MAP)]);
+    let hash = hash_of(&folder, "app");
+    let object = live("a", &json!({"mode": 420, "true": "text"}), &hash);
+    fs::create_dir(folder.0.join("live")).unwrap();
+    fs::write(folder.0.join("live/one.json"), object.to_string()).unwrap();
+    fs::write(folder.0.join("live/two.json"), object.to_string()).unwrap();
+    let plan = ["plan", "app", "--against", "live"];
+    let outcome = folder.moorline(&plan);
+    assert_eq!((outcome.code, outcome.data.as_str()), (0, "Nothing to do: 1 object is as in Git.\n"));
+    let mut other = object;
+    other["metadata"]["uid"] = "another".into();
+    fs::write(folder.0.join("live/two.json"), other.to_string()).unwrap();
+    folder.moorline(&plan).refused(
+        1,
+        "error: live/two.json:1: ConfigMap default/a is written a second time; the first is at live/one.json:1; remove one\n",
+    );
+    fs::write(folder.0.join("live/two.json"), "{}").unwrap();
+    fs::remove_file(folder.0.join("live/one.json")).unwrap();
+    let outcome = folder.moorline(&plan);
+    assert_eq!(outcome.code, 2);
+    assert_eq!(
+        outcome.words,
+        "note: live/two.json is skipped: no document in it has an apiVersion or a kind\n\
+         note: there is no live object; the plan is for an empty cluster\n"
+    );
+    folder
+        .moorline(&["render", "-"])
+        .refused(1, "error: standard input is not read; name a file (a file called - is ./-)\n");
+}
+
 /// The hash of the one object below `path`, asked of the library.
 fn hash_of(folder: &Folder, path: &str) -> String {
     use moorline::desired::{Scopes, desired};

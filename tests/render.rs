@@ -304,6 +304,41 @@ fn links_are_followed_inside_the_tree_and_refused_out_of_it() {
 }
 
 #[test]
+fn a_link_to_a_folder_is_named_and_not_followed() {
+    let text = config_map("a");
+    let tree: FileTree =
+        [("web/a.yaml", Entry::File(text.as_bytes().into())), ("base", Entry::Link("web".into()))]
+            .into_iter()
+            .collect();
+    assert_eq!(
+        outcome(&render(&tree, &Options::default())),
+        "ConfigMap a at web/a.yaml:1\nskipped base: it is a link to a folder; name the folder itself\n"
+    );
+}
+
+#[test]
+fn fields_that_a_kind_does_not_have_are_refused_where_they_are_known() {
+    let of = |text: &str, expect: &[&str]| check(&[("a.yaml", text)], expect);
+    of(
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringdata: {a: b}\n",
+        &["ManifestInvalid a.yaml:4:1: the Secret has no field stringdata; did you mean stringData?"],
+    );
+    of(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspecs: {}\n",
+        &["ManifestInvalid a.yaml:4:1: the Deployment has no field specs; did you mean spec?"],
+    );
+    of(
+        "apiVersion: g.io/v1\nkind: Secret\nmetadata: {name: a}\nanything: {}\n",
+        &["Secret.g.io a at a.yaml:1"],
+    );
+    // Made to be applied encrypted.
+    of(
+        "apiVersion: isindir.github.com/v1alpha3\nkind: SopsSecret\nmetadata: {name: a}\nsops: {mac: x}\n",
+        &["SopsSecret.isindir.github.com a at a.yaml:1"],
+    );
+}
+
+#[test]
 fn a_file_full_of_mistakes_is_not_read_for_each_of_them() {
     for item in ["- kind: X\n", "- 1\n"] {
         let text = "apiVersion: v1\nkind: List\nitems:\n".to_owned() + &item.repeat(10_000);
