@@ -122,6 +122,18 @@ impl ObservedSet {
 }
 
 impl Observed {
+    /// Reads the metadata of an object in the reply to an apply of our own.
+    pub fn applied(object: &Object, owner: &SyncName) -> Self {
+        Self { standing: Standing::Verified, ..Self::of(object, owner) }
+    }
+
+    /// Reads the metadata of the object that this entry stands for, seen once more.
+    pub fn again(&self, object: &Object, owner: &SyncName) -> Self {
+        let now = Self::of(object, owner);
+        let same = now.uid == self.uid && now.resource_version == self.resource_version;
+        if same { Self { standing: self.standing.clone(), ..now } } else { now }
+    }
+
     /// Reads the metadata of a live object, as the Sync `owner` sees it.
     pub fn of(object: &Object, owner: &SyncName) -> Self {
         let text = |field| object.metadata(field).and_then(Value::as_str).unwrap_or_default();
