@@ -16,13 +16,17 @@
 
 pub mod api;
 pub mod cli;
+pub mod cluster;
 pub mod desired;
 pub mod harmless;
+pub mod metrics;
 pub mod nearest;
 pub mod object;
 pub mod observed;
 pub mod plan;
 pub mod render;
+pub mod report;
 pub mod source;
+pub mod sync;
 pub mod tree;
 pub mod yaml;

@@ -100,6 +100,18 @@ impl ObservedSet {
         self.objects.remove(id)
     }
 
+    /// Changes an object that was seen; nothing happens where it was not.
+    pub fn change(&mut self, id: &ObjectId, change: impl FnOnce(&mut Observed)) {
+        if let Some(observed) = self.objects.get_mut(id) {
+            change(observed);
+        }
+    }
+
+    /// Records which kinds could not be listed completely, and that all others were.
+    pub fn set_unlisted(&mut self, kinds: BTreeSet<GroupKind>) {
+        self.unlisted = kinds;
+    }
+
     /// Records that a kind could not be listed completely: nothing of it may be pruned.
     pub fn unlisted(&mut self, kind: GroupKind) {
         self.unlisted.insert(kind);
@@ -132,6 +144,12 @@ impl Observed {
         let now = Self::of(object, owner);
         let same = now.uid == self.uid && now.resource_version == self.resource_version;
         if same { Self { standing: self.standing.clone(), ..now } } else { now }
+    }
+
+    /// True if `other` says the same about the object, although it may be a later version.
+    pub fn is_as(&self, other: &Self) -> bool {
+        self.resource_version == other.resource_version
+            || *self == Self { resource_version: self.resource_version.clone(), ..other.clone() }
     }
 
     /// Reads the metadata of a live object, as the Sync `owner` sees it.

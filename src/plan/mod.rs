@@ -9,6 +9,7 @@ mod document;
 mod explain;
 mod given;
 mod order;
+mod outcome;
 mod policy;
 mod preview;
 mod prune;
@@ -21,8 +22,10 @@ pub use difference::Difference;
 pub use document::document;
 pub use explain::{Paint, explain, summary};
 pub use order::{Rank, Stage};
+pub use outcome::{Failed, Outcome};
 pub use policy::{Budget, Claim, DriftMode, Policy};
 pub use preview::{Preview, preview};
+pub use wait::holds_back;
 
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::ObjectId;

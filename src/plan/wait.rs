@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::order::stage;
+use super::order::{Stage, stage};
 use super::prune::{Entry, is_ours};
 use super::{Action, Decided, Hold, Step};
 use crate::desired::DesiredSet;
@@ -32,6 +32,20 @@ pub(super) fn hold_back(
             None => decided.steps.push((wave, step)),
         }
     }
+}
+
+/// What a step of this stage waits for, once these objects could not be written or are still going, each with its
+/// stage. Nothing is pruned while something that is wanted could not be applied: what would go may be what it
+/// takes the place of.
+pub fn holds_back(failed: &[(Stage, ObjectId)], stage: Stage, id: &ObjectId) -> Option<ObjectId> {
+    let holds = |(first, blocker): &&(Stage, ObjectId)| match (first, stage) {
+        (Stage::Apply { wave: first, .. }, Stage::Apply { wave, .. }) => {
+            *first < wave || contains(blocker, id)
+        }
+        (Stage::Apply { .. }, Stage::Prune { .. }) => true,
+        (Stage::Prune { .. }, _) => *first < stage,
+    };
+    failed.iter().find(holds).map(|(_, blocker)| blocker.clone())
 }
 
 /// True for kinds that take others with them when they are deleted.

@@ -18,6 +18,8 @@ pub(crate) mod audit;
 pub(crate) mod binaries;
 pub(crate) mod control_plane;
 pub(crate) mod credentials;
+pub(crate) mod daemon;
+pub(crate) mod git_server;
 pub(crate) mod reaper;
 pub(crate) mod server;
 pub(crate) mod start;

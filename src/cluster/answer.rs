@@ -1,0 +1,261 @@
+//! What an answer of the API server to a write means: the one closed table.
+//!
+//! In: a failure and the object that was written. Out: an [`Answer`]: one word for conditions and metrics, whether
+//! the cluster or the manifest has to change, and a sentence for people. What the server says about Secrets
+//! quotes their values, so that of it only the fields are told.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::wire::Failure;
+use crate::object::ObjectId;
+
+/// A "no" of the API server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} ({code} {reason})")]
+pub struct Refusal {
+    /// The HTTP status.
+    pub code: u16,
+    /// The server's word for it, such as `Invalid`.
+    pub reason: Box<str>,
+    /// The server's sentence.
+    pub message: Box<str>,
+    /// What is wrong with which fields.
+    pub causes: Vec<Cause>,
+    /// When to ask again.
+    pub retry_after: Option<Duration>,
+}
+
+impl Refusal {
+    /// The field managers that are in the way, each once. They are told in the causes of a conflict, between
+    /// quotation marks.
+    pub fn managers(&self) -> Vec<Box<str>> {
+        let conflicts = self.causes.iter().filter(|cause| &*cause.reason == "FieldManagerConflict");
+        let mut managers: Vec<Box<str>> =
+            conflicts.filter_map(|cause| cause.message.split('"').nth(1).map(Box::from)).collect();
+        managers.sort();
+        managers.dedup();
+        managers
+    }
+}
+
+/// What is wrong with one field.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct Cause {
+    /// The server's word, such as `FieldManagerConflict`.
+    pub reason: Box<str>,
+    /// The server's sentence.
+    pub message: Box<str>,
+    /// The field, as the server prints it.
+    pub field: Box<str>,
+}
+
+/// Who has to change before another attempt can succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// The cluster: it is asked again with growing pauses, for ever.
+    Cluster,
+    /// The manifest: it is asked again when there is new input, and after some minutes.
+    Manifest,
+}
+
+/// What a failed write means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// One word for conditions, events and metrics.
+    pub reason: &'static str,
+    /// Who has to change.
+    pub remedy: Remedy,
+    /// A sentence for people.
+    pub message: String,
+    /// When the server wants to be asked again.
+    pub retry_after: Option<Duration>,
+}
+
+/// A row that needs a look at the server's sentence: status, a part of it, and what it means.
+type Row = (u16, &'static str, &'static str, Remedy);
+
+/// The rows in which the sentence tells more than the status. The first that fits counts.
+const BY_SENTENCE: [Row; 13] = [
+    (403, "because it is being terminated", "NamespaceTerminating", Remedy::Cluster),
+    (403, "exceeded quota", "QuotaExceeded", Remedy::Cluster),
+    (403, "failed quota", "QuotaExceeded", Remedy::Cluster),
+    (403, " denied the request", "WebhookDenied", Remedy::Manifest),
+    (403, " denied request", "PolicyDenied", Remedy::Manifest),
+    (403, "violates PodSecurity", "PodSecurity", Remedy::Manifest),
+    (404, "namespaces \"", "NamespaceMissing", Remedy::Cluster),
+    (500, "failed calling webhook", "WebhookFailed", Remedy::Cluster),
+    (500, "failed to call webhook", "WebhookFailed", Remedy::Cluster),
+    (500, "failed to create typed patch object", "SchemaMismatch", Remedy::Manifest),
+    (500, "failed to convert new object", "SchemaMismatch", Remedy::Manifest),
+    (500, "request is too large", "TooLarge", Remedy::Manifest),
+    (500, "failed to create manager for existing fields", "SchemaMismatch", Remedy::Manifest),
+];
+
+/// The rows that the status alone decides; what is in none of them is the server's fault from 500 on.
+const BY_STATUS: [(u16, &str, Remedy); 10] = [
+    (400, "BadRequest", Remedy::Manifest),
+    (401, "Unauthorized", Remedy::Cluster),
+    (403, "Forbidden", Remedy::Cluster),
+    (404, "KindMissing", Remedy::Cluster),
+    (405, "NotSupported", Remedy::Manifest),
+    (409, "Conflict", Remedy::Cluster),
+    (413, "TooLarge", Remedy::Manifest),
+    (415, "NotSupported", Remedy::Manifest),
+    (422, "Invalid", Remedy::Manifest),
+    (429, "Throttled", Remedy::Cluster),
+];
+
+/// How the server says that a field may not change once it is set.
+const IMMUTABLE: [&str; 10] = [
+    "field is immutable",
+    "cannot change roleRef",
+    "updates to parameters are forbidden",
+    "updates to provisioner are forbidden",
+    "updates to reclaimPolicy are forbidden",
+    "updates to volumeBindingMode is forbidden",
+    "may not change once set",
+    "may not be changed in an update",
+    "updates to statefulset spec for fields other than",
+    "pod updates may not change fields other than",
+];
+
+/// What a failed write of `id` means.
+pub fn answer(failure: &Failure, id: &ObjectId) -> Answer {
+    let plain =
+        |reason| Answer { reason, remedy: Remedy::Cluster, message: failure.to_string(), retry_after: None };
+    match failure {
+        Failure::Unreachable(_) => plain("Unreachable"),
+        Failure::Timeout(_) => plain("Timeout"),
+        Failure::BadAnswer(_) => plain("BadAnswer"),
+        Failure::NotLeading => plain("NotLeading"),
+        Failure::Refused(refusal) => {
+            let (reason, remedy) = meaning(refusal);
+            let message = if id.is("", "Secret") { without_values(refusal) } else { sentence(refusal) };
+            Answer { reason, remedy, message, retry_after: refusal.retry_after }
+        }
+    }
+}
+
+fn meaning(refusal: &Refusal) -> (&'static str, Remedy) {
+    if is_immutable(refusal) {
+        return ("Immutable", Remedy::Manifest);
+    }
+    let sentence = BY_SENTENCE
+        .iter()
+        .find(|(code, part, ..)| *code == refusal.code && refusal.message.contains(part))
+        .map(|(_, _, reason, remedy)| (*reason, *remedy));
+    // A webhook says no with any status it likes.
+    let denied = refusal.message.starts_with("admission webhook ") && refusal.message.contains(" denied ");
+    let status = BY_STATUS
+        .iter()
+        .find(|(code, ..)| *code == refusal.code)
+        .map(|(_, reason, remedy)| (*reason, *remedy));
+    sentence
+        .or(denied.then_some(("WebhookDenied", Remedy::Manifest)))
+        .or(status)
+        .unwrap_or(("ServerError", Remedy::Cluster))
+}
+
+/// True if every complaint is about a field that cannot change, so that creating the object anew would help.
+fn is_immutable(refusal: &Refusal) -> bool {
+    let says = |text: &str| IMMUTABLE.iter().any(|part| text.contains(part));
+    refusal.code == 422
+        && match refusal.causes.is_empty() {
+            true => says(&refusal.message),
+            false => refusal.causes.iter().all(|cause| says(&cause.message)),
+        }
+}
+
+/// The most characters of a server's sentence that are told.
+const MAX_SENTENCE: usize = 600;
+
+fn sentence(refusal: &Refusal) -> String {
+    if refusal.message.is_empty() {
+        return format!("the API server answers with status {}", refusal.code);
+    }
+    let mut text: String = refusal.message.chars().take(MAX_SENTENCE).collect();
+    if text.len() < refusal.message.len() {
+        text.push('…');
+    }
+    text
+}
+
+/// Only what is wrong and where, for objects whose values nobody may see.
+fn without_values(refusal: &Refusal) -> String {
+    let fields: Vec<&str> =
+        refusal.causes.iter().map(|cause| &*cause.field).filter(|field| !field.is_empty()).collect();
+    let place = match fields.is_empty() {
+        true => String::new(),
+        false => format!(" at {}", fields.join(", ")),
+    };
+    let word = if refusal.reason.is_empty() { "an error" } else { &*refusal.reason };
+    format!("the API server answers {} {word}{place}; its words are not repeated for a Secret", refusal.code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: u16, message: &str, causes: &[(&str, &str)]) -> Failure {
+        let causes = causes
+            .iter()
+            .map(|(field, message)| Cause {
+                reason: "FieldValueInvalid".into(),
+                message: (*message).into(),
+                field: (*field).into(),
+            })
+            .collect();
+        let refusal =
+            Refusal { code, reason: "R".into(), message: message.into(), causes, retry_after: None };
+        Failure::Refused(Box::new(refusal))
+    }
+
+    fn check(failure: &Failure, reason: &str, remedy: Remedy) {
+        let id = ObjectId::new("apps", "Deployment", "a", "b").unwrap();
+        let found = answer(failure, &id);
+        assert_eq!((found.reason, found.remedy), (reason, remedy), "{failure}");
+    }
+
+    #[test]
+    fn each_answer_says_who_has_to_change() {
+        use Remedy::{Cluster, Manifest};
+        check(&Failure::Unreachable("x".into()), "Unreachable", Cluster);
+        check(&Failure::Timeout(Duration::from_secs(1)), "Timeout", Cluster);
+        check(&Failure::NotLeading, "NotLeading", Cluster);
+        for (code, reason, remedy) in BY_STATUS {
+            check(&refused(code, "", &[]), reason, remedy);
+        }
+        for (code, part, reason, remedy) in BY_SENTENCE {
+            check(&refused(code, &format!("so {part} it is"), &[]), reason, remedy);
+        }
+        check(
+            &refused(400, "admission webhook \"a.b\" denied the request: no", &[]),
+            "WebhookDenied",
+            Manifest,
+        );
+        check(&refused(503, "", &[]), "ServerError", Cluster);
+        check(&refused(599, "what", &[]), "ServerError", Cluster);
+    }
+
+    #[test]
+    fn only_what_cannot_change_at_all_is_immutable() {
+        let immutable = ("spec.selector", "Invalid value: {}: field is immutable");
+        check(&refused(422, "x", &[immutable]), "Immutable", Remedy::Manifest);
+        check(
+            &refused(422, "x", &[immutable, ("spec.replicas", "Invalid value: -1")]),
+            "Invalid",
+            Remedy::Manifest,
+        );
+        check(&refused(400, "field is immutable", &[]), "BadRequest", Remedy::Manifest);
+    }
+
+    #[test]
+    fn nothing_about_a_secret_is_quoted() {
+        let failure = refused(422, "data.token: Invalid value: \"hunter2\"", &[("data.token", "hunter2")]);
+        let told = answer(&failure, &ObjectId::new("", "Secret", "a", "b").unwrap());
+        assert!(!told.message.contains("hunter2") && told.message.contains("data.token"), "{}", told.message);
+    }
+}

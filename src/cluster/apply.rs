@@ -1,0 +1,173 @@
+//! One write of one object.
+//!
+//! In: what should be. Out: [`Applied`], or a [`Failure`]. Every write is a server-side apply under the field
+//! manager of the Sync, answered with metadata alone; deletions name the uid and the version that they mean.
+
+use serde_json::{Value, json};
+
+use super::kinds::Served;
+use super::store::{Writing, object};
+use super::wire::{Call, Failure, METADATA, Reply};
+use super::{Cluster, query};
+use crate::api::{self, SyncName};
+use crate::desired::DesiredObject;
+use crate::metrics::Class;
+use crate::object::{Object, ObjectId};
+use crate::observed::Observed;
+
+/// Whether fields that others own are taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Force {
+    /// They are.
+    Yes,
+    /// A field that another manager owns and that has another value is a conflict.
+    No,
+}
+
+/// What an apply came to.
+#[derive(Debug, Clone)]
+pub struct Applied {
+    /// It was not there before.
+    pub created: bool,
+    /// Its version, which is the one from before if nothing changed.
+    pub version: Box<str>,
+    /// What the server remarks.
+    pub warnings: Vec<Box<str>>,
+}
+
+impl Cluster {
+    /// Applies an object for its Sync.
+    pub async fn apply(
+        &self,
+        wanted: &DesiredObject,
+        owner: &SyncName,
+        force: Force,
+    ) -> Result<Applied, Failure> {
+        let kinds = self.kinds();
+        let path = kinds.path(&wanted.id, &wanted.version).ok_or_else(|| unknown(&wanted.id))?;
+        let forced = if force == Force::Yes { "&force=true" } else { "" };
+        let uri = format!("{path}?fieldManager={}&fieldValidation=Strict{forced}", query(&owner.manager()));
+        let body = body(wanted, owner)?;
+        let writing = self.0.store.writing(owner, &wanted.id);
+        let call = Call::new(Class::Object, "patch", uri).accept(METADATA).content(APPLY, body);
+        let reply = self.write(call, writing, |reply, writing| {
+            let object = read(&wanted.id, &reply.body)?;
+            writing.applied(&object);
+            Ok(object)
+        });
+        let (reply, object) = reply.await?;
+        Ok(Applied { created: reply.created, version: version(&object), warnings: reply.warnings })
+    }
+
+    /// Deletes an object, if it is still the one that is meant. True if it is gone at once.
+    pub async fn delete(
+        &self,
+        id: &ObjectId,
+        owner: &SyncName,
+        uid: &str,
+        version: &str,
+    ) -> Result<bool, Failure> {
+        let path = self.live_path(id)?;
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
+            "preconditions": {"uid": uid, "resourceVersion": version},
+        });
+        let writing = self.0.store.writing(owner, id);
+        let call = Call::new(Class::Object, "delete", path)
+            .accept(METADATA)
+            .content("application/json", options.to_string().into_bytes());
+        let reply = self.write(call, writing, |reply, writing| {
+            // An object with finalizers is answered with itself, and one that is gone with a success.
+            let gone = read(id, &reply.body).is_ok_and(|left| left.metadata("deletionTimestamp").is_none());
+            writing.deleted(gone);
+            Ok(gone)
+        });
+        reply.await.map(|(_, gone)| gone)
+    }
+
+    /// Looks at the object itself; none if it is not there.
+    pub async fn look(&self, id: &ObjectId, owner: &SyncName) -> Result<Option<Observed>, Failure> {
+        let call = Call::new(Class::Object, "get", self.live_path(id)?).accept(METADATA);
+        match self.0.wire.send(call).await {
+            Ok(reply) => Ok(Some(Observed::of(&read(id, &reply.body)?, owner))),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn live_path(&self, id: &ObjectId) -> Result<String, Failure> {
+        let kinds = self.kinds();
+        let version = kinds.get(&id.group_kind()).map_or("v1", Served::preferred);
+        kinds.path(id, version).ok_or_else(|| unknown(id))
+    }
+
+    /// Sends a write when it is its turn, and tells the store what it came to.
+    async fn write<T>(
+        &self,
+        call: Call,
+        writing: Writing,
+        take: impl FnOnce(&Reply, Writing) -> Result<T, Failure>,
+    ) -> Result<(Reply, T), Failure> {
+        let _turn = self.0.gate.enter().await.ok_or(Failure::NotLeading)?;
+        let answer = self.0.wire.send(call).await;
+        match answer {
+            Ok(reply) => {
+                self.0.gate.calm();
+                let taken = take(&reply, writing)?;
+                Ok((reply, taken))
+            }
+            Err(failure) => {
+                match &failure {
+                    Failure::Refused(refusal) if refusal.code == 429 => {
+                        self.0.gate.strained(refusal.retry_after);
+                        writing.refused();
+                    }
+                    // The server did not do it. From 500 on nobody knows.
+                    Failure::Refused(refusal) if refusal.code < 500 => writing.refused(),
+                    Failure::NotLeading => writing.refused(),
+                    Failure::Refused(_) | Failure::Unreachable(_) | Failure::BadAnswer(_) => drop(writing),
+                    Failure::Timeout(_) => {
+                        self.0.gate.strained(None);
+                        drop(writing);
+                    }
+                }
+                Err(failure)
+            }
+        }
+    }
+}
+
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// The canonical object with our label and our annotations.
+fn body(wanted: &DesiredObject, owner: &SyncName) -> Result<Vec<u8>, Failure> {
+    let unreadable = |error: serde_json::Error| Failure::BadAnswer(error.to_string().into());
+    let mut body: Value = serde_json::from_slice(&wanted.canonical).map_err(unreadable)?;
+    // Rendering has made sure that these are mappings, or nothing, which becomes one here.
+    let metadata = &mut body["metadata"];
+    metadata["labels"][api::SYNC_LABEL] = owner.label().into();
+    let annotations = &mut metadata["annotations"];
+    annotations[api::ID_ANNOTATION] = owner.identity(wanted.id.as_str()).into();
+    annotations[api::SPEC_HASH_ANNOTATION] = wanted.hash.to_string().into();
+    serde_json::to_vec(&body).map_err(unreadable)
+}
+
+/// The metadata of a reply.
+fn read(id: &ObjectId, body: &[u8]) -> Result<Object, Failure> {
+    let bad = |what: &str| Failure::BadAnswer(what.into());
+    let Ok(Value::Object(mut body)) = serde_json::from_slice(body) else { return Err(bad("no object")) };
+    // The answer to a deletion that is done is a success without the object's metadata.
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.entry("name").or_insert_with(|| id.name().into());
+    }
+    body.retain(|field, _| field == "metadata");
+    object(&id.group_kind(), "", body).ok_or_else(|| bad("no metadata"))
+}
+
+fn version(object: &Object) -> Box<str> {
+    object.metadata("resourceVersion").and_then(Value::as_str).unwrap_or_default().into()
+}
+
+fn unknown(id: &ObjectId) -> Failure {
+    Failure::BadAnswer(format!("{} is no kind of this server", id.group_kind()).into())
+}

@@ -1,0 +1,72 @@
+//! The client of the API server.
+//!
+//! In: the kubeconfig of the environment, or the pod's service account. Out: a client, and the namespace that it
+//! stands in. The proxy variables of the environment are for Git servers; the way to the API server goes through
+//! a proxy only if the kubeconfig says so.
+
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// No kubeconfig, and this is no pod.
+    #[error("no cluster is configured: {0}; set KUBECONFIG, or run in a pod with a service account")]
+    Nothing(String),
+    /// The kubeconfig cannot be used.
+    #[error("the kubeconfig cannot be used: {0}")]
+    Kubeconfig(String),
+    /// TLS or login.
+    #[error("no client for the API server: {0}")]
+    Client(String),
+}
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// A client for the cluster of the environment, acting as `impersonated` if given, and its namespace.
+pub async fn connect(impersonated: Option<&str>) -> Result<(Client, Box<str>), ConnectError> {
+    // It fails when there is a provider already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut config = config().await?;
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT);
+    config.auth_info.impersonate = impersonated.map(str::to_owned).or(config.auth_info.impersonate);
+    let namespace = config.default_namespace.as_str().into();
+    let client = Client::try_from(config).map_err(|error| ConnectError::Client(error.to_string()))?;
+    Ok((client, namespace))
+}
+
+async fn config() -> Result<Config, ConnectError> {
+    let bad = |error: &dyn std::error::Error| ConnectError::Kubeconfig(error.to_string());
+    if let Some(kubeconfig) = Kubeconfig::from_env().map_err(|error| bad(&error))? {
+        return from_kubeconfig(kubeconfig).await;
+    }
+    match (Config::incluster(), Kubeconfig::read()) {
+        (Ok(config), _) => Ok(config),
+        (Err(_), Ok(kubeconfig)) => from_kubeconfig(kubeconfig).await,
+        (Err(_), Err(error)) => Err(ConnectError::Nothing(error.to_string())),
+    }
+}
+
+async fn from_kubeconfig(kubeconfig: Kubeconfig) -> Result<Config, ConnectError> {
+    let names_proxy = proxy_of(&kubeconfig);
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| ConnectError::Kubeconfig(error.to_string()))?;
+    if !names_proxy {
+        config.proxy_url = None;
+    }
+    Ok(config)
+}
+
+/// True if the cluster of the current context names a proxy.
+fn proxy_of(kubeconfig: &Kubeconfig) -> bool {
+    let context = kubeconfig.current_context.as_deref().unwrap_or_default();
+    let context = kubeconfig.contexts.iter().find(|named| named.name == context);
+    let cluster = context.and_then(|named| named.context.as_ref()).map(|context| context.cluster.as_str());
+    let cluster = kubeconfig.clusters.iter().find(|named| Some(named.name.as_str()) == cluster);
+    cluster.and_then(|named| named.cluster.as_ref()).is_some_and(|cluster| cluster.proxy_url.is_some())
+}

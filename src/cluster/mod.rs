@@ -1,0 +1,121 @@
+//! The cluster: what is asked of its API server, and what it tells.
+//!
+//! In: a connection and who we are. Out: [`Cluster`], through which the daemon sees objects (as metadata, by
+//! watches) and writes them (by server-side apply). Each identity has a `Cluster` of its own; what it may not see
+//! it does not know.
+
+mod answer;
+mod apply;
+mod connect;
+mod gate;
+mod jitter;
+mod kinds;
+pub mod lease;
+mod store;
+mod syncs;
+mod watch;
+mod watches;
+mod wire;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+pub use answer::{Answer, Cause, Refusal, Remedy, answer};
+pub use apply::{Applied, Force};
+pub use connect::{ConnectError, connect};
+
+pub use kinds::{Kinds, Served};
+pub use syncs::{Following, SecretData, Told};
+pub use watches::Need;
+pub use wire::Failure;
+
+use crate::api::SyncName;
+use crate::metrics::Metrics;
+use crate::object::GroupKind;
+use crate::observed::ObservedSet;
+use gate::Gate;
+use lease::Permit;
+use store::Store;
+use watches::Watches;
+use wire::Wire;
+
+/// One API server, as one user sees it; cheap to clone.
+#[derive(Clone)]
+pub struct Cluster(Arc<Inner>);
+
+struct Inner {
+    wire: Wire,
+    gate: Arc<Gate>,
+    kinds: Mutex<Arc<Kinds>>,
+    store: Store,
+    watches: Watches,
+}
+
+impl Cluster {
+    /// A cluster behind a client. `concurrency` bounds the writes that are under way at one time.
+    pub fn new(
+        client: kube::Client,
+        metrics: Metrics,
+        permit: Permit,
+        concurrency: usize,
+        timeout: Duration,
+    ) -> Self {
+        let wire = Wire { client, metrics, permit, timeout };
+        let store = Store::default();
+        Self(Arc::new(Inner {
+            watches: Watches::new(wire.clone(), store.clone()),
+            wire,
+            gate: Arc::new(Gate::new(concurrency)),
+            kinds: Mutex::default(),
+            store,
+        }))
+    }
+
+    /// What was learnt last about the server's kinds.
+    pub fn kinds(&self) -> Arc<Kinds> {
+        self.0.kinds.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks the server for its kinds; true if something is new.
+    pub async fn discover(&self) -> Result<bool, Failure> {
+        let found = Kinds::discover(&self.0.wire).await?;
+        let mut known = self.0.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = **known != found;
+        if changed {
+            *known = Arc::new(found);
+        }
+        Ok(changed)
+    }
+
+    /// Wakes when something changed that a Sync may care about.
+    pub fn wake(&self, owner: &SyncName) -> Arc<tokio::sync::Notify> {
+        self.0.store.wake(owner)
+    }
+
+    /// Sees to it that everything a Sync needs is watched, and waits until it was listed. What could not be is told.
+    pub async fn require(
+        &self,
+        owner: &SyncName,
+        need: &Need,
+        within: Duration,
+    ) -> Vec<(GroupKind, Failure)> {
+        self.0.watches.require(owner, need, &self.kinds());
+        self.0.watches.listed(need, within).await
+    }
+
+    /// Watches nothing more for this Sync alone.
+    pub fn release(&self, owner: &SyncName) {
+        self.0.watches.release(owner);
+    }
+
+    /// Reads what is known of a Sync's objects. Nothing else is seen while it is read, so be quick.
+    pub fn observed<T>(&self, owner: &SyncName, read: impl FnOnce(&ObservedSet) -> T) -> T {
+        let unlisted = self.0.watches.unlisted(&self.kinds());
+        self.0.store.read(owner, unlisted, read)
+    }
+}
+
+/// A text as a part of a query.
+fn query(text: &str) -> String {
+    kinds::escape(text)
+}

@@ -1,0 +1,250 @@
+//! What the watches have told, by Sync.
+//!
+//! In: events of watches, and the replies to our own writes. Out: for each Sync the [`ObservedSet`] that its plan
+//! is made from, and a wake-up when something in it changed that may matter. While a write on an object is under
+//! way its events are parked, the newest only, and judged after the reply: any interleaving of events and
+//! replies comes to the same.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+
+use crate::api::{self, SyncName};
+use crate::object::{GroupKind, Object, ObjectId, Origin};
+use crate::observed::{Observed, ObservedSet, Standing};
+
+/// What all watches of one identity have told; cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Store(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    views: HashMap<Arc<str>, View>,
+    /// Under which label each object was seen last.
+    labels: HashMap<ObjectId, Arc<str>>,
+}
+
+/// The objects of one label.
+#[derive(Debug)]
+struct View {
+    owner: SyncName,
+    set: ObservedSet,
+    writes: HashMap<ObjectId, Option<Parked>>,
+    wake: Arc<Notify>,
+}
+
+/// The newest event of an object that is being written.
+#[derive(Debug)]
+enum Parked {
+    Seen(Box<Object>),
+    Gone,
+}
+
+impl Store {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The wake-up of a Sync.
+    pub(super) fn wake(&self, owner: &SyncName) -> Arc<Notify> {
+        self.lock().view(&owner.label(), || owner.clone()).wake.clone()
+    }
+
+    /// Reads what is known of a Sync's objects; of the kinds given not everything is known.
+    pub(super) fn read<T>(
+        &self,
+        owner: &SyncName,
+        unlisted: BTreeSet<GroupKind>,
+        read: impl FnOnce(&ObservedSet) -> T,
+    ) -> T {
+        let mut inner = self.lock();
+        let view = inner.view(&owner.label(), || owner.clone());
+        view.set.set_unlisted(unlisted);
+        read(&view.set)
+    }
+
+    /// An object, as it is now.
+    pub(super) fn seen(&self, object: Object) {
+        let Some(label) = object.label(api::SYNC_LABEL) else { return };
+        let mut inner = self.lock();
+        let label = inner.view_label(label);
+        if !inner.views.contains_key(&label) {
+            let Some(owner) = owner(&label, &object) else { return };
+            inner.view(&label, || owner);
+        }
+        let before = inner.labels.insert(object.id.clone(), label.clone());
+        if let Some(before) = before.filter(|before| *before != label) {
+            inner.gone(&before, &object.id);
+        }
+        if let Some(view) = inner.views.get_mut(&label) {
+            view.seen(object);
+        }
+    }
+
+    /// An object is gone, or bears no label of ours any more.
+    pub(super) fn gone(&self, id: &ObjectId) {
+        let mut inner = self.lock();
+        if let Some(label) = inner.labels.remove(id) {
+            inner.gone(&label, id);
+        }
+    }
+
+    /// Everything of a kind (in a namespace) has been told: what was not told is gone.
+    pub(super) fn only(&self, kind: &GroupKind, namespace: Option<&str>, told: &HashSet<ObjectId>) {
+        let mut inner = self.lock();
+        let of_kind = |id: &&ObjectId| {
+            id.is(&kind.group, &kind.kind) && namespace.is_none_or(|one| id.namespace() == Some(one))
+        };
+        let lost: Vec<ObjectId> =
+            inner.labels.keys().filter(of_kind).filter(|id| !told.contains(*id)).cloned().collect();
+        for id in lost {
+            if let Some(label) = inner.labels.remove(&id) {
+                inner.gone(&label, &id);
+            }
+        }
+    }
+
+    /// Something else than objects changed for everybody, such as what is known of kinds.
+    pub(super) fn wake_all(&self) {
+        self.lock().views.values().for_each(|view| view.wake.notify_one());
+    }
+
+    /// From now on events of the object are parked, until the guard is asked to finish or dropped.
+    pub(super) fn writing(&self, owner: &SyncName, id: &ObjectId) -> Writing {
+        let label = owner.label();
+        self.lock().view(&label, || owner.clone()).writes.insert(id.clone(), None);
+        Writing { store: self.clone(), label, id: id.clone(), finished: false }
+    }
+}
+
+impl Inner {
+    /// The label as it is shared by all its objects.
+    fn view_label(&self, label: &str) -> Arc<str> {
+        self.views.get_key_value(label).map_or_else(|| label.into(), |(known, _)| known.clone())
+    }
+
+    fn view(&mut self, label: &str, owner: impl FnOnce() -> SyncName) -> &mut View {
+        let label = self.view_label(label);
+        self.views.entry(label).or_insert_with(|| View {
+            owner: owner(),
+            set: ObservedSet::default(),
+            writes: HashMap::new(),
+            wake: Arc::default(),
+        })
+    }
+
+    fn gone(&mut self, label: &str, id: &ObjectId) {
+        if let Some(view) = self.views.get_mut(label) {
+            view.gone(id);
+        }
+    }
+}
+
+impl View {
+    fn seen(&mut self, object: Object) {
+        if let Some(parked) = self.writes.get_mut(&object.id) {
+            *parked = Some(Parked::Seen(Box::new(object)));
+            return;
+        }
+        let before = self.set.get(&object.id);
+        let now = match before {
+            Some(before) => before.again(&object, &self.owner),
+            None => Observed::of(&object, &self.owner),
+        };
+        let matters = before.is_none_or(|before| !before.is_as(&now));
+        self.set.insert(object.id, now);
+        if matters {
+            self.wake.notify_one();
+        }
+    }
+
+    fn gone(&mut self, id: &ObjectId) {
+        match self.writes.get_mut(id) {
+            Some(parked) => *parked = Some(Parked::Gone),
+            None => {
+                if self.set.remove(id).is_some() {
+                    self.wake.notify_one();
+                }
+            }
+        }
+    }
+
+    fn unpark(&mut self, id: &ObjectId) {
+        match self.writes.remove(id).flatten() {
+            Some(Parked::Seen(object)) => self.seen(*object),
+            Some(Parked::Gone) => self.gone(id),
+            None => {}
+        }
+    }
+}
+
+/// A write that is under way.
+#[derive(Debug)]
+pub(super) struct Writing {
+    store: Store,
+    label: String,
+    id: ObjectId,
+    finished: bool,
+}
+
+impl Writing {
+    /// The object as the reply shows it.
+    pub(super) fn applied(mut self, reply: &Object) {
+        self.finish(|view, id| view.set.insert(id.clone(), Observed::applied(reply, &view.owner)));
+    }
+
+    /// The object is gone, as the reply says, or going.
+    pub(super) fn deleted(mut self, gone: bool) {
+        self.finish(|view, id| match gone {
+            true => drop(view.set.remove(id)),
+            false => view.set.change(id, |observed| observed.deleting = true),
+        });
+    }
+
+    /// The server said no, so that everything is as it was.
+    pub(super) fn refused(mut self) {
+        self.finish(|_, _| {});
+    }
+
+    fn finish(&mut self, change: impl FnOnce(&mut View, &ObjectId)) {
+        self.finished = true;
+        let mut inner = self.store.lock();
+        if let Some(view) = inner.views.get_mut(&*self.label) {
+            change(view, &self.id);
+            view.unpark(&self.id);
+        }
+    }
+}
+
+impl Drop for Writing {
+    /// A write whose reply was lost may have happened or not.
+    fn drop(&mut self) {
+        if !self.finished {
+            self.finish(|view, id| {
+                view.set.change(id, |observed| observed.standing = Standing::Unverified);
+                view.wake.notify_one();
+            });
+        }
+    }
+}
+
+/// The Sync that a label stands for. A hashed one says nothing by itself, but the identity beside it does.
+fn owner(label: &str, object: &Object) -> Option<SyncName> {
+    let identity = object.annotation(api::ID_ANNOTATION).and_then(|identity| {
+        let (namespace, name) = identity.split_once('|')?.0.split_once('/')?;
+        Some(SyncName::new(namespace, name))
+    });
+    let plain = label.split_once('.').map(|(namespace, name)| SyncName::new(namespace, name));
+    plain.or(identity).filter(|owner| owner.label() == label)
+}
+
+/// An object of which only the metadata is at hand.
+pub(super) fn object(kind: &GroupKind, version: &str, body: Map<String, Value>) -> Option<Object> {
+    let metadata = body.get("metadata")?;
+    let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
+    let id = ObjectId::new(&kind.group, &kind.kind, text("namespace"), text("name")).ok()?;
+    let origin = Origin { file: Arc::from(""), document: 0, line: 0, item: None };
+    Some(Object { id, version: version.into(), body, origin })
+}

@@ -1,0 +1,171 @@
+//! The Syncs of the cluster: which there are, and what is written about them.
+//!
+//! In: the watch on all Syncs, and statuses to write. Out: [`Told`] for whoever serves them. A status is one
+//! server-side apply of its own: it needs no look before, and what is no longer said is gone.
+
+use serde_json::{Map, Value, json};
+use tokio::task::AbortHandle;
+
+use super::watch::{Event, Target, follow};
+use super::wire::{Call, Failure, METADATA};
+use super::{Cluster, kinds, query};
+use crate::api::SyncName;
+use crate::metrics::Class;
+use crate::object::GroupKind;
+
+/// The path of all Syncs.
+const SYNCS: &str = "/apis/moorline.dev/v1alpha1/syncs";
+/// The field manager of everything that is written on Syncs.
+const MANAGER: &str = "moorline-daemon";
+
+/// What the watch on Syncs tells.
+#[derive(Debug)]
+pub enum Told {
+    /// A Sync, as it is now.
+    Seen(SyncName, Box<Map<String, Value>>),
+    /// A Sync is gone.
+    Gone(SyncName),
+    /// All Syncs that there are were told, from the beginning.
+    Listed,
+    /// Everything is told anew.
+    Begins,
+    /// Syncs cannot be seen.
+    Broken(Failure),
+}
+
+/// A watch that ends when this is dropped.
+#[derive(Debug)]
+pub struct Following(AbortHandle);
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Cluster {
+    /// Tells of all Syncs, until the guard is dropped.
+    pub fn follow_syncs(&self, mut tell: impl FnMut(Told) + Send + 'static) -> Following {
+        let target = Target {
+            kind: GroupKind::new("moorline.dev", "Sync"),
+            namespace: None,
+            path: SYNCS.to_owned(),
+            selector: String::new(),
+            whole: true,
+            watchable: true,
+        };
+        let sink = move |event| match event {
+            Event::Begins => tell(Told::Begins),
+            Event::Listed => tell(Told::Listed),
+            Event::Broken(failure) => tell(Told::Broken(failure)),
+            Event::Seen(object) => {
+                if let Some(name) = name(&object) {
+                    tell(Told::Seen(name, Box::new(object)));
+                }
+            }
+            Event::Gone(object) => {
+                if let Some(name) = name(&object) {
+                    tell(Told::Gone(name));
+                }
+            }
+        };
+        Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
+    }
+
+    /// Writes the status of a Sync, if it is still the one with this uid.
+    pub async fn write_status(&self, name: &SyncName, uid: &str, status: Value) -> Result<(), Failure> {
+        let body = json!({
+            "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "status": status,
+            "metadata": {"namespace": &*name.namespace, "name": &*name.name, "uid": uid},
+        });
+        let uri = format!("{}/status?fieldManager={MANAGER}&force=true", path(name));
+        let call = Call::new(Class::Status, "patch", uri)
+            .accept(METADATA)
+            .content("application/apply-patch+yaml", body.to_string().into_bytes());
+        self.0.wire.send(call).await.map(drop)
+    }
+
+    /// Sets the finalizers of a Sync, if it is still in this version.
+    pub async fn write_finalizers(
+        &self,
+        name: &SyncName,
+        version: &str,
+        finalizers: &[String],
+    ) -> Result<(), Failure> {
+        let body = json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}});
+        let uri = format!("{}?fieldManager={MANAGER}", path(name));
+        let call = Call::new(Class::Status, "patch", uri)
+            .accept(METADATA)
+            .content("application/merge-patch+json", body.to_string().into_bytes());
+        self.0.wire.send(call).await.map(drop)
+    }
+
+    /// The decoded data of a Secret; none if there is no such Secret.
+    pub async fn secret(&self, namespace: &str, name: &str) -> Result<Option<SecretData>, Failure> {
+        let uri = format!("/api/v1/namespaces/{namespace}/secrets/{}", kinds::escape(name));
+        match self.0.wire.send(Call::new(Class::Verify, "get", uri)).await {
+            Ok(reply) => Ok(Some(decode(&reply.body)?)),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Calls whenever the Secret changes, until the guard is dropped. It is watched by name, and only its metadata.
+    pub fn follow_secret(
+        &self,
+        namespace: &str,
+        name: &str,
+        mut changed: impl FnMut() + Send + 'static,
+    ) -> Following {
+        let target = Target {
+            kind: GroupKind::new("", "Secret"),
+            namespace: Some(namespace.into()),
+            path: format!("/api/v1/namespaces/{namespace}/secrets"),
+            selector: format!("fieldSelector={}", query(&format!("metadata.name={name}"))),
+            whole: false,
+            watchable: true,
+        };
+        let mut begun = false;
+        let sink = move |event| match event {
+            Event::Listed => begun = true,
+            Event::Seen(_) | Event::Gone(_) if begun => changed(),
+            Event::Seen(_) | Event::Gone(_) | Event::Begins | Event::Broken(_) => {}
+        };
+        Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
+    }
+
+    /// Writes a Kubernetes Event about a Sync.
+    pub async fn write_event(&self, event: Value, namespace: &str) -> Result<(), Failure> {
+        let uri = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events?fieldManager={MANAGER}");
+        let call = Call::new(Class::Status, "create", uri)
+            .accept(METADATA)
+            .content("application/json", event.to_string().into_bytes());
+        self.0.wire.send(call).await.map(drop)
+    }
+}
+
+/// The data of a Secret, decoded. It is never formatted.
+pub struct SecretData(pub Vec<(String, Vec<u8>)>);
+
+fn decode(body: &[u8]) -> Result<SecretData, Failure> {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    // Nothing of what cannot be read is told: it may be a value.
+    let bad = || Failure::BadAnswer("a Secret that cannot be read".into());
+    let body: Value = serde_json::from_slice(body).map_err(|_| bad())?;
+    let data = body.get("data").and_then(Value::as_object);
+    let entries = data.into_iter().flatten().map(|(key, value)| {
+        let value = value.as_str().and_then(|text| STANDARD.decode(text).ok()).ok_or_else(bad)?;
+        Ok((key.clone(), value))
+    });
+    entries.collect::<Result<_, _>>().map(SecretData)
+}
+
+fn name(object: &Map<String, Value>) -> Option<SyncName> {
+    let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
+    Some(SyncName::new(text("namespace")?, text("name")?))
+}
+
+fn path(name: &SyncName) -> String {
+    format!("/apis/moorline.dev/v1alpha1/namespaces/{}/syncs/{}", name.namespace, kinds::escape(&name.name))
+}

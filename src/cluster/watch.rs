@@ -1,0 +1,271 @@
+//! One watch on one kind, for as long as the daemon lives.
+//!
+//! In: the collection to watch. Out: [`Event`]s for a sink, in the order in which the server tells them. The
+//! objects that are there come first, streamed where the server can do that and in pages where not; after that
+//! the watch goes on from the last bookmark. Everything is told anew only after the server has forgotten where
+//! we were.
+
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::jitter::jitter;
+use super::wire::{Call, Failure, METADATA, METADATA_LIST, WHOLE, Wire};
+use crate::metrics::Class;
+use crate::object::GroupKind;
+
+/// How long the server keeps one request open; half of it again is added by chance.
+const OPEN: Duration = Duration::from_secs(120);
+/// How long after that an open request counts as broken.
+const GRACE: Duration = Duration::from_secs(15);
+/// The most bytes of one event.
+const MAX_LINE: usize = 8 << 20;
+/// Objects of a page, where the server cannot stream.
+const PAGE: usize = 500;
+/// Pauses after failures: the first, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+/// Between two lists of a kind that cannot be watched.
+const POLL: Duration = Duration::from_secs(60);
+/// A request that ended sooner counts as a failure.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// What is watched.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Target {
+    pub(super) kind: GroupKind,
+    /// Only objects of this namespace; none for all.
+    pub(super) namespace: Option<Box<str>>,
+    /// The collection's path.
+    pub(super) path: String,
+    /// Which objects of it: a parameter of the request, such as `labelSelector=a`.
+    pub(super) selector: String,
+    /// What is told of each object.
+    pub(super) whole: bool,
+    /// False for kinds that can only be listed: those are listed again and again.
+    pub(super) watchable: bool,
+}
+
+/// What a watch tells.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// All that is there is told now, from the beginning.
+    Begins,
+    /// An object, as it is now; only its metadata, if no more was asked for.
+    Seen(Map<String, Value>),
+    /// An object as it was last: it is gone, or selected no longer.
+    Gone(Map<String, Value>),
+    /// All that was there has been told.
+    Listed,
+    /// The watch does not work now; what it told may be old.
+    Broken(Failure),
+}
+
+/// How a round ended.
+enum End {
+    /// The server closed the request as it should.
+    Closed,
+    /// The server has forgotten where we were.
+    Expired,
+    /// It does not know how to stream what is there.
+    CannotStream,
+    Failed(Failure),
+}
+
+struct Watch<'a, S> {
+    wire: &'a Wire,
+    target: &'a Target,
+    sink: S,
+    /// Where to go on; none before everything was told.
+    version: Option<Box<str>>,
+    streams: bool,
+}
+
+/// Watches for ever.
+pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) {
+    let mut watch = Watch { wire: &wire, target: &target, sink, version: None, streams: true };
+    let mut pause = PAUSES.0;
+    loop {
+        let begun = Instant::now();
+        let end = watch.round().await;
+        match end {
+            End::Closed if begun.elapsed() >= SHORT => {
+                pause = PAUSES.0;
+                continue;
+            }
+            End::Closed => {}
+            End::CannotStream => {
+                watch.streams = false;
+                continue;
+            }
+            End::Expired => {
+                wire.metrics.watch_restarted(&target.kind.to_string(), "expired");
+                watch.version = None;
+                (watch.sink)(Event::Begins);
+            }
+            End::Failed(failure) => {
+                tracing::debug!(kind = %target.kind, %failure, "a watch broke");
+                wire.metrics.watch_restarted(&target.kind.to_string(), "broken");
+                (watch.sink)(Event::Broken(failure));
+            }
+        }
+        if begun.elapsed() >= SHORT {
+            pause = PAUSES.0;
+        }
+        tokio::time::sleep(jitter(pause)).await;
+        pause = (pause * 2).min(PAUSES.1);
+    }
+}
+
+impl<S: FnMut(Event)> Watch<'_, S> {
+    async fn round(&mut self) -> End {
+        if !self.target.watchable {
+            return match self.pages().await {
+                Ok(()) => {
+                    tokio::time::sleep(jitter(POLL)).await;
+                    End::Closed
+                }
+                Err(failure) => End::Failed(failure),
+            };
+        }
+        let listed = match (&self.version, self.streams) {
+            (Some(_), _) | (None, true) => Ok(()),
+            (None, false) => self.pages().await,
+        };
+        if let Err(failure) = listed {
+            return End::Failed(failure);
+        }
+        if self.version.is_none() {
+            (self.sink)(Event::Begins);
+        }
+        let open = OPEN + jitter(OPEN / 2);
+        let uri = self.uri(open);
+        let accept = if self.target.whole { WHOLE } else { METADATA };
+        let call = Call::new(Class::Watch, "watch", uri).accept(accept);
+        match self.wire.stream(call).await {
+            Ok(body) => self.read(body, open + GRACE).await,
+            Err(failure) => match failure.code() {
+                Some(410) => End::Expired,
+                Some(400 | 422) if self.streams && self.version.is_none() => End::CannotStream,
+                _ => End::Failed(failure),
+            },
+        }
+    }
+
+    fn uri(&self, open: Duration) -> String {
+        let (path, selector) = (&self.target.path, &self.target.selector);
+        let seconds = open.as_secs();
+        let from = match &self.version {
+            Some(version) => format!("resourceVersion={version}"),
+            None => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned(),
+        };
+        format!("{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&{selector}&{from}")
+    }
+
+    /// Tells everything in pages.
+    async fn pages(&mut self) -> Result<(), Failure> {
+        (self.sink)(Event::Begins);
+        let selector = super::query(&self.target.selector);
+        let mut next = String::new();
+        loop {
+            let uri = format!(
+                "{}?limit={PAGE}&labelSelector={selector}&continue={}",
+                self.target.path,
+                super::query(&next)
+            );
+            let reply = self.wire.send(Call::new(Class::Watch, "list", uri).accept(METADATA_LIST)).await?;
+            let page: Page = serde_json::from_slice(&reply.body)
+                .map_err(|error| Failure::BadAnswer(error.to_string().into()))?;
+            page.items.into_iter().for_each(|item| (self.sink)(Event::Seen(item)));
+            next = page.metadata.next.unwrap_or_default();
+            if next.is_empty() {
+                self.version = Some(page.metadata.resource_version);
+                (self.sink)(Event::Listed);
+                return Ok(());
+            }
+        }
+    }
+
+    async fn read(&mut self, mut body: Body, open: Duration) -> End {
+        let until = tokio::time::Instant::now() + open;
+        let mut line = Vec::new();
+        loop {
+            let frame = match tokio::time::timeout_at(until, body.frame()).await {
+                Ok(Some(Ok(frame))) => frame,
+                Ok(Some(Err(error))) => return End::Failed(Failure::Unreachable(error.to_string().into())),
+                Ok(None) => return End::Closed,
+                Err(_) => return End::Failed(Failure::Timeout(open)),
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            let mut rest: &[u8] = &data;
+            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                line.extend_from_slice(&rest[..end]);
+                if let Some(end) = self.line(&line) {
+                    return end;
+                }
+                line.clear();
+                rest = &rest[end + 1..];
+            }
+            line.extend_from_slice(rest);
+            if line.len() > MAX_LINE {
+                return End::Failed(Failure::BadAnswer("an event is too large".into()));
+            }
+        }
+    }
+
+    /// Tells one event; gives the end if it is one.
+    fn line(&mut self, line: &[u8]) -> Option<End> {
+        let told: Told = match serde_json::from_slice(line) {
+            Ok(told) => told,
+            Err(error) => return Some(End::Failed(Failure::BadAnswer(error.to_string().into()))),
+        };
+        let object = told.object;
+        let metadata = object.get("metadata");
+        let version = metadata.and_then(|it| it.get("resourceVersion")?.as_str()).map(Box::<str>::from);
+        match &*told.what {
+            "ADDED" | "MODIFIED" => (self.sink)(Event::Seen(object)),
+            "DELETED" => (self.sink)(Event::Gone(object)),
+            "BOOKMARK" => {
+                let end = metadata.and_then(|it| it.get("annotations")?.get("k8s.io/initial-events-end"));
+                if self.version.is_none() && end.is_some() {
+                    self.version.clone_from(&version);
+                    (self.sink)(Event::Listed);
+                }
+            }
+            "ERROR" if object.get("code").and_then(Value::as_u64) == Some(410) => return Some(End::Expired),
+            _ => {
+                let message = object.get("message").and_then(Value::as_str).unwrap_or("an unknown event");
+                return Some(End::Failed(Failure::BadAnswer(message.into())));
+            }
+        }
+        // Before everything was told there is nowhere to go on from.
+        if self.version.is_some() && version.is_some() {
+            self.version = version;
+        }
+        None
+    }
+}
+
+#[derive(Deserialize)]
+struct Told {
+    #[serde(rename = "type")]
+    what: Box<str>,
+    object: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    metadata: PageMetadata,
+    #[serde(default)]
+    items: Vec<Map<String, Value>>,
+}
+
+#[derive(Deserialize)]
+struct PageMetadata {
+    #[serde(default, rename = "resourceVersion")]
+    resource_version: Box<str>,
+    #[serde(default, rename = "continue")]
+    next: Option<String>,
+}

@@ -1,0 +1,235 @@
+//! Which watches are open: one for each kind that a Sync uses, shared by all Syncs of the identity.
+//!
+//! In: what each Sync needs. Out: what is still being listed. A watch whose last user is gone ends. Where the rights
+//! do not reach over the whole cluster, there is one watch for each namespace in use instead.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::task::AbortHandle;
+
+use super::kinds::Kinds;
+use super::store::{Store, object};
+use super::watch::{self, Event, Target};
+use super::wire::{Failure, Wire};
+use crate::api::{SYNC_LABEL, SyncName};
+use crate::desired::Scope;
+use crate::object::GroupKind;
+
+/// The watches of one identity.
+pub(super) struct Watches {
+    wire: Wire,
+    store: Store,
+    open: Arc<Mutex<HashMap<Key, Open>>>,
+    /// Told whenever a watch has listed everything or cannot.
+    told: Arc<tokio::sync::watch::Sender<()>>,
+}
+
+/// A kind, and a namespace where all of the cluster may not be seen.
+type Key = (GroupKind, Option<Box<str>>);
+
+struct Open {
+    state: State,
+    users: HashMap<SyncName, BTreeSet<Box<str>>>,
+    task: AbortHandle,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum State {
+    Listing,
+    Listed,
+    /// Why nothing is seen.
+    Blind(Failure),
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What one Sync needs to see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Need {
+    /// The kinds of its objects.
+    pub kinds: BTreeSet<GroupKind>,
+    /// The namespaces of its objects.
+    pub namespaces: BTreeSet<Box<str>>,
+}
+
+impl Watches {
+    pub(super) fn new(wire: Wire, store: Store) -> Self {
+        Self { wire, store, open: Arc::default(), told: Arc::new(tokio::sync::watch::Sender::new(())) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens what the Sync needs and is not open, and closes what nobody needs any more.
+    pub(super) fn require(&self, user: &SyncName, need: &Need, kinds: &Kinds) {
+        let mut open = self.lock();
+        open.retain(|(kind, _), watch| {
+            if !need.kinds.contains(kind) {
+                watch.users.remove(user);
+            }
+            !watch.users.is_empty()
+        });
+        for kind in &need.kinds {
+            let Some(served) = kinds.get(kind) else { continue };
+            let narrow = served.scope == Scope::Namespaced
+                && open.get(&(kind.clone(), None)).is_some_and(|watch| watch.state.is_forbidden());
+            let everywhere = (kind.clone(), None);
+            let places = need.namespaces.iter().filter(|_| narrow);
+            let keys = places.map(|place| (kind.clone(), Some(place.clone()))).chain([everywhere]);
+            for key in keys.collect::<Vec<_>>() {
+                let watch = open.entry(key.clone()).or_insert_with(|| self.begin(key, kinds));
+                watch.users.insert(user.clone(), need.namespaces.clone());
+            }
+        }
+    }
+
+    /// Closes what only this Sync needed.
+    pub(super) fn release(&self, user: &SyncName) {
+        self.lock().retain(|_, watch| {
+            watch.users.remove(user);
+            !watch.users.is_empty()
+        });
+    }
+
+    /// The kinds of which not everything is known: they are being listed, or cannot be.
+    pub(super) fn unlisted(&self, kinds: &Kinds) -> BTreeSet<GroupKind> {
+        let open = self.lock();
+        let blind =
+            |(kind, _): &&Key| open.get(&(kind.clone(), None)).is_some_and(|it| it.state != State::Listed);
+        let unlisted = open.keys().filter(blind).map(|(kind, _)| kind.clone());
+        // A kind that is served no more has no objects; one whose server is down may have any.
+        unlisted.filter(|kind| kinds.get(kind).is_some() || kinds.is_stale(&kind.group)).collect()
+    }
+
+    /// Waits until each of these kinds was listed or cannot be; the latter with the reasons.
+    pub(super) async fn listed(&self, need: &Need, within: Duration) -> Vec<(GroupKind, Failure)> {
+        let mut told = self.told.subscribe();
+        let wait = async {
+            loop {
+                let waiting = self
+                    .lock()
+                    .iter()
+                    .any(|((kind, _), watch)| need.kinds.contains(kind) && watch.state == State::Listing);
+                if !waiting || told.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // What is not listed by then is told as such.
+        let _ = tokio::time::timeout(within, wait).await;
+        let open = self.lock();
+        let of_need = open.iter().filter(|((kind, _), _)| need.kinds.contains(kind));
+        of_need
+            .filter_map(|((kind, _), watch)| match &watch.state {
+                State::Listed => None,
+                State::Listing => Some((kind.clone(), Failure::Timeout(within))),
+                State::Blind(failure) => Some((kind.clone(), failure.clone())),
+            })
+            .collect()
+    }
+
+    fn begin(&self, key: Key, kinds: &Kinds) -> Open {
+        let (kind, namespace) = key.clone();
+        let served = kinds.get(&kind);
+        let version: Box<str> = served.map_or("v1", |served| served.preferred()).into();
+        let path = served
+            .map(|served| served.collection(&kind.group, &version, namespace.as_deref()))
+            .unwrap_or_default();
+        let watchable = served.is_none_or(|served| served.watchable);
+        let selector = format!("labelSelector={}", super::query(SYNC_LABEL));
+        let target = Target { kind, namespace, path, selector, whole: false, watchable };
+        let sink = Sink {
+            target: target.clone(),
+            version,
+            key,
+            store: self.store.clone(),
+            open: self.open.clone(),
+            told: self.told.clone(),
+            listing: None,
+        };
+        let task = tokio::spawn(watch::follow(self.wire.clone(), target, sink.into_fn()));
+        Open { state: State::Listing, users: HashMap::new(), task: task.abort_handle() }
+    }
+}
+
+/// Where the events of one watch go.
+struct Sink {
+    target: Target,
+    version: Box<str>,
+    key: Key,
+    store: Store,
+    open: Arc<Mutex<HashMap<Key, Open>>>,
+    told: Arc<tokio::sync::watch::Sender<()>>,
+    /// What was told since the beginning, as long as not everything is.
+    listing: Option<HashSet<crate::object::ObjectId>>,
+}
+
+impl Sink {
+    fn into_fn(mut self) -> impl FnMut(Event) {
+        move |event| self.take(event)
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Begins => {
+                self.listing = Some(HashSet::new());
+                self.become_(State::Listing);
+            }
+            Event::Seen(seen) => {
+                if let Some(object) = object(&self.target.kind, &self.version, seen) {
+                    if let Some(listing) = &mut self.listing {
+                        listing.insert(object.id.clone());
+                    }
+                    self.store.seen(object);
+                }
+            }
+            Event::Gone(seen) => {
+                if let Some(object) = object(&self.target.kind, &self.version, seen) {
+                    self.store.gone(&object.id);
+                }
+            }
+            Event::Listed => {
+                if let Some(told) = self.listing.take() {
+                    self.store.only(&self.target.kind, self.target.namespace.as_deref(), &told);
+                }
+                self.become_(State::Listed);
+            }
+            // What was listed before is as good as it was; deletions look at the object itself once more.
+            Event::Broken(failure) if self.state() != Some(State::Listed) => {
+                self.become_(State::Blind(failure))
+            }
+            Event::Broken(_) => {}
+        }
+    }
+
+    fn state(&self) -> Option<State> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(&self.key).map(|watch| watch.state.clone())
+    }
+
+    fn become_(&self, state: State) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(watch) = open.get_mut(&self.key) else { return };
+        // That it is tried again is no news as long as it fails in the same way.
+        if matches!((&watch.state, &state), (State::Blind(_), State::Listing)) || watch.state == state {
+            return;
+        }
+        watch.state = state;
+        drop(open);
+        self.told.send_replace(());
+        self.store.wake_all();
+    }
+}
+
+impl State {
+    fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Blind(failure) if failure.code() == Some(403))
+    }
+}

@@ -1,0 +1,232 @@
+//! One request to the API server, and its answer.
+//!
+//! In: a [`Call`]. Out: a [`Reply`], or a [`Failure`] that says what happened. Every request of the daemon but
+//! those for its Lease goes through here, so that here is where each has a deadline, is counted by its class, and
+//! is not sent by a daemon that no longer leads.
+
+use std::time::{Duration, Instant};
+
+use http::{HeaderMap, Method, Request, Response, header};
+use http_body_util::{BodyExt as _, Limited};
+use kube::client::Body;
+use serde::Deserialize;
+
+use super::answer::{Cause, Refusal};
+use super::lease::Permit;
+use crate::metrics::{Class, Metrics};
+
+/// The most bytes of one answer that is read into memory. A page of 500 objects' metadata is far below.
+const MAX_ANSWER: usize = 64 << 20;
+
+/// The most warnings that are kept of one answer.
+const MAX_WARNINGS: usize = 5;
+
+/// Metadata alone, where the server can say it so.
+pub(super) const METADATA: &str =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+/// The same for lists.
+pub(super) const METADATA_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+/// Whole objects.
+pub(super) const WHOLE: &str = "application/json";
+
+/// A request, before it is sent.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) class: Class,
+    /// As the API server's audit log names it.
+    pub(super) verb: &'static str,
+    pub(super) uri: String,
+    pub(super) accept: &'static str,
+    pub(super) content: Option<(&'static str, Vec<u8>)>,
+}
+
+impl Call {
+    pub(super) fn new(class: Class, verb: &'static str, uri: String) -> Self {
+        Self { class, verb, uri, accept: WHOLE, content: None }
+    }
+
+    pub(super) fn accept(self, accept: &'static str) -> Self {
+        Self { accept, ..self }
+    }
+
+    pub(super) fn content(self, of: &'static str, body: Vec<u8>) -> Self {
+        Self { content: Some((of, body)), ..self }
+    }
+
+    fn method(&self) -> Method {
+        match self.verb {
+            "patch" => Method::PATCH,
+            "delete" => Method::DELETE,
+            "create" => Method::POST,
+            "update" => Method::PUT,
+            _ => Method::GET,
+        }
+    }
+
+    fn writes(&self) -> bool {
+        self.method() != Method::GET
+    }
+}
+
+/// An answer with a status that means success.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) created: bool,
+    pub(super) warnings: Vec<Box<str>>,
+    pub(super) body: Vec<u8>,
+}
+
+/// Why a request came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// Nothing answers, or the connection broke.
+    #[error("the API server cannot be reached: {0}")]
+    Unreachable(Box<str>),
+    /// The answer took longer than it may.
+    #[error("the API server did not answer within {} s", .0.as_secs())]
+    Timeout(Duration),
+    /// The server says no.
+    #[error("{0}")]
+    Refused(Box<Refusal>),
+    /// The answer is not one that an API server gives.
+    #[error("the API server's answer cannot be read: {0}")]
+    BadAnswer(Box<str>),
+    /// This daemon leads no more, so it does not write.
+    #[error("another daemon leads, so nothing is written")]
+    NotLeading,
+}
+
+impl Failure {
+    /// The HTTP status, if there was an answer.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Refused(refusal) => Some(refusal.code),
+            Self::Unreachable(_) | Self::Timeout(_) | Self::BadAnswer(_) | Self::NotLeading => None,
+        }
+    }
+}
+
+/// The way to one API server, as one user.
+#[derive(Clone)]
+pub(super) struct Wire {
+    pub(super) client: kube::Client,
+    pub(super) metrics: Metrics,
+    pub(super) permit: Permit,
+    pub(super) timeout: Duration,
+}
+
+impl Wire {
+    /// Sends a request and reads the whole answer.
+    pub(super) async fn send(&self, call: Call) -> Result<Reply, Failure> {
+        let (class, verb, begun) = (call.class, call.verb, Instant::now());
+        let work = async {
+            let response = self.begin(call).await?;
+            let (status, created) = (response.status(), response.status() == http::StatusCode::CREATED);
+            let (head, body) = response.into_parts();
+            let body = collect(body).await?;
+            if !status.is_success() {
+                return Err(Failure::Refused(Box::new(refusal(status.as_u16(), &head.headers, &body))));
+            }
+            Ok(Reply { created, warnings: warnings(&head.headers), body })
+        };
+        let done = tokio::time::timeout(self.timeout, work).await;
+        let done = done.unwrap_or(Err(Failure::Timeout(self.timeout)));
+        let code = match &done {
+            Ok(reply) if reply.created => 201,
+            Ok(_) => 200,
+            Err(failure) => failure.code().unwrap_or_default(),
+        };
+        self.metrics.request(class, verb, code, begun.elapsed());
+        done
+    }
+
+    /// Sends a request whose answer has no end, and gives the answer's body.
+    pub(super) async fn stream(&self, call: Call) -> Result<Body, Failure> {
+        let (class, verb, begun) = (call.class, call.verb, Instant::now());
+        let work = async {
+            let response = self.begin(call).await?;
+            let status = response.status();
+            if status.is_success() {
+                return Ok(response.into_body());
+            }
+            let (head, body) = response.into_parts();
+            Err(Failure::Refused(Box::new(refusal(status.as_u16(), &head.headers, &collect(body).await?))))
+        };
+        let done = tokio::time::timeout(self.timeout, work).await;
+        let done = done.unwrap_or(Err(Failure::Timeout(self.timeout)));
+        let code = done.as_ref().map_or_else(|failure| failure.code().unwrap_or_default(), |_| 200);
+        self.metrics.request(class, verb, code, begun.elapsed());
+        done
+    }
+
+    async fn begin(&self, call: Call) -> Result<Response<Body>, Failure> {
+        let bad = |error: http::Error| Failure::BadAnswer(error.to_string().into());
+        let mut request =
+            Request::builder().method(call.method()).uri(&call.uri).header(header::ACCEPT, call.accept);
+        let writes = call.writes();
+        let body = match call.content {
+            Some((of, body)) => {
+                request = request.header(header::CONTENT_TYPE, of);
+                Body::from(body)
+            }
+            None => Body::empty(),
+        };
+        let request = request.body(body).map_err(bad)?;
+        // Asked last, so that no write begins after the lead was lost.
+        if writes && !self.permit.may_write() {
+            return Err(Failure::NotLeading);
+        }
+        self.client.send(request).await.map_err(unreachable)
+    }
+}
+
+/// The innermost cause says what happened; the outer ones say that it happened.
+fn unreachable(error: kube::Error) -> Failure {
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    Failure::Unreachable(cause.to_string().into())
+}
+
+async fn collect(body: Body) -> Result<Vec<u8>, Failure> {
+    match Limited::new(body, MAX_ANSWER).collect().await {
+        Ok(body) => Ok(body.to_bytes().into()),
+        Err(error) => Err(Failure::Unreachable(error.to_string().into())),
+    }
+}
+
+/// `299 - "text"`, as the API server writes it.
+fn warnings(headers: &HeaderMap) -> Vec<Box<str>> {
+    let texts = headers.get_all(header::WARNING).iter().filter_map(|value| value.to_str().ok());
+    let inner = texts.filter_map(|text| Some(text.split_once('"')?.1.trim_end_matches('"')));
+    inner.map(Box::from).take(MAX_WARNINGS).collect()
+}
+
+fn refusal(code: u16, headers: &HeaderMap, body: &[u8]) -> Refusal {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Status {
+        reason: Box<str>,
+        message: Box<str>,
+        details: Option<Details>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Details {
+        causes: Vec<Cause>,
+        retry_after_seconds: u64,
+    }
+    let status: Status = serde_json::from_slice(body).unwrap_or_default();
+    let details = status.details.unwrap_or_default();
+    let header = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let seconds = header.or(Some(details.retry_after_seconds).filter(|seconds| *seconds > 0));
+    Refusal {
+        code,
+        reason: status.reason,
+        message: status.message,
+        causes: details.causes,
+        retry_after: seconds.map(Duration::from_secs),
+    }
+}

@@ -1,0 +1,192 @@
+//! Carries out a plan.
+//!
+//! In: a [`Plan`] and what it was made from. Out: what became of each object. Stages go one after the other, the
+//! steps of a stage side by side. What failed holds back higher waves and what cannot be without it, never its
+//! peers. Before each write it is asked whether a newer commit has come.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::StreamExt as _;
+
+use crate::api::SyncName;
+use crate::cluster::{Cluster, Failure, Force, Remedy, answer};
+use crate::desired::{DesiredObject, DesiredSet};
+use crate::object::ObjectId;
+use crate::plan::{Action, Change, Failed, Hold, Outcome, Plan, Stage, Step, holds_back};
+
+/// Steps that wait for their turn at one time. How many of them are sent is for the gate before the cluster to say.
+const SIDE_BY_SIDE: usize = 64;
+
+/// Set when nothing more is to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Stop(AtomicBool);
+
+impl Stop {
+    pub(crate) fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Who writes, where, and what.
+pub(crate) struct Work<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) owner: &'a SyncName,
+    pub(crate) desired: &'a DesiredSet,
+    pub(crate) conflicts: Conflicts,
+    pub(crate) stop: &'a Stop,
+}
+
+/// What follows when others own fields that Git sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conflicts {
+    /// They are taken over.
+    Force,
+    /// They are left to the others.
+    Yield,
+    /// The object is not written.
+    Fail,
+}
+
+/// Carries out every step but those that only verify.
+pub(crate) async fn carry_out(work: &Work<'_>, plan: Plan) -> BTreeMap<ObjectId, Outcome> {
+    let mut outcomes = BTreeMap::new();
+    let mut blocking: Vec<(Stage, ObjectId)> = Vec::new();
+    for (stage, steps) in plan.stages {
+        if work.stop.is_stopped() {
+            break;
+        }
+        let (held, ready): (Vec<_>, Vec<_>) = steps
+            .into_iter()
+            .filter(|step| step.action != Action::Update(Change::Unverified))
+            .map(|step| (holds_back(&blocking, stage, &step.id), step))
+            .partition(|(blocker, _)| blocker.is_some());
+        for (blocker, step) in held {
+            if let Some(blocker) = blocker {
+                outcomes.insert(step.id, Outcome::Held(Hold::Waits(blocker)));
+            }
+        }
+        let done = futures::stream::iter(ready)
+            .map(|(_, step)| async move {
+                let outcome = match work.stop.is_stopped() {
+                    true => None,
+                    false => Some(work.step(&step).await),
+                };
+                (step.id, outcome)
+            })
+            .buffer_unordered(SIDE_BY_SIDE);
+        for (id, outcome) in done.collect::<Vec<_>>().await {
+            let Some(outcome) = outcome else { continue };
+            if matches!(outcome, Outcome::Failed(_) | Outcome::Pruned { gone: false }) {
+                blocking.push((stage, id.clone()));
+            }
+            outcomes.insert(id, outcome);
+        }
+    }
+    outcomes
+}
+
+impl Work<'_> {
+    /// Carries out one step.
+    pub(crate) async fn step(&self, step: &Step) -> Outcome {
+        let done = match &step.action {
+            Action::Create => self.first_contact(&step.id).await,
+            Action::Adopt { managers } => {
+                self.apply(&step.id, Force::No, |_| Outcome::Adopted(managers.clone())).await
+            }
+            Action::Update(change) => {
+                let before = self.version(&step.id);
+                self.apply(&step.id, Force::Yes, |applied| match applied.version == before {
+                    true => Outcome::Kept,
+                    false if applied.created => Outcome::Created,
+                    false => Outcome::Updated(change.clone()),
+                })
+                .await
+            }
+            Action::HandOver { .. } => return Outcome::Held(Hold::ClaimedBy("".into())),
+            Action::Prune { uid, resource_version } => self.prune(&step.id, uid, resource_version).await,
+        };
+        done.unwrap_or_else(|failure| failed(&failure, &step.id))
+    }
+
+    /// The object was not seen. That it is there all the same is found out by the write itself.
+    async fn first_contact(&self, id: &ObjectId) -> Result<Outcome, Failure> {
+        self.apply(id, Force::No, |applied| match applied.created {
+            true => Outcome::Created,
+            false => Outcome::Adopted(Vec::new()),
+        })
+        .await
+    }
+
+    async fn apply(
+        &self,
+        id: &ObjectId,
+        force: Force,
+        outcome: impl FnOnce(crate::cluster::Applied) -> Outcome,
+    ) -> Result<Outcome, Failure> {
+        let Some(wanted) = self.desired.get(id) else { return Ok(Outcome::Held(Hold::UnknownKind)) };
+        match self.cluster.apply(wanted, self.owner, force).await {
+            Ok(applied) => Ok(outcome(applied)),
+            Err(Failure::Refused(refusal)) if force == Force::No && refusal.code == 409 => {
+                self.conflict(wanted, &refusal).await
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Others own fields that Git sets.
+    async fn conflict(
+        &self,
+        wanted: &DesiredObject,
+        refusal: &crate::cluster::Refusal,
+    ) -> Result<Outcome, Failure> {
+        let managers = refusal.managers();
+        let own = self.owner.manager();
+        let other = managers.iter().find_map(|manager| {
+            manager.strip_prefix(crate::api::MANAGER_PREFIX).filter(|_| **manager != own)
+        });
+        if let Some(sync) = other {
+            return Ok(Outcome::Held(Hold::OwnedBy(sync.into())));
+        }
+        match self.conflicts {
+            Conflicts::Force => {
+                self.cluster.apply(wanted, self.owner, Force::Yes).await?;
+                Ok(Outcome::Adopted(managers))
+            }
+            Conflicts::Yield | Conflicts::Fail => Err(Failure::Refused(Box::new(refusal.clone()))),
+        }
+    }
+
+    /// Looks once more, and deletes what is still the object that was meant.
+    async fn prune(&self, id: &ObjectId, uid: &str, version: &str) -> Result<Outcome, Failure> {
+        let Some(live) = self.cluster.look(id, self.owner).await? else {
+            return Ok(Outcome::Pruned { gone: true });
+        };
+        let is_meant = *live.uid == *uid && live.mark == crate::observed::Mark::Ours && live.applied_by_us;
+        if !is_meant || live.controlled || live.prune_disabled || live.reconcile_disabled {
+            return Ok(Outcome::Held(Hold::NotAppliedByUs));
+        }
+        let version = if live.resource_version.is_empty() { version } else { &live.resource_version };
+        let gone = self.cluster.delete(id, self.owner, uid, version).await?;
+        Ok(Outcome::Pruned { gone })
+    }
+
+    fn version(&self, id: &ObjectId) -> Box<str> {
+        let read = |set: &crate::observed::ObservedSet| set.get(id).map(|seen| seen.resource_version.clone());
+        self.cluster.observed(self.owner, read).unwrap_or_default()
+    }
+}
+
+/// What a failed write comes to.
+pub(crate) fn failed(failure: &Failure, id: &ObjectId) -> Outcome {
+    let answer = answer(failure, id);
+    Outcome::Failed(Failed {
+        reason: answer.reason,
+        message: answer.message,
+        manifest: answer.remedy == Remedy::Manifest,
+    })
+}

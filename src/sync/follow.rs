@@ -1,0 +1,278 @@
+//! Follows one Sync for as long as it is there: the schedule's commands become futures, their ends become events.
+//!
+//! In: what the Sync asks for, as it changes. Out: reports, as they come. At most one look and one pass of a Sync
+//! are under way at one time, beside each other; while neither acts, objects that nobody has looked at since the
+//! start are verified one by one.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::future::{BoxFuture, FutureExt as _};
+use tokio::sync::watch;
+
+use super::carry_out::{Stop, Work};
+use super::memory::Memory;
+use super::pass::{Report, Subject};
+use super::prepare::of_source;
+use super::schedule::{Command, Event, Look, Pass, Schedule};
+use super::wish::Wish;
+use super::{Context, chance};
+use crate::api::SyncName;
+use crate::object::ObjectId;
+use crate::plan::{Action, Change, Outcome, Step};
+use crate::report::Trouble;
+use crate::source::{Repository, Revision};
+
+/// What a Sync asks for now.
+#[derive(Debug, Clone)]
+pub(crate) struct Order {
+    pub(crate) wish: Arc<Wish>,
+    pub(crate) repository: Repository,
+    /// Changes whenever somebody asks to look now.
+    pub(crate) nudge: u64,
+    /// Changes with everything else that is asked for.
+    pub(crate) generation: u64,
+}
+
+/// What there is to tell about a Sync.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// The repository was looked at.
+    Seen(Result<Revision, Trouble>),
+    /// A pass has ended.
+    Passed(Box<Report>),
+    /// An object was verified.
+    Verified(ObjectId, Outcome),
+}
+
+struct Follower<T> {
+    context: Arc<Context>,
+    owner: SyncName,
+    order: Order,
+    tell: T,
+    schedule: Schedule,
+    revision: Option<Revision>,
+    memory: Option<Memory>,
+    stop: Arc<Stop>,
+    looking: Option<BoxFuture<'static, Result<Revision, Trouble>>>,
+    passing: Option<BoxFuture<'static, (Memory, Report)>>,
+    verifying: Option<BoxFuture<'static, (ObjectId, Option<Outcome>)>>,
+}
+
+/// Follows a Sync until the daemon ends or nobody wants it any more.
+pub(crate) async fn follow(
+    context: Arc<Context>,
+    owner: SyncName,
+    mut orders: watch::Receiver<Order>,
+    tell: impl FnMut(Told),
+) {
+    let order = orders.borrow_and_update().clone();
+    let schedule = Schedule::new(context.pauses.cluster);
+    let mut follower = Follower {
+        context,
+        owner,
+        order,
+        tell,
+        schedule,
+        revision: None,
+        memory: Some(Memory::default()),
+        stop: Arc::default(),
+        looking: None,
+        passing: None,
+        verifying: None,
+    };
+    follower.run(&mut orders).await;
+}
+
+impl<T: FnMut(Told)> Follower<T> {
+    async fn run(&mut self, orders: &mut watch::Receiver<Order>) {
+        let wake = self.context.cluster.wake(&self.owner);
+        let context = self.context.clone();
+        let mut ending = context.ending.clone();
+        self.step(self.wished());
+        loop {
+            self.begin_verifying();
+            let next = self.schedule.next().map(|due| context.instant(due));
+            let event = tokio::select! {
+                changed = orders.changed() => match changed {
+                    Ok(()) => self.ordered(orders.borrow_and_update().clone()),
+                    Err(_) => break,
+                },
+                _ = ending.wait_for(|ending| *ending) => break,
+                looked = running(&mut self.looking) => self.looked(looked),
+                (memory, report) = running(&mut self.passing) => self.passed(memory, report),
+                (id, outcome) = running(&mut self.verifying) => match self.verified(id, outcome) {
+                    Some(event) => event,
+                    None => continue,
+                },
+                () = wake.notified() => Event::Dirty,
+                () = sleep_until(next) => Event::Woke,
+            };
+            self.step(event);
+        }
+        self.end().await;
+    }
+
+    /// Lets what is under way come to its end; nothing new begins.
+    async fn end(&mut self) {
+        self.stop.stop();
+        if let Some(passing) = self.passing.take() {
+            // What takes longer is as good as killed, which every write survives.
+            let _ = tokio::time::timeout(self.context.grace, passing).await;
+        }
+        self.context.cluster.release(&self.owner);
+    }
+
+    fn wished(&self) -> Event {
+        let wish = &self.order.wish;
+        let known = self.revision.is_some();
+        Event::Wished { suspended: wish.suspend, interval: wish.interval, known }
+    }
+
+    fn ordered(&mut self, order: Order) -> Event {
+        let changed = order.generation != self.order.generation;
+        let (old, new) = (&self.order.wish, &order.wish);
+        if (&old.address, &old.reference) != (&new.address, &new.reference) {
+            self.revision = None;
+            self.looking = None;
+        }
+        self.order = order;
+        if !changed {
+            return Event::Nudged;
+        }
+        self.stop.stop();
+        self.wished()
+    }
+
+    fn step(&mut self, event: Event) {
+        for command in self.schedule.step(event, self.context.now(), chance()) {
+            match command {
+                Command::Look => self.look(),
+                Command::Pass => self.pass(),
+                Command::Stop => self.stop.stop(),
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        let (repository, wish) = (self.order.repository.clone(), self.order.wish.clone());
+        self.looking = Some(
+            async move {
+                let by = Instant::now() + wish.timeout;
+                repository.look(&wish.reference, by).await.map_err(of_source)
+            }
+            .boxed(),
+        );
+    }
+
+    fn looked(&mut self, looked: Result<Revision, Trouble>) -> Event {
+        self.looking = None;
+        let look = match &looked {
+            Ok(revision) if self.revision.as_ref() == Some(revision) => Look::Same,
+            Ok(_) => Look::New,
+            Err(trouble) if trouble.lasting => Look::Hopeless,
+            Err(_) => Look::Failed,
+        };
+        if let Ok(revision) = &looked {
+            self.revision = Some(revision.clone());
+        }
+        (self.tell)(Told::Seen(looked));
+        Event::Looked(look)
+    }
+
+    fn pass(&mut self) {
+        let Some(revision) = self.revision.clone() else { return };
+        let mut memory = self.memory.take().unwrap_or_default();
+        memory.renew(self.order.generation, &revision);
+        self.verifying = None;
+        self.stop = Arc::default();
+        let (context, owner, order, stop) =
+            (self.context.clone(), self.owner.clone(), self.order.clone(), self.stop.clone());
+        self.passing = Some(
+            async move {
+                let subject = Subject {
+                    context: &context,
+                    owner: &owner,
+                    wish: &order.wish,
+                    repository: &order.repository,
+                    revision: &revision,
+                    stop: &stop,
+                };
+                let report = subject.pass(&mut memory).await;
+                (memory, report)
+            }
+            .boxed(),
+        );
+    }
+
+    fn passed(&mut self, memory: Memory, report: Report) -> Event {
+        self.passing = None;
+        let now = self.context.now();
+        let pass = match (&report.trouble, memory.next()) {
+            _ if report.stopped => Pass::Stopped,
+            (Some(trouble), _) if trouble.lasting => Pass::Settled,
+            (Some(_), _) => Pass::Failed,
+            (None, Some(due)) => Pass::Again(due.saturating_sub(now)),
+            (None, None) => Pass::Settled,
+        };
+        self.memory = Some(memory);
+        (self.tell)(Told::Passed(Box::new(report)));
+        Event::Passed(pass)
+    }
+
+    /// Begins to verify one more object, if there is nothing better to do.
+    fn begin_verifying(&mut self) {
+        let Some(memory) = self.memory.as_mut().filter(|_| self.verifying.is_none()) else { return };
+        let Some(prepared) = memory.prepared.clone() else { return };
+        let Some(id) = memory.unverified.pop_front() else { return };
+        let (context, owner, conflicts) =
+            (self.context.clone(), self.owner.clone(), self.order.wish.conflicts);
+        let stop = Stop::default();
+        self.verifying = Some(
+            async move {
+                context.verify_turn().await;
+                let is_open = context.cluster.observed(&owner, |set| {
+                    set.get(&id).is_some_and(|seen| seen.standing == crate::observed::Standing::Unverified)
+                });
+                if !is_open {
+                    return (id, None);
+                }
+                let work = Work {
+                    cluster: &context.cluster,
+                    owner: &owner,
+                    desired: &prepared.desired,
+                    conflicts,
+                    stop: &stop,
+                };
+                let step = Step { id: id.clone(), action: Action::Update(Change::Unverified) };
+                let outcome = work.step(&step).await;
+                (id, Some(outcome))
+            }
+            .boxed(),
+        );
+    }
+
+    /// What failed is for the next pass, which knows when to try again.
+    fn verified(&mut self, id: ObjectId, outcome: Option<Outcome>) -> Option<Event> {
+        self.verifying = None;
+        let outcome = outcome?;
+        let failed = matches!(outcome, Outcome::Failed(_));
+        (self.tell)(Told::Verified(id, outcome));
+        failed.then_some(Event::Dirty)
+    }
+}
+
+/// Waits for a future that may not be there.
+async fn running<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due.into()).await,
+        None => std::future::pending().await,
+    }
+}

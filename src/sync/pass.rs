@@ -1,0 +1,169 @@
+//! One pass: the sentence of the program, for one Sync and one revision.
+//!
+//! In: a revision, what the Sync asks for, and what it remembers. Out: a [`Report`]. Doing it twice changes nothing
+//! the second time, and it may be cut short at any place: the next pass begins with what is there.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::carry_out::{Stop, Work, carry_out};
+use super::memory::Memory;
+use super::prepare::{Prepared, prepare};
+use super::wish::Wish;
+use super::{Context, chance};
+use crate::api::SyncName;
+use crate::cluster::{Failure, Need};
+use crate::object::{GroupKind, ObjectId};
+use crate::observed::ObservedSet;
+use crate::plan::{Action, Change, Hold, Outcome, Plan, plan};
+use crate::report::Trouble;
+use crate::source::{Repository, Revision};
+
+/// How long the definitions of kinds may take until their kinds are served.
+const ESTABLISH: Duration = Duration::from_secs(30);
+/// Between two looks whether they are.
+const ESTABLISH_LOOK: Duration = Duration::from_millis(100);
+/// How often a pass begins anew because it has brought kinds that others of its objects need.
+const MAX_ROUNDS: usize = 4;
+
+/// What a pass came to.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) revision: Option<Revision>,
+    /// Every object about which there is something to say.
+    pub(crate) outcomes: BTreeMap<ObjectId, Outcome>,
+    /// Objects that are as they should be, or will be verified.
+    pub(crate) kept: usize,
+    pub(crate) desired: usize,
+    /// What would approve the prunes that wait.
+    pub(crate) approval: Option<String>,
+    /// Why there is no plan.
+    pub(crate) trouble: Option<Trouble>,
+    /// Kinds of which not everything is known.
+    pub(crate) blind: Vec<(GroupKind, Failure)>,
+    /// It was stopped before its end.
+    pub(crate) stopped: bool,
+}
+
+/// What a pass is about.
+pub(crate) struct Subject<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) owner: &'a SyncName,
+    pub(crate) wish: &'a Wish,
+    pub(crate) repository: &'a Repository,
+    pub(crate) revision: &'a Revision,
+    pub(crate) stop: &'a Stop,
+}
+
+impl Subject<'_> {
+    /// Drives the cluster to the revision.
+    pub(crate) async fn pass(&self, memory: &mut Memory) -> Report {
+        let mut report = Report { revision: Some(self.revision.clone()), ..Report::default() };
+        for _ in 0..MAX_ROUNDS {
+            if let Err(trouble) = self.round(memory, &mut report).await {
+                report.trouble = Some(trouble);
+                return report;
+            }
+            report.stopped = self.stop.is_stopped();
+            if report.stopped || !self.learns(memory).await {
+                break;
+            }
+        }
+        report
+    }
+
+    async fn round(&self, memory: &mut Memory, report: &mut Report) -> Result<(), Trouble> {
+        let prepared = self.prepare(memory).await?;
+        let need = need(&prepared, memory);
+        report.blind = self.context.cluster.require(self.owner, &need, self.wish.timeout).await;
+        memory.kinds = need.kinds;
+        let desired = &*prepared.desired;
+        let decide = |observed: &ObservedSet| plan(desired, observed, &self.wish.policy);
+        let mut plan = self.context.cluster.observed(self.owner, decide);
+        let now = self.context.now();
+        let postponed = memory.postpone(&mut plan, desired, now);
+        memory.unverified = unverified(&plan).cloned().collect();
+        report.desired = desired.len();
+        report.kept = plan.kept.len() + memory.unverified.len();
+        report.approval.clone_from(&plan.approval);
+        let held: Vec<(ObjectId, Hold)> = plan.held.clone();
+        let work = Work {
+            cluster: &self.context.cluster,
+            owner: self.owner,
+            desired,
+            conflicts: self.wish.conflicts,
+            stop: self.stop,
+        };
+        let outcomes = carry_out(&work, plan).await;
+        memory.learn(&outcomes, desired, self.context.now(), chance(), self.context.pauses);
+        report.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
+        report.outcomes.extend(held.into_iter().map(|(id, hold)| (id, Outcome::Held(hold))));
+        report.outcomes.extend(postponed);
+        report.outcomes.extend(outcomes);
+        Ok(())
+    }
+
+    async fn prepare(&self, memory: &mut Memory) -> Result<Prepared, Trouble> {
+        if self.context.cluster.kinds().iter().next().is_none() {
+            self.context.cluster.discover().await.map_err(of_cluster)?;
+        }
+        let by = Instant::now() + self.wish.timeout;
+        let scopes = self.context.cluster.kinds().scopes();
+        let last = memory.prepared.as_ref();
+        let mut prepared = prepare(self.repository, self.revision, self.wish, scopes, last, by).await?;
+        // A kind that is not known may have come since the server was asked.
+        if !prepared.complete && self.context.cluster.discover().await.unwrap_or_default() {
+            let scopes = self.context.cluster.kinds().scopes();
+            prepared = prepare(self.repository, self.revision, self.wish, scopes, None, by).await?;
+        }
+        memory.prepared = Some(prepared.clone());
+        Ok(prepared)
+    }
+
+    /// Waits for the kinds that this pass has brought; true if more is known than before.
+    async fn learns(&self, memory: &Memory) -> bool {
+        let Some(prepared) = memory.prepared.as_ref().filter(|prepared| !prepared.complete) else {
+            return false;
+        };
+        let defines = |id: &ObjectId| id.is("apiextensions.k8s.io", "CustomResourceDefinition");
+        if !prepared.desired.objects().iter().any(|object| defines(&object.id)) {
+            return false;
+        }
+        let until = Instant::now() + ESTABLISH.min(self.wish.timeout);
+        while Instant::now() < until && !self.stop.is_stopped() {
+            match self.context.cluster.discover().await {
+                Ok(true) => return true,
+                Ok(false) | Err(_) => tokio::time::sleep(ESTABLISH_LOOK).await,
+            }
+        }
+        false
+    }
+}
+
+/// The objects that the plan only wants to look at.
+fn unverified(plan: &Plan) -> impl Iterator<Item = &ObjectId> {
+    plan.steps().filter(|step| step.action == Action::Update(Change::Unverified)).map(|step| &step.id)
+}
+
+/// What has to be seen: all that is wanted, and all that may have been before.
+fn need(prepared: &Prepared, memory: &Memory) -> Need {
+    let mut need = Need { kinds: memory.kinds.clone(), ..Need::default() };
+    for object in prepared.desired.objects() {
+        let kind = object.id.group_kind();
+        if !need.kinds.contains(&kind) {
+            need.kinds.insert(kind);
+        }
+        if let Some(namespace) = object.id.namespace().filter(|one| !need.namespaces.contains(*one)) {
+            need.namespaces.insert(namespace.into());
+        }
+    }
+    need
+}
+
+fn of_cluster(failure: Failure) -> Trouble {
+    let reason = match failure.code() {
+        Some(401 | 403) => "RightsMissing",
+        Some(_) | None => "ClusterUnreachable",
+    };
+    Trouble { reason, message: failure.to_string(), problems: Vec::new(), lasting: false }
+}

@@ -1,0 +1,91 @@
+//! From a revision to what the cluster should hold: the pure stations, fed from the repository.
+//!
+//! In: a repository, a revision, and what the Sync asks for. Out: a [`Prepared`] commit, or [`Trouble`] that says
+//! what is wrong and where. A commit that changes nothing that was read the last time is not read again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::wish::Wish;
+use crate::desired::{DesiredSet, Scopes, desired};
+use crate::render::{Rendered, render};
+use crate::report::Trouble;
+use crate::source::{ObjectHash, Repository, Revision};
+
+/// What a commit comes to.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    pub(crate) revision: Revision,
+    /// What was read for it; the same ids mean the same files.
+    pub(crate) ids: BTreeMap<Box<str>, Option<ObjectHash>>,
+    pub(crate) desired: Arc<DesiredSet>,
+    /// What was known of kinds; a set in which some kinds were not known is made anew when more is.
+    pub(crate) complete: bool,
+}
+
+/// The most problems that are told.
+const MAX_PROBLEMS: usize = 20;
+
+/// Prepares a revision, with what was prepared last as a hint.
+pub(crate) async fn prepare(
+    repository: &Repository,
+    revision: &Revision,
+    wish: &Wish,
+    scopes: Scopes,
+    last: Option<&Prepared>,
+    by: Instant,
+) -> Result<Prepared, Trouble> {
+    if let Some(last) = last.filter(|last| last.complete) {
+        let ids = match last.revision.commit == revision.commit {
+            true => Ok(last.ids.clone()),
+            false => repository.ids(revision, &last.ids, by).await,
+        };
+        // Whatever is wrong with the ids, the reading below says it better.
+        if ids.is_ok_and(|ids| ids == last.ids) {
+            return Ok(Prepared { revision: revision.clone(), ..last.clone() });
+        }
+    }
+    let folder = wish.options.path.as_str();
+    let snapshot = repository.read(revision, &[folder], by).await.map_err(of_source)?;
+    let (options, target) = (wish.options.clone(), wish.target_namespace.clone());
+    let (files, ids) = (snapshot.files, snapshot.ids);
+    // Rendering is work for a processor, and must not keep others from being served.
+    let made = tokio::task::spawn_blocking(move || match render(&files, &options) {
+        Rendered::Incomplete(incomplete) => Err(of_problems(
+            incomplete.problems.first().map_or("RenderFailed", |problem| problem.reason()),
+            &incomplete.problems,
+        )),
+        Rendered::Complete(complete) => desired(complete, &target, &scopes).map_err(|problems| {
+            of_problems(problems.first().map_or("RenderFailed", |first| first.reason()), &problems)
+        }),
+    });
+    let desired = made.await.unwrap_or_else(|_| Err(stopped()))?;
+    let complete = desired.objects().iter().all(|object| object.scope.is_some());
+    Ok(Prepared { revision: revision.clone(), ids, desired: Arc::new(desired), complete })
+}
+
+/// Why a repository gave nothing.
+pub(crate) fn of_source(error: crate::source::Error) -> Trouble {
+    Trouble {
+        reason: error.reason(),
+        message: error.to_string(),
+        problems: Vec::new(),
+        lasting: error.needs_new_input(),
+    }
+}
+
+fn of_problems(reason: &'static str, problems: &[impl std::fmt::Display]) -> Trouble {
+    let told: Vec<String> = problems.iter().take(MAX_PROBLEMS).map(ToString::to_string).collect();
+    let message = match told.as_slice() {
+        [only] if problems.len() == 1 => only.clone(),
+        [first, ..] => format!("{first} (and {} more)", problems.len() - 1),
+        [] => "the render is not complete".to_owned(),
+    };
+    Trouble { reason, message, problems: told, lasting: true }
+}
+
+fn stopped() -> Trouble {
+    let message = "the render was stopped".to_owned();
+    Trouble { reason: "Stopped", message, problems: Vec::new(), lasting: false }
+}

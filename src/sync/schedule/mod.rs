@@ -1,0 +1,332 @@
+//! When a Sync looks at its repository and when it acts: one state machine.
+//!
+//! In: an [`Event`] and the time. Out: the [`Command`]s that follow from it. Time is what has passed since the
+//! daemon began, and chance is an argument, so that every sequence can be written down and tested.
+
+mod backoff;
+
+use std::time::Duration;
+
+pub use backoff::Backoff;
+
+/// What has passed since the daemon began.
+pub type Time = Duration;
+
+/// Something that happened to a Sync.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// It is there, or what it asks for has changed.
+    Wished {
+        /// It asks to be left alone.
+        suspended: bool,
+        /// How often the repository is asked.
+        interval: Duration,
+        /// A revision of the repository that is asked for is known.
+        known: bool,
+    },
+    /// Somebody asks to look at the repository now.
+    Nudged,
+    /// The repository was looked at.
+    Looked(Look),
+    /// Something in the cluster changed that may matter.
+    Dirty,
+    /// A pass has ended.
+    Passed(Pass),
+    /// Time went by.
+    Woke,
+}
+
+/// What a look at the repository came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing new.
+    Same,
+    /// Another revision.
+    New,
+    /// No answer; asking again may help.
+    Failed,
+    /// No answer, and only another Sync or Secret can help.
+    Hopeless,
+}
+
+/// What a pass came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    /// Nothing is left to do, or only what somebody else has to do first; events tell when.
+    Settled,
+    /// Something is to be tried again after this time.
+    Again(Duration),
+    /// The whole pass came to nothing, and may succeed at another time.
+    Failed,
+    /// It was stopped before its end.
+    Stopped,
+}
+
+/// What is to be done now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// Ask the repository for its revision.
+    Look,
+    /// Drive the cluster to the newest revision.
+    Pass,
+    /// Let no write of the running pass begin any more.
+    Stop,
+}
+
+/// The state of one Sync's schedule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Schedule {
+    suspended: bool,
+    interval: Duration,
+    /// When the repository is asked next; none while it is being asked.
+    look: Option<Time>,
+    looking: bool,
+    looks: Backoff,
+    /// When a pass begins; none while there is nothing to do.
+    pass: Option<Time>,
+    passing: bool,
+    stopping: bool,
+    /// Something happened during the pass that it may not have seen.
+    again: bool,
+    passes: Backoff,
+    /// The last pass failed as a whole.
+    failing: bool,
+    /// A revision is known, so that a pass has something to go by.
+    ready: bool,
+}
+
+impl Schedule {
+    /// A Sync of which nothing is known yet, with the pauses after failures.
+    pub fn new(backoff: Backoff) -> Self {
+        Self {
+            suspended: false,
+            interval: Duration::MAX,
+            look: None,
+            looking: false,
+            looks: backoff,
+            pass: None,
+            passing: false,
+            stopping: false,
+            again: false,
+            passes: backoff,
+            failing: false,
+            ready: false,
+        }
+    }
+
+    /// Takes in what happened. `chance` lies between 0 and 1, and spreads what would else happen at once.
+    pub fn step(&mut self, event: Event, now: Time, chance: f64) -> Vec<Command> {
+        match event {
+            Event::Wished { suspended, interval, known } => {
+                (self.suspended, self.interval, self.ready) = (suspended, interval, known);
+                self.wished(now);
+            }
+            Event::Nudged => {
+                self.fresh();
+                self.look = Some(now);
+            }
+            Event::Looked(look) => return self.looked(look, now, chance),
+            Event::Dirty if self.passing => self.again = true,
+            // A pass that fails as a whole is not tried again with every event.
+            Event::Dirty if self.failing => {}
+            Event::Dirty => self.hurry(now),
+            Event::Passed(pass) => self.passed(pass, now, chance),
+            Event::Woke => {}
+        }
+        self.due(now)
+    }
+
+    /// When something is to be done next, if nothing happens before.
+    pub fn next(&self) -> Option<Time> {
+        let look = self.look.filter(|_| !self.looking);
+        let pass = self.pass.filter(|_| self.may_pass());
+        look.into_iter().chain(pass).min()
+    }
+
+    /// True while nothing is to be done but to look from time to time.
+    pub fn is_quiet(&self) -> bool {
+        !self.passing && self.pass.is_none()
+    }
+
+    fn may_pass(&self) -> bool {
+        self.ready && !self.passing
+    }
+
+    fn wished(&mut self, now: Time) {
+        self.fresh();
+        if !self.ready {
+            // The look that is under way may be at another repository.
+            self.looking = false;
+        }
+        self.look = (!self.suspended).then_some(now);
+        self.hurry(now);
+        self.again |= self.passing;
+    }
+
+    /// New input makes earlier failures mean nothing.
+    fn fresh(&mut self) {
+        self.looks.reset();
+        self.passes.reset();
+        self.failing = false;
+    }
+
+    fn hurry(&mut self, now: Time) {
+        self.pass = Some(self.pass.map_or(now, |due| due.min(now)));
+    }
+
+    fn looked(&mut self, look: Look, now: Time, chance: f64) -> Vec<Command> {
+        self.looking = false;
+        // A quarter more or less, so that those who began together do not ask together for ever.
+        let interval = self.interval.mul_f64(0.875 + chance / 4.0);
+        let mut commands = Vec::new();
+        let pause = match look {
+            Look::Same | Look::New => {
+                self.looks.reset();
+                interval
+            }
+            Look::Failed => self.looks.failed(chance).min(interval),
+            Look::Hopeless => interval,
+        };
+        // Asked for while it was being asked: that answer may be from before.
+        if self.look.is_none_or(|due| due > now + pause) {
+            self.look = (!self.suspended).then(|| now + pause);
+        }
+        if look == Look::New {
+            (self.ready, self.failing) = (true, false);
+            self.passes.reset();
+            self.hurry(now);
+            if self.passing && !self.stopping {
+                self.stopping = true;
+                commands.push(Command::Stop);
+            }
+        }
+        commands.extend(self.due(now));
+        commands
+    }
+
+    fn passed(&mut self, pass: Pass, now: Time, chance: f64) {
+        (self.passing, self.stopping) = (false, false);
+        self.failing = pass == Pass::Failed;
+        match pass {
+            Pass::Settled => self.passes.reset(),
+            Pass::Again(pause) => {
+                self.passes.reset();
+                self.pass = Some(self.pass.map_or(now + pause, |due| due.min(now + pause)));
+            }
+            Pass::Failed => self.pass = Some(now + self.passes.failed(chance)),
+            Pass::Stopped => self.again = true,
+        }
+        // What happened during a pass that failed as a whole waits as well: else every event would be a retry.
+        if std::mem::take(&mut self.again) && pass != Pass::Failed {
+            self.hurry(now);
+        }
+    }
+
+    fn due(&mut self, now: Time) -> Vec<Command> {
+        let mut commands = Vec::new();
+        if !self.looking && self.look.is_some_and(|due| due <= now) {
+            (self.look, self.looking) = (None, true);
+            commands.push(Command::Look);
+        }
+        if self.may_pass() && self.pass.is_some_and(|due| due <= now) {
+            (self.pass, self.passing, self.again) = (None, true, false);
+            commands.push(Command::Pass);
+        }
+        commands
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const WISH: Event = Event::Wished { suspended: false, interval: Duration::from_secs(30), known: false };
+    const KNOWN: Event = Event::Wished { suspended: false, interval: Duration::from_secs(30), known: true };
+
+    fn at(seconds: u64) -> Time {
+        Duration::from_secs(seconds)
+    }
+
+    fn schedule() -> Schedule {
+        Schedule::new(Backoff::new(SECOND, 60 * SECOND))
+    }
+
+    /// A schedule that has settled on a revision.
+    fn settled() -> Schedule {
+        let mut schedule = schedule();
+        assert_eq!(schedule.step(WISH, at(0), 0.5), [Command::Look]);
+        assert_eq!(schedule.step(Event::Looked(Look::New), at(0), 0.5), [Command::Pass]);
+        assert_eq!(schedule.step(Event::Passed(Pass::Settled), at(1), 0.5), []);
+        schedule
+    }
+
+    #[test]
+    fn in_peace_there_are_only_looks() {
+        let mut schedule = settled();
+        assert!(schedule.is_quiet());
+        for round in 1..4 {
+            assert_eq!(schedule.next(), Some(at(30 * round)));
+            assert_eq!(schedule.step(Event::Woke, at(30 * round), 0.5), [Command::Look]);
+            assert_eq!(schedule.step(Event::Looked(Look::Same), at(30 * round), 0.5), []);
+        }
+    }
+
+    #[test]
+    fn a_newer_revision_stops_the_pass_and_begins_anew() {
+        let mut schedule = settled();
+        assert_eq!(schedule.step(Event::Dirty, at(2), 0.5), [Command::Pass]);
+        assert_eq!(schedule.step(Event::Nudged, at(3), 0.5), [Command::Look]);
+        assert_eq!(schedule.step(Event::Looked(Look::New), at(3), 0.5), [Command::Stop]);
+        assert_eq!(schedule.step(Event::Passed(Pass::Stopped), at(4), 0.5), [Command::Pass]);
+    }
+
+    #[test]
+    fn what_happens_during_a_pass_is_looked_at_after_it() {
+        let mut schedule = settled();
+        assert_eq!(schedule.step(Event::Dirty, at(2), 0.5), [Command::Pass]);
+        assert_eq!(schedule.step(Event::Dirty, at(3), 0.5), []);
+        assert_eq!(schedule.step(Event::Passed(Pass::Settled), at(4), 0.5), [Command::Pass]);
+        assert_eq!(schedule.step(Event::Passed(Pass::Settled), at(5), 0.5), []);
+    }
+
+    #[test]
+    fn failed_passes_wait_longer_and_longer_whatever_happens() {
+        let mut schedule = settled();
+        assert_eq!(schedule.step(Event::Dirty, at(10), 0.0), [Command::Pass]);
+        assert_eq!(schedule.step(Event::Passed(Pass::Failed), at(10), 1.0), [Command::Pass], "at once");
+        assert_eq!(schedule.step(Event::Dirty, at(10), 1.0), []);
+        assert_eq!(schedule.step(Event::Passed(Pass::Failed), at(10), 1.0), []);
+        assert_eq!(schedule.next(), Some(at(11)));
+        assert_eq!(
+            schedule.step(KNOWN, at(10), 1.0),
+            [Command::Look, Command::Pass],
+            "new input does not wait"
+        );
+    }
+
+    #[test]
+    fn a_repository_that_fails_is_asked_again_within_the_interval() {
+        let mut schedule = schedule();
+        assert_eq!(schedule.step(WISH, at(0), 1.0), [Command::Look]);
+        assert_eq!(schedule.step(Event::Looked(Look::Failed), at(0), 1.0), [Command::Look]);
+        assert_eq!(schedule.step(Event::Looked(Look::Failed), at(0), 1.0), []);
+        assert_eq!(schedule.next(), Some(at(1)));
+        for _ in 0..20 {
+            let now = schedule.next().unwrap();
+            assert_eq!(schedule.step(Event::Woke, now, 1.0), [Command::Look]);
+            schedule.step(Event::Looked(Look::Failed), now, 1.0);
+            assert!(schedule.next().unwrap() <= now + Duration::from_secs(34));
+        }
+    }
+
+    #[test]
+    fn a_suspended_sync_is_not_looked_at() {
+        let mut schedule = settled();
+        let wish = Event::Wished { suspended: true, interval: at(30), known: true };
+        assert_eq!(schedule.step(wish, at(2), 0.5), [Command::Pass], "it says that it is suspended");
+        schedule.step(Event::Passed(Pass::Settled), at(2), 0.5);
+        assert_eq!(schedule.next(), None);
+        assert_eq!(schedule.step(KNOWN, at(9), 0.5), [Command::Look, Command::Pass]);
+    }
+}

@@ -1,0 +1,100 @@
+//! The real binary as a daemon beside the control plane, and what a test waits for.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::control_plane::ControlPlane;
+use super::credentials::MOORLINE;
+use super::reaper::Reaper;
+
+/// For what takes a moment on an idle machine.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A running daemon; killed when it is dropped.
+pub(crate) struct Daemon {
+    pub(crate) child: Child,
+    pub(crate) log: PathBuf,
+    reaper: Arc<Reaper>,
+}
+
+impl Daemon {
+    /// Starts `moorline run` with these arguments; `folder` takes its data and its log.
+    pub(crate) fn start(plane: &ControlPlane, folder: &Path, arguments: &[&str]) -> Self {
+        Self::start_as(plane, MOORLINE, folder, arguments)
+    }
+
+    /// The same as another user.
+    pub(crate) fn start_as(plane: &ControlPlane, user: &str, folder: &Path, arguments: &[&str]) -> Self {
+        Self::with_kubeconfig(&plane.reaper, &plane.kubeconfig(user), folder, arguments)
+    }
+
+    pub(crate) fn with_kubeconfig(
+        reaper: &Arc<Reaper>,
+        kubeconfig: &str,
+        folder: &Path,
+        arguments: &[&str],
+    ) -> Self {
+        let config = folder.join("kubeconfig");
+        std::fs::write(&config, kubeconfig).expect("a kubeconfig");
+        let log = folder.join("daemon.log");
+        let output =
+            std::fs::OpenOptions::new().create(true).append(true).open(&log).expect("a file for the log");
+        let child = Command::new(env!("CARGO_BIN_EXE_moorline"))
+            .arg("run")
+            .args(arguments)
+            .arg("--data")
+            .arg(folder.join("data"))
+            .env("KUBECONFIG", &config)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(output)
+            .spawn()
+            .expect("the daemon starts");
+        reaper.started(child.id()).expect("the reaper listens");
+        Self { child, log, reaper: reaper.clone() }
+    }
+
+    /// Sends a signal, by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status();
+        assert!(sent.is_ok_and(|status| status.success()), "kill -{name}");
+    }
+
+    /// Asks the daemon to end and gives the time that it took.
+    pub(crate) fn terminate(&mut self) -> Duration {
+        let begun = Instant::now();
+        self.signal("TERM");
+        self.child.wait().expect("the daemon ends");
+        begun.elapsed()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Daemon {
+    #[expect(clippy::print_stderr, reason = "libtest shows it with the failed test to which it belongs")]
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = self.reaper.ended(self.child.id());
+        if std::thread::panicking() {
+            eprintln!("{}", self.log());
+        }
+    }
+}
+
+/// Asks again and again until the answer is `Some`.
+pub(crate) async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "not within {DEADLINE:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
