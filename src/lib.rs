@@ -24,5 +24,6 @@ pub mod observed;
 pub mod plan;
 pub mod render;
 pub mod source;
+pub mod sync;
 pub mod tree;
 pub mod yaml;

@@ -2,6 +2,7 @@
 
 mod check;
 mod completions;
+mod crd;
 pub mod exit;
 mod manifests;
 mod plan;
@@ -33,6 +34,7 @@ enum Verb {
     Render(render::Arguments),
     Check(check::Arguments),
     Plan(plan::Arguments),
+    Crd(crd::Arguments),
     Completions(completions::Arguments),
 }
 
@@ -94,6 +96,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Render(arguments) => render::run(arguments, &mut streams),
         Verb::Check(arguments) => check::run(arguments, &mut streams),
         Verb::Plan(arguments) => plan::run(arguments, &mut streams),
+        Verb::Crd(arguments) => crd::run(arguments, &mut streams),
         Verb::Completions(arguments) => completions::run(arguments, &mut streams),
     };
     match result.and_then(|exit| Ok(streams.data.flush().map(|()| exit)?)) {
