@@ -3,6 +3,11 @@
 //! In: YAML. Out: [`Source`], as a part of the spec. Its rules are for the API server, as those in `sync.rs`: what is
 //! refused here, `source` would refuse too, but later, and to somebody who has stopped looking.
 
+#![expect(
+    unreachable_pub,
+    reason = "the derive of the schema copies each struct into a function, with its pub"
+)]
+
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

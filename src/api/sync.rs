@@ -5,6 +5,11 @@
 //! and every text and list a bound, so that the rules stay within what the API server spends on them. Patterns
 //! would quote what was written, so rules stand where they would do, and a password in a URL stays where it is.
 
+#![expect(
+    unreachable_pub,
+    reason = "the derive of the schema copies each struct into a function, with its pub"
+)]
+
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
