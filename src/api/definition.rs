@@ -34,6 +34,15 @@ fn tidy(schema: &mut Value) {
         if schema.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint")) {
             schema.remove("format");
         }
+        // Bounds of integers are integers; the type that the definition passes through has floats for them.
+        for bound in ["minimum", "maximum"] {
+            if let Some(number) = schema.get_mut(bound)
+                && let Some(whole) =
+                    number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e9)
+            {
+                *number = Value::from(whole as i64);
+            }
+        }
         // Lines are broken for who reads the code; kubectl breaks them for who reads the explanation.
         if let Some(Value::String(text)) = schema.get_mut("description") {
             let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));

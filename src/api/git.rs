@@ -1,7 +1,8 @@
 //! Where a `Sync` has its manifests from, as a person writes it: repository, revision and Secret.
 //!
 //! In: YAML. Out: [`Source`], as a part of the spec. Its rules are for the API server, as those in `sync.rs`: what is
-//! refused here, `source` would refuse too, but later, and to somebody who has stopped looking.
+//! refused here, `source` would refuse too, but later, and to somebody who has stopped looking. A URL that is wrong
+//! is forbidden, not invalid: the server quotes what is invalid, with the password in it.
 
 #![expect(
     unreachable_pub,
@@ -31,17 +32,23 @@ pub struct Git {
     #[schemars(length(min = 1, max = 2048))]
     #[x_kube(
         validation = Rule::new(r"self.matches(r'^(https?|ssh)://') || self.matches(r'^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9._-]*:([^/]|/[^/])')")
-            .message("write https://host/path, ssh://user@host/path or user@host:path; nothing else is read, the daemon's own disk least of all"),
+            .message("write https://host/path, ssh://user@host/path or user@host:path; nothing else is read, the daemon's own disk least of all")
+            .reason(Reason::FieldValueForbidden),
         validation = Rule::new(r"!self.matches(r'^https?://[^/]*@')")
-            .message("leave user, password and token out of the URL; put them into a Secret (username, password) and name it in secretRef"),
+            .message("leave user, password and token out of the URL; put them into a Secret (username, password) and name it in secretRef")
+            .reason(Reason::FieldValueForbidden),
         validation = Rule::new(r"!self.matches(r'^ssh://[^/]*:[^/]*@')")
-            .message("leave the password out of the URL; put a key into a Secret (ssh-privatekey, known_hosts) and name it in secretRef"),
+            .message("leave the password out of the URL; put a key into a Secret (ssh-privatekey, known_hosts) and name it in secretRef")
+            .reason(Reason::FieldValueForbidden),
         validation = Rule::new(r"!self.matches(r'[?#\s]')")
-            .message("leave out spaces and what begins with ? or #: the URL of a repository has none"),
+            .message("leave out spaces and what begins with ? or #: the URL of a repository has none")
+            .reason(Reason::FieldValueForbidden),
         validation = Rule::new(r"!self.contains('://') || self.matches(r'^[a-z]+://[^/]+/[^/]')")
-            .message("write the path of a repository behind the host, such as https://host/group/repository.git"),
+            .message("write the path of a repository behind the host, such as https://host/group/repository.git")
+            .reason(Reason::FieldValueForbidden),
         validation = Rule::new(r"!self.matches(r'[/:][.][.](/|$)')")
             .message("write the path of the repository without .. in it")
+            .reason(Reason::FieldValueForbidden)
     )]
     pub url: String,
 

@@ -2,8 +2,8 @@
 //!
 //! In: YAML. Out: [`SyncSpec`], which `sync/wish.rs` checks again and brings into the words of the stations. The
 //! comments on fields are what `kubectl explain` shows. Every rule has a message that says what to write instead,
-//! and every text and list a bound, so that the rules stay within what the API server spends on them. Patterns
-//! would quote what was written, so rules stand where they would do, and a password in a URL stays where it is.
+//! and every text and list a bound, so that the rules stay within what the API server spends on them. Rules stand
+//! also where patterns would do, because a pattern tells a person nothing.
 
 #![expect(
     unreachable_pub,

@@ -50,7 +50,19 @@ pub(crate) fn bad_sources() -> Vec<Bad> {
         bad(url("https://host/a/../b"), "without .. in it", URL),
         bad(url("git@host:../b"), "without .. in it", URL),
         bad(url(""), "should be at least 1 chars long", URL),
-        bad(url(&format!("https://host/{}", "a".repeat(2048))), "may not be more than 2048", URL),
+        bad(
+            url(&format!("https://user:planted@host/{}", "a".repeat(2048))),
+            "may not be more than 2048",
+            URL,
+        ),
+        bad(
+            json!({
+                "source": {"git": {"url": "http://user:planted@host/a", "secretRef": {"name": "a"}, "ref": {}}},
+                "createNamespace": true,
+            }),
+            "spec.createNamespace: ",
+            "spec.createNamespace",
+        ),
         bad(
             git(json!({"url": "http://host/a", "secretRef": {"name": "login"}})),
             "write https:// in the URL: over plain http",
