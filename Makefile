@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 CONTROL_PLANE := target/control-plane/digest
 TESTS := $(basename $(notdir $(wildcard tests/*.rs)))
 # What test-core leaves out: the image needs the release build; the API server's tests need a control plane.
-CORE_TESTS := $(filter-out image $(if $(wildcard $(CONTROL_PLANE)),,api_server),$(TESTS))
+CORE_TESTS := $(filter-out image $(if $(wildcard $(CONTROL_PLANE)),,api_server crd),$(TESTS))
 
 .PHONY: help test test-core fmt check-fmt lint doc release control-plane bench fuzz deny
 

@@ -1,5 +1,20 @@
-//! Stub; replaced.
-/// Trouble
+//! What is said about a Sync: its status, made of what was found and done.
+//!
+//! In: the status as it was, and [`Facts`]. Out: the status as it should be. The same facts give the same status, so
+//! that whoever writes it can see that there is nothing to write; time is told only where something changed.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use crate::api::{
+    Approval, ConditionType, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions, Scope, StatusProblem,
+    SyncStatus,
+};
+use crate::object::ObjectId;
+use crate::plan::{Failed, Hold, Outcome};
+
+/// Why there is nothing to go by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
     /// One word for conditions, events and metrics.
@@ -10,4 +25,302 @@ pub struct Trouble {
     pub problems: Vec<String>,
     /// True if asking again cannot help before there is new input.
     pub lasting: bool,
+}
+
+/// What is known about a Sync now.
+#[derive(Debug, Clone)]
+pub struct Facts<'a> {
+    /// The generation of the spec that this is of.
+    pub generation: Option<i64>,
+    /// The Sync asks to be left alone.
+    pub suspended: bool,
+    /// What keeps the daemon from even beginning, or from looking at the repository.
+    pub trouble: Option<&'a Trouble>,
+    /// The newest revision in the repository.
+    pub seen: Option<String>,
+    /// The last pass, if there was one.
+    pub pass: Option<PassFacts<'a>>,
+    /// The value of the annotation that was obeyed last.
+    pub request: Option<String>,
+    /// The Lease of this daemon.
+    pub held_by: Option<String>,
+    /// The time.
+    pub now: Time,
+}
+
+/// What a pass came to.
+#[derive(Debug, Clone)]
+pub struct PassFacts<'a> {
+    /// The revision that the cluster was driven to.
+    pub revision: String,
+    /// What was read for it.
+    pub tree: Option<String>,
+    /// Every object about which there is something to say.
+    pub outcomes: &'a BTreeMap<ObjectId, Outcome>,
+    /// Where objects are written.
+    pub files: &'a dyn Fn(&ObjectId) -> Option<String>,
+    /// How many objects are wanted.
+    pub desired: usize,
+    /// Where it may own objects.
+    pub scope: Scope,
+    /// What would approve the prunes that wait.
+    pub approval: Option<&'a str>,
+}
+
+/// The most problems that a status names.
+const MAX_PROBLEMS: usize = 10;
+/// The most characters of a message.
+const MAX_MESSAGE: usize = 1000;
+
+/// The status that says what is known, and changes only where it says something else than before.
+pub fn status(before: &SyncStatus, facts: &Facts<'_>) -> SyncStatus {
+    let verdict = Verdict::of(facts);
+    let mut status = SyncStatus {
+        observed_generation: facts.generation,
+        held_by: facts.held_by.clone(),
+        last_handled_request: facts.request.clone().or_else(|| before.last_handled_request.clone()),
+        ..before.clone()
+    };
+    let mut revision = status.revision.take().unwrap_or_default();
+    if facts.seen.is_some() {
+        revision.seen.clone_from(&facts.seen);
+    }
+    if let Some(pass) = &facts.pass {
+        told_by_pass(&mut status, &mut revision, pass, &verdict, facts);
+    } else if let Some(trouble) = facts.trouble {
+        status.problems = problems(trouble);
+    }
+    status.revision = Some(revision).filter(|revision| *revision != Revisions::default());
+    status.conditions = conditions(&before.conditions, &verdict, facts);
+    status
+}
+
+fn told_by_pass(
+    status: &mut SyncStatus,
+    revision: &mut Revisions,
+    pass: &PassFacts<'_>,
+    verdict: &Verdict,
+    facts: &Facts<'_>,
+) {
+    revision.attempted = Some(pass.revision.clone());
+    let count = |fits: fn(&Outcome) -> bool| {
+        i64::try_from(pass.outcomes.values().filter(|outcome| fits(outcome)).count()).unwrap_or(i64::MAX)
+    };
+    let desired = i64::try_from(pass.desired).unwrap_or(i64::MAX);
+    let pruned = count(|outcome| matches!(outcome, Outcome::Pruned { .. }));
+    let (failed, waiting) = (count(|it| matches!(it, Outcome::Failed(_))), count(is_missing));
+    let last = status.objects.unwrap_or_default();
+    if facts.trouble.is_none() {
+        status.objects = Some(ObjectCounts {
+            desired,
+            applied: (desired - failed - waiting).max(0),
+            held: count(|outcome| matches!(outcome, Outcome::Held(_))),
+            failed,
+            pruned: if pruned > 0 { pruned } else { last.pruned },
+            drifted: count(|outcome| matches!(outcome, Outcome::Held(Hold::DriftReported(_)))),
+        });
+        status.tree_id.clone_from(&pass.tree);
+        status.scope = Some(pass.scope.clone());
+        status.problems = object_problems(pass);
+        let waits = count(|it| matches!(it, Outcome::Held(Hold::Protected | Hold::OverBudget { .. })));
+        status.approval = pass.approval.map(|hash| Approval { hash: hash.to_owned(), objects: waits });
+        if pass.outcomes.values().any(changed) {
+            status.last_applied_time = Some(facts.now.clone());
+        }
+    } else if let Some(trouble) = facts.trouble {
+        status.problems = problems(trouble);
+    }
+    if verdict.applied && revision.applied.as_ref() != Some(&pass.revision) {
+        revision.applied = Some(pass.revision.clone());
+    }
+    // Trying again is no new event.
+    let told = status.history.first().is_some_and(|last| {
+        last.revision == pass.revision && last.result == verdict.reason
+    });
+    if !told && !verdict.reconciling {
+        let entry = HistoryEntry {
+            revision: pass.revision.clone(),
+            time: facts.now.clone(),
+            result: verdict.reason.clone(),
+            message: if verdict.applied { String::new() } else { verdict.message.clone() },
+        };
+        status.history.insert(0, entry);
+        status.history.truncate(MAX_HISTORY);
+    }
+}
+
+/// What all of it comes to.
+struct Verdict {
+    ready: bool,
+    applied: bool,
+    reconciling: bool,
+    stalled: bool,
+    drifted: Option<String>,
+    reason: String,
+    message: String,
+}
+
+impl Verdict {
+    fn of(facts: &Facts<'_>) -> Self {
+        let not_ready = |reason: &str, message: String, stalled| Self {
+            ready: false,
+            applied: false,
+            reconciling: !stalled,
+            stalled,
+            drifted: None,
+            reason: reason.to_owned(),
+            message,
+        };
+        if let Some(trouble) = facts.trouble {
+            return not_ready(trouble.reason, trouble.message.clone(), trouble.lasting);
+        }
+        if facts.suspended {
+            let message = "the Sync is suspended: nothing is looked at and nothing is written".to_owned();
+            return Self { reconciling: false, ..not_ready(&Reason::Suspended.to_string(), message, false) };
+        }
+        match &facts.pass {
+            None => not_ready(&Reason::Progressing.to_string(), "the repository is being read".into(), false),
+            Some(pass) => Self::of_pass(pass),
+        }
+    }
+
+    fn of_pass(pass: &PassFacts<'_>) -> Self {
+        let failed: Vec<(&ObjectId, &Failed)> = pass
+            .outcomes
+            .iter()
+            .filter_map(|(id, outcome)| match outcome {
+                Outcome::Failed(why) => Some((id, why)),
+                _ => None,
+            })
+            .collect();
+        let held = |fits: fn(&Hold) -> bool| {
+            pass.outcomes.iter().find_map(|(id, outcome)| match outcome {
+                Outcome::Held(hold) if fits(hold) => Some((id, hold)),
+                _ => None,
+            })
+        };
+        let missing = held(is_missing_hold);
+        let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
+        let protected = pass.outcomes.values().filter(|it| matches!(it, Outcome::Held(Hold::Protected))).count();
+        let drifted = held(|hold| matches!(hold, Hold::DriftReported(_)))
+            .map(|(id, hold)| format!("{id}: {hold}"));
+        let (ready, reason, message) = match (failed.as_slice(), missing, over_budget) {
+            ([(id, why), rest @ ..], _, _) => {
+                let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
+                (false, Reason::ApplyFailed, format!("{id}: {}{more}", why.message))
+            }
+            ([], Some((id, hold)), _) => (false, Reason::ObjectsHeld, format!("{id}: {hold}")),
+            ([], None, Some((_, hold))) => {
+                let approve = pass.approval.unwrap_or_default();
+                let how = format!("to delete them, annotate the Sync with {}={approve}", crate::api::APPROVE_ANNOTATION);
+                (false, Reason::PruneHeld, format!("{hold}; {how}"))
+            }
+            ([], None, None) => {
+                let waits = match protected {
+                    0 => String::new(),
+                    count => format!("; {count} protected objects wait for approval to be deleted"),
+                };
+                (true, Reason::Applied, format!("{} objects are as in {}{waits}", pass.desired, pass.revision))
+            }
+        };
+        let stalled = !failed.is_empty() && failed.iter().all(|(_, why)| why.manifest);
+        let waits = matches!(reason, Reason::PruneHeld);
+        Self {
+            ready,
+            applied: failed.is_empty() && missing.is_none(),
+            reconciling: !ready && !stalled && !waits,
+            stalled,
+            drifted,
+            reason: reason.to_string(),
+            message,
+        }
+    }
+}
+
+/// An object that is wanted and is not there as it should be, although nobody asked for that.
+fn is_missing(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Held(hold) if is_missing_hold(hold))
+}
+
+fn is_missing_hold(hold: &Hold) -> bool {
+    matches!(hold, Hold::UnknownKind | Hold::BeingDeleted | Hold::OwnedBy(_) | Hold::Waits(_))
+}
+
+fn changed(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Created
+        | Outcome::Adopted(_)
+        | Outcome::Updated(_)
+        | Outcome::HandedOver(_)
+        | Outcome::Pruned { .. } => true,
+        Outcome::Kept | Outcome::Held(_) | Outcome::Failed(_) => false,
+    }
+}
+
+fn problems(trouble: &Trouble) -> Vec<StatusProblem> {
+    let one = |message: &String| StatusProblem {
+        object: None,
+        file: None,
+        reason: trouble.reason.to_owned(),
+        message: bounded(message),
+    };
+    match trouble.problems.is_empty() {
+        true => vec![one(&trouble.message)],
+        false => trouble.problems.iter().take(MAX_PROBLEMS).map(one).collect(),
+    }
+}
+
+/// Failures first, then what is held.
+fn object_problems(pass: &PassFacts<'_>) -> Vec<StatusProblem> {
+    let one = |id: &ObjectId, reason: &str, message: String| StatusProblem {
+        object: Some(id.to_string()),
+        file: (pass.files)(id),
+        reason: reason.to_owned(),
+        message: bounded(&message),
+    };
+    let failed = pass.outcomes.iter().filter_map(|(id, outcome)| match outcome {
+        Outcome::Failed(why) => Some(one(id, why.reason, why.message.clone())),
+        _ => None,
+    });
+    let held = pass.outcomes.iter().filter_map(|(id, outcome)| match outcome {
+        Outcome::Held(hold) => Some(one(id, hold.reason(), hold.to_string())),
+        _ => None,
+    });
+    failed.chain(held).take(MAX_PROBLEMS).collect()
+}
+
+fn conditions(before: &[Condition], verdict: &Verdict, facts: &Facts<'_>) -> Vec<Condition> {
+    let truth = |is: bool| if is { "True" } else { "False" };
+    let condition = |type_: ConditionType, status: &str, reason: &str, message: &str| {
+        let type_ = type_.to_string();
+        let known = before.iter().find(|known| known.type_ == type_ && known.status == status);
+        Condition {
+            last_transition_time: known.map_or(facts.now.clone(), |known| known.last_transition_time.clone()),
+            message: bounded(message),
+            observed_generation: facts.generation,
+            reason: reason.to_owned(),
+            status: status.to_owned(),
+            type_,
+        }
+    };
+    let (reason, message) = (verdict.reason.as_str(), verdict.message.as_str());
+    let mut conditions = vec![condition(ConditionType::Ready, truth(verdict.ready), reason, message)];
+    if verdict.reconciling {
+        conditions.push(condition(ConditionType::Reconciling, "True", reason, message));
+    }
+    if verdict.stalled {
+        conditions.push(condition(ConditionType::Stalled, "True", reason, message));
+    }
+    if let Some(drifted) = &verdict.drifted {
+        let reason = Reason::FieldsDiffer.to_string();
+        conditions.push(condition(ConditionType::Drifted, "True", &reason, drifted));
+    }
+    conditions
+}
+
+fn bounded(text: &str) -> String {
+    match text.char_indices().nth(MAX_MESSAGE) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
 }

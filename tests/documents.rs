@@ -1,4 +1,5 @@
-//! Whatever is written twice is compared: the README, Cargo.toml, the Makefile, the Dockerfile and `.ci/run`.
+//! Whatever is written twice is compared: the README, Cargo.toml, the Makefile, the Dockerfile, `.ci/run` and
+//! `config/`.
 //!
 //! Each comparison is a function over texts, so that the tests beside it can show it a difference.
 
@@ -80,6 +81,33 @@ fn the_readme_shows_every_verb() {
     assert!(verbs.contains(&"render"), "{help}");
     for verb in verbs {
         assert!(text("README.md").contains(&format!("moorline {verb} ")), "the README does not show {verb}");
+    }
+}
+
+#[test]
+fn the_definition_in_config_is_the_printed_one() {
+    let printed = std::process::Command::new(env!("CARGO_BIN_EXE_moorline")).arg("crd").output();
+    let printed = String::from_utf8(printed.expect("the binary runs").stdout).expect("YAML is text");
+    assert!(
+        printed == text("config/crd/moorline.dev_syncs.yaml"),
+        "config/crd/ is not what the binary prints; update it with\n\n    \
+         cargo run -- crd > config/crd/moorline.dev_syncs.yaml\n"
+    );
+}
+
+#[test]
+fn the_sample_shows_every_field_of_a_sync() {
+    let sample = text("config/samples/sync.yaml");
+    let words: Vec<&str> = sample.split(|char: char| !char.is_alphanumeric() && char != ':').collect();
+    let definition = moorline::api::definition().expect("the definition is JSON");
+    let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+    let mut open = vec![definition.pointer(spec).expect("a schema of the spec")];
+    while let Some(schema) = open.pop() {
+        let properties = schema["properties"].as_object();
+        for (name, property) in properties.into_iter().flatten() {
+            assert!(words.contains(&format!("{name}:").as_str()), "the sample does not show {name}");
+            open.extend([property, &property["items"]]);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod check;
 mod completions;
+mod crd;
 pub mod exit;
 mod manifests;
 mod plan;
@@ -35,6 +36,7 @@ enum Verb {
     Check(check::Arguments),
     Plan(plan::Arguments),
     Run(run::Arguments),
+    Crd(crd::Arguments),
     Completions(completions::Arguments),
 }
 
@@ -97,6 +99,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Check(arguments) => check::run(arguments, &mut streams),
         Verb::Plan(arguments) => plan::run(arguments, &mut streams),
         Verb::Run(arguments) => run::run(arguments, &mut streams),
+        Verb::Crd(arguments) => crd::run(arguments, &mut streams),
         Verb::Completions(arguments) => completions::run(arguments, &mut streams),
     };
     match result.and_then(|exit| Ok(streams.data.flush().map(|()| exit)?)) {

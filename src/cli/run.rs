@@ -13,10 +13,9 @@ use crate::api::SyncName;
 use crate::cluster::lease::Permit;
 use crate::cluster::{Cluster, connect};
 use crate::metrics::Metrics;
-use crate::plan::Policy;
-use crate::render::{self, Options};
+use crate::render;
 use crate::source::{Address, Credentials, Reference, Repositories};
-use crate::sync::{Context, carry_out::Conflicts, single, wish::Wish};
+use crate::sync::{Context, single, wish::Wish};
 
 /// Follow a Git repository and hold the cluster to it
 #[derive(Debug, Args)]
@@ -70,17 +69,8 @@ async fn follow(arguments: &Arguments) -> anyhow::Result<Exit> {
     let repositories = Repositories::new(&data, None)?;
     let repository = repositories.repository(&address, "", &Credentials::default())?;
     let owner = SyncName::new(&namespace, &arguments.name);
-    let wish = Wish {
-        address,
-        reference: Reference::Head,
-        options: Options { path: arguments.path.trim_matches('/').to_owned(), ..Options::default() },
-        target_namespace: namespace,
-        policy: Policy::default(),
-        interval: Duration::from_secs(arguments.interval),
-        timeout: Duration::from_secs(300),
-        suspend: false,
-        conflicts: Conflicts::Force,
-    };
+    let interval = Duration::from_secs(arguments.interval);
+    let wish = Wish::plain(address, Reference::Head, &arguments.path, &namespace, interval);
     let cluster = Cluster::new(client, Metrics::default(), Permit::always(), 16, Duration::from_secs(30));
     let (end, ending) = tokio::sync::watch::channel(false);
     let pauses = (Duration::from_secs(1), Duration::from_secs(60), Duration::from_secs(600));

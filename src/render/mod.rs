@@ -25,7 +25,7 @@ use crate::object::{Object, ObjectId, Origin};
 use crate::tree::FileTree;
 
 /// What to render.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// The folder (or one file) in the tree; empty for all of it.
     pub path: String,

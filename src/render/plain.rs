@@ -21,7 +21,7 @@ const MATCHING: MatchOptions = MatchOptions {
 };
 
 /// Which files of a directory are read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlainOptions {
     /// Folders below the path are read, too.
     pub recurse: bool,

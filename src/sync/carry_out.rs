@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt as _;
 
-use crate::api::SyncName;
+use crate::api::{Conflicts, SyncName};
 use crate::cluster::{Cluster, Failure, Force, Remedy, answer};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::ObjectId;
@@ -39,17 +39,6 @@ pub(crate) struct Work<'a> {
     pub(crate) desired: &'a DesiredSet,
     pub(crate) conflicts: Conflicts,
     pub(crate) stop: &'a Stop,
-}
-
-/// What follows when others own fields that Git sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Conflicts {
-    /// They are taken over.
-    Force,
-    /// They are left to the others.
-    Yield,
-    /// The object is not written.
-    Fail,
 }
 
 /// Carries out every step but those that only verify.

@@ -28,6 +28,8 @@ use crate::source::{Repository, Revision};
 pub(crate) struct Order {
     pub(crate) wish: Arc<Wish>,
     pub(crate) repository: Repository,
+    /// The approval that a person gave.
+    pub(crate) approved: Option<String>,
     /// Changes whenever somebody asks to look now.
     pub(crate) nudge: u64,
     /// Changes with everything else that is asked for.
@@ -194,6 +196,7 @@ impl<T: FnMut(Told)> Follower<T> {
                     context: &context,
                     owner: &owner,
                     wish: &order.wish,
+                    approved: order.approved.clone(),
                     repository: &order.repository,
                     revision: &revision,
                     stop: &stop,

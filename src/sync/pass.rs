@@ -50,6 +50,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) context: &'a Context,
     pub(crate) owner: &'a SyncName,
     pub(crate) wish: &'a Wish,
+    /// The approval that a person gave.
+    pub(crate) approved: Option<String>,
     pub(crate) repository: &'a Repository,
     pub(crate) revision: &'a Revision,
     pub(crate) stop: &'a Stop,
@@ -78,7 +80,8 @@ impl Subject<'_> {
         report.blind = self.context.cluster.require(self.owner, &need, self.wish.timeout).await;
         memory.kinds = need.kinds;
         let desired = &*prepared.desired;
-        let decide = |observed: &ObservedSet| plan(desired, observed, &self.wish.policy);
+        let policy = self.wish.policy(self.approved.clone());
+        let decide = |observed: &ObservedSet| plan(desired, observed, &policy);
         let mut plan = self.context.cluster.observed(self.owner, decide);
         let now = self.context.now();
         let postponed = memory.postpone(&mut plan, desired, now);

@@ -19,7 +19,7 @@ pub async fn run(context: Arc<Context>, owner: SyncName, wish: Wish, repository:
         // Polling goes on beside it, so that without a watch a commit is only seen later.
         watch.inspect_err(|error| tracing::warn!(%error, "commits are seen by polling only")).ok()
     });
-    let order = Order { wish: Arc::new(wish), repository, nudge: 0, generation: 0 };
+    let order = Order { wish: Arc::new(wish), repository, approved: None, nudge: 0, generation: 0 };
     let (send, receive) = watch::channel(order);
     let nudges = async {
         match &local {

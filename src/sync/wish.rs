@@ -1,28 +1,517 @@
-//! Stub; replaced.
-use crate::plan::Policy;
-use crate::render::Options;
-use crate::source::{Address, Reference};
+//! What a Sync wishes, in the words of the stations, or why nothing can be done for it.
+//!
+//! In: a Sync as the API server gave it. Out: [`Wish`], or [`Refusal`] with what to write instead, for the condition
+//! Stalled. The API server refuses most of this already; it is checked again, because a CustomResourceDefinition
+//! may be older than the daemon, and because a Sync that slipped through must not stop the others.
+
+use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
-/// What a Sync asks for.
-#[derive(Debug, Clone)]
+use glob::Pattern;
+use serde_json::{Value, json};
+
+use crate::api::{
+    Conflicts, DeletionPolicy, DriftMode, ExtraFields, Git, GitRef, IgnoreFields, Plain, Prune, Span, Sync,
+    SyncName, SyncSpec,
+};
+use crate::object::{GroupKind, ObjectId};
+use crate::plan::{self, Budget, Policy};
+use crate::render::{self, Options, PlainOptions};
+use crate::source::{Address, ObjectHash, Reference};
+
+/// What a Sync wishes, checked.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Wish {
-    /// Address.
+    /// Where the repository is.
     pub address: Address,
-    /// Reference.
+    /// Which revision of it.
     pub reference: Reference,
-    /// Options.
+    /// The Secret in the Sync's namespace that holds what the server wants to see.
+    pub secret: Option<Box<str>>,
+    /// The folder or file in the repository, without `./`; empty for all of it. `options` has the same.
+    pub path: String,
+    /// How the files are rendered.
     pub options: Options,
-    /// Target.
-    pub target_namespace: String,
-    /// Policy.
-    pub policy: Policy,
-    /// Interval.
+    /// The namespace of objects that name none.
+    pub target_namespace: Box<str>,
+    /// Create that namespace if it is missing.
+    pub create_namespace: bool,
+    /// Delete what is no longer in Git.
+    pub prune: bool,
+    /// How many may be deleted at once without approval.
+    pub budget: Budget,
+    /// Kinds that are deleted only by approval, those that always are included.
+    pub protected: BTreeSet<GroupKind>,
+    /// What follows when somebody changes a field that Git sets.
+    pub drift: plan::DriftMode,
+    /// What follows when somebody adds a field.
+    pub extra_fields: ExtraFields,
+    /// What follows when another manager owns fields that Git sets.
+    pub conflicts: Conflicts,
+    /// What happens to the objects when the Sync is deleted.
+    pub deletion: DeletionPolicy,
+    /// How often the repository is asked.
     pub interval: Duration,
-    /// Timeout.
+    /// How long one pass may wait.
     pub timeout: Duration,
-    /// Suspended.
+    /// As whom to act; none for the daemon itself.
+    pub service_account: Option<Box<str>>,
+    /// Fields that are left to others.
+    pub ignore: Vec<Ignore>,
+    /// Nothing is written.
     pub suspend: bool,
-    /// Conflicts.
-    pub conflicts: super::carry_out::Conflicts,
+}
+
+/// How long one pass may wait, where nothing else is said.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Fields of some objects that are left to others. What is none fits every object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ignore {
+    /// The API group; empty for the core group.
+    pub group: Option<Box<str>>,
+    /// The kind.
+    pub kind: Option<Box<str>>,
+    /// The namespace.
+    pub namespace: Option<Box<str>>,
+    /// The name.
+    pub name: Option<Box<str>>,
+    /// JSON pointers.
+    pub paths: Vec<Box<str>>,
+}
+
+/// Why nothing can be done for a Sync until somebody changes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The field, such as `spec.source.git.url`.
+    pub field: Box<str>,
+    /// What is wrong, and what to write instead. Never a URL, which may hold a password.
+    pub message: Box<str>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// What is never ignored, because it says which object it is.
+const IDENTITY: [&str; 5] = ["/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"];
+
+/// Checks what a Sync says.
+pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
+    if let Some(rule) = render::sync_name_rule(&name.name) {
+        return refuse("metadata.name", format!("the name of a Sync {rule}"));
+    }
+    let git = &spec.source.git;
+    let path = path(&spec.path)?;
+    let target = spec.target_namespace.as_deref();
+    if let Some(rule) = target.and_then(render::namespace_rule) {
+        return refuse("spec.targetNamespace", format!("the name of a namespace {rule}"));
+    }
+    if spec.create_namespace && target.is_none() {
+        return refuse("spec.createNamespace", "name the namespace that is to be created in targetNamespace");
+    }
+    Ok(Wish {
+        address: address(git)?,
+        reference: git.reference.as_ref().map_or(Ok(Reference::Head), reference)?,
+        secret: named("spec.source.git.secretRef.name", git.secret_ref.as_ref().map(|secret| &*secret.name))?,
+        options: Options { path: path.clone(), plain: plain(&spec.render.plain)? },
+        path,
+        target_namespace: target.unwrap_or(&name.namespace).into(),
+        create_namespace: spec.create_namespace,
+        prune: spec.prune.enabled,
+        budget: budget(&spec.prune)?,
+        protected: protected(&spec.prune)?,
+        drift: match spec.drift.mode {
+            DriftMode::Repair => plan::DriftMode::Repair,
+            DriftMode::Report => plan::DriftMode::Report,
+            DriftMode::Ignore => plan::DriftMode::Ignore,
+        },
+        extra_fields: spec.drift.extra_fields,
+        conflicts: spec.conflicts,
+        deletion: spec.deletion_policy,
+        interval: span("spec.interval", &spec.interval)?,
+        timeout: span("spec.timeout", &spec.timeout)?,
+        service_account: named("spec.serviceAccountName", spec.service_account_name.as_deref())?,
+        ignore: spec.ignore_fields.iter().enumerate().map(ignore).collect::<Result<_, _>>()?,
+        suspend: spec.suspend,
+    })
+}
+
+/// Reads a Sync as the API server gave it. A status that cannot be read counts as absent, which is safe: it is
+/// found out anew.
+pub fn read(mut sync: Value) -> Result<Sync, Refusal> {
+    if let Ok(read) = serde_json::from_value(sync.clone()) {
+        return Ok(read);
+    }
+    let spec = sync.get("spec").cloned().unwrap_or_default();
+    if let Some(fields) = sync.as_object_mut() {
+        fields.remove("status");
+    }
+    serde_json::from_value(sync).map_err(|_| unreadable(&spec))
+}
+
+impl Wish {
+    /// The wish of a run without a Sync: everything is as the defaults have it.
+    pub fn plain(
+        address: Address,
+        reference: Reference,
+        path: &str,
+        namespace: &str,
+        interval: Duration,
+    ) -> Self {
+        let path = path.trim_start_matches("./").trim_matches('/').to_owned();
+        let policy = Policy::default();
+        Self {
+            address,
+            reference,
+            secret: None,
+            options: Options { path: path.clone(), ..Options::default() },
+            path,
+            target_namespace: namespace.into(),
+            create_namespace: false,
+            prune: policy.prune,
+            budget: policy.budget,
+            protected: policy.protected,
+            drift: policy.drift,
+            extra_fields: ExtraFields::default(),
+            conflicts: Conflicts::default(),
+            deletion: DeletionPolicy::default(),
+            interval,
+            timeout: TIMEOUT,
+            service_account: None,
+            ignore: Vec::new(),
+            suspend: false,
+        }
+    }
+
+    /// What the plan may do, given what is beside the spec.
+    pub fn policy(&self, approved: Option<String>) -> Policy {
+        Policy {
+            suspended: self.suspend,
+            drift: self.drift,
+            prune: self.prune,
+            budget: self.budget,
+            protected: self.protected.clone(),
+            approved,
+            ..Policy::default()
+        }
+    }
+}
+
+impl Ignore {
+    /// True if this is about the object.
+    pub fn fits(&self, id: &ObjectId) -> bool {
+        let fits =
+            |wanted: &Option<Box<str>>, found: &str| wanted.as_deref().is_none_or(|text| text == found);
+        fits(&self.group, id.group())
+            && fits(&self.kind, id.kind())
+            && fits(&self.namespace, id.namespace().unwrap_or_default())
+            && fits(&self.name, id.name())
+    }
+}
+
+fn refuse<T>(field: impl Into<Box<str>>, message: impl Into<Box<str>>) -> Result<T, Refusal> {
+    Err(Refusal { field: field.into(), message: message.into() })
+}
+
+/// Which field of a spec cannot be read. Only what our own types expected is told, never what was written: a URL
+/// in the wrong place is as secret as one in the right place.
+fn unreadable(spec: &Value) -> Refusal {
+    let sound = json!({"source": {"git": {"url": "https://host/path"}}});
+    let fields = spec.as_object().into_iter().flatten();
+    let broken = fields.filter_map(|(name, value)| {
+        let mut probe = sound.clone();
+        probe[name] = value.clone();
+        let error = serde_json::from_value::<SyncSpec>(probe).err()?.to_string();
+        let expected = match error.rsplit_once(", expected ") {
+            Some((_, expected)) => format!("; {expected} is expected"),
+            None if error.starts_with("missing field") => format!("; a {error}"),
+            None => String::new(),
+        };
+        Some((name, expected))
+    });
+    let (field, expected) =
+        broken.map(|(name, expected)| (format!(".{name}"), expected)).next().unwrap_or_default();
+    Refusal {
+        field: format!("spec{field}").into(),
+        message: format!(
+            "this version of Moorline cannot read it{expected}; `kubectl explain sync.spec{field}` says what to write"
+        )
+        .into(),
+    }
+}
+
+fn address(git: &Git) -> Result<Address, Refusal> {
+    const FIELD: &str = "spec.source.git.url";
+    let url = git.url.trim();
+    // Without a user in front of the host, `host:path` may as well be a login and its password.
+    let short =
+        !url.contains("://") && url.split_once(':').is_some_and(|(login, _)| !login.contains(['@', '/']));
+    if short {
+        return refuse(FIELD, "write https://host/path, ssh://user@host/path or user@host:path");
+    }
+    let address = Address::remote(url).or_else(|error| refuse(FIELD, error.to_string()))?;
+    if git.secret_ref.is_some() && url.to_ascii_lowercase().starts_with("http://") {
+        return refuse(
+            FIELD,
+            "write https:// in the URL: over plain http, everybody on the way could read the Secret that secretRef names",
+        );
+    }
+    Ok(address)
+}
+
+fn reference(reference: &GitRef) -> Result<Reference, Refusal> {
+    const FIELD: &str = "spec.source.git.ref";
+    let GitRef { branch, tag, semver, commit } = reference;
+    let told = |name: &str, error: &dyn fmt::Display| refuse(format!("{FIELD}.{name}"), error.to_string());
+    match (branch, tag, semver, commit) {
+        (Some(name), None, None, None) => Reference::branch(name).or_else(|error| told("branch", &error)),
+        (None, Some(name), None, None) => Reference::tag(name).or_else(|error| told("tag", &error)),
+        (None, None, Some(range), None) => {
+            range.parse().map(Reference::Semver).or_else(|error| told("semver", &error))
+        }
+        (None, None, None, Some(commit)) => match ObjectHash::parse(commit) {
+            Some(commit) => Ok(Reference::Commit(commit)),
+            None => told("commit", &"write all 40 hex digits of the commit; git rev-parse prints them"),
+        },
+        _ => refuse(
+            FIELD,
+            "write exactly one of branch, tag, semver and commit; without ref, the repository's main branch is meant",
+        ),
+    }
+}
+
+/// The path in one form: no `.` in it and no slash at its end.
+fn path(text: &str) -> Result<String, Refusal> {
+    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    match text.is_empty() || text.starts_with('/') || parts.contains(&"..") {
+        true => refuse(
+            "spec.path",
+            "write a path inside the repository such as ./clusters/prod: no / in front, and no .. in it",
+        ),
+        false => Ok(parts.join("/")),
+    }
+}
+
+fn plain(plain: &Plain) -> Result<PlainOptions, Refusal> {
+    let globs = |field: &str, texts: &[String]| {
+        let pattern = |(at, text): (usize, &String)| {
+            let field = || format!("spec.render.plain.{field}[{at}]");
+            if text.is_empty() || text.starts_with('/') || text.split('/').any(|part| part == "..") {
+                return refuse(
+                    field(),
+                    "write a glob relative to the path, such as base/**, without .. in it",
+                );
+            }
+            Pattern::new(text).or_else(|error| refuse(field(), format!("write a sound glob: {}", error.msg)))
+        };
+        texts.iter().enumerate().map(pattern).collect::<Result<Vec<_>, _>>()
+    };
+    let (include, exclude) = (globs("include", &plain.include)?, globs("exclude", &plain.exclude)?);
+    Ok(PlainOptions { recurse: plain.recurse, include, exclude })
+}
+
+fn budget(prune: &Prune) -> Result<Budget, Refusal> {
+    let Some(budget) = &prune.budget else { return Ok(Budget::default()) };
+    let count = match budget.count.map(usize::try_from).transpose() {
+        Ok(count) => count,
+        Err(_) => return refuse("spec.prune.budget.count", "write a number of objects, 0 or more"),
+    };
+    let percent = match budget.percent.map(u8::try_from).transpose() {
+        Ok(percent) if percent.is_none_or(|percent| percent <= 100) => percent,
+        _ => return refuse("spec.prune.budget.percent", "write a number from 0 to 100"),
+    };
+    Ok(Budget { count, percent })
+}
+
+/// The kinds that are written, beside those that are always protected.
+fn protected(prune: &Prune) -> Result<BTreeSet<GroupKind>, Refusal> {
+    let mut protected = Policy::default().protected;
+    for (at, text) in prune.protect.iter().enumerate() {
+        let (kind, group) = text.split_once('.').unwrap_or((text, ""));
+        let word = |text: &str, more: &[u8]| {
+            text.starts_with(|first: char| first.is_ascii_alphanumeric())
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))
+        };
+        let sound_group = group.is_empty() != text.contains('.') && (group.is_empty() || word(group, b"-."));
+        if !word(kind, b"-") || kind.starts_with(|first: char| first.is_ascii_digit()) || !sound_group {
+            return refuse(
+                format!("spec.prune.protect[{at}]"),
+                "write Kind for the core group, else Kind.group, such as Secret or Cluster.postgresql.cnpg.io",
+            );
+        }
+        protected.insert(GroupKind::new(group, kind));
+    }
+    Ok(protected)
+}
+
+fn span(field: &str, span: &Span) -> Result<Duration, Refusal> {
+    span.duration()
+        .map_or_else(|| refuse(field, "write a length of time from 5s to 24h, such as 30s, 5m or 1h30m"), Ok)
+}
+
+/// The name of an object in the Sync's own namespace.
+fn named(field: &str, name: Option<&str>) -> Result<Option<Box<str>>, Refusal> {
+    let part = |part: &str| !part.is_empty() && !part.starts_with('-') && !part.ends_with('-');
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
+    match name {
+        Some(name) if name.len() > 253 || !name.bytes().all(inner) || !name.split('.').all(part) => refuse(
+            field,
+            "write the name of an object in the Sync's own namespace: lower-case letters, digits, - and .",
+        ),
+        name => Ok(name.map(Into::into)),
+    }
+}
+
+fn ignore((at, fields): (usize, &IgnoreFields)) -> Result<Ignore, Refusal> {
+    let refused = |message: &str| refuse(format!("spec.ignoreFields[{at}].paths"), message);
+    if fields.paths.is_empty() || !fields.paths.iter().all(|path| is_pointer(path)) {
+        return refused(
+            "write JSON pointers such as /spec/replicas, in which ~1 is a slash in a name and ~0 is ~",
+        );
+    }
+    if fields.paths.iter().any(|path| IDENTITY.contains(&path.as_str())) {
+        return refused(
+            "leave out /apiVersion, /kind, /metadata, /metadata/name and /metadata/namespace: they say which object it is",
+        );
+    }
+    let text = |text: &Option<String>| text.as_deref().map(Into::into);
+    let target = &fields.target;
+    Ok(Ignore {
+        group: text(&target.group),
+        kind: text(&target.kind),
+        namespace: text(&target.namespace),
+        name: text(&target.name),
+        paths: fields.paths.iter().map(|path| path.as_str().into()).collect(),
+    })
+}
+
+/// True for `/a/b`, with `~` only in front of 0 and 1, and no empty names.
+fn is_pointer(text: &str) -> bool {
+    let sound =
+        |part: &str| !part.is_empty() && part.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+    text.strip_prefix('/').is_some_and(|rest| rest.split('/').all(sound))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a Sync `moorline/shop` with this spec wishes.
+    fn wished(spec: Value) -> Result<Wish, Refusal> {
+        let sync = json!({
+            "apiVersion": "moorline.dev/v1alpha1",
+            "kind": "Sync",
+            "metadata": {"name": "shop", "namespace": "moorline"},
+            "spec": spec,
+        });
+        wish(&SyncName::new("moorline", "shop"), &read(sync)?.spec)
+    }
+
+    fn with_url(url: &str) -> Value {
+        json!({"source": {"git": {"url": url}}})
+    }
+
+    #[test]
+    fn a_url_alone_is_a_whole_wish() {
+        let wish = wished(with_url("https://host/a")).unwrap();
+        assert_eq!((&wish.reference, wish.path.as_str(), &wish.secret), (&Reference::Head, "", &None));
+        assert_eq!((&*wish.target_namespace, wish.create_namespace), ("moorline", false));
+        assert_eq!((wish.interval, wish.timeout), (Duration::from_secs(30), Duration::from_secs(300)));
+        assert_eq!((wish.deletion, wish.conflicts), (DeletionPolicy::Orphan, Conflicts::Force));
+        assert_eq!((wish.extra_fields, &wish.ignore), (ExtraFields::Report, &Vec::new()));
+        assert_eq!(wish.policy(None), Policy::default());
+    }
+
+    #[test]
+    fn everything_that_is_written_is_wished() {
+        let wish = wished(json!({
+            "source": {"git": {"url": "ssh://git@host/a", "ref": {"branch": "main"}, "secretRef": {"name": "key"}}},
+            "path": "./clusters//prod/./",
+            "render": {"plain": {"recurse": false, "include": ["*.yaml"], "exclude": ["a/**"]}},
+            "targetNamespace": "shop",
+            "createNamespace": true,
+            "prune": {"enabled": false, "budget": {"count": 5, "percent": 50}, "protect": ["Secret", "A.b.c"]},
+            "deletionPolicy": "Delete",
+            "drift": {"mode": "Report", "extraFields": "Remove"},
+            "conflicts": "Fail",
+            "interval": "1m",
+            "timeout": "1h",
+            "serviceAccountName": "deployer",
+            "ignoreFields": [{"target": {"kind": "Deployment"}, "paths": ["/spec/replicas"]}],
+            "suspend": true,
+        }))
+        .unwrap();
+        assert_eq!(wish.path, "clusters/prod");
+        assert_eq!(
+            (wish.secret.as_deref(), wish.service_account.as_deref()),
+            (Some("key"), Some("deployer"))
+        );
+        let plain = &wish.options.plain;
+        assert_eq!((plain.recurse, plain.include.len(), plain.exclude.len()), (false, 1, 1));
+        assert_eq!((wish.deletion, wish.conflicts), (DeletionPolicy::Delete, Conflicts::Fail));
+        let policy = wish.policy(Some("hash".to_owned()));
+        assert_eq!((policy.suspended, policy.prune, policy.drift), (true, false, plan::DriftMode::Report));
+        assert_eq!(policy.budget, Budget { count: Some(5), percent: Some(50) });
+        assert_eq!(policy.protected.len(), Policy::default().protected.len() + 2);
+        assert!(policy.protected.contains(&GroupKind::new("b.c", "A")));
+        assert!(policy.protected.contains(&GroupKind::new("", "Secret")));
+        let id = |text| ObjectId::parse(text).unwrap();
+        assert!(wish.ignore[0].fits(&id("apps/Deployment|shop/web")));
+        assert!(!wish.ignore[0].fits(&id("apps/StatefulSet|shop/web")));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_and_never_quoted() {
+        let check = |spec: Value, expect: &str| {
+            let refusal = wished(spec).unwrap_err().to_string();
+            assert!(refusal.starts_with(expect) && !refusal.contains("planted"), "{refusal}");
+        };
+        let unread = "this version of Moorline cannot read it";
+        check(json!({}), &format!("spec: {unread}"));
+        check(
+            json!({"source": {"git": "https://user:planted, expected@host/a"}}),
+            &format!("spec.source: {unread}; struct Git is expected; `kubectl explain sync.spec.source`"),
+        );
+        check(json!({"source": {"git": {}}}), &format!("spec.source: {unread}; a missing field `url`;"));
+        let mut spec = with_url("https://host/a");
+        spec["conflicts"] = json!("planted");
+        check(
+            spec.clone(),
+            &format!("spec.conflicts: {unread}; one of `Force`, `Yield`, `Fail` is expected;"),
+        );
+        spec["conflicts"] = json!("Force");
+        spec["suspend"] = json!("planted");
+        check(spec, &format!("spec.suspend: {unread}; a boolean is expected;"));
+    }
+
+    #[test]
+    fn a_status_that_cannot_be_read_counts_as_absent() {
+        let sync = |status: Value| {
+            json!({
+                "apiVersion": "moorline.dev/v1alpha1",
+                "kind": "Sync",
+                "metadata": {"name": "shop"},
+                "spec": with_url("https://host/a"),
+                "status": status,
+            })
+        };
+        assert_eq!(read(sync(json!({"objects": "many"}))).unwrap().status, None);
+        assert!(read(sync(json!({"objects": {"desired": 1}}))).unwrap().status.is_some());
+    }
+
+    #[test]
+    fn a_login_without_a_host_is_no_address() {
+        for url in ["git:planted@host:a", "host:a", "https://user:planted@host/a", "file:///planted"] {
+            let refusal = wished(with_url(url)).unwrap_err();
+            assert_eq!(&*refusal.field, "spec.source.git.url");
+            assert!(!refusal.message.contains("planted"), "{refusal}");
+        }
+        assert!(wished(with_url("git@host:a")).is_ok());
+    }
 }

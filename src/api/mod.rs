@@ -1,6 +1,26 @@
-//! The names that Moorline and its users share on a cluster: labels, annotations and the field manager.
+//! The names that Moorline and its users share on a cluster: labels, annotations, the field manager, and the
+//! custom resource `Sync`.
 //!
-//! This is the only place where they are spelled.
+//! This is the only place where they are spelled. The spec of a Sync is in `sync.rs` and `git.rs`, its status
+//! in `status.rs`, and the CustomResourceDefinition that the API server gets of both in `definition.rs`.
+
+mod definition;
+mod git;
+mod span;
+mod status;
+mod sync;
+
+pub use definition::definition;
+pub use git::{Git, GitRef, SecretRef, Source};
+pub use span::{MAX_SPAN, MIN_SPAN, Span};
+pub use status::{
+    Approval, ConditionType, Contested, Finished, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions,
+    Scope, StatusProblem, SyncStatus,
+};
+pub use sync::{
+    Conflicts, DeletionPolicy, Drift, DriftMode, ExtraFields, IgnoreFields, IgnoreTarget, Plain, Prune,
+    PruneBudget, Render, Sync, SyncSpec,
+};
 
 /// Label on every object of a Sync, and the selector of the daemon's watches.
 pub const SYNC_LABEL: &str = "moorline.dev/sync";

@@ -1,0 +1,106 @@
+//! Where a `Sync` has its manifests from, as a person writes it: repository, revision and Secret.
+//!
+//! In: YAML. Out: [`Source`], as a part of the spec. Its rules are for the API server, as those in `sync.rs`: what is
+//! refused here, `source` would refuse too, but later, and to somebody who has stopped looking. A URL that is wrong
+//! is forbidden, not invalid: the server quotes what is invalid, with the password in it.
+
+#![expect(
+    unreachable_pub,
+    reason = "the derive of the schema copies each struct into a function, with its pub"
+)]
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where the manifests are.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+pub struct Source {
+    /// A Git repository.
+    pub git: Git,
+}
+
+/// A Git repository.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!self.url.startsWith('http://') || !has(self.secretRef)")
+    .message("write https:// in the URL: over plain http, everybody on the way could read the Secret that secretRef names")
+    .field_path(".url"))]
+pub struct Git {
+    /// `https://host/path`, `ssh://user@host/path` or `user@host:path`, without user and password for https, which
+    /// belong into a Secret.
+    #[schemars(length(min = 1, max = 2048))]
+    #[x_kube(
+        validation = Rule::new(r"self.matches(r'^(https?|ssh)://') || self.matches(r'^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9._-]*:([^/]|/[^/])')")
+            .message("write https://host/path, ssh://user@host/path or user@host:path; nothing else is read, the daemon's own disk least of all")
+            .reason(Reason::FieldValueForbidden),
+        validation = Rule::new(r"!self.matches(r'^https?://[^/]*@')")
+            .message("leave user, password and token out of the URL; put them into a Secret (username, password) and name it in secretRef")
+            .reason(Reason::FieldValueForbidden),
+        validation = Rule::new(r"!self.matches(r'^ssh://[^/]*:[^/]*@')")
+            .message("leave the password out of the URL; put a key into a Secret (ssh-privatekey, known_hosts) and name it in secretRef")
+            .reason(Reason::FieldValueForbidden),
+        validation = Rule::new(r"!self.matches(r'[?#\s]')")
+            .message("leave out spaces and what begins with ? or #: the URL of a repository has none")
+            .reason(Reason::FieldValueForbidden),
+        validation = Rule::new(r"!self.contains('://') || self.matches(r'^[a-z]+://[^/]+/[^/]')")
+            .message("write the path of a repository behind the host, such as https://host/group/repository.git")
+            .reason(Reason::FieldValueForbidden),
+        validation = Rule::new(r"!self.matches(r'[/:][.][.](/|$)')")
+            .message("write the path of the repository without .. in it")
+            .reason(Reason::FieldValueForbidden)
+    )]
+    pub url: String,
+
+    /// Which revision; if it is absent, the branch that the repository itself names as its main one.
+    #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub reference: Option<GitRef>,
+
+    /// The Secret in the Sync's namespace that holds what the server wants to see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<SecretRef>,
+}
+
+/// A revision of a repository, named in one of four ways.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
+#[x_kube(validation = Rule::new("[has(self.branch), has(self.tag), has(self.semver), has(self.commit)].exists_one(given, given)")
+    .message("write exactly one of branch, tag, semver and commit; without ref, the repository's main branch is meant"))]
+pub struct GitRef {
+    /// The newest commit of this branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 244))]
+    #[x_kube(validation = Rule::new(r"self != '@' && !self.matches(r'[\x00-\x20\x7f~^:?*\[\\]|[.][.]|@[{]|^[-/]|/$|//|[.]$|[.]lock(/|$)|(^|/)[.]')")
+        .message("write the name of a branch as Git has it, such as main or release/1.2"))]
+    pub branch: Option<String>,
+
+    /// The commit of this tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 244))]
+    #[x_kube(validation = Rule::new(r"self != '@' && !self.matches(r'[\x00-\x20\x7f~^:?*\[\\]|[.][.]|@[{]|^[-/]|/$|//|[.]$|[.]lock(/|$)|(^|/)[.]')")
+        .message("write the name of a tag as Git has it, such as v1.2.0"))]
+    pub tag: Option<String>,
+
+    /// The tag with the highest version in this range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    #[x_kube(validation = Rule::new(r"self.matches(r'^[0-9A-Za-z.*+<>=!~^|, -]+$') && self.matches(r'[0-9xX*]')")
+        .message("write a range of versions such as '>=1.2.0 <2.0.0', '~1.4' or '1.x'"))]
+    pub semver: Option<String>,
+
+    /// This commit, for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    #[x_kube(validation = Rule::new("self.matches('^[0-9a-fA-F]{40}$')")
+        .message("write all 40 hex digits of the commit; git rev-parse prints them"))]
+    pub commit: Option<String>,
+}
+
+/// A Secret in the Sync's own namespace.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+pub struct SecretRef {
+    /// The name of the Secret.
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')")
+        .message("write the name of a Secret in the Sync's own namespace, such as repository-login"))]
+    pub name: String,
+}

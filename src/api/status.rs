@@ -1,0 +1,295 @@
+//! What the daemon says of a `Sync`: the status, its conditions and their reasons.
+//!
+//! In: what `report` makes of a pass. Out: [`SyncStatus`], as it is written to the API server. Whatever can grow is
+//! bounded by who writes it; the schema only names types, because a status that the server refuses helps nobody.
+
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// The most entries of [`SyncStatus::history`].
+pub const MAX_HISTORY: usize = 10;
+
+/// What the daemon found and did.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct SyncStatus {
+    /// The generation of the spec that this status is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+
+    /// Ready, Reconciling, Stalled and Drifted; at rest, Reconciling and Stalled are absent or False.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "conditions")]
+    pub conditions: Vec<Condition>,
+
+    /// The revisions, from the repository to the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Revisions>,
+
+    /// The id of the Git tree (or blob) at the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree_id: Option<String>,
+
+    /// The hash of everything that the render was made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub render_digest: Option<String>,
+
+    /// How many objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<ObjectCounts>,
+
+    /// Where this Sync may own objects; written before the first apply there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
+
+    /// The Lease of the daemon that serves this Sync, as namespace/name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<String>,
+
+    /// The value of the annotation moorline.dev/requested-at that was obeyed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_request: Option<String>,
+
+    /// When something was last changed on the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "time")]
+    pub last_applied_time: Option<Time>,
+
+    /// What is wrong, the first of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<StatusProblem>,
+
+    /// Fields that somebody else keeps changing back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contested: Vec<Contested>,
+
+    /// Jobs and Pods that ended and are not created again until they change in Git.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub finished: Vec<Finished>,
+
+    /// What became of the last revisions, the newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<HistoryEntry>,
+
+    /// What must be approved so that a deletion that waits is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+}
+
+/// The revisions, from the repository to the cluster, each as `main@1f0c...`.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Revisions {
+    /// The newest one in the repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<String>,
+    /// The one that is being applied, or could not be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempted: Option<String>,
+    /// The last one of which every object is applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<String>,
+}
+
+/// How many objects.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectCounts {
+    /// Are in Git.
+    #[serde(default)]
+    pub desired: i64,
+    /// Are applied as they are in Git.
+    #[serde(default)]
+    pub applied: i64,
+    /// Are left alone although something would be to do.
+    #[serde(default)]
+    pub held: i64,
+    /// Could not be applied.
+    #[serde(default)]
+    pub failed: i64,
+    /// Were deleted by the last pass that deleted any.
+    #[serde(default)]
+    pub pruned: i64,
+    /// Differ from what was applied.
+    #[serde(default)]
+    pub drifted: i64,
+}
+
+/// Where a Sync may own objects: every kind in every namespace of these.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Scope {
+    /// Kinds, as Kind or Kind.group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    pub kinds: Vec<String>,
+    /// Namespaces; what belongs to the whole cluster needs none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    pub namespaces: Vec<String>,
+}
+
+/// Something that is wrong.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusProblem {
+    /// The object, as Deployment.apps shop/web.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// The place in the repository, as file:line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// One word for it.
+    pub reason: String,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+/// A field that somebody else keeps changing back.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Contested {
+    /// The object, as Deployment.apps shop/web.
+    pub object: String,
+    /// The field; absent where it is about the whole object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The field manager of the other side, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manager: Option<String>,
+}
+
+/// A Job or Pod that ended.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Finished {
+    /// Its id, as batch/Job|shop/migrate.
+    pub object: String,
+    /// Its hash as it is annotated.
+    pub hash: String,
+}
+
+/// What became of a revision.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryEntry {
+    /// The revision, as `main@1f0c...`.
+    pub revision: String,
+    /// When it was so.
+    #[schemars(schema_with = "time")]
+    pub time: Time,
+    /// One word for it, as the reason of a condition.
+    pub result: String,
+    /// A sentence, if there is more to say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// What must be approved so that a deletion that waits is carried out.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Approval {
+    /// The value for the annotation moorline.dev/approve.
+    pub hash: String,
+    /// How many objects are deleted then.
+    pub objects: i64,
+}
+
+/// The conditions of a Sync. Their names are read by kstatus and by `kubectl wait`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConditionType {
+    /// The newest revision is applied, all of it.
+    Ready,
+    /// Something is being done about it.
+    Reconciling,
+    /// Nothing is done until a person changes something.
+    Stalled,
+    /// Objects differ from what was applied.
+    Drifted,
+}
+
+/// Why a condition is as it is, where the sync itself decides it. The stations have reasons of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// Everything is applied.
+    Applied,
+    /// It is on the way.
+    Progressing,
+    /// The Sync says that nothing is to be written.
+    Suspended,
+    /// The spec asks for something that does not exist or cannot be.
+    SpecInvalid,
+    /// The files at the revision are not sound, so nothing of it is applied.
+    RenderIncomplete,
+    /// Some objects could not be applied.
+    ApplyFailed,
+    /// Some objects are left alone although something would be to do.
+    ObjectsHeld,
+    /// A deletion waits for approval.
+    PruneHeld,
+    /// Another living daemon serves the Sync.
+    HeldByOther,
+    /// The Sync lies in a namespace that may not act with the daemon's rights.
+    ServiceAccountRequired,
+    /// The identity that acts may not do what is to be done.
+    RightsMissing,
+    /// Every object is as it was applied.
+    InSync,
+    /// Objects differ from what was applied.
+    FieldsDiffer,
+    /// Somebody else keeps changing fields back.
+    Contested,
+}
+
+impl fmt::Display for ConditionType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// The conditions' schema, written out because their Rust type knows none. One of each type, so that two writers
+/// do not lose each other's.
+fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "type": {"type": "string", "description": "Which condition."},
+                "status": {
+                    "type": "string",
+                    "enum": ["True", "False", "Unknown"],
+                    "description": "Whether it is so.",
+                },
+                "reason": {"type": "string", "description": "One word for why."},
+                "message": {"type": "string", "description": "What is so, and what to do."},
+                "lastTransitionTime": {
+                    "type": "string",
+                    "format": "date-time",
+                    "description": "Since when it is so.",
+                },
+                "observedGeneration": {
+                    "type": "integer",
+                    "format": "int64",
+                    "description": "The generation of the spec that this is said of.",
+                },
+            },
+        },
+    })
+}
+
+fn time(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "format": "date-time"})
+}

@@ -1,0 +1,334 @@
+//! What a person writes in a `Sync`: the spec, with what the API server refuses and fills in.
+//!
+//! In: YAML. Out: [`SyncSpec`], which `sync/wish.rs` checks again and brings into the words of the stations. The
+//! comments on fields are what `kubectl explain` shows. Every rule has a message that says what to write instead,
+//! and every text and list a bound, so that the rules stay within what the API server spends on them. Rules stand
+//! also where patterns would do, because a pattern tells a person nothing.
+
+#![expect(
+    unreachable_pub,
+    reason = "the derive of the schema copies each struct into a function, with its pub"
+)]
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Source, Span, SyncStatus};
+
+/// A folder of a Git repository that a cluster is held to.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
+#[kube(
+    group = "moorline.dev",
+    version = "v1alpha1",
+    kind = "Sync",
+    plural = "syncs",
+    namespaced,
+    shortname = "sy",
+    category = "moorline",
+    status = "SyncStatus",
+    derive = "PartialEq",
+    doc = "A Sync holds the objects of a cluster to a folder of a Git repository.",
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
+        description = "Whether the newest revision is applied, all of it"
+    ),
+    printcolumn(
+        name = "Revision",
+        type_ = "string",
+        json_path = ".status.revision.applied",
+        description = "The last revision of which everything is applied"
+    ),
+    printcolumn(
+        name = "Objects",
+        type_ = "integer",
+        json_path = ".status.objects.applied",
+        description = "How many objects are as in Git"
+    ),
+    printcolumn(
+        name = "Drift",
+        type_ = "integer",
+        json_path = ".status.objects.drifted",
+        description = "How many objects differ from what was applied"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].message"#,
+        description = "What is being done, or what is wrong and what to do",
+        priority = 1
+    ),
+    validation = Rule::new("size(self.metadata.name) <= 52")
+        .message("give the Sync a name of at most 52 characters: it is part of a field manager's name, which has a bound")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!self.createNamespace || has(self.targetNamespace)")
+    .message("name the namespace that is to be created in targetNamespace")
+    .field_path(".createNamespace"))]
+pub struct SyncSpec {
+    /// Where the manifests are.
+    pub source: Source,
+
+    /// The folder (or one file) inside the repository, such as `./clusters/prod`.
+    #[serde(default = "root")]
+    #[schemars(length(min = 1, max = 1024))]
+    #[x_kube(validation = Rule::new(r"!self.startsWith('/') && !self.matches(r'(^|/)[.][.](/|$)')")
+        .message("write a path inside the repository such as ./clusters/prod: no / in front, and no .. in it"))]
+    pub path: String,
+
+    /// How the files become objects.
+    #[serde(default)]
+    pub render: Render,
+
+    /// The namespace of objects that name none; if it is absent, the Sync's own. A namespace that is written in a
+    /// manifest is never overridden.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
+        .message("write the name of a namespace: lower-case letters, digits and -, such as shop-prod"))]
+    pub target_namespace: Option<String>,
+
+    /// Creates the target namespace if it is missing. It is never pruned.
+    #[serde(default)]
+    pub create_namespace: bool,
+
+    /// What happens to objects that are no longer in Git.
+    #[serde(default)]
+    pub prune: Prune,
+
+    /// What happens to the objects when the Sync is deleted: Orphan leaves them, Delete deletes them.
+    #[serde(default)]
+    pub deletion_policy: DeletionPolicy,
+
+    /// What happens when somebody else changes an object.
+    #[serde(default)]
+    pub drift: Drift,
+
+    /// What happens when an object is there already and another manager owns fields that Git sets: Force takes
+    /// them over, Yield leaves them, Fail holds the object.
+    #[serde(default)]
+    pub conflicts: Conflicts,
+
+    /// How often the repository is asked. The cluster is watched, not polled.
+    #[serde(default = "interval")]
+    pub interval: Span,
+
+    /// How long one pass may wait for fetches, for what objects depend on, and for deletions.
+    #[serde(default = "timeout")]
+    pub timeout: Span,
+
+    /// The ServiceAccount in the Sync's namespace as which every object is read and written; if it is absent, the
+    /// daemon's own, which only Syncs in the daemon's namespace may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')")
+        .message("write the name of a ServiceAccount in the Sync's own namespace, such as deployer"))]
+    pub service_account_name: Option<String>,
+
+    /// Fields that are left to others, on objects in Git that set them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub ignore_fields: Vec<IgnoreFields>,
+
+    /// Nothing is written while this is true.
+    #[serde(default)]
+    pub suspend: bool,
+}
+
+/// How the files become objects.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
+pub struct Render {
+    /// How a folder of plain manifests is read.
+    #[serde(default)]
+    pub plain: Plain,
+}
+
+/// How a folder of plain manifests is read.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+pub struct Plain {
+    /// Folders below the path are read, too.
+    #[serde(default = "yes")]
+    pub recurse: bool,
+
+    /// Only files that match one of these globs, relative to the path, are read; all if there are none. `*` stays in
+    /// a folder, `**` does not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "set"))]
+    #[x_kube(validation = Rule::new(r"self.all(glob, !glob.matches(r'^/|(^|/)[.][.](/|$)|[*]{3}'))")
+        .message("write globs relative to the path, such as *.yaml or base/**: no / in front, no .. and no *** in it"))]
+    pub include: Vec<String>,
+
+    /// Files that match one of these globs, relative to the path, are not read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "set"))]
+    #[x_kube(validation = Rule::new(r"self.all(glob, !glob.matches(r'^/|(^|/)[.][.](/|$)|[*]{3}'))")
+        .message("write globs relative to the path, such as tests/** or values.yaml: no / in front, no .. and no *** in it"))]
+    pub exclude: Vec<String>,
+}
+
+/// What happens to objects that are no longer in Git.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+pub struct Prune {
+    /// They are deleted.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+
+    /// How many may be deleted at once without approval; if it is absent, a deletion waits for approval when it is
+    /// of more than 10 objects and of more than 30 percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<PruneBudget>,
+
+    /// More kinds that are deleted only by approval, as Kind or Kind.group. Namespaces, CustomResourceDefinitions,
+    /// PersistentVolumes, their claims and StorageClasses always are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 317)), extend("x-kubernetes-list-type" = "set"))]
+    #[x_kube(validation = Rule::new("self.all(kind, kind.matches('^[A-Za-z][A-Za-z0-9-]{0,62}([.][a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$'))")
+        .message("write Kind for the core group, else Kind.group, such as Secret or Cluster.postgresql.cnpg.io"))]
+    pub protect: Vec<String>,
+}
+
+/// How many objects may be deleted at once without approval: a deletion waits when it exceeds every number given.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
+pub struct PruneBudget {
+    /// At most so many objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub count: Option<i32>,
+
+    /// At most this part of the objects of the Sync, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 100))]
+    pub percent: Option<i32>,
+}
+
+/// What happens to the objects when their Sync is deleted.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DeletionPolicy {
+    /// They stay as they are.
+    #[default]
+    Orphan,
+    /// They are deleted, but for protected kinds.
+    Delete,
+}
+
+/// What happens when somebody else changes an object.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Drift {
+    /// A field that Git sets: Repair sets it again at once, Report says who changed it, Ignore does not look.
+    #[serde(default)]
+    pub mode: DriftMode,
+
+    /// A field that Git does not set: Keep leaves it, Report says who added it, Remove takes it away.
+    #[serde(default)]
+    pub extra_fields: ExtraFields,
+}
+
+/// What follows when somebody changes a field that Git sets.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DriftMode {
+    /// The field is set as in Git.
+    #[default]
+    Repair,
+    /// It is said, and left as it is.
+    Report,
+    /// It is not looked at.
+    Ignore,
+}
+
+/// What follows when somebody adds a field that Git does not set.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ExtraFields {
+    /// It stays.
+    Keep,
+    /// It is said, and stays.
+    #[default]
+    Report,
+    /// It is taken away.
+    Remove,
+}
+
+/// What follows when an object is there already and another manager owns fields that Git sets.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Conflicts {
+    /// They are taken over.
+    #[default]
+    Force,
+    /// They are left to their owner; the rest of the object is applied.
+    Yield,
+    /// The object is held.
+    Fail,
+}
+
+/// Fields of some objects that are left to others.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+pub struct IgnoreFields {
+    /// Which objects; all, if nothing is written.
+    #[serde(default)]
+    pub target: IgnoreTarget,
+
+    /// The fields as JSON pointers, such as /spec/replicas.
+    #[schemars(length(min = 1, max = 32), inner(length(min = 2, max = 512)), extend("x-kubernetes-list-type" = "set"))]
+    #[x_kube(
+        validation = Rule::new("self.all(path, path.matches('^(/([^/~]|~[01])+)+$'))")
+            .message("write JSON pointers such as /spec/replicas or /metadata/annotations/example.com~1name: ~1 is a slash in a name, ~0 is ~"),
+        validation = Rule::new("!self.exists(path, path in ['/apiVersion', '/kind', '/metadata', '/metadata/name', '/metadata/namespace'])")
+            .message("leave out /apiVersion, /kind, /metadata, /metadata/name and /metadata/namespace: they say which object it is")
+    )]
+    pub paths: Vec<String>,
+}
+
+/// Which objects; what is absent fits every object.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
+pub struct IgnoreTarget {
+    /// The API group; empty for the core group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub group: Option<String>,
+
+    /// The kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub kind: Option<String>,
+
+    /// The namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub namespace: Option<String>,
+
+    /// The name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub name: Option<String>,
+}
+
+impl Default for Plain {
+    fn default() -> Self {
+        Self { recurse: yes(), include: Vec::new(), exclude: Vec::new() }
+    }
+}
+
+impl Default for Prune {
+    fn default() -> Self {
+        Self { enabled: yes(), budget: None, protect: Vec::new() }
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn root() -> String {
+    "./".to_owned()
+}
+
+fn interval() -> Span {
+    Span::from_text("30s")
+}
+
+fn timeout() -> Span {
+    Span::from_text("5m")
+}

@@ -1,0 +1,20 @@
+//! `moorline crd`: the CustomResourceDefinition of `Sync`.
+
+use clap::Args;
+
+use super::Streams;
+use super::exit::Exit;
+use crate::{api, yaml};
+
+/// Print the CustomResourceDefinition of Sync
+///
+/// It is the one that this binary works with; config/crd/ in the repository holds the same.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  moorline crd | kubectl apply --server-side -f -")]
+pub(super) struct Arguments {}
+
+pub(super) fn run(Arguments {}: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    streams.data.write_all(yaml::write(&api::definition()?).as_bytes())?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,211 @@
+//! Specs that make no sense, each with what the API server says and the field that `wish` names.
+
+use serde_json::{Value, json};
+
+/// What stands in bad specs for a secret, and in no message.
+pub(crate) const SECRET: &str = "planted";
+
+/// One bad spec: what is written over a good one, what the server says, and which field `wish` names.
+pub(crate) struct Bad {
+    pub(crate) over: Value,
+    pub(crate) server: &'static str,
+    pub(crate) field: &'static str,
+}
+
+pub(crate) fn bad(over: Value, server: &'static str, field: &'static str) -> Bad {
+    Bad { over, server, field }
+}
+
+pub(crate) fn git(over: Value) -> Value {
+    json!({"source": {"git": over}})
+}
+
+pub(crate) fn url(url: &str) -> Value {
+    git(json!({"url": url}))
+}
+
+pub(crate) fn reference(reference: Value) -> Value {
+    git(json!({"ref": reference}))
+}
+
+pub(crate) fn bad_sources() -> Vec<Bad> {
+    const URL: &str = "spec.source.git.url";
+    const REF: &str = "spec.source.git.ref";
+    vec![
+        bad(url("https://user:planted@host/a"), "put them into a Secret (username, password)", URL),
+        bad(url("https://planted@host/a"), "leave user, password and token out of the URL", URL),
+        bad(url("http://user:planted@host/a"), "put them into a Secret (username, password)", URL),
+        bad(url("ssh://git:planted@host/a"), "put a key into a Secret (ssh-privatekey, known_hosts)", URL),
+        bad(url("git:planted@host:a"), "ssh://user@host/path or user@host:path", URL),
+        bad(url("file:///srv/planted"), "the daemon's own disk least of all", URL),
+        bad(url("/srv/planted"), "the daemon's own disk least of all", URL),
+        bad(url("./planted"), "write https://host/path", URL),
+        bad(url("../planted"), "write https://host/path", URL),
+        bad(url("git://host/a"), "write https://host/path", URL),
+        bad(url("host:a"), "write https://host/path", URL),
+        bad(url("https://host/a?token=planted"), "leave out spaces and what begins with ? or #", URL),
+        bad(url("https://host/a b"), "leave out spaces", URL),
+        bad(url("https://host"), "write the path of a repository behind the host", URL),
+        bad(url("https:///a"), "write the path of a repository behind the host", URL),
+        bad(url("https://host/a/../b"), "without .. in it", URL),
+        bad(url("git@host:../b"), "without .. in it", URL),
+        bad(url(""), "should be at least 1 chars long", URL),
+        bad(
+            url(&format!("https://user:planted@host/{}", "a".repeat(2048))),
+            "may not be more than 2048",
+            URL,
+        ),
+        bad(
+            json!({
+                "source": {"git": {"url": "http://user:planted@host/a", "secretRef": {"name": "a"}, "ref": {}}},
+                "createNamespace": true,
+            }),
+            "spec.createNamespace: ",
+            "spec.createNamespace",
+        ),
+        bad(
+            git(json!({"url": "http://host/a", "secretRef": {"name": "login"}})),
+            "write https:// in the URL: over plain http",
+            URL,
+        ),
+        bad(
+            git(json!({"secretRef": {"name": "Login"}})),
+            "write the name of a Secret",
+            "spec.source.git.secretRef.name",
+        ),
+        bad(git(json!({"secretRef": {}})), "Required value", "spec.source"),
+        bad(
+            reference(json!({"branch": "main", "tag": "v1"})),
+            "write exactly one of branch, tag, semver and commit",
+            REF,
+        ),
+        bad(reference(json!({})), "write exactly one of branch, tag, semver and commit", REF),
+        bad(reference(json!({"branch": "a b"})), "write the name of a branch", "spec.source.git.ref.branch"),
+        bad(reference(json!({"branch": "a/.b"})), "write the name of a branch", "spec.source.git.ref.branch"),
+        bad(reference(json!({"tag": "a..b"})), "write the name of a tag", "spec.source.git.ref.tag"),
+        bad(reference(json!({"tag": "v1.lock"})), "write the name of a tag", "spec.source.git.ref.tag"),
+        bad(
+            reference(json!({"semver": ">=1.0; rm"})),
+            "write a range of versions",
+            "spec.source.git.ref.semver",
+        ),
+        bad(
+            reference(json!({"semver": "latest"})),
+            "write a range of versions",
+            "spec.source.git.ref.semver",
+        ),
+        bad(reference(json!({"commit": "0123abc"})), "write all 40 hex digits", "spec.source.git.ref.commit"),
+    ]
+}
+
+pub(crate) fn bad_fields() -> Vec<Bad> {
+    const PATH: &str = "write a path inside the repository";
+    let long = "a".repeat(400);
+    vec![
+        bad(json!({"path": "../up"}), PATH, "spec.path"),
+        bad(json!({"path": "a/../../up"}), PATH, "spec.path"),
+        bad(json!({"path": "./.."}), PATH, "spec.path"),
+        bad(json!({"path": "/etc"}), PATH, "spec.path"),
+        bad(json!({"path": ""}), "should be at least 1 chars long", "spec.path"),
+        bad(
+            json!({"render": {"plain": {"include": ["/a"]}}}),
+            "globs relative to the path",
+            "spec.render.plain.include[0]",
+        ),
+        bad(
+            json!({"render": {"plain": {"exclude": ["a", "a***"]}}}),
+            "globs relative to the path",
+            "spec.render.plain.exclude[1]",
+        ),
+        bad(json!({"targetNamespace": "a.b"}), "write the name of a namespace", "spec.targetNamespace"),
+        bad(json!({"createNamespace": true}), "is to be created in targetNamespace", "spec.createNamespace"),
+        bad(
+            json!({"prune": {"budget": {"percent": 101}}}),
+            "less than or equal to 100",
+            "spec.prune.budget.percent",
+        ),
+        bad(
+            json!({"prune": {"budget": {"percent": -1}}}),
+            "greater than or equal to 0",
+            "spec.prune.budget.percent",
+        ),
+        bad(
+            json!({"prune": {"budget": {"count": -1}}}),
+            "greater than or equal to 0",
+            "spec.prune.budget.count",
+        ),
+        bad(
+            json!({"prune": {"protect": ["Sec ret"]}}),
+            "write Kind for the core group",
+            "spec.prune.protect[0]",
+        ),
+        bad(
+            json!({"prune": {"protect": ["A", "Cluster."]}}),
+            "write Kind for the core group",
+            "spec.prune.protect[1]",
+        ),
+        bad(
+            json!({"prune": {"protect": ["apps/Deployment"]}}),
+            "write Kind for the core group",
+            "spec.prune.protect[0]",
+        ),
+        bad(
+            json!({"deletionPolicy": "Keep"}),
+            "supported values: \"Orphan\", \"Delete\"",
+            "spec.deletionPolicy",
+        ),
+        bad(
+            json!({"drift": {"mode": "repair"}}),
+            "supported values: \"Repair\", \"Report\", \"Ignore\"",
+            "spec.drift",
+        ),
+        bad(
+            json!({"drift": {"extraFields": "Delete"}}),
+            "supported values: \"Keep\", \"Report\", \"Remove\"",
+            "spec.drift",
+        ),
+        bad(
+            json!({"conflicts": "Steal"}),
+            "supported values: \"Force\", \"Yield\", \"Fail\"",
+            "spec.conflicts",
+        ),
+        bad(json!({"interval": "1s"}), "write a length of time from 5s to 24h", "spec.interval"),
+        bad(json!({"interval": "25h"}), "write a length of time from 5s to 24h", "spec.interval"),
+        bad(json!({"interval": "30"}), "write a length of time from 5s to 24h", "spec.interval"),
+        bad(json!({"interval": "1.5h"}), "write a length of time from 5s to 24h", "spec.interval"),
+        bad(json!({"interval": 30}), "must be of type string", "spec.interval"),
+        bad(json!({"timeout": "5 minutes"}), "write a length of time from 5s to 24h", "spec.timeout"),
+        bad(
+            json!({"serviceAccountName": "Deployer"}),
+            "write the name of a ServiceAccount",
+            "spec.serviceAccountName",
+        ),
+        bad(
+            json!({"ignoreFields": [{"paths": ["spec.replicas"]}]}),
+            "write JSON pointers",
+            "spec.ignoreFields[0].paths",
+        ),
+        bad(
+            json!({"ignoreFields": [{"paths": ["/a~2"]}]}),
+            "write JSON pointers",
+            "spec.ignoreFields[0].paths",
+        ),
+        bad(
+            json!({"ignoreFields": [{"paths": ["/spec/"]}]}),
+            "write JSON pointers",
+            "spec.ignoreFields[0].paths",
+        ),
+        bad(
+            json!({"ignoreFields": [{"paths": []}]}),
+            "should have at least 1 items",
+            "spec.ignoreFields[0].paths",
+        ),
+        bad(
+            json!({"ignoreFields": [{"paths": ["/kind"]}]}),
+            "they say which object it is",
+            "spec.ignoreFields[0].paths",
+        ),
+        bad(json!({"suspend": "yes"}), "must be of type boolean", "spec.suspend"),
+        bad(json!({"serviceAccountName": long}), "may not be more than 253", "spec.serviceAccountName"),
+    ]
+}
