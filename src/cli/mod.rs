@@ -3,6 +3,7 @@
 mod check;
 mod completions;
 pub mod exit;
+pub mod logs;
 mod manifests;
 mod plan;
 mod render;
