@@ -71,8 +71,10 @@ fn the_docs_show_the_table() {
         let labels: Vec<_> = row.labels.iter().map(|label| format!("`{label}`")).collect();
         format!("| `{}` | {} | {} | {} |\n", row.name, row.kind.as_str(), labels.join(", "), row.help)
     });
-    let expect = format!("| name | kind | labels | meaning |\n|---|---|---|---|\n{}", rows.collect::<String>());
-    let shown: String = document.lines().filter(|line| line.starts_with('|')).map(|line| format!("{line}\n")).collect();
+    let expect =
+        format!("| name | kind | labels | meaning |\n|---|---|---|---|\n{}", rows.collect::<String>());
+    let shown: String =
+        document.lines().filter(|line| line.starts_with('|')).map(|line| format!("{line}\n")).collect();
     assert!(shown == expect, "the table of docs/metrics.md is not this one:\n\n{expect}");
 }
 
@@ -112,7 +114,8 @@ fn what_is_no_more_has_no_series() {
 
     metrics.all_holds(SYNC, [("Contested", 3)]);
     let text = metrics.render();
-    let holds: Vec<_> = samples(&text).into_iter().filter(|(name, _)| name.starts_with("moorline_holds")).collect();
+    let holds: Vec<_> =
+        samples(&text).into_iter().filter(|(name, _)| name.starts_with("moorline_holds")).collect();
     let expect = [
         ("moorline_holds{reason=\"Contested\",sync=\"shop/web\"}", "3"),
         ("moorline_holds{reason=\"OwnedBy\",sync=\"shop/other\"}", "4"),
@@ -144,5 +147,8 @@ fn names_of_strangers_are_bounded_and_escaped() {
     let repairs = samples(&text).into_iter().filter(|(name, _)| name.starts_with("moorline_drift_repaired"));
     assert_eq!(repairs.count(), 51, "50 managers and the rest");
     assert!(text.contains("manager=\"a\\\"b\\nc\\\\\""), "{text}");
-    assert_eq!(value(&text, "moorline_drift_repaired_total{manager=\"other\",sync=\"shop/web\"}"), Some("152"));
+    assert_eq!(
+        value(&text, "moorline_drift_repaired_total{manager=\"other\",sync=\"shop/web\"}"),
+        Some("152")
+    );
 }

@@ -14,11 +14,7 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// The settings, or what is wrong, a line each.
-fn read(
-    file: Value,
-    environment: &[(&str, &str)],
-    flags: &[(&str, &str)],
-) -> Result<Settings, Vec<String>> {
+fn read(file: Value, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
     let errors = |errors: Vec<SettingsError>| errors.iter().map(ToString::to_string).collect();
     Settings::from(Some(&file), pairs(environment), pairs(flags)).map_err(errors)
 }
@@ -49,7 +45,9 @@ fn the_annotated_file_has_the_defaults_and_nothing_else() {
 
 #[test]
 fn names_have_three_spellings_that_differ() {
-    for spelling in [|name: &moorline::settings::Row| name.name.to_owned(), |row| row.variable(), |row| row.flag()] {
+    for spelling in
+        [|name: &moorline::settings::Row| name.name.to_owned(), |row| row.variable(), |row| row.flag()]
+    {
         let names: BTreeSet<String> = TABLE.iter().map(spelling).collect();
         assert_eq!(names.len(), TABLE.len());
     }
@@ -61,7 +59,10 @@ fn names_have_three_spellings_that_differ() {
 #[test]
 fn without_anything_all_is_default() {
     assert_eq!(Settings::from(None, [], []), Ok(Settings::default()));
-    assert_eq!(read(json!({"qps": null, "listen": null}), &[("HOME", "x"), ("MOOR", "y")], &[]), Ok(Settings::default()));
+    assert_eq!(
+        read(json!({"qps": null, "listen": null}), &[("HOME", "x"), ("MOOR", "y")], &[]),
+        Ok(Settings::default())
+    );
 }
 
 #[test]
@@ -92,7 +93,8 @@ fn every_value_can_be_set_in_every_place() {
     ];
     let row = |name: &str| TABLE.iter().find(|row| row.name == name).expect(name);
     let file = all.iter().map(|(name, value, _)| ((*name).to_owned(), value.clone())).collect();
-    let environment: Vec<_> = all.iter().map(|(name, _, text)| (row(name).variable(), (*text).to_owned())).collect();
+    let environment: Vec<_> =
+        all.iter().map(|(name, _, text)| (row(name).variable(), (*text).to_owned())).collect();
     let flags: Vec<_> = all.iter().map(|(name, _, text)| (row(name).flag(), (*text).to_owned())).collect();
 
     let by_file = read(Value::Object(file), &[], &[]).expect("all of it is sound");
@@ -137,7 +139,11 @@ fn a_wrong_value_is_told_with_what_is_right_and_where_it_came_from() {
     }
     refused(
         json!([1]),
-        &[("MOORLINE_LOG_FORMAT", "xml\u{1b}[31m"), ("MOORLINE_LISTEN", "8080"), ("MOORLINE_DATA_DIR", "data")],
+        &[
+            ("MOORLINE_LOG_FORMAT", "xml\u{1b}[31m"),
+            ("MOORLINE_LISTEN", "8080"),
+            ("MOORLINE_DATA_DIR", "data"),
+        ],
         &[("daemon-identity-namespaces", "infra,Apps")],
         &[
             "the settings file is `[1]`; it must be a map of settings and their values",
@@ -148,7 +154,10 @@ fn a_wrong_value_is_told_with_what_is_right_and_where_it_came_from() {
         ],
     );
     let long = "x".repeat(100);
-    let expect = format!("logLevel is `{}…` (from the flag --log-level); it must be one of error, warn, info, debug, trace", &long[..60]);
+    let expect = format!(
+        "logLevel is `{}…` (from the flag --log-level); it must be one of error, warn, info, debug, trace",
+        &long[..60]
+    );
     refused(json!({}), &[], &[("log-level", &long)], &[&expect]);
 }
 
@@ -165,7 +174,13 @@ fn addresses_are_looked_at_for_their_shape() {
 #[test]
 fn a_proxy_s_password_is_never_told() {
     let expect = "proxy is (not shown) (from the environment variable MOORLINE_PROXY); it must be a URL such as http://proxy:3128";
-    for url in ["https://user:planted@proxy", "user:planted@proxy:1", "http://", "http://user:planted@", "http://planted b"] {
+    for url in [
+        "https://user:planted@proxy",
+        "user:planted@proxy:1",
+        "http://",
+        "http://user:planted@",
+        "http://planted b",
+    ] {
         refused(json!({}), &[("MOORLINE_PROXY", url)], &[], &[expect]);
     }
 }
@@ -220,5 +235,8 @@ fn values_that_do_not_go_together_are_told_with_both_origins() {
         ],
     );
     // One refused value is told once.
-    assert_eq!(read(json!({"retryCap": "0s"}), &[], &[("retry-base", "2m")]).map(|_| ()).unwrap_err().len(), 1);
+    assert_eq!(
+        read(json!({"retryCap": "0s"}), &[], &[("retry-base", "2m")]).map(|_| ()).unwrap_err().len(),
+        1
+    );
 }

@@ -116,7 +116,10 @@ mod tests {
         let lines = written(LogFormat::Text, LogLevel::Info, hostile);
         let [line] = &lines[..] else { panic!("{lines:?}") };
         let (time, rest) = line.split_once(' ').unwrap();
-        assert!(time.parse::<jiff::Timestamp>().is_ok() && time.len() == "2026-01-01T00:00:00.000Z".len(), "{time}");
+        assert!(
+            time.parse::<jiff::Timestamp>().is_ok() && time.len() == "2026-01-01T00:00:00.000Z".len(),
+            "{time}"
+        );
         let expect = " INFO sync{name=shop/\u{fffd}[2Jweb\\nERROR}: moorline::cli::logs::tests: said x\\ny\u{fffd}[31m path=\"a\\nb\" cause=one\u{fffd}\\ntwo\u{fffd} count=3";
         assert_eq!(rest, expect);
     }
@@ -147,12 +150,16 @@ mod tests {
                 tracing::info!(target: "kube", "theirs info");
                 tracing::warn!(target: "kube", "theirs warn");
             });
-            let said: Vec<_> = lines.iter().filter_map(|line| line.rsplit_once(": ")).map(|(_, said)| said).collect();
+            let said: Vec<_> =
+                lines.iter().filter_map(|line| line.rsplit_once(": ")).map(|(_, said)| said).collect();
             assert_eq!(said, expect, "{level:?}");
         };
         check(LogLevel::Error, &["ours error"]);
         check(LogLevel::Info, &["ours info", "ours error", "theirs warn"]);
         check(LogLevel::Debug, &["ours debug", "ours info", "ours error", "theirs warn"]);
-        check(LogLevel::Trace, &["ours debug", "ours info", "ours error", "theirs debug", "theirs info", "theirs warn"]);
+        check(
+            LogLevel::Trace,
+            &["ours debug", "ours info", "ours error", "theirs debug", "theirs info", "theirs warn"],
+        );
     }
 }

@@ -175,7 +175,8 @@ impl Metrics {
     pub fn all_holds<'a>(&self, sync: &str, counts: impl IntoIterator<Item = (&'a str, usize)>) {
         let counts: HashMap<&str, usize> = counts.into_iter().collect();
         remove(&self.0.holds, |labels| {
-            labels.get(SYNC) == Some(&sync) && labels.get(REASON_LABEL).is_some_and(|reason| !counts.contains_key(reason))
+            labels.get(SYNC) == Some(&sync)
+                && labels.get(REASON_LABEL).is_some_and(|reason| !counts.contains_key(reason))
         });
         for (reason, count) in counts {
             self.holds(sync, reason, count);
@@ -213,7 +214,7 @@ impl Metrics {
         self.0.watch_restarted.with_label_values(&[self.0.kinds.label(group_kind), why]).inc();
     }
 
-    /// When every object of a commit was as Git has it.
+    /// When the cluster was last known to be as Git has it.
     pub fn last_success(&self, sync: &str, unix_seconds: i64) {
         self.0.last_success.with_label_values(&[sync]).set(unix_seconds);
     }
@@ -232,7 +233,8 @@ impl Metrics {
     /// the last call for a Sync.
     pub fn forget(&self, sync: &str) {
         let of_it = |labels: &HashMap<&str, &str>| labels.get(SYNC) == Some(&sync);
-        for gauges in [&self.0.ready, &self.0.revision, &self.0.last_success, &self.0.objects, &self.0.holds] {
+        for gauges in [&self.0.ready, &self.0.revision, &self.0.last_success, &self.0.objects, &self.0.holds]
+        {
             remove(gauges, of_it);
         }
         for counters in [&self.0.applied, &self.0.drift_repaired, &self.0.pruned] {

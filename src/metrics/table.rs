@@ -80,7 +80,7 @@ table! {
     REVISION: Gauge "moorline_revision_info" &[SYNC, REVISION_LABEL], &[],
         "Always 1; the label is the commit that is applied.";
     LAST_SUCCESS: Gauge "moorline_last_success_timestamp_seconds" &[SYNC], &[],
-        "When every object of a commit was last found or made as Git has it, in seconds since 1970.";
+        "When the cluster was last known to be as Git has it, in seconds since 1970; moves with every look at the repository that finds it so.";
     COMMIT_TO_APPLIED: Histogram "moorline_commit_to_applied_seconds" &[SYNC], ROLL_OUT,
         "From seeing a commit in the repository until all of its objects are applied.";
     OBJECTS: Gauge "moorline_objects" &[SYNC, "state"], &[],

@@ -109,7 +109,10 @@ async fn answer(
 fn router(health: Health, metrics: Metrics) -> Router {
     let probes = Router::new()
         .route("/healthz", get(|State(health): State<Health>| async move { probe("alive", health.lives()) }))
-        .route("/readyz", get(|State(health): State<Health>| async move { probe("ready", health.is_ready()) }))
+        .route(
+            "/readyz",
+            get(|State(health): State<Health>| async move { probe("ready", health.is_ready()) }),
+        )
         .with_state(health);
     let figures = Router::new()
         .route("/metrics", get(|State(metrics): State<Metrics>| async move { figures(&metrics) }))

@@ -58,7 +58,19 @@ mod tests {
 
     #[test]
     fn other_texts_are_no_durations() {
-        for text in ["", "30", "s", "1.5s", "-1s", "1 s", "1d", "1S", "99999999999999999999s", "9999999999999999h", "é"] {
+        for text in [
+            "",
+            "30",
+            "s",
+            "1.5s",
+            "-1s",
+            "1 s",
+            "1d",
+            "1S",
+            "99999999999999999999s",
+            "9999999999999999h",
+            "é",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

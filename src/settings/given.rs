@@ -79,25 +79,20 @@ impl<'a> Given<'a> {
     }
 
     /// As [`Given::text`]; an empty text is none.
-    pub(super) fn optional(
-        self,
-        what: &str,
-        is_sound: impl Fn(&str) -> bool,
-    ) -> Checked<Option<Box<str>>> {
+    pub(super) fn optional(self, what: &str, is_sound: impl Fn(&str) -> bool) -> Checked<Option<Box<str>>> {
         if self.string() == Some("") { Ok(None) } else { self.text(what, is_sound).map(Some) }
     }
 
     /// A list of texts that are all sound; in a variable or a flag they stand between commas.
     pub(super) fn list(self, what: &str, is_sound: impl Fn(&str) -> bool) -> Checked<Vec<Box<str>>> {
         let entries: Option<Vec<&str>> = match self {
-            Self::Json(value) => {
-                value.as_array().and_then(|list| list.iter().map(Value::as_str).collect())
-            }
+            Self::Json(value) => value.as_array().and_then(|list| list.iter().map(Value::as_str).collect()),
             Self::Text(text) => {
                 Some(text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect())
             }
         };
-        let sound = |entries: &Vec<&str>| entries.len() <= MAX_ENTRIES && entries.iter().all(|entry| is_sound(entry));
+        let sound =
+            |entries: &Vec<&str>| entries.len() <= MAX_ENTRIES && entries.iter().all(|entry| is_sound(entry));
         match entries.filter(sound) {
             Some(entries) => Ok(entries.into_iter().map(Into::into).collect()),
             None => Err(Refused(format!("a list of at most {MAX_ENTRIES} entries, each {what}"))),

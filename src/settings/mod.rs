@@ -65,7 +65,10 @@ impl fmt::Debug for ProxyUrl {
 
 /// The settings of the daemon. What each means is in [`TABLE`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the table explains each field, and a test compares it with config/daemon.yaml")]
+#[expect(
+    missing_docs,
+    reason = "the table explains each field, and a test compares it with config/daemon.yaml"
+)]
 pub struct Settings {
     pub data_dir: PathBuf,
     pub listen: Box<str>,
@@ -168,7 +171,9 @@ impl Reading {
     }
 
     fn variable(&mut self, name: &str, value: &str) {
-        let Some(own) = name.strip_prefix(table::VARIABLES).filter(|own| !is_of_a_service(own)) else { return };
+        let Some(own) = name.strip_prefix(table::VARIABLES).filter(|own| !is_of_a_service(own)) else {
+            return;
+        };
         let origin = Origin::Variable(harmless(name).into());
         match TABLE.iter().find(|row| row.variable() == name) {
             Some(row) => self.value(row, Given::Text(value), origin),
@@ -220,7 +225,12 @@ impl Reading {
         let pairs = [
             ("retryBase", now.retry_base <= now.retry_cap, "at most", "retryCap"),
             ("watchTimeoutMin", now.watch_timeout_min <= now.watch_timeout_max, "at most", "watchTimeoutMax"),
-            ("leaseRenewDeadline", now.lease_renew_deadline < now.lease_duration, "less than", "leaseDuration"),
+            (
+                "leaseRenewDeadline",
+                now.lease_renew_deadline < now.lease_duration,
+                "less than",
+                "leaseDuration",
+            ),
             (
                 "leaseRetryPeriod",
                 now.lease_retry_period < now.lease_renew_deadline,
@@ -269,7 +279,6 @@ fn is_of_a_service(own: &str) -> bool {
     let behind = |at: Option<usize>| at.map(|at| &words[at + 1..]);
     let digits = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
     let of_port = behind(port).is_some_and(|behind| behind.first().is_none_or(digits));
-    let of_service =
-        behind(service).is_some_and(|behind| matches!(behind, ["HOST"] | ["PORT", ..]));
+    let of_service = behind(service).is_some_and(|behind| matches!(behind, ["HOST"] | ["PORT", ..]));
     of_port || of_service
 }
