@@ -28,7 +28,7 @@ impl Kind {
 }
 
 /// One metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
     /// Its name.
     pub name: &'static str,

@@ -46,7 +46,8 @@ impl Health {
 
     /// Whether the daemon is ready, else a sentence why not.
     pub fn ready(&self, ready: Result<(), String>) {
-        self.0.ready.send_replace(ready);
+        // What was told before counts no more.
+        let _ = self.0.ready.send_replace(ready);
     }
 
     /// The answer for `/healthz`.
