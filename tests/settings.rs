@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use moorline::settings::{LogFormat, LogLevel, Settings, SettingsError, TABLE};
+use moorline::settings::{LogFormat, LogLevel, Row, Settings, SettingsError, TABLE};
 use moorline::yaml::{self, Dialect};
 use serde_json::{Value, json};
 
@@ -45,9 +45,8 @@ fn the_annotated_file_has_the_defaults_and_nothing_else() {
 
 #[test]
 fn names_have_three_spellings_that_differ() {
-    for spelling in
-        [|name: &moorline::settings::Row| name.name.to_owned(), |row| row.variable(), |row| row.flag()]
-    {
+    let name = |row: &Row| row.name.to_owned();
+    for spelling in [name, Row::variable, Row::flag] {
         let names: BTreeSet<String> = TABLE.iter().map(spelling).collect();
         assert_eq!(names.len(), TABLE.len());
     }
