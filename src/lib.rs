@@ -26,6 +26,8 @@ pub mod observed;
 pub mod plan;
 pub mod render;
 pub mod report;
+pub mod serve;
+pub mod settings;
 pub mod source;
 pub mod sync;
 pub mod tree;

@@ -4,6 +4,7 @@ mod check;
 mod completions;
 mod crd;
 pub mod exit;
+pub mod logs;
 mod manifests;
 mod plan;
 mod render;

@@ -43,7 +43,7 @@ pub(crate) const TABLE: [Row; 24] = [
     row(1, "harmless",       Pure,  Only(&[])),
     row(1, "nearest",        Pure,  Only(&[])),
     row(1, "object",         Pure,  Only(&[])),
-    row(1, "settings",       Pure,  Only(&[])),
+    row(1, "settings",       Pure,  Only(&["harmless", "nearest"])),
     row(1, "tree",           Pure,  Only(&[])),
     row(1, "yaml",           Pure,  Only(&[])),
     row(2, "health",         Pure,  Only(&["object"])),

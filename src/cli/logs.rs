@@ -1,0 +1,165 @@
+//! Logs: events of the program in, lines on standard error out, for people or for collectors.
+//!
+//! One event is one line whatever it quotes: names and messages of strangers reach the logs, and whoever reads
+//! lines must not be shown some that nobody wrote. There are no colours; times are UTC.
+
+use std::fmt;
+use std::io;
+
+use anyhow::Context;
+use tracing::field::Field;
+use tracing::level_filters::LevelFilter;
+use tracing::{Dispatch, dispatcher};
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
+use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::fmt::{self as lines, MakeWriter};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry;
+
+use crate::harmless::harmless;
+use crate::settings::{LogFormat, LogLevel};
+
+/// Writes the logs of this process to standard error from now on; to be called once.
+pub fn init(format: LogFormat, level: LogLevel) -> anyhow::Result<()> {
+    dispatcher::set_global_default(writing(format, level, io::stderr)).context("logs are written already")
+}
+
+fn writing<W>(format: LogFormat, level: LogLevel, to: W) -> Dispatch
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    // What libraries say is news for who looks for a fault in them.
+    let libraries = match level {
+        LogLevel::Trace => LevelFilter::DEBUG,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn | LogLevel::Info | LogLevel::Debug => LevelFilter::WARN,
+    };
+    let wanted = Targets::new().with_default(libraries).with_target(env!("CARGO_CRATE_NAME"), filter(level));
+    // Where standard error is closed there is nobody to tell that it is.
+    let layer = lines::layer().with_writer(to).with_timer(Utc).with_ansi(false).log_internal_errors(false);
+    match format {
+        LogFormat::Text => {
+            let layer = layer.fmt_fields(debug_fn(write_field).delimited(" "));
+            registry().with(wanted).with(layer).into()
+        }
+        LogFormat::Json => registry().with(wanted).with(layer.json().flatten_event(true)).into(),
+    }
+}
+
+const fn filter(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    }
+}
+
+/// The message as it is, everything else with its name; the library's own way breaks lines where values do.
+fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let text = harmless(&format!("{value:?}").replace('\n', "\\n"));
+    match field.name() {
+        "message" => writer.write_str(&text),
+        name => write!(writer, "{name}={text}"),
+    }
+}
+
+/// The time of an event in RFC 3339, to the millisecond.
+#[derive(Debug, Clone, Copy)]
+struct Utc;
+
+impl FormatTime for Utc {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        write!(writer, "{:.3}", jiff::Timestamp::now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What is written of some events, by lines.
+    fn written(format: LogFormat, level: LogLevel, events: impl FnOnce()) -> Vec<String> {
+        let page = Page::default();
+        let to = page.clone();
+        dispatcher::with_default(&writing(format, level, move || to.clone()), events);
+        let bytes = page.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    fn hostile() {
+        let span = tracing::info_span!("sync", name = %"shop/\u{1b}[2Jweb\nERROR");
+        let _inside = span.enter();
+        tracing::info!(path = "a\nb", cause = %"one\r\ntwo\u{202e}", count = 3, "said {}", "x\ny\u{1b}[31m");
+    }
+
+    #[test]
+    fn an_event_is_one_line_for_people() {
+        let lines = written(LogFormat::Text, LogLevel::Info, hostile);
+        let [line] = &lines[..] else { panic!("{lines:?}") };
+        let (time, rest) = line.split_once(' ').unwrap();
+        assert!(
+            time.parse::<jiff::Timestamp>().is_ok() && time.len() == "2026-01-01T00:00:00.000Z".len(),
+            "{time}"
+        );
+        let expect = " INFO sync{name=shop/\u{fffd}[2Jweb\\nERROR}: moorline::cli::logs::tests: said x\\ny\u{fffd}[31m path=\"a\\nb\" cause=one\u{fffd}\\ntwo\u{fffd} count=3";
+        assert_eq!(rest, expect);
+    }
+
+    #[test]
+    fn an_event_is_one_json_object_for_collectors() {
+        let lines = written(LogFormat::Json, LogLevel::Info, hostile);
+        let [line] = &lines[..] else { panic!("{lines:?}") };
+        assert!(!line.contains('\u{1b}'), "{line}");
+        let event: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(event["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{event}");
+        assert_eq!(event["level"], "INFO");
+        assert_eq!(event["target"], "moorline::cli::logs::tests");
+        assert_eq!(event["message"], "said x\ny\u{1b}[31m");
+        assert_eq!(event["path"], "a\nb");
+        assert_eq!(event["count"], 3);
+        assert_eq!(event["span"]["name"], "sync");
+    }
+
+    #[test]
+    fn libraries_are_heard_when_something_is_wrong() {
+        let check = |level, expect: &[&str]| {
+            let lines = written(LogFormat::Text, level, || {
+                tracing::debug!("ours debug");
+                tracing::info!("ours info");
+                tracing::error!("ours error");
+                tracing::debug!(target: "kube", "theirs debug");
+                tracing::info!(target: "kube", "theirs info");
+                tracing::warn!(target: "kube", "theirs warn");
+            });
+            let said: Vec<_> =
+                lines.iter().filter_map(|line| line.rsplit_once(": ")).map(|(_, said)| said).collect();
+            assert_eq!(said, expect, "{level:?}");
+        };
+        check(LogLevel::Error, &["ours error"]);
+        check(LogLevel::Info, &["ours info", "ours error", "theirs warn"]);
+        check(LogLevel::Debug, &["ours debug", "ours info", "ours error", "theirs warn"]);
+        check(
+            LogLevel::Trace,
+            &["ours debug", "ours info", "ours error", "theirs debug", "theirs info", "theirs warn"],
+        );
+    }
+}

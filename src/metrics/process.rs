@@ -1,0 +1,151 @@
+//! Figures of this process, as Linux has them under `/proc`.
+//!
+//! In: the text of `/proc/self/status`, `/proc/self/stat` and `/proc/stat`, and how many files are open. Out: figures,
+//! each of which may be missing: what cannot be read is not reported, rather than reported as 0. Read here, because
+//! the library's own collector brings crates that everything else has in other versions.
+
+use std::fs;
+
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::{Counter, Gauge, Metric, MetricFamily, MetricType};
+
+use super::table::{self, Kind, Row};
+
+/// What the kernel counts processor time in for programs, on every architecture that the program is built for.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// What is known of the process.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Figures {
+    cpu_seconds: Option<f64>,
+    memory: Option<f64>,
+    peak_memory: Option<f64>,
+    open_files: Option<f64>,
+    threads: Option<f64>,
+    start: Option<f64>,
+}
+
+impl Figures {
+    fn of_this_process() -> Self {
+        let text = |path| fs::read_to_string(path).unwrap_or_default();
+        let mut figures =
+            Self::parse(&text("/proc/self/status"), &text("/proc/self/stat"), &text("/proc/stat"));
+        // One of them is the folder that is being read.
+        figures.open_files = fs::read_dir("/proc/self/fd").ok().map(|files| (files.count() - 1) as f64);
+        figures
+    }
+
+    fn parse(status: &str, stat: &str, system: &str) -> Self {
+        let of_status = |key: &str| {
+            let value = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+            value.split_whitespace().next()?.parse::<f64>().ok()
+        };
+        let kibibytes = |key| of_status(key).map(|value| value * 1024.0);
+        // The second field is the name of the program in parentheses, which may hold blanks and parentheses.
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        let ticks = |number: usize| {
+            let field = fields.split_whitespace().nth(number - 3)?;
+            Some(field.parse::<f64>().ok()? / TICKS_PER_SECOND)
+        };
+        let booted = system.lines().find_map(|line| line.strip_prefix("btime "));
+        let booted = booted.and_then(|seconds| seconds.trim().parse::<f64>().ok());
+        Self {
+            cpu_seconds: ticks(14).zip(ticks(15)).map(|(user, kernel)| user + kernel),
+            memory: kibibytes("VmRSS"),
+            peak_memory: kibibytes("VmHWM"),
+            open_files: None,
+            threads: of_status("Threads"),
+            start: booted.zip(ticks(22)).map(|(booted, after)| booted + after),
+        }
+    }
+
+    fn rows(&self) -> [(Row, Option<f64>); 6] {
+        [
+            (table::CPU, self.cpu_seconds),
+            (table::MEMORY, self.memory),
+            (table::PEAK_MEMORY, self.peak_memory),
+            (table::OPEN_FILES, self.open_files),
+            (table::THREADS, self.threads),
+            (table::START, self.start),
+        ]
+    }
+}
+
+/// Reads the figures whenever the metrics are asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Process {
+    descriptions: Vec<Desc>,
+}
+
+impl Process {
+    pub(super) fn new() -> prometheus::Result<Self> {
+        let describe = |(row, _): (Row, Option<f64>)| {
+            Desc::new(row.name.to_owned(), row.help.to_owned(), Vec::new(), Default::default())
+        };
+        let descriptions = Figures::default().rows().into_iter().map(describe).collect::<Result<_, _>>()?;
+        Ok(Self { descriptions })
+    }
+}
+
+impl Collector for Process {
+    fn desc(&self) -> Vec<&Desc> {
+        self.descriptions.iter().collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let figures = Figures::of_this_process().rows().into_iter();
+        figures.filter_map(|(row, value)| Some(family(&row, value?))).collect()
+    }
+}
+
+fn family(row: &Row, value: f64) -> MetricFamily {
+    let (mut family, mut metric) = (MetricFamily::default(), Metric::default());
+    family.set_name(row.name.to_owned());
+    family.set_help(row.help.to_owned());
+    if row.kind == Kind::Counter {
+        let mut counter = Counter::default();
+        counter.set_value(value);
+        metric.set_counter(counter);
+        family.set_field_type(MetricType::COUNTER);
+    } else {
+        let mut gauge = Gauge::default();
+        gauge.set_value(value);
+        metric.set_gauge(gauge);
+        family.set_field_type(MetricType::GAUGE);
+    }
+    family.set_metric(vec![metric]);
+    family
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_texts_are_read() {
+        let status = "Name:\tmoorline\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nThreads:\t5\n";
+        let stat = "7 (a) b ( c) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 5 0 4200 1 2 3";
+        let system = "cpu  1 2 3\nbtime 1700000000\nprocesses 9\n";
+        let expect = Figures {
+            cpu_seconds: Some(3.0),
+            memory: Some(1_048_576.0),
+            peak_memory: Some(2_097_152.0),
+            open_files: None,
+            threads: Some(5.0),
+            start: Some(1_700_000_042.0),
+        };
+        assert_eq!(Figures::parse(status, stat, system), expect);
+        assert_eq!(Figures::parse("", "", ""), Figures::default());
+        assert_eq!(Figures::parse("VmRSS: x kB\nVmRSSes: 1 kB", "7 (a) S 1", "btime\n"), Figures::default());
+    }
+
+    #[test]
+    fn this_process_has_all_figures() {
+        let figures = Figures::of_this_process();
+        assert!(figures.rows().iter().all(|(_, value)| value.is_some()), "{figures:?}");
+        assert!(figures.memory <= figures.peak_memory && figures.threads >= Some(1.0), "{figures:?}");
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+        let age = now - figures.start.unwrap();
+        assert!((-2.0..3600.0).contains(&age), "the process started {age} seconds ago");
+    }
+}

@@ -1,0 +1,122 @@
+//! Every metric: its name, what kind it is, its labels and what it means.
+//!
+//! In: nothing. Out: [`TABLE`], from which the registry is made and with which `docs/metrics.md` is compared.
+//! Names and labels are an interface: alerts and dashboards of users are written against them.
+
+use Kind::{Counter, Gauge, Histogram};
+
+/// What a metric does over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only rises, from 0 at the start of the process.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts observations by size.
+    Histogram,
+}
+
+impl Kind {
+    /// The word of the text format.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Counter => "counter",
+            Gauge => "gauge",
+            Histogram => "histogram",
+        }
+    }
+}
+
+/// One metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Row {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does over time.
+    pub kind: Kind,
+    /// Its labels, in the order in which values are given.
+    pub labels: &'static [&'static str],
+    /// What it means.
+    pub help: &'static str,
+    /// The upper bounds of a histogram.
+    pub(super) bounds: &'static [f64],
+}
+
+const fn row(
+    name: &'static str,
+    kind: Kind,
+    labels: &'static [&'static str],
+    help: &'static str,
+    bounds: &'static [f64],
+) -> Row {
+    Row { name, kind, labels, help, bounds }
+}
+
+/// The label that names a Sync as `namespace/name`. Series that carry it go when the Sync goes.
+pub(super) const SYNC: &str = "sync";
+/// The label of [`REVISION`] that changes.
+pub(super) const REVISION_LABEL: &str = "revision";
+/// The label of [`HOLDS`] that changes.
+pub(super) const REASON_LABEL: &str = "reason";
+
+/// Bounds for a request or a question to a repository, in seconds.
+const CALL: &[f64] = &[0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+/// Bounds from a commit to the cluster, in seconds: a Sync may wait for health between waves.
+const ROLL_OUT: &[f64] = &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1800.0];
+
+macro_rules! table {
+    ($($name:ident: $kind:ident $metric:literal $labels:expr, $bounds:expr, $help:literal;)*) => {
+        $(pub(super) const $name: Row = row($metric, $kind, $labels, $help, $bounds);)*
+        /// Every metric.
+        pub const TABLE: &[Row] = &[$($name),*];
+    };
+}
+
+table! {
+    BUILD: Gauge "moorline_build_info" &["version"], &[],
+        "Always 1; the label is the version of this program.";
+    READY: Gauge "moorline_ready" &[SYNC], &[],
+        "1 if the newest commit of the Sync is applied and its objects are healthy, else 0.";
+    REVISION: Gauge "moorline_revision_info" &[SYNC, REVISION_LABEL], &[],
+        "Always 1; the label is the commit that is applied.";
+    LAST_SUCCESS: Gauge "moorline_last_success_timestamp_seconds" &[SYNC], &[],
+        "When the cluster was last known to be as Git has it, in seconds since 1970; moves with every look at the repository that finds it so.";
+    COMMIT_TO_APPLIED: Histogram "moorline_commit_to_applied_seconds" &[SYNC], ROLL_OUT,
+        "From seeing a commit in the repository until all of its objects are applied.";
+    OBJECTS: Gauge "moorline_objects" &[SYNC, "state"], &[],
+        "Objects of the Sync, by state.";
+    HOLDS: Gauge "moorline_holds" &[SYNC, REASON_LABEL], &[],
+        "Objects that are held, by reason.";
+    APPLIED: Counter "moorline_applied_total" &[SYNC, "outcome"], &[],
+        "Objects that were acted on, by outcome.";
+    DRIFT_REPAIRED: Counter "moorline_drift_repaired_total" &[SYNC, "manager"], &[],
+        "Repairs of edits by others, by the field manager that made the edit; `unknown` where none is recorded, and `other` beyond the first 50 managers.";
+    PRUNED: Counter "moorline_pruned_total" &[SYNC], &[],
+        "Objects deleted because Git has them no more.";
+    REQUESTS: Counter "moorline_requests_total" &["class", "verb", "code"], &[],
+        "Requests to the API server. Classes: `object`, `status`, `lease`, `watch`, `verify`; the code is `none` where no answer came. At rest, `object` and `status` stand still.";
+    OBJECT_SECONDS: Histogram "moorline_object_request_seconds" &["verb"], CALL,
+        "How long requests of class `object` took, until the answer or its absence; the verb `apply` is the latency of applies.";
+    QUEUE: Gauge "moorline_queue_depth" &[], &[],
+        "Writes that wait to be sent.";
+    WATCH_RESTARTED: Counter "moorline_watch_restarts_total" &["group_kind", "why"], &[],
+        "Watches that did not continue from their bookmark, by kind of object and cause.";
+    GIT_SECONDS: Histogram "moorline_git_seconds" &["what"], CALL,
+        "How long a repository took: `look` (which commit), `fetch` (its objects) and `read` (its files).";
+    GIT_ERRORS: Counter "moorline_git_errors_total" &["what", REASON_LABEL], &[],
+        "Questions to a repository that failed, by reason.";
+    LEADER: Gauge "moorline_leader" &[], &[],
+        "1 in the process that writes to the cluster, 0 in one that stands by.";
+    CPU: Counter "process_cpu_seconds_total" &[], &[],
+        "Processor time used, in seconds.";
+    MEMORY: Gauge "process_resident_memory_bytes" &[], &[],
+        "Memory in use.";
+    PEAK_MEMORY: Gauge "process_resident_memory_peak_bytes" &[], &[],
+        "The most memory that was ever in use.";
+    OPEN_FILES: Gauge "process_open_fds" &[], &[],
+        "Open files and connections.";
+    THREADS: Gauge "process_threads" &[], &[],
+        "Threads.";
+    START: Gauge "process_start_time_seconds" &[], &[],
+        "When the process started, in seconds since 1970.";
+}

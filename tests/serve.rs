@@ -1,0 +1,182 @@
+//! The HTTP endpoints over real connections on the loopback, spoken to without a client library.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use moorline::metrics::{Class, Metrics};
+use moorline::serve::{Health, LAST_WORDS, MAX_CONNECTIONS, MAX_SILENCE, REQUEST_TIMEOUT, serve};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+/// A server, what it tells of, and the way to stop it.
+struct Server {
+    address: SocketAddr,
+    health: Health,
+    metrics: Metrics,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<io::Result<()>>,
+}
+
+async fn server() -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (health, metrics) = (Health::new(), Metrics::new().unwrap());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let stopped = async move { drop(stopped.await) };
+    let task = tokio::spawn(serve(listener, health.clone(), metrics.clone(), stopped));
+    Server { address, health, metrics, stop, task }
+}
+
+impl Server {
+    /// Sends a request and reads to the end of the connection: the status, the head and the body.
+    async fn ask(&self, method: &str, path: &str) -> (u16, String, String) {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        send(&mut stream, request.as_bytes()).await.unwrap();
+        let answer = String::from_utf8(receive(&mut stream, usize::MAX).await).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        (status, head.to_lowercase(), body.to_owned())
+    }
+
+    async fn get(&self, path: &str) -> (u16, String) {
+        let (status, _, body) = self.ask("GET", path).await;
+        (status, body)
+    }
+}
+
+async fn send(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        stream.writable().await?;
+        match stream.try_write(bytes) {
+            Ok(sent) => bytes = &bytes[sent..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// What comes until there are `enough` bytes or the other side closes; a reset closes as well.
+async fn receive(stream: &mut TcpStream, enough: usize) -> Vec<u8> {
+    let (mut all, mut some) = (Vec::new(), [0; 4096]);
+    while all.len() < enough {
+        stream.readable().await.unwrap();
+        match stream.try_read(&mut some) {
+            Ok(0) => break,
+            Ok(got) => all.extend_from_slice(&some[..got]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => break,
+        }
+    }
+    all
+}
+
+/// How long the other side takes to close a connection.
+async fn until_closed(stream: &mut TcpStream) -> Duration {
+    let begun = Instant::now();
+    receive(stream, usize::MAX).await;
+    begun.elapsed()
+}
+
+#[tokio::test]
+async fn probes_say_what_they_were_told() {
+    let server = server().await;
+    assert_eq!(server.get("/healthz").await, (200, "alive\n".to_owned()));
+    assert_eq!(server.get("/readyz").await, (503, "the daemon is starting\n".to_owned()));
+    server.health.ready(Ok(()));
+    assert_eq!(server.get("/readyz").await, (200, "ready\n".to_owned()));
+    server.health.ready(Err("the API server does not answer".to_owned()));
+    assert_eq!(server.get("/readyz?verbose").await, (503, "the API server does not answer\n".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_loop_fails_its_probe_and_no_other() {
+    let server = server().await;
+    server.health.ready(Ok(()));
+    tokio::time::advance(MAX_SILENCE + Duration::from_secs(1)).await;
+    let (status, body) = server.get("/healthz").await;
+    assert_eq!(status, 503);
+    assert!(body.starts_with("the daemon's loop has been silent for 6"), "{body}");
+    assert_eq!(server.get("/readyz").await.0, 200);
+    server.health.beat();
+    assert_eq!(server.get("/healthz").await.0, 200);
+}
+
+#[tokio::test]
+async fn metrics_are_those_of_now() {
+    let server = server().await;
+    server.metrics.request(Class::Status, "patch", 200, Duration::from_millis(3));
+    let (status, head, body) = server.ask("GET", "/metrics").await;
+    assert_eq!(status, 200);
+    assert!(head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"), "{head}");
+    let sample = "moorline_requests_total{class=\"status\",code=\"200\",verb=\"patch\"} 1\n";
+    assert!(body.contains(sample) && body.contains("\nprocess_resident_memory_bytes "), "{body}");
+}
+
+#[tokio::test]
+async fn other_paths_and_methods_are_refused() {
+    let server = server().await;
+    for path in ["/", "/metrics/", "/healthz/x", "/../etc/passwd", "/%00"] {
+        let (status, body) = server.get(path).await;
+        assert_eq!((status, body.contains("/healthz, /readyz and /metrics")), (404, true), "{path}");
+    }
+    assert_eq!(server.ask("POST", "/metrics").await.0, 405);
+    let (status, _, body) = server.ask("HEAD", "/healthz").await;
+    assert_eq!((status, body.as_str()), (200, ""));
+    // A head that is too long is refused before all of it came.
+    assert_eq!(server.ask("GET", &format!("/{}", "x".repeat(15 * 1024))).await.0, 404);
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let _ = send(&mut stream, format!("GET /{}", "x".repeat(64 * 1024)).as_bytes()).await;
+    assert!(until_closed(&mut stream).await < REQUEST_TIMEOUT / 2);
+    assert_eq!(server.get("/healthz").await.0, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_does_not_come_is_not_waited_for() {
+    let server = server().await;
+    for begun in ["", "GET /heal", "GET /healthz HTTP/1.1\r\nHost: x\r\n"] {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        send(&mut stream, begun.as_bytes()).await.unwrap();
+        let took = until_closed(&mut stream).await;
+        assert!(took <= REQUEST_TIMEOUT + Duration::from_secs(1), "{begun:?} was given {took:?}");
+    }
+}
+
+#[tokio::test]
+async fn connections_are_bounded_and_the_next_is_answered_when_one_ends() {
+    let server = server().await;
+    let mut held = Vec::new();
+    for _ in 0..MAX_CONNECTIONS {
+        held.push(TcpStream::connect(server.address).await.unwrap());
+    }
+    // Accepted one after the other: when this one has its answer, all before it are accepted.
+    held.pop();
+    assert_eq!(server.get("/healthz").await.0, 200);
+    held.push(TcpStream::connect(server.address).await.unwrap());
+    let asked = server.get("/healthz");
+    let mut asked = std::pin::pin!(asked);
+    assert!(timeout(Duration::from_millis(300), asked.as_mut()).await.is_err(), "one connection too many");
+    held.clear();
+    assert_eq!(timeout(Duration::from_secs(5), asked).await.expect("there is a place").0, 200);
+}
+
+#[tokio::test]
+async fn stopping_closes_what_is_idle_and_ends() {
+    let server = server().await;
+    let mut idle = TcpStream::connect(server.address).await.unwrap();
+    send(&mut idle, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    assert!(receive(&mut idle, 12).await.starts_with(b"HTTP/1.1 200"));
+    let mut half = TcpStream::connect(server.address).await.unwrap();
+    send(&mut half, b"GET /hea").await.unwrap();
+
+    server.stop.send(()).unwrap();
+    assert!(until_closed(&mut idle).await < Duration::from_secs(1));
+    let ended = timeout(LAST_WORDS + Duration::from_secs(2), server.task).await;
+    assert!(ended.expect("it ends in time").expect("without a panic").is_ok());
+    assert!(until_closed(&mut half).await < Duration::from_secs(1));
+    assert!(TcpStream::connect(server.address).await.is_err(), "nobody listens");
+}
