@@ -16,6 +16,7 @@
 
 pub mod api;
 pub mod cli;
+pub mod cluster;
 pub mod desired;
 pub mod harmless;
 pub mod nearest;
