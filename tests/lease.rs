@@ -70,20 +70,17 @@ async fn of_two_candidates_one_holds_until_it_releases() {
     let admin = Api::<Lease>::namespaced(plane.client(ADMIN).await, &namespace);
     let mut candidates = ["a", "b"].map(|who| {
         let campaign = campaign(client.clone(), claim(&namespace, who, "git"), TIMINGS);
-        Box::pin(tokio::spawn(campaign))
+        tokio::spawn(campaign)
     });
     let [a, b] = &mut candidates;
     let (winner, other, next) = tokio::select! {
-        won = a => (won, b, "b"),
-        won = b => (won, a, "a"),
+        won = &mut *a => (won, b, "b"),
+        won = &mut *b => (won, a, "a"),
     };
     let winner = winner.unwrap().expect("a leadership");
     let permit = winner.permit();
     // Longer than a term: renewals keep the other out.
-    let waited = timeout(TIMINGS.duration + TIMINGS.retry, async {
-        let won = &mut *other;
-        won.await.map(drop)
-    });
+    let waited = timeout(TIMINGS.duration + TIMINGS.retry, &mut *other);
     assert!(waited.await.is_err(), "both hold the Lease");
     assert!(permit.may_write());
     assert_eq!(spec(&admin).await.lease_transitions, Some(0));

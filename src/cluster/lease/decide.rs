@@ -131,7 +131,7 @@ fn another_source(lease: &Lease, claim: &Claim) -> Option<Decision> {
 /// How the holder stands when its renewal met somebody else's write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Standing<'a> {
+pub(super) enum Standing<'a> {
     /// The Lease still names us: somebody edited something else.
     Ours,
     /// It was deleted.
@@ -143,7 +143,7 @@ pub enum Standing<'a> {
 }
 
 /// How the holder stands, by what it read.
-pub fn standing<'a>(found: Option<&'a Lease>, identity: &str) -> Standing<'a> {
+pub(super) fn standing<'a>(found: Option<&'a Lease>, identity: &str) -> Standing<'a> {
     match found.map(holder) {
         None => Standing::Deleted,
         Some(None) => Standing::Cleared,
@@ -154,7 +154,7 @@ pub fn standing<'a>(found: Option<&'a Lease>, identity: &str) -> Standing<'a> {
 
 /// The Lease with us as its holder. What others wrote into it stays, and so does its resourceVersion, which makes
 /// the write fail if anybody was faster.
-pub fn held(found: Option<&Lease>, claim: &Claim, life: Duration, wall: Timestamp) -> Lease {
+pub(super) fn held(found: Option<&Lease>, claim: &Claim, life: Duration, wall: Timestamp) -> Lease {
     let mut lease = found.cloned().unwrap_or_default();
     let same_holder = holder(&lease) == Some(&*claim.identity);
     lease.metadata.name = Some(claim.name.clone());
@@ -179,7 +179,7 @@ pub fn held(found: Option<&Lease>, claim: &Claim, life: Duration, wall: Timestam
 }
 
 /// The Lease without its holder, so that the next one need not wait. The record stays.
-pub fn released(lease: &Lease, wall: Timestamp) -> Lease {
+pub(super) fn released(lease: &Lease, wall: Timestamp) -> Lease {
     let mut lease = lease.clone();
     lease.metadata.managed_fields = None;
     let spec = lease.spec.get_or_insert_default();

@@ -39,6 +39,7 @@ impl Trouble {
 }
 
 /// The way to one Lease.
+#[derive(Debug)]
 pub(super) struct Requests {
     api: Api<Lease>,
     pub(super) claim: Claim,
