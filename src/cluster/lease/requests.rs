@@ -91,7 +91,7 @@ fn trouble(error: kube::Error) -> Trouble {
             let cause = cut(&format!("status {} {}: {}", status.code, status.reason, status.message));
             match status.code {
                 // A write that carries a uid and meets no object is told 409 as well; both mean: look again.
-                404 | 409 if status.reason != "Forbidden" && !names_namespace(status) => Trouble::Conflict,
+                404 | 409 if !names_namespace(status) => Trouble::Conflict,
                 400 | 422 => Trouble::Rejected(cause),
                 _ => Trouble::Failed(cause),
             }
