@@ -1,0 +1,65 @@
+//! The clock by which a Lease is judged.
+//!
+//! Out: [`Moment`]. Nobody can set this clock, so that a jump of the wall clock neither lengthens nor shortens a
+//! term. On Linux it is `CLOCK_BOOTTIME`. `CLOCK_MONOTONIC`, which the standard library and tokio use, goes on
+//! while a process is stopped (`SIGSTOP`), but stands still while the machine sleeps: the holder on a laptop that
+//! was opened again would believe in a term that others have long taken over.
+
+use std::time::Duration;
+
+#[cfg(target_os = "linux")]
+const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
+#[cfg(not(target_os = "linux"))]
+const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
+
+/// A moment of this machine's clock, counted from an arbitrary start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(Duration);
+
+impl Moment {
+    /// The present.
+    pub fn now() -> Self {
+        let time = rustix::time::clock_gettime(CLOCK);
+        // The clock counts from the start of the machine, so neither part is ever negative.
+        let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+        Self(Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default()))
+    }
+
+    /// The moment so long after the clock's start.
+    pub const fn after_start(passed: Duration) -> Self {
+        Self(passed)
+    }
+
+    /// Nanoseconds from the clock's start; enough for five centuries.
+    pub(super) fn nanoseconds(self) -> u64 {
+        u64::try_from(self.0.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// How long it is until a later moment; nothing if that has passed.
+    pub fn until(self, later: Self) -> Duration {
+        later.0.saturating_sub(self.0)
+    }
+}
+
+impl std::ops::Add<Duration> for Moment {
+    type Output = Self;
+
+    fn add(self, time: Duration) -> Self {
+        Self(self.0.saturating_add(time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_goes_on_and_a_past_moment_is_no_wait() {
+        let before = Moment::now();
+        std::thread::sleep(Duration::from_millis(2));
+        let after = Moment::now();
+        assert!(before.until(after) >= Duration::from_millis(2));
+        assert_eq!(after.until(before), Duration::ZERO);
+        assert_eq!(before + before.until(after), after);
+    }
+}

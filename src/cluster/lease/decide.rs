@@ -1,0 +1,407 @@
+//! What a candidate does about a Lease, and what is written into it.
+//!
+//! In: what was read, when by our own clock, and the claim. Out: a [`Decision`], a [`Standing`], or the next content
+//! of the Lease. Pure: clocks and servers are elsewhere.
+//!
+//! The times in a Lease are for people. Whether a holder lives is judged by our own clock alone: a term has ended
+//! when the Lease has stayed the same for as long as it is meant to last, counted from when we first saw it so.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
+use super::Claim;
+use super::clock::Moment;
+
+/// How long a Lease lasts that does not say it: what every client has as its default.
+const UNSTATED_LIFE: Duration = Duration::from_secs(15);
+
+/// What a candidate does next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Decision {
+    /// There is no Lease: create it.
+    Create,
+    /// It names us already: go on with it.
+    Renew,
+    /// Nobody holds it any more: take it.
+    Take,
+    /// Another holds it.
+    Wait {
+        /// Who.
+        holder: Box<str>,
+        /// When its term ends, if it is not renewed.
+        until: Moment,
+    },
+    /// It was last used for something else.
+    Refuse {
+        /// The annotation that differs.
+        key: Box<str>,
+        /// What it says.
+        recorded: Box<str>,
+        /// What it would have to say.
+        ours: Box<str>,
+    },
+}
+
+/// What a candidate knows of the Lease from its looks so far.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Sighting {
+    /// There was none, or nobody held it when it was deleted.
+    #[default]
+    Nothing,
+    /// It is there.
+    Lease {
+        /// As it was read last.
+        lease: Box<Lease>,
+        /// When it was first seen in this term.
+        since: Moment,
+    },
+    /// It was deleted while somebody held it, who may write until its own deadline.
+    Deleted {
+        /// Who held it.
+        holder: Box<str>,
+        /// How long its term lasts.
+        life: Duration,
+        /// When it was first missed. The last renewal may have been after our last look at it.
+        since: Moment,
+    },
+}
+
+impl Sighting {
+    /// What is known after another look; `at` is when its answer was there.
+    #[must_use]
+    pub fn then(self, found: Option<Lease>, at: Moment) -> Self {
+        match (self, found) {
+            (Self::Lease { lease: old, since }, Some(new)) => {
+                let since = if same_term(&old, &new) { since } else { at };
+                Self::Lease { lease: Box::new(new), since }
+            }
+            (Self::Nothing | Self::Deleted { .. }, Some(new)) => {
+                Self::Lease { lease: Box::new(new), since: at }
+            }
+            (Self::Lease { lease, .. }, None) => match holder(&lease) {
+                Some(holder) => Self::Deleted { holder: holder.into(), life: life(&lease), since: at },
+                None => Self::Nothing,
+            },
+            (same @ (Self::Nothing | Self::Deleted { .. }), None) => same,
+        }
+    }
+}
+
+/// What a candidate does next.
+pub fn decide(sighting: &Sighting, claim: &Claim, now: Moment) -> Decision {
+    let (holder, until) = match sighting {
+        Sighting::Nothing => return Decision::Create,
+        Sighting::Deleted { holder, life, since } => (&**holder, *since + *life),
+        Sighting::Lease { lease, since } => {
+            if let Some(refusal) = another_source(lease, claim) {
+                return refusal;
+            }
+            let Some(holder) = holder(lease) else { return Decision::Take };
+            (holder, *since + life(lease))
+        }
+    };
+    let there = matches!(sighting, Sighting::Lease { .. });
+    match (there, holder == &*claim.identity, now < until) {
+        (true, true, _) => Decision::Renew,
+        (_, false, true) => Decision::Wait { holder: holder.into(), until },
+        (true, false, false) => Decision::Take,
+        (false, true, _) | (false, false, false) => Decision::Create,
+    }
+}
+
+/// An annotation of our record that says something else, whoever holds the Lease and whether or not it has ended:
+/// what is recorded is what the objects in the cluster were last written from.
+fn another_source(lease: &Lease, claim: &Claim) -> Option<Decision> {
+    let annotations = lease.metadata.annotations.as_ref()?;
+    let differs = |(key, ours): (&String, &String)| {
+        let recorded = annotations.get(key).filter(|recorded| *recorded != ours)?;
+        Some(Decision::Refuse {
+            key: key.as_str().into(),
+            recorded: recorded.as_str().into(),
+            ours: ours.as_str().into(),
+        })
+    };
+    if claim.take_over { None } else { claim.record.iter().find_map(differs) }
+}
+
+/// How the holder stands when its renewal met somebody else's write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(super) enum Standing<'a> {
+    /// The Lease still names us: somebody edited something else.
+    Ours,
+    /// It was deleted.
+    Deleted,
+    /// It names nobody: somebody wants us to go.
+    Cleared,
+    /// It names another.
+    Theirs(&'a str),
+}
+
+/// How the holder stands, by what it read.
+pub(super) fn standing<'a>(found: Option<&'a Lease>, identity: &str) -> Standing<'a> {
+    match found.map(holder) {
+        None => Standing::Deleted,
+        Some(None) => Standing::Cleared,
+        Some(Some(holder)) if holder == identity => Standing::Ours,
+        Some(Some(holder)) => Standing::Theirs(holder),
+    }
+}
+
+/// The Lease with us as its holder. What others wrote into it stays, and so does its resourceVersion, which makes
+/// the write fail if anybody was faster.
+pub(super) fn held(found: Option<&Lease>, claim: &Claim, life: Duration, wall: Timestamp) -> Lease {
+    let mut lease = found.cloned().unwrap_or_default();
+    let same_holder = holder(&lease) == Some(&*claim.identity);
+    lease.metadata.name = Some(claim.name.clone());
+    lease.metadata.namespace = Some(claim.namespace.clone());
+    // Left out, it is kept by the server.
+    lease.metadata.managed_fields = None;
+    let annotations = lease.metadata.annotations.get_or_insert_default();
+    annotations.extend(claim.record.iter().map(|(key, value)| (key.clone(), value.clone())));
+    let spec = lease.spec.get_or_insert_default();
+    let now = Some(differing(wall, spec.renew_time.as_ref()));
+    if !same_holder {
+        spec.acquire_time = now.clone();
+        spec.lease_transitions = Some(match found {
+            Some(_) => spec.lease_transitions.unwrap_or_default().saturating_add(1),
+            None => 0,
+        });
+    }
+    spec.holder_identity = Some(claim.identity.clone());
+    spec.lease_duration_seconds = Some(i32::try_from(life.as_secs()).unwrap_or(i32::MAX));
+    spec.renew_time = now;
+    lease
+}
+
+/// The Lease without its holder, so that the next one need not wait. The record stays.
+pub(super) fn released(lease: &Lease, wall: Timestamp) -> Lease {
+    let mut lease = lease.clone();
+    lease.metadata.managed_fields = None;
+    let spec = lease.spec.get_or_insert_default();
+    spec.holder_identity = None;
+    // For clients that look only at the times.
+    spec.lease_duration_seconds = Some(1);
+    spec.renew_time = Some(differing(wall, spec.renew_time.as_ref()));
+    lease
+}
+
+/// The wall clock as a Lease has it, and never what the last renewal wrote: others see by the difference that we
+/// live, also when the wall clock was set back by just so much.
+fn differing(wall: Timestamp, last: Option<&MicroTime>) -> MicroTime {
+    let time = |microseconds| Timestamp::from_microsecond(microseconds).map(MicroTime);
+    let now = wall.as_microsecond();
+    match time(now) {
+        Ok(same) if Some(&same) == last => time(now.saturating_add(1)).unwrap_or(same),
+        Ok(other) => other,
+        Err(_) => MicroTime(wall),
+    }
+}
+
+/// Who holds it; none when it was released.
+fn holder(lease: &Lease) -> Option<&str> {
+    lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
+}
+
+/// For how long the holder may count on it.
+fn life(lease: &Lease) -> Duration {
+    let seconds = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
+    let stated = seconds.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
+    stated.map_or(UNSTATED_LIFE, Duration::from_secs)
+}
+
+/// Whether nobody renewed in between. The resourceVersion is not asked, because an edit of a label renews nothing.
+fn same_term(one: &Lease, other: &Lease) -> bool {
+    let term = |lease: &Lease| -> (Option<String>, Option<LeaseSpec>) {
+        (lease.metadata.uid.clone(), lease.spec.clone())
+    };
+    term(one) == term(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ME: &str = "me";
+
+    fn at(seconds: u64) -> Moment {
+        Moment::after_start(Duration::from_secs(seconds))
+    }
+
+    fn claim(take_over: bool) -> Claim {
+        let record = [("source", "git"), ("path", "./a")];
+        Claim {
+            namespace: "ns".into(),
+            name: "moorline-default".into(),
+            identity: ME.into(),
+            record: record.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+            take_over,
+        }
+    }
+
+    /// A Lease of ten seconds that `holder` renewed at `renewed`, as far as its wall clock goes.
+    fn lease(holder: &str, renewed: i64) -> Lease {
+        let mut lease = Lease::default();
+        lease.metadata.uid = Some("uid".into());
+        lease.metadata.resource_version = Some("1".into());
+        lease.spec = Some(LeaseSpec {
+            holder_identity: Some(holder.into()),
+            lease_duration_seconds: Some(10),
+            renew_time: Some(MicroTime(Timestamp::from_second(renewed).unwrap())),
+            ..LeaseSpec::default()
+        });
+        lease
+    }
+
+    fn noting(mut lease: Lease, path: &str) -> Lease {
+        lease.metadata.annotations = Some([("path".to_owned(), path.to_owned())].into());
+        lease
+    }
+
+    fn with(mut lease: Lease, change: impl FnOnce(&mut Lease)) -> Lease {
+        change(&mut lease);
+        lease
+    }
+
+    fn wait(holder: &str, until: u64) -> Decision {
+        Decision::Wait { holder: holder.into(), until: at(until) }
+    }
+
+    /// Looks at the given seconds, and what is decided at the last.
+    #[track_caller]
+    fn check(looks: &[(u64, Option<Lease>)], expect: Decision) {
+        check_claim(looks, &claim(false), expect);
+    }
+
+    #[track_caller]
+    fn check_claim(looks: &[(u64, Option<Lease>)], claim: &Claim, expect: Decision) {
+        let mut sighting = Sighting::default();
+        let mut now = at(0);
+        for (second, found) in looks {
+            now = at(*second);
+            sighting = sighting.then(found.clone(), now);
+        }
+        assert_eq!(decide(&sighting, claim, now), expect, "{looks:?}");
+    }
+
+    #[test]
+    fn a_lease_is_taken_when_its_holder_is_gone_for_certain() {
+        check(&[(100, None)], Decision::Create);
+        check(&[(100, Some(Lease::default()))], Decision::Take);
+        check(&[(100, Some(lease("", 1)))], Decision::Take);
+        check(&[(100, Some(lease(ME, 1)))], Decision::Renew);
+        // However old it says that it is, it lives from when we first saw it.
+        check(&[(100, Some(lease("other", 1)))], wait("other", 110));
+        check(&[(100, Some(lease("other", 1))), (109, Some(lease("other", 1)))], wait("other", 110));
+        check(&[(100, Some(lease("other", 1))), (110, Some(lease("other", 1)))], Decision::Take);
+        // Renewed, also by a wall clock that went back.
+        check(&[(100, Some(lease("other", 5))), (110, Some(lease("other", 4)))], wait("other", 120));
+        // One that was released in between.
+        check(&[(100, Some(lease("other", 1))), (102, Some(lease("", 2)))], Decision::Take);
+        check(&[(100, Some(lease("other", 1))), (111, Some(lease("third", 1)))], wait("third", 121));
+    }
+
+    #[test]
+    fn only_the_holder_lengthens_its_term() {
+        let edited = with(noting(lease("other", 1), "./a"), |lease| {
+            lease.metadata.resource_version = Some("2".into());
+        });
+        check(&[(100, Some(lease("other", 1))), (110, Some(edited))], Decision::Take);
+        let remade = with(lease("other", 1), |lease| lease.metadata.uid = Some("another".into()));
+        check(&[(100, Some(lease("other", 1))), (110, Some(remade))], wait("other", 120));
+    }
+
+    #[test]
+    fn a_term_is_as_long_as_its_holder_says() {
+        let lasting = |seconds| {
+            with(lease("other", 1), |lease| lease.spec.as_mut().unwrap().lease_duration_seconds = seconds)
+        };
+        check(&[(100, Some(lasting(Some(60))))], wait("other", 160));
+        check(&[(100, Some(lasting(Some(1))))], wait("other", 101));
+        for unstated in [None, Some(0), Some(-5)] {
+            check(&[(100, Some(lasting(unstated)))], wait("other", 115));
+        }
+    }
+
+    #[test]
+    fn a_deleted_lease_still_binds_who_saw_it_held() {
+        let held = Some(lease("other", 1));
+        check(&[(100, held.clone()), (102, None)], wait("other", 112));
+        check(&[(100, held.clone()), (102, None), (111, None)], wait("other", 112));
+        check(&[(100, held.clone()), (102, None), (112, None)], Decision::Create);
+        check(&[(100, held.clone()), (102, None), (103, held)], wait("other", 113));
+        check(&[(100, Some(lease("", 1))), (102, None)], Decision::Create);
+        check(&[(100, Some(lease(ME, 1))), (102, None)], Decision::Create);
+    }
+
+    #[test]
+    fn another_source_is_refused_whoever_holds_it() {
+        let refused = Decision::Refuse { key: "path".into(), recorded: "./b".into(), ours: "./a".into() };
+        for holder in ["", ME, "other"] {
+            check(&[(100, Some(noting(lease(holder, 1), "./b")))], refused.clone());
+        }
+        let expired = Some(noting(lease("other", 1), "./b"));
+        check(&[(100, expired.clone()), (150, expired.clone())], refused);
+        check(&[(100, Some(noting(lease("", 1), "./a")))], Decision::Take);
+
+        // Taking over replaces the record; it does not drive out who lives.
+        let over = claim(true);
+        check_claim(&[(100, expired.clone())], &over, wait("other", 110));
+        check_claim(&[(100, expired.clone()), (110, expired)], &over, Decision::Take);
+    }
+
+    #[test]
+    fn the_holder_sees_who_came_between() {
+        assert_eq!(standing(None, ME), Standing::Deleted);
+        assert_eq!(standing(Some(&Lease::default()), ME), Standing::Cleared);
+        assert_eq!(standing(Some(&lease("", 1)), ME), Standing::Cleared);
+        assert_eq!(standing(Some(&lease(ME, 1)), ME), Standing::Ours);
+        assert_eq!(standing(Some(&lease("other", 1)), ME), Standing::Theirs("other"));
+    }
+
+    #[test]
+    fn a_lease_counts_its_holders_and_keeps_what_others_wrote() {
+        let wall = |microseconds| Timestamp::from_microsecond(microseconds).unwrap();
+        let life = Duration::from_secs(15);
+        let of = |lease: &Lease| lease.spec.clone().unwrap();
+
+        let new = held(None, &claim(false), life, wall(7));
+        assert_eq!(new.metadata.name.as_deref(), Some("moorline-default"));
+        assert_eq!(new.metadata.annotations.as_ref().unwrap()["path"], "./a");
+        assert_eq!(of(&new).holder_identity.as_deref(), Some(ME));
+        assert_eq!(of(&new).lease_duration_seconds, Some(15));
+        assert_eq!(of(&new).lease_transitions, Some(0));
+        assert_eq!(
+            (of(&new).acquire_time, of(&new).renew_time),
+            (Some(wall(7).into()), Some(wall(7).into()))
+        );
+
+        let renewed = held(Some(&new), &claim(false), life, wall(9));
+        assert_eq!(of(&renewed).lease_transitions, Some(0));
+        assert_eq!(of(&renewed).acquire_time, Some(wall(7).into()));
+        assert_eq!(of(&renewed).renew_time, Some(wall(9).into()));
+        // The wall clock was set back by exactly the time that passed.
+        let again = held(Some(&renewed), &claim(false), life, wall(9));
+        assert_eq!(of(&again).renew_time, Some(wall(10).into()));
+
+        let free = released(&again, wall(20));
+        assert_eq!((of(&free).holder_identity, of(&free).lease_transitions), (None, Some(0)));
+        assert_eq!(free.metadata.annotations, again.metadata.annotations);
+
+        let foreign = with(noting(lease("other", 1), "./b"), |lease| {
+            lease.metadata.annotations.as_mut().unwrap().insert("scope".into(), "all".into());
+            lease.metadata.managed_fields = Some(Vec::new());
+        });
+        let taken = held(Some(&foreign), &claim(true), life, wall(30));
+        assert_eq!(of(&taken).lease_transitions, Some(1));
+        assert_eq!(of(&taken).acquire_time, Some(wall(30).into()));
+        let annotations = taken.metadata.annotations.unwrap();
+        assert_eq!((annotations["scope"].as_str(), annotations["path"].as_str()), ("all", "./a"));
+        assert_eq!(taken.metadata.resource_version, foreign.metadata.resource_version);
+        assert_eq!((taken.metadata.uid, taken.metadata.managed_fields), (foreign.metadata.uid, None));
+    }
+}
