@@ -17,6 +17,7 @@
 pub mod api;
 pub mod cli;
 pub mod desired;
+pub mod fields;
 pub mod harmless;
 pub mod nearest;
 pub mod object;
