@@ -93,7 +93,10 @@ fn read(rest: &mut &[u8], depth: usize) -> Option<Node> {
             b'?' => Element::Other(text.into()),
             _ => return None,
         };
-        children.insert(element, read(rest, depth)?);
+        let child = read(rest, depth)?;
+        // Nothing is kept of a place that holds nothing.
+        (child.owned || !child.children.is_empty()).then_some(())?;
+        children.insert(element, child);
     }
     Some(Node { owned: number & 1 == 1, children })
 }

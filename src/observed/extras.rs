@@ -5,8 +5,10 @@
 
 use serde_json::{Map, Value};
 
+use super::baseline::raw_entries;
 use crate::api;
 use crate::fields::{Element, FieldPath, FieldSet, entries};
+use crate::object::Object;
 
 /// Of more additions to one object no more are kept.
 const MAX_EXTRAS: usize = 10;
@@ -42,11 +44,21 @@ pub struct Extra {
     pub path: Box<str>,
 }
 
-/// All that tools in the hands of people own and the manager `own` does not.
-pub fn additions(metadata: &Map<String, Value>, own: &str) -> Vec<(Box<str>, FieldPath)> {
+/// All that tools in the hands of people own and the manager `own` does not. `before` is what it owned, where
+/// that is known: a field that somebody took from us is no addition.
+pub fn additions(
+    metadata: &Map<String, Value>,
+    own: &str,
+    before: Option<&FieldSet>,
+) -> Vec<(Box<str>, FieldPath)> {
     let entries = entries(metadata);
-    let ours = entries.iter().find(|entry| entry.is_applied_by(own));
-    let ours = ours.map(|entry| entry.fields.clone()).unwrap_or_default();
+    let applied = entries.iter().find(|entry| entry.is_applied_by(own)).map(|entry| &entry.fields);
+    let ours = match (applied, before) {
+        (Some(applied), Some(before)) => applied.union(before),
+        (Some(fields), None) | (None, Some(fields)) => fields.clone(),
+        // Nobody knows what is ours.
+        (None, None) => return Vec::new(),
+    };
     let mut found: Vec<(Box<str>, FieldPath)> = Vec::new();
     for entry in entries.iter().filter(|entry| &*entry.subresource != "status" && is_human(&entry.manager)) {
         // What holds fields of ours is there because of them.
@@ -62,14 +74,14 @@ pub fn additions(metadata: &Map<String, Value>, own: &str) -> Vec<(Box<str>, Fie
 }
 
 /// The first of them, as they are kept.
-pub(super) fn extras(metadata: &Map<String, Value>, own: &str) -> Box<[Extra]> {
-    let entries = metadata.get("managedFields").and_then(Value::as_array);
-    let managers = entries.into_iter().flatten().filter_map(|entry| entry.get("manager")?.as_str());
+pub(super) fn extras(object: &Object, own: &str, before: Option<&FieldSet>) -> Box<[Extra]> {
+    let managers = raw_entries(object).filter_map(|entry| entry.get("manager")?.as_str());
+    let metadata = object.body.get("metadata").and_then(Value::as_object);
     // Nearly always there is nothing to look into.
-    if !managers.into_iter().any(is_human) {
+    let Some(metadata) = metadata.filter(|_| managers.into_iter().any(is_human)) else {
         return Box::default();
-    }
-    let found = additions(metadata, own).into_iter().take(MAX_EXTRAS);
+    };
+    let found = additions(metadata, own, before).into_iter().take(MAX_EXTRAS);
     found.map(|(manager, path)| Extra { manager, path: path.to_string().into() }).collect()
 }
 
@@ -106,7 +118,11 @@ mod tests {
         let Value::Array(mut all) = entries else { panic!("a list") };
         all.push(ours);
         let metadata = json!({"managedFields": all});
-        let extras = extras(metadata.as_object().unwrap(), "moorline/ops/web");
+        let Value::Object(body) = json!({"metadata": metadata}) else { unreachable!("a literal mapping") };
+        let id = crate::object::ObjectId::new("", "ConfigMap", "shop", "a").unwrap();
+        let origin = crate::object::Origin { file: "live".into(), document: 0, line: 1, item: None };
+        let object = Object { id, version: "v1".into(), body, origin };
+        let extras = extras(&object, "moorline/ops/web", None);
         extras.iter().map(|extra| format!("{}: {}", extra.manager, extra.path)).collect()
     }
 

@@ -18,6 +18,7 @@ pub use extras::{Extra, additions};
 pub use generation::generation_is_trusted;
 
 use crate::api::{self, SpecHash, SyncName};
+use crate::fields::FieldSet;
 use crate::object::{GroupKind, Object, ObjectId};
 use baseline::Trace;
 use judge::Verdict;
@@ -164,7 +165,8 @@ impl Observed {
             // Versions that are no numbers have no order, but that of our own write is known.
             None if ours == Some(seen) && seen != known => return self.clone(),
             _ if seen == known => {
-                return Self { standing: self.standing.clone(), baseline: self.baseline.clone(), ..now };
+                let (standing, baseline) = (self.standing.clone(), self.baseline.clone());
+                return Self { standing, baseline, extras: self.extras.clone(), ..now };
             }
             _ => {}
         }
@@ -178,12 +180,21 @@ impl Observed {
             return Self { standing, ..now };
         };
         let trace = Trace::of(object, &owner.manager());
-        let (standing, baseline) = match judge::judge(baseline, &trace, object) {
-            Verdict::Unchanged => (self.standing.clone(), Box::new(baseline.carried_to(&trace, seen))),
-            Verdict::Moved => (self.standing.moved(), baseline.clone()),
-            Verdict::Drifted(drift) => (self.standing.drifted(drift), baseline.clone()),
-        };
-        Self { standing, baseline: Some(baseline), ..now }
+        match judge::judge(baseline, &trace, object) {
+            Verdict::Unchanged => {
+                let baseline = Some(Box::new(baseline.carried_to(&trace, seen)));
+                Self { standing: self.standing.clone(), baseline, ..now }
+            }
+            Verdict::Moved => {
+                Self { standing: self.standing.moved(), baseline: self.baseline.clone(), ..now }
+            }
+            Verdict::Drifted(drift) => {
+                let before = baseline.own.as_ref().map(Own::fields);
+                let extras = extras_of(&now.mark, object, owner, before.as_ref());
+                let standing = self.standing.drifted(drift);
+                Self { standing, baseline: self.baseline.clone(), extras, ..now }
+            }
+        }
     }
 
     /// The object was deleted and made anew. What was known of the old one is worth nothing.
@@ -199,11 +210,7 @@ impl Observed {
         let is = |key, value| object.annotation(key) == Some(value);
         let entries = Entries::of(object, owner);
         let mark = mark(object, owner, &entries);
-        let metadata = object.body.get("metadata").and_then(Value::as_object);
-        let extras = match mark {
-            Mark::Ours => metadata.map(|metadata| extras::extras(metadata, &owner.manager())),
-            Mark::Sync(_) | Mark::Copied | Mark::None => None,
-        };
+        let extras = extras_of(&mark, object, owner, None);
         Self {
             uid: text("uid").into(),
             resource_version: text("resourceVersion").into(),
@@ -222,7 +229,7 @@ impl Observed {
             reconcile_disabled: is(api::RECONCILE_ANNOTATION, "disabled"),
             prune_disabled: is(api::PRUNE_ANNOTATION, "disabled"),
             baseline: None,
-            extras: extras.unwrap_or_default(),
+            extras,
         }
     }
 }
@@ -244,6 +251,14 @@ impl Standing {
             drift.time.clone_from(&before.time);
         }
         Self::Drifted(Box::new(drift))
+    }
+}
+
+/// What people added, asked for only where the object is ours.
+fn extras_of(mark: &Mark, object: &Object, owner: &SyncName, before: Option<&FieldSet>) -> Box<[Extra]> {
+    match mark {
+        Mark::Ours => extras::extras(object, &owner.manager(), before),
+        Mark::Sync(_) | Mark::Copied | Mark::None => Box::default(),
     }
 }
 

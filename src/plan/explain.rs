@@ -268,7 +268,7 @@ mod tests {
                 "",
                 "1 object to prune waits for approval. To prune it, annotate the Sync: moorline.dev/approve: \"0123\"",
                 "",
-                "1 to create, 2 to adopt, 5 to update, 1 to hand over, 1 to prune, 2 held, 1 as in Git.",
+                "1 to create, 2 to adopt, 6 to update, 1 to hand over, 1 to prune, 2 held, 1 as in Git.",
             ],
         );
     }
