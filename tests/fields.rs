@@ -7,11 +7,12 @@ use serde_json::{Map, Value, json};
 
 /// Chance is seeded, so that a run can be had again; more cases look further.
 fn config() -> Config {
-    let mut config = Config::default();
-    config.rng_algorithm = RngAlgorithm::ChaCha;
-    config.rng_seed = RngSeed::Fixed(0x6669_656c);
-    config.failure_persistence = None;
-    config
+    Config {
+        rng_algorithm: RngAlgorithm::ChaCha,
+        rng_seed: RngSeed::Fixed(0x6669_656c),
+        failure_persistence: None,
+        ..Config::default()
+    }
 }
 
 /// Keys that often meet, and now and then one that means nothing.
