@@ -86,7 +86,7 @@ fn observed_set(desired: &DesiredSet) -> ObservedSet {
             uid: format!("b1b2c3d4-0000-4000-8000-{at:012}").into(),
             resource_version: at.to_string().into(),
             mark: Mark::Ours,
-            managers: vec!["kube-controller-manager".into()],
+            managers: Vec::new(),
             applied_by_us: true,
             recorded: Some(object.hash),
             standing: Standing::Verified,
@@ -95,6 +95,8 @@ fn observed_set(desired: &DesiredSet) -> ObservedSet {
             wave: 0,
             reconcile_disabled: false,
             prune_disabled: false,
+            baseline: None,
+            extras: Box::default(),
         };
         observed.insert(object.id.clone(), seen);
     }

@@ -18,6 +18,7 @@ pub mod api;
 pub mod cli;
 pub mod cluster;
 pub mod desired;
+pub mod fields;
 pub mod harmless;
 pub mod metrics;
 pub mod nearest;

@@ -230,7 +230,8 @@ proptest! {
             let update = plan.steps().find(|step| step.id == *id).map(|step| step.action.clone());
             let hold = plan.held.iter().find(|(held, _)| held == id).map(|(_, hold)| hold.clone());
             let clean = seen.standing == Standing::Verified && seen.applied_by_us;
-            let unverified = seen.standing == Standing::Unverified && seen.applied_by_us;
+            let unknown = matches!(seen.standing, Standing::Unverified | Standing::Moved);
+            let unverified = unknown && seen.applied_by_us;
             match (policy.drift, clean) {
                 (_, true) | (DriftMode::Ignore, _) => prop_assert!(plan.kept.contains(id), "{id}"),
                 (DriftMode::Report, false) if unverified => prop_assert_eq!(hold, Some(Hold::Unverified)),
@@ -241,6 +242,7 @@ proptest! {
                     let expect = match &seen.standing {
                         _ if !seen.applied_by_us => Change::EntryLost,
                         Standing::Drifted(drift) => Change::Drifted(drift.clone()),
+                        Standing::Moved => Change::Moved,
                         Standing::Verified | Standing::Unverified => Change::Unverified,
                     };
                     prop_assert_eq!(update, Some(Action::Update(expect)), "{}", id);

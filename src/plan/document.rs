@@ -52,6 +52,7 @@ fn step_document(step: &Step, differences: &[Difference]) -> Value {
                 Change::Drifted(_) => "Drifted",
                 Change::EntryLost => "EntryLost",
                 Change::Unverified => "Unverified",
+                Change::Moved => "Moved",
             }
             .into();
             let known = match change {
@@ -59,7 +60,7 @@ fn step_document(step: &Step, differences: &[Difference]) -> Value {
                     entry["manager"] = json!(drift.manager);
                     drift.fields.as_slice()
                 }
-                Change::Committed | Change::EntryLost | Change::Unverified => &[],
+                Change::Committed | Change::EntryLost | Change::Unverified | Change::Moved => &[],
             };
             entry["fields"] = field_documents(&step.id, differences, known);
         }
@@ -133,7 +134,7 @@ mod tests {
     fn drift_that_is_known_from_managed_fields_alone_is_named() {
         let desired = wanted(&[manifest("/ConfigMap|a/a", 0)]);
         let object = &desired.objects()[0];
-        let drift = Drift { fields: vec!["data.a".into()], manager: Some("kubectl".into()) };
+        let drift = Drift { fields: vec!["data.a".into()], manager: Some("kubectl".into()), time: None };
         let (standing, recorded) = (Standing::Drifted(Box::new(drift)), Some(object.hash));
         let mut observed = there([]);
         observed.insert(object.id.clone(), Observed { standing, recorded, ..seen(&object.id) });

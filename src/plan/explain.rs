@@ -107,13 +107,14 @@ impl Text {
             }
             Action::Update(Change::EntryLost) => ('~', "the record of what we applied is gone".to_owned()),
             Action::Update(Change::Unverified) => ('~', "not looked at since the start".to_owned()),
+            Action::Update(Change::Moved) => ('~', "written to live; what Git sets is verified".to_owned()),
             Action::HandOver { to } => ('>', format!("to the Sync {to}")),
             Action::Prune { .. } => ('-', "no longer in Git".to_owned()),
         };
         self.line(sign, &step.id, &reason);
         let known = match &step.action {
             Action::Update(Change::Drifted(drift)) => drift.fields.as_slice(),
-            Action::Update(Change::Committed | Change::EntryLost | Change::Unverified)
+            Action::Update(Change::Committed | Change::EntryLost | Change::Unverified | Change::Moved)
             | Action::Create
             | Action::Adopt { .. }
             | Action::HandOver { .. }
@@ -205,7 +206,7 @@ mod tests {
     fn a_plan_is_read_in_the_order_in_which_it_is_carried_out() {
         let drift = |fields: &[&str], manager: Option<&str>| {
             let fields = fields.iter().map(|field| (*field).to_owned()).collect();
-            Box::new(Drift { fields, manager: manager.map(str::to_owned) })
+            Box::new(Drift { fields, manager: manager.map(str::to_owned), time: None })
         };
         let prune = Action::Prune { uid: "1".into(), resource_version: "2".into() };
         let drifted = Change::Drifted(drift(&["spec.replicas"], Some("kubectl")));
@@ -219,6 +220,7 @@ mod tests {
                 step("apps/Deployment|shop/c", Action::Update(Change::Drifted(drift(&[], None)))),
                 step("apps/Deployment|shop/d", Action::Update(Change::EntryLost)),
                 step("apps/Deployment|shop/e", Action::Update(Change::Unverified)),
+                step("apps/Deployment|shop/f", Action::Update(Change::Moved)),
                 step("/ConfigMap|shop/c", Action::HandOver { to: "ops/other".into() }),
                 step("/ConfigMap|shop/d", prune),
             ],
@@ -242,7 +244,7 @@ mod tests {
                 "  + ConfigMap shop/a: it is there already",
                 "  + ConfigMap shop/b: so far written by kubectl, helm",
                 "",
-                "Update (5)",
+                "Update (6)",
                 "  ~ Deployment.apps shop/a: changed in Git",
                 "      spec.replicas: 5 -> 3",
                 "      spec.paused: true is missing",
@@ -251,6 +253,7 @@ mod tests {
                 "  ~ Deployment.apps shop/c: changed live by somebody",
                 "  ~ Deployment.apps shop/d: the record of what we applied is gone",
                 "  ~ Deployment.apps shop/e: not looked at since the start",
+                "  ~ Deployment.apps shop/f: written to live; what Git sets is verified",
                 "",
                 "Hand over (1)",
                 "  > ConfigMap shop/c: to the Sync ops/other",
@@ -265,7 +268,7 @@ mod tests {
                 "",
                 "1 object to prune waits for approval. To prune it, annotate the Sync: moorline.dev/approve: \"0123\"",
                 "",
-                "1 to create, 2 to adopt, 5 to update, 1 to hand over, 1 to prune, 2 held, 1 as in Git.",
+                "1 to create, 2 to adopt, 6 to update, 1 to hand over, 1 to prune, 2 held, 1 as in Git.",
             ],
         );
     }
@@ -308,7 +311,8 @@ mod tests {
     fn a_terminal_is_not_obeyed_by_what_a_cluster_says() {
         let evil = "\u{1b}[2J\u{9b}31m\r\u{202e}";
         let adopt = Action::Adopt { managers: vec![evil.into()] };
-        let drift = Drift { fields: vec![format!("data.{evil}")], manager: Some(evil.to_owned()) };
+        let drift =
+            Drift { fields: vec![format!("data.{evil}")], manager: Some(evil.to_owned()), time: None };
         let (steps, held) = (
             vec![step("/ConfigMap|a/a", adopt)],
             vec![("/ConfigMap|a/b", Hold::DriftReported(Box::new(drift)))],

@@ -91,6 +91,8 @@ pub enum Change {
     EntryLost,
     /// Nobody has looked since this program started.
     Unverified,
+    /// Somebody wrote to it since, and whether fields that Git sets were changed is not known.
+    Moved,
 }
 
 /// Why an object is left alone.
@@ -108,7 +110,8 @@ pub enum Hold {
     OwnedBy(Box<str>),
     /// Fields that Git sets were changed, and the Sync only reports that.
     DriftReported(Box<Drift>),
-    /// Nobody has looked since this program started, and the Sync only reports: it is compared, not applied.
+    /// Whether it is as Git says is not known, since the start or since somebody wrote to it, and the Sync only
+    /// reports: it is compared, not applied.
     Unverified,
     /// Something that comes before it is not there yet, or still there.
     Waits(ObjectId),
@@ -233,17 +236,11 @@ fn owned(object: &DesiredObject, seen: &Observed, policy: &Policy) -> Decision {
     let unmarked = seen.mark != Mark::Ours;
     let drift = match &seen.standing {
         Standing::Drifted(drift) => drift.clone(),
-        Standing::Verified | Standing::Unverified if unmarked => mark_removed(),
-        Standing::Verified | Standing::Unverified if !seen.applied_by_us => Box::default(),
+        Standing::Verified | Standing::Unverified | Standing::Moved if unmarked => mark_removed(),
+        Standing::Verified | Standing::Unverified | Standing::Moved if !seen.applied_by_us => Box::default(),
         Standing::Verified => return Decision::Keep,
-        // An apply looks and repairs in one, so only a Sync that repairs may look in this way.
-        Standing::Unverified => {
-            return match policy.drift {
-                DriftMode::Repair => Decision::Write(Action::Update(Change::Unverified)),
-                DriftMode::Report => Decision::Hold(Hold::Unverified),
-                DriftMode::Ignore => Decision::Keep,
-            };
-        }
+        Standing::Unverified => return unknown(Change::Unverified, policy),
+        Standing::Moved => return unknown(Change::Moved, policy),
     };
     match policy.drift {
         DriftMode::Ignore => Decision::Keep,
@@ -253,10 +250,20 @@ fn owned(object: &DesiredObject, seen: &Observed, policy: &Policy) -> Decision {
     }
 }
 
+/// What becomes of an object of which nobody knows whether it is as Git says. An apply looks and repairs in one,
+/// so that only a Sync that repairs may look in this way.
+fn unknown(change: Change, policy: &Policy) -> Decision {
+    match policy.drift {
+        DriftMode::Repair => Decision::Write(Action::Update(change)),
+        DriftMode::Report => Decision::Hold(Hold::Unverified),
+        DriftMode::Ignore => Decision::Keep,
+    }
+}
+
 /// The identity is a field that we set, and it is gone or another's.
 fn mark_removed() -> Box<Drift> {
     let fields = vec![format!("metadata.annotations[{:?}]", crate::api::ID_ANNOTATION)];
-    Box::new(Drift { fields, manager: None })
+    Box::new(Drift { fields, ..Drift::default() })
 }
 
 impl Plan {
@@ -333,9 +340,9 @@ impl fmt::Display for Hold {
             Self::DriftReported(drift) => {
                 write!(f, "changed by {}, and only reported", drift.manager.as_deref().unwrap_or("somebody"))
             }
-            Self::Unverified => {
-                f.write_str("not looked at since the start; it is compared, and drift is only reported")
-            }
+            Self::Unverified => f.write_str(
+                "whether it is as in Git is not known yet; it is compared, and drift is only reported",
+            ),
             Self::Waits(id) => write!(f, "it waits for {id}"),
             Self::ClaimedBy(sync) => write!(f, "the Sync {sync} claims it, and cannot take it now"),
             Self::PruneDisabled => f.write_str("no longer in Git, and pruning is disabled"),

@@ -38,7 +38,7 @@ pub fn preview(desired: &DesiredSet, live: &[Object], owner: &SyncName) -> Previ
             true => Standing::Verified,
             false => {
                 let fields = found.iter().map(|difference| difference.path.clone()).collect();
-                Standing::Drifted(Box::new(Drift { fields, manager: None }))
+                Standing::Drifted(Box::new(Drift { fields, ..Drift::default() }))
             }
         };
         if !found.is_empty() {

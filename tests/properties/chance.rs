@@ -40,10 +40,11 @@ fn mark() -> impl Strategy<Value = Mark> {
 }
 
 fn standing() -> impl Strategy<Value = Standing> {
-    let drift = Drift { fields: vec!["content".to_owned()], manager: Some("kubectl".to_owned()) };
+    let drift = Drift { fields: vec!["content".to_owned()], manager: Some("kubectl".to_owned()), time: None };
     prop_oneof![
         3 => Just(Standing::Verified),
         1 => Just(Standing::Unverified),
+        1 => Just(Standing::Moved),
         1 => Just(Standing::Drifted(Box::new(drift))),
     ]
 }

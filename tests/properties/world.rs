@@ -265,6 +265,8 @@ pub(crate) fn plain(uid: &str) -> Observed {
         wave: 0,
         reconcile_disabled: false,
         prune_disabled: false,
+        baseline: None,
+        extras: Box::default(),
     }
 }
 

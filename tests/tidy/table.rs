@@ -38,8 +38,9 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 
 /// The table. A file belongs to the longest name that fits: `src/sync/schedule.rs` to `sync/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 24] = [
+pub(crate) const TABLE: [Row; 25] = [
     row(1, "api",            Pure,  Only(&[])),
+    row(1, "fields",         Pure,  Only(&[])),
     row(1, "harmless",       Pure,  Only(&[])),
     row(1, "nearest",        Pure,  Only(&[])),
     row(1, "object",         Pure,  Only(&[])),
@@ -47,7 +48,7 @@ pub(crate) const TABLE: [Row; 24] = [
     row(1, "tree",           Pure,  Only(&[])),
     row(1, "yaml",           Pure,  Only(&[])),
     row(2, "health",         Pure,  Only(&["object"])),
-    row(2, "observed",       Pure,  Only(&["api", "object"])),
+    row(2, "observed",       Pure,  Only(&["api", "fields", "object"])),
     row(2, "render",         Pure,  Only(&["nearest", "object", "tree", "yaml"])),
     row(3, "desired",        Pure,  Only(&["api", "nearest", "object", "yaml", "render"])),
     row(3, "sync/schedule",  Pure,  Only(&["api"])),
@@ -56,7 +57,7 @@ pub(crate) const TABLE: [Row; 24] = [
     row(5, "serve/page",     Pure,  Only(&["report"])),
     row(6, "source",         Shell, Only(&["nearest", "tree"])),
     row(6, "metrics",        Shell, Only(&[])),
-    row(6, "cluster",        Shell, Only(&["api", "nearest", "object", "settings", "tree", "yaml", "health", "observed", "plan"])),
+    row(6, "cluster",        Shell, Only(&["api", "fields", "nearest", "object", "settings", "tree", "yaml", "health", "observed", "plan"])),
     row(7, "sync",           Shell, Earlier),
     row(7, "serve",          Shell, Earlier),
     row(7, "settings_watch", Shell, Earlier),

@@ -3,12 +3,25 @@
 //! In: metadata, from watches or from objects at hand. Out: [`ObservedSet`]. An entry says what was seen and
 //! whose mark an object bears; what follows from that is decided in `plan/`.
 
+mod baseline;
+mod extras;
+mod generation;
+mod judge;
+
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+pub use baseline::{Baseline, Own};
+pub use extras::{Extra, additions};
+pub use generation::generation_is_trusted;
+
 use crate::api::{self, SpecHash, SyncName};
+use crate::fields::FieldSet;
 use crate::object::{GroupKind, Object, ObjectId};
+use baseline::Trace;
+use judge::Verdict;
 
 /// Every object that was seen.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +39,7 @@ pub struct Observed {
     pub resource_version: Box<str>,
     /// Whose mark the object bears.
     pub mark: Mark,
-    /// The field managers other than ours, where the object is not ours.
+    /// The field managers other than ours, where the object bears nobody's mark.
     pub managers: Vec<Box<str>>,
     /// True if our own entry among the managed fields is there.
     pub applied_by_us: bool,
@@ -44,6 +57,10 @@ pub struct Observed {
     pub reconcile_disabled: bool,
     /// A live annotation asks not to prune the object.
     pub prune_disabled: bool,
+    /// What we knew last to be as Git says; there is none before an apply of our own.
+    pub baseline: Option<Box<Baseline>>,
+    /// What people added to an object of ours; the first few.
+    pub extras: Box<[Extra]>,
 }
 
 /// Whose mark an object bears: what the identity annotation and the managed fields say.
@@ -66,6 +83,8 @@ pub enum Standing {
     Verified,
     /// Nobody has looked since this program started.
     Unverified,
+    /// Somebody wrote to the object since, and whether fields of ours were changed is not known.
+    Moved,
     /// Somebody changed them.
     Drifted(Box<Drift>),
 }
@@ -73,10 +92,12 @@ pub enum Standing {
 /// What somebody changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Drift {
-    /// The paths of the fields.
+    /// The paths of the fields. None are known where our entry is gone and nobody took what was in it.
     pub fields: Vec<String>,
-    /// The tool that changed them, where the managed fields tell.
+    /// The tool that changed them, where the managed fields tell: what is removed leaves no author.
     pub manager: Option<String>,
+    /// When that tool wrote last.
+    pub time: Option<String>,
 }
 
 impl ObservedSet {
@@ -134,16 +155,65 @@ impl ObservedSet {
 }
 
 impl Observed {
-    /// Reads the metadata of an object in the reply to an apply of our own.
+    /// Reads the metadata of an object in the reply to an apply of our own. That is the state which later
+    /// events are held against.
     pub fn applied(object: &Object, owner: &SyncName) -> Self {
-        Self { standing: Standing::Verified, ..Self::of(object, owner) }
+        let now = Self::of(object, owner);
+        let baseline = Trace::of(object, &owner.manager()).baseline(&now.resource_version);
+        Self { standing: Standing::Verified, baseline: Some(Box::new(baseline)), ..now }
     }
 
-    /// Reads the metadata of the object that this entry stands for, seen once more.
+    /// Reads the metadata of the object that this entry stands for, seen once more. An event that is older
+    /// than what is known changes nothing; so does that of the state before a write whose reply was first.
     pub fn again(&self, object: &Object, owner: &SyncName) -> Self {
         let now = Self::of(object, owner);
-        let same = now.uid == self.uid && now.resource_version == self.resource_version;
-        if same { Self { standing: self.standing.clone(), ..now } } else { now }
+        let (known, seen) = (&*self.resource_version, &*now.resource_version);
+        if now.uid != self.uid {
+            return self.remade(now, object, owner);
+        }
+        let ours = self.baseline.as_ref().map(|baseline| &*baseline.resource_version);
+        match age(seen, known) {
+            Some(Ordering::Less) => return self.clone(),
+            // Versions that are no numbers have no order, but that of our own write is known.
+            None if ours == Some(seen) && seen != known => return self.clone(),
+            _ if seen == known => {
+                let (standing, baseline) = (self.standing.clone(), self.baseline.clone());
+                return Self { standing, baseline, extras: self.extras.clone(), ..now };
+            }
+            _ => {}
+        }
+        let Some(baseline) = &self.baseline else {
+            let standing = match &self.standing {
+                Standing::Verified => Standing::Unverified,
+                standing @ (Standing::Unverified | Standing::Moved | Standing::Drifted(_)) => {
+                    standing.clone()
+                }
+            };
+            return Self { standing, ..now };
+        };
+        let trace = Trace::of(object, &owner.manager());
+        match judge::judge(baseline, &trace, object) {
+            Verdict::Unchanged => {
+                let baseline = Some(Box::new(baseline.carried_to(&trace, seen)));
+                Self { standing: self.standing.clone(), baseline, ..now }
+            }
+            Verdict::Moved => {
+                Self { standing: self.standing.moved(), baseline: self.baseline.clone(), ..now }
+            }
+            Verdict::Drifted(drift) => {
+                let before = baseline.own.as_ref().map(Own::fields);
+                let extras = extras_of(&now.mark, object, owner, before.as_ref());
+                let standing = self.standing.drifted(drift);
+                Self { standing, baseline: self.baseline.clone(), extras, ..now }
+            }
+        }
+    }
+
+    /// The object was deleted and made anew. What was known of the old one is worth nothing.
+    fn remade(&self, now: Self, object: &Object, owner: &SyncName) -> Self {
+        let trace = Trace::of(object, &owner.manager());
+        let drift = judge::remade(self.baseline.as_deref(), object, &trace);
+        Self { standing: Standing::Drifted(Box::new(drift)), ..now }
     }
 
     /// True if `other` says the same about the object, although it may be a later version.
@@ -157,21 +227,66 @@ impl Observed {
         let text = |field| object.metadata(field).and_then(Value::as_str).unwrap_or_default();
         let is = |key, value| object.annotation(key) == Some(value);
         let entries = Entries::of(object, owner);
+        let mark = mark(object, owner, &entries);
+        let extras = extras_of(&mark, object, owner, None);
         Self {
             uid: text("uid").into(),
             resource_version: text("resourceVersion").into(),
-            mark: mark(object, owner, &entries),
             recorded: object.annotation(api::SPEC_HASH_ANNOTATION).and_then(SpecHash::parse),
             applied_by_us: entries.ours,
-            managers: entries.others,
+            // Asked for only where the object is to be taken over.
+            managers: match mark {
+                Mark::Copied | Mark::None => entries.others,
+                Mark::Ours | Mark::Sync(_) => Vec::new(),
+            },
+            mark,
             standing: Standing::Unverified,
             controlled: has_controller(object),
             deleting: object.metadata("deletionTimestamp").is_some_and(|time| !time.is_null()),
             wave: wave(object),
             reconcile_disabled: is(api::RECONCILE_ANNOTATION, "disabled"),
             prune_disabled: is(api::PRUNE_ANNOTATION, "disabled"),
+            baseline: None,
+            extras,
         }
     }
+}
+
+impl Standing {
+    /// The standing after a write that may have changed fields of ours.
+    fn moved(&self) -> Self {
+        match self {
+            Self::Verified | Self::Moved => Self::Moved,
+            Self::Unverified | Self::Drifted(_) => self.clone(),
+        }
+    }
+
+    /// The standing after a write that changed fields of ours.
+    fn drifted(&self, mut drift: Drift) -> Self {
+        // Who wrote later may hide who wrote first; a name once known is kept.
+        if let (Self::Drifted(before), None) = (self, &drift.manager) {
+            drift.manager.clone_from(&before.manager);
+            drift.time.clone_from(&before.time);
+        }
+        Self::Drifted(Box::new(drift))
+    }
+}
+
+/// What people added, asked for only where the object is ours.
+fn extras_of(mark: &Mark, object: &Object, owner: &SyncName, before: Option<&FieldSet>) -> Box<[Extra]> {
+    match mark {
+        Mark::Ours => extras::extras(object, &owner.manager(), before),
+        Mark::Sync(_) | Mark::Copied | Mark::None => Box::default(),
+    }
+}
+
+/// Which of two resource versions is older, where they are numbers; they need not fit any integer.
+fn age(one: &str, other: &str) -> Option<Ordering> {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (number(one) && number(other)).then(|| {
+        let (one, other) = (one.trim_start_matches('0'), other.trim_start_matches('0'));
+        one.len().cmp(&other.len()).then_with(|| one.cmp(other))
+    })
 }
 
 /// What the managed fields say about who applied the object.
@@ -224,6 +339,9 @@ fn wave(object: &Object) -> i32 {
         object.annotation(api::WAVE_ANNOTATION).or_else(|| object.annotation(api::ARGO_WAVE_ANNOTATION));
     text.and_then(|text| text.trim().parse().ok()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod history;
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,208 @@
+//! A set of fields as bytes: one form for equal sets, to be compared by its digest and kept small.
+//!
+//! In: a [`FieldSet`]. Out: its digest, and its bytes packed; and the way back. The bytes are for memory, not
+//! for disk: no other version of this program reads them.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use sha2::{Digest as _, Sha256};
+
+use super::{Element, FieldSet, MAX_DEPTH, Node};
+
+/// What tells sets apart: the first half of the SHA-256 of their canonical bytes.
+pub type Digest = [u8; 16];
+
+/// More is not unpacked. An object has at most 1.5 MB, `managedFields` included.
+const MAX_UNPACKED: u64 = 8 << 20;
+
+impl FieldSet {
+    /// Equal for equal sets, whatever the order in which they were written.
+    pub fn digest(&self) -> Digest {
+        let digest = Sha256::digest(self.canonical());
+        let mut half = Digest::default();
+        half.copy_from_slice(&digest[..16]);
+        half
+    }
+
+    /// The set in few bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+        // Writing to memory does not fail; if it did, the bytes would not be read back, which is provided for.
+        let _ = encoder.write_all(&self.canonical());
+        encoder.finish().unwrap_or_default()
+    }
+
+    /// The set of these bytes, if they are such.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut canonical = Vec::new();
+        DeflateDecoder::new(bytes).take(MAX_UNPACKED).read_to_end(&mut canonical).ok()?;
+        let mut rest = canonical.as_slice();
+        let root = read(&mut rest, MAX_DEPTH)?;
+        rest.is_empty().then_some(Self { root })
+    }
+
+    fn canonical(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        write(&self.root, &mut out);
+        out
+    }
+}
+
+/// How many children there are and whether the node is owned, in one number; then the children.
+fn write(node: &Node, out: &mut Vec<u8>) {
+    write_number(node.children.len() << 1 | usize::from(node.owned), out);
+    for (element, child) in &node.children {
+        let index;
+        let (tag, text) = match element {
+            Element::Field(text) => (b'f', &**text),
+            Element::Key(text) => (b'k', &**text),
+            Element::Value(text) => (b'v', &**text),
+            Element::Index(at) => {
+                index = at.to_string();
+                (b'i', index.as_str())
+            }
+            Element::Other(text) => (b'?', &**text),
+        };
+        out.push(tag);
+        write_number(text.len(), out);
+        out.extend_from_slice(text.as_bytes());
+        write(child, out);
+    }
+}
+
+fn read(rest: &mut &[u8], depth: usize) -> Option<Node> {
+    let number = read_number(rest)?;
+    let mut children = BTreeMap::new();
+    for _ in 0..number >> 1 {
+        let depth = depth.checked_sub(1)?;
+        let (tag, after) = rest.split_first()?;
+        *rest = after;
+        let length = read_number(rest)?;
+        let (text, after) = rest.split_at_checked(length)?;
+        *rest = after;
+        let text = std::str::from_utf8(text).ok()?;
+        let element = match tag {
+            b'f' => Element::Field(text.into()),
+            b'k' => Element::Key(text.into()),
+            b'v' => Element::Value(text.into()),
+            b'i' => Element::Index(text.parse().ok()?),
+            b'?' => Element::Other(text.into()),
+            _ => return None,
+        };
+        let child = read(rest, depth)?;
+        // Nothing is kept of a place that holds nothing.
+        (child.owned || !child.children.is_empty()).then_some(())?;
+        children.insert(element, child);
+    }
+    Some(Node { owned: number & 1 == 1, children })
+}
+
+/// Seven bits a byte, the lowest first; the eighth says that more follow.
+fn write_number(mut number: usize, out: &mut Vec<u8>) {
+    while number > 0x7f {
+        out.push(number as u8 & 0x7f | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn read_number(rest: &mut &[u8]) -> Option<usize> {
+    let mut number = 0;
+    for shift in (0..usize::BITS).step_by(7) {
+        let (byte, after) = rest.split_first()?;
+        *rest = after;
+        number |= usize::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// The entry of a Deployment of the size that people have.
+    fn deployment() -> Value {
+        json!({
+            "f:metadata": {
+                "f:annotations": {"f:moorline.dev/id": {}, "f:moorline.dev/spec-hash": {}},
+                "f:labels": {"f:app.kubernetes.io/name": {}, "f:moorline.dev/sync": {}},
+            },
+            "f:spec": {
+                "f:replicas": {}, "f:selector": {},
+                "f:template": {
+                    "f:metadata": {"f:labels": {"f:app.kubernetes.io/name": {}}},
+                    "f:spec": {
+                        "f:serviceAccountName": {},
+                        "f:containers": {"k:{\"name\":\"app\"}": {
+                            ".": {}, "f:args": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {},
+                            "f:env": {
+                                "k:{\"name\":\"REGION\"}": {".": {}, "f:name": {}, "f:value": {}},
+                                "k:{\"name\":\"SHARD\"}": {".": {}, "f:name": {}, "f:value": {}},
+                            },
+                            "f:ports": {"k:{\"containerPort\":8080,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}, "f:name": {}}},
+                            "f:readinessProbe": {"f:httpGet": {"f:path": {}, "f:port": {}}, "f:periodSeconds": {}},
+                            "f:resources": {"f:limits": {"f:memory": {}}, "f:requests": {"f:cpu": {}, "f:memory": {}}},
+                        }},
+                    },
+                },
+            },
+        })
+    }
+
+    #[test]
+    fn a_small_deployment_takes_about_four_hundred_bytes() {
+        let set = FieldSet::parse(&deployment());
+        let bytes = set.to_bytes();
+        assert!((200..450).contains(&bytes.len()), "{} bytes", bytes.len());
+        assert_eq!(FieldSet::from_bytes(&bytes), Some(set));
+    }
+
+    #[test]
+    fn bytes_that_are_no_set_are_refused() {
+        let packed = |canonical: &[u8]| {
+            let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(canonical).unwrap();
+            encoder.finish().unwrap()
+        };
+        assert_eq!(FieldSet::from_bytes(&packed(&[0])), Some(FieldSet::default()));
+        for wrong in [
+            &[][..],
+            &[2],
+            &[2, b'f', 9, b'a'],
+            &[2, b'z', 0, 1],
+            &[0, 0],
+            &[0xff; 12],
+            &[2, b'i', 1, b'a', 1],
+        ] {
+            assert_eq!(FieldSet::from_bytes(&packed(wrong)), None, "{wrong:?}");
+        }
+        assert_eq!(FieldSet::from_bytes(b"nonsense"), None);
+        let mut bytes = FieldSet::parse(&deployment()).to_bytes();
+        bytes.truncate(bytes.len() / 2);
+        assert_eq!(FieldSet::from_bytes(&bytes), None);
+    }
+
+    #[test]
+    fn the_digest_tells_sets_apart() {
+        let digest = |fields: Value| FieldSet::parse(&fields).digest();
+        assert_eq!(digest(json!({"f:a": {}, "f:b": {}})), digest(json!({"f:b": {}, "f:a": {".": {}}})));
+        let others = [
+            json!({}),
+            json!({"f:a": {}}),
+            json!({"f:a": {"f:b": {}}}),
+            json!({"f:a": {".": {}, "f:b": {}}}),
+            json!({"v:\"a\"": {}}),
+        ];
+        for (at, one) in others.iter().enumerate() {
+            assert!(others[..at].iter().all(|other| digest(other.clone()) != digest(one.clone())), "{one}");
+        }
+    }
+}
