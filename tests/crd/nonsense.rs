@@ -98,9 +98,8 @@ pub(crate) fn bad_sources() -> Vec<Bad> {
     ]
 }
 
-pub(crate) fn bad_fields() -> Vec<Bad> {
+pub(crate) fn bad_renders_and_prunes() -> Vec<Bad> {
     const PATH: &str = "write a path inside the repository";
-    let long = "a".repeat(400);
     vec![
         bad(json!({"path": "../up"}), PATH, "spec.path"),
         bad(json!({"path": "a/../../up"}), PATH, "spec.path"),
@@ -149,6 +148,12 @@ pub(crate) fn bad_fields() -> Vec<Bad> {
             "write Kind for the core group",
             "spec.prune.protect[0]",
         ),
+    ]
+}
+
+pub(crate) fn bad_switches() -> Vec<Bad> {
+    let long = "a".repeat(400);
+    vec![
         bad(
             json!({"deletionPolicy": "Keep"}),
             "supported values: \"Orphan\", \"Delete\"",
