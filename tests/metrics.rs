@@ -81,8 +81,10 @@ fn the_docs_show_the_table() {
 #[test]
 fn counts_are_what_was_called() {
     let metrics = all();
-    metrics.clone().request(Class::Object, "apply", 200, Duration::ZERO);
+    let handle = metrics.clone();
+    handle.request(Class::Object, "apply", 200, Duration::ZERO);
     metrics.request(Class::Object, "delete", 0, Duration::ZERO);
+    drop(handle);
     let text = metrics.render();
     for (series, expect) in [
         ("moorline_requests_total{class=\"object\",code=\"200\",verb=\"apply\"}", "2"),
