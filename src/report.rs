@@ -28,7 +28,7 @@ pub struct Trouble {
 }
 
 /// What is known about a Sync now.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Facts<'a> {
     /// The generation of the spec that this is of.
     pub generation: Option<i64>,
@@ -49,7 +49,7 @@ pub struct Facts<'a> {
 }
 
 /// What a pass came to.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PassFacts<'a> {
     /// The revision that the cluster was driven to.
     pub revision: String,
@@ -162,7 +162,7 @@ struct Verdict {
 
 impl Verdict {
     fn of(facts: &Facts<'_>) -> Self {
-        let not_ready = |reason: &str, message: String, stalled| Self {
+        let not_ready = |reason: &str, message: String, stalled: bool| Self {
             ready: false,
             applied: false,
             reconciling: !stalled,

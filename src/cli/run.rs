@@ -71,7 +71,7 @@ async fn follow(arguments: &Arguments) -> anyhow::Result<Exit> {
     let owner = SyncName::new(&namespace, &arguments.name);
     let interval = Duration::from_secs(arguments.interval);
     let wish = Wish::plain(address, Reference::Head, &arguments.path, &namespace, interval);
-    let cluster = Cluster::new(client, Metrics::default(), Permit::always(), 16, Duration::from_secs(30));
+    let cluster = Cluster::new(client, Metrics::new()?, Permit::always(), 16, Duration::from_secs(30));
     let (end, ending) = tokio::sync::watch::channel(false);
     let pauses = (Duration::from_secs(1), Duration::from_secs(60), Duration::from_secs(600));
     let context = Arc::new(Context::new(cluster, ending, pauses));
