@@ -67,25 +67,22 @@ pub struct Leadership {
 
 impl Leadership {
     /// Begins to renew `lease`, which was written by a request that began at `begun`; `found` are the annotations
-    /// that were on it before. None if the deadline has passed already.
+    /// that were on it before.
     pub(super) fn begin(
         requests: Requests,
         lease: Lease,
         found: BTreeMap<String, String>,
         begun: Moment,
-    ) -> Result<Self, Requests> {
+    ) -> Self {
         let timings = requests.timings;
         let deadline = begun + timings.renew_deadline;
-        if Moment::now() >= deadline {
-            return Err(requests);
-        }
         let permit = Permit::until(deadline);
         let (stop, stopped) = oneshot::channel();
         let (tell, loss) = watch::channel(None);
         let (notes, asked) = mpsc::channel(NOTES);
         let seat = Seat { requests, lease, deadline, permit: permit.clone(), waiting: Vec::new() };
         let task = tokio::spawn(seat.keep(stopped, asked, tell));
-        Ok(Self { permit, found, timings, loss, notes, stop: Some(stop), task })
+        Self { permit, found, timings, loss, notes, stop: Some(stop), task }
     }
 
     /// The right to write while this lasts.

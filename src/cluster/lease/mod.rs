@@ -180,10 +180,7 @@ pub async fn campaign(
     };
     loop {
         match candidate.look().await? {
-            Step::Won(won) => match candidate.begin(won) {
-                Ok(leadership) => return Ok(leadership),
-                Err(same) => candidate = same,
-            },
+            Step::Won(won) => return Ok(candidate.begin(*won)),
             Step::Again(wait) => tokio::time::sleep(wait).await,
         }
     }
@@ -199,7 +196,7 @@ struct Candidate {
 
 /// What came of one look.
 enum Step {
-    Won(Won),
+    Won(Box<Won>),
     Again(Duration),
 }
 
@@ -232,7 +229,11 @@ impl Candidate {
         };
         let begun = Moment::now();
         match self.requests.hold(lease).await {
-            Ok(lease) => Ok(Step::Won(Won { lease, begun })),
+            Ok(lease) if Moment::now() < begun + self.requests.timings.renew_deadline => {
+                Ok(Step::Won(Box::new(Won { lease, begun })))
+            }
+            // The answer came so late that others may hold it; the next look tells.
+            Ok(_) => Ok(Step::Again(Duration::ZERO)),
             Err(trouble) => self.after(trouble),
         }
     }
@@ -250,20 +251,13 @@ impl Candidate {
         Ok(Step::Again(self.requests.timings.retry))
     }
 
-    fn begin(self, won: Won) -> Result<Leadership, Self> {
+    fn begin(self, won: Won) -> Leadership {
         let found = match &self.sighting {
             Sighting::Lease { lease, .. } => lease.metadata.annotations.clone().unwrap_or_default(),
             Sighting::Nothing | Sighting::Deleted { .. } => BTreeMap::new(),
         };
-        let name = self.requests.claim.full_name();
-        match Leadership::begin(self.requests, won.lease, found, won.begun) {
-            Ok(leadership) => {
-                tracing::info!(lease = %name, "holds the Lease");
-                Ok(leadership)
-            }
-            // The answer came so late that others may hold it; the next look tells.
-            Err(requests) => Err(Self { requests, sighting: self.sighting, said: self.said }),
-        }
+        tracing::info!(lease = %self.requests.claim.full_name(), "holds the Lease");
+        Leadership::begin(self.requests, won.lease, found, won.begun)
     }
 
     /// Says each thing once, until something else is to be said.
