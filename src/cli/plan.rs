@@ -109,7 +109,9 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
     if preview.assumed_entries {
         streams.say("note: live objects come without managed fields, so that Moorline applied those with its identity is assumed; kubectl prints them with --show-managed-fields");
     }
-    let plan = plan(&desired, &preview.observed, &Policy::default());
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    let plan = plan(&desired, &preview.observed, &Policy { now, ..Policy::default() });
     print(&plan, &preview, arguments, streams)?;
     Ok(match (plan.is_quiet(), plan.held.is_empty()) {
         (false, _) => Exit::Changes,

@@ -152,7 +152,7 @@ pub(super) fn raw_entries(object: &Object) -> impl Iterator<Item = &Map<String, 
 }
 
 /// Never 0, which stands for what is absent.
-fn short_hash(bytes: &[u8]) -> u64 {
+pub(super) fn short_hash(bytes: &[u8]) -> u64 {
     let digest = Sha256::digest(bytes);
     digest[..8].iter().fold(0, |hash, byte| hash << 8 | u64::from(*byte)).max(1)
 }

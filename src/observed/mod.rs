@@ -4,6 +4,8 @@
 //! whose mark an object bears; what follows from that is decided in `plan/`.
 
 mod baseline;
+mod compared;
+mod ended;
 mod extras;
 mod generation;
 mod judge;
@@ -14,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 pub use baseline::{Baseline, Own};
+pub use ended::{Ended, has_ended, may_end};
 pub use extras::{Extra, additions};
 pub use generation::generation_is_trusted;
 
@@ -57,6 +60,10 @@ pub struct Observed {
     pub reconcile_disabled: bool,
     /// A live annotation asks not to prune the object.
     pub prune_disabled: bool,
+    /// Until this time a live annotation asks to leave edits by hand as they are: milliseconds since 1970.
+    pub pause_until: Option<i64>,
+    /// Whether it has come to its end.
+    pub ended: Ended,
     /// What we knew last to be as Git says; there is none before an apply of our own.
     pub baseline: Option<Box<Baseline>>,
     /// What people added to an object of ours; the first few.
@@ -251,6 +258,8 @@ impl Observed {
             wave: wave(object),
             reconcile_disabled: is(api::RECONCILE_ANNOTATION, "disabled"),
             prune_disabled: is(api::PRUNE_ANNOTATION, "disabled"),
+            pause_until: object.annotation(api::PAUSE_ANNOTATION).and_then(time),
+            ended: Ended::of(object),
             baseline: None,
             extras,
         }
@@ -343,6 +352,11 @@ fn wave(object: &Object) -> i32 {
     let text =
         object.annotation(api::WAVE_ANNOTATION).or_else(|| object.annotation(api::ARGO_WAVE_ANNOTATION));
     text.and_then(|text| text.trim().parse().ok()).unwrap_or_default()
+}
+
+/// A time as RFC 3339 has it, in milliseconds since 1970; what cannot be read is none.
+fn time(text: &str) -> Option<i64> {
+    Some(text.parse::<jiff::Timestamp>().ok()?.as_millisecond())
 }
 
 #[cfg(test)]

@@ -56,6 +56,8 @@ pub(super) fn seen(id: &ObjectId) -> Observed {
         wave: 0,
         reconcile_disabled: false,
         prune_disabled: false,
+        pause_until: None,
+        ended: Default::default(),
         baseline: None,
         extras: Box::default(),
     }

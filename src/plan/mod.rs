@@ -14,6 +14,7 @@ mod outcome;
 mod policy;
 mod preview;
 mod prune;
+mod rest;
 mod wait;
 
 use std::collections::BTreeSet;
@@ -27,6 +28,7 @@ pub use order::{Rank, Stage};
 pub use outcome::{Failed, Outcome};
 pub use policy::{Budget, Claim, DriftMode, Policy};
 pub use preview::{Preview, preview};
+pub use rest::{Contest, next_expiry};
 pub use wait::holds_back;
 
 use crate::desired::{DesiredObject, DesiredSet};
@@ -112,6 +114,11 @@ pub enum Hold {
     OwnedBy(Box<str>),
     /// Fields that Git sets were changed, and the Sync only reports that.
     DriftReported(Box<Drift>),
+    /// Git says something else than when it was applied, and a person asks to leave it as it is until this time:
+    /// milliseconds since 1970.
+    Paused(i64),
+    /// Others undo every repair, so that it is repaired less and less often.
+    Contested(Box<Contest>),
     /// Whether it is as Git says is not known, since the start or since somebody wrote to it, and the Sync only
     /// reports: it is compared, not applied.
     Unverified,
@@ -210,10 +217,11 @@ fn wanted(object: &DesiredObject, seen: Option<&Observed>, policy: &Policy) -> D
         return Decision::Hold(Hold::UnknownKind);
     }
     let Some(seen) = seen else {
-        return Decision::Write(Action::Create);
+        return rest::absent(object, policy).unwrap_or(Decision::Write(Action::Create));
     };
     match &seen.mark {
         _ if seen.reconcile_disabled => Decision::Hold(Hold::ReconcileDisabled),
+        _ if seen.deleting && rest::finished(object, policy) => Decision::Keep,
         _ if seen.deleting => Decision::Hold(Hold::BeingDeleted),
         Mark::Sync(sync) => Decision::Hold(Hold::OwnedBy(sync.clone())),
         // Somebody took our mark off what we have applied just so: an edit by hand like any other.
@@ -233,30 +241,38 @@ fn is_recorded(object: &DesiredObject, seen: &Observed) -> bool {
 /// What becomes of an object that should exist and that we have applied before.
 fn owned(object: &DesiredObject, seen: &Observed, policy: &Policy) -> Decision {
     if !is_recorded(object, seen) {
-        return Decision::Write(Action::Update(Change::Committed));
+        return match rest::paused(seen, policy) {
+            Some(until) => Decision::Hold(Hold::Paused(until)),
+            None => Decision::Write(Action::Update(Change::Committed)),
+        };
     }
+    let mode = rest::mode(seen, policy);
+    let repair = |change| match rest::contested(object, policy) {
+        Some(hold) => Decision::Hold(hold),
+        None => Decision::Write(Action::Update(change)),
+    };
     let unmarked = seen.mark != Mark::Ours;
     let drift = match &seen.standing {
         Standing::Drifted(drift) => drift.clone(),
         Standing::Verified | Standing::Unverified | Standing::Moved if unmarked => mark_removed(),
         Standing::Verified | Standing::Unverified | Standing::Moved if !seen.applied_by_us => Box::default(),
         Standing::Verified => return Decision::Keep,
-        Standing::Unverified => return unknown(Change::Unverified, policy),
-        Standing::Moved => return unknown(Change::Moved, policy),
+        Standing::Unverified => return unknown(Change::Unverified, mode, repair),
+        Standing::Moved => return unknown(Change::Moved, mode, repair),
     };
-    match policy.drift {
+    match mode {
         DriftMode::Ignore => Decision::Keep,
         DriftMode::Report => Decision::Hold(Hold::DriftReported(drift)),
-        DriftMode::Repair if !seen.applied_by_us => Decision::Write(Action::Update(Change::EntryLost)),
-        DriftMode::Repair => Decision::Write(Action::Update(Change::Drifted(drift))),
+        DriftMode::Repair if !seen.applied_by_us => repair(Change::EntryLost),
+        DriftMode::Repair => repair(Change::Drifted(drift)),
     }
 }
 
 /// What becomes of an object of which nobody knows whether it is as Git says. An apply looks and repairs in one,
 /// so that only a Sync that repairs may look in this way.
-fn unknown(change: Change, policy: &Policy) -> Decision {
-    match policy.drift {
-        DriftMode::Repair => Decision::Write(Action::Update(change)),
+fn unknown(change: Change, mode: DriftMode, repair: impl FnOnce(Change) -> Decision) -> Decision {
+    match mode {
+        DriftMode::Repair => repair(change),
         DriftMode::Report => Decision::Hold(Hold::Unverified),
         DriftMode::Ignore => Decision::Keep,
     }
@@ -315,6 +331,8 @@ impl Hold {
             Self::BeingDeleted => "BeingDeleted",
             Self::OwnedBy(_) => "OwnedBy",
             Self::DriftReported(_) => "DriftReported",
+            Self::Paused(_) => "Paused",
+            Self::Contested(_) => "Contested",
             Self::Unverified => "Unverified",
             Self::Waits(_) => "Waits",
             Self::ClaimedBy(_) => "ClaimedBy",
@@ -342,6 +360,11 @@ impl fmt::Display for Hold {
             Self::DriftReported(drift) => {
                 write!(f, "changed by {}, and only reported", drift.manager.as_deref().unwrap_or("somebody"))
             }
+            Self::Paused(until) => {
+                let until = jiff::Timestamp::from_millisecond(*until).unwrap_or_default();
+                write!(f, "changed in Git, but {} is {until}", crate::api::PAUSE_ANNOTATION)
+            }
+            Self::Contested(contest) => contest.fmt(f),
             Self::Unverified => f.write_str(
                 "whether it is as in Git is not known yet; it is compared, and drift is only reported",
             ),

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::Contest;
+use crate::api::SpecHash;
 use crate::object::{GroupKind, ObjectId};
 
 /// The wishes of a Sync, as far as the plan depends on them.
@@ -21,6 +23,12 @@ pub struct Policy {
     pub approved: Option<String>,
     /// What other Syncs want, by object.
     pub claims: BTreeMap<ObjectId, Claim>,
+    /// The time, in milliseconds since 1970: pauses that people ask for end.
+    pub now: i64,
+    /// Objects whose repairs others undo.
+    pub contested: BTreeMap<ObjectId, Contest>,
+    /// Jobs and Pods that have come to their end, and what they were then.
+    pub finished: BTreeMap<ObjectId, SpecHash>,
 }
 
 /// What follows when somebody changes a field that Git sets.
@@ -74,6 +82,9 @@ impl Default for Policy {
             protected: PROTECTED.iter().map(|(group, kind)| GroupKind::new(group, kind)).collect(),
             approved: None,
             claims: BTreeMap::new(),
+            now: 0,
+            contested: BTreeMap::new(),
+            finished: BTreeMap::new(),
         }
     }
 }
