@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::api::{
-    Approval, ConditionType, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions, Scope,
+    Approval, ConditionType, Contested, Finished, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions, Scope,
     StatusProblem, SyncStatus,
 };
 use crate::object::ObjectId;
@@ -65,6 +65,12 @@ pub struct PassFacts<'a> {
     pub scope: Scope,
     /// What would approve the prunes that wait.
     pub approval: Option<&'a str>,
+    /// Some objects are still being compared: drift that was known before is told on.
+    pub pending: bool,
+    /// What people added to objects, in words.
+    pub added: &'a [(ObjectId, Box<str>)],
+    /// Jobs and Pods that have come to their end.
+    pub finished: &'a [Finished],
 }
 
 /// The most problems that a status names.
@@ -117,8 +123,10 @@ fn told_by_pass(
             held: count(|outcome| matches!(outcome, Outcome::Held(_))),
             failed,
             pruned: if pruned > 0 { pruned } else { last.pruned },
-            drifted: count(|outcome| matches!(outcome, Outcome::Held(Hold::DriftReported(_)))),
+            drifted: count(is_drifted).max(if pass.pending { last.drifted } else { 0 }),
         });
+        status.finished = pass.finished.to_vec();
+        status.contested = contested(pass);
         status.tree_id.clone_from(&pass.tree);
         status.scope = Some(pass.scope.clone());
         status.problems = object_problems(pass);
@@ -204,15 +212,18 @@ impl Verdict {
         let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
         let protected =
             pass.outcomes.values().filter(|it| matches!(it, Outcome::Held(Hold::Protected))).count();
-        let drifted =
-            held(|hold| matches!(hold, Hold::DriftReported(_))).map(|(id, hold)| format!("{id}: {hold}"));
-        let (ready, reason, message) = match (failed.as_slice(), missing, over_budget) {
+        let drifted = held(is_drifted_hold).map(|(id, hold)| format!("{id}: {hold}"));
+        let contested = held(|hold| matches!(hold, Hold::Contested(_)));
+        let (ready, reason, message) = match (failed.as_slice(), missing, contested.or(over_budget)) {
             ([(id, why), rest @ ..], _, _) => {
                 let more =
                     if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
                 (false, Reason::ApplyFailed, format!("{id}: {}{more}", why.message))
             }
             ([], Some((id, hold)), _) => (false, Reason::ObjectsHeld, format!("{id}: {hold}")),
+            ([], None, Some((id, hold @ Hold::Contested(_)))) => {
+                (false, Reason::Contested, format!("{id}: {hold}"))
+            }
             ([], None, Some((_, hold))) => {
                 let approve = pass.approval.unwrap_or_default();
                 let how = format!(
@@ -234,7 +245,7 @@ impl Verdict {
             }
         };
         let stalled = !failed.is_empty() && failed.iter().all(|(_, why)| why.manifest);
-        let waits = matches!(reason, Reason::PruneHeld);
+        let waits = matches!(reason, Reason::PruneHeld | Reason::Contested);
         Self {
             ready,
             applied: failed.is_empty() && missing.is_none(),
@@ -253,7 +264,31 @@ fn is_missing(outcome: &Outcome) -> bool {
 }
 
 fn is_missing_hold(hold: &Hold) -> bool {
-    matches!(hold, Hold::UnknownKind | Hold::BeingDeleted | Hold::OwnedBy(_) | Hold::Waits(_))
+    matches!(hold, Hold::UnknownKind | Hold::BeingDeleted | Hold::OwnedBy(_) | Hold::Waits(_) | Hold::Paused(_))
+}
+
+/// An object that is there and is not as it should be.
+fn is_drifted(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Held(hold) if is_drifted_hold(hold))
+}
+
+fn is_drifted_hold(hold: &Hold) -> bool {
+    matches!(hold, Hold::DriftReported(_) | Hold::Contested(_))
+}
+
+/// What others undo again and again, one line a field.
+fn contested(pass: &PassFacts<'_>) -> Vec<Contested> {
+    let of_object = |(id, outcome): (&ObjectId, &Outcome)| match outcome {
+        Outcome::Held(Hold::Contested(contest)) => {
+            let manager = contest.manager.as_deref().map(str::to_owned);
+            let line = |path| Contested { object: id.to_string(), path, manager: manager.clone() };
+            let paths = contest.fields.iter().take(MAX_PROBLEMS).cloned().map(Some);
+            let whole = contest.fields.is_empty().then_some(None);
+            paths.chain(whole).map(line).collect()
+        }
+        _ => Vec::new(),
+    };
+    pass.outcomes.iter().flat_map(of_object).take(MAX_PROBLEMS).collect()
 }
 
 fn changed(outcome: &Outcome) -> bool {
@@ -296,7 +331,8 @@ fn object_problems(pass: &PassFacts<'_>) -> Vec<StatusProblem> {
         Outcome::Held(hold) => Some(one(id, hold.reason(), hold.to_string())),
         _ => None,
     });
-    failed.chain(held).take(MAX_PROBLEMS).collect()
+    let added = pass.added.iter().map(|(id, text)| one(id, "FieldsAdded", text.to_string()));
+    failed.chain(held).chain(added).take(MAX_PROBLEMS).collect()
 }
 
 fn conditions(before: &[Condition], verdict: &Verdict, facts: &Facts<'_>) -> Vec<Condition> {
@@ -320,6 +356,11 @@ fn conditions(before: &[Condition], verdict: &Verdict, facts: &Facts<'_>) -> Vec
     }
     if verdict.stalled {
         conditions.push(condition(ConditionType::Stalled, "True", reason, message));
+    }
+    let drifted = ConditionType::Drifted.to_string();
+    let before = before.iter().find(|known| known.type_ == drifted);
+    if verdict.drifted.is_none() && facts.pass.as_ref().is_some_and(|pass| pass.pending) {
+        conditions.extend(before.cloned());
     }
     if let Some(drifted) = &verdict.drifted {
         let reason = Reason::FieldsDiffer.to_string();

@@ -125,7 +125,7 @@ impl Cluster {
     }
 
     /// Sends a write when it is its turn, and tells the store what it came to.
-    async fn write<T>(
+    pub(super) async fn write<T>(
         &self,
         call: Call,
         writing: Writing,
@@ -160,10 +160,10 @@ impl Cluster {
     }
 }
 
-const APPLY: &str = "application/apply-patch+yaml";
+pub(super) const APPLY: &str = "application/apply-patch+yaml";
 
 /// The canonical object with our label and our annotations.
-fn body(wanted: &DesiredObject, owner: &SyncName) -> Result<Vec<u8>, Failure> {
+pub(super) fn body(wanted: &DesiredObject, owner: &SyncName) -> Result<Vec<u8>, Failure> {
     let unreadable = |error: serde_json::Error| Failure::BadAnswer(error.to_string().into());
     let mut body: Value = serde_json::from_slice(&wanted.canonical).map_err(unreadable)?;
     // Rendering has made sure that these are mappings, or nothing, which becomes one here.
@@ -176,7 +176,7 @@ fn body(wanted: &DesiredObject, owner: &SyncName) -> Result<Vec<u8>, Failure> {
 }
 
 /// The metadata of a reply.
-fn read(id: &ObjectId, body: &[u8]) -> Result<Object, Failure> {
+pub(super) fn read(id: &ObjectId, body: &[u8]) -> Result<Object, Failure> {
     let bad = |what: &str| Failure::BadAnswer(what.into());
     let Ok(Value::Object(mut body)) = serde_json::from_slice(body) else { return Err(bad("no object")) };
     // The answer to a deletion that is done is a success without the object's metadata.
@@ -191,6 +191,6 @@ fn version(object: &Object) -> Box<str> {
     object.metadata("resourceVersion").and_then(Value::as_str).unwrap_or_default().into()
 }
 
-fn unknown(id: &ObjectId) -> Failure {
+pub(super) fn unknown(id: &ObjectId) -> Failure {
     Failure::BadAnswer(format!("{} is no kind of this server", id.group_kind()).into())
 }

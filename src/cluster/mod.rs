@@ -11,6 +11,7 @@ mod gate;
 mod jitter;
 mod kinds;
 pub mod lease;
+mod live;
 mod store;
 mod sweep;
 mod syncs;

@@ -32,8 +32,13 @@ struct View {
     owner: SyncName,
     set: ObservedSet,
     writes: HashMap<ObjectId, Option<Parked>>,
+    /// Objects that somebody else deleted, or took our label off, since this was asked last.
+    lost: Vec<(ObjectId, Observed)>,
     wake: Arc<Notify>,
 }
+
+/// More lost objects are not kept; those beyond are made anew without a word about who deleted them.
+const MAX_LOST: usize = 1000;
 
 /// The newest event of an object that is being written.
 #[derive(Debug)]
@@ -106,6 +111,20 @@ impl Store {
         }
     }
 
+    /// What is lost, told once.
+    pub(super) fn lost(&self, owner: &SyncName) -> Vec<(ObjectId, Observed)> {
+        std::mem::take(&mut self.lock().view(&owner.label(), || owner.clone()).lost)
+    }
+
+    /// A live object was compared with what it should be: these fields differ. Gives what is known of it then.
+    pub(super) fn compared(&self, owner: &SyncName, live: &Object, fields: Vec<String>) -> Option<Observed> {
+        let mut inner = self.lock();
+        let view = inner.view(&owner.label(), || owner.clone());
+        let known = view.set.get(&live.id)?.compared(live, owner, fields);
+        view.set.insert(live.id.clone(), known.clone());
+        Some(known)
+    }
+
     /// Something else than objects changed for everybody, such as what is known of kinds.
     pub(super) fn wake_all(&self) {
         self.lock().views.values().for_each(|view| view.wake.notify_one());
@@ -131,6 +150,7 @@ impl Inner {
             owner: owner(),
             set: ObservedSet::default(),
             writes: HashMap::new(),
+            lost: Vec::new(),
             wake: Arc::default(),
         })
     }
@@ -164,7 +184,10 @@ impl View {
         match self.writes.get_mut(id) {
             Some(parked) => *parked = Some(Parked::Gone),
             None => {
-                if self.set.remove(id).is_some() {
+                if let Some(observed) = self.set.remove(id) {
+                    if self.lost.len() < MAX_LOST {
+                        self.lost.push((id.clone(), observed));
+                    }
                     self.wake.notify_one();
                 }
             }

@@ -9,6 +9,7 @@ mod ended;
 mod extras;
 mod generation;
 mod judge;
+mod removal;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ pub use baseline::{Baseline, Own};
 pub use ended::{Ended, has_ended, may_end};
 pub use extras::{Extra, additions};
 pub use generation::generation_is_trusted;
+pub use removal::removal;
 
 use crate::api::{self, SpecHash, SyncName};
 use crate::fields::FieldSet;

@@ -4,6 +4,7 @@
 //! with its reason, in the stages in which it is carried out. The same function decides in the command line
 //! tool, in a preview and in the daemon; nothing else decides.
 
+mod compare;
 mod difference;
 mod document;
 mod explain;
@@ -20,6 +21,7 @@ mod wait;
 use std::collections::BTreeSet;
 use std::fmt;
 
+pub use compare::compare;
 pub use difference::Difference;
 pub use document::document;
 pub use explain::{Paint, explain, summary};

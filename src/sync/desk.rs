@@ -13,7 +13,7 @@ use tokio::sync::{Notify, oneshot};
 use super::Context;
 use super::follow::Told;
 use super::pass::Report;
-use crate::api::{Scope, SyncName, SyncStatus};
+use crate::api::{Finished, Scope, SyncName, SyncStatus};
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::{Facts, PassFacts, Trouble, status};
@@ -118,6 +118,11 @@ impl Desk {
         self.lock().written.scope.clone()
     }
 
+    /// Jobs and Pods that had come to their end before.
+    pub(crate) fn finished(&self) -> Vec<Finished> {
+        self.lock().written.finished.clone()
+    }
+
     /// Writes down where the Sync is about to own objects; done when that stands.
     pub(crate) async fn record(&self, scope: Scope) {
         let (done, wait) = oneshot::channel();
@@ -166,6 +171,7 @@ impl Desk {
                     report.outcomes = std::mem::take(&mut last.outcomes);
                     report.set = last.set.take();
                     report.desired = last.desired;
+                    report.finished = std::mem::take(&mut last.finished);
                 }
                 state.report = Some(report);
                 Urgency::Now
@@ -240,6 +246,9 @@ impl Desk {
                 desired: report.desired,
                 scope: state.scope.clone(),
                 approval: report.approval.as_deref(),
+                pending: report.pending,
+                added: &report.added,
+                finished: &report.finished,
             })
         });
         // A daemon that has only just begun knows less than the status that stands.

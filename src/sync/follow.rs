@@ -21,7 +21,7 @@ use super::{Context, chance};
 use crate::api::SyncName;
 use crate::cluster::Cluster;
 use crate::object::ObjectId;
-use crate::plan::{Action, Change, Outcome, Step};
+use crate::plan::Outcome;
 use crate::report::Trouble;
 use crate::source::{Credentials, Repository, Revision};
 
@@ -236,7 +236,7 @@ impl Follower {
     fn passed(&mut self, memory: Memory, report: Report) -> Event {
         self.passing = None;
         let now = self.context.now();
-        let pass = match (&report.trouble, memory.next()) {
+        let pass = match (&report.trouble, memory.next(now)) {
             _ if report.stopped => Pass::Stopped,
             (Some(trouble), _) if trouble.lasting => Pass::Settled,
             (Some(_), _) => Pass::Failed,
@@ -252,19 +252,12 @@ impl Follower {
     fn begin_verifying(&mut self) {
         let Some(memory) = self.memory.as_mut().filter(|_| self.verifying.is_none()) else { return };
         let Some(prepared) = memory.prepared.clone() else { return };
-        let Some(id) = memory.unverified.pop_front() else { return };
+        let Some((id, how)) = memory.unverified.pop_front() else { return };
         let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
         let stop = Arc::<Stop>::default();
         self.verify_stop = stop.clone();
         self.verifying = Some(
             async move {
-                context.verify_turn().await;
-                let is_open = order.cluster.observed(&owner, |set| {
-                    set.get(&id).is_some_and(|seen| seen.standing == crate::observed::Standing::Unverified)
-                });
-                if !is_open || stop.is_stopped() {
-                    return (id, None);
-                }
                 let work = Work {
                     context: &context,
                     cluster: &order.cluster,
@@ -273,9 +266,8 @@ impl Follower {
                     conflicts: order.wish.conflicts,
                     stop: &stop,
                 };
-                let step = Step { id: id.clone(), action: Action::Update(Change::Unverified) };
-                let outcome = work.step(&step).await;
-                (id, Some(outcome))
+                let outcome = work.verify(&id, how).await;
+                (id, outcome)
             }
             .boxed(),
         );
@@ -285,9 +277,13 @@ impl Follower {
     fn verified(&mut self, id: ObjectId, outcome: Option<Outcome>) -> Option<Event> {
         self.verifying = None;
         let outcome = outcome?;
-        let failed = matches!(outcome, Outcome::Failed(_));
+        let (now, pauses) = (self.context.now(), self.context.pauses);
+        let due = self.memory.as_mut().is_some_and(|memory| {
+            let desired = memory.prepared.as_ref().map(|prepared| prepared.desired.clone());
+            desired.is_some_and(|set| memory.verified(&id, &outcome, &set, now, chance(), pauses))
+        });
         self.tell(Told::Verified(id, outcome));
-        failed.then_some(Event::Dirty)
+        due.then_some(Event::Dirty)
     }
 }
 

@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use super::fights::Fights;
 use super::prepare::Prepared;
 use super::schedule::{Backoff, Time};
+use super::survey::Ends;
+use super::verify::How;
 use crate::api::SpecHash;
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
@@ -26,7 +29,15 @@ pub(crate) struct Memory {
     /// It was looked up where this Sync owned objects before.
     pub(crate) swept: bool,
     /// Objects that nobody has looked at since the start, still to be verified.
-    pub(crate) unverified: VecDeque<ObjectId>,
+    pub(crate) unverified: VecDeque<(ObjectId, How)>,
+    /// Some of them are compared, and the pass that asked for that has not told all.
+    pub(crate) compares: bool,
+    /// Who undoes our repairs.
+    pub(crate) fights: Fights,
+    /// What has come to its end.
+    pub(crate) ends: Ends,
+    /// When the next pause ends for which people ask.
+    pub(crate) pause_ends: Option<Time>,
 }
 
 /// An object that could not be written.
@@ -114,8 +125,16 @@ impl Memory {
         }
     }
 
-    /// When something that failed is tried again.
-    pub(crate) fn next(&self) -> Option<Time> {
-        self.failing.values().map(|failing| failing.until).min()
+    /// When something that failed is tried again, or something that waits for a time may go on.
+    pub(crate) fn next(&self, now: Time) -> Option<Time> {
+        let failing = self.failing.values().map(|failing| failing.until);
+        failing.chain(self.fights.next(now)).chain(self.pause_ends).min()
+    }
+}
+
+impl Failing {
+    /// True if it is not tried again yet.
+    pub(crate) fn waits(&self, now: Time) -> bool {
+        self.until > now
     }
 }

@@ -4,10 +4,12 @@
 //! `follow.rs` (when), `pass.rs` (what, in one sentence), `prepare.rs` (from a commit to objects) and `carry_out.rs`
 //! (from a plan to writes); `schedule/` decides, and `memory.rs` is what a Sync remembers.
 
+mod additions;
 pub mod all;
 mod carry_out;
 mod desk;
 mod farewell;
+mod fights;
 mod follow;
 mod keep;
 mod memory;
@@ -17,7 +19,9 @@ mod registry;
 pub mod schedule;
 mod scope;
 pub mod single;
+mod survey;
 mod tally;
+mod verify;
 pub mod wish;
 
 use std::collections::HashMap;

@@ -7,19 +7,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::additions::Added;
 use super::carry_out::{Stop, Work, carry_out};
 use super::desk::Desk;
 use super::memory::Memory;
 use super::prepare::{Prepared, of_failure, prepare};
 use super::scope::{kinds, scope};
+use super::verify::{How, to_verify};
 use super::wish::Wish;
 use super::{Context, chance};
-use crate::api::{Scope, SyncName};
+use crate::api::{Finished, Scope, SyncName};
 use crate::cluster::{Cluster, Failure, Need};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
-use crate::plan::{Action, Change, Hold, Outcome, Plan, Policy, plan};
+use crate::plan::{Hold, Outcome, Plan, Policy, plan};
 use crate::report::Trouble;
 use crate::source::{Repository, Revision};
 
@@ -55,6 +57,12 @@ pub(crate) struct Report {
     pub(crate) blind: Vec<(GroupKind, Failure)>,
     /// It was stopped before its end.
     pub(crate) stopped: bool,
+    /// Some objects are still being compared, so that not all drift is known.
+    pub(crate) pending: bool,
+    /// What people added to objects.
+    pub(crate) added: Vec<Added>,
+    /// What has come to its end.
+    pub(crate) finished: Vec<Finished>,
 }
 
 /// What a pass is about.
@@ -101,10 +109,20 @@ impl Subject<'_> {
         self.context.registry.wants(self.owner, &prepared.desired, !self.wish.suspend);
         report.set = Some(prepared.desired.clone());
         report.tree = prepared.ids.get(self.wish.path.as_str()).copied().flatten().map(|id| id.to_string());
-        let mut plan = self.cluster.observed(self.owner, |observed| self.decide(desired, observed));
+        self.survey(memory, desired).await;
+        let policy = self.policy(memory);
+        let decide = |observed: &ObservedSet| {
+            let plan = self.decide(desired, observed, policy);
+            let open = to_verify(&plan, observed);
+            (plan, open)
+        };
+        let (mut plan, open) = self.cluster.observed(self.owner, decide);
         let now = self.context.now();
         let postponed = memory.postpone(&mut plan, desired, now);
-        memory.unverified = unverified(&plan).cloned().collect();
+        report.pending = open.iter().any(|(_, how)| *how == How::Compare);
+        memory.queue(open, now);
+        // Whether these are held is about to be known.
+        plan.held.retain(|(_, hold)| *hold != Hold::Unverified);
         report.desired = desired.len();
         report.kept = plan.kept.len() + memory.unverified.len();
         report.approval.clone_from(&plan.approval);
@@ -117,8 +135,12 @@ impl Subject<'_> {
             conflicts: self.wish.conflicts,
             stop: self.stop,
         };
-        let outcomes = carry_out(&work, plan).await;
+        let mut outcomes = carry_out(&work, plan).await;
+        report.added = work.additions(self.wish.extra_fields, memory, &mut outcomes).await;
         memory.learn(&outcomes, desired, self.context.now(), chance(), self.context.pauses);
+        memory.fights.learn(&outcomes, desired, self.context.now());
+        self.note_pauses(memory);
+        report.finished = memory.ends.written();
         report.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
         report.outcomes.extend(held.into_iter().map(|(id, hold)| (id, Outcome::Held(hold))));
         report.outcomes.extend(postponed);
@@ -129,11 +151,11 @@ impl Subject<'_> {
         Ok(())
     }
 
-    fn decide(&self, desired: &DesiredSet, observed: &ObservedSet) -> Plan {
+    fn decide(&self, desired: &DesiredSet, observed: &ObservedSet, policy: Policy) -> Plan {
         let unwanted = observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none());
         let policy = Policy {
             claims: self.context.registry.claims(self.owner, unwanted),
-            ..self.wish.policy(self.approved.clone())
+            ..policy
         };
         plan(desired, observed, &policy)
     }
@@ -144,6 +166,7 @@ impl Subject<'_> {
         }
         if !memory.swept {
             memory.kinds.extend(self.earlier().await.map_err(|failure| of_failure(&failure))?);
+            memory.ends.restore(&self.desk.map(Desk::finished).unwrap_or_default());
             memory.swept = true;
         }
         let by = Instant::now() + self.wish.timeout;
@@ -185,11 +208,6 @@ impl Subject<'_> {
         }
         false
     }
-}
-
-/// The objects that the plan only wants to look at.
-fn unverified(plan: &Plan) -> impl Iterator<Item = &ObjectId> {
-    plan.steps().filter(|step| step.action == Action::Update(Change::Unverified)).map(|step| &step.id)
 }
 
 /// What has to be seen: all that is wanted, and all that may have been before.

@@ -1,0 +1,79 @@
+//! What people added to objects by hand: told, or taken away again.
+//!
+//! In: the additions that the watches show. Out: a line for the status each, or a patch that removes them. By the rules
+//! of server-side apply an addition is no drift, so an apply cannot remove it; a JSON patch does, guarded by what was
+//! read, and only what tools in the hands of people added.
+
+use std::collections::BTreeMap;
+
+use super::carry_out::{Work, failed};
+use super::memory::Memory;
+use super::schedule::Time;
+use crate::api::ExtraFields;
+use crate::cluster::Failure;
+use crate::object::ObjectId;
+use crate::observed::{Mark, Observed, Standing, additions, removal};
+use crate::plan::{Change, Outcome};
+
+/// One object with what was added to it.
+pub(crate) type Added = (ObjectId, Box<str>);
+
+impl Work<'_> {
+    /// Removes what people added, where the Sync asks for that; gives what is only told.
+    pub(crate) async fn additions(
+        &self,
+        mode: ExtraFields,
+        memory: &Memory,
+        outcomes: &mut BTreeMap<ObjectId, Outcome>,
+    ) -> Vec<Added> {
+        if mode == ExtraFields::Keep {
+            return Vec::new();
+        }
+        let found: Vec<(ObjectId, Observed)> = self.cluster.observed(self.owner, |observed| {
+            let added = observed.iter().filter(|(_, seen)| !seen.extras.is_empty() && seen.mark == Mark::Ours);
+            let ours = added.filter(|(id, _)| self.desired.get(id).is_some());
+            ours.map(|(id, seen)| (id.clone(), seen.clone())).collect()
+        });
+        let mut told = Vec::new();
+        for (id, seen) in found {
+            if mode == ExtraFields::Remove && self.may_remove(memory, &id, &seen) && !self.stop.is_stopped() {
+                let outcome = self.remove(&id).await.unwrap_or_else(|failure| Some(failed(&failure, &id)));
+                outcomes.extend(outcome.map(|outcome| (id, outcome)));
+            } else {
+                told.push((id, text(&seen)));
+            }
+        }
+        told
+    }
+
+    /// What is not known to be as Git says is repaired first.
+    fn may_remove(&self, memory: &Memory, id: &ObjectId, seen: &Observed) -> bool {
+        let now: Time = self.context.now();
+        let disabled = self.desired.get(id).is_some_and(|it| it.switches.reconcile_disabled);
+        let paused = seen.pause_until.is_some_and(|until| until > super::survey::wall_clock());
+        seen.standing == Standing::Verified
+            && !(seen.deleting || seen.reconcile_disabled || disabled || paused)
+            && memory.failing.get(id).is_none_or(|known| !known.waits(now))
+    }
+
+    async fn remove(&self, id: &ObjectId) -> Result<Option<Outcome>, Failure> {
+        let Some(live) = self.cluster.whole(id, None).await? else { return Ok(None) };
+        let Some(metadata) = live.body.get("metadata").and_then(serde_json::Value::as_object) else {
+            return Ok(None);
+        };
+        let found = additions(metadata, &self.owner.manager(), None);
+        let (managers, paths): (Vec<Box<str>>, Vec<_>) = found.into_iter().unzip();
+        let Some(patch) = removal(&live.body, &paths) else { return Ok(None) };
+        self.cluster.remove_fields(id, self.owner, &patch).await?;
+        let fields = paths.iter().map(ToString::to_string).collect();
+        let manager = managers.first().map(ToString::to_string);
+        let drift = crate::observed::Drift { fields, manager, time: None };
+        Ok(Some(Outcome::Updated(Change::Drifted(Box::new(drift)))))
+    }
+}
+
+fn text(seen: &Observed) -> Box<str> {
+    let one = |extra: &crate::observed::Extra| format!("{} added {}", extra.manager, extra.path);
+    let all: Vec<String> = seen.extras.iter().map(one).collect();
+    format!("{}, which is not in Git", all.join(", ")).into()
+}

@@ -1,0 +1,148 @@
+//! What has to be known before a plan beside what is wanted and what is seen: who deleted what, what has come to its
+//! end, and what others fight about.
+//!
+//! In: the store's losses, metadata of Jobs and Pods, the memory. Out: the rest of the policy. A Job that has finished
+//! is cleared away by others and must not run again for that; its status is read once, when its metadata say that
+//! there may be something to read.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use super::memory::Memory;
+use super::pass::Subject;
+use crate::api::{Finished, SpecHash};
+use crate::desired::DesiredSet;
+use crate::object::ObjectId;
+use crate::observed::{Ended, Observed, has_ended, may_end};
+use crate::plan::{Policy, next_expiry};
+
+/// More finished objects are not kept in a status.
+const MAX_FINISHED: usize = 100;
+
+/// Jobs and Pods that have come to their end.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    finished: BTreeMap<ObjectId, SpecHash>,
+    /// At which write of its status an object was looked at.
+    looked: BTreeMap<ObjectId, u64>,
+}
+
+/// The time, as a policy has it: milliseconds since 1970.
+pub(crate) fn wall_clock() -> i64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl Ends {
+    /// What an earlier daemon wrote down.
+    pub(crate) fn restore(&mut self, written: &[Finished]) {
+        for entry in written {
+            if let (Some(id), Some(hash)) = (ObjectId::parse(&entry.object), SpecHash::parse(&entry.hash)) {
+                self.finished.entry(id).or_insert(hash);
+            }
+        }
+    }
+
+    /// What is to be written down.
+    pub(crate) fn written(&self) -> Vec<Finished> {
+        let entry = |(id, hash): (&ObjectId, &SpecHash)| Finished {
+            object: id.as_str().to_owned(),
+            hash: hash.to_string(),
+        };
+        self.finished.iter().take(MAX_FINISHED).map(entry).collect()
+    }
+
+    /// Forgets what is not wanted any more, or is wanted otherwise.
+    fn forget(&mut self, desired: &DesiredSet) {
+        let stands = |id: &ObjectId, hash: &SpecHash| desired.get(id).is_some_and(|it| it.is_recorded_as(hash));
+        self.finished.retain(|id, hash| stands(id, hash));
+        self.looked.retain(|id, _| desired.get(id).is_some());
+    }
+
+    /// Takes in an object as it is, or was last. True if its status has to be looked at.
+    fn see(&mut self, id: &ObjectId, seen: &Observed, desired: &DesiredSet) -> bool {
+        let hash = seen.recorded.filter(|hash| desired.get(id).is_some_and(|it| it.is_recorded_as(hash)));
+        match (hash, seen.ended) {
+            (Some(hash), Ended::Yes) => {
+                self.finished.insert(id.clone(), hash);
+                false
+            }
+            (Some(_), Ended::Perhaps(write)) => {
+                !self.finished.contains_key(id) && self.looked.get(id) != Some(&write)
+            }
+            (None, _) | (_, Ended::No) => false,
+        }
+    }
+}
+
+impl Subject<'_> {
+    /// Finds out what has ended, and who deleted what.
+    pub(crate) async fn survey(&self, memory: &mut Memory, desired: &DesiredSet) {
+        memory.ends.forget(desired);
+        let look: Vec<(ObjectId, Observed)> = self.cluster.observed(self.owner, |observed| {
+            let ending = observed.iter().filter(|(id, _)| may_end(id));
+            let open = ending.filter(|(id, seen)| memory.ends.see(id, seen, desired));
+            open.map(|(id, seen)| (id.clone(), seen.clone())).collect()
+        });
+        for (id, seen) in look {
+            self.look_at_end(memory, &id, &seen).await;
+        }
+        for (id, seen) in self.cluster.lost(self.owner) {
+            let Some(wanted) = desired.get(&id) else { continue };
+            // Gone before its last status could be read: whoever clears away a Job does that when it has finished.
+            if memory.ends.see(&id, &seen, desired) {
+                memory.ends.finished.insert(id.clone(), wanted.hash);
+            }
+            if !memory.ends.finished.contains_key(&id) {
+                memory.fights.deleted(&id, wanted.hash, self.context.now());
+            }
+        }
+    }
+
+    async fn look_at_end(&self, memory: &mut Memory, id: &ObjectId, seen: &Observed) {
+        let (Ended::Perhaps(write), Some(hash)) = (seen.ended, seen.recorded) else { return };
+        self.context.verify_turn().await;
+        // Without an answer it is looked at in the next pass.
+        let Ok(Some(live)) = self.cluster.whole(id, None).await else { return };
+        memory.ends.looked.insert(id.clone(), write);
+        if live.body.get("status").is_some_and(|status| has_ended(id, status)) {
+            memory.ends.finished.insert(id.clone(), hash);
+        }
+    }
+
+    /// The policy of this moment.
+    pub(crate) fn policy(&self, memory: &mut Memory) -> Policy {
+        Policy {
+            now: wall_clock(),
+            contested: memory.fights.contested(self.context.now()),
+            finished: memory.ends.finished.clone(),
+            ..self.wish.policy(self.approved.clone())
+        }
+    }
+
+    /// Notes when the next pause ends for which people ask, so that a pass begins then.
+    pub(crate) fn note_pauses(&self, memory: &mut Memory) {
+        let wall = wall_clock();
+        let next = self.cluster.observed(self.owner, |observed| next_expiry(observed, wall));
+        let left = next.and_then(|until| u64::try_from(until - wall).ok());
+        memory.pause_ends = left.map(|left| self.context.now() + std::time::Duration::from_millis(left + 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_down_is_read_back() {
+        let hash = SpecHash { form: crate::api::CanonicalForm::V1, digest: [3; 32] };
+        let mut ends = Ends::default();
+        ends.finished.insert(ObjectId::parse("batch/Job|shop/migrate").unwrap(), hash);
+        let written = ends.written();
+        let mut read = Ends::default();
+        read.restore(&written);
+        assert_eq!(read.finished, ends.finished);
+        read.restore(&[Finished { object: "nonsense".into(), hash: "v9:".into() }]);
+        assert_eq!(read.finished, ends.finished);
+    }
+}
