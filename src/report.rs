@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::api::{
-    Approval, ConditionType, Contested, Finished, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions, Scope,
-    StatusProblem, SyncStatus,
+    Approval, ConditionType, Contested, Finished, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions,
+    Scope, StatusProblem, SyncStatus,
 };
 use crate::object::ObjectId;
 use crate::plan::{Failed, Hold, Outcome};
@@ -117,19 +117,24 @@ fn told_by_pass(
     let (failed, waiting) = (count(|it| matches!(it, Outcome::Failed(_))), count(is_missing));
     let last = status.objects.unwrap_or_default();
     if facts.trouble.is_none() {
+        let (objects, problems) = (status.objects.take(), std::mem::take(&mut status.problems));
         status.objects = Some(ObjectCounts {
             desired,
             applied: (desired - failed - waiting).max(0),
             held: count(|outcome| matches!(outcome, Outcome::Held(_))),
             failed,
             pruned: if pruned > 0 { pruned } else { last.pruned },
-            drifted: count(is_drifted).max(if pass.pending { last.drifted } else { 0 }),
+            drifted: count(is_drifted),
         });
         status.finished = pass.finished.to_vec();
         status.contested = contested(pass);
         status.tree_id.clone_from(&pass.tree);
         status.scope = Some(pass.scope.clone());
         status.problems = object_problems(pass);
+        if pass.pending && objects.is_some() && count(|it| matches!(it, Outcome::Failed(_))) == 0 {
+            // What was wrong before is likely to be wrong still, and is about to be known.
+            (status.objects, status.problems) = (objects, problems);
+        }
         let waits = count(|it| matches!(it, Outcome::Held(Hold::Protected | Hold::OverBudget { .. })));
         status.approval = pass.approval.map(|hash| Approval { hash: hash.to_owned(), objects: waits });
         if pass.outcomes.values().any(changed) {
@@ -264,7 +269,10 @@ fn is_missing(outcome: &Outcome) -> bool {
 }
 
 fn is_missing_hold(hold: &Hold) -> bool {
-    matches!(hold, Hold::UnknownKind | Hold::BeingDeleted | Hold::OwnedBy(_) | Hold::Waits(_) | Hold::Paused(_))
+    matches!(
+        hold,
+        Hold::UnknownKind | Hold::BeingDeleted | Hold::OwnedBy(_) | Hold::Waits(_) | Hold::Paused(_)
+    )
 }
 
 /// An object that is there and is not as it should be.

@@ -33,8 +33,7 @@ impl Cluster {
 
     /// The whole object as a forced apply would make it. Nothing is written.
     pub async fn would_be(&self, wanted: &DesiredObject, owner: &SyncName) -> Result<Object, Failure> {
-        let path =
-            self.kinds().path(&wanted.id, &wanted.version).ok_or_else(|| unknown(&wanted.id))?;
+        let path = self.kinds().path(&wanted.id, &wanted.version).ok_or_else(|| unknown(&wanted.id))?;
         let manager = query(&owner.manager());
         let uri = format!("{path}?fieldManager={manager}&fieldValidation=Strict&force=true&dryRun=All");
         let call = Call::new(Class::Verify, "patch", uri).content(APPLY, body(wanted, owner)?);
@@ -59,15 +58,17 @@ impl Cluster {
         let version = kinds.get(&id.group_kind()).map_or("v1", Served::preferred);
         let path = kinds.path(id, version).ok_or_else(|| unknown(id))?;
         let uri = format!("{path}?fieldManager={}", query(&owner.manager()));
-        let content = serde_json::to_vec(patch).map_err(|error| Failure::BadAnswer(error.to_string().into()))?;
+        let content =
+            serde_json::to_vec(patch).map_err(|error| Failure::BadAnswer(error.to_string().into()))?;
         // The patch was made for one version; if that is the one that is known, what is ours is as it was.
         let guard = patch.pointer("/0/value").and_then(Value::as_str).unwrap_or_default().to_owned();
         let verified = self.observed(owner, |set| {
             set.get(id).is_some_and(|it| it.standing == Standing::Verified && *it.resource_version == *guard)
         });
         let writing = self.0.store.writing(owner, id);
-        let call =
-            Call::new(Class::Object, "patch", uri).accept(METADATA).content("application/json-patch+json", content);
+        let call = Call::new(Class::Object, "patch", uri)
+            .accept(METADATA)
+            .content("application/json-patch+json", content);
         let removed = self.write(call, writing, |reply, writing| {
             let object = read(id, &reply.body)?;
             match verified {
@@ -81,7 +82,7 @@ impl Cluster {
 }
 
 fn read_whole(id: &ObjectId, reply: &Reply) -> Result<Object, Failure> {
-    let body: Map<String, Value> = serde_json::from_slice(&reply.body)
-        .map_err(|error| Failure::BadAnswer(error.to_string().into()))?;
+    let body: Map<String, Value> =
+        serde_json::from_slice(&reply.body).map_err(|error| Failure::BadAnswer(error.to_string().into()))?;
     object(&id.group_kind(), "", body).ok_or_else(|| Failure::BadAnswer("no metadata".into()))
 }

@@ -40,8 +40,8 @@ const BOOKKEEPING: [&str; 4] =
 pub struct Extra {
     /// The tool that added it.
     pub manager: Box<str>,
-    /// Where it is, for people.
-    pub path: Box<str>,
+    /// Where it is.
+    pub path: FieldPath,
 }
 
 /// All that tools in the hands of people own and the manager `own` does not. `before` is what it owned, where
@@ -82,7 +82,7 @@ pub(super) fn extras(object: &Object, own: &str, before: Option<&FieldSet>) -> B
         return Box::default();
     };
     let found = additions(metadata, own, before).into_iter().take(MAX_EXTRAS);
-    found.map(|(manager, path)| Extra { manager, path: path.to_string().into() }).collect()
+    found.map(|(manager, path)| Extra { manager, path }).collect()
 }
 
 fn is_human(manager: &str) -> bool {

@@ -20,7 +20,7 @@ pub use baseline::{Baseline, Own};
 pub use ended::{Ended, has_ended, may_end};
 pub use extras::{Extra, additions};
 pub use generation::generation_is_trusted;
-pub use removal::removal;
+pub use removal::{removal, sets};
 
 use crate::api::{self, SpecHash, SyncName};
 use crate::fields::FieldSet;
@@ -230,10 +230,12 @@ impl Observed {
         Self { standing: Standing::Drifted(Box::new(drift)), ..now }
     }
 
-    /// True if `other` says the same about the object, although it may be a later version.
+    /// True if `other` says the same about the object, although it may be a later version. Where fields of ours were
+    /// changed, no later version says the same: somebody may have undone it.
     pub fn is_as(&self, other: &Self) -> bool {
         self.resource_version == other.resource_version
-            || *self == Self { resource_version: self.resource_version.clone(), ..other.clone() }
+            || !matches!(self.standing, Standing::Drifted(_))
+                && *self == Self { resource_version: self.resource_version.clone(), ..other.clone() }
     }
 
     /// Reads the metadata of a live object, as the Sync `owner` sees it.

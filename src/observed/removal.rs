@@ -14,6 +14,11 @@ enum Step {
     Item(usize),
 }
 
+/// True if a body sets the field.
+pub fn sets(body: &Map<String, Value>, path: &FieldPath) -> bool {
+    find(body, path).is_some()
+}
+
 /// The patch that removes these fields; none if none of them is there.
 pub fn removal(body: &Map<String, Value>, paths: &[FieldPath]) -> Option<Value> {
     let mut found: Vec<(Vec<Step>, &Value)> = paths.iter().filter_map(|path| find(body, path)).collect();
@@ -101,8 +106,12 @@ mod tests {
         });
         let paths = FieldSet::parse(&fields).members();
         let patch = removal(body.as_object().unwrap(), &paths).unwrap();
-        let pointers: Vec<String> =
-            patch.as_array().unwrap().iter().map(|op| format!("{} {}", op["op"], op["path"]).replace('"', "")).collect();
+        let pointers: Vec<String> = patch
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|op| format!("{} {}", op["op"], op["path"]).replace('"', ""))
+            .collect();
         assert_eq!(
             pointers,
             [

@@ -111,8 +111,7 @@ mod tests {
         let check = |until: Option<i64>, expect: [&str; 3]| {
             let policy = Policy { now: 1000, ..Policy::default() };
             let drift = word(|seen, _| (seen.pause_until = until, drifted(seen)).1, &policy);
-            let moved =
-                word(|seen, _| (seen.pause_until, seen.standing) = (until, Standing::Moved), &policy);
+            let moved = word(|seen, _| (seen.pause_until, seen.standing) = (until, Standing::Moved), &policy);
             let committed = word(|seen, _| (seen.pause_until, seen.recorded) = (until, None), &policy);
             assert_eq!([drift, moved, committed], expect, "{until:?}");
         };

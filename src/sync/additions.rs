@@ -6,13 +6,15 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Map, Value};
+
 use super::carry_out::{Work, failed};
 use super::memory::Memory;
 use super::schedule::Time;
 use crate::api::ExtraFields;
 use crate::cluster::Failure;
 use crate::object::ObjectId;
-use crate::observed::{Mark, Observed, Standing, additions, removal};
+use crate::observed::{Mark, Observed, Standing, additions, removal, sets};
 use crate::plan::{Change, Outcome};
 
 /// One object with what was added to it.
@@ -30,9 +32,9 @@ impl Work<'_> {
             return Vec::new();
         }
         let found: Vec<(ObjectId, Observed)> = self.cluster.observed(self.owner, |observed| {
-            let added = observed.iter().filter(|(_, seen)| !seen.extras.is_empty() && seen.mark == Mark::Ours);
-            let ours = added.filter(|(id, _)| self.desired.get(id).is_some());
-            ours.map(|(id, seen)| (id.clone(), seen.clone())).collect()
+            let added =
+                observed.iter().filter(|(_, seen)| !seen.extras.is_empty() && seen.mark == Mark::Ours);
+            added.filter_map(|(id, seen)| Some((id.clone(), self.only_added(id, seen)?))).collect()
         });
         let mut told = Vec::new();
         for (id, seen) in found {
@@ -44,6 +46,14 @@ impl Work<'_> {
             }
         }
         told
+    }
+
+    /// The object without what Git sets after all: whoever took a field of ours added nothing. None if nothing is left.
+    fn only_added(&self, id: &ObjectId, seen: &Observed) -> Option<Observed> {
+        let body: Map<String, Value> = serde_json::from_slice(&self.desired.get(id)?.canonical).ok()?;
+        let added = seen.extras.iter().filter(|extra| !sets(&body, &extra.path));
+        let extras: Box<[_]> = added.cloned().collect();
+        (!extras.is_empty()).then(|| Observed { extras, ..seen.clone() })
     }
 
     /// What is not known to be as Git says is repaired first.
@@ -58,11 +68,14 @@ impl Work<'_> {
 
     async fn remove(&self, id: &ObjectId) -> Result<Option<Outcome>, Failure> {
         let Some(live) = self.cluster.whole(id, None).await? else { return Ok(None) };
-        let Some(metadata) = live.body.get("metadata").and_then(serde_json::Value::as_object) else {
+        let Some(metadata) = live.body.get("metadata").and_then(Value::as_object) else {
             return Ok(None);
         };
+        let Some(wanted) = self.desired.get(id) else { return Ok(None) };
+        let body: Map<String, Value> = serde_json::from_slice(&wanted.canonical).unwrap_or_default();
         let found = additions(metadata, &self.owner.manager(), None);
-        let (managers, paths): (Vec<Box<str>>, Vec<_>) = found.into_iter().unzip();
+        let found = found.into_iter().filter(|(_, path)| !sets(&body, path));
+        let (managers, paths): (Vec<Box<str>>, Vec<_>) = found.unzip();
         let Some(patch) = removal(&live.body, &paths) else { return Ok(None) };
         self.cluster.remove_fields(id, self.owner, &patch).await?;
         let fields = paths.iter().map(ToString::to_string).collect();

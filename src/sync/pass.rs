@@ -13,7 +13,7 @@ use super::desk::Desk;
 use super::memory::Memory;
 use super::prepare::{Prepared, of_failure, prepare};
 use super::scope::{kinds, scope};
-use super::verify::{How, to_verify};
+use super::verify::to_verify;
 use super::wish::Wish;
 use super::{Context, chance};
 use crate::api::{Finished, Scope, SyncName};
@@ -119,8 +119,8 @@ impl Subject<'_> {
         let (mut plan, open) = self.cluster.observed(self.owner, decide);
         let now = self.context.now();
         let postponed = memory.postpone(&mut plan, desired, now);
-        report.pending = open.iter().any(|(_, how)| *how == How::Compare);
         memory.queue(open, now);
+        report.pending = memory.compares;
         // Whether these are held is about to be known.
         plan.held.retain(|(_, hold)| *hold != Hold::Unverified);
         report.desired = desired.len();
@@ -153,10 +153,7 @@ impl Subject<'_> {
 
     fn decide(&self, desired: &DesiredSet, observed: &ObservedSet, policy: Policy) -> Plan {
         let unwanted = observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none());
-        let policy = Policy {
-            claims: self.context.registry.claims(self.owner, unwanted),
-            ..policy
-        };
+        let policy = Policy { claims: self.context.registry.claims(self.owner, unwanted), ..policy };
         plan(desired, observed, &policy)
     }
 

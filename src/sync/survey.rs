@@ -54,7 +54,8 @@ impl Ends {
 
     /// Forgets what is not wanted any more, or is wanted otherwise.
     fn forget(&mut self, desired: &DesiredSet) {
-        let stands = |id: &ObjectId, hash: &SpecHash| desired.get(id).is_some_and(|it| it.is_recorded_as(hash));
+        let stands =
+            |id: &ObjectId, hash: &SpecHash| desired.get(id).is_some_and(|it| it.is_recorded_as(hash));
         self.finished.retain(|id, hash| stands(id, hash));
         self.looked.retain(|id, _| desired.get(id).is_some());
     }

@@ -114,9 +114,9 @@ impl Memory {
 
     /// What the plan wants to be looked at, but for what failed a moment ago.
     pub(crate) fn queue(&mut self, found: VecDeque<(ObjectId, How)>, now: Time) {
-        self.compares = found.iter().any(|(_, how)| *how == How::Compare);
         self.unverified = found;
         let failing = &self.failing;
         self.unverified.retain(|(id, _)| failing.get(id).is_none_or(|known| !known.waits(now)));
+        self.compares = self.unverified.iter().any(|(_, how)| *how == How::Compare);
     }
 }
