@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use super::watch::{Event, Target, follow};
 use super::wire::{Call, Failure, METADATA};
 use super::{Cluster, kinds, query};
-use crate::api::SyncName;
+use crate::api::{INSTANCE_LABEL, SyncName};
 use crate::metrics::Class;
 use crate::object::GroupKind;
 
@@ -44,19 +44,27 @@ impl Drop for Following {
 }
 
 impl Cluster {
-    /// Tells of all Syncs, until the guard is dropped.
-    pub fn follow_syncs(&self, mut tell: impl FnMut(Told) + Send + 'static) -> Following {
+    /// Tells of all Syncs of an instance, until the guard is dropped.
+    pub fn follow_syncs(
+        &self,
+        instance: Option<&str>,
+        mut tell: impl FnMut(Told) + Send + 'static,
+    ) -> Following {
+        let selector = match instance {
+            Some(instance) => format!("{INSTANCE_LABEL}={instance}"),
+            None => format!("!{INSTANCE_LABEL}"),
+        };
         let target = Target {
             kind: GroupKind::new("moorline.dev", "Sync"),
             namespace: None,
             path: SYNCS.to_owned(),
-            selector: String::new(),
+            selector: format!("labelSelector={}", query(&selector)),
             whole: true,
             watchable: true,
         };
         let sink = move |event| match event {
             Event::Begins => tell(Told::Begins),
-            Event::Listed => tell(Told::Listed),
+            Event::Listed(_) => tell(Told::Listed),
             Event::Broken(failure) => tell(Told::Broken(failure)),
             Event::Seen(object) => {
                 if let Some(name) = name(&object) {
@@ -129,7 +137,7 @@ impl Cluster {
         };
         let mut begun = false;
         let sink = move |event| match event {
-            Event::Listed => begun = true,
+            Event::Listed(_) => begun = true,
             Event::Seen(_) | Event::Gone(_) if begun => changed(),
             Event::Seen(_) | Event::Gone(_) | Event::Begins | Event::Broken(_) => {}
         };

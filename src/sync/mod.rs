@@ -7,6 +7,7 @@
 pub mod all;
 mod carry_out;
 mod desk;
+mod event;
 mod farewell;
 mod follow;
 mod keep;

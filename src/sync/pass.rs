@@ -119,6 +119,7 @@ impl Subject<'_> {
         };
         let outcomes = carry_out(&work, plan).await;
         memory.learn(&outcomes, desired, self.context.now(), chance(), self.context.pauses);
+        memory.replied(outcomes.keys().cloned(), self.context.now());
         report.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
         report.outcomes.extend(held.into_iter().map(|(id, hold)| (id, Outcome::Held(hold))));
         report.outcomes.extend(postponed);
