@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-pub use answer::{Answer, Cause, Refusal, Remedy, answer};
+pub use answer::{Answer, Cause, Refusal, Remedy, answer, table as answers};
 pub use apply::{Applied, Force};
 pub use connect::{ConnectError, Connection, connect};
 

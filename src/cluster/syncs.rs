@@ -110,6 +110,25 @@ impl Cluster {
         self.0.wire.send(call).await.map(drop)
     }
 
+    /// True if somebody holds the Lease of this `namespace/name` and has renewed it within its duration, as far as the
+    /// clocks agree. It is asked for a courtesy, not for safety: whoever must not write has no permit.
+    pub async fn is_held(&self, lease: &str) -> Result<bool, Failure> {
+        let Some((namespace, name)) = lease.split_once('/') else { return Ok(false) };
+        let name = kinds::escape(name);
+        let uri = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
+        let reply = match self.0.wire.send(Call::new(Class::Lease, "get", uri)).await {
+            Err(failure) if failure.code() == Some(404) => return Ok(false),
+            reply => reply?,
+        };
+        let lease: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let text = |field: &str| lease.pointer(field).and_then(Value::as_str).unwrap_or_default();
+        let renewed: jiff::Timestamp = text("/spec/renewTime").parse().unwrap_or_default();
+        let lasts = lease.pointer("/spec/leaseDurationSeconds").and_then(Value::as_u64).unwrap_or_default();
+        let now = jiff::Timestamp::try_from(std::time::SystemTime::now()).unwrap_or_default();
+        let age = now.duration_since(renewed).unsigned_abs();
+        Ok(!text("/spec/holderIdentity").is_empty() && age < std::time::Duration::from_secs(lasts))
+    }
+
     /// The decoded data of a Secret; none if there is no such Secret.
     pub async fn secret(&self, namespace: &str, name: &str) -> Result<Option<SecretData>, Failure> {
         let uri = format!("/api/v1/namespaces/{namespace}/secrets/{}", kinds::escape(name));

@@ -44,6 +44,8 @@ enum Task {
     Refuse(Trouble),
     /// It is being deleted, and this says how.
     Leave(Box<Wish>),
+    /// Another daemon that lives serves it.
+    Others,
 }
 
 /// Keeps a Sync until it is gone or the daemon ends.
@@ -108,6 +110,10 @@ impl Keeper {
                 self.follow(*order);
                 false
             }
+            Task::Others => {
+                self.stop().await;
+                true
+            }
             Task::Leave(wish) => {
                 self.stop().await;
                 farewell::leave(&self.context, &self.name, sync, &wish).await
@@ -148,6 +154,9 @@ impl Keeper {
                 return refuse(Reason::SpecInvalid, refusal.to_string());
             }
         };
+        if self.is_anothers(sync.status.as_ref()).await {
+            return Task::Others;
+        }
         self.told(value, sync.status.clone(), sync.spec.suspend);
         let wish = match wish(&self.name, &sync.spec) {
             Ok(wish) => wish,
@@ -166,6 +175,20 @@ impl Keeper {
             Ok(order) => Task::Follow(Box::new(order)),
             Err(trouble) => Task::Refuse(trouble),
         }
+    }
+
+    /// True if another daemon that lives serves the Sync. Nothing is written about that: the status is the other's.
+    async fn is_anothers(&self, status: Option<&crate::api::SyncStatus>) -> bool {
+        let Some(holder) = status.and_then(|status| status.held_by.as_ref()) else { return false };
+        if Some(holder) == self.context.held_by.as_ref() {
+            return false;
+        }
+        // Who cannot ask must not assume that there is nobody.
+        let held = self.context.cluster.is_held(holder).await.unwrap_or(true);
+        if held {
+            tracing::warn!(sync = %self.name, reason = "HeldByOther", holder, "another daemon serves the Sync");
+        }
+        held
     }
 
     fn told(&self, value: &Value, status: Option<crate::api::SyncStatus>, suspended: bool) {
