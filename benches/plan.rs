@@ -95,6 +95,8 @@ fn observed_set(desired: &DesiredSet) -> ObservedSet {
             wave: 0,
             reconcile_disabled: false,
             prune_disabled: false,
+            pause_until: None,
+            ended: Default::default(),
             baseline: None,
             extras: Box::default(),
         };

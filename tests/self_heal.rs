@@ -316,6 +316,7 @@ async fn a_sync_may_report_ignore_or_take_away_what_others_do() {
         ("ignore", json!({"mode": "Ignore"})),
         ("remove", json!({"extraFields": "Remove"})),
         ("told", json!({})),
+        ("fought", json!({})),
     ];
     for (name, _) in &modes {
         work.push(&[(&format!("{name}/a.json"), &config_map(name, "one"))]);
@@ -334,6 +335,7 @@ async fn a_sync_may_report_ignore_or_take_away_what_others_do() {
     reports(&plane, &namespace, &maps, &api).await;
     ignores(&plane, &namespace, &maps, &api).await;
     removes(&plane, &namespace, &maps, &api).await;
+    contests(&maps, &api).await;
 
     end(&jobs, "migrate", "SuccessCriteriaMet", "Complete").await;
     status(&api, "told", "finished", |status| {
@@ -406,6 +408,28 @@ async fn ignores(
     let ignored = api.get("ignore").await.unwrap();
     assert_eq!(ignored.data.pointer("/status/problems"), None, "a field of Git is no addition");
     assert_eq!(asked(&mark, namespace, "ignore").await, tally([]));
+}
+
+async fn contests(maps: &Maps, api: &Api<DynamicObject>) {
+    let theirs = json!({"data": {"key": "theirs"}});
+    for _ in 0..5 {
+        maps.edit("fought", "operator", theirs.clone()).await;
+        maps.is("fought", "one").await;
+    }
+    maps.edit("fought", "operator", theirs).await;
+    let told = status(api, "fought", "contested", |status| {
+        condition(status, "Ready").filter(|ready| ready["reason"] == "Contested")?;
+        Some(status.clone())
+    })
+    .await;
+    let contested = &told["contested"][0];
+    assert_eq!((&contested["manager"], &contested["path"]), (&json!("operator"), &json!("data.key")));
+    let ready = condition(&told, "Ready").unwrap();
+    assert_eq!(ready["status"], "False");
+    let message = ready["message"].as_str().unwrap();
+    assert!(message.contains("operator undoes every repair of data.key"), "{message}");
+    // A restart forgets the fight, and what follows is not what this test is about.
+    maps.edit("fought", "operator", json!({"data": {"key": "one"}})).await;
 }
 
 async fn removes(

@@ -230,12 +230,26 @@ impl Observed {
         Self { standing: Standing::Drifted(Box::new(drift)), ..now }
     }
 
-    /// True if `other` says the same about the object, although it may be a later version. Where fields of ours were
-    /// changed, no later version says the same: somebody may have undone it.
+    /// Forgets what was known of the fields that Git sets, and which version that was.
+    pub fn distrust(&mut self) {
+        (self.standing, self.baseline) = (Standing::Unverified, None);
+        self.resource_version = Box::default();
+    }
+
+    /// True if `other` leads to the same decisions, although it may be a later version of the object. Where fields of
+    /// ours were changed, no later version is the same: somebody may have undone it.
     pub fn is_as(&self, other: &Self) -> bool {
-        self.resource_version == other.resource_version
-            || !matches!(self.standing, Standing::Drifted(_))
-                && *self == Self { resource_version: self.resource_version.clone(), ..other.clone() }
+        let flags = |of: &Self| {
+            [of.applied_by_us, of.controlled, of.deleting, of.reconcile_disabled, of.prune_disabled]
+        };
+        let undone =
+            matches!(self.standing, Standing::Drifted(_)) && self.resource_version != other.resource_version;
+        !undone
+            && flags(self) == flags(other)
+            && (self.pause_until, self.ended) == (other.pause_until, other.ended)
+            && (&self.uid, &self.mark, &self.recorded) == (&other.uid, &other.mark, &other.recorded)
+            && (&self.standing, self.wave) == (&other.standing, other.wave)
+            && (&self.managers, &self.extras) == (&other.managers, &other.extras)
     }
 
     /// Reads the metadata of a live object, as the Sync `owner` sees it.

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::carry_out::{Work, failed};
 use super::memory::Memory;
 use super::schedule::Time;
+use super::wish::Wish;
 use crate::api::ExtraFields;
 use crate::cluster::Failure;
 use crate::object::ObjectId;
@@ -24,11 +25,11 @@ impl Work<'_> {
     /// Removes what people added, where the Sync asks for that; gives what is only told.
     pub(crate) async fn additions(
         &self,
-        mode: ExtraFields,
+        wish: &Wish,
         memory: &Memory,
         outcomes: &mut BTreeMap<ObjectId, Outcome>,
     ) -> Vec<Added> {
-        if mode == ExtraFields::Keep {
+        if wish.extra_fields == ExtraFields::Keep {
             return Vec::new();
         }
         let found: Vec<(ObjectId, Observed)> = self.cluster.observed(self.owner, |observed| {
@@ -38,7 +39,8 @@ impl Work<'_> {
         });
         let mut told = Vec::new();
         for (id, seen) in found {
-            if mode == ExtraFields::Remove && self.may_remove(memory, &id, &seen) && !self.stop.is_stopped() {
+            let remove = wish.extra_fields == ExtraFields::Remove && !wish.suspend && !self.stop.is_stopped();
+            if remove && self.may_remove(memory, &id, &seen) {
                 let outcome = self.remove(&id).await.unwrap_or_else(|failure| Some(failed(&failure, &id)));
                 outcomes.extend(outcome.map(|outcome| (id, outcome)));
             } else {

@@ -144,7 +144,8 @@ mod tests {
         assert_eq!(after(&each(1, Blow::Changed(None))), [false, false, false, false, true]);
         assert_eq!(after(&each(1, Blow::Deleted)), [false, false, false, true, true]);
         assert_eq!(after(&each(151, changed("a"))), [false; 5], "too seldom");
-        let two = [(0, changed("a")), (1, changed("b")), (2, Blow::Deleted)].repeat(2);
+        let three = || [(0, changed("a")), (1, changed("b")), (2, Blow::Deleted)];
+        let two: Vec<_> = three().into_iter().chain(three()).collect();
         assert_eq!(after(&two), [false; 6], "each has a count of its own");
     }
 

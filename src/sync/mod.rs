@@ -8,6 +8,7 @@ mod additions;
 pub mod all;
 mod carry_out;
 mod desk;
+mod event;
 mod farewell;
 mod fights;
 mod follow;

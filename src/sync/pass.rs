@@ -113,7 +113,7 @@ impl Subject<'_> {
         let policy = self.policy(memory);
         let decide = |observed: &ObservedSet| {
             let plan = self.decide(desired, observed, policy);
-            let open = to_verify(&plan, observed);
+            let open = to_verify(&plan, observed, self.wish.suspend);
             (plan, open)
         };
         let (mut plan, open) = self.cluster.observed(self.owner, decide);
@@ -136,11 +136,12 @@ impl Subject<'_> {
             stop: self.stop,
         };
         let mut outcomes = carry_out(&work, plan).await;
-        report.added = work.additions(self.wish.extra_fields, memory, &mut outcomes).await;
+        report.added = work.additions(self.wish, memory, &mut outcomes).await;
         memory.learn(&outcomes, desired, self.context.now(), chance(), self.context.pauses);
         memory.fights.learn(&outcomes, desired, self.context.now());
         self.note_pauses(memory);
         report.finished = memory.ends.written();
+        memory.replied(outcomes.keys().cloned(), self.context.now());
         report.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
         report.outcomes.extend(held.into_iter().map(|(id, hold)| (id, Outcome::Held(hold))));
         report.outcomes.extend(postponed);

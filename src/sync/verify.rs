@@ -26,8 +26,11 @@ pub(crate) enum How {
 /// So often a comparison begins anew because somebody wrote between its two requests.
 const MAX_COMPARISONS: usize = 3;
 
-/// The objects that the plan only wants to look at.
-pub(crate) fn to_verify(plan: &Plan, observed: &ObservedSet) -> VecDeque<(ObjectId, How)> {
+/// The objects that the plan only wants to look at; none while the Sync is suspended.
+pub(crate) fn to_verify(plan: &Plan, observed: &ObservedSet, suspended: bool) -> VecDeque<(ObjectId, How)> {
+    if suspended {
+        return VecDeque::new();
+    }
     let unverified = plan.steps().filter(|step| step.action == Action::Update(Change::Unverified));
     let applied = unverified.map(|step| (step.id.clone(), How::Apply));
     let open = plan.held.iter().filter(|(id, hold)| match hold {
