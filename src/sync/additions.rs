@@ -15,11 +15,14 @@ use super::wish::Wish;
 use crate::api::ExtraFields;
 use crate::cluster::Failure;
 use crate::object::ObjectId;
-use crate::observed::{Mark, Observed, Standing, additions, removal, sets};
-use crate::plan::{Change, Outcome};
+use crate::observed::{Drift, Mark, Observed, Standing, additions, removal, sets};
+use crate::plan::{Change, Failed, Outcome};
 
 /// One object with what was added to it.
 pub(crate) type Added = (ObjectId, Box<str>);
+
+/// So often a removal begins anew because somebody wrote meanwhile.
+const MAX_REMOVALS: usize = 3;
 
 impl Work<'_> {
     /// Removes what people added, where the Sync asks for that; gives what is only told.
@@ -69,11 +72,21 @@ impl Work<'_> {
     }
 
     async fn remove(&self, id: &ObjectId) -> Result<Option<Outcome>, Failure> {
+        for _ in 0..MAX_REMOVALS {
+            match self.remove_once(id).await {
+                // A guard of the patch did not hold: somebody wrote since it was made.
+                Err(Failure::Refused(refusal)) if refusal.code == 422 && refusal.causes.is_empty() => {}
+                done => return done,
+            }
+        }
+        let message = "somebody writes to it all the time, so that nothing could be removed".to_owned();
+        Ok(Some(Outcome::Failed(Failed { reason: "Conflict", message, manifest: false })))
+    }
+
+    async fn remove_once(&self, id: &ObjectId) -> Result<Option<Outcome>, Failure> {
         let Some(live) = self.cluster.whole(id, None).await? else { return Ok(None) };
-        let Some(metadata) = live.body.get("metadata").and_then(Value::as_object) else {
-            return Ok(None);
-        };
-        let Some(wanted) = self.desired.get(id) else { return Ok(None) };
+        let metadata = live.body.get("metadata").and_then(Value::as_object);
+        let (Some(metadata), Some(wanted)) = (metadata, self.desired.get(id)) else { return Ok(None) };
         let body: Map<String, Value> = serde_json::from_slice(&wanted.canonical).unwrap_or_default();
         let found = additions(metadata, &self.owner.manager(), None);
         let found = found.into_iter().filter(|(_, path)| !sets(&body, path));
@@ -82,7 +95,7 @@ impl Work<'_> {
         self.cluster.remove_fields(id, self.owner, &patch).await?;
         let fields = paths.iter().map(ToString::to_string).collect();
         let manager = managers.first().map(ToString::to_string);
-        let drift = crate::observed::Drift { fields, manager, time: None };
+        let drift = Drift { fields, manager, time: None };
         Ok(Some(Outcome::Updated(Change::Drifted(Box::new(drift)))))
     }
 }

@@ -265,6 +265,8 @@ pub(crate) fn plain(uid: &str) -> Observed {
         wave: 0,
         reconcile_disabled: false,
         prune_disabled: false,
+        pause_until: None,
+        ended: Default::default(),
         baseline: None,
         extras: Box::default(),
     }
