@@ -158,3 +158,28 @@ async fn a_sync_that_is_edited_while_it_runs_ends_as_it_says_last() {
     scene.assert_calm("after").await;
     scene.delete_sync("shop").await;
 }
+
+#[tokio::test]
+async fn what_cannot_be_verified_after_a_start_is_tried_with_pauses() {
+    let Some(scene) = Scene::new("verify").await else { return };
+    let commit = scene.push(&many(3, "one"));
+    let daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    drop(daemon);
+    scene.proxy.rule(|asked| match asked.path.ends_with("/a-1") {
+        true => Fate::Answer(500, None),
+        false => Fate::Pass,
+    });
+    scene.proxy.asked();
+    let _daemon = scene.daemon();
+    scene.until_reason("shop", "ApplyFailed").await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let asked = scene.proxy.asked();
+    let tried = asked.iter().filter(|one| one.path.ends_with("/a-1")).count();
+    assert!((3..=15).contains(&tried), "tried {tried} times in some seconds, with pauses up to 1 s");
+    scene.proxy.heal();
+    scene.until_ready("shop", &commit).await;
+    scene.assert_calm("after").await;
+    scene.delete_sync("shop").await;
+}
