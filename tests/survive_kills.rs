@@ -138,7 +138,7 @@ fn tree(chance: &mut Chance, seed: u64) -> Vec<(String, String)> {
         }
         2 => json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}),
         3 => json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
-            "spec": {"selector": labels, "ports": [{"port": 80}, {"name": "b", "port": 81, "protocol": "UDP"}]}}),
+            "spec": {"selector": labels, "ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81, "protocol": "UDP"}]}}),
         4 => json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
             "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}}),
         5 => json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name},
@@ -158,7 +158,10 @@ fn tree(chance: &mut Chance, seed: u64) -> Vec<(String, String)> {
         let object = make(chance.below(8), &format!("r{seed}-{at}"));
         files.entry(file).or_default().push(object.to_string());
     }
-    files.into_iter().map(|(path, documents)| (path, format!("---\n{}\n", documents.join("\n---\n")))).collect()
+    files
+        .into_iter()
+        .map(|(path, documents)| (path, format!("---\n{}\n", documents.join("\n---\n"))))
+        .collect()
 }
 
 /// Everything that a Sync owns, by kind and name, with its version.
