@@ -51,6 +51,8 @@ struct State {
     seen: Option<String>,
     request: Option<String>,
     report: Option<Box<Report>>,
+    /// When the pass of the report ended.
+    ended: Option<Time>,
     scope: Scope,
     waiting: Vec<oneshot::Sender<()>>,
     /// What was repaired since the last Event.
@@ -175,7 +177,7 @@ impl Desk {
                     report.set = last.set.take();
                     report.desired = last.desired;
                 }
-                state.report = Some(report);
+                (state.report, state.ended) = (Some(report), Some(now()));
                 Urgency::Now
             }
             Told::Verified(..) => return,
@@ -281,6 +283,7 @@ impl Desk {
                 desired: report.desired,
                 scope: state.scope.clone(),
                 approval: report.approval.as_deref(),
+                ended: state.ended.clone(),
             })
         });
         // A daemon that has only just begun knows less than the status that stands.

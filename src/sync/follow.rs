@@ -327,6 +327,13 @@ impl Follower {
             memory.replied(std::iter::once(id.clone()), self.context.now());
         }
         let failed = matches!(outcome, Outcome::Failed(_));
+        if let Some(memory) = self.memory.as_mut().filter(|_| failed) {
+            let now = self.context.now();
+            if let Some(prepared) = memory.prepared.clone() {
+                let outcomes = std::collections::BTreeMap::from([(id.clone(), outcome.clone())]);
+                memory.learn(&outcomes, &prepared.desired, now, chance(), self.context.pauses);
+            }
+        }
         self.tell(Told::Verified(id, outcome));
         failed.then_some(Event::Dirty)
     }
