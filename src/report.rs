@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::api::{
-    Approval, ConditionType, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions, Scope, StatusProblem,
-    SyncStatus,
+    Approval, ConditionType, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions, Scope,
+    StatusProblem, SyncStatus,
 };
 use crate::object::ObjectId;
 use crate::plan::{Failed, Hold, Outcome};
@@ -134,9 +134,10 @@ fn told_by_pass(
         revision.applied = Some(pass.revision.clone());
     }
     // Trying again is no new event.
-    let told = status.history.first().is_some_and(|last| {
-        last.revision == pass.revision && last.result == verdict.reason
-    });
+    let told = status
+        .history
+        .first()
+        .is_some_and(|last| last.revision == pass.revision && last.result == verdict.reason);
     if !told && !verdict.reconciling {
         let entry = HistoryEntry {
             revision: pass.revision.clone(),
@@ -201,18 +202,23 @@ impl Verdict {
         };
         let missing = held(is_missing_hold);
         let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
-        let protected = pass.outcomes.values().filter(|it| matches!(it, Outcome::Held(Hold::Protected))).count();
-        let drifted = held(|hold| matches!(hold, Hold::DriftReported(_)))
-            .map(|(id, hold)| format!("{id}: {hold}"));
+        let protected =
+            pass.outcomes.values().filter(|it| matches!(it, Outcome::Held(Hold::Protected))).count();
+        let drifted =
+            held(|hold| matches!(hold, Hold::DriftReported(_))).map(|(id, hold)| format!("{id}: {hold}"));
         let (ready, reason, message) = match (failed.as_slice(), missing, over_budget) {
             ([(id, why), rest @ ..], _, _) => {
-                let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
+                let more =
+                    if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
                 (false, Reason::ApplyFailed, format!("{id}: {}{more}", why.message))
             }
             ([], Some((id, hold)), _) => (false, Reason::ObjectsHeld, format!("{id}: {hold}")),
             ([], None, Some((_, hold))) => {
                 let approve = pass.approval.unwrap_or_default();
-                let how = format!("to delete them, annotate the Sync with {}={approve}", crate::api::APPROVE_ANNOTATION);
+                let how = format!(
+                    "to delete them, annotate the Sync with {}={approve}",
+                    crate::api::APPROVE_ANNOTATION
+                );
                 (false, Reason::PruneHeld, format!("{hold}; {how}"))
             }
             ([], None, None) => {
@@ -220,7 +226,11 @@ impl Verdict {
                     0 => String::new(),
                     count => format!("; {count} protected objects wait for approval to be deleted"),
                 };
-                (true, Reason::Applied, format!("{} objects are as in {}{waits}", pass.desired, pass.revision))
+                (
+                    true,
+                    Reason::Applied,
+                    format!("{} objects are as in {}{waits}", pass.desired, pass.revision),
+                )
             }
         };
         let stalled = !failed.is_empty() && failed.iter().all(|(_, why)| why.manifest);
