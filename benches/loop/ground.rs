@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::settled::{Settled, now};
 use super::tail::Tail;
 use super::usage;
+use super::verdict::rounded;
 use super::workload::{self, APPS, FOLDER};
 use crate::support::audit::Request;
 use crate::support::binaries::Binaries;

@@ -83,13 +83,13 @@ impl Row {
             .checks
             .iter()
             .map(
-                |it| json!({"what": it.what, "measured": it.measured, "bar": it.bar.text(), "met": it.met()}),
+                |it| json!({"what": it.what, "measured": it.measured.map(rounded), "bar": it.bar.text(), "met": it.met()}),
             )
             .collect();
         let row = json!({
             "row": self.name,
             "objects": self.objects,
-            "wall_seconds": self.wall,
+            "wall_seconds": self.wall.map(rounded),
             "cpu_seconds": rounded(self.used.cpu),
             "peak_megabytes": rounded(self.used.peak),
             "requests": self.used.requests,
