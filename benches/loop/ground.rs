@@ -44,7 +44,6 @@ pub(crate) struct Ground {
     pub(crate) applications: usize,
     server: GitServer,
     port: u16,
-    nudges: u32,
     plane: ControlPlane,
     root: tempfile::TempDir,
 }
@@ -107,7 +106,6 @@ impl Ground {
             applications,
             server,
             port,
-            nudges: 0,
             plane,
             root,
         };
@@ -181,13 +179,21 @@ impl Ground {
     }
 
     /// Asks the daemon to look at the repository of a Sync now; gives the time before that.
-    pub(crate) async fn nudge(&mut self, name: &str) -> f64 {
-        self.nudges += 1;
-        let value = format!("bench-{}", self.nudges);
+    pub(crate) async fn nudge(&self, name: &str) -> f64 {
+        let value = format!("bench-{}", now());
         let body = json!({"metadata": {"annotations": {"moorline.dev/requested-at": value}}});
         let begun = now();
         let uri = format!("/apis/moorline.dev/v1alpha1/namespaces/{SYSTEM}/syncs/{name}");
         patch(&self.admin, &uri, "application/merge-patch+json", body.to_string()).await;
+        begun
+    }
+
+    /// The same for the Syncs of all applications.
+    pub(crate) async fn nudge_each(&self) -> f64 {
+        let begun = now();
+        let names = (0..self.applications).map(workload::name);
+        let nudged = futures::stream::iter(names).map(|name| async move { self.nudge(&name).await });
+        nudged.buffer_unordered(SIDE_BY_SIDE).collect::<Vec<_>>().await;
         begun
     }
 
@@ -241,7 +247,9 @@ impl Ground {
             after.retain(|_, count| *count != 0.0);
             after
         });
-        Used { cpu: self.cpu() - window.cpu, peak: usage::peak_megabytes(self.process()), requests, classes }
+        // Differences of hundredths have digits that mean nothing.
+        let cpu = rounded(self.cpu() - window.cpu);
+        Used { cpu, peak: usage::peak_megabytes(self.process()), requests, classes }
     }
 
     /// The memory that the daemon has in use now.
