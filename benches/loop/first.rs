@@ -74,6 +74,10 @@ pub(crate) async fn sync(applications: usize) -> (Option<f64>, Used, Ground) {
     let begun = ground.create_sync().await;
     let within = Duration::from_secs(30) + PER_OBJECT * u32::try_from(objects).unwrap_or(u32::MAX);
     let done = ground.tail.until(window.mark, within, |seen| {
+        // Else looking for the end would take the processors from what it looks at.
+        if seen.len() < objects {
+            return None;
+        }
         let created = seen.iter().filter(|request| is_apply(request) && request.code == 201);
         let times: Vec<f64> = created.map(|request| request.answered).collect();
         (times.len() >= objects).then(|| times.into_iter().fold(0.0, f64::max))
