@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
 use serde_json::json;
 
 use support::audit::AuditMark;
 use support::control_plane::shared;
 use support::credentials::{ADMIN, MOORLINE};
-use support::daemon::{Daemon, until};
+use support::daemon::{Daemon, install, until};
 use support::git_server::{GitServer, Work};
 
 fn config_map(name: &str, value: &str) -> String {
@@ -35,7 +36,7 @@ async fn one_commit_one_edit_one_prune_and_one_restart() {
     let (work, server) = (Work::new(root.path()), GitServer::start(root.path()));
     work.push(&[("a.json", &config_map("a", "one")), ("b.json", &config_map("b", "one"))]);
     let url = server.url("repository.git");
-    let arguments = ["--url", &url, "--namespace", &namespace, "--interval", "1"];
+    let arguments = ["--url", &url, "--namespace", &namespace, "--interval", "1", "--leader-election=false"];
     let moorline = |requests: support::audit::Requests| requests.of(MOORLINE).within(&namespace).tally();
 
     let mark = AuditMark::set(&plane).await;
@@ -75,4 +76,64 @@ async fn one_commit_one_edit_one_prune_and_one_restart() {
     assert_eq!(moorline(mark.requests().await), tally([("patch configmaps", 1)]), "a restart");
     assert_eq!(maps.get("a").await.unwrap().metadata.resource_version, before);
     drop(restarted);
+}
+
+fn sync(name: &str, namespace: &str, spec: serde_json::Value) -> DynamicObject {
+    let sync = json!({
+        "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "spec": spec,
+        "metadata": {"name": name, "namespace": namespace},
+    });
+    serde_json::from_value(sync).unwrap()
+}
+
+fn syncs() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("moorline.dev", "v1alpha1", "Sync"))
+}
+
+#[tokio::test]
+async fn a_sync_becomes_ready_and_says_so_once() {
+    let Some(plane) = shared() else { return };
+    install(&plane).await;
+    let namespace = plane.namespace("sync").await;
+    let admin = plane.client(ADMIN).await;
+    let maps: Api<ConfigMap> = Api::namespaced(admin.clone(), &namespace);
+    let api: Api<DynamicObject> = Api::namespaced_with(admin, &namespace, &syncs());
+    let root = tempfile::tempdir().unwrap();
+    let (work, server) = (Work::new(root.path()), GitServer::start(root.path()));
+    let first = work.push(&[("a.json", &config_map("a", "one"))]);
+    let arguments = ["--namespace", &namespace, "--leader-election=false"];
+    let daemon = Daemon::start(&plane, root.path(), &arguments);
+
+    let mark = AuditMark::set(&plane).await;
+    let spec = json!({"source": {"git": {"url": server.url("repository.git")}}});
+    api.create(&PostParams::default(), &sync("shop", &namespace, spec)).await.unwrap();
+    let applied = async |revision: &str| {
+        let sync = api.get("shop").await.unwrap();
+        let applied = sync.data.pointer("/status/revision/applied")?.as_str()?.to_owned();
+        applied.ends_with(revision).then_some(sync)
+    };
+    let settled = until("the first commit is applied", async || applied(&first).await).await;
+    assert_eq!(settled.data.pointer("/status/conditions/0/type").unwrap(), "Ready");
+    assert_eq!(settled.data.pointer("/status/conditions/0/status").unwrap(), "True");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let requests = mark.requests().await.of(MOORLINE).within(&namespace);
+    // One says where objects will be, the other that they are there.
+    let expect = tally([("patch configmaps", 1), ("patch syncs.moorline.dev/status", 2)]);
+    assert_eq!(requests.tally(), expect);
+
+    let mark = AuditMark::set(&plane).await;
+    let second = work.push(&[("README", "nothing that is read")]);
+    let nudge = json!({"metadata": {"annotations": {"moorline.dev/requested-at": "now"}}});
+    api.patch("shop", &PatchParams::default(), &Patch::Merge(&nudge)).await.unwrap();
+    let settled = until("the second commit is applied", async || applied(&second).await).await;
+    assert_eq!(settled.data.pointer("/status/lastHandledRequest").unwrap(), "now");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let requests = mark.requests().await.of(MOORLINE).within(&namespace);
+    assert_eq!(requests.tally(), tally([("patch syncs.moorline.dev/status", 1)]));
+
+    api.delete("shop", &DeleteParams::default()).await.unwrap();
+    until("the Sync is gone", async || api.get_opt("shop").await.unwrap().is_none().then_some(())).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(maps.get_opt("a").await.unwrap().is_some(), "a Sync that is deleted leaves its objects");
+    drop(daemon);
 }

@@ -59,6 +59,12 @@ pub const REQUEST_ANNOTATION: &str = "moorline.dev/requested-at";
 /// Annotation on a Sync: the approval of a prune that is held, by the hash that the status names.
 pub const APPROVE_ANNOTATION: &str = "moorline.dev/approve";
 
+/// Annotation on a Lease: the repository that is followed without a Sync.
+pub const SOURCE_ANNOTATION: &str = "moorline.dev/source";
+
+/// Annotation on a Lease: the folder in it.
+pub const PATH_ANNOTATION: &str = "moorline.dev/path";
+
 /// What the keys of all our labels and annotations begin with.
 pub const KEY_PREFIX: &str = "moorline.dev/";
 

@@ -9,6 +9,7 @@ mod manifests;
 mod plan;
 mod render;
 mod run;
+mod setting_flags;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -93,7 +94,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let mut data = io::BufWriter::new(UntilClosed(Some(io::stdout().lock())));
-    let mut words = io::stderr().lock();
+    // Not locked: the threads of a daemon write there, too.
+    let mut words = io::stderr();
     let mut streams = Streams { data: &mut data, words: &mut words };
     let result = match &arguments.verb {
         Verb::Render(arguments) => render::run(arguments, &mut streams),

@@ -1,90 +1,270 @@
 //! `moorline run`: the daemon.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
-use clap::Args;
+use anyhow::{Context as _, anyhow, bail};
+use clap::{ArgAction, Args};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 
-use super::Streams;
 use super::exit::Exit;
-use crate::api::SyncName;
-use crate::cluster::lease::Permit;
-use crate::cluster::{Cluster, connect};
+use super::setting_flags::SettingFlags;
+use super::{Streams, logs};
+use crate::api::{PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
+use crate::cluster::lease::{Claim, Leadership, Permit, Timings};
+use crate::cluster::{Cluster, Connection, connect};
 use crate::metrics::Metrics;
 use crate::render;
-use crate::source::{Address, Credentials, Reference, Repositories};
-use crate::sync::{Context, single, wish::Wish};
+use crate::serve::{Health, serve};
+use crate::settings::Settings;
+use crate::source::{Address, Credentials, Proxy, Reference, Repositories};
+use crate::sync::wish::Wish;
+use crate::sync::{Context, Parts, all, single};
+use crate::yaml;
 
-/// Follow a Git repository and hold the cluster to it
+/// Follow Git repositories and hold the cluster to them
+///
+/// Without --url it follows the Syncs of the cluster; with it, one repository, without any resource of ours.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  moorline run                                                    follow the Syncs of the cluster
+  moorline run --url https://example.com/repo --path clusters/a   follow one repository
+  moorline run --url . --path examples/quickstart                 follow the folder you are in
+
+KUBECONFIG says which cluster; in a pod it is the one around it.")]
 pub(super) struct Arguments {
-    /// The repository: https://…, or a folder of this machine
+    /// One repository instead of Syncs: https://..., or a folder of this machine
     #[arg(long)]
-    url: String,
+    url: Option<String>,
 
     /// The folder of manifests in the repository
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", requires = "url")]
     path: String,
 
     /// The name under which objects are owned
-    #[arg(long, default_value = "default")]
+    #[arg(long, default_value = "default", requires = "url")]
     name: String,
 
-    /// The namespace under which objects are owned, and to which those go that name none
+    /// How often the repository is asked, in seconds
+    #[arg(long, default_value_t = 30, requires = "url")]
+    interval: u64,
+
+    /// Follow the repository although the Lease records another one
+    #[arg(long, requires = "url")]
+    take_over: bool,
+
+    /// The daemon's own namespace; else the pod's, else the one of the kubeconfig
     #[arg(long, short)]
     namespace: Option<String>,
 
-    /// Where mirrors of repositories are kept
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    /// Wait for a Lease, so that of several daemons one writes
+    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL")]
+    leader_election: bool,
 
-    /// How often the repository is asked, in seconds
-    #[arg(long, default_value_t = 30)]
-    interval: u64,
+    /// A file of settings, in YAML
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    settings: SettingFlags,
 }
 
-pub(super) fn run(arguments: &Arguments, _: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let file = arguments.config.as_deref().map(read_config).transpose()?;
+    // Names and values that are no text are nobody's settings.
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let settings = match Settings::from(file.as_ref(), environment, arguments.settings.0.clone()) {
+        Ok(settings) => settings,
+        Err(errors) => {
+            super::manifests::tell(&errors, streams);
+            return Ok(Exit::Failure);
+        }
+    };
+    logs::init(settings.log_format, settings.log_level)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(follow(arguments))
+    let exit = runtime.block_on(daemon(arguments, settings));
+    // A look at a silent server may still hold a thread; it is not waited for.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    exit
 }
 
-async fn follow(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let (client, standing) = connect(None).await?;
-    let namespace = arguments.namespace.clone().unwrap_or_else(|| standing.to_string());
-    for (flag, broken) in
-        [("namespace", render::namespace_rule(&namespace)), ("name", render::sync_name_rule(&arguments.name))]
-    {
-        if let Some(rule) = broken {
-            bail!("--{flag}: {rule}");
-        }
+fn read_config(path: &Path) -> anyhow::Result<serde_json::Value> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+    let name = shown.to_string();
+    let documents = yaml::read(&name, &bytes, yaml::Dialect::Kubectl).map_err(|error| anyhow!("{error}"))?;
+    let mut values = documents.into_iter().map(|document| document.value);
+    match (values.next(), values.next()) {
+        (Some(value), None) => Ok(value),
+        (None, _) => Ok(serde_json::Value::Object(serde_json::Map::new())),
+        (Some(_), Some(_)) => bail!("{shown} holds more than one document"),
     }
-    let address = Address::any(&arguments.url)?;
-    let data = arguments.data.clone().unwrap_or_else(|| std::env::temp_dir().join("moorline"));
-    let repositories = Repositories::new(&data, None)?;
-    let repository = repositories.repository(&address, "", &Credentials::default())?;
-    let owner = SyncName::new(&namespace, &arguments.name);
-    let interval = Duration::from_secs(arguments.interval);
-    let wish = Wish::plain(address, Reference::Head, &arguments.path, &namespace, interval);
-    let cluster = Cluster::new(client, Metrics::new()?, Permit::always(), 16, Duration::from_secs(30));
-    let (end, ending) = tokio::sync::watch::channel(false);
-    let pauses = (Duration::from_secs(1), Duration::from_secs(60), Duration::from_secs(600));
-    let context = Arc::new(Context::new(cluster, ending, pauses));
-    let signal = async {
+}
+
+async fn daemon(arguments: &Arguments, settings: Settings) -> anyhow::Result<Exit> {
+    let connection = connect(None).await?;
+    let namespace: Box<str> = arguments.namespace.as_deref().map_or(connection.namespace.clone(), Box::from);
+    if let Some(rule) = render::namespace_rule(&namespace) {
+        bail!("--namespace: the name of a namespace {rule}");
+    }
+    let metrics = Metrics::new()?;
+    let health = Health::new();
+    let (end, ending) = watch::channel(false);
+    let server = listen(&settings, &health, &metrics, ending.clone()).await?;
+    let direct: Vec<&str> = settings.proxy_direct.iter().map(|host| &**host).collect();
+    let proxy = settings.proxy.as_ref().map(|url| Proxy::new(url.reveal(), &direct));
+    let repositories = Repositories::new(&settings.data_dir, proxy.transpose()?)?;
+    let signal = tokio::spawn(async move {
         interrupted().await;
         end.send_replace(true);
-        std::future::pending::<()>().await
+    });
+    let leadership = match arguments.leader_election {
+        true => match lead(arguments, &settings, &connection, &namespace, &health, ending.clone()).await? {
+            Some(leadership) => Some(leadership),
+            None => return Ok(Exit::Done),
+        },
+        false => None,
+    };
+    let permit = leadership.as_ref().map_or_else(Permit::always, Leadership::permit);
+    metrics.leader(true);
+    let cluster = Cluster::new(
+        connection,
+        metrics.clone(),
+        permit.clone(),
+        settings.concurrency,
+        settings.request_timeout,
+    );
+    let held_by = leadership.as_ref().map(|_| format!("{namespace}/{}", lease_name(arguments)));
+    let context = Arc::new(Context::new(
+        cluster,
+        Parts { repositories, metrics, health, settings, namespace, held_by, permit, ending },
+    ));
+    let work = async {
+        match &arguments.url {
+            None => {
+                all::run(context.clone()).await;
+                Ok(())
+            }
+            Some(url) => follow_one(arguments, url, context.clone()).await,
+        }
+    };
+    let lost = async {
+        match &leadership {
+            Some(leadership) => leadership.lost().await,
+            None => std::future::pending().await,
+        }
     };
     tokio::select! {
-        () = single::run(context, owner, wish, repository) => {}
-        () = signal => {}
+        done = work => done?,
+        loss = lost => bail!("the Lease is lost: {loss}"),
     }
+    if let Some(leadership) = leadership {
+        leadership.release().await?;
+    }
+    signal.abort();
+    drop(server);
     Ok(Exit::Done)
+}
+
+async fn listen(
+    settings: &Settings,
+    health: &Health,
+    metrics: &Metrics,
+    mut ending: watch::Receiver<bool>,
+) -> anyhow::Result<Option<tokio::task::JoinHandle<std::io::Result<()>>>> {
+    if settings.listen.is_empty() {
+        return Ok(None);
+    }
+    let listener = TcpListener::bind(&*settings.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", settings.listen))?;
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, "listening");
+    }
+    let stop = async move {
+        // Whoever could say it is gone: then it ends as well.
+        let _ = ending.wait_for(|ending| *ending).await;
+    };
+    Ok(Some(tokio::spawn(serve(listener, health.clone(), metrics.clone(), stop))))
+}
+
+fn lease_name(arguments: &Arguments) -> String {
+    match arguments.url {
+        Some(_) => format!("moorline-{}", arguments.name),
+        None => "moorline".to_owned(),
+    }
+}
+
+/// Waits for the Lease; none if the daemon is asked to end before.
+async fn lead(
+    arguments: &Arguments,
+    settings: &Settings,
+    connection: &Connection,
+    namespace: &str,
+    health: &Health,
+    mut ending: watch::Receiver<bool>,
+) -> anyhow::Result<Option<Leadership>> {
+    let record = match &arguments.url {
+        // The address is printed without anything secret.
+        Some(url) => BTreeMap::from([
+            (SOURCE_ANNOTATION.to_owned(), Address::any(url)?.to_string()),
+            (PATH_ANNOTATION.to_owned(), arguments.path.clone()),
+        ]),
+        None => BTreeMap::new(),
+    };
+    let timings = Timings {
+        duration: settings.lease_duration,
+        renew_deadline: settings.lease_renew_deadline,
+        retry: settings.lease_retry_period,
+        request: (settings.lease_duration.saturating_sub(settings.lease_renew_deadline)).mul_f64(0.8),
+    };
+    let claim = Claim {
+        namespace: namespace.to_owned(),
+        name: lease_name(arguments),
+        identity: identity(),
+        record,
+        take_over: arguments.take_over,
+    };
+    // Who waits for its turn is ready to take it.
+    health.ready(Ok(()));
+    let beats = async {
+        loop {
+            health.beat();
+            tokio::time::sleep(Duration::from_secs(10)).await;
+        }
+    };
+    tokio::select! {
+        won = connection.campaign(claim, timings) => Ok(Some(won?)),
+        _ = ending.wait_for(|ending| *ending) => Ok(None),
+        () = beats => Ok(None),
+    }
+}
+
+/// This process and no other, also on a machine where several run.
+fn identity() -> String {
+    let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
+    let chance = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    format!("{}_{}_{}", host.as_deref().unwrap_or("moorline"), std::process::id(), chance.as_nanos())
+}
+
+async fn follow_one(arguments: &Arguments, url: &str, context: Arc<Context>) -> anyhow::Result<()> {
+    if let Some(rule) = render::sync_name_rule(&arguments.name) {
+        bail!("--name: the name of a Sync {rule}");
+    }
+    let address = Address::any(url)?;
+    let repository = context.repositories.repository(&address, "", &Credentials::default())?;
+    let owner = SyncName::new(&context.namespace, &arguments.name);
+    let interval = Duration::from_secs(arguments.interval);
+    let wish = Wish::plain(address, Reference::Head, &arguments.path, &context.namespace, interval);
+    single::run(context, owner, wish, repository).await;
+    Ok(())
 }
 
 /// Waits until somebody asks this process to end.

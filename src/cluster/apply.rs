@@ -85,6 +85,29 @@ impl Cluster {
         reply.await.map(|(_, gone)| gone)
     }
 
+    /// Lets go of an object for a Sync: none of its fields is that Sync's any more, and all stay as they are that
+    /// somebody else applies.
+    pub async fn release(&self, id: &ObjectId, version: &str, sync: &str) -> Result<(), Failure> {
+        let path = self.kinds().path(id, version).ok_or_else(|| unknown(id))?;
+        let manager = format!("{}{sync}", api::MANAGER_PREFIX);
+        let uri = format!("{path}?fieldManager={}", query(&manager));
+        let api_version = match id.group() {
+            "" => version.to_owned(),
+            group => format!("{group}/{version}"),
+        };
+        let mut body = json!({
+            "apiVersion": api_version, "kind": id.kind(), "metadata": {"name": id.name()},
+        });
+        if let Some(namespace) = id.namespace() {
+            body["metadata"]["namespace"] = namespace.into();
+        }
+        let call = Call::new(Class::Object, "patch", uri)
+            .accept(METADATA)
+            .content(APPLY, body.to_string().into_bytes());
+        let _turn = self.0.gate.enter().await.ok_or(Failure::NotLeading)?;
+        self.0.wire.send(call).await.map(drop)
+    }
+
     /// Looks at the object itself; none if it is not there.
     pub async fn look(&self, id: &ObjectId, owner: &SyncName) -> Result<Option<Observed>, Failure> {
         let call = Call::new(Class::Object, "get", self.live_path(id)?).accept(METADATA);

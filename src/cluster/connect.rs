@@ -9,6 +9,8 @@ use std::time::Duration;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
+use super::lease::{Claim, Leadership, LeaseError, Timings, campaign};
+
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
@@ -26,8 +28,23 @@ pub enum ConnectError {
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// A client for the cluster of the environment, acting as `impersonated` if given, and its namespace.
-pub async fn connect(impersonated: Option<&str>) -> Result<(Client, Box<str>), ConnectError> {
+/// A way to one API server, as one user; cheap to clone.
+#[derive(Clone)]
+pub struct Connection {
+    pub(super) client: Client,
+    /// The namespace that it stands in: the pod's, or that of the kubeconfig's context.
+    pub namespace: Box<str>,
+}
+
+impl Connection {
+    /// Waits until it holds the Lease.
+    pub async fn campaign(&self, claim: Claim, timings: Timings) -> Result<Leadership, LeaseError> {
+        campaign(self.client.clone(), claim, timings).await
+    }
+}
+
+/// Connects to the cluster of the environment, acting as `impersonated` if given.
+pub async fn connect(impersonated: Option<&str>) -> Result<Connection, ConnectError> {
     // It fails when there is a provider already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut config = config().await?;
@@ -36,7 +53,7 @@ pub async fn connect(impersonated: Option<&str>) -> Result<(Client, Box<str>), C
     config.auth_info.impersonate = impersonated.map(str::to_owned).or(config.auth_info.impersonate);
     let namespace = config.default_namespace.as_str().into();
     let client = Client::try_from(config).map_err(|error| ConnectError::Client(error.to_string()))?;
-    Ok((client, namespace))
+    Ok(Connection { client, namespace })
 }
 
 async fn config() -> Result<Config, ConnectError> {

@@ -12,20 +12,23 @@ mod jitter;
 mod kinds;
 pub mod lease;
 mod store;
+mod sweep;
 mod syncs;
 mod watch;
 mod watches;
 mod wire;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 pub use answer::{Answer, Cause, Refusal, Remedy, answer};
 pub use apply::{Applied, Force};
-pub use connect::{ConnectError, connect};
+pub use connect::{ConnectError, Connection, connect};
 
+pub(crate) use jitter::jitter;
 pub use kinds::{Kinds, Served};
-pub use syncs::{Following, SecretData, Told};
+pub use syncs::{Following, SecretData, Told, version};
 pub use watches::Need;
 pub use wire::Failure;
 
@@ -36,6 +39,7 @@ use crate::observed::ObservedSet;
 use gate::Gate;
 use lease::Permit;
 use store::Store;
+use sweep::Sweep;
 use watches::Watches;
 use wire::Wire;
 
@@ -49,24 +53,26 @@ struct Inner {
     kinds: Mutex<Arc<Kinds>>,
     store: Store,
     watches: Watches,
+    sweep: Sweep,
 }
 
 impl Cluster {
-    /// A cluster behind a client. `concurrency` bounds the writes that are under way at one time.
+    /// A cluster behind a connection. `concurrency` bounds the writes that are under way at one time.
     pub fn new(
-        client: kube::Client,
+        connection: Connection,
         metrics: Metrics,
         permit: Permit,
         concurrency: usize,
         timeout: Duration,
     ) -> Self {
-        let wire = Wire { client, metrics, permit, timeout };
+        let wire = Wire { client: connection.client, metrics, permit, timeout };
         let store = Store::default();
         Self(Arc::new(Inner {
             watches: Watches::new(wire.clone(), store.clone()),
             wire,
             gate: Arc::new(Gate::new(concurrency)),
             kinds: Mutex::default(),
+            sweep: Sweep::default(),
             store,
         }))
     }
@@ -103,8 +109,19 @@ impl Cluster {
         self.0.watches.listed(need, within).await
     }
 
+    /// The kinds of which there are objects with the label of a Sync, found by listing every kind that is not
+    /// watched anyway. Those who ask while it runs share the next one.
+    pub async fn sweep(&self, owner: &SyncName) -> Result<BTreeSet<GroupKind>, Failure> {
+        self.0.sweep.kinds(&self.0.wire, &self.kinds(), &self.0.watches, owner).await
+    }
+
+    /// Wakes all Syncs.
+    pub fn wake_all(&self) {
+        self.0.store.wake_all();
+    }
+
     /// Watches nothing more for this Sync alone.
-    pub fn release(&self, owner: &SyncName) {
+    pub fn forget(&self, owner: &SyncName) {
         self.0.watches.release(owner);
     }
 

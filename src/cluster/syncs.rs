@@ -72,8 +72,8 @@ impl Cluster {
         Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
     }
 
-    /// Writes the status of a Sync, if it is still the one with this uid.
-    pub async fn write_status(&self, name: &SyncName, uid: &str, status: Value) -> Result<(), Failure> {
+    /// Writes the status of a Sync, if it is still the one with this uid. The version that this made.
+    pub async fn write_status(&self, name: &SyncName, uid: &str, status: Value) -> Result<u64, Failure> {
         let body = json!({
             "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "status": status,
             "metadata": {"namespace": &*name.namespace, "name": &*name.name, "uid": uid},
@@ -82,7 +82,9 @@ impl Cluster {
         let call = Call::new(Class::Status, "patch", uri)
             .accept(METADATA)
             .content("application/apply-patch+yaml", body.to_string().into_bytes());
-        self.0.wire.send(call).await.map(drop)
+        let reply = self.0.wire.send(call).await?;
+        let object: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        Ok(version(&object))
     }
 
     /// Sets the finalizers of a Sync, if it is still in this version.
@@ -142,6 +144,12 @@ impl Cluster {
             .content("application/json", event.to_string().into_bytes());
         self.0.wire.send(call).await.map(drop)
     }
+}
+
+/// The version of an object as a number, which API servers compare it as.
+pub fn version(object: &Value) -> u64 {
+    let text = object.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+    text.parse().unwrap_or_default()
 }
 
 /// The data of a Secret, decoded. It is never formatted.

@@ -178,7 +178,7 @@ impl<S: FnMut(Event)> Watch<'_, S> {
             let reply = self.wire.send(Call::new(Class::Watch, "list", uri).accept(METADATA_LIST)).await?;
             let page: Page = serde_json::from_slice(&reply.body)
                 .map_err(|error| Failure::BadAnswer(error.to_string().into()))?;
-            page.items.into_iter().for_each(|item| (self.sink)(Event::Seen(item)));
+            page.items.into_iter().flatten().for_each(|item| (self.sink)(Event::Seen(item)));
             next = page.metadata.next.unwrap_or_default();
             if next.is_empty() {
                 self.version = Some(page.metadata.resource_version);
@@ -259,7 +259,7 @@ struct Told {
 struct Page {
     metadata: PageMetadata,
     #[serde(default)]
-    items: Vec<Map<String, Value>>,
+    items: Option<Vec<Map<String, Value>>>,
 }
 
 #[derive(Deserialize)]

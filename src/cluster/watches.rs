@@ -90,6 +90,11 @@ impl Watches {
         }
     }
 
+    /// The kinds that are watched everywhere.
+    pub(super) fn kinds(&self) -> BTreeSet<GroupKind> {
+        self.lock().keys().map(|(kind, _)| kind.clone()).collect()
+    }
+
     /// Closes what only this Sync needed.
     pub(super) fn release(&self, user: &SyncName) {
         self.lock().retain(|_, watch| {

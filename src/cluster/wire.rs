@@ -120,6 +120,7 @@ impl Wire {
     /// Sends a request and reads the whole answer.
     pub(super) async fn send(&self, call: Call) -> Result<Reply, Failure> {
         let (class, verb, begun) = (call.class, call.verb, Instant::now());
+        let path = call.uri.split('?').next().unwrap_or_default().to_owned();
         let work = async {
             let response = self.begin(call).await?;
             let (status, created) = (response.status(), response.status() == http::StatusCode::CREATED);
@@ -138,6 +139,7 @@ impl Wire {
             Err(failure) => failure.code().unwrap_or_default(),
         };
         self.metrics.request(class, verb, code, begun.elapsed());
+        tracing::trace!(verb, path, code, took = ?begun.elapsed(), "asked");
         done
     }
 

@@ -141,8 +141,8 @@ impl DesiredSet {
         self.0.len()
     }
 
-    /// The set of nothing, which no complete render gives; for tests of what would follow if one did.
-    #[cfg(test)]
+    /// The set of nothing, which no complete render gives. A plan prunes nothing on its word: an empty set is more
+    /// likely a mistake than a wish.
     pub(crate) fn nothing() -> Self {
         Self(Vec::new())
     }

@@ -139,6 +139,11 @@ impl ObservedSet {
     }
 
     /// True if every object of the kind is in the set.
+    pub fn lists(&self, kind: &GroupKind) -> bool {
+        !self.unlisted.contains(kind)
+    }
+
+    /// True if every object of the same kind is in the set.
     pub fn is_listed(&self, id: &ObjectId) -> bool {
         self.unlisted.is_empty() || !self.unlisted.contains(&id.group_kind())
     }

@@ -7,6 +7,7 @@
 mod difference;
 mod document;
 mod explain;
+mod farewell;
 mod given;
 mod order;
 mod outcome;
@@ -21,6 +22,7 @@ use std::fmt;
 pub use difference::Difference;
 pub use document::document;
 pub use explain::{Paint, explain, summary};
+pub use farewell::farewell;
 pub use order::{Rank, Stage};
 pub use outcome::{Failed, Outcome};
 pub use policy::{Budget, Claim, DriftMode, Policy};

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt as _;
 
+use super::Context;
 use crate::api::{Conflicts, SyncName};
 use crate::cluster::{Cluster, Failure, Force, Remedy, answer};
 use crate::desired::{DesiredObject, DesiredSet};
@@ -34,6 +35,7 @@ impl Stop {
 
 /// Who writes, where, and what.
 pub(crate) struct Work<'a> {
+    pub(crate) context: &'a Context,
     pub(crate) cluster: &'a Cluster,
     pub(crate) owner: &'a SyncName,
     pub(crate) desired: &'a DesiredSet,
@@ -96,7 +98,7 @@ impl Work<'_> {
                 })
                 .await
             }
-            Action::HandOver { .. } => return Outcome::Held(Hold::ClaimedBy("".into())),
+            Action::HandOver { to } => self.hand_over(&step.id, to).await,
             Action::Prune { uid, resource_version } => self.prune(&step.id, uid, resource_version).await,
         };
         done.unwrap_or_else(|failure| failed(&failure, &step.id))
@@ -139,7 +141,13 @@ impl Work<'_> {
             manager.strip_prefix(crate::api::MANAGER_PREFIX).filter(|_| **manager != own)
         });
         if let Some(sync) = other {
-            return Ok(Outcome::Held(Hold::OwnedBy(sync.into())));
+            // What a Sync applied that is no more is nobody's.
+            if !self.context.registry.is_gone(sync) {
+                return Ok(Outcome::Held(Hold::OwnedBy(sync.into())));
+            }
+            self.cluster.apply(wanted, self.owner, Force::Yes).await?;
+            self.cluster.release(&wanted.id, &wanted.version, sync).await?;
+            return Ok(Outcome::Adopted(managers));
         }
         match self.conflicts {
             Conflicts::Force => {
@@ -148,6 +156,16 @@ impl Work<'_> {
             }
             Conflicts::Yield | Conflicts::Fail => Err(Failure::Refused(Box::new(refusal.clone()))),
         }
+    }
+
+    /// Another Sync wants the object: it is applied as that one says, and then we let go of it. Nothing is deleted.
+    async fn hand_over(&self, id: &ObjectId, to: &str) -> Result<Outcome, Failure> {
+        let Some((other, wanted)) = self.context.registry.wanted_by(to, id) else {
+            return Ok(Outcome::Held(Hold::ClaimedBy(to.into())));
+        };
+        self.cluster.apply(&wanted, &other, Force::Yes).await?;
+        self.cluster.release(id, &wanted.version, &self.owner.to_string()).await?;
+        Ok(Outcome::HandedOver(to.into()))
     }
 
     /// Looks once more, and deletes what is still the object that was meant.

@@ -11,6 +11,7 @@ use futures::future::{BoxFuture, FutureExt as _};
 use tokio::sync::watch;
 
 use super::carry_out::{Stop, Work};
+use super::desk::Desk;
 use super::memory::Memory;
 use super::pass::{Report, Subject};
 use super::prepare::of_source;
@@ -18,20 +19,23 @@ use super::schedule::{Command, Event, Look, Pass, Schedule};
 use super::wish::Wish;
 use super::{Context, chance};
 use crate::api::SyncName;
+use crate::cluster::Cluster;
 use crate::object::ObjectId;
 use crate::plan::{Action, Change, Outcome, Step};
 use crate::report::Trouble;
-use crate::source::{Repository, Revision};
+use crate::source::{Credentials, Repository, Revision};
 
 /// What a Sync asks for now.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Order {
     pub(crate) wish: Arc<Wish>,
     pub(crate) repository: Repository,
     /// The approval that a person gave.
     pub(crate) approved: Option<String>,
+    pub(crate) credentials: Credentials,
+    pub(crate) cluster: Cluster,
     /// Changes whenever somebody asks to look now.
-    pub(crate) nudge: u64,
+    pub(crate) request: Option<String>,
     /// Changes with everything else that is asked for.
     pub(crate) generation: u64,
 }
@@ -40,25 +44,35 @@ pub(crate) struct Order {
 #[derive(Debug)]
 pub(crate) enum Told {
     /// The repository was looked at.
-    Seen(Result<Revision, Trouble>),
+    Seen(Result<Revision, Trouble>, Option<String>),
     /// A pass has ended.
     Passed(Box<Report>),
     /// An object was verified.
     Verified(ObjectId, Outcome),
 }
 
-struct Follower<T> {
+impl Order {
+    /// True if nothing but a look is asked for anew.
+    pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
+        (&self.wish, &self.approved, &self.credentials) == (&other.wish, &other.approved, &other.credentials)
+    }
+}
+
+struct Follower {
     context: Arc<Context>,
     owner: SyncName,
     order: Order,
-    tell: T,
+    desk: Option<Desk>,
     schedule: Schedule,
     revision: Option<Revision>,
+    /// The request that the last look answered.
+    answered: Option<String>,
     memory: Option<Memory>,
     stop: Arc<Stop>,
-    looking: Option<BoxFuture<'static, Result<Revision, Trouble>>>,
+    looking: Option<BoxFuture<'static, (Result<Revision, Trouble>, Option<String>)>>,
     passing: Option<BoxFuture<'static, (Memory, Report)>>,
     verifying: Option<BoxFuture<'static, (ObjectId, Option<Outcome>)>>,
+    verify_stop: Arc<Stop>,
 }
 
 /// Follows a Sync until the daemon ends or nobody wants it any more.
@@ -66,7 +80,7 @@ pub(crate) async fn follow(
     context: Arc<Context>,
     owner: SyncName,
     mut orders: watch::Receiver<Order>,
-    tell: impl FnMut(Told),
+    desk: Option<Desk>,
 ) {
     let order = orders.borrow_and_update().clone();
     let schedule = Schedule::new(context.pauses.cluster);
@@ -74,21 +88,23 @@ pub(crate) async fn follow(
         context,
         owner,
         order,
-        tell,
+        desk,
         schedule,
         revision: None,
+        answered: None,
         memory: Some(Memory::default()),
         stop: Arc::default(),
         looking: None,
         passing: None,
         verifying: None,
+        verify_stop: Arc::default(),
     };
     follower.run(&mut orders).await;
 }
 
-impl<T: FnMut(Told)> Follower<T> {
+impl Follower {
     async fn run(&mut self, orders: &mut watch::Receiver<Order>) {
-        let wake = self.context.cluster.wake(&self.owner);
+        let wake = self.order.cluster.wake(&self.owner);
         let context = self.context.clone();
         let mut ending = context.ending.clone();
         self.step(self.wished());
@@ -101,7 +117,7 @@ impl<T: FnMut(Told)> Follower<T> {
                     Err(_) => break,
                 },
                 _ = ending.wait_for(|ending| *ending) => break,
-                looked = running(&mut self.looking) => self.looked(looked),
+                (looked, request) = running(&mut self.looking) => self.looked(looked, request),
                 (memory, report) = running(&mut self.passing) => self.passed(memory, report),
                 (id, outcome) = running(&mut self.verifying) => match self.verified(id, outcome) {
                     Some(event) => event,
@@ -122,7 +138,7 @@ impl<T: FnMut(Told)> Follower<T> {
             // What takes longer is as good as killed, which every write survives.
             let _ = tokio::time::timeout(self.context.grace, passing).await;
         }
-        self.context.cluster.release(&self.owner);
+        self.order.cluster.forget(&self.owner);
     }
 
     fn wished(&self) -> Event {
@@ -134,7 +150,7 @@ impl<T: FnMut(Told)> Follower<T> {
     fn ordered(&mut self, order: Order) -> Event {
         let changed = order.generation != self.order.generation;
         let (old, new) = (&self.order.wish, &order.wish);
-        if (&old.address, &old.reference) != (&new.address, &new.reference) {
+        if (&old.address, &old.reference, &old.secret) != (&new.address, &new.reference, &new.secret) {
             self.revision = None;
             self.looking = None;
         }
@@ -157,17 +173,17 @@ impl<T: FnMut(Told)> Follower<T> {
     }
 
     fn look(&mut self) {
-        let (repository, wish) = (self.order.repository.clone(), self.order.wish.clone());
+        let Order { repository, wish, request, .. } = self.order.clone();
         self.looking = Some(
             async move {
                 let by = Instant::now() + wish.timeout;
-                repository.look(&wish.reference, by).await.map_err(of_source)
+                (repository.look(&wish.reference, by).await.map_err(of_source), request)
             }
             .boxed(),
         );
     }
 
-    fn looked(&mut self, looked: Result<Revision, Trouble>) -> Event {
+    fn looked(&mut self, looked: Result<Revision, Trouble>, request: Option<String>) -> Event {
         self.looking = None;
         let look = match &looked {
             Ok(revision) if self.revision.as_ref() == Some(revision) => Look::Same,
@@ -178,7 +194,8 @@ impl<T: FnMut(Told)> Follower<T> {
         if let Ok(revision) = &looked {
             self.revision = Some(revision.clone());
         }
-        (self.tell)(Told::Seen(looked));
+        self.answered.clone_from(&request);
+        self.tell(Told::Seen(looked, request));
         Event::Looked(look)
     }
 
@@ -186,14 +203,21 @@ impl<T: FnMut(Told)> Follower<T> {
         let Some(revision) = self.revision.clone() else { return };
         let mut memory = self.memory.take().unwrap_or_default();
         memory.renew(self.order.generation, &revision);
-        self.verifying = None;
+        // What is being verified is of the state before, and must be over before anything newer is written.
+        self.verify_stop.stop();
+        let verifying = self.verifying.take();
         self.stop = Arc::default();
-        let (context, owner, order, stop) =
-            (self.context.clone(), self.owner.clone(), self.order.clone(), self.stop.clone());
+        let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
+        let (stop, desk, answered) = (self.stop.clone(), self.desk.clone(), self.answered.clone());
         self.passing = Some(
             async move {
+                if let Some(verifying) = verifying {
+                    verifying.await;
+                }
                 let subject = Subject {
                     context: &context,
+                    cluster: &order.cluster,
+                    desk: desk.as_ref(),
                     owner: &owner,
                     wish: &order.wish,
                     approved: order.approved.clone(),
@@ -201,7 +225,8 @@ impl<T: FnMut(Told)> Follower<T> {
                     revision: &revision,
                     stop: &stop,
                 };
-                let report = subject.pass(&mut memory).await;
+                let mut report = subject.pass(&mut memory).await;
+                report.request = answered;
                 (memory, report)
             }
             .boxed(),
@@ -219,7 +244,7 @@ impl<T: FnMut(Told)> Follower<T> {
             (None, None) => Pass::Settled,
         };
         self.memory = Some(memory);
-        (self.tell)(Told::Passed(Box::new(report)));
+        self.tell(Told::Passed(Box::new(report)));
         Event::Passed(pass)
     }
 
@@ -228,23 +253,24 @@ impl<T: FnMut(Told)> Follower<T> {
         let Some(memory) = self.memory.as_mut().filter(|_| self.verifying.is_none()) else { return };
         let Some(prepared) = memory.prepared.clone() else { return };
         let Some(id) = memory.unverified.pop_front() else { return };
-        let (context, owner, conflicts) =
-            (self.context.clone(), self.owner.clone(), self.order.wish.conflicts);
-        let stop = Stop::default();
+        let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
+        let stop = Arc::<Stop>::default();
+        self.verify_stop = stop.clone();
         self.verifying = Some(
             async move {
                 context.verify_turn().await;
-                let is_open = context.cluster.observed(&owner, |set| {
+                let is_open = order.cluster.observed(&owner, |set| {
                     set.get(&id).is_some_and(|seen| seen.standing == crate::observed::Standing::Unverified)
                 });
-                if !is_open {
+                if !is_open || stop.is_stopped() {
                     return (id, None);
                 }
                 let work = Work {
-                    cluster: &context.cluster,
+                    context: &context,
+                    cluster: &order.cluster,
                     owner: &owner,
                     desired: &prepared.desired,
-                    conflicts,
+                    conflicts: order.wish.conflicts,
                     stop: &stop,
                 };
                 let step = Step { id: id.clone(), action: Action::Update(Change::Unverified) };
@@ -260,8 +286,17 @@ impl<T: FnMut(Told)> Follower<T> {
         self.verifying = None;
         let outcome = outcome?;
         let failed = matches!(outcome, Outcome::Failed(_));
-        (self.tell)(Told::Verified(id, outcome));
+        self.tell(Told::Verified(id, outcome));
         failed.then_some(Event::Dirty)
+    }
+}
+
+impl Follower {
+    fn tell(&self, told: Told) {
+        match &self.desk {
+            Some(desk) => desk.tell(told),
+            None => self.context.count(&self.owner, &told),
+        }
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Memory {
     /// What was asked for, and of which revision, when it was last looked at.
     generation: u64,
     revision: Option<Revision>,
+    /// It was looked up where this Sync owned objects before.
+    pub(crate) swept: bool,
     /// Objects that nobody has looked at since the start, still to be verified.
     pub(crate) unverified: VecDeque<ObjectId>,
 }

@@ -4,55 +4,153 @@
 //! `follow.rs` (when), `pass.rs` (what, in one sentence), `prepare.rs` (from a commit to objects) and `carry_out.rs`
 //! (from a plan to writes); `schedule/` decides, and `memory.rs` is what a Sync remembers.
 
-pub mod carry_out;
+pub mod all;
+mod carry_out;
+mod desk;
+mod farewell;
 mod follow;
+mod keep;
 mod memory;
 mod pass;
 mod prepare;
+mod registry;
 pub mod schedule;
+mod scope;
 pub mod single;
+mod tally;
 pub mod wish;
 
+use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::cluster::Cluster;
+use crate::api::SyncName;
+use crate::cluster::lease::Permit;
+use crate::cluster::{Cluster, connect};
+use crate::metrics::Metrics;
+use crate::report::Trouble;
+use crate::serve::Health;
+use crate::settings::Settings;
+use crate::source::Repositories;
 use memory::Pauses;
+pub use registry::Registry;
 use schedule::{Backoff, Time};
+use wish::Wish;
 
 /// What all Syncs of a daemon share.
 pub struct Context {
     /// The cluster, as the daemon itself.
     pub cluster: Cluster,
+    /// Where repositories are kept.
+    pub repositories: Repositories,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Whether this daemon lives and is ready.
+    pub health: Health,
+    /// What may be set.
+    pub settings: Settings,
+    /// The namespace of the daemon: only Syncs in it may act with its rights.
+    pub namespace: Box<str>,
+    /// The Lease that this daemon holds, as namespace/name.
+    pub held_by: Option<String>,
+    /// Whether this daemon leads.
+    pub permit: Permit,
+    /// All Syncs.
+    pub registry: Registry,
     /// True once the daemon is asked to end.
     pub ending: watch::Receiver<bool>,
     /// How long what is under way may take then.
-    pub grace: Duration,
+    grace: Duration,
     began: Instant,
     pauses: Pauses,
     verify: tokio::sync::Mutex<tokio::time::Interval>,
+    /// The cluster as service accounts see it.
+    identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
+}
+
+/// What a daemon begins with.
+pub struct Parts {
+    /// Where repositories are kept.
+    pub repositories: Repositories,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Whether this daemon lives and is ready.
+    pub health: Health,
+    /// What may be set.
+    pub settings: Settings,
+    /// The namespace of the daemon.
+    pub namespace: Box<str>,
+    /// The Lease that this daemon holds, as namespace/name.
+    pub held_by: Option<String>,
+    /// Whether this daemon leads.
+    pub permit: Permit,
+    /// True once the daemon is asked to end.
+    pub ending: watch::Receiver<bool>,
 }
 
 impl Context {
     /// Everything but the Syncs.
-    pub fn new(
-        cluster: Cluster,
-        ending: watch::Receiver<bool>,
-        pauses: (Duration, Duration, Duration),
-    ) -> Self {
-        let (base, cap, manifest) = pauses;
-        let mut verify = tokio::time::interval(VERIFY_PAUSE);
+    pub fn new(cluster: Cluster, parts: Parts) -> Self {
+        let settings = &parts.settings;
+        let pause = Duration::from_secs(1) / settings.verify_rate.max(1);
+        let mut verify = tokio::time::interval(pause);
         verify.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         Self {
             cluster,
-            ending,
             grace: GRACE,
             began: Instant::now(),
-            pauses: Pauses { cluster: Backoff::new(base, cap), manifest },
+            pauses: Pauses {
+                cluster: Backoff::new(settings.retry_base, settings.retry_cap),
+                manifest: settings.manifest_retry,
+            },
             verify: tokio::sync::Mutex::new(verify),
+            identities: tokio::sync::Mutex::default(),
+            registry: Registry::default(),
+            repositories: parts.repositories,
+            metrics: parts.metrics,
+            health: parts.health,
+            settings: parts.settings,
+            namespace: parts.namespace,
+            held_by: parts.held_by,
+            permit: parts.permit,
+            ending: parts.ending,
         }
+    }
+
+    /// Whether a Sync may act with the daemon's own rights, if it names no others.
+    fn may_act_as_itself(&self, sync: &SyncName, wish: &Wish) -> Result<(), String> {
+        let trusted = self.namespace == sync.namespace
+            || self.settings.daemon_identity_namespaces.contains(&sync.namespace);
+        if trusted || wish.service_account.is_some() {
+            return Ok(());
+        }
+        Err(format!(
+            "a Sync outside of the namespace {} does not act with the daemon's rights: write the name of a ServiceAccount in {} as spec.serviceAccountName",
+            self.namespace, sync.namespace
+        ))
+    }
+
+    /// The cluster as the identity of a Sync sees it.
+    async fn cluster_of(&self, sync: &SyncName, wish: &Wish) -> Result<Cluster, Trouble> {
+        let Some(account) = &wish.service_account else { return Ok(self.cluster.clone()) };
+        let user = format!("system:serviceaccount:{}:{account}", sync.namespace);
+        let mut identities = self.identities.lock().await;
+        if let Some(known) = identities.get(&user) {
+            return Ok(known.clone());
+        }
+        let connection = connect(Some(&user)).await.map_err(|error| Trouble {
+            reason: "ClusterUnreachable",
+            message: error.to_string(),
+            problems: Vec::new(),
+            lasting: false,
+        })?;
+        let Settings { concurrency, request_timeout, .. } = self.settings;
+        let (metrics, permit) = (self.metrics.clone(), self.permit.clone());
+        let cluster = Cluster::new(connection, metrics, permit, concurrency, request_timeout);
+        identities.insert(user, cluster.clone());
+        Ok(cluster)
     }
 
     fn now(&self) -> Time {
@@ -69,8 +167,6 @@ impl Context {
     }
 }
 
-/// Between two objects that are only verified.
-const VERIFY_PAUSE: Duration = Duration::from_millis(10);
 /// How long what is under way may take when the daemon ends.
 const GRACE: Duration = Duration::from_secs(8);
 

@@ -3,19 +3,23 @@
 //! In: a revision, what the Sync asks for, and what it remembers. Out: a [`Report`]. Doing it twice changes nothing
 //! the second time, and it may be cut short at any place: the next pass begins with what is there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::carry_out::{Stop, Work, carry_out};
+use super::desk::Desk;
 use super::memory::Memory;
-use super::prepare::{Prepared, prepare};
+use super::prepare::{Prepared, of_failure, prepare};
+use super::scope::{kinds, scope};
 use super::wish::Wish;
 use super::{Context, chance};
-use crate::api::SyncName;
-use crate::cluster::{Failure, Need};
+use crate::api::{Scope, SyncName};
+use crate::cluster::{Cluster, Failure, Need};
+use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
-use crate::plan::{Action, Change, Hold, Outcome, Plan, plan};
+use crate::plan::{Action, Change, Hold, Outcome, Plan, Policy, plan};
 use crate::report::Trouble;
 use crate::source::{Repository, Revision};
 
@@ -30,6 +34,14 @@ const MAX_ROUNDS: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) revision: Option<Revision>,
+    /// What was read for it, as the id of the tree at the path.
+    pub(crate) tree: Option<String>,
+    /// The value of the annotation that this pass answers.
+    pub(crate) request: Option<String>,
+    /// What was wanted.
+    pub(crate) set: Option<Arc<DesiredSet>>,
+    /// Where the Sync may own objects now.
+    pub(crate) scope: Option<Scope>,
     /// Every object about which there is something to say.
     pub(crate) outcomes: BTreeMap<ObjectId, Outcome>,
     /// Objects that are as they should be, or will be verified.
@@ -48,6 +60,9 @@ pub(crate) struct Report {
 /// What a pass is about.
 pub(crate) struct Subject<'a> {
     pub(crate) context: &'a Context,
+    pub(crate) cluster: &'a Cluster,
+    /// Where the scope is written down, if anywhere.
+    pub(crate) desk: Option<&'a Desk>,
     pub(crate) owner: &'a SyncName,
     pub(crate) wish: &'a Wish,
     /// The approval that a person gave.
@@ -77,12 +92,16 @@ impl Subject<'_> {
     async fn round(&self, memory: &mut Memory, report: &mut Report) -> Result<(), Trouble> {
         let prepared = self.prepare(memory).await?;
         let need = need(&prepared, memory);
-        report.blind = self.context.cluster.require(self.owner, &need, self.wish.timeout).await;
-        memory.kinds = need.kinds;
+        if let Some(desk) = self.desk {
+            // Written down before anything is applied there, so that whoever comes after us knows where to look.
+            desk.record(scope(&need)).await;
+        }
+        report.blind = self.cluster.require(self.owner, &need, self.wish.timeout).await;
         let desired = &*prepared.desired;
-        let policy = self.wish.policy(self.approved.clone());
-        let decide = |observed: &ObservedSet| plan(desired, observed, &policy);
-        let mut plan = self.context.cluster.observed(self.owner, decide);
+        self.context.registry.wants(self.owner, &prepared.desired, !self.wish.suspend);
+        report.set = Some(prepared.desired.clone());
+        report.tree = prepared.ids.get(self.wish.path.as_str()).copied().flatten().map(|id| id.to_string());
+        let mut plan = self.cluster.observed(self.owner, |observed| self.decide(desired, observed));
         let now = self.context.now();
         let postponed = memory.postpone(&mut plan, desired, now);
         memory.unverified = unverified(&plan).cloned().collect();
@@ -91,7 +110,8 @@ impl Subject<'_> {
         report.approval.clone_from(&plan.approval);
         let held: Vec<(ObjectId, Hold)> = plan.held.clone();
         let work = Work {
-            cluster: &self.context.cluster,
+            context: self.context,
+            cluster: self.cluster,
             owner: self.owner,
             desired,
             conflicts: self.wish.conflicts,
@@ -103,24 +123,48 @@ impl Subject<'_> {
         report.outcomes.extend(held.into_iter().map(|(id, hold)| (id, Outcome::Held(hold))));
         report.outcomes.extend(postponed);
         report.outcomes.extend(outcomes);
+        let need = self.cluster.observed(self.owner, |observed| remaining(need, desired, observed));
+        memory.kinds.clone_from(&need.kinds);
+        report.scope = Some(scope(&need));
         Ok(())
     }
 
+    fn decide(&self, desired: &DesiredSet, observed: &ObservedSet) -> Plan {
+        let unwanted = observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none());
+        let policy = Policy {
+            claims: self.context.registry.claims(self.owner, unwanted),
+            ..self.wish.policy(self.approved.clone())
+        };
+        plan(desired, observed, &policy)
+    }
+
     async fn prepare(&self, memory: &mut Memory) -> Result<Prepared, Trouble> {
-        if self.context.cluster.kinds().iter().next().is_none() {
-            self.context.cluster.discover().await.map_err(of_cluster)?;
+        if self.cluster.kinds().iter().next().is_none() {
+            self.cluster.discover().await.map_err(|failure| of_failure(&failure))?;
+        }
+        if !memory.swept {
+            memory.kinds.extend(self.earlier().await.map_err(|failure| of_failure(&failure))?);
+            memory.swept = true;
         }
         let by = Instant::now() + self.wish.timeout;
-        let scopes = self.context.cluster.kinds().scopes();
+        let scopes = self.cluster.kinds().scopes();
         let last = memory.prepared.as_ref();
         let mut prepared = prepare(self.repository, self.revision, self.wish, scopes, last, by).await?;
         // A kind that is not known may have come since the server was asked.
-        if !prepared.complete && self.context.cluster.discover().await.unwrap_or_default() {
-            let scopes = self.context.cluster.kinds().scopes();
+        if !prepared.complete && self.cluster.discover().await.unwrap_or_default() {
+            let scopes = self.cluster.kinds().scopes();
             prepared = prepare(self.repository, self.revision, self.wish, scopes, None, by).await?;
         }
         memory.prepared = Some(prepared.clone());
         Ok(prepared)
+    }
+
+    /// Where this Sync owned objects before: its status says so, and where that is lost, the cluster itself.
+    async fn earlier(&self) -> Result<BTreeSet<GroupKind>, Failure> {
+        match self.desk.and_then(Desk::scope) {
+            Some(scope) => Ok(kinds(&scope)),
+            None => self.cluster.sweep(self.owner).await,
+        }
     }
 
     /// Waits for the kinds that this pass has brought; true if more is known than before.
@@ -134,7 +178,7 @@ impl Subject<'_> {
         }
         let until = Instant::now() + ESTABLISH.min(self.wish.timeout);
         while Instant::now() < until && !self.stop.is_stopped() {
-            match self.context.cluster.discover().await {
+            match self.cluster.discover().await {
                 Ok(true) => return true,
                 Ok(false) | Err(_) => tokio::time::sleep(ESTABLISH_LOOK).await,
             }
@@ -163,10 +207,10 @@ fn need(prepared: &Prepared, memory: &Memory) -> Need {
     need
 }
 
-fn of_cluster(failure: Failure) -> Trouble {
-    let reason = match failure.code() {
-        Some(401 | 403) => "RightsMissing",
-        Some(_) | None => "ClusterUnreachable",
-    };
-    Trouble { reason, message: failure.to_string(), problems: Vec::new(), lasting: false }
+/// What still has to be seen: what is wanted, and what is there although it is not.
+fn remaining(need: Need, desired: &DesiredSet, observed: &ObservedSet) -> Need {
+    let there: BTreeSet<GroupKind> = observed.iter().map(|(id, _)| id.group_kind()).collect();
+    let wanted: BTreeSet<GroupKind> = desired.objects().iter().map(|object| object.id.group_kind()).collect();
+    let listed = |kind: &GroupKind| wanted.contains(kind) || there.contains(kind) || !observed.lists(kind);
+    Need { kinds: need.kinds.into_iter().filter(listed).collect(), ..need }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::wish::Wish;
+use crate::cluster::Failure;
 use crate::desired::{DesiredSet, Scopes, desired};
 use crate::render::{Rendered, render};
 use crate::report::Trouble;
@@ -73,6 +74,15 @@ pub(crate) fn of_source(error: crate::source::Error) -> Trouble {
         problems: Vec::new(),
         lasting: error.needs_new_input(),
     }
+}
+
+/// Why the cluster gave nothing.
+pub(crate) fn of_failure(failure: &Failure) -> Trouble {
+    let reason = match failure.code() {
+        Some(401 | 403) => "RightsMissing",
+        Some(_) | None => "ClusterUnreachable",
+    };
+    Trouble { reason, message: failure.to_string(), problems: Vec::new(), lasting: false }
 }
 
 fn of_problems(reason: &'static str, problems: &[impl std::fmt::Display]) -> Trouble {

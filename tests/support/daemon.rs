@@ -44,7 +44,8 @@ impl Daemon {
         let child = Command::new(env!("CARGO_BIN_EXE_moorline"))
             .arg("run")
             .args(arguments)
-            .arg("--data")
+            .args(["--listen", "127.0.0.1:0"])
+            .arg("--data-dir")
             .arg(folder.join("data"))
             .env("KUBECONFIG", &config)
             .stdin(Stdio::null())
@@ -85,6 +86,24 @@ impl Drop for Daemon {
             eprintln!("{}", self.log());
         }
     }
+}
+
+/// The API server knows Syncs from now on.
+pub(crate) async fn install(plane: &ControlPlane) {
+    let definition = moorline::api::definition().expect("the definition");
+    let request = http::Request::patch(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev?fieldManager=tests&force=true",
+    )
+    .header("Content-Type", "application/apply-patch+yaml")
+    .body(definition.to_string().into_bytes())
+    .expect("a literal request");
+    let admin = plane.client(super::credentials::ADMIN).await;
+    admin.request_text(request).await.expect("the definition is accepted");
+    until("Syncs are served", async || {
+        let request = http::Request::get("/apis/moorline.dev/v1alpha1/syncs").body(Vec::new()).ok()?;
+        admin.request_text(request).await.ok()
+    })
+    .await;
 }
 
 /// Asks again and again until the answer is `Some`.

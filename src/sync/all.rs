@@ -1,0 +1,109 @@
+//! All Syncs of the cluster: which there are, each kept by a task of its own.
+//!
+//! In: the watch on Syncs. Out: tasks that begin and end with them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::Context;
+use super::keep::{Seen, keep};
+use crate::api::SyncName;
+use crate::cluster::Told;
+
+/// Follows all Syncs until the daemon ends.
+pub async fn run(context: Arc<Context>) {
+    let (send, mut told) = mpsc::unbounded_channel();
+    let _following = context.cluster.follow_syncs(move |event| {
+        // Nobody listens any more only when the daemon ends.
+        let _ = send.send(event);
+    });
+    let mut all =
+        All { context: context.clone(), kept: HashMap::new(), tasks: JoinSet::new(), listing: None };
+    let mut ending = context.ending.clone();
+    let mut beat = tokio::time::interval(BEAT);
+    loop {
+        tokio::select! {
+            event = told.recv() => match event {
+                Some(event) => all.take(event),
+                None => break,
+            },
+            _ = all.tasks.join_next(), if !all.tasks.is_empty() => {}
+            _ = beat.tick() => context.health.beat(),
+            _ = ending.wait_for(|ending| *ending) => break,
+        }
+    }
+    // Each lets what is under way come to its end, within the grace that the context gives.
+    all.kept.clear();
+    let _ =
+        tokio::time::timeout(context.grace, async { while all.tasks.join_next().await.is_some() {} }).await;
+}
+
+/// How often the daemon says that it lives.
+pub(super) const BEAT: std::time::Duration = std::time::Duration::from_secs(10);
+
+struct All {
+    context: Arc<Context>,
+    kept: HashMap<SyncName, watch::Sender<Seen>>,
+    tasks: JoinSet<()>,
+    /// What was told since the beginning, as long as not everything was.
+    listing: Option<BTreeSet<SyncName>>,
+}
+
+impl All {
+    fn take(&mut self, event: Told) {
+        match event {
+            Told::Begins => self.listing = Some(BTreeSet::new()),
+            Told::Seen(name, sync) => {
+                if let Some(listing) = &mut self.listing {
+                    listing.insert(name.clone());
+                }
+                self.seen(name, Some(Arc::new(serde_json::Value::Object(*sync))));
+            }
+            Told::Gone(name) => self.gone(&name),
+            Told::Listed => {
+                let there = self.listing.take().unwrap_or_default();
+                let lost: Vec<SyncName> =
+                    self.kept.keys().filter(|name| !there.contains(*name)).cloned().collect();
+                lost.iter().for_each(|name| self.gone(name));
+                self.context.registry.only(&there);
+                self.context.health.ready(Ok(()));
+                self.context.cluster.wake_all();
+            }
+            Told::Broken(failure) => {
+                let message = match failure.code() {
+                    Some(404) => "the cluster has no Syncs: install their definition (moorline crd | kubectl apply --server-side -f -)".to_owned(),
+                    _ => format!("Syncs cannot be seen: {failure}"),
+                };
+                tracing::warn!("{message}");
+                // Those that are known are followed on.
+                if self.kept.is_empty() {
+                    self.context.health.ready(Err(message));
+                }
+            }
+        }
+    }
+
+    fn seen(&mut self, name: SyncName, sync: Seen) {
+        self.context.registry.add(&name);
+        if let Some(kept) = self.kept.get(&name) {
+            kept.send_replace(sync);
+            return;
+        }
+        let (send, receive) = watch::channel(sync);
+        self.tasks.spawn(keep(self.context.clone(), name.clone(), receive));
+        self.kept.insert(name, send);
+    }
+
+    fn gone(&mut self, name: &SyncName) {
+        if let Some(kept) = self.kept.remove(name) {
+            kept.send_replace(None);
+        }
+        self.context.registry.remove(name);
+        self.context.metrics.forget(&name.to_string());
+        // What it applied may be taken over now.
+        self.context.cluster.wake_all();
+    }
+}

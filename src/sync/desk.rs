@@ -1,0 +1,272 @@
+//! What is known about one Sync, and the status that says it.
+//!
+//! In: what `follow` tells. Out: a status, written when it says something else than the last one, and not before
+//! there is something to say: what comes within a moment is written once.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use tokio::sync::{Notify, oneshot};
+
+use super::Context;
+use super::follow::Told;
+use super::pass::Report;
+use crate::api::{Scope, SyncName, SyncStatus};
+use crate::object::ObjectId;
+use crate::plan::Outcome;
+use crate::report::{Facts, PassFacts, Trouble, status};
+
+/// Between two statuses of a Sync.
+const PAUSE: Duration = Duration::from_millis(100);
+/// After a status that could not be written: the first pause, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+/// A pass that takes longer is told of before it ends.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What is known about one Sync; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Desk(Arc<Inner>);
+
+struct Inner {
+    name: SyncName,
+    context: Arc<Context>,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    uid: Box<str>,
+    /// When the Sync was first seen.
+    since: Option<Instant>,
+    generation: Option<i64>,
+    suspended: bool,
+    /// Why it is not followed at all.
+    refused: Option<Trouble>,
+    /// Why the repository gives nothing.
+    source: Option<Trouble>,
+    seen: Option<String>,
+    request: Option<String>,
+    report: Option<Box<Report>>,
+    scope: Scope,
+    waiting: Vec<oneshot::Sender<()>>,
+    written: SyncStatus,
+    /// The version of the Sync that our last write made.
+    version: u64,
+}
+
+/// How urgent it is to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Urgency {
+    Now,
+    /// A pass will say more in a moment.
+    Later,
+}
+
+impl Desk {
+    pub(crate) fn new(context: Arc<Context>, name: SyncName) -> Self {
+        let state = Mutex::default();
+        Self(Arc::new(Inner { name, context, state, changed: Notify::new() }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The Sync as the API server has it now: its identity, and the status that stands there.
+    pub(crate) fn is(
+        &self,
+        uid: &str,
+        generation: Option<i64>,
+        suspended: bool,
+        version: u64,
+        stands: SyncStatus,
+    ) {
+        let mut state = self.lock();
+        if *state.uid != *uid {
+            *state = State { uid: uid.into(), since: Some(Instant::now()), ..State::default() };
+            state.scope = stands.scope.clone().unwrap_or_default();
+        }
+        let changed = state.generation != generation || state.suspended != suspended;
+        (state.generation, state.suspended) = (generation, suspended);
+        // Our own write comes back as an event; an older one must not make us write again.
+        let foreign = version > state.version && state.written != stands;
+        if foreign {
+            state.written = stands;
+        }
+        drop(state);
+        if changed || foreign {
+            self.0.changed.notify_one();
+        }
+    }
+
+    /// Why the Sync is not followed; none if it is.
+    pub(crate) fn refuse(&self, refused: Option<Trouble>) {
+        let mut state = self.lock();
+        let changed = state.refused != refused;
+        state.refused = refused;
+        drop(state);
+        if changed {
+            self.0.changed.notify_one();
+        }
+    }
+
+    /// Where the Sync may have owned objects before.
+    pub(crate) fn scope(&self) -> Option<Scope> {
+        self.lock().written.scope.clone()
+    }
+
+    /// Writes down where the Sync is about to own objects; done when that stands.
+    pub(crate) async fn record(&self, scope: Scope) {
+        let (done, wait) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            state.scope = scope;
+            if state.written.scope.as_ref() == Some(&state.scope) {
+                return;
+            }
+            state.waiting.push(done);
+        }
+        self.0.changed.notify_one();
+        // Whoever would write it is gone only when the Sync is.
+        let _ = wait.await;
+    }
+
+    /// Takes in what was found or done.
+    pub(crate) fn tell(&self, told: Told) {
+        self.0.context.count(&self.0.name, &told);
+        let urgency = match told {
+            Told::Seen(Ok(revision), request) => {
+                let mut state = self.lock();
+                state.source = None;
+                state.seen = Some(revision.to_string());
+                let is_held = state.report.as_ref().and_then(|it| it.revision.as_ref()) == Some(&revision);
+                if is_held {
+                    state.request = request.or(state.request.take());
+                    Urgency::Now
+                } else {
+                    Urgency::Later
+                }
+            }
+            Told::Seen(Err(trouble), request) => {
+                let mut state = self.lock();
+                state.source = Some(trouble);
+                state.request = request.or(state.request.take());
+                Urgency::Now
+            }
+            Told::Passed(report) if report.stopped => return,
+            Told::Passed(mut report) => {
+                let mut state = self.lock();
+                state.request = report.request.clone().or(state.request.take());
+                state.scope = report.scope.clone().unwrap_or_else(|| state.scope.clone());
+                // A pass that came to nothing says nothing about objects.
+                if let (Some(_), Some(last)) = (&report.trouble, &mut state.report) {
+                    report.outcomes = std::mem::take(&mut last.outcomes);
+                    report.set = last.set.take();
+                    report.desired = last.desired;
+                }
+                state.report = Some(report);
+                Urgency::Now
+            }
+            Told::Verified(..) => return,
+        };
+        if urgency == Urgency::Now {
+            self.0.changed.notify_one();
+        }
+    }
+
+    /// Writes statuses as long as it is polled.
+    pub(crate) async fn write(&self) {
+        let mut retry = RETRY.0;
+        loop {
+            let _ = tokio::time::timeout(PATIENCE, self.0.changed.notified()).await;
+            let Some((uid, next)) = self.next() else {
+                self.served();
+                continue;
+            };
+            let Ok(value) = serde_json::to_value(&next) else { continue };
+            tracing::trace!(sync = %self.0.name, status = %value, "written");
+            match self.0.context.cluster.write_status(&self.0.name, &uid, value).await {
+                Ok(version) => {
+                    self.stands(version, next);
+                    self.served();
+                    retry = RETRY.0;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(failure) => {
+                    tracing::warn!(sync = %self.0.name, %failure, "the status could not be written");
+                    tokio::time::sleep(crate::cluster::jitter(retry)).await;
+                    retry = (retry * 2).min(RETRY.1);
+                    self.0.changed.notify_one();
+                }
+            }
+        }
+    }
+
+    fn stands(&self, version: u64, status: SyncStatus) {
+        let mut state = self.lock();
+        state.version = state.version.max(version);
+        state.written = status;
+    }
+
+    /// Tells those who wait that the scope stands.
+    fn served(&self) {
+        let mut state = self.lock();
+        if state.written.scope.as_ref() == Some(&state.scope) {
+            for done in state.waiting.drain(..) {
+                let _ = done.send(());
+            }
+        }
+    }
+
+    /// The status that is to be written, if it is not the one that stands.
+    fn next(&self) -> Option<(Box<str>, SyncStatus)> {
+        let state = self.lock();
+        let trouble = state.refused.as_ref().or(state.source.as_ref());
+        let report = state.report.as_deref();
+        let trouble = trouble.or(report.and_then(|report| report.trouble.as_ref()));
+        let empty = BTreeMap::new();
+        let outcomes: &BTreeMap<ObjectId, Outcome> = report.map_or(&empty, |report| &report.outcomes);
+        let set = report.and_then(|report| report.set.as_ref());
+        let files = |id: &ObjectId| Some(set?.get(id)?.origin.to_string());
+        let pass = report.and_then(|report| {
+            Some(PassFacts {
+                revision: report.revision.as_ref()?.to_string(),
+                tree: report.tree.clone(),
+                outcomes,
+                files: &files,
+                desired: report.desired,
+                scope: state.scope.clone(),
+                approval: report.approval.as_deref(),
+            })
+        });
+        // A daemon that has only just begun knows less than the status that stands.
+        let speechless = pass.is_none() && trouble.is_none() && !state.suspended;
+        let waits = !state.written.conditions.is_empty()
+            || state.since.is_none_or(|since| since.elapsed() < PATIENCE);
+        if speechless && waits && state.waiting.is_empty() {
+            return None;
+        }
+        let facts = Facts {
+            generation: state.generation,
+            suspended: state.suspended,
+            trouble,
+            seen: state.seen.clone(),
+            pass,
+            request: state.request.clone(),
+            held_by: self.0.context.held_by.clone(),
+            now: now(),
+        };
+        let mut next = status(&state.written, &facts);
+        next.scope = Some(state.scope.clone());
+        (next != state.written && !state.uid.is_empty()).then(|| (state.uid.clone(), next))
+    }
+}
+
+/// The time in whole seconds, as Kubernetes writes it.
+fn now() -> Time {
+    let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
+    Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now))
+}

@@ -1,0 +1,227 @@
+//! Keeps one Sync of the cluster, from the first time it is seen until it is gone.
+//!
+//! In: the Sync as the API server has it, as it changes. Out: an order for `follow.rs`, or a refusal for the desk.
+//! What the spec names beside itself (a Secret) is read here, and watched.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::{Notify, watch};
+
+use super::desk::Desk;
+use super::farewell::{self, FINALIZER};
+use super::follow::{Order, follow};
+use super::wish::{self, Wish, wish};
+use super::{Context, prepare};
+use crate::api::{APPROVE_ANNOTATION, DeletionPolicy, REQUEST_ANNOTATION, Reason, Sync, SyncName};
+use crate::cluster::{Following, version};
+use crate::report::Trouble;
+use crate::source::Credentials;
+
+/// A Sync as the API server has it; none once it is gone.
+pub(crate) type Seen = Option<Arc<Value>>;
+
+struct Keeper {
+    context: Arc<Context>,
+    name: SyncName,
+    desk: Desk,
+    orders: Option<watch::Sender<Order>>,
+    secret: Option<(Box<str>, Following)>,
+    /// Told when the Secret changed.
+    rotated: Arc<Notify>,
+    generation: u64,
+}
+
+/// What is to be done about a Sync.
+enum Task {
+    Follow(Box<Order>),
+    Refuse(Trouble),
+    /// It is being deleted, and this says how.
+    Leave(Box<Wish>),
+}
+
+/// Keeps a Sync until it is gone or the daemon ends.
+pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch::Receiver<Seen>) {
+    let desk = Desk::new(context.clone(), name.clone());
+    let mut keeper = Keeper {
+        context: context.clone(),
+        name: name.clone(),
+        desk: desk.clone(),
+        orders: None,
+        secret: None,
+        rotated: Arc::default(),
+        generation: 0,
+    };
+    let rotated = keeper.rotated.clone();
+    let follow = |receive| follow(context.clone(), name.clone(), receive, Some(desk.clone()));
+    let mut following = None;
+    loop {
+        let sync = seen.borrow_and_update().clone();
+        let Some(sync) = sync else { break };
+        match keeper.task(&sync).await {
+            Task::Refuse(trouble) => {
+                keeper.desk.refuse(Some(trouble));
+                (keeper.orders, following) = (None, None);
+                keeper.context.registry.unready(&keeper.name);
+            }
+            Task::Follow(order) => {
+                keeper.desk.refuse(None);
+                match &keeper.orders {
+                    Some(orders) => drop(orders.send_replace(*order)),
+                    None => {
+                        let (send, receive) = watch::channel(*order);
+                        keeper.orders = Some(send);
+                        following = Some(Box::pin(follow(receive)));
+                    }
+                }
+            }
+            Task::Leave(wish) => {
+                (keeper.orders, following) = (None, None);
+                farewell::leave(&keeper.context, &keeper.name, &sync, &wish).await;
+            }
+        }
+        let work = async {
+            match &mut following {
+                Some(following) => following.as_mut().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = seen.changed() => if changed.is_err() { break },
+            () = rotated.notified() => {}
+            () = desk.write() => {}
+            () = work => break,
+        }
+    }
+    // Nothing is told of a Sync that is gone, and nothing new begins for it.
+    drop(following);
+    context.cluster.forget(&name);
+}
+
+impl Keeper {
+    /// What the Sync asks for.
+    async fn task(&mut self, value: &Value) -> Task {
+        let refuse = |reason: Reason, message: String| {
+            let reason = reason_text(reason);
+            Task::Refuse(Trouble { reason, message, problems: Vec::new(), lasting: true })
+        };
+        let sync = match wish::read(value.clone()) {
+            Ok(sync) => sync,
+            Err(refusal) => {
+                self.told(value, None, false);
+                return refuse(Reason::SpecInvalid, refusal.to_string());
+            }
+        };
+        self.told(value, sync.status.clone(), sync.spec.suspend);
+        let wish = match wish(&self.name, &sync.spec) {
+            Ok(wish) => wish,
+            Err(refusal) => return refuse(Reason::SpecInvalid, refusal.to_string()),
+        };
+        if sync.metadata.deletion_timestamp.is_some() {
+            return Task::Leave(Box::new(wish));
+        }
+        if let Err(message) = self.context.may_act_as_itself(&self.name, &wish) {
+            return refuse(Reason::ServiceAccountRequired, message);
+        }
+        if let Some(failure) = self.finalizer(&sync).await {
+            return Task::Refuse(prepare::of_failure(&failure));
+        }
+        match self.order(&sync, wish).await {
+            Ok(order) => Task::Follow(Box::new(order)),
+            Err(trouble) => Task::Refuse(trouble),
+        }
+    }
+
+    fn told(&self, value: &Value, status: Option<crate::api::SyncStatus>, suspended: bool) {
+        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let generation = value.pointer("/metadata/generation").and_then(Value::as_i64);
+        self.desk.is(
+            text("/metadata/uid"),
+            generation,
+            suspended,
+            version(value),
+            status.unwrap_or_default(),
+        );
+    }
+
+    /// The finalizer is there exactly while the objects are to be deleted with the Sync.
+    async fn finalizer(&self, sync: &Sync) -> Option<crate::cluster::Failure> {
+        let mut finalizers = sync.metadata.finalizers.clone().unwrap_or_default();
+        let (has, wants) = (
+            finalizers.iter().any(|one| one == FINALIZER),
+            sync.spec.deletion_policy == DeletionPolicy::Delete,
+        );
+        match (has, wants) {
+            (true, true) | (false, false) => return None,
+            (false, true) => finalizers.push(FINALIZER.to_owned()),
+            (true, false) => finalizers.retain(|one| one != FINALIZER),
+        }
+        let version = sync.metadata.resource_version.as_deref().unwrap_or_default();
+        let written = self.context.cluster.write_finalizers(&self.name, version, &finalizers).await;
+        // Of a conflict the newer Sync is on its way already.
+        written.err().filter(|failure| failure.code() != Some(409))
+    }
+
+    async fn order(&mut self, sync: &Sync, wish: Wish) -> Result<Order, Trouble> {
+        let credentials = self.credentials(&wish).await?;
+        let owner = match &wish.secret {
+            Some(secret) => format!("{}/{secret}", self.name.namespace),
+            None => String::new(),
+        };
+        let repository = self
+            .context
+            .repositories
+            .repository(&wish.address, &owner, &credentials)
+            .map_err(prepare::of_source)?;
+        let cluster = self.context.cluster_of(&self.name, &wish).await?;
+        let annotation = |key| sync.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
+        let mut order = Order {
+            wish: Arc::new(wish),
+            repository,
+            credentials,
+            cluster,
+            approved: annotation(APPROVE_ANNOTATION),
+            request: annotation(REQUEST_ANNOTATION),
+            generation: self.generation,
+        };
+        let last = self.orders.as_ref().map(|orders| orders.borrow().clone());
+        if last.is_none_or(|last| !last.asks_the_same(&order)) {
+            self.generation += 1;
+            order.generation = self.generation;
+        }
+        Ok(order)
+    }
+
+    /// The content of the Secret that the Sync names, which is watched from now on.
+    async fn credentials(&mut self, wish: &Wish) -> Result<Credentials, Trouble> {
+        let Some(name) = &wish.secret else {
+            self.secret = None;
+            return Ok(Credentials::default());
+        };
+        if self.secret.as_ref().is_none_or(|(known, _)| known != name) {
+            let rotated = self.rotated.clone();
+            let following =
+                self.context.cluster.follow_secret(&self.name.namespace, name, move || rotated.notify_one());
+            self.secret = Some((name.clone(), following));
+        }
+        let found = self.context.cluster.secret(&self.name.namespace, name).await;
+        match found.map_err(|failure| prepare::of_failure(&failure))? {
+            Some(data) => Credentials::from_secret(data.0).map_err(|error| prepare::of_source(error.into())),
+            None => Err(Trouble {
+                reason: "SecretMissing",
+                message: format!("there is no Secret {name} in the namespace {}", self.name.namespace),
+                problems: Vec::new(),
+                lasting: false,
+            }),
+        }
+    }
+}
+
+/// The word of a reason, as conditions have it.
+fn reason_text(reason: Reason) -> &'static str {
+    match reason {
+        Reason::ServiceAccountRequired => "ServiceAccountRequired",
+        Reason::HeldByOther => "HeldByOther",
+        _ => "SpecInvalid",
+    }
+}

@@ -1,0 +1,100 @@
+//! Which Syncs there are, and what each wants: what the Syncs of a daemon know about each other.
+//!
+//! In: what each Sync's newest complete render wants. Out: claims on objects that another Sync would prune, and
+//! whether a Sync is still there.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::api::SyncName;
+use crate::desired::{DesiredObject, DesiredSet};
+use crate::object::ObjectId;
+use crate::plan::Claim;
+
+/// All Syncs that this daemon knows of.
+#[derive(Debug, Default)]
+pub struct Registry(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    syncs: HashMap<SyncName, Entry>,
+    /// All Syncs of the cluster were told, so that one that is not known does not exist.
+    complete: bool,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    wants: Option<Arc<DesiredSet>>,
+    /// Its newest render is complete and it is not suspended.
+    ready: bool,
+}
+
+impl Registry {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A Sync is there.
+    pub(crate) fn add(&self, sync: &SyncName) {
+        self.lock().syncs.entry(sync.clone()).or_default();
+    }
+
+    /// A Sync is gone.
+    pub(crate) fn remove(&self, sync: &SyncName) {
+        self.lock().syncs.remove(sync);
+    }
+
+    /// These are all Syncs of the cluster.
+    pub(crate) fn only(&self, syncs: &BTreeSet<SyncName>) {
+        let mut known = self.lock();
+        known.syncs.retain(|sync, _| syncs.contains(sync));
+        known.complete = true;
+    }
+
+    /// What a Sync wants now.
+    pub(crate) fn wants(&self, sync: &SyncName, wants: &Arc<DesiredSet>, ready: bool) {
+        if let Some(entry) = self.lock().syncs.get_mut(sync) {
+            (entry.wants, entry.ready) = (Some(wants.clone()), ready);
+        }
+    }
+
+    /// What a Sync wants is not known, or it will not take it.
+    pub(crate) fn unready(&self, sync: &SyncName) {
+        if let Some(entry) = self.lock().syncs.get_mut(sync) {
+            entry.ready = false;
+        }
+    }
+
+    /// Who else wants these objects.
+    pub(crate) fn claims<'a>(
+        &self,
+        own: &SyncName,
+        objects: impl Iterator<Item = &'a ObjectId>,
+    ) -> BTreeMap<ObjectId, Claim> {
+        let known = self.lock();
+        let claim = |id: &ObjectId| {
+            let others = known.syncs.iter().filter(|(sync, _)| *sync != own);
+            let mut claims = others
+                .filter(|(_, entry)| entry.wants.as_ref().is_some_and(|set| set.get(id).is_some()))
+                .map(|(sync, entry)| Claim { sync: sync.to_string().into(), ready: entry.ready });
+            let first = claims.next()?;
+            // Two that claim it must settle that between themselves first.
+            let ready = first.ready && claims.next().is_none();
+            Some((id.clone(), Claim { ready, ..first }))
+        };
+        objects.filter_map(claim).collect()
+    }
+
+    /// What a Sync wants an object to be.
+    pub(crate) fn wanted_by(&self, sync: &str, id: &ObjectId) -> Option<(SyncName, DesiredObject)> {
+        let known = self.lock();
+        let (name, entry) = known.syncs.iter().find(|(name, _)| name.to_string() == sync)?;
+        Some((name.clone(), entry.wants.as_ref()?.get(id)?.clone()))
+    }
+
+    /// True if it is certain that there is no such Sync.
+    pub(crate) fn is_gone(&self, sync: &str) -> bool {
+        let known = self.lock();
+        known.complete && !known.syncs.keys().any(|name| name.to_string() == sync)
+    }
+}
