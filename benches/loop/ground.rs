@@ -4,7 +4,6 @@
 //! opened and closed over what the daemon uses.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -43,6 +42,7 @@ pub(crate) struct Ground {
     pub(crate) admin: Client,
     pub(crate) applications: usize,
     server: GitServer,
+    /// Where the daemon tells its metrics.
     port: u16,
     plane: ControlPlane,
     root: tempfile::TempDir,
@@ -94,8 +94,6 @@ impl Ground {
         create_namespaces(&plane).await;
         let admin = plane.client(ADMIN).await;
         install(&admin).await;
-        let port =
-            TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr()).expect("a port").port();
         let syncs = Api::namespaced_with(admin.clone(), SYSTEM, &ApiResource::erase::<Sync>(&()));
         let mut ground = Self {
             daemon: None,
@@ -105,7 +103,7 @@ impl Ground {
             admin,
             applications,
             server,
-            port,
+            port: 0,
             plane,
             root,
         };
@@ -116,12 +114,12 @@ impl Ground {
     /// Starts the daemon and waits until it watches Syncs.
     pub(crate) async fn start_daemon(&mut self) {
         let mark = self.tail.mark();
-        let listen = format!("127.0.0.1:{}", self.port);
-        let arguments = ["--listen", &listen, "--leader-election=false", "--namespace", SYSTEM];
+        let arguments = ["--leader-election=false", "--namespace", SYSTEM];
         self.daemon = Some(Daemon::start(&self.plane, self.root.path(), &arguments));
         let watches = |request: &Request| request.user == MOORLINE && request.resource == "syncs";
         let ready = self.tail.until(mark, MOMENT, |seen| seen.iter().any(watches).then_some(())).await;
         assert!(ready.is_some(), "the daemon watches no Syncs:\n{}", self.log());
+        self.port = self.daemon.as_ref().and_then(|daemon| port(&daemon.log())).unwrap_or_default();
     }
 
     /// Ends the daemon and gives the time that it took.
@@ -279,6 +277,14 @@ async fn install(admin: &Client) {
         assert!(Instant::now() < deadline, "Syncs are not served: {error}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// The port that a daemon said last it listens on.
+fn port(log: &str) -> Option<u16> {
+    let line = log.lines().rfind(|line| line.contains("listening"))?;
+    let (_, port) = line.split_once("127.0.0.1:")?;
+    let digits = port.find(|digit: char| !digit.is_ascii_digit()).map_or(port, |end| &port[..end]);
+    digits.parse().ok()
 }
 
 async fn apply(admin: &Client, uri: &str, body: String) {
