@@ -58,6 +58,9 @@ impl Order {
     }
 }
 
+/// What a look found, and the request that it answers.
+type Looked = (Result<Revision, Trouble>, Option<String>);
+
 struct Follower {
     context: Arc<Context>,
     owner: SyncName,
@@ -69,7 +72,7 @@ struct Follower {
     answered: Option<String>,
     memory: Option<Memory>,
     stop: Arc<Stop>,
-    looking: Option<BoxFuture<'static, (Result<Revision, Trouble>, Option<String>)>>,
+    looking: Option<BoxFuture<'static, Looked>>,
     passing: Option<BoxFuture<'static, (Memory, Report)>>,
     verifying: Option<BoxFuture<'static, (ObjectId, Option<Outcome>)>>,
     verify_stop: Arc<Stop>,
