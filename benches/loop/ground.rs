@@ -155,25 +155,7 @@ impl Ground {
     }
 
     async fn create(&self, name: &str, path: &str) {
-        let sync = json!({
-            "apiVersion": "moorline.dev/v1alpha1",
-            "kind": "Sync",
-            "metadata": {"name": name},
-            "spec": {
-                "source": {"git": {"url": self.server.url("repository.git")}},
-                "path": format!("./{path}"),
-                "targetNamespace": APPS,
-                // Whoever measures says when to look.
-                "interval": "10m",
-                "prune": {"budget": {"count": 1_000_000}},
-            },
-        });
-        let uri = format!("/apis/moorline.dev/v1alpha1/namespaces/{SYSTEM}/syncs");
-        let request = http::Request::post(uri)
-            .header("Content-Type", "application/json")
-            .body(sync.to_string().into_bytes())
-            .expect("a literal request");
-        self.admin.request_text(request).await.expect("a new Sync");
+        create(&self.admin, &sync(name, path, &self.server.url("repository.git")), "").await;
     }
 
     /// Asks the daemon to look at the repository of a Sync now; gives the time before that.
@@ -264,7 +246,7 @@ impl Ground {
     }
 }
 
-/// Tells the API server what a Sync is, and waits until it serves them.
+/// Tells the API server what a Sync is, and waits until it serves them and has taken one.
 async fn install(admin: &Client) {
     let printed = Command::new(env!("CARGO_BIN_EXE_moorline")).arg("crd").output().expect("moorline crd");
     let definition = String::from_utf8(printed.stdout).expect("YAML");
@@ -277,6 +259,34 @@ async fn install(admin: &Client) {
         assert!(Instant::now() < deadline, "Syncs are not served: {error}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    // The server prepares a definition at the first write, for two seconds; in a cluster it did so long ago.
+    create(admin, &sync("none", FOLDER, "https://example.com/none.git"), "?dryRun=All").await;
+}
+
+/// A Sync of a folder of the repository.
+fn sync(name: &str, path: &str, url: &str) -> Value {
+    json!({
+        "apiVersion": "moorline.dev/v1alpha1",
+        "kind": "Sync",
+        "metadata": {"name": name},
+        "spec": {
+            "source": {"git": {"url": url}},
+            "path": format!("./{path}"),
+            "targetNamespace": APPS,
+            // Whoever measures says when to look.
+            "interval": "10m",
+            "prune": {"budget": {"count": 1_000_000}},
+        },
+    })
+}
+
+async fn create(admin: &Client, sync: &Value, query: &str) {
+    let uri = format!("/apis/moorline.dev/v1alpha1/namespaces/{SYSTEM}/syncs{query}");
+    let request = http::Request::post(uri)
+        .header("Content-Type", "application/json")
+        .body(sync.to_string().into_bytes())
+        .expect("a literal request");
+    admin.request_text(request).await.expect("a new Sync");
 }
 
 /// The port that a daemon said last it listens on.
