@@ -71,6 +71,8 @@ pub struct PassFacts<'a> {
     pub added: &'a [(ObjectId, Box<str>)],
     /// Jobs and Pods that have come to their end.
     pub finished: &'a [Finished],
+    /// When it ended: whoever tells of it again later says the same.
+    pub ended: Option<Time>,
 }
 
 /// The most problems that a status names.
@@ -138,7 +140,7 @@ fn told_by_pass(
         let waits = count(|it| matches!(it, Outcome::Held(Hold::Protected | Hold::OverBudget { .. })));
         status.approval = pass.approval.map(|hash| Approval { hash: hash.to_owned(), objects: waits });
         if pass.outcomes.values().any(changed) {
-            status.last_applied_time = Some(facts.now.clone());
+            status.last_applied_time = Some(pass.ended.clone().unwrap_or_else(|| facts.now.clone()));
         }
     } else if let Some(trouble) = facts.trouble {
         status.problems = problems(trouble);

@@ -51,6 +51,8 @@ struct State {
     seen: Option<String>,
     request: Option<String>,
     report: Option<Box<Report>>,
+    /// When the pass of the report ended.
+    ended: Option<Time>,
     scope: Scope,
     waiting: Vec<oneshot::Sender<()>>,
     /// What was repaired since the last Event.
@@ -181,7 +183,7 @@ impl Desk {
                     report.desired = last.desired;
                     report.finished = std::mem::take(&mut last.finished);
                 }
-                state.report = Some(report);
+                (state.report, state.ended) = (Some(report), Some(now()));
                 Urgency::Now
             }
             Told::Verified(..) => return,
@@ -246,7 +248,7 @@ impl Desk {
 
     /// Writes an Event. One that cannot be written is not worth another attempt: the status says the same.
     async fn say(&self, event: Option<serde_json::Value>) {
-        let Some(event) = event else { return };
+        let Some(event) = event.filter(|_| self.0.context.events.take()) else { return };
         if let Err(failure) = self.0.context.cluster.write_event(event, &self.0.name.namespace).await {
             tracing::debug!(sync = %self.0.name, %failure, "an Event could not be written");
         }
@@ -290,6 +292,7 @@ impl Desk {
                 pending: report.pending,
                 added: &report.added,
                 finished: &report.finished,
+                ended: state.ended.clone(),
             })
         });
         // A daemon that has only just begun knows less than the status that stands.

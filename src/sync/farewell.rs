@@ -61,10 +61,8 @@ async fn delete(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) {
         kinds: super::scope::kinds(&scope),
         namespaces: scope.namespaces.iter().map(|one| one.as_str().into()).collect(),
     };
-    if context.cluster.kinds().iter().next().is_none() {
-        // Without an answer nothing is deleted, and the next round asks again.
-        let _ = context.cluster.discover().await;
-    }
+    // Without an answer nothing is deleted, and the next round asks again.
+    let _ = context.cluster.know().await;
     context.cluster.require(name, &need, wish.timeout).await;
     let (nothing, stop) = (DesiredSet::nothing(), Stop::default());
     let policy = wish.policy(None);

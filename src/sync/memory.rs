@@ -11,7 +11,7 @@ use super::verify::How;
 use crate::api::SpecHash;
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
-use crate::plan::{Failed, Outcome, Plan, Step};
+use crate::plan::{Action, Change, Failed, Outcome, Plan, Step};
 use crate::source::Revision;
 
 /// What a Sync remembers.
@@ -80,7 +80,8 @@ impl Memory {
         self.revision = Some(revision.clone());
     }
 
-    /// Takes the steps out of a plan that failed and are not to be tried again yet.
+    /// Takes the steps out of a plan that failed and are not to be tried again yet. One that is tried again is
+    /// written now: whoever waits for it is told by the pass what it came to.
     pub(crate) fn postpone(
         &mut self,
         plan: &mut Plan,
@@ -91,6 +92,9 @@ impl Memory {
         if self.failing.is_empty() {
             return postponed;
         }
+        // What is no step any more, because others brought it about or took it away, does not fail any more.
+        let steps: BTreeSet<ObjectId> = plan.steps().map(|step| step.id.clone()).collect();
+        self.failing.retain(|id, _| steps.contains(id));
         let waits = |step: &Step| {
             let failing = self.failing.get(&step.id)?;
             let hash = desired.get(&step.id).map(|wanted| wanted.hash);
@@ -103,6 +107,10 @@ impl Memory {
                     false
                 }
                 None => true,
+            });
+            let again = steps.iter_mut().filter(|step| self.failing.contains_key(&step.id));
+            again.filter(|step| step.action == Action::Update(Change::Unverified)).for_each(|step| {
+                step.action = Action::Update(Change::Moved);
             });
         }
         postponed
