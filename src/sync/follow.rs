@@ -17,6 +17,7 @@ use super::memory::Memory;
 use super::pass::{Report, Subject};
 use super::prepare::of_source;
 use super::schedule::{Command, Event, Look, Pass, Schedule};
+use super::waiting::{running, sleep_until};
 use super::wish::Wish;
 use super::{Context, chance};
 use crate::api::SyncName;
@@ -390,20 +391,5 @@ impl Follower {
             Some(desk) => desk.tell(told),
             None => self.context.count(&self.owner, &told),
         }
-    }
-}
-
-/// Waits for a future that may not be there.
-async fn running<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
-    match future {
-        Some(future) => future.await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn sleep_until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due.into()).await,
-        None => std::future::pending().await,
     }
 }

@@ -24,6 +24,7 @@ pub mod single;
 mod survey;
 mod tally;
 mod verify;
+mod waiting;
 pub mod wish;
 
 use std::collections::HashMap;
