@@ -51,6 +51,8 @@ struct State {
     seen: Option<String>,
     request: Option<String>,
     report: Option<Box<Report>>,
+    /// Since when a newer revision is being applied.
+    pending: Option<Instant>,
     /// When the pass of the report ended.
     ended: Option<Time>,
     scope: Scope,
@@ -64,14 +66,6 @@ struct State {
 
 /// The most repairs that one Event names.
 const MAX_REPAIRS: usize = 5;
-
-/// How urgent it is to write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Urgency {
-    Now,
-    /// A pass will say more in a moment.
-    Later,
-}
 
 impl Desk {
     pub(crate) fn new(context: Arc<Context>, name: SyncName) -> Self {
@@ -150,7 +144,7 @@ impl Desk {
     /// Takes in what was found or done.
     pub(crate) fn tell(&self, told: Told) {
         self.0.context.count(&self.0.name, &told);
-        let urgency = match told {
+        match told {
             Told::Seen(Ok(revision), request) => {
                 let mut state = self.lock();
                 state.source = None;
@@ -158,16 +152,15 @@ impl Desk {
                 let is_held = state.report.as_ref().and_then(|it| it.revision.as_ref()) == Some(&revision);
                 if is_held {
                     state.request = request.or(state.request.take());
-                    Urgency::Now
                 } else {
-                    Urgency::Later
+                    // A pass will say more in a moment.
+                    state.pending = Some(Instant::now());
                 }
             }
             Told::Seen(Err(trouble), request) => {
                 let mut state = self.lock();
                 state.source = Some(trouble);
                 state.request = request.or(state.request.take());
-                Urgency::Now
             }
             Told::Passed(report) if report.stopped => return,
             Told::Passed(mut report) => {
@@ -183,21 +176,23 @@ impl Desk {
                     report.desired = last.desired;
                     report.finished = std::mem::take(&mut last.finished);
                 }
-                (state.report, state.ended) = (Some(report), Some(now()));
-                Urgency::Now
+                (state.report, state.ended, state.pending) = (Some(report), Some(now()), None);
             }
             Told::Verified(..) => return,
-        };
-        if urgency == Urgency::Now {
-            self.0.changed.notify_one();
         }
+        self.0.changed.notify_one();
     }
 
     /// Writes statuses as long as it is polled.
     pub(crate) async fn write(&self) {
         let mut retry = RETRY.0;
         loop {
-            let _ = tokio::time::timeout(PATIENCE, self.0.changed.notified()).await;
+            if self.is_pending() {
+                // Nothing may happen for long; then that is what is told.
+                let _ = tokio::time::timeout(PATIENCE, self.0.changed.notified()).await;
+            } else {
+                self.0.changed.notified().await;
+            }
             let Some((uid, next)) = self.next() else {
                 self.served();
                 continue;
@@ -260,6 +255,12 @@ impl Desk {
         state.written = status;
     }
 
+    /// True while a pass is under way that will say more than is known now.
+    fn is_pending(&self) -> bool {
+        let state = self.lock();
+        state.report.is_none() || state.pending.is_some()
+    }
+
     /// Tells those who wait that the scope stands.
     fn served(&self) {
         let mut state = self.lock();
@@ -299,7 +300,8 @@ impl Desk {
         let speechless = pass.is_none() && trouble.is_none() && !state.suspended;
         let waits = !state.written.conditions.is_empty()
             || state.since.is_none_or(|since| since.elapsed() < PATIENCE);
-        if speechless && waits && state.waiting.is_empty() {
+        let pending = state.pending.is_some_and(|since| since.elapsed() < PATIENCE);
+        if (pending || speechless && waits) && state.waiting.is_empty() {
             return None;
         }
         let facts = Facts {
