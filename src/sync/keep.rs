@@ -77,7 +77,12 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
             }
             Task::Leave(wish) => {
                 (keeper.orders, following) = (None, None);
-                farewell::leave(&keeper.context, &keeper.name, &sync, &wish).await;
+                let mut ending = keeper.context.ending.clone();
+                tokio::select! {
+                    () = farewell::leave(&keeper.context, &keeper.name, &sync, &wish) => {}
+                    // The next daemon goes on with it.
+                    _ = ending.wait_for(|ending| *ending) => break,
+                }
             }
         }
         let work = async {
