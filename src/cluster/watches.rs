@@ -200,9 +200,10 @@ impl Sink {
                     self.store.gone(&object.id);
                 }
             }
-            Event::Listed => {
+            Event::Listed(version) => {
                 if let Some(told) = self.listing.take() {
                     self.store.only(&self.target.kind, self.target.namespace.as_deref(), &told);
+                    self.store.distrust_after(&self.target.kind, version);
                 }
                 self.become_(State::Listed);
             }

@@ -1,6 +1,6 @@
 //! What a Sync remembers from pass to pass. All of it can be lost at any time, and only costs requests.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use super::prepare::Prepared;
@@ -20,6 +20,8 @@ pub(crate) struct Memory {
     pub(crate) failing: BTreeMap<ObjectId, Failing>,
     /// Kinds that may hold objects of this Sync.
     pub(crate) kinds: BTreeSet<GroupKind>,
+    /// When the server answered last about each object.
+    replied: HashMap<ObjectId, Time>,
     /// What was asked for, and of which revision, when it was last looked at.
     generation: u64,
     revision: Option<Revision>,
@@ -45,6 +47,12 @@ pub(crate) struct Pauses {
     pub(crate) cluster: Backoff,
     /// Between attempts that wait for another manifest.
     pub(crate) manifest: Duration,
+}
+
+/// The same number for an object in every run, so that a restart does not move its time.
+fn hash(id: &ObjectId) -> u16 {
+    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    (id.as_str().bytes().fold(0x811c_9dc5, step) >> 16) as u16
 }
 
 impl Memory {
@@ -120,6 +128,26 @@ impl Memory {
             let failing = Failing { hash, until: now + pause, backoff, why: why.clone() };
             self.failing.insert(id.clone(), failing);
         }
+    }
+
+    /// Objects whose last reply is so long ago that they are verified once more: after three quarters of `every` at
+    /// the earliest, and each at a time of its own.
+    pub(crate) fn stale(&mut self, now: Time, every: Duration) -> Vec<ObjectId> {
+        let due = |id: &ObjectId, replied: Time| {
+            let spread = f64::from(hash(id) % 1024) / 2048.0;
+            now.saturating_sub(replied) >= every.mul_f64(0.75 + spread)
+        };
+        let found: Vec<ObjectId> =
+            self.replied.iter().filter(|(id, at)| due(id, **at)).map(|(id, _)| id.clone()).collect();
+        for id in &found {
+            self.replied.remove(id);
+        }
+        found
+    }
+
+    /// The server has answered about these objects now; all others that are not wanted are forgotten.
+    pub(crate) fn replied(&mut self, ids: impl Iterator<Item = ObjectId>, now: Time) {
+        self.replied.extend(ids.map(|id| (id, now)));
     }
 
     /// When something that failed is tried again.

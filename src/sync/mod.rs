@@ -7,10 +7,12 @@
 pub mod all;
 mod carry_out;
 mod desk;
+mod event;
 mod farewell;
 mod follow;
 mod keep;
 mod memory;
+mod neighbours;
 mod pass;
 mod prepare;
 mod registry;
@@ -35,6 +37,7 @@ use crate::serve::Health;
 use crate::settings::Settings;
 use crate::source::Repositories;
 use memory::Pauses;
+use neighbours::Neighbours;
 pub use registry::Registry;
 use schedule::{Backoff, Time};
 use wish::Wish;
@@ -59,6 +62,7 @@ pub struct Context {
     pub permit: Permit,
     /// All Syncs.
     pub registry: Registry,
+    neighbours: Neighbours,
     /// True once the daemon is asked to end.
     pub ending: watch::Receiver<bool>,
     /// How long what is under way may take then.
@@ -108,6 +112,7 @@ impl Context {
             verify: tokio::sync::Mutex::new(verify),
             identities: tokio::sync::Mutex::default(),
             registry: Registry::default(),
+            neighbours: Neighbours::default(),
             repositories: parts.repositories,
             metrics: parts.metrics,
             health: parts.health,

@@ -19,7 +19,7 @@ use crate::cluster::{Cluster, Failure, Need};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
-use crate::plan::{Action, Change, Hold, Outcome, Plan, Policy, plan};
+use crate::plan::{Action, Change, Claim, Hold, Outcome, Plan, Policy, plan};
 use crate::report::Trouble;
 use crate::source::{Repository, Revision};
 
@@ -99,6 +99,7 @@ impl Subject<'_> {
         report.blind = self.cluster.require(self.owner, &need, self.wish.timeout).await;
         let desired = &*prepared.desired;
         self.context.registry.wants(self.owner, &prepared.desired, !self.wish.suspend);
+        self.context.neighbours.came_to(self.owner, self.revision.commit);
         report.set = Some(prepared.desired.clone());
         report.tree = prepared.ids.get(self.wish.path.as_str()).copied().flatten().map(|id| id.to_string());
         let mut plan = self.cluster.observed(self.owner, |observed| self.decide(desired, observed));
@@ -119,6 +120,7 @@ impl Subject<'_> {
         };
         let outcomes = carry_out(&work, plan).await;
         memory.learn(&outcomes, desired, self.context.now(), chance(), self.context.pauses);
+        memory.replied(outcomes.keys().cloned(), self.context.now());
         report.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
         report.outcomes.extend(held.into_iter().map(|(id, hold)| (id, Outcome::Held(hold))));
         report.outcomes.extend(postponed);
@@ -130,11 +132,18 @@ impl Subject<'_> {
     }
 
     fn decide(&self, desired: &DesiredSet, observed: &ObservedSet) -> Plan {
-        let unwanted = observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none());
-        let policy = Policy {
-            claims: self.context.registry.claims(self.owner, unwanted),
-            ..self.wish.policy(self.approved.clone())
-        };
+        let unwanted: Vec<&ObjectId> =
+            observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none()).collect();
+        let mut claims = self.context.registry.claims(self.owner, unwanted.iter().copied());
+        // Whoever has not read this commit yet may want what left this Sync with it.
+        let behind = unwanted.first().and_then(|_| self.context.neighbours.behind(self.owner));
+        if let Some(other) = behind {
+            let claim = Claim { sync: other.to_string().into(), ready: false };
+            for id in &unwanted {
+                claims.entry((*id).clone()).or_insert_with(|| claim.clone());
+            }
+        }
+        let policy = Policy { claims, ..self.wish.policy(self.approved.clone()) };
         plan(desired, observed, &policy)
     }
 

@@ -57,13 +57,13 @@ pub(crate) const TABLE: [Row; 25] = [
     row(5, "serve/page",     Pure,  Only(&["report"])),
     row(6, "source",         Shell, Only(&["nearest", "tree"])),
     row(6, "metrics",        Shell, Only(&[])),
-    row(6, "cluster",        Shell, Only(&["api", "fields", "nearest", "object", "settings", "tree", "yaml", "health", "observed", "plan"])),
-    row(7, "sync",           Shell, Earlier),
+    row(6, "cluster",        Shell, Only(&["api", "fields", "nearest", "object", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),
     row(7, "serve",          Shell, Earlier),
     row(7, "settings_watch", Shell, Earlier),
     row(7, "sandbox",        Shell, Only(&["object"])),
-    row(8, "cli",            Shell, Earlier),
-    row(8, "main",           Shell, Only(&["cli"])),
+    row(8, "sync",           Shell, Earlier),
+    row(9, "cli",            Shell, Earlier),
+    row(9, "main",           Shell, Only(&["cli"])),
 ];
 
 const OPEN: &str = "<!-- import table -->";
@@ -167,7 +167,7 @@ fn another_table_in_the_document_is_found() {
         block.contains("| 4 | `plan` | pure | `api`, `harmless`, `object`, `observed`, `desired` |\n"),
         "{block}"
     );
-    assert!(block.contains("| 8 | `cli` (to come) | shell | rows 1 to 7 |\n"), "{block}");
+    assert!(block.contains("| 9 | `cli` (to come) | shell | rows 1 to 8 |\n"), "{block}");
     assert_eq!(compare(&format!("# Map\n{block}\nmore"), &block), Ok(()));
     let other = block.replace("| 4 | `plan`", "| 5 | `plan`");
     assert!(compare(&other, &block).is_err_and(|message| message.contains(&block)));
