@@ -16,7 +16,7 @@ use super::wish::Wish;
 use super::{Context, chance};
 use crate::api::{Scope, SyncName};
 use crate::cluster::{Cluster, Failure, Need};
-use crate::desired::DesiredSet;
+use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
 use crate::plan::{Action, Change, Claim, Hold, Outcome, Plan, Policy, plan};
@@ -160,7 +160,7 @@ impl Subject<'_> {
         let last = memory.prepared.as_ref();
         let mut prepared = prepare(self.repository, self.revision, self.wish, scopes, last, by).await?;
         // A kind that is not known may have come since the server was asked.
-        if !prepared.complete && self.cluster.discover().await.unwrap_or_default() {
+        if !self.knows(&prepared) && self.cluster.discover().await.unwrap_or_default() {
             let scopes = self.cluster.kinds().scopes();
             prepared = prepare(self.repository, self.revision, self.wish, scopes, None, by).await?;
         }
@@ -176,9 +176,17 @@ impl Subject<'_> {
         }
     }
 
+    /// True if the server serves the kind of every object. A definition at hand tells the scope of a kind before
+    /// that.
+    fn knows(&self, prepared: &Prepared) -> bool {
+        let kinds = self.cluster.kinds();
+        let served = |object: &DesiredObject| kinds.get(&object.id.group_kind()).is_some();
+        prepared.complete && prepared.desired.objects().iter().all(served)
+    }
+
     /// Waits for the kinds that this pass has brought; true if more is known than before.
     async fn learns(&self, memory: &Memory) -> bool {
-        let Some(prepared) = memory.prepared.as_ref().filter(|prepared| !prepared.complete) else {
+        let Some(prepared) = memory.prepared.as_ref().filter(|prepared| !self.knows(prepared)) else {
             return false;
         };
         let defines = |id: &ObjectId| id.is("apiextensions.k8s.io", "CustomResourceDefinition");
