@@ -283,8 +283,9 @@ async fn nothing_secret_is_told() {
         ask(&scene.admin, "GET", &format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"), json!({}))
             .await;
     let syncs = serde_json::to_string(&scene.syncs().list(&ListParams::default()).await.unwrap()).unwrap();
-    let told =
-        [("log", log), ("metrics", metrics), ("events", events.unwrap().to_string()), ("status", syncs)];
+    let events = events.unwrap().to_string();
+    assert!(events.contains("ApplyFailed"), "Events are written at all: {events}");
+    let told = [("log", log), ("metrics", metrics), ("events", events), ("status", syncs)];
     for (place, text) in &told {
         for planted in PLANTED.iter().chain(&["planted-by-hand-3d2"]) {
             let encoded = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, planted);

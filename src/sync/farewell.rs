@@ -66,9 +66,7 @@ fn is_denied(failure: &Failure) -> bool {
 
 /// Sees to it that everything of the Sync is seen.
 async fn look(cluster: &Cluster, name: &SyncName, sync: &Value, wish: &Wish) -> Result<(), Failure> {
-    if cluster.kinds().iter().next().is_none() {
-        cluster.discover().await?;
-    }
+    cluster.know().await?;
     let status: Option<SyncStatus> =
         sync.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
     let mut need = Need::default();

@@ -10,6 +10,7 @@ mod desk;
 mod event;
 mod farewell;
 mod follow;
+mod heads;
 mod keep;
 mod memory;
 mod neighbours;
@@ -36,6 +37,8 @@ use crate::report::Trouble;
 use crate::serve::Health;
 use crate::settings::Settings;
 use crate::source::Repositories;
+use event::Allowance;
+use heads::Heads;
 use memory::Pauses;
 use neighbours::Neighbours;
 pub use registry::Registry;
@@ -63,6 +66,10 @@ pub struct Context {
     /// All Syncs.
     pub registry: Registry,
     neighbours: Neighbours,
+    /// The newest revisions.
+    heads: Heads,
+    /// How many Events may still be written.
+    events: Allowance,
     /// True once the daemon is asked to end.
     pub ending: watch::Receiver<bool>,
     /// How long what is under way may take then.
@@ -113,6 +120,8 @@ impl Context {
             identities: tokio::sync::Mutex::default(),
             registry: Registry::default(),
             neighbours: Neighbours::default(),
+            heads: Heads::default(),
+            events: Allowance::new(EVENTS),
             repositories: parts.repositories,
             metrics: parts.metrics,
             health: parts.health,
@@ -172,6 +181,8 @@ impl Context {
     }
 }
 
+/// Events at once, and in a second after that: who creates hundreds of Syncs reads their statuses.
+const EVENTS: (u32, u32) = (50, 5);
 /// How long what is under way may take when the daemon ends.
 const GRACE: Duration = Duration::from_secs(8);
 
