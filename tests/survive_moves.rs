@@ -89,7 +89,7 @@ async fn an_object_moves_from_one_sync_to_another() {
     ]);
     let files: Vec<_> = parts.iter().map(|(name, text)| (file("one", name), text.clone())).collect();
     let commit = scene.push(&files);
-    let _daemon = scene.daemon();
+    let daemon = scene.daemon();
     for name in ["one", "two"] {
         scene.sync(name, json!({"path": name})).await;
         scene.until_ready(name, &commit).await;
@@ -107,6 +107,20 @@ async fn an_object_moves_from_one_sync_to_another() {
     let after = until_owned(&scene, "two", 4).await;
     assert_eq!(uids(&after), uids(&before));
     scene.assert_calm("after the move").await;
+
+    // And back, while no daemon is there: the next one has rendered neither when it begins.
+    drop(daemon);
+    for (name, _) in &parts {
+        scene.work.git(&["mv", &file("two", name), &file("one", name)]);
+    }
+    let commit = scene.push(&[]);
+    let _daemon = scene.daemon();
+    for name in ["one", "two"] {
+        scene.until_ready(name, &commit).await;
+    }
+    let after = until_owned(&scene, "one", 4).await;
+    assert_eq!(uids(&after), uids(&before));
+    scene.assert_calm("after the way back").await;
     assert_eq!(deletes(&mark).await, Vec::<String>::new());
     for name in ["one", "two"] {
         scene.delete_sync(name).await;

@@ -21,8 +21,13 @@ pub async fn run(context: Arc<Context>) {
         // Nobody listens any more only when the daemon ends.
         let _ = send.send(event);
     });
-    let mut all =
-        All { context: context.clone(), kept: HashMap::new(), tasks: JoinSet::new(), listing: None };
+    let mut all = All {
+        context: context.clone(),
+        kept: HashMap::new(),
+        tasks: JoinSet::new(),
+        listing: None,
+        early: Some(Vec::new()),
+    };
     let mut ending = context.ending.clone();
     let mut beat = tokio::time::interval(BEAT);
     loop {
@@ -51,6 +56,8 @@ struct All {
     tasks: JoinSet<()>,
     /// What was told since the beginning, as long as not everything was.
     listing: Option<BTreeSet<SyncName>>,
+    /// Syncs that were told before all were, at the first time: none of them acts before it knows its neighbours.
+    early: Option<Vec<(SyncName, Seen)>>,
 }
 
 impl All {
@@ -70,6 +77,9 @@ impl All {
                     self.kept.keys().filter(|name| !there.contains(*name)).cloned().collect();
                 lost.iter().for_each(|name| self.gone(name));
                 self.context.registry.only(&there);
+                for (name, sync) in self.early.take().into_iter().flatten() {
+                    self.seen(name, sync);
+                }
                 self.context.health.ready(Ok(()));
                 self.context.cluster.wake_all();
             }
@@ -89,6 +99,11 @@ impl All {
 
     fn seen(&mut self, name: SyncName, sync: Seen) {
         self.context.registry.add(&name);
+        self.context.neighbours.add(&name);
+        if let Some(early) = &mut self.early {
+            early.push((name, sync));
+            return;
+        }
         if let Some(kept) = self.kept.get(&name) {
             kept.send_replace(sync);
             return;
@@ -102,7 +117,11 @@ impl All {
         if let Some(kept) = self.kept.remove(name) {
             kept.send_replace(None);
         }
+        if let Some(early) = &mut self.early {
+            early.retain(|(known, _)| known != name);
+        }
         self.context.registry.remove(name);
+        self.context.neighbours.remove(name);
         self.context.metrics.forget(&name.to_string());
         // What it applied may be taken over now.
         self.context.cluster.wake_all();

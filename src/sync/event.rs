@@ -48,7 +48,7 @@ pub(crate) fn event(sync: &SyncName, uid: &str, type_: &str, reason: &str, note:
     let note: String = note.map(|(_, char)| char).collect();
     json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event",
-        "metadata": {"generateName": format!("{}.", sync.name), "namespace": &*sync.namespace},
+        "metadata": {"generateName": format!("{}-", sync.name), "namespace": &*sync.namespace},
         "regarding": {
             "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
             "namespace": &*sync.namespace, "name": &*sync.name, "uid": uid,

@@ -3,15 +3,15 @@
 //! In: a Sync with a deletion timestamp. Out: its objects are gone where it asks for that, in reverse order, and its
 //! finalizer too; what may not be deleted, or takes too long, stays and is named.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::Context;
 use super::carry_out::{Stop, Work, carry_out};
 use super::wish::Wish;
+use super::{Context, chance};
 use crate::api::{DeletionPolicy, SyncName, SyncStatus};
-use crate::cluster::Need;
+use crate::cluster::{Cluster, Failure, Need};
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
 use crate::plan::{Outcome, farewell};
@@ -20,7 +20,7 @@ use crate::plan::{Outcome, farewell};
 pub(crate) const FINALIZER: &str = "moorline.dev/delete";
 
 /// Between two rounds of a deletion.
-const ROUND: std::time::Duration = std::time::Duration::from_millis(500);
+const ROUND: Duration = Duration::from_millis(500);
 
 /// Deletes what is to be deleted, and lets the Sync go; true if that is to be tried again.
 pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) -> bool {
@@ -34,8 +34,18 @@ pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, wish
     if !finalizers.iter().any(|one| one == FINALIZER) {
         return false;
     }
+    let mut pauses = context.pauses.cluster;
     if wish.deletion == DeletionPolicy::Delete && !wish.suspend {
-        delete(context, name, sync, wish).await;
+        let until = Instant::now() + wish.timeout;
+        // Without an answer nothing is known, and who knows nothing lets go of nothing before the time is over.
+        while let Err(failure) = delete(context, name, sync, wish, until).await {
+            tracing::warn!(sync = %name, %failure, "what is to be deleted with the Sync is not known yet");
+            if Instant::now() > until || is_denied(&failure) {
+                tracing::warn!(sync = %name, "its objects stay, because they could not be seen");
+                break;
+            }
+            tokio::time::sleep(pauses.failed(chance())).await;
+        }
     }
     let others: Vec<String> = finalizers.into_iter().filter(|one| one != FINALIZER).collect();
     let version = sync.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
@@ -49,34 +59,52 @@ pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, wish
     }
 }
 
-async fn delete(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) {
-    let until = Instant::now() + wish.timeout;
-    let status: SyncStatus = sync
-        .get("status")
-        .cloned()
-        .and_then(|status| serde_json::from_value(status).ok())
-        .unwrap_or_default();
-    let scope = status.scope.unwrap_or_default();
-    let need = Need {
-        kinds: super::scope::kinds(&scope),
-        namespaces: scope.namespaces.iter().map(|one| one.as_str().into()).collect(),
+/// The rights are gone, and no waiting brings them back.
+fn is_denied(failure: &Failure) -> bool {
+    matches!(failure.code(), Some(401 | 403))
+}
+
+/// Sees to it that everything of the Sync is seen.
+async fn look(cluster: &Cluster, name: &SyncName, sync: &Value, wish: &Wish) -> Result<(), Failure> {
+    cluster.know().await?;
+    let status: Option<SyncStatus> =
+        sync.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
+    let mut need = Need::default();
+    match status.and_then(|status| status.scope) {
+        Some(scope) => {
+            need.kinds = super::scope::kinds(&scope);
+            need.namespaces = scope.namespaces.iter().map(|one| one.as_str().into()).collect();
+        }
+        None => need.kinds = cluster.sweep(name).await?,
+    }
+    let blind = cluster.require(name, &need, wish.timeout).await;
+    blind.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure))
+}
+
+async fn delete(
+    context: &Context,
+    name: &SyncName,
+    sync: &Value,
+    wish: &Wish,
+    until: Instant,
+) -> Result<(), Failure> {
+    let cluster = &match context.cluster_of(name, wish).await {
+        Ok(cluster) => cluster,
+        Err(trouble) => return Err(Failure::Unreachable(trouble.message.into())),
     };
-    // Without an answer nothing is deleted, and the next round asks again.
-    let _ = context.cluster.know().await;
-    context.cluster.require(name, &need, wish.timeout).await;
+    look(cluster, name, sync, wish).await?;
     let (nothing, stop) = (DesiredSet::nothing(), Stop::default());
     let policy = wish.policy(None);
-    let wake = context.cluster.wake(name);
+    let wake = cluster.wake(name);
     loop {
-        let plan = context.cluster.observed(name, |observed| farewell(observed, &policy));
+        let plan = cluster.observed(name, |observed| farewell(observed, &policy));
         let left: Vec<ObjectId> = plan.steps().map(|step| step.id.clone()).collect();
-        let going = context.cluster.observed(name, |observed| {
+        let going = cluster.observed(name, |observed| {
             observed.iter().filter(|(_, seen)| seen.deleting).map(|(id, _)| id.clone()).collect::<Vec<_>>()
         });
         if left.is_empty() && going.is_empty() {
-            return;
+            return Ok(());
         }
-        let cluster = &context.cluster;
         let work =
             Work { context, cluster, owner: name, desired: &nothing, conflicts: wish.conflicts, stop: &stop };
         for (id, outcome) in carry_out(&work, plan).await {
@@ -88,7 +116,7 @@ async fn delete(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) {
             for id in left.iter().chain(&going) {
                 tracing::warn!(sync = %name, object = %id, "stays: its deletion took longer than the timeout");
             }
-            return;
+            return Ok(());
         }
         let _ = tokio::time::timeout(ROUND, wake.notified()).await;
     }

@@ -136,6 +136,7 @@ impl Follower {
         let wake = self.order.cluster.wake(&self.owner);
         let context = self.context.clone();
         let mut ending = context.ending.clone();
+        let bell = context.neighbours.bell(&self.owner);
         self.step(self.wished());
         let mut look_over = tokio::time::interval(LOOK_OVER);
         loop {
@@ -154,6 +155,8 @@ impl Follower {
                     None => continue,
                 },
                 () = wake.notified() => Event::Dirty,
+                () = bell.again.notified() => Event::Dirty,
+                () = bell.look.notified() => Event::Nudged,
                 _ = self.heard.changed() => match self.heard() {
                     Some(event) => event,
                     None => continue,
@@ -182,6 +185,10 @@ impl Follower {
     fn wished(&self) -> Event {
         let wish = &self.order.wish;
         let known = self.revision.is_some();
+        match wish.suspend {
+            true => self.context.neighbours.rests(&self.owner),
+            false => self.context.neighbours.follows(&self.owner, &wish.address, &wish.reference),
+        }
         Event::Wished { suspended: wish.suspend, interval: wish.interval, known }
     }
 

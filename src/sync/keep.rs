@@ -102,6 +102,7 @@ impl Keeper {
             Task::Refuse(trouble) => {
                 self.desk.refuse(Some(trouble));
                 self.context.registry.unready(&self.name);
+                self.context.neighbours.rests(&self.name);
                 self.stop().await;
                 false
             }
@@ -111,12 +112,19 @@ impl Keeper {
                 false
             }
             Task::Others => {
+                self.context.neighbours.rests(&self.name);
                 self.stop().await;
                 true
             }
             Task::Leave(wish) => {
+                self.context.neighbours.rests(&self.name);
                 self.stop().await;
-                farewell::leave(&self.context, &self.name, sync, &wish).await
+                let mut ending = self.context.ending.clone();
+                tokio::select! {
+                    again = farewell::leave(&self.context, &self.name, sync, &wish) => again,
+                    // The next daemon goes on with it.
+                    _ = ending.wait_for(|ending| *ending) => false,
+                }
             }
         }
     }

@@ -15,6 +15,7 @@ mod follow;
 mod heads;
 mod keep;
 mod memory;
+mod neighbours;
 mod pass;
 mod prepare;
 mod registry;
@@ -44,6 +45,7 @@ use crate::source::Repositories;
 use event::Allowance;
 use heads::Heads;
 use memory::Pauses;
+use neighbours::Neighbours;
 pub use registry::Registry;
 use schedule::{Backoff, Time};
 use wish::Wish;
@@ -68,6 +70,7 @@ pub struct Context {
     pub permit: Permit,
     /// All Syncs.
     pub registry: Registry,
+    neighbours: Neighbours,
     /// The newest revisions.
     heads: Heads,
     /// How many Events may still be written.
@@ -121,6 +124,7 @@ impl Context {
             verify: tokio::sync::Mutex::new(verify),
             identities: tokio::sync::Mutex::default(),
             registry: Registry::default(),
+            neighbours: Neighbours::default(),
             heads: Heads::default(),
             events: Allowance::new(EVENTS),
             repositories: parts.repositories,

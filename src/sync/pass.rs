@@ -18,10 +18,10 @@ use super::wish::Wish;
 use super::{Context, chance};
 use crate::api::{Finished, Scope, SyncName};
 use crate::cluster::{Cluster, Failure, Need};
-use crate::desired::DesiredSet;
+use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
-use crate::plan::{Hold, Outcome, Plan, Policy, plan};
+use crate::plan::{Claim, Hold, Outcome, Plan, Policy, plan};
 use crate::report::Trouble;
 use crate::source::{Repository, Revision};
 
@@ -108,6 +108,7 @@ impl Subject<'_> {
         report.blind = self.cluster.require(self.owner, &need, self.wish.timeout).await;
         let desired = &*prepared.desired;
         self.context.registry.wants(self.owner, &prepared.desired, !self.wish.suspend);
+        self.context.neighbours.came_to(self.owner, self.revision.commit);
         report.set = Some(prepared.desired.clone());
         report.tree = prepared.ids.get(self.wish.path.as_str()).copied().flatten().map(|id| id.to_string());
         self.survey(memory, desired).await;
@@ -154,8 +155,18 @@ impl Subject<'_> {
     }
 
     fn decide(&self, desired: &DesiredSet, observed: &ObservedSet, policy: Policy) -> Plan {
-        let unwanted = observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none());
-        let policy = Policy { claims: self.context.registry.claims(self.owner, unwanted), ..policy };
+        let unwanted: Vec<&ObjectId> =
+            observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none()).collect();
+        let mut claims = self.context.registry.claims(self.owner, unwanted.iter().copied());
+        // Whoever has not read this commit yet may want what left this Sync with it.
+        let behind = unwanted.first().and_then(|_| self.context.neighbours.behind(self.owner));
+        if let Some(other) = behind {
+            let claim = Claim { sync: other.to_string().into(), ready: false };
+            for id in &unwanted {
+                claims.entry((*id).clone()).or_insert_with(|| claim.clone());
+            }
+        }
+        let policy = Policy { claims, ..policy };
         plan(desired, observed, &policy)
     }
 
@@ -171,7 +182,7 @@ impl Subject<'_> {
         let last = memory.prepared.as_ref();
         let mut prepared = prepare(self.repository, self.revision, self.wish, scopes, last, by).await?;
         // A kind that is not known may have come since the server was asked.
-        if !prepared.complete && self.cluster.discover().await.unwrap_or_default() {
+        if !self.knows(&prepared) && self.cluster.discover().await.unwrap_or_default() {
             let scopes = self.cluster.kinds().scopes();
             prepared = prepare(self.repository, self.revision, self.wish, scopes, None, by).await?;
         }
@@ -187,9 +198,17 @@ impl Subject<'_> {
         }
     }
 
+    /// True if the server serves the kind of every object. A definition at hand tells the scope of a kind before
+    /// that.
+    fn knows(&self, prepared: &Prepared) -> bool {
+        let kinds = self.cluster.kinds();
+        let served = |object: &DesiredObject| kinds.get(&object.id.group_kind()).is_some();
+        prepared.complete && prepared.desired.objects().iter().all(served)
+    }
+
     /// Waits for the kinds that this pass has brought; true if more is known than before.
     async fn learns(&self, memory: &Memory) -> bool {
-        let Some(prepared) = memory.prepared.as_ref().filter(|prepared| !prepared.complete) else {
+        let Some(prepared) = memory.prepared.as_ref().filter(|prepared| !self.knows(prepared)) else {
             return false;
         };
         let defines = |id: &ObjectId| id.is("apiextensions.k8s.io", "CustomResourceDefinition");

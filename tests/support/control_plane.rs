@@ -71,6 +71,24 @@ impl ControlPlane {
         name
     }
 
+    /// Kills the API server, does something, and starts the API server again; done when it answers.
+    pub(crate) async fn restart_api_server(&self, meanwhile: impl AsyncFnOnce()) {
+        let server = |act: fn(&mut Server) -> std::io::Result<()>| {
+            let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+            act(&mut servers[API_SERVER]).expect("the API server can be killed and started");
+        };
+        server(Server::kill);
+        meanwhile().await;
+        server(Server::start_again);
+        let admin = self.client(ADMIN).await;
+        let ready = || http::Request::get("/readyz").body(Vec::new()).expect("a literal request");
+        let begun = std::time::Instant::now();
+        while admin.request_text(ready()).await.is_err() {
+            assert!(begun.elapsed().as_secs() < 60, "the API server does not come back");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    }
+
     /// The end of the API server's log, and that of any server which should be running and is not.
     fn last_words(&self) -> String {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);

@@ -125,8 +125,11 @@ impl FaultProxy {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let inner = inner.clone();
-                // Its end is the end of the connection, which the daemon sees.
-                thread::spawn(move || drop(inner.serve(client)));
+                thread::spawn(move || {
+                    let _ = inner.serve(&client);
+                    // The daemon sees its end, whoever else holds the socket.
+                    let _ = client.shutdown(Shutdown::Both);
+                });
             }
         });
         proxy
@@ -202,7 +205,7 @@ impl FaultProxy {
 type Server = BufReader<StreamOwned<ClientConnection, TcpStream>>;
 
 impl Inner {
-    fn serve(&self, client: TcpStream) -> io::Result<()> {
+    fn serve(&self, client: &TcpStream) -> io::Result<()> {
         client.set_nodelay(true)?;
         let mut input = BufReader::new(client.try_clone()?);
         let mut server: Option<Server> = None;
@@ -217,7 +220,7 @@ impl Inner {
                 Fate::KillBefore => return self.strike("KILL"),
                 Fate::StopBefore => return self.strike("STOP"),
                 Fate::Answer(status, retry) => {
-                    (&client).write_all(answer(status, retry).as_bytes())?;
+                    (&mut &*client).write_all(answer(status, retry).as_bytes())?;
                     continue;
                 }
             }
@@ -233,7 +236,7 @@ impl Inner {
                     self.relay(server, &mut io::sink(), None)?;
                     return if fate == Fate::KillAfter { self.strike("KILL") } else { Ok(()) };
                 }
-                _ => self.relay(server, &mut &client, asked.is_watch().then_some(&client))?,
+                _ => self.relay(server, &mut &*client, asked.is_watch().then_some(client))?,
             }
         }
     }

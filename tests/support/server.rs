@@ -18,6 +18,8 @@ pub(crate) struct Server {
     name: String,
     child: Child,
     reaper: Arc<Reaper>,
+    /// How it is started once more.
+    again: Command,
 }
 
 impl Server {
@@ -32,21 +34,36 @@ impl Server {
         let name = program.file_name().unwrap_or(program.as_os_str());
         let path = directory.join(name).with_extension("log");
         let log = File::create(&path)?;
-        let child = Command::new(program)
+        let mut again = Command::new(program);
+        again
             .args(arguments)
             .env_clear()
             .current_dir(directory)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()?;
+            .stderr(log);
+        let child = again.spawn()?;
         reaper.started(child.id())?;
         Ok(Self {
             log: Log(path),
             name: name.to_string_lossy().into_owned(),
             child,
             reaper: Arc::clone(reaper),
+            again,
         })
+    }
+
+    /// Kills the server.
+    pub(crate) fn kill(&mut self) -> io::Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        self.reaper.ended(self.child.id())
+    }
+
+    /// Starts it again after it was killed.
+    pub(crate) fn start_again(&mut self) -> io::Result<()> {
+        self.child = self.again.spawn()?;
+        self.reaper.started(self.child.id())
     }
 
     /// How the server ended, if it did, with its last words.

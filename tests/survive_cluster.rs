@@ -1,0 +1,300 @@
+//! What becomes of a cluster under a Sync: its API server goes and comes, its history is lost, namespaces and
+//! definitions are deleted, objects never end; and nothing secret is ever told.
+
+mod support;
+
+use std::time::Duration;
+
+use kube::Client;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use support::audit::AuditMark;
+use support::credentials::MOORLINE;
+use support::daemon::{install, until};
+use support::fault_proxy::Fate;
+use support::scene::{CALM, Scene, config_map, many};
+
+/// A request by hand.
+async fn ask(admin: &Client, method: &str, uri: &str, body: Value) -> Result<Value, kube::Error> {
+    let kind = match method {
+        "PATCH" => "application/merge-patch+json",
+        _ => "application/json",
+    };
+    let request = http::Request::builder().method(method).uri(uri).header("Content-Type", kind);
+    admin.request(request.body(body.to_string().into_bytes()).unwrap()).await
+}
+
+#[tokio::test]
+async fn an_api_server_is_restarted_in_the_middle_of_a_sync_and_its_history_is_lost() {
+    let Some(scene) = Scene::new("restart").await else { return };
+    let commit = scene.push(&many(12, "one"));
+    scene.proxy.rule(|asked| match asked.writes_object() {
+        true => Fate::Delay(Duration::from_millis(300)),
+        false => Fate::Pass,
+    });
+    let _daemon = scene.daemon_with(&["--leader-election=false", "--concurrency", "2"]);
+    scene.sync("shop", json!({})).await;
+    until("it has begun", async || (scene.values().await.len() >= 2).then_some(())).await;
+    scene.plane.restart_api_server(async || tokio::time::sleep(Duration::from_secs(1)).await).await;
+    scene.proxy.heal();
+    scene.until_ready("shop", &commit).await;
+    scene.until_values(&many(12, "one"), "all are created").await;
+    scene.assert_calm("after the restart").await;
+
+    // While nothing is watched, things happen that the restarted server does not remember.
+    scene.proxy.rule(|asked| if asked.is_watch() { Fate::Drop } else { Fate::Pass });
+    scene.proxy.cut_watches();
+    let edit = json!({"data": {"key": "by hand"}});
+    scene.maps().patch("a-1", &PatchParams::default(), &Patch::Merge(&edit)).await.unwrap();
+    scene.maps().delete("a-2", &DeleteParams::default()).await.unwrap();
+    scene.plane.restart_api_server(async || {}).await;
+    for at in 0..5 {
+        let other = json!({"data": {"at": at.to_string()}});
+        scene.maps().patch("kube-root-ca.crt", &PatchParams::default(), &Patch::Merge(&other)).await.unwrap();
+    }
+    let expired = scene.proxy.expired();
+    scene.proxy.heal();
+    scene.until_values(&many(12, "one"), "what happened meanwhile is repaired").await;
+    until("the server has said that it forgot", async || (scene.proxy.expired() > expired).then_some(()))
+        .await;
+    scene.assert_calm("after the loss of history").await;
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn our_entry_in_the_managed_fields_is_wiped_and_comes_back() {
+    let Some(scene) = Scene::new("wiped").await else { return };
+    let commit = scene.push(&many(2, "one"));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    let wipe = json!({"metadata": {"managedFields": [{}]}, "data": {"key": "by hand"}});
+    scene.maps().patch("a-1", &PatchParams::default(), &Patch::Merge(&wipe)).await.unwrap();
+    scene.until_values(&many(2, "one"), "the edit is repaired").await;
+    let manager = format!("moorline/{}/shop", scene.namespace);
+    until("our entry is back", async || {
+        let entries = scene.maps().get("a-1").await.unwrap().metadata.managed_fields.unwrap_or_default();
+        entries.iter().any(|entry| entry.manager.as_ref() == Some(&manager)).then_some(())
+    })
+    .await;
+    let commit = scene.remove(&["a-1.json"]);
+    scene.nudge("shop", "gone").await;
+    scene.until_ready("shop", &commit).await;
+    scene.until_values(&many(1, "one"), "it is pruned as any other").await;
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn an_object_whose_finalizer_never_ends_keeps_nobody_else() {
+    let Some(scene) = Scene::new("finalizer").await else { return };
+    scene.push(&many(3, "one"));
+    let stuck =
+        config_map("stuck", "x").replace("\"name\"", "\"finalizers\":[\"example.com/never\"],\"name\"");
+    let commit = scene.push(&[("stuck.json".to_owned(), stuck)]);
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    scene.remove(&["stuck.json"]);
+    let commit = scene.push(&many(3, "two"));
+    scene.nudge("shop", "gone").await;
+    let held = [many(3, "two"), vec![(String::new(), config_map("stuck", "x"))]].concat();
+    scene.until_values(&held, "the others go on").await;
+    let stuck = async || scene.maps().get("stuck").await.unwrap().metadata.deletion_timestamp;
+    until("it is being deleted", async || stuck().await).await;
+    scene.assert_calm("while it is stuck").await;
+    let free = json!({"metadata": {"finalizers": null}});
+    scene.maps().patch("stuck", &PatchParams::default(), &Patch::Merge(&free)).await.unwrap();
+    scene.until_values(&many(3, "two"), "it is gone").await;
+    scene.until_ready("shop", &commit).await;
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn a_namespace_goes_and_comes_under_its_objects() {
+    let Some(scene) = Scene::new("going").await else { return };
+    let inner = scene.plane.namespace("going-inner").await;
+    let there = config_map("there", "x").replace("\"name\"", &format!("\"namespace\":\"{inner}\",\"name\""));
+    let commit = scene.push(&[many(2, "one"), vec![("there.json".to_owned(), there)]].concat());
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    let uri = format!("/api/v1/namespaces/{inner}");
+    ask(&scene.admin, "DELETE", &uri, json!({})).await.unwrap();
+    until("the namespace is gone", async || ask(&scene.admin, "GET", &uri, json!({})).await.err()).await;
+    // The others are held to Git all the same.
+    scene.maps().delete("a-1", &DeleteParams::default()).await.unwrap();
+    scene.until_values(&many(2, "one"), "it is there again").await;
+    assert_eq!(scene.status("shop", "/conditions/0/status").await, "False");
+    let body = json!({"metadata": {"name": inner}});
+    ask(&scene.admin, "POST", "/api/v1/namespaces", body).await.unwrap();
+    scene.until_ready("shop", &commit).await;
+    ask(&scene.admin, "GET", &format!("{uri}/configmaps/there"), json!({})).await.unwrap();
+    scene.delete_sync("shop").await;
+}
+
+fn definition() -> String {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.survive.example.com"},
+        "spec": {"group": "survive.example.com", "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]},
+    })
+    .to_string()
+}
+
+#[tokio::test]
+async fn a_definition_is_removed_under_its_resources_and_comes_back_with_them() {
+    let Some(scene) = Scene::new("definition").await else { return };
+    let widget = json!({"apiVersion": "survive.example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "size": 1});
+    let files = [("definition.json", definition()), ("widget.json", widget.to_string())];
+    let commit = scene.push(&files.map(|(path, text)| (path.to_owned(), text)));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    let widgets = scene.dynamic("survive.example.com", "v1", "Widget");
+    let before = widgets.get("w").await.unwrap().metadata.uid;
+    let uri = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.survive.example.com";
+    ask(&scene.admin, "DELETE", uri, json!({})).await.unwrap();
+    until("a new resource is there", async || {
+        widgets.get_opt("w").await.ok().flatten().filter(|widget| widget.metadata.uid != before)
+    })
+    .await;
+    scene.until_ready("shop", &commit).await;
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn a_group_whose_backend_is_down_holds_up_nobody() {
+    let Some(scene) = Scene::new("backend").await else { return };
+    let service = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.down.example.com"},
+        "spec": {"group": "down.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
+            "insecureSkipTLSVerify": true, "service": {"namespace": scene.namespace, "name": "nobody"}},
+    });
+    let uri = "/apis/apiregistration.k8s.io/v1/apiservices";
+    ask(&scene.admin, "POST", uri, service).await.unwrap();
+    scene.push(&many(3, "one"));
+    let commit = scene.remove(&["a-2.json"]);
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    let commit = scene.remove(&["a-1.json"]);
+    scene.nudge("shop", "prune").await;
+    scene.until_ready("shop", &commit).await;
+    scene.until_values(&many(1, "one"), "what left Git is pruned").await;
+    ask(&scene.admin, "DELETE", &format!("{uri}/v1.down.example.com"), json!({})).await.unwrap();
+    scene.delete_sync("shop").await;
+}
+
+/// Everything of our own in the namespace goes with it, and nothing is stuck.
+#[tokio::test]
+async fn the_namespace_of_a_sync_is_deleted() {
+    let Some(scene) = Scene::new("doomed").await else { return };
+    let commit = scene.push(&many(3, "one"));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({"deletionPolicy": "Delete"})).await;
+    scene.sync("other", json!({"path": "nowhere"})).await;
+    scene.until_ready("shop", &commit).await;
+    let uri = format!("/api/v1/namespaces/{}", scene.namespace);
+    ask(&scene.admin, "DELETE", &uri, json!({})).await.unwrap();
+    until("the namespace is gone", async || ask(&scene.admin, "GET", &uri, json!({})).await.err()).await;
+    tokio::time::sleep(CALM).await;
+    assert!(scene.syncs().list(&ListParams::default()).await.unwrap().items.is_empty());
+}
+
+#[tokio::test]
+async fn the_definition_of_syncs_is_deleted_with_syncs_left() {
+    let Some(scene) = Scene::new("undefined").await else { return };
+    let commit = scene.push(&many(3, "one"));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    let before = scene.versions().await;
+    let mark = AuditMark::set(&scene.plane).await;
+    let uri = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev";
+    ask(&scene.admin, "DELETE", uri, json!({})).await.unwrap();
+    until("the definition is gone", async || ask(&scene.admin, "GET", uri, json!({})).await.err()).await;
+    tokio::time::sleep(CALM).await;
+    let deletes = mark.requests().await.of(MOORLINE).only(|request| request.verb == "delete");
+    assert!(deletes.as_slice().is_empty(), "{:?}", deletes.as_slice());
+    assert_eq!(scene.versions().await, before);
+    // Installed again, it goes on without a restart.
+    install(&scene.plane).await;
+    scene.sync("shop", json!({})).await;
+    let commit = scene.remove(&["a-2.json"]);
+    scene.nudge("shop", "again").await;
+    scene.until_ready("shop", &commit).await;
+    scene.until_values(&many(2, "one"), "and knows what it owned").await;
+    scene.delete_sync("shop").await;
+}
+
+const PLANTED: [&str; 3] = ["planted-in-git-7c1", "planted-bad-91e", "planted-token-55d"];
+
+#[tokio::test]
+async fn nothing_secret_is_told() {
+    let Some(scene) = Scene::new("secret").await else { return };
+    let secret = |name: &str, value: Value, kind: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": kind, "stringData": value})
+            .to_string()
+    };
+    let good = secret("good", json!({"password": PLANTED[0]}), "Opaque");
+    // The API server refuses this one, and quotes what it refuses.
+    let bad = secret("bad", json!({".dockerconfigjson": PLANTED[1]}), "kubernetes.io/dockerconfigjson");
+    scene.push(&[("good.json".to_owned(), good), ("bad.json".to_owned(), bad)]);
+    let login =
+        json!({"metadata": {"name": "login"}, "stringData": {"username": "u", "password": PLANTED[2]}});
+    let uri = format!("/api/v1/namespaces/{}/secrets", scene.namespace);
+    ask(&scene.admin, "POST", &uri, login).await.unwrap();
+    let daemon = scene.daemon_with(&["--leader-election=false", "--log-level", "trace"]);
+    scene.sync("shop", json!({})).await;
+    scene.until_reason("shop", "ApplyFailed").await;
+    // An edit by hand, whose repair is told of.
+    let edit = json!({"stringData": {"password": "planted-by-hand-3d2"}});
+    until("the good one is there", async || {
+        ask(&scene.admin, "PATCH", &format!("{uri}/good"), edit.clone()).await.ok()
+    })
+    .await;
+    // A login is sent over TLS only, and nobody answers there.
+    let url = scene.git.url("repository.git").replace("http://", "https://");
+    let credentials = json!({"source": {"git": {"url": url, "secretRef": {"name": "login"}}}});
+    scene.sync("login", credentials).await;
+    until("the repository is asked with the login", async || {
+        (scene.status("login", "/conditions/0/status").await == "False").then_some(())
+    })
+    .await;
+    tokio::time::sleep(CALM).await;
+    let log = daemon.log();
+    let address = log.split("address=").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap();
+    let metrics = String::from_utf8(
+        std::process::Command::new("curl")
+            .arg("-s")
+            .arg(format!("http://{address}/metrics"))
+            .output()
+            .unwrap()
+            .stdout,
+    )
+    .unwrap();
+    assert!(metrics.contains("moorline_"), "{metrics}");
+    let namespace = &scene.namespace;
+    let events =
+        ask(&scene.admin, "GET", &format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"), json!({}))
+            .await;
+    let syncs = serde_json::to_string(&scene.syncs().list(&ListParams::default()).await.unwrap()).unwrap();
+    let events = events.unwrap().to_string();
+    assert!(events.contains("ApplyFailed"), "Events are written at all: {events}");
+    let told = [("log", log), ("metrics", metrics), ("events", events), ("status", syncs)];
+    for (place, text) in &told {
+        for planted in PLANTED.iter().chain(&["planted-by-hand-3d2"]) {
+            let encoded = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, planted);
+            for form in [*planted, &encoded] {
+                assert!(!text.contains(form), "{form} is in the {place}");
+            }
+        }
+    }
+    for name in ["shop", "login"] {
+        scene.delete_sync(name).await;
+    }
+}
