@@ -65,6 +65,19 @@ pub struct PassFacts<'a> {
     pub scope: Scope,
     /// What would approve the prunes that wait.
     pub approval: Option<&'a str>,
+    /// What is to be said of objects that are applied.
+    pub remarks: &'a [Remark],
+}
+
+/// Something about an object that is applied as well as it can be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// The object.
+    pub id: ObjectId,
+    /// One word.
+    pub reason: &'static str,
+    /// A sentence for people.
+    pub message: String,
 }
 
 /// The most problems that a status names.
@@ -200,7 +213,7 @@ impl Verdict {
                 _ => None,
             })
         };
-        let missing = held(is_missing_hold);
+        let missing = held(Hold::is_missing);
         let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
         let protected =
             pass.outcomes.values().filter(|it| matches!(it, Outcome::Held(Hold::Protected))).count();
@@ -249,11 +262,7 @@ impl Verdict {
 
 /// An object that is wanted and is not there as it should be, although nobody asked for that.
 fn is_missing(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Held(hold) if is_missing_hold(hold))
-}
-
-fn is_missing_hold(hold: &Hold) -> bool {
-    matches!(hold, Hold::UnknownKind | Hold::BeingDeleted | Hold::OwnedBy(_) | Hold::Waits(_))
+    matches!(outcome, Outcome::Held(hold) if hold.is_missing())
 }
 
 fn changed(outcome: &Outcome) -> bool {
@@ -261,6 +270,7 @@ fn changed(outcome: &Outcome) -> bool {
         Outcome::Created
         | Outcome::Adopted(_)
         | Outcome::Updated(_)
+        | Outcome::Recreated
         | Outcome::HandedOver(_)
         | Outcome::Pruned { .. } => true,
         Outcome::Kept | Outcome::Held(_) | Outcome::Failed(_) => false,
@@ -296,7 +306,8 @@ fn object_problems(pass: &PassFacts<'_>) -> Vec<StatusProblem> {
         Outcome::Held(hold) => Some(one(id, hold.reason(), hold.to_string())),
         _ => None,
     });
-    failed.chain(held).take(MAX_PROBLEMS).collect()
+    let remarks = pass.remarks.iter().map(|it| one(&it.id, it.reason, it.message.clone()));
+    failed.chain(held).chain(remarks).take(MAX_PROBLEMS).collect()
 }
 
 fn conditions(before: &[Condition], verdict: &Verdict, facts: &Facts<'_>) -> Vec<Condition> {

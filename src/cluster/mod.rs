@@ -11,6 +11,7 @@ mod gate;
 mod jitter;
 mod kinds;
 pub mod lease;
+mod live;
 mod store;
 mod sweep;
 mod syncs;
@@ -28,6 +29,7 @@ pub use connect::{ConnectError, Connection, connect};
 
 pub(crate) use jitter::jitter;
 pub use kinds::{Kinds, Served};
+pub use live::NamespaceState;
 pub use syncs::{Following, SecretData, Told, version};
 pub use watches::Need;
 pub use wire::Failure;

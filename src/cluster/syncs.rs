@@ -35,7 +35,7 @@ pub enum Told {
 
 /// A watch that ends when this is dropped.
 #[derive(Debug)]
-pub struct Following(AbortHandle);
+pub struct Following(pub(super) AbortHandle);
 
 impl Drop for Following {
     fn drop(&mut self) {

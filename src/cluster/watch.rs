@@ -167,12 +167,12 @@ impl<S: FnMut(Event)> Watch<'_, S> {
     /// Tells everything in pages.
     async fn pages(&mut self) -> Result<(), Failure> {
         (self.sink)(Event::Begins);
-        let selector = super::query(&self.target.selector);
         let mut next = String::new();
         loop {
             let uri = format!(
-                "{}?limit={PAGE}&labelSelector={selector}&continue={}",
+                "{}?limit={PAGE}&{}&continue={}",
                 self.target.path,
+                self.target.selector,
                 super::query(&next)
             );
             let reply = self.wire.send(Call::new(Class::Watch, "list", uri).accept(METADATA_LIST)).await?;

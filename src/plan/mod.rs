@@ -110,6 +110,17 @@ pub enum Hold {
     BeingDeleted,
     /// Another Sync applies it.
     OwnedBy(Box<str>),
+    /// Others own fields that Git sets, and the Sync does not take them.
+    Conflict {
+        /// Who owns them.
+        managers: Vec<Box<str>>,
+        /// Which fields, as the API server writes them.
+        fields: Vec<Box<str>>,
+    },
+    /// Its namespace is not there.
+    NamespaceMissing(Box<str>),
+    /// Its namespace is being deleted.
+    NamespaceTerminating(Box<str>),
     /// Fields that Git sets were changed, and the Sync only reports that.
     DriftReported(Box<Drift>),
     /// Whether it is as Git says is not known, since the start or since somebody wrote to it, and the Sync only
@@ -314,6 +325,9 @@ impl Hold {
             Self::ReconcileDisabled => "ReconcileDisabled",
             Self::BeingDeleted => "BeingDeleted",
             Self::OwnedBy(_) => "OwnedBy",
+            Self::Conflict { .. } => "Conflict",
+            Self::NamespaceMissing(_) => "NamespaceMissing",
+            Self::NamespaceTerminating(_) => "NamespaceTerminating",
             Self::DriftReported(_) => "DriftReported",
             Self::Unverified => "Unverified",
             Self::Waits(_) => "Waits",
@@ -329,6 +343,20 @@ impl Hold {
             Self::OverBudget { .. } => "OverBudget",
         }
     }
+
+    /// True where an object that is wanted is not as it should be, although nobody asked for that.
+    pub fn is_missing(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownKind
+                | Self::BeingDeleted
+                | Self::OwnedBy(_)
+                | Self::Waits(_)
+                | Self::Conflict { .. }
+                | Self::NamespaceMissing(_)
+                | Self::NamespaceTerminating(_)
+        )
+    }
 }
 
 impl fmt::Display for Hold {
@@ -339,6 +367,12 @@ impl fmt::Display for Hold {
             Self::ReconcileDisabled => write!(f, "{} is disabled", crate::api::RECONCILE_ANNOTATION),
             Self::BeingDeleted => f.write_str("it is being deleted"),
             Self::OwnedBy(sync) => write!(f, "the Sync {sync} applies it"),
+            Self::Conflict { managers, fields } => {
+                write!(f, "{} of it belong to {}", fields.join(", "), managers.join(", "))?;
+                f.write_str(", which Git does not take over with conflicts: Fail")
+            }
+            Self::NamespaceMissing(name) => write!(f, "there is no namespace {name}"),
+            Self::NamespaceTerminating(name) => write!(f, "the namespace {name} is being deleted"),
             Self::DriftReported(drift) => {
                 write!(f, "changed by {}, and only reported", drift.manager.as_deref().unwrap_or("somebody"))
             }

@@ -240,6 +240,7 @@ impl Desk {
                 desired: report.desired,
                 scope: state.scope.clone(),
                 approval: report.approval.as_deref(),
+                remarks: &report.remarks,
             })
         });
         // A daemon that has only just begun knows less than the status that stands.

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Context;
 use super::carry_out::{Stop, Work, carry_out};
+use super::ledger::Ledger;
 use super::wish::Wish;
 use crate::api::{DeletionPolicy, SyncName, SyncStatus};
 use crate::cluster::Need;
@@ -62,7 +63,7 @@ async fn delete(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) {
         let _ = context.cluster.discover().await;
     }
     context.cluster.require(name, &need, wish.timeout).await;
-    let (nothing, stop) = (DesiredSet::nothing(), Stop::default());
+    let (nothing, stop, ledger) = (DesiredSet::nothing(), Stop::default(), Ledger::default());
     let policy = wish.policy(None);
     let wake = context.cluster.wake(name);
     loop {
@@ -75,9 +76,16 @@ async fn delete(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) {
             return;
         }
         let cluster = &context.cluster;
-        let work =
-            Work { context, cluster, owner: name, desired: &nothing, conflicts: wish.conflicts, stop: &stop };
-        for (id, outcome) in carry_out(&work, plan).await {
+        let work = Work {
+            context,
+            cluster,
+            owner: name,
+            desired: &nothing,
+            conflicts: wish.conflicts,
+            ledger: &ledger,
+            stop: &stop,
+        };
+        for (id, outcome) in carry_out(&work, plan, Vec::new()).await {
             if let Outcome::Failed(why) = outcome {
                 tracing::warn!(sync = %name, object = %id, reason = why.reason, "not deleted: {}", why.message);
             }

@@ -1,14 +1,18 @@
 //! What a Sync remembers from pass to pass. All of it can be lost at any time, and only costs requests.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::ledger::Ledger;
+use super::namespaces::Namespaces;
 use super::prepare::Prepared;
 use super::schedule::{Backoff, Time};
-use crate::api::SpecHash;
+use crate::api::{SpecHash, SyncName};
+use crate::cluster::Cluster;
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
-use crate::plan::{Failed, Outcome, Plan, Step};
+use crate::plan::{Hold, Outcome, Plan, Stage, Step};
 use crate::source::Revision;
 
 /// What a Sync remembers.
@@ -27,7 +31,21 @@ pub(crate) struct Memory {
     pub(crate) swept: bool,
     /// Objects that nobody has looked at since the start, still to be verified.
     pub(crate) unverified: VecDeque<ObjectId>,
+    /// Others' claims on fields.
+    pub(crate) ledger: Arc<Ledger>,
+    /// What objects wait for.
+    pub(crate) namespaces: Namespaces,
 }
+
+/// What is not tried again yet.
+#[derive(Debug, Default)]
+pub(crate) struct Postponed {
+    pub(crate) outcomes: BTreeMap<ObjectId, Outcome>,
+    pub(crate) blocking: Vec<(Stage, ObjectId)>,
+}
+
+/// After this time it is tried again what waits for somebody's decision, or for what we are told of anyway.
+const HELD: Duration = Duration::from_secs(60);
 
 /// An object that could not be written.
 #[derive(Debug)]
@@ -35,7 +53,7 @@ pub(crate) struct Failing {
     hash: Option<SpecHash>,
     until: Time,
     backoff: Backoff,
-    why: Failed,
+    why: Outcome,
 }
 
 /// The pauses after failures.
@@ -62,25 +80,26 @@ impl Memory {
     }
 
     /// Takes the steps out of a plan that failed and are not to be tried again yet.
-    pub(crate) fn postpone(
-        &mut self,
-        plan: &mut Plan,
-        desired: &DesiredSet,
-        now: Time,
-    ) -> BTreeMap<ObjectId, Outcome> {
-        let mut postponed = BTreeMap::new();
+    pub(crate) fn postpone(&mut self, plan: &mut Plan, desired: &DesiredSet, now: Time) -> Postponed {
+        let mut postponed = Postponed::default();
+        let namespaces = &self.namespaces;
+        self.failing.retain(|_, failing| !namespaces.frees(&failing.why));
         if self.failing.is_empty() {
             return postponed;
         }
+        // What is not to be done any more is not waited for either.
+        let steps: BTreeSet<&ObjectId> = plan.steps().map(|step| &step.id).collect();
+        self.failing.retain(|id, _| steps.contains(id));
         let waits = |step: &Step| {
             let failing = self.failing.get(&step.id)?;
             let hash = desired.get(&step.id).map(|wanted| wanted.hash);
             (failing.until > now && failing.hash == hash).then(|| failing.why.clone())
         };
-        for (_, steps) in &mut plan.stages {
+        for (stage, steps) in &mut plan.stages {
             steps.retain(|step| match waits(step) {
                 Some(why) => {
-                    postponed.insert(step.id.clone(), Outcome::Failed(why));
+                    postponed.blocking.push((*stage, step.id.clone()));
+                    postponed.outcomes.insert(step.id.clone(), why);
                     false
                 }
                 None => true,
@@ -99,19 +118,31 @@ impl Memory {
         pauses: Pauses,
     ) {
         for (id, outcome) in outcomes {
-            let Outcome::Failed(why) = outcome else {
-                self.failing.remove(id);
-                continue;
-            };
             let hash = desired.get(id).map(|wanted| wanted.hash);
             let mut backoff = match self.failing.get(id) {
                 Some(known) if known.hash == hash => known.backoff,
                 Some(_) | None => pauses.cluster,
             };
-            let pause = if why.manifest { pauses.manifest } else { backoff.failed(chance) };
-            let failing = Failing { hash, until: now + pause, backoff, why: why.clone() };
+            let pause = match outcome {
+                Outcome::Failed(why) if why.manifest => pauses.manifest,
+                Outcome::Failed(_) => backoff.failed(chance),
+                Outcome::Held(
+                    Hold::Conflict { .. } | Hold::NamespaceMissing(_) | Hold::NamespaceTerminating(_),
+                ) => HELD,
+                _ => {
+                    self.failing.remove(id);
+                    continue;
+                }
+            };
+            let failing = Failing { hash, until: now + pause, backoff, why: outcome.clone() };
             self.failing.insert(id.clone(), failing);
         }
+    }
+
+    /// Watches the namespaces that objects wait for.
+    pub(crate) fn wait(&mut self, cluster: &Cluster, owner: &SyncName) {
+        let waiting = self.failing.values().map(|failing| &failing.why);
+        self.namespaces.watch(cluster, owner, waiting);
     }
 
     /// When something that failed is tried again.

@@ -6,14 +6,20 @@
 
 pub mod all;
 mod carry_out;
+mod contact;
 mod desk;
 mod farewell;
 mod follow;
+mod handover;
 mod keep;
+mod ledger;
 mod memory;
+mod namespaces;
 mod pass;
 mod prepare;
+mod recreate;
 mod registry;
+mod removed;
 pub mod schedule;
 mod scope;
 pub mod single;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::carry_out::{Stop, Work, carry_out};
 use super::desk::Desk;
 use super::memory::Memory;
+use super::namespaces::may_be_missing;
 use super::prepare::{Prepared, of_failure, prepare};
 use super::scope::{kinds, scope};
 use super::wish::Wish;
@@ -20,7 +21,7 @@ use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
 use crate::plan::{Action, Change, Hold, Outcome, Plan, Policy, plan};
-use crate::report::Trouble;
+use crate::report::{Remark, Trouble};
 use crate::source::{Repository, Revision};
 
 /// How long the definitions of kinds may take until their kinds are served.
@@ -44,6 +45,8 @@ pub(crate) struct Report {
     pub(crate) scope: Option<Scope>,
     /// Every object about which there is something to say.
     pub(crate) outcomes: BTreeMap<ObjectId, Outcome>,
+    /// What is to be said of objects that are applied.
+    pub(crate) remarks: Vec<Remark>,
     /// Objects that are as they should be, or will be verified.
     pub(crate) kept: usize,
     pub(crate) desired: usize,
@@ -109,19 +112,24 @@ impl Subject<'_> {
         report.kept = plan.kept.len() + memory.unverified.len();
         report.approval.clone_from(&plan.approval);
         let held: Vec<(ObjectId, Hold)> = plan.held.clone();
+        self.create_namespace(&plan, desired).await;
+        let ledger = memory.ledger.clone();
         let work = Work {
             context: self.context,
             cluster: self.cluster,
             owner: self.owner,
             desired,
             conflicts: self.wish.conflicts,
+            ledger: &ledger,
             stop: self.stop,
         };
-        let outcomes = carry_out(&work, plan).await;
+        let outcomes = carry_out(&work, plan, postponed.blocking).await;
         memory.learn(&outcomes, desired, self.context.now(), chance(), self.context.pauses);
+        memory.wait(self.cluster, self.owner);
+        report.remarks = ledger.remarks(desired);
         report.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
         report.outcomes.extend(held.into_iter().map(|(id, hold)| (id, Outcome::Held(hold))));
-        report.outcomes.extend(postponed);
+        report.outcomes.extend(postponed.outcomes);
         report.outcomes.extend(outcomes);
         let need = self.cluster.observed(self.owner, |observed| remaining(need, desired, observed));
         memory.kinds.clone_from(&need.kinds);
@@ -136,6 +144,25 @@ impl Subject<'_> {
             ..self.wish.policy(self.approved.clone())
         };
         plan(desired, observed, &policy)
+    }
+
+    /// Creates the namespace of objects that name none, where that is asked for and may be needed. If it cannot be,
+    /// the objects say so.
+    async fn create_namespace(&self, plan: &Plan, desired: &DesiredSet) {
+        let name = &*self.wish.target_namespace;
+        let needed = self.wish.create_namespace
+            && self.cluster.observed(self.owner, |seen| may_be_missing(plan, desired, seen, name));
+        if !needed {
+            return;
+        }
+        match self.cluster.create_namespace(name).await {
+            Ok(created) => {
+                tracing::info!(sync = %self.owner, namespace = name, created, "a namespace is wanted")
+            }
+            Err(failure) => {
+                tracing::warn!(sync = %self.owner, namespace = name, %failure, "the namespace could not be created");
+            }
+        }
     }
 
     async fn prepare(&self, memory: &mut Memory) -> Result<Prepared, Trouble> {

@@ -1,0 +1,154 @@
+//! What is asked of one live object beside applying and deleting it.
+//!
+//! In: an id. Out: the object as it is, or a small write: a claim on some of its fields under another manager, the
+//! removal of fields, a namespace that is missing.
+
+use serde_json::{Value, json};
+
+use super::apply::{APPLY, read, unknown};
+use super::syncs::Following;
+use super::watch::{Event, Target, follow};
+use super::wire::{Call, Failure, METADATA};
+use super::{Cluster, query};
+use crate::api::SyncName;
+use crate::metrics::Class;
+use crate::object::{GroupKind, Object, ObjectId};
+
+/// What is known of a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamespaceState {
+    /// It is not there.
+    Missing,
+    /// It is being deleted.
+    Terminating,
+    /// Objects can be created in it.
+    Active,
+}
+
+/// Under which name a namespace is created that a Sync asks for and owns no part of.
+const CREATOR: &str = "moorline";
+
+impl Cluster {
+    /// The whole object in this version; none if it is not there.
+    pub async fn whole(&self, id: &ObjectId, version: &str) -> Result<Option<Value>, Failure> {
+        let call = Call::new(Class::Verify, "get", self.path_in(id, version)?);
+        match self.0.wire.send(call).await {
+            // What cannot be read is not quoted: it may be a Secret.
+            Ok(reply) => serde_json::from_slice(&reply.body)
+                .map(Some)
+                .map_err(|_| Failure::BadAnswer("an object that cannot be read".into())),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// The metadata of an object; none if it is not there.
+    pub async fn metadata(&self, id: &ObjectId, version: &str) -> Result<Option<Object>, Failure> {
+        let call = Call::new(Class::Verify, "get", self.path_in(id, version)?).accept(METADATA);
+        match self.0.wire.send(call).await {
+            Ok(reply) => read(id, &reply.body).map(Some),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Claims fields, at the values that they have, for a manager of another name.
+    pub async fn claim(
+        &self,
+        id: &ObjectId,
+        version: &str,
+        body: &Value,
+        manager: &str,
+    ) -> Result<(), Failure> {
+        let uri = format!("{}?fieldManager={}", self.path_in(id, version)?, query(manager));
+        let call = Call::new(Class::Object, "patch", uri)
+            .accept(METADATA)
+            .content(APPLY, body.to_string().into_bytes());
+        let _turn = self.turn().await?;
+        self.0.wire.send(call).await.map(drop)
+    }
+
+    /// Changes an object by the steps of a JSON patch. `is_known`: it is tested to be in the state that our last
+    /// apply left, so that the reply is as good as that of an apply.
+    pub async fn patch(
+        &self,
+        id: &ObjectId,
+        version: &str,
+        owner: &SyncName,
+        steps: &[Value],
+        is_known: bool,
+    ) -> Result<(), Failure> {
+        let uri = format!("{}?fieldManager={}", self.path_in(id, version)?, query(&owner.manager()));
+        let call = Call::new(Class::Object, "patch", uri)
+            .accept(METADATA)
+            .content("application/json-patch+json", Value::from(steps).to_string().into_bytes());
+        let writing = self.0.store.writing(owner, id);
+        let done = self.write(call, writing, |reply, writing| {
+            match is_known {
+                true => writing.applied(&read(id, &reply.body)?),
+                false => writing.refused(),
+            }
+            Ok(())
+        });
+        done.await.map(drop)
+    }
+
+    /// Creates a namespace that nobody owns; false if it is there already.
+    pub async fn create_namespace(&self, name: &str) -> Result<bool, Failure> {
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let call = Call::new(Class::Object, "create", format!("/api/v1/namespaces?fieldManager={CREATOR}"))
+            .accept(METADATA)
+            .content("application/json", body.to_string().into_bytes());
+        let _turn = self.turn().await?;
+        match self.0.wire.send(call).await {
+            Ok(_) => Ok(true),
+            Err(failure) if failure.code() == Some(409) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Tells the state of a namespace whenever it changes, until the guard is dropped.
+    pub fn follow_namespace(
+        &self,
+        name: &str,
+        mut tell: impl FnMut(NamespaceState) + Send + 'static,
+    ) -> Following {
+        let target = Target {
+            kind: GroupKind::new("", "Namespace"),
+            namespace: None,
+            path: "/api/v1/namespaces".to_owned(),
+            selector: format!("fieldSelector={}", query(&format!("metadata.name={name}"))),
+            whole: false,
+            watchable: true,
+        };
+        let (mut listing, mut seen) = (true, None);
+        let sink = move |event| match event {
+            Event::Begins => (listing, seen) = (true, None),
+            Event::Seen(object) => {
+                let deleting =
+                    object.get("metadata").and_then(|metadata| metadata.get("deletionTimestamp")).is_some();
+                let state = if deleting { NamespaceState::Terminating } else { NamespaceState::Active };
+                seen = Some(state);
+                if !listing {
+                    tell(state);
+                }
+            }
+            Event::Gone(_) => tell(NamespaceState::Missing),
+            Event::Listed => {
+                listing = false;
+                tell(seen.take().unwrap_or(NamespaceState::Missing));
+            }
+            // Without the right to see it, its objects are tried again from time to time.
+            Event::Broken(_) => {}
+        };
+        Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
+    }
+
+    async fn turn(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Failure> {
+        self.0.gate.enter().await.ok_or(Failure::NotLeading)
+    }
+
+    fn path_in(&self, id: &ObjectId, version: &str) -> Result<String, Failure> {
+        self.kinds().path(id, version).ok_or_else(|| unknown(id))
+    }
+}
