@@ -67,6 +67,8 @@ pub struct PassFacts<'a> {
     pub approval: Option<&'a str>,
     /// What is to be said of objects that are applied.
     pub remarks: &'a [Remark],
+    /// Rights that are missing, one a line.
+    pub rights: &'a [String],
 }
 
 /// Something about an object that is applied as well as it can be.
@@ -220,6 +222,9 @@ impl Verdict {
         let drifted =
             held(|hold| matches!(hold, Hold::DriftReported(_))).map(|(id, hold)| format!("{id}: {hold}"));
         let (ready, reason, message) = match (failed.as_slice(), missing, over_budget) {
+            _ if !pass.rights.is_empty() => {
+                (false, Reason::RightsMissing, format!("rights are missing: {}", pass.rights.join("; ")))
+            }
             ([(id, why), rest @ ..], _, _) => {
                 let more =
                     if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };

@@ -2,6 +2,9 @@
 
 mod conflicts {
     pub(crate) mod ground;
+    mod namespaces;
+    mod recreate;
+    mod switches;
 }
 mod support;
 
@@ -56,15 +59,17 @@ async fn with_yield_only_the_fields_of_others_are_left_to_them() {
     web["spec"]["template"]["spec"]["containers"][0]["image"] = "web:theirs".into();
     ground.create("robot", &ground.deployment().replace("/web", ""), web).await;
     let mark = ground.mark().await;
-    let first = ground
-        .push(&[config_map("a", json!({"key": "ours", "own": "ours"})), deployment(json!({"replicas": 0}))]);
+    let first = ground.push(&[
+        config_map("a", json!({"key": "ours", "own": "ours"})),
+        deployment(json!({"minReadySeconds": 7})),
+    ]);
     ground.sync(json!({"conflicts": "Yield"})).await;
     let status = ground.ready(&first, "Applied").await;
     assert_eq!(status["revision"]["applied"], status["revision"]["seen"]);
     let message = problem(&status, "FieldYielded");
     assert!(message.contains("data.key") && message.contains("robot"), "{message}");
     moment(1000).await;
-    let tally = expect([("patch configmaps", 2), ("patch deployments.apps", 4)]);
+    let tally = expect([("patch configmaps", 2), ("patch deployments.apps", 2)]);
     assert_eq!(ground.tally(&mark).await, tally, "a conflict and an apply without it");
     let path = format!("{}/a", ground.maps());
     let live = ground.get(&path).await.expect("the ConfigMap");
@@ -72,7 +77,7 @@ async fn with_yield_only_the_fields_of_others_are_left_to_them() {
     assert_eq!(managers(&live, "data.key"), ["robot"]);
     let web = ground.get(&ground.deployment()).await.expect("the Deployment");
     assert_eq!(web.pointer("/spec/template/spec/containers/0/image").expect("an image"), "web:theirs");
-    assert_eq!(web["spec"]["replicas"], 0);
+    assert_eq!(web["spec"]["minReadySeconds"], 7);
 
     theirs["data"] = json!({"more": "theirs"});
     ground.patch("robot", &path, APPLY, theirs).await;

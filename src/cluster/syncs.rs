@@ -49,6 +49,7 @@ impl Cluster {
         let target = Target {
             kind: GroupKind::new("moorline.dev", "Sync"),
             namespace: None,
+            wide: false,
             path: SYNCS.to_owned(),
             selector: String::new(),
             whole: true,
@@ -122,6 +123,7 @@ impl Cluster {
         let target = Target {
             kind: GroupKind::new("", "Secret"),
             namespace: Some(namespace.into()),
+            wide: false,
             path: format!("/api/v1/namespaces/{namespace}/secrets"),
             selector: format!("fieldSelector={}", query(&format!("metadata.name={name}"))),
             whole: false,

@@ -368,8 +368,8 @@ impl fmt::Display for Hold {
             Self::BeingDeleted => f.write_str("it is being deleted"),
             Self::OwnedBy(sync) => write!(f, "the Sync {sync} applies it"),
             Self::Conflict { managers, fields } => {
-                write!(f, "{} of it belong to {}", fields.join(", "), managers.join(", "))?;
-                f.write_str(", which Git does not take over with conflicts: Fail")
+                write!(f, "{} belongs to {}", fields.join(", "), managers.join(", "))?;
+                f.write_str(", and the Sync does not take it (spec.conflicts)")
             }
             Self::NamespaceMissing(name) => write!(f, "there is no namespace {name}"),
             Self::NamespaceTerminating(name) => write!(f, "the namespace {name} is being deleted"),

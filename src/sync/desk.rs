@@ -241,6 +241,7 @@ impl Desk {
                 scope: state.scope.clone(),
                 approval: report.approval.as_deref(),
                 remarks: &report.remarks,
+                rights: &report.rights,
             })
         });
         // A daemon that has only just begun knows less than the status that stands.

@@ -12,7 +12,6 @@ use super::carry_out::{Stop, Work, carry_out};
 use super::ledger::Ledger;
 use super::wish::Wish;
 use crate::api::{DeletionPolicy, SyncName, SyncStatus};
-use crate::cluster::Need;
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
 use crate::plan::{Outcome, farewell};
@@ -54,10 +53,7 @@ async fn delete(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) {
         .and_then(|status| serde_json::from_value(status).ok())
         .unwrap_or_default();
     let scope = status.scope.unwrap_or_default();
-    let need = Need {
-        kinds: super::scope::kinds(&scope),
-        namespaces: scope.namespaces.iter().map(|one| one.as_str().into()).collect(),
-    };
+    let need = super::scope::need_of(&scope);
     if context.cluster.kinds().iter().next().is_none() {
         // Without an answer nothing is deleted, and the next round asks again.
         let _ = context.cluster.discover().await;

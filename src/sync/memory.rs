@@ -24,6 +24,8 @@ pub(crate) struct Memory {
     pub(crate) failing: BTreeMap<ObjectId, Failing>,
     /// Kinds that may hold objects of this Sync.
     pub(crate) kinds: BTreeSet<GroupKind>,
+    /// Namespaces that may hold objects of this Sync.
+    pub(crate) places: BTreeSet<Box<str>>,
     /// What was asked for, and of which revision, when it was last looked at.
     generation: u64,
     revision: Option<Revision>,
@@ -46,6 +48,20 @@ pub(crate) struct Postponed {
 
 /// After this time it is tried again what waits for somebody's decision, or for what we are told of anyway.
 const HELD: Duration = Duration::from_secs(60);
+
+/// After this time one of many objects is tried again that may not be written.
+const PROBE: Duration = Duration::from_secs(4);
+
+/// A kind in a namespace.
+type Place = (GroupKind, Box<str>);
+
+fn place(id: &ObjectId) -> Place {
+    (id.group_kind(), id.namespace().unwrap_or_default().into())
+}
+
+fn is_forbidden(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(why) if why.reason == "Forbidden")
+}
 
 /// An object that could not be written.
 #[derive(Debug)]
@@ -117,6 +133,7 @@ impl Memory {
         chance: f64,
         pauses: Pauses,
     ) {
+        let mut granted = BTreeSet::new();
         for (id, outcome) in outcomes {
             let hash = desired.get(id).map(|wanted| wanted.hash);
             let mut backoff = match self.failing.get(id) {
@@ -130,12 +147,30 @@ impl Memory {
                     Hold::Conflict { .. } | Hold::NamespaceMissing(_) | Hold::NamespaceTerminating(_),
                 ) => HELD,
                 _ => {
-                    self.failing.remove(id);
+                    let known = self.failing.remove(id);
+                    if known.is_some_and(|known| is_forbidden(&known.why)) {
+                        granted.insert(place(id));
+                    }
                     continue;
                 }
             };
             let failing = Failing { hash, until: now + pause, backoff, why: outcome.clone() };
             self.failing.insert(id.clone(), failing);
+        }
+        self.probe(&granted, now);
+    }
+
+    /// Of what is forbidden, one object of each kind and namespace is tried soon, so that rights that are given are
+    /// soon seen; and with it all others once it is not forbidden any more.
+    fn probe(&mut self, granted: &BTreeSet<Place>, now: Time) {
+        let mut probed = BTreeSet::new();
+        for (id, failing) in self.failing.iter_mut().filter(|(_, failing)| is_forbidden(&failing.why)) {
+            let place = place(id);
+            if granted.contains(&place) {
+                failing.until = failing.until.min(now);
+            } else if probed.insert(place) {
+                failing.until = failing.until.min(now + PROBE);
+            }
         }
     }
 

@@ -20,6 +20,7 @@ mod prepare;
 mod recreate;
 mod registry;
 mod removed;
+mod rights;
 pub mod schedule;
 mod scope;
 pub mod single;

@@ -12,7 +12,8 @@ use super::desk::Desk;
 use super::memory::Memory;
 use super::namespaces::may_be_missing;
 use super::prepare::{Prepared, of_failure, prepare};
-use super::scope::{kinds, scope};
+use super::rights::rights;
+use super::scope::{need_of, scope};
 use super::wish::Wish;
 use super::{Context, chance};
 use crate::api::{Scope, SyncName};
@@ -56,6 +57,8 @@ pub(crate) struct Report {
     pub(crate) trouble: Option<Trouble>,
     /// Kinds of which not everything is known.
     pub(crate) blind: Vec<(GroupKind, Failure)>,
+    /// Rights that are missing, one a line.
+    pub(crate) rights: Vec<String>,
     /// It was stopped before its end.
     pub(crate) stopped: bool,
 }
@@ -133,6 +136,8 @@ impl Subject<'_> {
         report.outcomes.extend(outcomes);
         let need = self.cluster.observed(self.owner, |observed| remaining(need, desired, observed));
         memory.kinds.clone_from(&need.kinds);
+        memory.places.clone_from(&need.namespaces);
+        report.rights = rights(&report.blind, &report.outcomes, &self.cluster.kinds());
         report.scope = Some(scope(&need));
         Ok(())
     }
@@ -170,7 +175,9 @@ impl Subject<'_> {
             self.cluster.discover().await.map_err(|failure| of_failure(&failure))?;
         }
         if !memory.swept {
-            memory.kinds.extend(self.earlier().await.map_err(|failure| of_failure(&failure))?);
+            let earlier = self.earlier().await.map_err(|failure| of_failure(&failure))?;
+            memory.kinds.extend(earlier.kinds);
+            memory.places.extend(earlier.namespaces);
             memory.swept = true;
         }
         let by = Instant::now() + self.wish.timeout;
@@ -187,10 +194,10 @@ impl Subject<'_> {
     }
 
     /// Where this Sync owned objects before: its status says so, and where that is lost, the cluster itself.
-    async fn earlier(&self) -> Result<BTreeSet<GroupKind>, Failure> {
+    async fn earlier(&self) -> Result<Need, Failure> {
         match self.desk.and_then(Desk::scope) {
-            Some(scope) => Ok(kinds(&scope)),
-            None => self.cluster.sweep(self.owner).await,
+            Some(scope) => Ok(need_of(&scope)),
+            None => Ok(Need { kinds: self.cluster.sweep(self.owner).await?, ..Need::default() }),
         }
     }
 
@@ -221,7 +228,7 @@ fn unverified(plan: &Plan) -> impl Iterator<Item = &ObjectId> {
 
 /// What has to be seen: all that is wanted, and all that may have been before.
 fn need(prepared: &Prepared, memory: &Memory) -> Need {
-    let mut need = Need { kinds: memory.kinds.clone(), ..Need::default() };
+    let mut need = Need { kinds: memory.kinds.clone(), namespaces: memory.places.clone() };
     for object in prepared.desired.objects() {
         let kind = object.id.group_kind();
         if !need.kinds.contains(&kind) {
@@ -239,5 +246,13 @@ fn remaining(need: Need, desired: &DesiredSet, observed: &ObservedSet) -> Need {
     let there: BTreeSet<GroupKind> = observed.iter().map(|(id, _)| id.group_kind()).collect();
     let wanted: BTreeSet<GroupKind> = desired.objects().iter().map(|object| object.id.group_kind()).collect();
     let listed = |kind: &GroupKind| wanted.contains(kind) || there.contains(kind) || !observed.lists(kind);
-    Need { kinds: need.kinds.into_iter().filter(listed).collect(), ..need }
+    let used: BTreeSet<&str> = observed.iter().filter_map(|(id, _)| id.namespace()).collect();
+    let used = |namespace: &Box<str>| {
+        used.contains(&**namespace)
+            || desired.objects().iter().any(|object| object.id.namespace() == Some(namespace))
+    };
+    Need {
+        kinds: need.kinds.into_iter().filter(listed).collect(),
+        namespaces: need.namespaces.into_iter().filter(used).collect(),
+    }
 }
