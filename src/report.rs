@@ -69,6 +69,8 @@ pub struct PassFacts<'a> {
     pub remarks: &'a [Remark],
     /// Rights that are missing, one a line.
     pub rights: &'a [String],
+    /// When it ended: whoever tells of it again later says the same.
+    pub ended: Option<Time>,
 }
 
 /// Something about an object that is applied as well as it can be.
@@ -140,7 +142,7 @@ fn told_by_pass(
         let waits = count(|it| matches!(it, Outcome::Held(Hold::Protected | Hold::OverBudget { .. })));
         status.approval = pass.approval.map(|hash| Approval { hash: hash.to_owned(), objects: waits });
         if pass.outcomes.values().any(changed) {
-            status.last_applied_time = Some(facts.now.clone());
+            status.last_applied_time = Some(pass.ended.clone().unwrap_or_else(|| facts.now.clone()));
         }
     } else if let Some(trouble) = facts.trouble {
         status.problems = problems(trouble);

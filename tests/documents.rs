@@ -290,3 +290,12 @@ fn another_table_of_exit_codes_is_found() {
     assert!(same_exit_codes(&readme.replace("done", "fine"), &codes).is_err());
     assert!(same_exit_codes("", &codes).is_err());
 }
+
+#[test]
+fn the_table_of_answers_is_the_one_in_the_code() {
+    let rows = moorline::cluster::answers();
+    let lines: String =
+        rows.iter().map(|row| format!("| {} |\n", row.join(" | ").replace("  ", " "))).collect();
+    let shown = text("docs/answers.md");
+    assert!(shown.contains(&lines), "docs/answers.md does not show the table:\n\n{lines}");
+}

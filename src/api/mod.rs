@@ -59,6 +59,9 @@ pub const REQUEST_ANNOTATION: &str = "moorline.dev/requested-at";
 /// Annotation on a Sync: the approval of a prune that is held, by the hash that the status names.
 pub const APPROVE_ANNOTATION: &str = "moorline.dev/approve";
 
+/// Label on a Sync: which instance of the daemon serves it; none for the one without a name.
+pub const INSTANCE_LABEL: &str = "moorline.dev/instance";
+
 /// Annotation on a Lease: the repository that is followed without a Sync.
 pub const SOURCE_ANNOTATION: &str = "moorline.dev/source";
 

@@ -141,7 +141,7 @@ async fn daemon(arguments: &Arguments, settings: Settings) -> anyhow::Result<Exi
         settings.concurrency,
         settings.request_timeout,
     );
-    let held_by = leadership.as_ref().map(|_| format!("{namespace}/{}", lease_name(arguments)));
+    let held_by = leadership.as_ref().map(|_| format!("{namespace}/{}", lease_name(arguments, &settings)));
     let context = Arc::new(Context::new(
         cluster,
         Parts { repositories, metrics, health, settings, namespace, held_by, permit, ending },
@@ -195,10 +195,11 @@ async fn listen(
     Ok(Some(tokio::spawn(serve(listener, health.clone(), metrics.clone(), stop))))
 }
 
-fn lease_name(arguments: &Arguments) -> String {
-    match arguments.url {
-        Some(_) => format!("moorline-{}", arguments.name),
-        None => "moorline".to_owned(),
+fn lease_name(arguments: &Arguments, settings: &Settings) -> String {
+    match (&arguments.url, &settings.instance) {
+        (Some(_), _) => format!("moorline-{}", arguments.name),
+        (None, Some(instance)) => format!("moorline-{instance}"),
+        (None, None) => "moorline".to_owned(),
     }
 }
 
@@ -227,7 +228,7 @@ async fn lead(
     };
     let claim = Claim {
         namespace: namespace.to_owned(),
-        name: lease_name(arguments),
+        name: lease_name(arguments, settings),
         identity: identity(),
         record,
         take_over: arguments.take_over,

@@ -124,6 +124,30 @@ const IMMUTABLE: [&str; 12] = [
     "pod updates may not change fields other than",
 ];
 
+/// Every row as the documentation shows it: status, what the server's sentence says, our word, who has to change.
+pub fn table() -> Vec<[String; 4]> {
+    let who = |remedy: Remedy| match remedy {
+        Remedy::Cluster => "the cluster".to_owned(),
+        Remedy::Manifest => "the manifest".to_owned(),
+    };
+    let row = |code: String, says: String, reason: &str, remedy| [code, says, reason.to_owned(), who(remedy)];
+    let mut rows = vec![
+        row("none".into(), "no connection".into(), "Unreachable", Remedy::Cluster),
+        row("none".into(), "no answer in time".into(), "Timeout", Remedy::Cluster),
+        row("422".into(), "only of fields that cannot change".into(), "Immutable", Remedy::Manifest),
+    ];
+    rows.extend(BY_SENTENCE.iter().map(|(code, says, reason, remedy)| {
+        row(code.to_string(), format!("`{}`", says.trim()), reason, *remedy)
+    }));
+    let denied = "`admission webhook ... denied`".to_owned();
+    rows.push(row("any".into(), denied, "WebhookDenied", Remedy::Manifest));
+    rows.extend(
+        BY_STATUS.iter().map(|(code, reason, remedy)| row(code.to_string(), String::new(), reason, *remedy)),
+    );
+    rows.push(row("other".into(), String::new(), "ServerError", Remedy::Cluster));
+    rows
+}
+
 /// What a failed write of `id` means.
 pub fn answer(failure: &Failure, id: &ObjectId) -> Answer {
     let plain =

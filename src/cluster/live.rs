@@ -135,7 +135,7 @@ impl Cluster {
                 }
             }
             Event::Gone(_) => tell(NamespaceState::Missing),
-            Event::Listed => {
+            Event::Listed(_) => {
                 listing = false;
                 tell(seen.take().unwrap_or(NamespaceState::Missing));
             }

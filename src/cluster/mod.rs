@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-pub use answer::{Answer, Cause, Refusal, Remedy, answer};
+pub use answer::{Answer, Cause, Refusal, Remedy, answer, table as answers};
 pub use apply::{Applied, Force};
 pub use connect::{ConnectError, Connection, connect};
 
@@ -36,7 +36,7 @@ pub use wire::Failure;
 
 use crate::api::SyncName;
 use crate::metrics::Metrics;
-use crate::object::GroupKind;
+use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
 use gate::Gate;
 use lease::Permit;
@@ -122,6 +122,11 @@ impl Cluster {
     /// watched anyway. Those who ask while it runs share the next one.
     pub async fn sweep(&self, owner: &SyncName) -> Result<BTreeSet<GroupKind>, Failure> {
         self.0.sweep.kinds(&self.0.wire, &self.kinds(), &self.0.watches, owner).await
+    }
+
+    /// Has these objects verified once more, although nothing was seen to happen to them.
+    pub fn distrust(&self, owner: &SyncName, ids: &[ObjectId]) {
+        self.0.store.distrust(owner, ids);
     }
 
     /// Wakes all Syncs.

@@ -106,6 +106,39 @@ impl Store {
         }
     }
 
+    /// The server is at this version: what we know from a later one is of a history that is gone, or will be told
+    /// again in a moment. Either way it is looked at once more.
+    pub(super) fn distrust_after(&self, kind: &GroupKind, version: u64) {
+        let mut inner = self.lock();
+        for view in inner.views.values_mut() {
+            let later: Vec<ObjectId> = view
+                .set
+                .iter()
+                .filter(|(id, seen)| {
+                    id.is(&kind.group, &kind.kind) && number(&seen.resource_version) > version
+                })
+                .map(|(id, _)| id.clone())
+                .collect();
+            later.iter().for_each(|id| view.set.change(id, Observed::distrust));
+            if !later.is_empty() {
+                view.wake.notify_one();
+            }
+        }
+    }
+
+    /// These objects are to be verified once more, although nothing was seen to happen to them.
+    pub(super) fn distrust(&self, owner: &SyncName, ids: &[ObjectId]) {
+        let mut inner = self.lock();
+        let view = inner.view(&owner.label(), || owner.clone());
+        for id in ids {
+            view.set.change(id, |seen| {
+                if seen.standing == Standing::Verified {
+                    seen.standing = Standing::Unverified;
+                }
+            });
+        }
+    }
+
     /// Something else than objects changed for everybody, such as what is known of kinds.
     pub(super) fn wake_all(&self) {
         self.lock().views.values().for_each(|view| view.wake.notify_one());
@@ -228,6 +261,10 @@ impl Drop for Writing {
             });
         }
     }
+}
+
+fn number(version: &str) -> u64 {
+    version.parse().unwrap_or_default()
 }
 
 /// The Sync that a label stands for. A hashed one says nothing by itself, but the identity beside it does.

@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use super::watch::{Event, Target, follow};
 use super::wire::{Call, Failure, METADATA};
 use super::{Cluster, kinds, query};
-use crate::api::SyncName;
+use crate::api::{INSTANCE_LABEL, SyncName};
 use crate::metrics::Class;
 use crate::object::GroupKind;
 
@@ -44,20 +44,28 @@ impl Drop for Following {
 }
 
 impl Cluster {
-    /// Tells of all Syncs, until the guard is dropped.
-    pub fn follow_syncs(&self, mut tell: impl FnMut(Told) + Send + 'static) -> Following {
+    /// Tells of all Syncs of an instance, until the guard is dropped.
+    pub fn follow_syncs(
+        &self,
+        instance: Option<&str>,
+        mut tell: impl FnMut(Told) + Send + 'static,
+    ) -> Following {
+        let selector = match instance {
+            Some(instance) => format!("{INSTANCE_LABEL}={instance}"),
+            None => format!("!{INSTANCE_LABEL}"),
+        };
         let target = Target {
             kind: GroupKind::new("moorline.dev", "Sync"),
             namespace: None,
             wide: false,
             path: SYNCS.to_owned(),
-            selector: String::new(),
+            selector: format!("labelSelector={}", query(&selector)),
             whole: true,
             watchable: true,
         };
         let sink = move |event| match event {
             Event::Begins => tell(Told::Begins),
-            Event::Listed => tell(Told::Listed),
+            Event::Listed(_) => tell(Told::Listed),
             Event::Broken(failure) => tell(Told::Broken(failure)),
             Event::Seen(object) => {
                 if let Some(name) = name(&object) {
@@ -103,6 +111,25 @@ impl Cluster {
         self.0.wire.send(call).await.map(drop)
     }
 
+    /// True if somebody holds the Lease of this `namespace/name` and has renewed it within its duration, as far as the
+    /// clocks agree. It is asked for a courtesy, not for safety: whoever must not write has no permit.
+    pub async fn is_held(&self, lease: &str) -> Result<bool, Failure> {
+        let Some((namespace, name)) = lease.split_once('/') else { return Ok(false) };
+        let name = kinds::escape(name);
+        let uri = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
+        let reply = match self.0.wire.send(Call::new(Class::Lease, "get", uri)).await {
+            Err(failure) if failure.code() == Some(404) => return Ok(false),
+            reply => reply?,
+        };
+        let lease: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let text = |field: &str| lease.pointer(field).and_then(Value::as_str).unwrap_or_default();
+        let renewed: jiff::Timestamp = text("/spec/renewTime").parse().unwrap_or_default();
+        let lasts = lease.pointer("/spec/leaseDurationSeconds").and_then(Value::as_u64).unwrap_or_default();
+        let now = jiff::Timestamp::try_from(std::time::SystemTime::now()).unwrap_or_default();
+        let age = now.duration_since(renewed).unsigned_abs();
+        Ok(!text("/spec/holderIdentity").is_empty() && age < std::time::Duration::from_secs(lasts))
+    }
+
     /// The decoded data of a Secret; none if there is no such Secret.
     pub async fn secret(&self, namespace: &str, name: &str) -> Result<Option<SecretData>, Failure> {
         let uri = format!("/api/v1/namespaces/{namespace}/secrets/{}", kinds::escape(name));
@@ -131,7 +158,7 @@ impl Cluster {
         };
         let mut begun = false;
         let sink = move |event| match event {
-            Event::Listed => begun = true,
+            Event::Listed(_) => begun = true,
             Event::Seen(_) | Event::Gone(_) if begun => changed(),
             Event::Seen(_) | Event::Gone(_) | Event::Begins | Event::Broken(_) => {}
         };

@@ -62,8 +62,8 @@ pub(super) enum Event {
     Seen(Map<String, Value>),
     /// An object as it was last: it is gone, or selected no longer.
     Gone(Map<String, Value>),
-    /// All that was there has been told.
-    Listed,
+    /// All that was there has been told, and this was the version of it.
+    Listed(u64),
     /// The watch does not work now; what it told may be old.
     Broken(Failure),
 }
@@ -159,6 +159,9 @@ impl<S: FnMut(Event)> Watch<'_, S> {
             Ok(body) => self.read(body, open + GRACE).await,
             Err(failure) => match failure.code() {
                 Some(410) => End::Expired,
+                // A server that is behind what we have seen, as after a restored backup, says that our version is
+                // too large, for ever.
+                Some(504) if self.version.is_some() => End::Expired,
                 Some(400 | 422) if self.streams && self.version.is_none() => End::CannotStream,
                 _ => End::Failed(failure),
             },
@@ -192,8 +195,8 @@ impl<S: FnMut(Event)> Watch<'_, S> {
             page.items.into_iter().flatten().for_each(|item| (self.sink)(Event::Seen(item)));
             next = page.metadata.next.unwrap_or_default();
             if next.is_empty() {
+                (self.sink)(Event::Listed(number(Some(&page.metadata.resource_version))));
                 self.version = Some(page.metadata.resource_version);
-                (self.sink)(Event::Listed);
                 return Ok(());
             }
         }
@@ -242,7 +245,7 @@ impl<S: FnMut(Event)> Watch<'_, S> {
                 let end = metadata.and_then(|it| it.get("annotations")?.get("k8s.io/initial-events-end"));
                 if self.version.is_none() && end.is_some() {
                     self.version.clone_from(&version);
-                    (self.sink)(Event::Listed);
+                    (self.sink)(Event::Listed(number(version.as_deref())));
                 }
             }
             "ERROR" if object.get("code").and_then(Value::as_u64) == Some(410) => return Some(End::Expired),
@@ -257,6 +260,11 @@ impl<S: FnMut(Event)> Watch<'_, S> {
         }
         None
     }
+}
+
+/// A version as a number, which API servers compare it as.
+fn number(version: Option<&str>) -> u64 {
+    version.and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
 #[derive(Deserialize)]

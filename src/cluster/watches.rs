@@ -82,7 +82,8 @@ impl Watches {
         }
         open.retain(|key, watch| {
             // What is known of a kind that is served no more is kept until it is needed no more.
-            if !wanted.contains(key) && !(need.kinds.contains(&key.0) && kinds.get(&key.0).is_none()) {
+            let unserved = kinds.get(&key.0).is_none() && need.kinds.contains(&key.0);
+            if !wanted.contains(key) && !unserved {
                 watch.users.remove(user);
             }
             !watch.users.is_empty()
@@ -231,9 +232,10 @@ impl Sink {
                     self.store.gone(&object.id);
                 }
             }
-            Event::Listed => {
+            Event::Listed(version) => {
                 if let Some(told) = self.listing.take() {
                     self.store.only(&self.target.kind, self.target.namespace.as_deref(), &told);
+                    self.store.distrust_after(&self.target.kind, version);
                 }
                 self.become_(State::Listed);
             }

@@ -221,10 +221,21 @@ impl Observed {
         Self { standing: Standing::Drifted(Box::new(drift)), ..now }
     }
 
-    /// True if `other` says the same about the object, although it may be a later version.
+    /// Forgets what was known of the fields that Git sets, and which version that was.
+    pub fn distrust(&mut self) {
+        (self.standing, self.baseline) = (Standing::Unverified, None);
+        self.resource_version = Box::default();
+    }
+
+    /// True if `other` leads to the same decisions, although it may be a later version of the object.
     pub fn is_as(&self, other: &Self) -> bool {
-        self.resource_version == other.resource_version
-            || *self == Self { resource_version: self.resource_version.clone(), ..other.clone() }
+        let flags = |of: &Self| {
+            [of.applied_by_us, of.controlled, of.deleting, of.reconcile_disabled, of.prune_disabled]
+        };
+        flags(self) == flags(other)
+            && (&self.uid, &self.mark, &self.recorded) == (&other.uid, &other.mark, &other.recorded)
+            && (&self.standing, self.wave) == (&other.standing, other.wave)
+            && (&self.managers, &self.extras) == (&other.managers, &other.extras)
     }
 
     /// Reads the metadata of a live object, as the Sync `owner` sees it.

@@ -16,7 +16,8 @@ use crate::cluster::Told;
 /// Follows all Syncs until the daemon ends.
 pub async fn run(context: Arc<Context>) {
     let (send, mut told) = mpsc::unbounded_channel();
-    let _following = context.cluster.follow_syncs(move |event| {
+    let instance = context.settings.instance.as_deref();
+    let _following = context.cluster.follow_syncs(instance, move |event| {
         // Nobody listens any more only when the daemon ends.
         let _ = send.send(event);
     });

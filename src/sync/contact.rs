@@ -51,7 +51,7 @@ impl Work<'_> {
         match (self.conflicts, change) {
             (_, None) => Force::No,
             (Conflicts::Force, Some(_)) => Force::Yes,
-            (Conflicts::Yield, Some(Change::Committed | Change::Unverified)) => Force::No,
+            (Conflicts::Yield, Some(Change::Committed | Change::Unverified | Change::Moved)) => Force::No,
             (Conflicts::Fail, Some(Change::Committed)) => Force::No,
             (Conflicts::Yield | Conflicts::Fail, Some(_)) => Force::Yes,
         }

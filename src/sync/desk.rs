@@ -11,9 +11,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{Notify, oneshot};
 
 use super::Context;
+use super::event::{event, repairs};
 use super::follow::Told;
 use super::pass::Report;
-use crate::api::{Scope, SyncName, SyncStatus};
+use crate::api::{ConditionType, Reason, Scope, SyncName, SyncStatus};
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::{Facts, PassFacts, Trouble, status};
@@ -50,12 +51,19 @@ struct State {
     seen: Option<String>,
     request: Option<String>,
     report: Option<Box<Report>>,
+    /// When the pass of the report ended.
+    ended: Option<Time>,
     scope: Scope,
     waiting: Vec<oneshot::Sender<()>>,
+    /// What was repaired since the last Event.
+    repaired: Vec<String>,
     written: SyncStatus,
     /// The version of the Sync that our last write made.
     version: u64,
 }
+
+/// The most repairs that one Event names.
+const MAX_REPAIRS: usize = 5;
 
 /// How urgent it is to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,6 +168,8 @@ impl Desk {
             Told::Passed(mut report) => {
                 let mut state = self.lock();
                 state.request = report.request.clone().or(state.request.take());
+                state.repaired.extend(repairs(&report).take(MAX_REPAIRS));
+                state.repaired.truncate(MAX_REPAIRS);
                 state.scope = report.scope.clone().unwrap_or_else(|| state.scope.clone());
                 // A pass that came to nothing says nothing about objects.
                 if let (Some(_), Some(last)) = (&report.trouble, &mut state.report) {
@@ -167,7 +177,7 @@ impl Desk {
                     report.set = last.set.take();
                     report.desired = last.desired;
                 }
-                state.report = Some(report);
+                (state.report, state.ended) = (Some(report), Some(now()));
                 Urgency::Now
             }
             Told::Verified(..) => return,
@@ -188,10 +198,13 @@ impl Desk {
             };
             let Ok(value) = serde_json::to_value(&next) else { continue };
             tracing::trace!(sync = %self.0.name, status = %value, "written");
+            // Before it is written: the watch may tell of the write sooner than its reply does.
+            let event = self.transition(&next, &uid);
             match self.0.context.cluster.write_status(&self.0.name, &uid, value).await {
                 Ok(version) => {
                     self.stands(version, next);
                     self.served();
+                    self.say(event).await;
                     retry = RETRY.0;
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -202,6 +215,36 @@ impl Desk {
                     self.0.changed.notify_one();
                 }
             }
+        }
+    }
+
+    /// The Kubernetes Event about a change of whether the Sync is ready, or why not, and about repairs.
+    fn transition(&self, next: &SyncStatus, uid: &str) -> Option<serde_json::Value> {
+        let mut state = self.lock();
+        let ready = |status: &SyncStatus| {
+            let ready = status.conditions.iter().find(|it| it.type_ == ConditionType::Ready.to_string())?;
+            Some((ready.status.clone(), ready.reason.clone(), ready.message.clone()))
+        };
+        let (status, reason, message) = ready(next)?;
+        let before = ready(&state.written);
+        let same = before.is_some_and(|(before, why, _)| (before, why) == (status.clone(), reason.clone()));
+        let repaired = std::mem::take(&mut state.repaired);
+        let (type_, reason, note) = match (same, status.as_str()) {
+            (true, _) if repaired.is_empty() => return None,
+            (true, _) => ("Normal", "DriftRepaired".to_owned(), repaired.join("; ")),
+            // That it has begun is no news yet.
+            (false, _) if reason == Reason::Progressing.to_string() => return None,
+            (false, "True") => ("Normal", reason, message),
+            (false, _) => ("Warning", reason, message),
+        };
+        Some(event(&self.0.name, uid, type_, &reason, &note))
+    }
+
+    /// Writes an Event. One that cannot be written is not worth another attempt: the status says the same.
+    async fn say(&self, event: Option<serde_json::Value>) {
+        let Some(event) = event else { return };
+        if let Err(failure) = self.0.context.cluster.write_event(event, &self.0.name.namespace).await {
+            tracing::debug!(sync = %self.0.name, %failure, "an Event could not be written");
         }
     }
 
@@ -242,6 +285,7 @@ impl Desk {
                 approval: report.approval.as_deref(),
                 remarks: &report.remarks,
                 rights: &report.rights,
+                ended: state.ended.clone(),
             })
         });
         // A daemon that has only just begun knows less than the status that stands.

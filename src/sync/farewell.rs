@@ -22,8 +22,8 @@ pub(crate) const FINALIZER: &str = "moorline.dev/delete";
 /// Between two rounds of a deletion.
 const ROUND: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// Deletes what is to be deleted, and lets the Sync go.
-pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) {
+/// Deletes what is to be deleted, and lets the Sync go; true if that is to be tried again.
+pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) -> bool {
     let finalizers: Vec<String> = sync
         .pointer("/metadata/finalizers")
         .and_then(Value::as_array)
@@ -32,16 +32,20 @@ pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, wish
         .filter_map(|one| Some(one.as_str()?.to_owned()))
         .collect();
     if !finalizers.iter().any(|one| one == FINALIZER) {
-        return;
+        return false;
     }
     if wish.deletion == DeletionPolicy::Delete && !wish.suspend {
         delete(context, name, sync, wish).await;
     }
     let others: Vec<String> = finalizers.into_iter().filter(|one| one != FINALIZER).collect();
     let version = sync.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
-    if let Err(failure) = context.cluster.write_finalizers(name, version, &others).await {
-        // A newer version of the Sync comes by the watch, and is let go in its turn.
-        tracing::warn!(sync = %name, %failure, "the finalizer could not be removed yet");
+    match context.cluster.write_finalizers(name, version, &others).await {
+        Ok(()) => false,
+        Err(failure) if failure.code() == Some(404) => false,
+        Err(failure) => {
+            tracing::warn!(sync = %name, %failure, "the finalizer could not be removed yet");
+            true
+        }
     }
 }
 

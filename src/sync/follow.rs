@@ -5,7 +5,7 @@
 //! start are verified one by one.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt as _};
 use tokio::sync::watch;
@@ -24,6 +24,9 @@ use crate::object::ObjectId;
 use crate::plan::{Action, Change, Outcome, Step};
 use crate::report::Trouble;
 use crate::source::{Credentials, Repository, Revision};
+
+/// How often it is asked what nobody has looked at for long.
+const LOOK_OVER: Duration = Duration::from_secs(60);
 
 /// What a Sync asks for now.
 #[derive(Clone)]
@@ -68,6 +71,8 @@ struct Follower {
     desk: Option<Desk>,
     schedule: Schedule,
     revision: Option<Revision>,
+    /// When the revision was first seen, until it is applied.
+    seen_at: Option<Instant>,
     /// The request that the last look answered.
     answered: Option<String>,
     memory: Option<Memory>,
@@ -94,6 +99,7 @@ pub(crate) async fn follow(
         desk,
         schedule,
         revision: None,
+        seen_at: None,
         answered: None,
         memory: Some(Memory::default()),
         stop: Arc::default(),
@@ -111,6 +117,7 @@ impl Follower {
         let context = self.context.clone();
         let mut ending = context.ending.clone();
         self.step(self.wished());
+        let mut look_over = tokio::time::interval(LOOK_OVER);
         loop {
             self.begin_verifying();
             let next = self.schedule.next().map(|due| context.instant(due));
@@ -127,6 +134,10 @@ impl Follower {
                     None => continue,
                 },
                 () = wake.notified() => Event::Dirty,
+                _ = look_over.tick() => {
+                    self.look_over();
+                    continue;
+                }
                 () = sleep_until(next) => Event::Woke,
             };
             self.step(event);
@@ -177,10 +188,17 @@ impl Follower {
 
     fn look(&mut self) {
         let Order { repository, wish, request, .. } = self.order.clone();
+        let context = self.context.clone();
         self.looking = Some(
             async move {
-                let by = Instant::now() + wish.timeout;
-                (repository.look(&wish.reference, by).await.map_err(of_source), request)
+                let begun = Instant::now();
+                let looked = repository.look(&wish.reference, begun + wish.timeout).await;
+                context.metrics.git(
+                    "look",
+                    begun.elapsed(),
+                    looked.as_ref().err().map(|error| error.reason()),
+                );
+                (looked.map_err(of_source), request)
             }
             .boxed(),
         );
@@ -195,6 +213,9 @@ impl Follower {
             Err(_) => Look::Failed,
         };
         if let Ok(revision) = &looked {
+            if look == Look::New {
+                self.seen_at = Some(Instant::now());
+            }
             self.revision = Some(revision.clone());
         }
         self.answered.clone_from(&request);
@@ -247,8 +268,22 @@ impl Follower {
             (None, None) => Pass::Settled,
         };
         self.memory = Some(memory);
+        if let (Pass::Settled, None, Some(seen)) = (&pass, &report.trouble, self.seen_at) {
+            self.context.metrics.commit_to_applied(&self.owner.to_string(), seen.elapsed());
+            self.seen_at = None;
+        }
         self.tell(Told::Passed(Box::new(report)));
         Event::Passed(pass)
+    }
+
+    /// What nobody has looked at for long is verified once more.
+    fn look_over(&mut self) {
+        let Some(memory) = &mut self.memory else { return };
+        let stale = memory.stale(self.context.now(), self.context.settings.verify_every);
+        if !stale.is_empty() {
+            self.order.cluster.distrust(&self.owner, &stale);
+            memory.unverified.extend(stale);
+        }
     }
 
     /// Begins to verify one more object, if there is nothing better to do.
@@ -289,7 +324,17 @@ impl Follower {
     fn verified(&mut self, id: ObjectId, outcome: Option<Outcome>) -> Option<Event> {
         self.verifying = None;
         let outcome = outcome?;
+        if let Some(memory) = &mut self.memory {
+            memory.replied(std::iter::once(id.clone()), self.context.now());
+        }
         let failed = matches!(outcome, Outcome::Failed(_));
+        if let Some(memory) = self.memory.as_mut().filter(|_| failed) {
+            let now = self.context.now();
+            if let Some(prepared) = memory.prepared.clone() {
+                let outcomes = std::collections::BTreeMap::from([(id.clone(), outcome.clone())]);
+                memory.learn(&outcomes, &prepared.desired, now, chance(), self.context.pauses);
+            }
+        }
         self.tell(Told::Verified(id, outcome));
         failed.then_some(Event::Dirty)
     }

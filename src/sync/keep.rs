@@ -4,9 +4,11 @@
 //! What the spec names beside itself (a Secret) is read here, and watched.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
+use tokio::task::{AbortHandle, JoinHandle};
 
 use super::desk::Desk;
 use super::farewell::{self, FINALIZER};
@@ -14,18 +16,22 @@ use super::follow::{Order, follow};
 use super::wish::{self, Wish, wish};
 use super::{Context, prepare};
 use crate::api::{APPROVE_ANNOTATION, DeletionPolicy, REQUEST_ANNOTATION, Reason, Sync, SyncName};
-use crate::cluster::{Following, version};
+use crate::cluster::{Following, jitter, version};
 use crate::report::Trouble;
 use crate::source::Credentials;
 
 /// A Sync as the API server has it; none once it is gone.
 pub(crate) type Seen = Option<Arc<Value>>;
 
+/// Between two attempts at what failed for now: the first pause, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
 struct Keeper {
     context: Arc<Context>,
     name: SyncName,
     desk: Desk,
     orders: Option<watch::Sender<Order>>,
+    following: Option<JoinHandle<()>>,
     secret: Option<(Box<str>, Following)>,
     /// Told when the Secret changed.
     rotated: Arc<Notify>,
@@ -38,67 +44,103 @@ enum Task {
     Refuse(Trouble),
     /// It is being deleted, and this says how.
     Leave(Box<Wish>),
+    /// Another daemon that lives serves it.
+    Others,
 }
 
 /// Keeps a Sync until it is gone or the daemon ends.
 pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch::Receiver<Seen>) {
     let desk = Desk::new(context.clone(), name.clone());
+    let writer = desk.clone();
+    // By itself, so that a status is written whatever else is waited for here, and none is given up half-way.
+    let _writing = Writing(tokio::spawn(async move { writer.write().await }).abort_handle());
+    let rotated = Arc::<Notify>::default();
     let mut keeper = Keeper {
-        context: context.clone(),
-        name: name.clone(),
-        desk: desk.clone(),
+        context,
+        name,
+        desk,
         orders: None,
+        following: None,
         secret: None,
-        rotated: Arc::default(),
+        rotated: rotated.clone(),
         generation: 0,
     };
-    let rotated = keeper.rotated.clone();
-    let follow = |receive| follow(context.clone(), name.clone(), receive, Some(desk.clone()));
-    let mut following = None;
+    let mut retry = RETRY.0;
     loop {
         let sync = seen.borrow_and_update().clone();
         let Some(sync) = sync else { break };
-        match keeper.task(&sync).await {
-            Task::Refuse(trouble) => {
-                keeper.desk.refuse(Some(trouble));
-                (keeper.orders, following) = (None, None);
-                keeper.context.registry.unready(&keeper.name);
-            }
-            Task::Follow(order) => {
-                keeper.desk.refuse(None);
-                match &keeper.orders {
-                    Some(orders) => drop(orders.send_replace(*order)),
-                    None => {
-                        let (send, receive) = watch::channel(*order);
-                        keeper.orders = Some(send);
-                        following = Some(Box::pin(follow(receive)));
-                    }
-                }
-            }
-            Task::Leave(wish) => {
-                (keeper.orders, following) = (None, None);
-                farewell::leave(&keeper.context, &keeper.name, &sync, &wish).await;
-            }
-        }
-        let work = async {
-            match &mut following {
-                Some(following) => following.as_mut().await,
-                None => std::future::pending().await,
-            }
-        };
+        let again = keeper.serve(&sync).await;
+        retry = if again { (retry * 2).min(RETRY.1) } else { RETRY.0 };
         tokio::select! {
             changed = seen.changed() => if changed.is_err() { break },
             () = rotated.notified() => {}
-            () = desk.write() => {}
-            () = work => break,
+            () = tokio::time::sleep(jitter(retry)), if again => {}
         }
     }
-    // Nothing is told of a Sync that is gone, and nothing new begins for it.
-    drop(following);
-    context.cluster.forget(&name);
+    keeper.stop().await;
+    keeper.context.cluster.forget(&keeper.name);
+}
+
+/// What writes statuses; it ends with the Sync.
+struct Writing(AbortHandle);
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Keeper {
+    /// Does what the Sync asks for; true if that is to be tried again in a while.
+    async fn serve(&mut self, sync: &Value) -> bool {
+        match self.task(sync).await {
+            // What failed for now takes nothing away from what was asked for before.
+            Task::Refuse(trouble) if !trouble.lasting => {
+                self.desk.refuse(Some(trouble));
+                true
+            }
+            Task::Refuse(trouble) => {
+                self.desk.refuse(Some(trouble));
+                self.context.registry.unready(&self.name);
+                self.stop().await;
+                false
+            }
+            Task::Follow(order) => {
+                self.desk.refuse(None);
+                self.follow(*order);
+                false
+            }
+            Task::Others => {
+                self.stop().await;
+                true
+            }
+            Task::Leave(wish) => {
+                self.stop().await;
+                farewell::leave(&self.context, &self.name, sync, &wish).await
+            }
+        }
+    }
+
+    fn follow(&mut self, order: Order) {
+        if let Some(orders) = &self.orders {
+            orders.send_replace(order);
+            return;
+        }
+        let (send, receive) = watch::channel(order);
+        self.orders = Some(send);
+        let (context, name, desk) = (self.context.clone(), self.name.clone(), self.desk.clone());
+        self.following = Some(tokio::spawn(follow(context, name, receive, Some(desk))));
+    }
+
+    /// Nothing new begins for the Sync, and what is under way comes to its end.
+    async fn stop(&mut self) {
+        self.orders = None;
+        if let Some(following) = self.following.take() {
+            // It ends by itself within the grace that the context gives, and was no part of us if it panicked.
+            let _ = following.await;
+        }
+    }
+
     /// What the Sync asks for.
     async fn task(&mut self, value: &Value) -> Task {
         let refuse = |reason: Reason, message: String| {
@@ -112,6 +154,9 @@ impl Keeper {
                 return refuse(Reason::SpecInvalid, refusal.to_string());
             }
         };
+        if self.is_anothers(sync.status.as_ref()).await {
+            return Task::Others;
+        }
         self.told(value, sync.status.clone(), sync.spec.suspend);
         let wish = match wish(&self.name, &sync.spec) {
             Ok(wish) => wish,
@@ -130,6 +175,20 @@ impl Keeper {
             Ok(order) => Task::Follow(Box::new(order)),
             Err(trouble) => Task::Refuse(trouble),
         }
+    }
+
+    /// True if another daemon that lives serves the Sync. Nothing is written about that: the status is the other's.
+    async fn is_anothers(&self, status: Option<&crate::api::SyncStatus>) -> bool {
+        let Some(holder) = status.and_then(|status| status.held_by.as_ref()) else { return false };
+        if Some(holder) == self.context.held_by.as_ref() {
+            return false;
+        }
+        // Who cannot ask must not assume that there is nobody.
+        let held = self.context.cluster.is_held(holder).await.unwrap_or(true);
+        if held {
+            tracing::warn!(sync = %self.name, reason = "HeldByOther", holder, "another daemon serves the Sync");
+        }
+        held
     }
 
     fn told(&self, value: &Value, status: Option<crate::api::SyncStatus>, suspended: bool) {

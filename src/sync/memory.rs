@@ -1,6 +1,6 @@
 //! What a Sync remembers from pass to pass. All of it can be lost at any time, and only costs requests.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::api::{SpecHash, SyncName};
 use crate::cluster::Cluster;
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
-use crate::plan::{Hold, Outcome, Plan, Stage, Step};
+use crate::plan::{Action, Change, Hold, Outcome, Plan, Stage, Step};
 use crate::source::Revision;
 
 /// What a Sync remembers.
@@ -26,6 +26,8 @@ pub(crate) struct Memory {
     pub(crate) kinds: BTreeSet<GroupKind>,
     /// Namespaces that may hold objects of this Sync.
     pub(crate) places: BTreeSet<Box<str>>,
+    /// When the server answered last about each object.
+    replied: HashMap<ObjectId, Time>,
     /// What was asked for, and of which revision, when it was last looked at.
     generation: u64,
     revision: Option<Revision>,
@@ -81,6 +83,12 @@ pub(crate) struct Pauses {
     pub(crate) manifest: Duration,
 }
 
+/// The same number for an object in every run, so that a restart does not move its time.
+fn hash(id: &ObjectId) -> u16 {
+    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    (id.as_str().bytes().fold(0x811c_9dc5, step) >> 16) as u16
+}
+
 impl Memory {
     /// With new input, what failed before is tried again; and what a commit comes to may depend on everything
     /// that is asked for.
@@ -95,7 +103,8 @@ impl Memory {
         self.revision = Some(revision.clone());
     }
 
-    /// Takes the steps out of a plan that failed and are not to be tried again yet.
+    /// Takes the steps out of a plan that failed and are not to be tried again yet. One that is tried again is
+    /// written now: whoever waits for it is told by the pass what it came to.
     pub(crate) fn postpone(&mut self, plan: &mut Plan, desired: &DesiredSet, now: Time) -> Postponed {
         let mut postponed = Postponed::default();
         let namespaces = &self.namespaces;
@@ -103,7 +112,7 @@ impl Memory {
         if self.failing.is_empty() {
             return postponed;
         }
-        // What is not to be done any more is not waited for either.
+        // What is no step any more, because others brought it about or took it away, does not fail any more.
         let steps: BTreeSet<&ObjectId> = plan.steps().map(|step| &step.id).collect();
         self.failing.retain(|id, _| steps.contains(id));
         let waits = |step: &Step| {
@@ -119,6 +128,10 @@ impl Memory {
                     false
                 }
                 None => true,
+            });
+            let again = steps.iter_mut().filter(|step| self.failing.contains_key(&step.id));
+            again.filter(|step| step.action == Action::Update(Change::Unverified)).for_each(|step| {
+                step.action = Action::Update(Change::Moved);
             });
         }
         postponed
@@ -178,6 +191,26 @@ impl Memory {
     pub(crate) fn wait(&mut self, cluster: &Cluster, owner: &SyncName) {
         let waiting = self.failing.values().map(|failing| &failing.why);
         self.namespaces.watch(cluster, owner, waiting);
+    }
+
+    /// Objects whose last reply is so long ago that they are verified once more: after three quarters of `every` at
+    /// the earliest, and each at a time of its own.
+    pub(crate) fn stale(&mut self, now: Time, every: Duration) -> Vec<ObjectId> {
+        let due = |id: &ObjectId, replied: Time| {
+            let spread = f64::from(hash(id) % 1024) / 2048.0;
+            now.saturating_sub(replied) >= every.mul_f64(0.75 + spread)
+        };
+        let found: Vec<ObjectId> =
+            self.replied.iter().filter(|(id, at)| due(id, **at)).map(|(id, _)| id.clone()).collect();
+        for id in &found {
+            self.replied.remove(id);
+        }
+        found
+    }
+
+    /// The server has answered about these objects now; all others that are not wanted are forgotten.
+    pub(crate) fn replied(&mut self, ids: impl Iterator<Item = ObjectId>, now: Time) {
+        self.replied.extend(ids.map(|id| (id, now)));
     }
 
     /// When something that failed is tried again.

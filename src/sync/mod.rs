@@ -8,6 +8,7 @@ pub mod all;
 mod carry_out;
 mod contact;
 mod desk;
+mod event;
 mod farewell;
 mod follow;
 mod handover;

@@ -130,6 +130,7 @@ impl Subject<'_> {
         memory.learn(&outcomes, desired, self.context.now(), chance(), self.context.pauses);
         memory.wait(self.cluster, self.owner);
         report.remarks = ledger.remarks(desired);
+        memory.replied(outcomes.keys().cloned(), self.context.now());
         report.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
         report.outcomes.extend(held.into_iter().map(|(id, hold)| (id, Outcome::Held(hold))));
         report.outcomes.extend(postponed.outcomes);
@@ -247,12 +248,12 @@ fn remaining(need: Need, desired: &DesiredSet, observed: &ObservedSet) -> Need {
     let wanted: BTreeSet<GroupKind> = desired.objects().iter().map(|object| object.id.group_kind()).collect();
     let listed = |kind: &GroupKind| wanted.contains(kind) || there.contains(kind) || !observed.lists(kind);
     let used: BTreeSet<&str> = observed.iter().filter_map(|(id, _)| id.namespace()).collect();
-    let used = |namespace: &Box<str>| {
-        used.contains(&**namespace)
+    let used = |namespace: &str| {
+        used.contains(namespace)
             || desired.objects().iter().any(|object| object.id.namespace() == Some(namespace))
     };
     Need {
         kinds: need.kinds.into_iter().filter(listed).collect(),
-        namespaces: need.namespaces.into_iter().filter(used).collect(),
+        namespaces: need.namespaces.into_iter().filter(|one| used(one)).collect(),
     }
 }

@@ -142,8 +142,8 @@ mod tests {
         check(data.clone(), less.clone(), &[], &[], &[]);
         check(data.clone(), less.clone(), std::slice::from_ref(&kubectl), &["data.b"], &[]);
         check(
-            data.clone(),
-            less.clone(),
+            data,
+            less,
             &[kubectl, robot],
             &[],
             &["data.b: kubectl-create, robot holds it"],

@@ -1,0 +1,46 @@
+//! Kubernetes Events about a Sync.
+//!
+//! In: what happened. Out: an Event as the API server takes it. Events are for people who look; nothing reads them.
+
+use serde_json::{Value, json};
+
+use super::pass::Report;
+use crate::api::SyncName;
+use crate::plan::{Change, Outcome};
+
+/// The most bytes of a note that the API server takes.
+const MAX_NOTE: usize = 1000;
+
+/// An Event about a Sync.
+pub(crate) fn event(sync: &SyncName, uid: &str, type_: &str, reason: &str, note: &str) -> Value {
+    let note = note.char_indices().take_while(|(at, char)| at + char.len_utf8() <= MAX_NOTE);
+    let note: String = note.map(|(_, char)| char).collect();
+    json!({
+        "apiVersion": "events.k8s.io/v1", "kind": "Event",
+        "metadata": {"generateName": format!("{}.", sync.name), "namespace": &*sync.namespace},
+        "regarding": {
+            "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
+            "namespace": &*sync.namespace, "name": &*sync.name, "uid": uid,
+        },
+        "type": type_, "reason": reason, "note": note, "action": "Sync",
+        "reportingController": "moorline.dev/moorline", "reportingInstance": "moorline",
+        "eventTime": time(),
+    })
+}
+
+/// The time in microseconds, as Events have it.
+fn time() -> String {
+    let now = jiff::Timestamp::try_from(std::time::SystemTime::now()).unwrap_or_default();
+    format!("{now:.6}")
+}
+
+/// What a pass repaired, and who had changed it.
+pub(crate) fn repairs(report: &Report) -> impl Iterator<Item = String> {
+    report.outcomes.iter().filter_map(|(id, outcome)| match outcome {
+        Outcome::Updated(Change::Drifted(drift)) => {
+            let who = drift.manager.as_deref().unwrap_or("an unknown author");
+            Some(format!("{id}: {} changed by {who}", drift.fields.join(", ")))
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,351 @@
+//! A proxy on the loopback between a daemon and the API server, which does to single requests what networks do.
+//!
+//! In: a rule that says what becomes of each request. Out: a kubeconfig for the daemon (plain HTTP, so that nothing
+//! here needs a certificate; the token passes through), and a log of all requests. Each connection of the daemon
+//! has one of its own to the API server, and bodies pass chunk by chunk, so that watches stream.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use super::control_plane::ControlPlane;
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is answered by the API server.
+    Pass,
+    /// It is answered with this status, and a `Retry-After` in seconds.
+    Answer(u16, Option<u64>),
+    /// The connection is cut before the API server hears of it.
+    Drop,
+    /// The API server answers, and the connection is cut before the daemon hears of it.
+    LoseReply,
+    /// It passes after this time.
+    Delay(Duration),
+    /// The daemon is killed, with `kill -9`, before the API server hears of it.
+    KillBefore,
+    /// The daemon is killed after the API server has answered, and before it hears of that.
+    KillAfter,
+    /// The daemon is stopped, with `kill -STOP`, before the API server hears of it, and the connection is cut.
+    StopBefore,
+}
+
+/// A request of the daemon.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) query: String,
+    pub(crate) at: Instant,
+    body: Vec<u8>,
+    head: String,
+}
+
+impl Asked {
+    /// The body, for messages.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub(crate) fn is_watch(&self) -> bool {
+        self.query.contains("watch=true")
+    }
+
+    /// A write, of whatever.
+    pub(crate) fn writes(&self) -> bool {
+        self.method != "GET"
+    }
+
+    /// A request about one object that a Sync manages, neither about a Sync nor about a Lease.
+    pub(crate) fn is_on_object(&self) -> bool {
+        let ours =
+            self.path.contains("/syncs") || self.path.contains("/leases") || self.path.contains("/events");
+        let of_collection =
+            self.method == "GET" && (!self.query.is_empty() || !self.path.contains("/namespaces/"));
+        !ours && !of_collection && self.path.matches('/').count() > 3
+    }
+
+    /// A write of an object that a Sync manages.
+    pub(crate) fn writes_object(&self) -> bool {
+        self.writes() && self.is_on_object()
+    }
+}
+
+type Rule = Box<dyn FnMut(&Asked) -> Fate + Send>;
+
+struct Inner {
+    rule: Mutex<Rule>,
+    log: Mutex<Vec<Asked>>,
+    /// The daemon's process.
+    victim: Mutex<Option<u32>>,
+    /// Both ends of every answer that streams.
+    streams: Mutex<Vec<(TcpStream, TcpStream)>>,
+    /// Watches that the API server ended because it had forgotten where they were.
+    expired: Mutex<usize>,
+    server: String,
+    tls: Arc<ClientConfig>,
+}
+
+/// A proxy that serves until the test process ends.
+pub(crate) struct FaultProxy {
+    pub(crate) port: u16,
+    inner: Arc<Inner>,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl FaultProxy {
+    /// A proxy that lets everything pass.
+    pub(crate) fn start(plane: &ControlPlane) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(plane.authority.as_bytes()).unwrap()).unwrap();
+        let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        let inner = Arc::new(Inner {
+            rule: Mutex::new(Box::new(|_| Fate::Pass)),
+            log: Mutex::default(),
+            victim: Mutex::default(),
+            streams: Mutex::default(),
+            expired: Mutex::default(),
+            server: plane.url.trim_start_matches("https://").to_owned(),
+            tls: Arc::new(tls),
+        });
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let proxy = Self { port: listener.local_addr().unwrap().port(), inner: inner.clone() };
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let inner = inner.clone();
+                // Its end is the end of the connection, which the daemon sees.
+                thread::spawn(move || drop(inner.serve(client)));
+            }
+        });
+        proxy
+    }
+
+    /// A kubeconfig of a user, by which a daemon comes here.
+    pub(crate) fn kubeconfig(&self, plane: &ControlPlane, user: &str) -> String {
+        plane.kubeconfig(user).replace(&plane.url, &format!("http://127.0.0.1:{}", self.port))
+    }
+
+    /// From now on requests are judged by this.
+    pub(crate) fn rule(&self, rule: impl FnMut(&Asked) -> Fate + Send + 'static) {
+        *lock(&self.inner.rule) = Box::new(rule);
+    }
+
+    /// From now on everything passes.
+    pub(crate) fn heal(&self) {
+        self.rule(|_| Fate::Pass);
+    }
+
+    /// The first `count` requests of a kind meet this fate.
+    pub(crate) fn first(&self, count: usize, fits: impl Fn(&Asked) -> bool + Send + 'static, fate: Fate) {
+        let mut left = count;
+        self.rule(move |asked| match left > 0 && fits(asked) {
+            true => {
+                left -= 1;
+                fate
+            }
+            false => Fate::Pass,
+        });
+    }
+
+    /// The request with this number, from 0, of a kind meets this fate; those after a death meet nobody.
+    pub(crate) fn nth(&self, number: usize, fits: impl Fn(&Asked) -> bool + Send + 'static, fate: Fate) {
+        let mut at = 0;
+        self.rule(move |asked| {
+            at += usize::from(fits(asked));
+            if at == number + 1 && fits(asked) { fate } else { Fate::Pass }
+        });
+    }
+
+    /// Whom `KillBefore` and the like are about.
+    pub(crate) fn victim(&self, process: u32) {
+        *lock(&self.inner.victim) = Some(process);
+    }
+
+    /// Whether the victim met its fate.
+    pub(crate) fn has_struck(&self) -> bool {
+        lock(&self.inner.victim).is_none()
+    }
+
+    /// Cuts every watch that is open.
+    pub(crate) fn cut_watches(&self) -> usize {
+        let streams = std::mem::take(&mut *lock(&self.inner.streams));
+        for (client, server) in &streams {
+            let _ = client.shutdown(Shutdown::Both);
+            let _ = server.shutdown(Shutdown::Both);
+        }
+        streams.len()
+    }
+
+    /// The requests since the last call.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        std::mem::take(&mut *lock(&self.inner.log))
+    }
+
+    /// How often the API server said that it had forgotten where a watch was.
+    pub(crate) fn expired(&self) -> usize {
+        *lock(&self.inner.expired)
+    }
+}
+
+type Server = BufReader<StreamOwned<ClientConnection, TcpStream>>;
+
+impl Inner {
+    fn serve(&self, client: TcpStream) -> io::Result<()> {
+        client.set_nodelay(true)?;
+        let mut input = BufReader::new(client.try_clone()?);
+        let mut server: Option<Server> = None;
+        loop {
+            let asked = receive(&mut input)?;
+            lock(&self.log).push(asked.clone());
+            let fate = lock(&self.rule)(&asked);
+            match fate {
+                Fate::Pass | Fate::LoseReply | Fate::KillAfter => {}
+                Fate::Delay(time) => thread::sleep(time),
+                Fate::Drop => return Ok(()),
+                Fate::KillBefore => return self.strike("KILL"),
+                Fate::StopBefore => return self.strike("STOP"),
+                Fate::Answer(status, retry) => {
+                    (&client).write_all(answer(status, retry).as_bytes())?;
+                    continue;
+                }
+            }
+            let server = match &mut server {
+                Some(server) => server,
+                none => none.insert(self.connect()?),
+            };
+            server.get_mut().write_all(asked.head.as_bytes())?;
+            server.get_mut().write_all(&asked.body)?;
+            server.get_mut().flush()?;
+            match fate {
+                Fate::LoseReply | Fate::KillAfter => {
+                    self.relay(server, &mut io::sink(), None)?;
+                    return if fate == Fate::KillAfter { self.strike("KILL") } else { Ok(()) };
+                }
+                _ => self.relay(server, &mut &client, asked.is_watch().then_some(&client))?,
+            }
+        }
+    }
+
+    fn connect(&self) -> io::Result<Server> {
+        let stream = TcpStream::connect(&self.server)?;
+        stream.set_nodelay(true)?;
+        let name = ServerName::try_from("127.0.0.1").map_err(io::Error::other)?;
+        let session = ClientConnection::new(self.tls.clone(), name).map_err(io::Error::other)?;
+        Ok(BufReader::new(StreamOwned::new(session, stream)))
+    }
+
+    fn strike(&self, signal: &str) -> io::Result<()> {
+        if let Some(process) = lock(&self.victim).take() {
+            Command::new("kill").arg(format!("-{signal}")).arg(process.to_string()).status()?;
+        }
+        Ok(())
+    }
+
+    /// Passes one answer on, as it comes.
+    fn relay(&self, server: &mut Server, to: &mut impl Write, watch: Option<&TcpStream>) -> io::Result<()> {
+        let (mut head, mut length, mut chunked) = (String::new(), None, false);
+        loop {
+            let line = line(server)?;
+            head.push_str(&line);
+            let header = line.trim_end().to_ascii_lowercase();
+            if let Some(number) = header.strip_prefix("content-length: ") {
+                length = number.parse::<u64>().ok();
+            }
+            chunked |= header == "transfer-encoding: chunked";
+            if header.is_empty() {
+                break;
+            }
+        }
+        if watch.is_some() && head.starts_with("HTTP/1.1 410") {
+            *lock(&self.expired) += 1;
+        }
+        to.write_all(head.as_bytes())?;
+        if let (Some(client), true) = (watch, chunked) {
+            let tcp = server.get_ref().get_ref().try_clone()?;
+            // A daemon that is gone says nothing more, and what it watched is watched for nobody.
+            let (peeked, upstream) = (client.try_clone()?, tcp.try_clone()?);
+            thread::spawn(move || {
+                let _ = peeked.peek(&mut [0]);
+                let _ = upstream.shutdown(Shutdown::Both);
+            });
+            lock(&self.streams).push((client.try_clone()?, tcp));
+        }
+        if !chunked {
+            io::copy(&mut server.take(length.unwrap_or(0)), to)?;
+            return to.flush();
+        }
+        loop {
+            let size = line(server)?;
+            let count = usize::from_str_radix(size.trim_end(), 16).map_err(io::Error::other)?;
+            let mut chunk = vec![0; count + 2];
+            server.read_exact(&mut chunk)?;
+            if watch.is_some() && chunk.starts_with(b"{\"type\":\"ERROR\"") {
+                *lock(&self.expired) += usize::from(String::from_utf8_lossy(&chunk).contains("\"code\":410"));
+            }
+            to.write_all(size.as_bytes())?;
+            to.write_all(&chunk)?;
+            to.flush()?;
+            if count == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn line(from: &mut impl BufRead) -> io::Result<String> {
+    let mut line = String::new();
+    match from.read_line(&mut line)? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(line),
+    }
+}
+
+fn receive(from: &mut impl BufRead) -> io::Result<Asked> {
+    let mut head = line(from)?;
+    let mut words = head.split(' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let (method, path, query) = (method.to_owned(), path.to_owned(), query.to_owned());
+    let mut length = 0;
+    loop {
+        let line = line(from)?;
+        head.push_str(&line);
+        let header = line.trim_end().to_ascii_lowercase();
+        if let Some(number) = header.strip_prefix("content-length: ") {
+            length = number.parse().map_err(io::Error::other)?;
+        }
+        assert_ne!(header, "transfer-encoding: chunked", "the daemon's bodies have a length");
+        if header.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    from.read_exact(&mut body)?;
+    Ok(Asked { method, path, query, at: Instant::now(), body, head })
+}
+
+/// An answer as an API server gives it that cannot do what it should.
+fn answer(status: u16, retry: Option<u64>) -> String {
+    let retry = retry.map(|seconds| format!("Retry-After: {seconds}\r\n")).unwrap_or_default();
+    let body = serde_json::json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": status,
+        "reason": "Planted", "message": "planted by the test",
+    })
+    .to_string();
+    format!(
+        "HTTP/1.1 {status} Planted\r\nContent-Type: application/json\r\n{retry}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}

@@ -1,0 +1,211 @@
+//! One test's own place in the shared control plane: a namespace, a repository, and a daemon behind a proxy that
+//! makes faults.
+//!
+//! In: a purpose. Out: a [`Scene`], and words for what tests of survival do and look at. Scenes of one binary go one
+//! after the other, because every daemon sees the Syncs of all.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Client;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::control_plane::{Shared, shared};
+use super::credentials::{ADMIN, MOORLINE};
+use super::daemon::{Daemon, install, until};
+use super::fault_proxy::{Asked, FaultProxy};
+use super::git_server::{GitServer, Work};
+
+static ALONE: Mutex<()> = Mutex::const_new(());
+
+/// How long nothing may happen before a test believes that nothing will.
+pub(crate) const CALM: Duration = Duration::from_millis(1500);
+
+pub(crate) struct Scene {
+    pub(crate) proxy: FaultProxy,
+    pub(crate) namespace: String,
+    pub(crate) admin: Client,
+    pub(crate) work: Work,
+    pub(crate) git: GitServer,
+    pub(crate) root: tempfile::TempDir,
+    pub(crate) plane: Shared,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// A ConfigMap as Git has it.
+pub(crate) fn config_map(name: &str, value: &str) -> String {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": value}})
+        .to_string()
+}
+
+/// ConfigMaps a-0, a-1 and so on, as files.
+pub(crate) fn many(count: usize, value: &str) -> Vec<(String, String)> {
+    (0..count).map(|at| (format!("a-{at}.json"), config_map(&format!("a-{at}"), value))).collect()
+}
+
+impl Scene {
+    /// A scene, once no other plays; none where there is no control plane.
+    pub(crate) async fn new(purpose: &str) -> Option<Self> {
+        let plane = shared()?;
+        let alone = ALONE.lock().await;
+        install(&plane).await;
+        let root = tempfile::tempdir().unwrap();
+        Some(Self {
+            proxy: FaultProxy::start(&plane),
+            namespace: plane.namespace(purpose).await,
+            admin: plane.client(ADMIN).await,
+            work: Work::new(root.path()),
+            git: GitServer::start(root.path()),
+            root,
+            plane,
+            _alone: alone,
+        })
+    }
+
+    /// A daemon that tries again soon.
+    pub(crate) fn daemon(&self) -> Daemon {
+        self.daemon_with(&["--leader-election=false"])
+    }
+
+    pub(crate) fn daemon_with(&self, arguments: &[&str]) -> Daemon {
+        self.daemon_at(&self.proxy, "daemon", arguments)
+    }
+
+    pub(crate) fn daemon_at(&self, proxy: &FaultProxy, name: &str, arguments: &[&str]) -> Daemon {
+        let folder = self.root.path().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let kubeconfig = proxy.kubeconfig(&self.plane, MOORLINE);
+        let always = ["--namespace", &self.namespace, "--retry-base", "100ms", "--retry-cap", "1s"];
+        let arguments = [&always, arguments].concat();
+        let daemon = Daemon::with_kubeconfig(&self.plane.reaper, &kubeconfig, &folder, &arguments);
+        proxy.victim(daemon.child.id());
+        daemon
+    }
+
+    pub(crate) fn push(&self, files: &[(String, String)]) -> String {
+        let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        self.work.push(&files)
+    }
+
+    /// Takes files out of the repository.
+    pub(crate) fn remove(&self, files: &[&str]) -> String {
+        self.work.git(&[&["rm", "-q", "--"], files].concat());
+        self.work.push(&[])
+    }
+
+    pub(crate) fn maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.admin.clone(), &self.namespace)
+    }
+
+    /// The values of all ConfigMaps but the one that the controllers make.
+    pub(crate) async fn values(&self) -> BTreeMap<String, String> {
+        let maps = self.maps().list(&ListParams::default()).await.unwrap();
+        let one = |map: ConfigMap| Some((map.metadata.name?, map.data?.remove("key")?));
+        maps.items.into_iter().filter_map(one).collect()
+    }
+
+    /// The uid and version of all ConfigMaps.
+    pub(crate) async fn versions(&self) -> BTreeMap<String, (String, String)> {
+        let maps = self.maps().list(&ListParams::default()).await.unwrap();
+        let one = |map: ConfigMap| {
+            let metadata = map.metadata;
+            Some((metadata.name?, (metadata.uid?, metadata.resource_version?)))
+        };
+        maps.items.into_iter().filter_map(one).collect()
+    }
+
+    /// Waits until the ConfigMaps in Git are there with a value, and no others.
+    pub(crate) async fn until_values(&self, expect: &[(String, String)], what: &str) {
+        let expect: BTreeMap<String, String> = expect
+            .iter()
+            .map(|(_, text)| {
+                let map: Value = serde_json::from_str(text).unwrap();
+                let text = |pointer: &str| map.pointer(pointer).unwrap().as_str().unwrap().to_owned();
+                (text("/metadata/name"), text("/data/key"))
+            })
+            .collect();
+        until(what, async || (self.values().await == expect).then_some(())).await;
+    }
+
+    pub(crate) fn dynamic(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Api::namespaced_with(self.admin.clone(), &self.namespace, &resource)
+    }
+
+    pub(crate) fn syncs(&self) -> Api<DynamicObject> {
+        self.dynamic("moorline.dev", "v1alpha1", "Sync")
+    }
+
+    /// Creates a Sync of the repository; `spec` is merged into its spec.
+    pub(crate) async fn sync(&self, name: &str, spec: Value) -> DynamicObject {
+        let mut whole = json!({
+            "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {"source": {"git": {"url": self.git.url("repository.git")}}, "interval": "5s"},
+        });
+        for (field, value) in spec.as_object().unwrap() {
+            whole["spec"][field] = value.clone();
+        }
+        self.syncs().create(&PostParams::default(), &serde_json::from_value(whole).unwrap()).await.unwrap()
+    }
+
+    /// Changes a Sync.
+    pub(crate) async fn patch_sync(&self, name: &str, patch: Value) {
+        self.syncs().patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    }
+
+    /// Asks the daemon to look at the repository now.
+    pub(crate) async fn nudge(&self, name: &str, word: &str) {
+        let patch = json!({"metadata": {"annotations": {"moorline.dev/requested-at": word}}});
+        self.patch_sync(name, patch).await;
+    }
+
+    /// A field of the status of a Sync.
+    pub(crate) async fn status(&self, name: &str, pointer: &str) -> Value {
+        let sync = self.syncs().get_opt(name).await.unwrap();
+        let sync = sync.map(|sync| sync.data).unwrap_or_default();
+        sync.pointer(&format!("/status{pointer}")).cloned().unwrap_or_default()
+    }
+
+    /// Waits until a Sync says that it is ready at this commit.
+    pub(crate) async fn until_ready(&self, name: &str, commit: &str) -> DynamicObject {
+        until(&format!("{name} is ready at {commit}"), async || {
+            let sync = self.syncs().get(name).await.unwrap();
+            let text = |pointer: &str| sync.data.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            let ready = text("/status/conditions/0/status") == "True";
+            let applied = text("/status/revision/applied").ends_with(commit);
+            let seen = sync.data.pointer("/status/observedGeneration").and_then(Value::as_i64);
+            (ready && applied && seen == sync.metadata.generation).then_some(sync)
+        })
+        .await
+    }
+
+    /// Waits until a Sync gives this reason for its readiness.
+    pub(crate) async fn until_reason(&self, name: &str, reason: &str) {
+        until(&format!("{name} says {reason}"), async || {
+            (self.status(name, "/conditions/0/reason").await == reason).then_some(())
+        })
+        .await;
+    }
+
+    /// Deletes a Sync and waits until it is gone.
+    pub(crate) async fn delete_sync(&self, name: &str) {
+        self.syncs().delete(name, &DeleteParams::default()).await.unwrap();
+        until("the Sync is gone", async || self.syncs().get_opt(name).await.unwrap().is_none().then_some(()))
+            .await;
+    }
+
+    /// Nothing is sent about objects and no status written for a while.
+    pub(crate) async fn assert_calm(&self, what: &str) {
+        tokio::time::sleep(CALM).await;
+        self.proxy.asked();
+        tokio::time::sleep(CALM).await;
+        let shown = |one: &Asked| format!("{} {} {}", one.method, one.path, one.text());
+        let asked: Vec<String> = self.proxy.asked().iter().map(shown).collect();
+        assert!(asked.is_empty(), "{what}: {asked:?}");
+    }
+}

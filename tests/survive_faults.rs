@@ -1,0 +1,188 @@
+//! What networks and API servers do to requests, and what a Sync comes to all the same: what is in Git, sent once
+//! more where nobody knows, and never again after that.
+
+mod support;
+
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+use support::daemon::until;
+use support::fault_proxy::{Asked, Fate};
+use support::git_server::Reply;
+use support::scene::{CALM, Scene, many};
+
+/// Syncs some objects, then changes, creates and prunes some, while the first writes meet each fate in turn.
+async fn writes_meet(fates: &[Fate]) {
+    let Some(scene) = Scene::new("faults").await else { return };
+    let all = many(6, "first");
+    let commit = scene.push(&all);
+    scene.proxy.first(4, Asked::writes_object, fates[0]);
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    scene.until_values(&all, "all are created").await;
+    for (at, fate) in fates.iter().enumerate() {
+        for count in [4, 6] {
+            scene.proxy.first(3, Asked::writes_object, *fate);
+            let wanted = many(count, &format!("{at}-{count}"));
+            let gone: Vec<_> = all[count..].iter().map(|(path, _)| path.as_str()).collect();
+            if !gone.is_empty() {
+                scene.work.git(&[&["rm", "-q", "--"], gone.as_slice()].concat());
+            }
+            let commit = scene.push(&wanted);
+            scene.nudge("shop", &format!("{at}-{count}")).await;
+            scene.until_ready("shop", &commit).await;
+            scene.until_values(&wanted, &format!("{count} are there after {fate:?}")).await;
+        }
+    }
+    scene.assert_calm("after all").await;
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn writes_are_refused_for_now() {
+    let answers = [409, 429, 500, 503].map(|status| Fate::Answer(status, None));
+    writes_meet(&[&answers[..], &[Fate::Answer(429, Some(1))]].concat()).await;
+}
+
+#[tokio::test]
+async fn writes_and_their_replies_are_lost() {
+    writes_meet(&[Fate::LoseReply, Fate::Drop, Fate::Delay(Duration::from_millis(300))]).await;
+}
+
+/// Every fault on everything but what is about objects: lists, watches, discovery, statuses.
+#[tokio::test]
+async fn whatever_is_asked_beside_the_objects_fails_at_first() {
+    for fate in [Fate::Answer(500, None), Fate::Answer(429, Some(1)), Fate::LoseReply, Fate::Drop] {
+        let Some(scene) = Scene::new("beside").await else { return };
+        let commit = scene.push(&many(3, "one"));
+        // One in two, so that what needs several requests gets on in the end.
+        let mut at = 0;
+        scene.proxy.rule(move |asked| {
+            at += 1;
+            if at < 24 && at % 2 == 1 && !asked.is_on_object() && !asked.is_watch() {
+                fate
+            } else {
+                Fate::Pass
+            }
+        });
+        let _daemon = scene.daemon();
+        scene.sync("shop", json!({})).await;
+        scene.until_ready("shop", &commit).await;
+        scene.until_values(&many(3, "one"), "all are created").await;
+        scene.proxy.heal();
+        scene.assert_calm(&format!("after {fate:?}")).await;
+        scene.delete_sync("shop").await;
+    }
+}
+
+#[tokio::test]
+async fn watches_that_are_cut_go_on_where_they_were() {
+    let Some(scene) = Scene::new("watches").await else { return };
+    let commit = scene.push(&many(3, "one"));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    scene.assert_calm("before").await;
+
+    // An edit while nothing is watched is seen when the watches go on.
+    scene.proxy.rule(|asked| if asked.is_watch() { Fate::Drop } else { Fate::Pass });
+    assert!(scene.proxy.cut_watches() >= 2, "Syncs and ConfigMaps are watched");
+    let edit = json!({"data": {"key": "by hand"}});
+    scene.maps().patch("a-1", &PatchParams::default(), &Patch::Merge(&edit)).await.unwrap();
+    scene.maps().delete("a-2", &Default::default()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    scene.proxy.asked();
+    scene.proxy.heal();
+    scene.until_values(&many(3, "one"), "the edit is repaired").await;
+    tokio::time::sleep(CALM).await;
+    let asked = scene.proxy.asked();
+    let repairs = asked.iter().filter(|one| one.is_on_object()).count();
+    assert_eq!(repairs, 2, "one request for each");
+    assert!(asked.iter().all(|one| !one.query.contains("sendInitialEvents")), "nothing is told anew");
+    assert_eq!(scene.proxy.expired(), 0);
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn a_git_server_that_is_down_is_waited_for() {
+    let Some(scene) = Scene::new("git").await else { return };
+    let first = scene.push(&many(2, "one"));
+    let down = |scene: &Scene| scene.git.rule(|_| Reply::Raw(503, "", b"gone fishing".to_vec()));
+    down(&scene);
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    until("the Sync says that it has nothing to go by", async || {
+        (scene.status("shop", "/conditions/0/status").await == "False").then_some(())
+    })
+    .await;
+    assert!(scene.values().await.is_empty());
+    scene.git.rule(|_| Reply::Git);
+    scene.until_ready("shop", &first).await;
+
+    // Without it the cluster is held to what is known.
+    down(&scene);
+    scene.nudge("shop", "down").await;
+    until("the Sync says so", async || {
+        (scene.status("shop", "/conditions/0/status").await == "False").then_some(())
+    })
+    .await;
+    let edit = json!({"data": {"key": "by hand"}});
+    scene.maps().patch("a-1", &PatchParams::default(), &Patch::Merge(&edit)).await.unwrap();
+    scene.until_values(&many(2, "one"), "the edit is repaired").await;
+    assert!(scene.status("shop", "/revision/applied").await.as_str().unwrap().ends_with(&first));
+    let second = scene.push(&many(3, "two"));
+    scene.git.rule(|_| Reply::Git);
+    scene.until_ready("shop", &second).await;
+    scene.until_values(&many(3, "two"), "and goes on").await;
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn a_sync_that_is_edited_while_it_runs_ends_as_it_says_last() {
+    let Some(scene) = Scene::new("edited").await else { return };
+    let old: Vec<_> = many(8, "old").into_iter().map(|(path, text)| (format!("old/{path}"), text)).collect();
+    let new: Vec<_> = many(5, "new").into_iter().map(|(path, text)| (format!("new/{path}"), text)).collect();
+    let commit = scene.push(&[old, new.clone()].concat());
+    scene.proxy.rule(|asked| match asked.writes_object() {
+        true => Fate::Delay(Duration::from_millis(400)),
+        false => Fate::Pass,
+    });
+    let _daemon = scene.daemon_with(&["--leader-election=false", "--concurrency", "2"]);
+    scene.sync("shop", json!({"path": "old"})).await;
+    until("it has begun", async || (scene.values().await.len() >= 2).then_some(())).await;
+    scene.patch_sync("shop", json!({"spec": {"path": "new"}})).await;
+    scene.until_ready("shop", &commit).await;
+    scene.until_values(&new, "it is as it was edited").await;
+    assert_eq!(scene.status("shop", "/objects/desired").await, 5);
+    scene.proxy.heal();
+    scene.assert_calm("after").await;
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_verified_after_a_start_is_tried_with_pauses() {
+    let Some(scene) = Scene::new("verify").await else { return };
+    let commit = scene.push(&many(3, "one"));
+    let daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    drop(daemon);
+    scene.proxy.rule(|asked| match asked.path.ends_with("/a-1") {
+        true => Fate::Answer(500, None),
+        false => Fate::Pass,
+    });
+    scene.proxy.asked();
+    let _daemon = scene.daemon();
+    scene.until_reason("shop", "ApplyFailed").await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let asked = scene.proxy.asked();
+    let tried = asked.iter().filter(|one| one.path.ends_with("/a-1")).count();
+    assert!((3..=15).contains(&tried), "tried {tried} times in some seconds, with pauses up to 1 s");
+    scene.proxy.heal();
+    scene.until_ready("shop", &commit).await;
+    scene.assert_calm("after").await;
+    scene.delete_sync("shop").await;
+}

@@ -1,0 +1,245 @@
+//! Objects that go from one Sync to another, and Syncs that go: the objects stay who they are, and nothing is deleted
+//! that nobody asked to delete.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use support::audit::AuditMark;
+use support::credentials::MOORLINE;
+use support::daemon::until;
+use support::fault_proxy::Fate;
+use support::scene::{Scene, config_map, many};
+
+fn claim(name: &str) -> String {
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    })
+    .to_string()
+}
+
+fn deployment(name: &str) -> String {
+    let labels = json!({"app": name});
+    let containers = json!([{"name": "main", "image": "example.com/main:1"}]);
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"replicas": 0, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}}},
+    })
+    .to_string()
+}
+
+/// The uid of a ConfigMap, a claim and a Deployment, and whose they are.
+async fn who(scene: &Scene) -> BTreeMap<String, (String, String)> {
+    let kinds = [("", "ConfigMap"), ("", "PersistentVolumeClaim"), ("apps", "Deployment")];
+    let mut all = BTreeMap::new();
+    for (group, kind) in kinds {
+        let api: Api<DynamicObject> = scene.dynamic(group, "v1", kind);
+        for object in api.list(&Default::default()).await.unwrap().items {
+            let identity = object.metadata.annotations.unwrap_or_default().remove("moorline.dev/id");
+            let Some(owner) = identity.and_then(|text| Some(text.split_once('|')?.0.to_owned())) else {
+                continue;
+            };
+            let managers = object.metadata.managed_fields.unwrap_or_default();
+            let managers: Vec<String> = managers
+                .into_iter()
+                .filter_map(|entry| entry.manager)
+                .filter(|name| name.starts_with("moorline/"))
+                .collect();
+            assert!(managers.len() <= 2, "{managers:?}");
+            all.insert(
+                format!("{kind} {}", object.metadata.name.unwrap()),
+                (object.metadata.uid.unwrap(), owner.rsplit('/').next().unwrap().to_owned()),
+            );
+        }
+    }
+    all
+}
+
+async fn until_owned(scene: &Scene, owner: &str, count: usize) -> BTreeMap<String, (String, String)> {
+    until(&format!("{owner} owns {count}"), async || {
+        let all = who(scene).await;
+        (all.values().filter(|(_, by)| by == owner).count() == count).then_some(all)
+    })
+    .await
+}
+
+fn uids(all: &BTreeMap<String, (String, String)>) -> BTreeMap<&str, &str> {
+    all.iter().map(|(name, (uid, _))| (name.as_str(), uid.as_str())).collect()
+}
+
+async fn deletes(mark: &AuditMark) -> Vec<String> {
+    let requests = mark.requests().await.of(MOORLINE).only(|request| request.verb == "delete");
+    requests.as_slice().iter().map(|request| request.uri.clone()).collect()
+}
+
+#[tokio::test]
+async fn an_object_moves_from_one_sync_to_another() {
+    let Some(scene) = Scene::new("moves").await else { return };
+    let mark = AuditMark::set(&scene.plane).await;
+    let parts = [("claim", claim("data")), ("web", deployment("web")), ("map", config_map("map", "x"))];
+    let file = |folder: &str, name: &str| format!("{folder}/{name}.json");
+    scene.push(&[
+        (file("one", "stays"), config_map("one", "x")),
+        (file("two", "stays"), config_map("two", "x")),
+    ]);
+    let files: Vec<_> = parts.iter().map(|(name, text)| (file("one", name), text.clone())).collect();
+    let commit = scene.push(&files);
+    let _daemon = scene.daemon();
+    for name in ["one", "two"] {
+        scene.sync(name, json!({"path": name})).await;
+        scene.until_ready(name, &commit).await;
+    }
+    let before = until_owned(&scene, "one", 4).await;
+    for (name, _) in &parts {
+        scene.work.git(&["mv", &file("one", name), &file("two", name)]);
+    }
+    let commit = scene.push(&[]);
+    // The one that loses them hears of it first.
+    scene.nudge("one", "moved").await;
+    scene.until_ready("one", &commit).await;
+    scene.nudge("two", "moved").await;
+    scene.until_ready("two", &commit).await;
+    let after = until_owned(&scene, "two", 4).await;
+    assert_eq!(uids(&after), uids(&before));
+    scene.assert_calm("after the move").await;
+    assert_eq!(deletes(&mark).await, Vec::<String>::new());
+    for name in ["one", "two"] {
+        scene.delete_sync(name).await;
+    }
+}
+
+#[tokio::test]
+async fn a_sync_is_renamed() {
+    let Some(scene) = Scene::new("rename").await else { return };
+    let mark = AuditMark::set(&scene.plane).await;
+    let files = [
+        ("claim.json", claim("data")),
+        ("web.json", deployment("web")),
+        ("map.json", config_map("map", "x")),
+    ];
+    let commit = scene.push(&files.map(|(path, text)| (path.to_owned(), text)));
+    let _daemon = scene.daemon();
+    scene.sync("old", json!({})).await;
+    scene.until_ready("old", &commit).await;
+    let before = until_owned(&scene, "old", 3).await;
+    scene.sync("new", json!({})).await;
+    // Two that claim the same: the first keeps it, and neither fights.
+    scene.until_reason("new", "ObjectsHeld").await;
+    scene.assert_calm("while both claim it").await;
+    assert_eq!(who(&scene).await, before);
+    scene.delete_sync("old").await;
+    scene.until_ready("new", &commit).await;
+    let after = until_owned(&scene, "new", 3).await;
+    assert_eq!(uids(&after), uids(&before));
+    scene.assert_calm("after the renaming").await;
+    assert_eq!(deletes(&mark).await, Vec::<String>::new());
+    scene.delete_sync("new").await;
+}
+
+#[tokio::test]
+async fn a_sync_that_is_restored_without_its_status_knows_what_it_owned() {
+    let Some(scene) = Scene::new("restored").await else { return };
+    let commit = scene.push(&many(3, "one"));
+    let daemon = scene.daemon();
+    let sync = scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    drop(daemon);
+    let before = scene.versions().await;
+    scene.delete_sync("shop").await;
+    let again = scene.sync("shop", json!({})).await;
+    assert_ne!(again.metadata.uid, sync.metadata.uid);
+    // What left Git while there was no Sync is still known by its label.
+    let commit = scene.remove(&["a-2.json"]);
+    let _daemon = scene.daemon();
+    scene.until_ready("shop", &commit).await;
+    scene.until_values(&many(2, "one"), "what left Git is gone").await;
+    let after = scene.versions().await;
+    assert!(after.iter().filter(|(name, _)| name.starts_with("a-")).all(|(name, it)| before[name] == *it));
+    scene.delete_sync("shop").await;
+}
+
+/// A Sync with everything to be deleted with it, and the commit.
+async fn deletable(scene: &Scene, spec: Value) -> String {
+    let files = [
+        ("claim.json", claim("data")),
+        ("web.json", deployment("web")),
+        ("map.json", config_map("map", "x")),
+        (
+            "late.json",
+            config_map("late", "x")
+                .replace("\"name\"", "\"annotations\":{\"moorline.dev/wave\":\"5\"},\"name\""),
+        ),
+    ];
+    let commit = scene.push(&files.map(|(path, text)| (path.to_owned(), text)));
+    let mut whole = json!({"deletionPolicy": "Delete"});
+    for (field, value) in spec.as_object().unwrap() {
+        whole[field] = value.clone();
+    }
+    scene.sync("shop", whole).await;
+    commit
+}
+
+#[tokio::test]
+async fn what_is_to_be_deleted_with_a_sync_goes_in_reverse_and_protected_kinds_stay() {
+    let Some(scene) = Scene::new("farewell").await else { return };
+    let _daemon = scene.daemon();
+    let commit = deletable(&scene, json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    until_owned(&scene, "shop", 4).await;
+    let mark = AuditMark::set(&scene.plane).await;
+    scene.delete_sync("shop").await;
+    let left: Vec<String> = who(&scene).await.into_keys().collect();
+    assert_eq!(left, ["PersistentVolumeClaim data"]);
+    let names: Vec<String> =
+        deletes(&mark).await.iter().map(|uri| uri.rsplit('/').next().unwrap().to_owned()).collect();
+    assert_eq!(names, ["late", "web", "map"]);
+}
+
+#[tokio::test]
+async fn a_suspended_sync_orphans() {
+    let Some(scene) = Scene::new("orphans").await else { return };
+    let _daemon = scene.daemon();
+    let commit = deletable(&scene, json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    until_owned(&scene, "shop", 4).await;
+    let mark = AuditMark::set(&scene.plane).await;
+    scene.patch_sync("shop", json!({"spec": {"suspend": true}})).await;
+    scene.until_reason("shop", "Suspended").await;
+    scene.delete_sync("shop").await;
+    assert_eq!(who(&scene).await.len(), 4);
+    assert_eq!(deletes(&mark).await, Vec::<String>::new());
+}
+
+/// The finalizer goes, and the objects too, although everything that is asked fails at first.
+#[tokio::test]
+async fn a_deletion_survives_a_cluster_that_does_not_answer_and_a_lost_status() {
+    let Some(scene) = Scene::new("hard").await else { return };
+    let daemon = scene.daemon();
+    let commit = deletable(&scene, json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    until_owned(&scene, "shop", 4).await;
+    drop(daemon);
+    // Nobody knows where its objects are any more.
+    let wiped = json!({"status": null});
+    scene.syncs().patch_status("shop", &PatchParams::default(), &Patch::Merge(&wiped)).await.unwrap();
+    scene.syncs().delete("shop", &DeleteParams::default()).await.unwrap();
+    let mut at = 0;
+    scene.proxy.rule(move |asked| {
+        at += 1;
+        match (at % 2 == 1 && at < 40, asked.is_watch()) {
+            (true, true) => Fate::Answer(503, None),
+            (true, false) => Fate::Answer(500, None),
+            (false, _) => Fate::Pass,
+        }
+    });
+    let _daemon = scene.daemon();
+    until("the Sync is gone", async || scene.syncs().get_opt("shop").await.unwrap().is_none().then_some(()))
+        .await;
+    let left: Vec<String> = who(&scene).await.into_keys().collect();
+    assert_eq!(left, ["PersistentVolumeClaim data"]);
+}
