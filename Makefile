@@ -50,7 +50,8 @@ control-plane: ## build the API server of the tests; minutes the first time, the
 		exit 1; }
 	sh tests/control-plane/build.sh
 
-bench: ## the benchmarks
+bench: ## the benchmarks; that of the loop needs the control plane, and takes half an hour
+	$(MAKE) control-plane
 	$(CARGO) bench --locked
 
 fuzz: ## every fuzz target for FUZZ_SECONDS seconds; needs nightly Rust and cargo-fuzz

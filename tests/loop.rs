@@ -117,11 +117,10 @@ async fn a_sync_becomes_ready_and_says_so_once() {
     assert_eq!(settled.data.pointer("/status/conditions/0/status").unwrap(), "True");
     tokio::time::sleep(Duration::from_millis(500)).await;
     let requests = mark.requests().await.of(MOORLINE).within(&namespace);
-    // One says where objects will be, the other that they are there.
     let expect = tally([
         ("create events.events.k8s.io", 1),
         ("patch configmaps", 1),
-        ("patch syncs.moorline.dev/status", 2),
+        ("patch syncs.moorline.dev/status", 1),
     ]);
     assert_eq!(requests.tally(), expect);
 

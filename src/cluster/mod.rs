@@ -21,7 +21,7 @@ mod wire;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use answer::{Answer, Cause, Refusal, Remedy, answer, table as answers};
 pub use apply::{Applied, Force};
@@ -45,6 +45,9 @@ use sweep::Sweep;
 use watches::Watches;
 use wire::Wire;
 
+/// Statuses that are written at one time.
+const STATUSES: usize = 8;
+
 /// One API server, as one user sees it; cheap to clone.
 #[derive(Clone)]
 pub struct Cluster(Arc<Inner>);
@@ -52,7 +55,11 @@ pub struct Cluster(Arc<Inner>);
 struct Inner {
     wire: Wire,
     gate: Arc<Gate>,
+    /// Statuses wait for each other, never for objects.
+    desk: Gate,
     kinds: Mutex<Arc<Kinds>>,
+    /// When the server was asked last.
+    discovery: tokio::sync::Mutex<Option<Instant>>,
     store: Store,
     watches: Watches,
     sweep: Sweep,
@@ -73,7 +80,9 @@ impl Cluster {
             watches: Watches::new(wire.clone(), store.clone()),
             wire,
             gate: Arc::new(Gate::new(concurrency)),
+            desk: Gate::new(STATUSES),
             kinds: Mutex::default(),
+            discovery: tokio::sync::Mutex::default(),
             sweep: Sweep::default(),
             store,
         }))
@@ -84,8 +93,26 @@ impl Cluster {
         self.0.kinds.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Asks the server for its kinds; true if something is new.
+    /// Asks the server for its kinds, if nobody has yet.
+    pub async fn know(&self) -> Result<(), Failure> {
+        let _turn = self.0.discovery.lock().await;
+        let known = self.kinds().iter().next().is_some();
+        if known { Ok(()) } else { self.ask().await.map(drop) }
+    }
+
+    /// Asks the server for its kinds; true if something is new. Those who ask while it is asked share the next answer.
     pub async fn discover(&self) -> Result<bool, Failure> {
+        let (asked, before) = (Instant::now(), self.kinds());
+        let mut last = self.0.discovery.lock().await;
+        if last.is_none_or(|last| last < asked) {
+            let begun = Instant::now();
+            self.ask().await?;
+            *last = Some(begun);
+        }
+        Ok(before != self.kinds())
+    }
+
+    async fn ask(&self) -> Result<bool, Failure> {
         let found = Kinds::discover(&self.0.wire).await?;
         let mut known = self.0.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = **known != found;
@@ -107,6 +134,7 @@ impl Cluster {
         need: &Need,
         within: Duration,
     ) -> Vec<(GroupKind, Failure)> {
+        self.0.sweep.note(owner, &need.kinds).await;
         let (watches, kinds) = (&self.0.watches, self.kinds());
         watches.require(owner, need, &kinds);
         let blind = watches.listed(owner, need, within).await;
@@ -121,7 +149,8 @@ impl Cluster {
     /// The kinds of which there are objects with the label of a Sync, found by listing every kind that is not
     /// watched anyway. Those who ask while it runs share the next one.
     pub async fn sweep(&self, owner: &SyncName) -> Result<BTreeSet<GroupKind>, Failure> {
-        self.0.sweep.kinds(&self.0.wire, &self.kinds(), &self.0.watches, owner).await
+        let watched = self.0.watches.kinds();
+        self.0.sweep.kinds(&self.0.wire, &self.kinds(), watched, owner).await
     }
 
     /// Has these objects verified once more, although nothing was seen to happen to them.

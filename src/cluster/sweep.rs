@@ -1,10 +1,9 @@
 //! Where labelled objects are, found out by listing: for a Sync whose status does not say it.
 //!
-//! In: all kinds. Out: for each label, the kinds of its objects. One sweep lists every kind that is not watched
-//! anyway, once and for all Syncs that asked before it began.
+//! In: all kinds. Out: for each label, the kinds of its objects. Every kind that is not watched anyway is listed once,
+//! for all Syncs; what this process applies after that it remembers.
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Instant;
 
 use futures::StreamExt as _;
 use serde::Deserialize;
@@ -12,7 +11,6 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 
 use super::kinds::Kinds;
-use super::watches::Watches;
 use super::wire::{Call, Failure, METADATA_LIST, Wire};
 use crate::api::{SYNC_LABEL, SyncName};
 use crate::metrics::Class;
@@ -23,63 +21,75 @@ const SIDE_BY_SIDE: usize = 8;
 /// Objects of a page.
 const PAGE: usize = 500;
 
-/// The newest sweep.
+/// What was found, and what this process has made since.
 #[derive(Debug, Default)]
-pub(super) struct Sweep(Mutex<Option<Found>>);
+pub(super) struct Sweep(Mutex<Found>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Found {
-    begun: Instant,
+    /// Kinds that were listed.
+    swept: BTreeSet<GroupKind>,
     labels: HashMap<Box<str>, BTreeSet<GroupKind>>,
-    /// Kinds that were watched then, and kinds that could not be listed: they may hold objects of anybody.
-    unknown: BTreeSet<GroupKind>,
 }
 
 impl Sweep {
-    /// The kinds that may hold objects of a Sync.
+    /// The kinds that may hold objects of a Sync: those found, and those that are watched, which show by themselves.
     pub(super) async fn kinds(
         &self,
         wire: &Wire,
         kinds: &Kinds,
-        watches: &Watches,
+        watched: BTreeSet<GroupKind>,
         owner: &SyncName,
     ) -> Result<BTreeSet<GroupKind>, Failure> {
-        let asked = Instant::now();
-        let mut newest = self.0.lock().await;
-        if newest.as_ref().is_none_or(|found| found.begun < asked) {
-            *newest = Some(sweep(wire, kinds, watches).await?);
-        }
-        let label = owner.label();
-        let found = newest.as_ref();
-        let mut kinds = found.and_then(|found| found.labels.get(&*label)).cloned().unwrap_or_default();
-        kinds.extend(found.into_iter().flat_map(|found| found.unknown.iter().cloned()));
+        let mut found = self.0.lock().await;
+        found.sweep(wire, kinds, &watched).await?;
+        let mut kinds = found.labels.get(&*owner.label()).cloned().unwrap_or_default();
+        kinds.extend(watched);
         Ok(kinds)
+    }
+
+    /// From now on a Sync may have objects of these kinds. Nobody else makes any, so that no kind is listed twice.
+    pub(super) async fn note(&self, owner: &SyncName, kinds: &BTreeSet<GroupKind>) {
+        let mut found = self.0.lock().await;
+        let known = found.labels.entry(owner.label().into()).or_default();
+        if !kinds.is_subset(known) {
+            known.extend(kinds.iter().cloned());
+        }
     }
 }
 
-async fn sweep(wire: &Wire, kinds: &Kinds, watches: &Watches) -> Result<Found, Failure> {
-    let mut found = Found { begun: Instant::now(), labels: HashMap::new(), unknown: watches.kinds() };
-    let places = kinds.iter().filter(|(kind, _)| !found.unknown.contains(*kind));
-    let places: Vec<(GroupKind, String)> = places
-        .map(|(kind, served)| (kind.clone(), served.collection(&kind.group, served.preferred(), None)))
-        .collect();
-    let listed = futures::stream::iter(places).map(|(kind, path)| {
-        let wire = wire.clone();
-        async move { (kind, labels(&wire, &path).await) }
-    });
-    let listed: Vec<_> = listed.buffer_unordered(SIDE_BY_SIDE).collect().await;
-    for (kind, labels) in listed {
-        match labels {
-            Ok(labels) => labels.into_iter().for_each(|label| {
-                found.labels.entry(label).or_default().insert(kind.clone());
-            }),
-            // What may not be listed or is not there any more holds nothing that we could have applied; an API
-            // server that does not answer is another matter.
-            Err(Failure::Refused(refusal)) if matches!(refusal.code, 403..=405 | 503) => {}
-            Err(failure) => return Err(failure),
+impl Found {
+    async fn sweep(
+        &mut self,
+        wire: &Wire,
+        kinds: &Kinds,
+        watched: &BTreeSet<GroupKind>,
+    ) -> Result<(), Failure> {
+        let places = kinds.iter().filter(|(kind, _)| !watched.contains(*kind) && !self.swept.contains(*kind));
+        let places: Vec<(GroupKind, String)> = places
+            .map(|(kind, served)| (kind.clone(), served.collection(&kind.group, served.preferred(), None)))
+            .collect();
+        let listed = futures::stream::iter(places).map(|(kind, path)| {
+            let wire = wire.clone();
+            async move { (kind, labels(&wire, &path).await) }
+        });
+        let listed: Vec<_> = listed.buffer_unordered(SIDE_BY_SIDE).collect().await;
+        for (kind, labels) in listed {
+            match labels {
+                Ok(labels) => {
+                    for label in labels {
+                        self.labels.entry(label).or_default().insert(kind.clone());
+                    }
+                    self.swept.insert(kind);
+                }
+                // What may not be listed or is not there any more holds nothing that we could have applied, and is
+                // asked again by the next who needs it; an API server that does not answer is another matter.
+                Err(Failure::Refused(refusal)) if matches!(refusal.code, 403..=405 | 503) => {}
+                Err(failure) => return Err(failure),
+            }
         }
+        Ok(())
     }
-    Ok(found)
 }
 
 /// The labels of all labelled objects of a kind.

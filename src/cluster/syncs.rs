@@ -91,6 +91,7 @@ impl Cluster {
         let call = Call::new(Class::Status, "patch", uri)
             .accept(METADATA)
             .content("application/apply-patch+yaml", body.to_string().into_bytes());
+        let _turn = self.0.desk.enter().await.ok_or(Failure::NotLeading)?;
         let reply = self.0.wire.send(call).await?;
         let object: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         Ok(version(&object))
@@ -171,6 +172,7 @@ impl Cluster {
         let call = Call::new(Class::Status, "create", uri)
             .accept(METADATA)
             .content("application/json", event.to_string().into_bytes());
+        let _turn = self.0.desk.enter().await.ok_or(Failure::NotLeading)?;
         self.0.wire.send(call).await.map(drop)
     }
 }

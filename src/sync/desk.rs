@@ -242,7 +242,7 @@ impl Desk {
 
     /// Writes an Event. One that cannot be written is not worth another attempt: the status says the same.
     async fn say(&self, event: Option<serde_json::Value>) {
-        let Some(event) = event else { return };
+        let Some(event) = event.filter(|_| self.0.context.events.take()) else { return };
         if let Err(failure) = self.0.context.cluster.write_event(event, &self.0.name.namespace).await {
             tracing::debug!(sync = %self.0.name, %failure, "an Event could not be written");
         }

@@ -58,10 +58,8 @@ async fn delete(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) {
         .unwrap_or_default();
     let scope = status.scope.unwrap_or_default();
     let need = super::scope::need_of(&scope);
-    if context.cluster.kinds().iter().next().is_none() {
-        // Without an answer nothing is deleted, and the next round asks again.
-        let _ = context.cluster.discover().await;
-    }
+    // Without an answer nothing is deleted, and the next round asks again.
+    let _ = context.cluster.know().await;
     context.cluster.require(name, &need, wish.timeout).await;
     let (nothing, stop, ledger) = (DesiredSet::nothing(), Stop::default(), Ledger::default());
     let policy = wish.policy(None);

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use super::carry_out::{Stop, Work};
 use super::desk::Desk;
+use super::heads::{self, Head, Key, Seen};
 use super::memory::Memory;
 use super::pass::{Report, Subject};
 use super::prepare::of_source;
@@ -36,6 +37,8 @@ pub(crate) struct Order {
     /// The approval that a person gave.
     pub(crate) approved: Option<String>,
     pub(crate) credentials: Credentials,
+    /// The namespace of the Sync, where its Secret is.
+    pub(crate) namespace: Box<str>,
     pub(crate) cluster: Cluster,
     /// Changes whenever somebody asks to look now.
     pub(crate) request: Option<String>,
@@ -55,6 +58,13 @@ pub(crate) enum Told {
 }
 
 impl Order {
+    /// The repository and the reference.
+    fn head(&self) -> Key {
+        let secret = self.wish.secret.as_deref().unwrap_or_default();
+        let owner = if secret.is_empty() { "" } else { &*self.namespace };
+        (format!("{}\n{owner}/{secret}", self.wish.address).into(), self.wish.reference.clone())
+    }
+
     /// True if nothing but a look is asked for anew.
     pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
         (&self.wish, &self.approved, &self.credentials) == (&other.wish, &other.approved, &other.credentials)
@@ -73,6 +83,11 @@ struct Follower {
     revision: Option<Revision>,
     /// When the revision was first seen, until it is applied.
     seen_at: Option<Instant>,
+    /// Where the revisions of the repository are told.
+    head: Arc<Head>,
+    heard: watch::Receiver<Option<Seen>>,
+    /// Somebody asks to look at the repository itself.
+    nudged: bool,
     /// The request that the last look answered.
     answered: Option<String>,
     memory: Option<Memory>,
@@ -92,6 +107,7 @@ pub(crate) async fn follow(
 ) {
     let order = orders.borrow_and_update().clone();
     let schedule = Schedule::new(context.pauses.cluster);
+    let head = context.heads.of(order.head());
     let mut follower = Follower {
         context,
         owner,
@@ -100,6 +116,9 @@ pub(crate) async fn follow(
         schedule,
         revision: None,
         seen_at: None,
+        heard: head.subscribe(),
+        head,
+        nudged: false,
         answered: None,
         memory: Some(Memory::default()),
         stop: Arc::default(),
@@ -134,6 +153,10 @@ impl Follower {
                     None => continue,
                 },
                 () = wake.notified() => Event::Dirty,
+                _ = self.heard.changed() => match self.heard() {
+                    Some(event) => event,
+                    None => continue,
+                },
                 _ = look_over.tick() => {
                     self.look_over();
                     continue;
@@ -161,6 +184,27 @@ impl Follower {
         Event::Wished { suspended: wish.suspend, interval: wish.interval, known }
     }
 
+    /// Another Sync of the same repository has looked.
+    fn heard(&mut self) -> Option<Event> {
+        let seen = self.heard.borrow_and_update().clone()?;
+        if self.revision.as_ref() == Some(&seen.revision) || self.order.wish.suspend {
+            return None;
+        }
+        self.seen_at = Some(Instant::now());
+        self.revision = Some(seen.revision.clone());
+        self.tell(Told::Seen(Ok(seen.revision), None));
+        Some(Event::Heard)
+    }
+
+    /// What another has seen within half of the interval is new enough, unless somebody asks.
+    fn known(&self) -> Option<Revision> {
+        if self.nudged {
+            return None;
+        }
+        let seen = self.head.borrow().clone()?;
+        (seen.at.elapsed() < self.order.wish.interval / 2).then_some(seen.revision)
+    }
+
     fn ordered(&mut self, order: Order) -> Event {
         let changed = order.generation != self.order.generation;
         let (old, new) = (&self.order.wish, &order.wish);
@@ -169,6 +213,9 @@ impl Follower {
             self.looking = None;
         }
         self.order = order;
+        self.nudged = true;
+        self.head = self.context.heads.of(self.order.head());
+        self.heard = self.head.subscribe();
         if !changed {
             return Event::Nudged;
         }
@@ -188,9 +235,14 @@ impl Follower {
 
     fn look(&mut self) {
         let Order { repository, wish, request, .. } = self.order.clone();
+        let known = self.known();
+        self.nudged = false;
         let context = self.context.clone();
         self.looking = Some(
             async move {
+                if let Some(known) = known {
+                    return (Ok(known), request);
+                }
                 let begun = Instant::now();
                 let looked = repository.look(&wish.reference, begun + wish.timeout).await;
                 context.metrics.git(
@@ -213,6 +265,9 @@ impl Follower {
             Err(_) => Look::Failed,
         };
         if let Ok(revision) = &looked {
+            if self.known().as_ref() != Some(revision) {
+                heads::tell(&self.head, revision);
+            }
             if look == Look::New {
                 self.seen_at = Some(Instant::now());
             }

@@ -238,6 +238,7 @@ impl Keeper {
             wish: Arc::new(wish),
             repository,
             credentials,
+            namespace: self.name.namespace.clone(),
             cluster,
             approved: annotation(APPROVE_ANNOTATION),
             request: annotation(REQUEST_ANNOTATION),

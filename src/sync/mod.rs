@@ -12,6 +12,7 @@ mod event;
 mod farewell;
 mod follow;
 mod handover;
+mod heads;
 mod keep;
 mod ledger;
 mod memory;
@@ -42,6 +43,8 @@ use crate::report::Trouble;
 use crate::serve::Health;
 use crate::settings::Settings;
 use crate::source::Repositories;
+use event::Allowance;
+use heads::Heads;
 use memory::Pauses;
 pub use registry::Registry;
 use schedule::{Backoff, Time};
@@ -67,6 +70,10 @@ pub struct Context {
     pub permit: Permit,
     /// All Syncs.
     pub registry: Registry,
+    /// The newest revisions.
+    heads: Heads,
+    /// How many Events may still be written.
+    events: Allowance,
     /// True once the daemon is asked to end.
     pub ending: watch::Receiver<bool>,
     /// How long what is under way may take then.
@@ -116,6 +123,8 @@ impl Context {
             verify: tokio::sync::Mutex::new(verify),
             identities: tokio::sync::Mutex::default(),
             registry: Registry::default(),
+            heads: Heads::default(),
+            events: Allowance::new(EVENTS),
             repositories: parts.repositories,
             metrics: parts.metrics,
             health: parts.health,
@@ -175,6 +184,8 @@ impl Context {
     }
 }
 
+/// Events at once, and in a second after that: who creates hundreds of Syncs reads their statuses.
+const EVENTS: (u32, u32) = (50, 5);
 /// How long what is under way may take when the daemon ends.
 const GRACE: Duration = Duration::from_secs(8);
 

@@ -98,7 +98,8 @@ impl Subject<'_> {
     async fn round(&self, memory: &mut Memory, report: &mut Report) -> Result<(), Trouble> {
         let prepared = self.prepare(memory).await?;
         let need = need(&prepared, memory);
-        if let Some(desk) = self.desk {
+        // A Sync without any status needs none of it: where its objects are is then found out by listing.
+        if let Some(desk) = self.desk.filter(|desk| desk.scope().is_some()) {
             // Written down before anything is applied there, so that whoever comes after us knows where to look.
             desk.record(scope(&need)).await;
         }
@@ -172,9 +173,7 @@ impl Subject<'_> {
     }
 
     async fn prepare(&self, memory: &mut Memory) -> Result<Prepared, Trouble> {
-        if self.cluster.kinds().iter().next().is_none() {
-            self.cluster.discover().await.map_err(|failure| of_failure(&failure))?;
-        }
+        self.cluster.know().await.map_err(|failure| of_failure(&failure))?;
         if !memory.swept {
             let earlier = self.earlier().await.map_err(|failure| of_failure(&failure))?;
             memory.kinds.extend(earlier.kinds);

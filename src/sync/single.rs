@@ -22,6 +22,7 @@ pub async fn run(context: Arc<Context>, owner: SyncName, wish: Wish, repository:
         wish: Arc::new(wish),
         repository,
         credentials: Credentials::default(),
+        namespace: owner.namespace.clone(),
         cluster: context.cluster.clone(),
         approved: None,
         request: None,

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Client;
 use serde::Deserialize;
 
@@ -44,11 +45,7 @@ impl AuditMark {
 
     /// All requests that were answered since the mark, the markers left out.
     pub(crate) async fn requests(&self) -> Requests {
-        let text = self.until_marker().await;
-        let events = text.lines().map(|line| {
-            serde_json::from_str::<Event>(line).unwrap_or_else(|error| panic!("audit log: {error}: {line}"))
-        });
-        Requests(events.filter(Event::counts).map(Request::from).collect())
+        Requests(self.until_marker().await.lines().filter_map(request).collect())
     }
 
     /// The log from the mark up to and with a new marker request.
@@ -82,6 +79,13 @@ impl AuditMark {
         text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1));
         String::from_utf8(text).expect("the audit log is UTF-8")
     }
+}
+
+/// The request that a line of the log is about, if the line is the one by which it is counted.
+pub(crate) fn request(line: &str) -> Option<Request> {
+    let event =
+        serde_json::from_str::<Event>(line).unwrap_or_else(|error| panic!("audit log: {error}: {line}"));
+    event.counts().then(|| event.into())
 }
 
 /// Answered by every API server at next to no cost; the number after it is in no other request.
@@ -150,10 +154,15 @@ pub(crate) struct Request {
     pub(crate) user_agent: String,
     /// The HTTP status of the answer.
     pub(crate) code: u16,
+    /// When the server had it, in seconds since 1970, exact to the microsecond.
+    pub(crate) received: f64,
+    /// When it was answered; for a watch, when the answer began.
+    pub(crate) answered: f64,
 }
 
 impl Request {
-    fn what(&self) -> String {
+    /// Its verb and resource, as in a tally.
+    pub(crate) fn what(&self) -> String {
         let mut what = match self.resource.as_str() {
             "" => format!("{} {}", self.verb, self.uri.split('?').next().unwrap_or_default()),
             resource => format!("{} {resource}", self.verb),
@@ -182,6 +191,8 @@ impl From<Event> for Request {
             uri: event.request_uri,
             user_agent: event.user_agent,
             code: event.response_status.code,
+            received: seconds(&event.request_received_timestamp),
+            answered: seconds(&event.stage_timestamp),
         }
     }
 }
@@ -203,6 +214,12 @@ struct Event {
     object_ref: ObjectReference,
     #[serde(default)]
     response_status: ResponseStatus,
+    request_received_timestamp: MicroTime,
+    stage_timestamp: MicroTime,
+}
+
+fn seconds(time: &MicroTime) -> f64 {
+    time.0.as_microsecond() as f64 / 1e6
 }
 
 impl Event {

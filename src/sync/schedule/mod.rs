@@ -28,6 +28,8 @@ pub enum Event {
     Nudged,
     /// The repository was looked at.
     Looked(Look),
+    /// Another Sync has found a new revision of the same repository.
+    Heard,
     /// Something in the cluster changed that may matter.
     Dirty,
     /// A pass has ended.
@@ -126,6 +128,12 @@ impl Schedule {
                 self.look = Some(now);
             }
             Event::Looked(look) => return self.looked(look, now, chance),
+            Event::Heard => {
+                let stop = self.supersede(now);
+                // The repository was asked a moment ago, if not by us.
+                self.look = self.look.map(|due| due.max(now + self.interval.mul_f64(0.875 + chance / 4.0)));
+                return stop.into_iter().chain(self.due(now)).collect();
+            }
             Event::Dirty if self.passing => self.again = true,
             // A pass that fails as a whole is not tried again with every event.
             Event::Dirty if self.failing => {}
@@ -192,16 +200,23 @@ impl Schedule {
             self.look = (!self.suspended).then(|| now + pause);
         }
         if look == Look::New {
-            (self.ready, self.failing) = (true, false);
-            self.passes.reset();
-            self.hurry(now);
-            if self.passing && !self.stopping {
-                self.stopping = true;
-                commands.push(Command::Stop);
-            }
+            commands.extend(self.supersede(now));
         }
         commands.extend(self.due(now));
         commands
+    }
+
+    /// There is a newer revision, and what is done for the older one is over.
+    fn supersede(&mut self, now: Time) -> Option<Command> {
+        (self.ready, self.failing) = (true, false);
+        self.passes.reset();
+        if self.suspended {
+            return None;
+        }
+        self.hurry(now);
+        let stops = self.passing && !self.stopping;
+        self.stopping |= stops;
+        stops.then_some(Command::Stop)
     }
 
     fn passed(&mut self, pass: Pass, now: Time, chance: f64) {
@@ -279,6 +294,16 @@ mod tests {
         assert_eq!(schedule.step(Event::Nudged, at(3), 0.5), [Command::Look]);
         assert_eq!(schedule.step(Event::Looked(Look::New), at(3), 0.5), [Command::Stop]);
         assert_eq!(schedule.step(Event::Passed(Pass::Stopped), at(4), 0.5), [Command::Pass]);
+    }
+
+    #[test]
+    fn what_another_has_found_needs_no_look() {
+        let mut schedule = settled();
+        assert_eq!(schedule.step(Event::Heard, at(10), 0.5), [Command::Pass]);
+        assert_eq!(schedule.step(Event::Heard, at(11), 0.5), [Command::Stop]);
+        assert_eq!(schedule.step(Event::Passed(Pass::Stopped), at(11), 0.5), [Command::Pass]);
+        assert_eq!(schedule.step(Event::Passed(Pass::Settled), at(12), 0.5), []);
+        assert_eq!(schedule.next(), Some(at(41)), "the repository was asked a moment ago");
     }
 
     #[test]

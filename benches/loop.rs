@@ -1,0 +1,116 @@
+//! The whole loop against a real control plane: how long, how much processor time and memory, and how many requests it
+//! takes to bring a commit to a cluster and to keep it there. `cargo bench --bench loop -- [row...] [--objects N]
+//! [--rounds N]` prints a line of JSON for each row on standard output and a table with the bars on standard error.
+//!
+//! The API server is the limit of any such tool, so the first sync is compared with the floor: a bare loop of
+//! server-side applies of the same objects. Everything runs on loopback, on however many processors there are, which
+//! the control plane needs more of than the daemon.
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+#[path = "loop"]
+mod parts {
+    pub(crate) mod arguments;
+    pub(crate) mod first;
+    pub(crate) mod floor;
+    pub(crate) mod ground;
+    pub(crate) mod many;
+    pub(crate) mod restart;
+    pub(crate) mod settled;
+    pub(crate) mod steady;
+    pub(crate) mod tail;
+    pub(crate) mod usage;
+    pub(crate) mod verdict;
+    pub(crate) mod workload;
+}
+
+use std::process::ExitCode;
+
+use parts::arguments::Arguments;
+use parts::first::{Plan, first, sync};
+use parts::ground::Ground;
+use parts::verdict::{Row, print_table};
+use parts::{many, restart, steady};
+
+/// The most memory that 1,000 objects may take, and 10,000, in millions of bytes.
+const MEMORY: (f64, f64) = (40.0, 90.0);
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = match Arguments::read(std::env::args().skip(1)) {
+        Ok(arguments) => arguments,
+        Err(wrong) => {
+            eprintln!("{wrong}");
+            return ExitCode::from(64);
+        }
+    };
+    let mut rows = Vec::new();
+    small(&arguments, &mut rows).await;
+    large(&arguments, &mut rows).await;
+    if arguments.wants("many") {
+        for row in many::many(2 * arguments.applications).await {
+            keep(row, &mut rows);
+        }
+    }
+    print_table(&rows);
+    ExitCode::SUCCESS
+}
+
+/// The rows on one Sync of 1,000 objects.
+async fn small(arguments: &Arguments, rows: &mut Vec<Row>) {
+    if !["first", "same", "change", "repair", "prune", "idle"].iter().any(|row| arguments.wants(row)) {
+        return;
+    }
+    let (applications, rounds) = (arguments.applications, arguments.rounds);
+    let plan = Plan { name: "first", applications, rounds, memory: MEMORY.0 };
+    let mut ground = begin(arguments, plan, rows).await;
+    steady::rest(&mut ground).await;
+    if arguments.wants("same") {
+        keep(steady::same(&mut ground).await, rows);
+    }
+    if arguments.wants("change") {
+        keep(steady::change(&mut ground).await, rows);
+        steady::rest(&mut ground).await;
+    }
+    if arguments.wants("repair") {
+        keep(steady::repair(&mut ground).await, rows);
+        steady::rest(&mut ground).await;
+    }
+    if arguments.wants("prune") {
+        keep(steady::prune(&mut ground).await, rows);
+        steady::rest(&mut ground).await;
+    }
+    if arguments.wants("idle") {
+        keep(steady::idle(&mut ground, MEMORY.0).await, rows);
+    }
+}
+
+/// The rows on one Sync of 10,000 objects.
+async fn large(arguments: &Arguments, rows: &mut Vec<Row>) {
+    if !arguments.wants("large") && !arguments.wants("restart") {
+        return;
+    }
+    let (applications, rounds) = (10 * arguments.applications, arguments.rounds);
+    let plan = Plan { name: "large", applications, rounds, memory: MEMORY.1 };
+    let mut ground = begin(arguments, plan, rows).await;
+    if arguments.wants("restart") {
+        keep(restart::restart(&mut ground).await, rows);
+    }
+}
+
+/// A ground with everything in sync, with the comparison to the floor if that is wanted.
+async fn begin(arguments: &Arguments, plan: Plan, rows: &mut Vec<Row>) -> Ground {
+    if arguments.wants(plan.name) {
+        let (row, ground) = first(plan).await;
+        keep(row, rows);
+        return ground;
+    }
+    let (_, _, ground) = sync(plan.applications).await;
+    ground
+}
+
+fn keep(row: Row, rows: &mut Vec<Row>) {
+    row.print();
+    rows.push(row);
+}

@@ -1,0 +1,91 @@
+//! The first sync of everything, against the floor.
+//!
+//! In: how many applications, and how often. Out: a row, and the ground of the last round with everything in sync.
+
+use std::time::Duration;
+
+use serde_json::{Map, json};
+
+use super::floor::{best, floor};
+use super::ground::{Ground, Used};
+use super::tail::is_apply;
+use super::verdict::{Bar, Check, Row, median, rounded};
+use super::workload::EACH;
+
+/// For all objects to be there, for each of them: far more than it takes.
+const PER_OBJECT: Duration = Duration::from_millis(60);
+/// How many times the floor a first sync may take.
+const TIMES_FLOOR: f64 = 1.3;
+
+/// How it is measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) name: &'static str,
+    pub(crate) applications: usize,
+    pub(crate) rounds: usize,
+    /// The most memory that it may take, in millions of bytes.
+    pub(crate) memory: f64,
+}
+
+/// The floor and Moorline in turn; the median of each counts.
+pub(crate) async fn first(plan: Plan) -> (Row, Ground) {
+    let (mut floors, mut floor_times, mut times) = (Vec::new(), Vec::new(), Vec::new());
+    let mut last = None;
+    for _ in 0..plan.rounds.max(1) {
+        // Two control planes at one time would share the processors.
+        drop(last.take());
+        let at = floor(plan.applications).await;
+        floors.push(best(&at));
+        let at =
+            at.into_iter().map(|(concurrency, seconds)| (concurrency.to_string(), rounded(seconds).into()));
+        floor_times.push(at.collect::<Map<_, _>>());
+        let (seconds, used, ground) = sync(plan.applications).await;
+        times.extend(seconds);
+        last = Some((used, ground));
+    }
+    let (used, ground) = last.unwrap_or_else(|| unreachable!("there is at least one round"));
+    let (floor, wall) = (median(&floors), median(&times).filter(|_| times.len() == plan.rounds.max(1)));
+    let ratio = wall.zip(floor).map(|(wall, floor)| wall / floor);
+    let checks = vec![
+        Check::new("times the floor", ratio, Bar::AtMost(TIMES_FLOOR)),
+        Check::new("peak memory, MB", used.peak, Bar::Under(plan.memory)),
+    ];
+    let more = json!({
+        "floor_seconds": floor.map(rounded),
+        "floors_by_concurrency": floor_times,
+        "rounds": times.iter().copied().map(rounded).collect::<Vec<_>>(),
+    });
+    let row = Row {
+        name: plan.name,
+        objects: plan.applications * EACH,
+        wall,
+        used,
+        checks,
+        more: more.as_object().cloned().unwrap_or_default(),
+    };
+    (row, ground)
+}
+
+/// One round of Moorline: from the Sync's creation to the last object present.
+pub(crate) async fn sync(applications: usize) -> (Option<f64>, Used, Ground) {
+    let objects = applications * EACH;
+    let mut ground = Ground::new(applications).await;
+    let window = ground.open();
+    let begun = ground.create_sync().await;
+    let within = Duration::from_secs(30) + PER_OBJECT * u32::try_from(objects).unwrap_or(u32::MAX);
+    let done = ground.tail.until(window.mark, within, |seen| {
+        // Else looking for the end would take the processors from what it looks at.
+        if seen.len() < objects {
+            return None;
+        }
+        let created = seen.iter().filter(|request| is_apply(request) && request.code == 201);
+        let times: Vec<f64> = created.map(|request| request.answered).collect();
+        (times.len() >= objects).then(|| times.into_iter().fold(0.0, f64::max))
+    });
+    let done = done.await;
+    if done.is_none() {
+        eprintln!("not everything was created within {within:?}:\n{}", ground.log());
+    }
+    let used = ground.close(&window);
+    (done.map(|done| done - begun), used, ground)
+}

@@ -1,0 +1,73 @@
+//! Many small Syncs on one repository.
+//!
+//! In: how many. Out: rows: all of them for the first time, a commit that changes one of them, and rest. Where a nudge
+//! of one Sync does not bring its commit to the others of that repository, they are nudged as well, as a webhook would
+//! do it.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::ground::{Ground, MOMENT};
+use super::steady::{applied, count, idle, rest, row};
+use super::tail::{is_apply, is_on_objects};
+use super::verdict::{Bar, Check, Row};
+use super::workload;
+
+/// For all Syncs to settle.
+const SETTLE: Duration = Duration::from_secs(300);
+/// For all Syncs to be on a commit that changes one of them, without being asked.
+const FOLLOW: Duration = Duration::from_secs(3);
+
+/// The most memory that all of them may take, in millions of bytes: as much as one of 10,000 objects.
+const MEMORY: f64 = 90.0;
+
+/// All Syncs are created at once, then a commit changes one of them.
+pub(crate) async fn many(syncs: usize) -> Vec<Row> {
+    let mut ground = Ground::new(syncs).await;
+    let commit = ground.work.git(&["rev-parse", "HEAD"]);
+    let window = ground.open();
+    let begun = ground.create_sync_each().await;
+    let created = super::settled::now() - begun;
+    let wall = ground.settled.all(syncs, &commit, SETTLE).await.map(|end| end - begun);
+    if wall.is_none() {
+        eprintln!("{} of {syncs} Syncs settled:\n{}", ground.settled.on(&commit).len(), ground.log());
+    }
+    let checks = vec![Check::new("all settled, s", wall, Bar::Under(15.0))];
+    let more = json!({"syncs": syncs, "creating_them_took": super::verdict::rounded(created)});
+    let first = row("many", &mut ground, &window, wall, checks, more);
+    rest(&mut ground).await;
+    let change = change(&mut ground, syncs).await;
+    rest(&mut ground).await;
+    let mut idle = idle(&mut ground, MEMORY).await;
+    idle.name = "many-idle";
+    vec![first, change, idle]
+}
+
+async fn change(ground: &mut Ground, syncs: usize) -> Row {
+    let at = syncs / 2;
+    let name = workload::name(at);
+    let (path, text) = workload::with_image(at, "registry.example.com/shop/web:2.0.0");
+    let commit = ground.work.push(&[(&path, &text)]);
+    let window = ground.open();
+    let mut begun = ground.nudge(&name).await;
+    let live = ground.tail.until(window.mark, MOMENT, |seen| applied(seen, &name, begun)).await;
+    let live = live.map(|live| live - begun);
+    let mut all = ground.settled.all(syncs, &commit, FOLLOW).await;
+    let follow = all.is_some();
+    if !follow {
+        begun = ground.nudge_each().await;
+        all = ground.settled.all(syncs, &commit, MOMENT).await;
+    }
+    let all = all.map(|end| end - begun);
+    let on = ground.settled.on(&commit).len();
+    let others = count(ground, &window, |request| is_on_objects(request) && request.name != name);
+    let checks = vec![
+        Check::new("nudge to live, s", live, Bar::Under(0.5)),
+        Check::new("applies", count(ground, &window, is_apply), Bar::Is(1.0)),
+        Check::new("all on the new commit, s", all, Bar::Under(2.0)),
+        Check::new("requests on objects of others", others, Bar::Is(0.0)),
+    ];
+    let more = json!({"syncs": syncs, "on_the_commit": on, "one_nudge_was_enough": follow});
+    row("many-change", ground, &window, all, checks, more)
+}

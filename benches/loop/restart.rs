@@ -1,0 +1,118 @@
+//! A restart with ten objects edited while the daemon was down, and a commit that comes while it looks at all of them.
+//!
+//! In: a ground on which everything is in sync. Out: a row.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::ground::{Ground, MOMENT};
+use super::steady::{applied, most_on_one, row};
+use super::tail::is_apply;
+use super::verdict::{Bar, Check, Row, rounded};
+use super::workload::{self, EACH};
+
+/// Objects that are edited.
+const EDITS: usize = 10;
+/// Of these, how many lose a field instead of getting another value.
+const REMOVALS: usize = 2;
+/// The daemon looks at 100 objects a second, when it has nothing better to do.
+const PER_OBJECT: Duration = Duration::from_millis(20);
+
+/// Stops the daemon, edits, starts it, and commits.
+pub(crate) async fn restart(ground: &mut Ground) -> Row {
+    let objects = ground.applications * EACH;
+    let stopped = ground.stop_daemon();
+    let edited = edit(ground).await;
+    let before = ground.last_written().await;
+    // None of those that are edited.
+    let changed = ground.applications / 2 + 1;
+    let (path, text) = workload::with_image(changed, "registry.example.com/shop/web:3.0.0");
+    let started = super::settled::now();
+    let mark = ground.tail.mark();
+    ground.start_daemon().await;
+    let window = ground.open();
+    // The daemon is on its first way through the objects when the commit comes.
+    let verifying = ground.tail.until(mark, MOMENT, |seen| seen.iter().any(is_apply).then_some(())).await;
+    let commit = ground.work.push(&[(&path, &text)]);
+    let nudged = ground.nudge("apps").await;
+    let name = workload::name(changed);
+    let live = ground.tail.until(mark, MOMENT, |seen| applied(seen, &name, nudged)).await;
+    let live = live.map(|live| live - nudged);
+    let within = MOMENT + PER_OBJECT * u32::try_from(objects).unwrap_or(u32::MAX);
+    let settled = ground.settled.all(1, &commit, within).await.map(|end| rounded(end - nudged));
+    let seen_all = ground.tail.until(mark, within, |seen| {
+        // Else looking for the end would take the processors from what it looks at.
+        if seen.len() < objects {
+            return None;
+        }
+        let asked: BTreeSet<(&str, &str)> =
+            seen.iter().filter(|it| is_apply(it)).map(|it| (&*it.resource, &*it.name)).collect();
+        (asked.len() >= objects).then_some(())
+    });
+    let seen_all = seen_all.await.is_some();
+    let after = ground.last_written().await;
+    let last_healed = last_apply(ground, mark, &edited).map(|last| last - started);
+    let own = workload::deployment_uri(changed);
+    let written = written(&before, &after);
+    let healed = written.intersection(&edited).count();
+    let others = written.iter().filter(|uri| **uri != own && !edited.contains(*uri)).count();
+    let most = most_on_one(ground, &window);
+    let checks = vec![
+        Check::new("edited objects healed", healed as f64, Bar::Is(edited.len() as f64)),
+        Check::new("writes on others", others as f64, Bar::Is(0.0)),
+        Check::new("most requests on one object", most, Bar::AtMost(1.0)),
+        Check::new("nudge to live, s", live, Bar::Under(1.0)),
+    ];
+    let more = json!({
+        "stop_seconds": rounded(stopped),
+        "start_to_last_healed_seconds": last_healed.map(rounded),
+        "all_verified": seen_all,
+        "verifying_when_pushed": verifying.is_some(),
+        "settled_seconds": settled,
+    });
+    row("restart", ground, &window, last_healed, checks, more)
+}
+
+/// Edits objects all over the set, and gives their paths.
+async fn edit(ground: &Ground) -> BTreeSet<String> {
+    let mut edited = BTreeSet::new();
+    let step = ground.applications / EDITS;
+    for at in 0..EDITS {
+        let application = at * step;
+        let (uri, operations) = if at < EDITS - REMOVALS {
+            let path = "/spec/template/spec/containers/0/image";
+            let value = "example.com/by-hand:1";
+            (workload::deployment_uri(application), json!([{"op": "replace", "path": path, "value": value}]))
+        } else if at < EDITS - 1 {
+            (workload::config_map_uri(application), json!([{"op": "remove", "path": "/data/region"}]))
+        } else {
+            let path = "/spec/template/spec/containers/0/env/1";
+            (workload::deployment_uri(application), json!([{"op": "remove", "path": path}]))
+        };
+        ground.edit(&uri, operations).await;
+        edited.insert(uri);
+    }
+    edited
+}
+
+/// When the last of the edited objects was applied; none if one was not.
+fn last_apply(ground: &mut Ground, mark: usize, edited: &BTreeSet<String>) -> Option<f64> {
+    let mut times = BTreeMap::new();
+    for request in ground.tail.since(mark).iter().filter(|request| is_apply(request) && request.code < 300) {
+        let uri = request.uri.split('?').next().unwrap_or_default();
+        if edited.contains(uri) {
+            times.entry(uri).or_insert(request.answered);
+        }
+    }
+    (times.len() == edited.len()).then(|| times.into_values().fold(0.0, f64::max))
+}
+
+/// The objects of which the record of the daemon's writes is another one.
+fn written(
+    before: &BTreeMap<String, Option<String>>,
+    after: &BTreeMap<String, Option<String>>,
+) -> BTreeSet<String> {
+    after.iter().filter(|(uri, time)| before.get(*uri) != Some(time)).map(|(uri, _)| uri.clone()).collect()
+}

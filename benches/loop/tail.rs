@@ -1,0 +1,122 @@
+//! The audit log as it grows: what was asked, by whom, and when, without a request of our own.
+//!
+//! In: the log's path. Out: the requests of the daemon and of the person beside it, and when anybody last wrote to the
+//! objects. Times come from the server's own stamps, so that how often we look does not matter.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::workload::APPS;
+use crate::support::audit::{Request, request};
+use crate::support::credentials::{ADMIN, MOORLINE};
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A reader at the end of the log.
+pub(crate) struct Tail {
+    log: PathBuf,
+    offset: u64,
+    /// A line that is not complete yet.
+    rest: Vec<u8>,
+    seen: Vec<Request>,
+    last_write: Instant,
+}
+
+impl Tail {
+    pub(crate) fn new(log: PathBuf) -> Self {
+        Self { log, offset: 0, rest: Vec::new(), seen: Vec::new(), last_write: Instant::now() }
+    }
+
+    /// A place in what was seen, for [`Self::since`].
+    pub(crate) fn mark(&mut self) -> usize {
+        self.read();
+        self.seen.len()
+    }
+
+    /// What was seen from a place on.
+    pub(crate) fn since(&mut self, mark: usize) -> &[Request] {
+        self.read();
+        &self.seen[mark..]
+    }
+
+    /// Waits until what was seen from a place on has an answer; none if it has not in time.
+    pub(crate) async fn until<T>(
+        &mut self,
+        mark: usize,
+        within: Duration,
+        mut ask: impl FnMut(&[Request]) -> Option<T>,
+    ) -> Option<T> {
+        let deadline = Instant::now() + within;
+        loop {
+            if let Some(answer) = ask(self.since(mark)) {
+                return Some(answer);
+            }
+            if Instant::now() > deadline {
+                return None;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until nobody has written to the objects for a while; true if that came within the time.
+    pub(crate) async fn rest(&mut self, quiet: Duration, within: Duration) -> bool {
+        let deadline = Instant::now() + within;
+        loop {
+            self.read();
+            if self.last_write.elapsed() >= quiet {
+                return true;
+            }
+            if Instant::now() > deadline {
+                return false;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn read(&mut self) {
+        let mut log = File::open(&self.log).expect("the audit log");
+        log.seek(SeekFrom::Start(self.offset)).expect("the audit log can be read from anywhere");
+        let read = log.read_to_end(&mut self.rest).expect("the audit log can be read");
+        self.offset += read as u64;
+        let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+        let lines: Vec<u8> = self.rest.drain(..end).collect();
+        for line in String::from_utf8_lossy(&lines).lines() {
+            self.line(line);
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        let ours = [MOORLINE, ADMIN].iter().any(|user| line.contains(&format!("\"username\":\"{user}\"")));
+        let reads =
+            ["get", "list", "watch"].iter().any(|verb| line.contains(&format!("\"verb\":\"{verb}\"")));
+        if !reads && line.contains(&format!("\"namespace\":\"{APPS}\"")) {
+            self.last_write = Instant::now();
+        }
+        // The controllers ask much, and nobody wants to know what.
+        if ours {
+            self.seen.extend(request(line));
+        }
+    }
+}
+
+/// True for what the daemon asks about objects of Syncs, watches left out.
+pub(crate) fn is_on_objects(request: &Request) -> bool {
+    request.user == MOORLINE && request.namespace == APPS && request.verb != "watch" && request.verb != "list"
+}
+
+/// True for an apply of an object of a Sync.
+pub(crate) fn is_apply(request: &Request) -> bool {
+    is_on_objects(request) && request.verb == "patch"
+}
+
+/// True for a write of a Sync's status.
+pub(crate) fn is_status(request: &Request) -> bool {
+    request.user == MOORLINE
+        && request.resource == "syncs"
+        && request.verb != "get"
+        && request.verb != "list"
+        && request.verb != "watch"
+}
