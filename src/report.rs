@@ -71,8 +71,23 @@ pub struct PassFacts<'a> {
     pub added: &'a [(ObjectId, Box<str>)],
     /// Jobs and Pods that have come to their end.
     pub finished: &'a [Finished],
+    /// What is to be said of objects that are applied.
+    pub remarks: &'a [Remark],
+    /// Rights that are missing, one a line.
+    pub rights: &'a [String],
     /// When it ended: whoever tells of it again later says the same.
     pub ended: Option<Time>,
+}
+
+/// Something about an object that is applied as well as it can be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// The object.
+    pub id: ObjectId,
+    /// One word.
+    pub reason: &'static str,
+    /// A sentence for people.
+    pub message: String,
 }
 
 /// The most problems that a status names.
@@ -215,13 +230,16 @@ impl Verdict {
                 _ => None,
             })
         };
-        let missing = held(is_missing_hold);
+        let missing = held(Hold::is_missing);
         let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
         let protected =
             pass.outcomes.values().filter(|it| matches!(it, Outcome::Held(Hold::Protected))).count();
         let drifted = held(is_drifted_hold).map(|(id, hold)| format!("{id}: {hold}"));
         let contested = held(|hold| matches!(hold, Hold::Contested(_)));
         let (ready, reason, message) = match (failed.as_slice(), missing, contested.or(over_budget)) {
+            _ if !pass.rights.is_empty() => {
+                (false, Reason::RightsMissing, format!("rights are missing: {}", pass.rights.join("; ")))
+            }
             ([(id, why), rest @ ..], _, _) => {
                 let more =
                     if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
@@ -267,14 +285,7 @@ impl Verdict {
 
 /// An object that is wanted and is not there as it should be, although nobody asked for that.
 fn is_missing(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Held(hold) if is_missing_hold(hold))
-}
-
-fn is_missing_hold(hold: &Hold) -> bool {
-    matches!(
-        hold,
-        Hold::UnknownKind | Hold::BeingDeleted | Hold::OwnedBy(_) | Hold::Waits(_) | Hold::Paused(_)
-    )
+    matches!(outcome, Outcome::Held(hold) if hold.is_missing())
 }
 
 /// An object that is there and is not as it should be.
@@ -306,6 +317,7 @@ fn changed(outcome: &Outcome) -> bool {
         Outcome::Created
         | Outcome::Adopted(_)
         | Outcome::Updated(_)
+        | Outcome::Recreated
         | Outcome::HandedOver(_)
         | Outcome::Pruned { .. } => true,
         Outcome::Kept | Outcome::Held(_) | Outcome::Failed(_) => false,
@@ -342,7 +354,8 @@ fn object_problems(pass: &PassFacts<'_>) -> Vec<StatusProblem> {
         _ => None,
     });
     let added = pass.added.iter().map(|(id, text)| one(id, "FieldsAdded", text.to_string()));
-    failed.chain(held).chain(added).take(MAX_PROBLEMS).collect()
+    let remarks = pass.remarks.iter().map(|it| one(&it.id, it.reason, it.message.clone()));
+    failed.chain(held).chain(added).chain(remarks).take(MAX_PROBLEMS).collect()
 }
 
 fn conditions(before: &[Condition], verdict: &Verdict, facts: &Facts<'_>) -> Vec<Condition> {

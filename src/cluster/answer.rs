@@ -109,8 +109,10 @@ const BY_STATUS: [(u16, &str, Remedy); 10] = [
 ];
 
 /// How the server says that a field may not change once it is set.
-const IMMUTABLE: [&str; 10] = [
+const IMMUTABLE: [&str; 12] = [
     "field is immutable",
+    "is immutable after creation",
+    "Value is immutable",
     "cannot change roleRef",
     "updates to parameters are forbidden",
     "updates to provisioner are forbidden",

@@ -11,6 +11,7 @@ use super::wire::{Call, Failure, METADATA, Reply};
 use super::{Cluster, query};
 use crate::api::{self, SyncName};
 use crate::desired::DesiredObject;
+use crate::fields::remove_all;
 use crate::metrics::Class;
 use crate::object::{Object, ObjectId};
 use crate::observed::Observed;
@@ -33,6 +34,8 @@ pub struct Applied {
     pub version: Box<str>,
     /// What the server remarks.
     pub warnings: Vec<Box<str>>,
+    /// Its metadata.
+    pub object: Object,
 }
 
 impl Cluster {
@@ -43,11 +46,22 @@ impl Cluster {
         owner: &SyncName,
         force: Force,
     ) -> Result<Applied, Failure> {
+        self.apply_less(wanted, owner, force, &[]).await
+    }
+
+    /// The same without what is at these places, as JSON pointers.
+    pub async fn apply_less(
+        &self,
+        wanted: &DesiredObject,
+        owner: &SyncName,
+        force: Force,
+        less: &[Box<str>],
+    ) -> Result<Applied, Failure> {
         let kinds = self.kinds();
         let path = kinds.path(&wanted.id, &wanted.version).ok_or_else(|| unknown(&wanted.id))?;
         let forced = if force == Force::Yes { "&force=true" } else { "" };
         let uri = format!("{path}?fieldManager={}&fieldValidation=Strict{forced}", query(&owner.manager()));
-        let body = body(wanted, owner)?;
+        let body = body(wanted, owner, less)?;
         let writing = self.0.store.writing(owner, &wanted.id);
         let call = Call::new(Class::Object, "patch", uri).accept(METADATA).content(APPLY, body);
         let reply = self.write(call, writing, |reply, writing| {
@@ -56,7 +70,7 @@ impl Cluster {
             Ok(object)
         });
         let (reply, object) = reply.await?;
-        Ok(Applied { created: reply.created, version: version(&object), warnings: reply.warnings })
+        Ok(Applied { created: reply.created, version: version(&object), warnings: reply.warnings, object })
     }
 
     /// Deletes an object, if it is still the one that is meant. True if it is gone at once.
@@ -163,9 +177,10 @@ impl Cluster {
 pub(super) const APPLY: &str = "application/apply-patch+yaml";
 
 /// The canonical object with our label and our annotations.
-pub(super) fn body(wanted: &DesiredObject, owner: &SyncName) -> Result<Vec<u8>, Failure> {
+pub(super) fn body(wanted: &DesiredObject, owner: &SyncName, less: &[Box<str>]) -> Result<Vec<u8>, Failure> {
     let unreadable = |error: serde_json::Error| Failure::BadAnswer(error.to_string().into());
     let mut body: Value = serde_json::from_slice(&wanted.canonical).map_err(unreadable)?;
+    remove_all(&mut body, less);
     // Rendering has made sure that these are mappings, or nothing, which becomes one here.
     let metadata = &mut body["metadata"];
     metadata["labels"][api::SYNC_LABEL] = owner.label().into();

@@ -1,88 +1,155 @@
-//! Whole objects: the only place where more than metadata is asked for.
+//! What is asked of one live object beside applying and deleting it.
 //!
-//! In: an object's id, or what it should be. Out: its body as it is, as an apply would make it, or as it is without some
-//! of its fields. Everything here is for a few objects at a time: who asks keeps to a rate.
+//! In: an id. Out: the object as it is, or a small write: a claim on some of its fields under another manager, the
+//! removal of fields, a namespace that is missing.
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
-use super::apply::{APPLY, body, read, unknown};
-use super::kinds::Served;
-use super::store::object;
-use super::wire::{Call, Failure, METADATA, Reply};
+use super::apply::{APPLY, read, unknown};
+use super::syncs::Following;
+use super::watch::{Event, Target, follow};
+use super::wire::{Call, Failure, METADATA};
 use super::{Cluster, query};
 use crate::api::SyncName;
-use crate::desired::DesiredObject;
 use crate::metrics::Class;
-use crate::object::{Object, ObjectId};
-use crate::observed::{Observed, Standing};
+use crate::object::{GroupKind, Object, ObjectId};
+
+/// What is known of a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamespaceState {
+    /// It is not there.
+    Missing,
+    /// It is being deleted.
+    Terminating,
+    /// Objects can be created in it.
+    Active,
+}
+
+/// Under which name a namespace is created that a Sync asks for and owns no part of.
+const CREATOR: &str = "moorline";
 
 impl Cluster {
-    /// The whole object as it is, in a version of its kind or else the one that the server prefers; none if it is not
-    /// there.
-    pub async fn whole(&self, id: &ObjectId, version: Option<&str>) -> Result<Option<Object>, Failure> {
-        let kinds = self.kinds();
-        let preferred = kinds.get(&id.group_kind()).map(Served::preferred);
-        let version = version.or(preferred).unwrap_or("v1");
-        let path = kinds.path(id, version).ok_or_else(|| unknown(id))?;
-        match self.0.wire.send(Call::new(Class::Verify, "get", path)).await {
-            Ok(reply) => read_whole(id, &reply).map(Some),
+    /// The whole object in this version; none if it is not there.
+    pub async fn value(&self, id: &ObjectId, version: &str) -> Result<Option<Value>, Failure> {
+        let call = Call::new(Class::Verify, "get", self.path_in(id, version)?);
+        match self.0.wire.send(call).await {
+            // What cannot be read is not quoted: it may be a Secret.
+            Ok(reply) => serde_json::from_slice(&reply.body)
+                .map(Some)
+                .map_err(|_| Failure::BadAnswer("an object that cannot be read".into())),
             Err(failure) if failure.code() == Some(404) => Ok(None),
             Err(failure) => Err(failure),
         }
     }
 
-    /// The whole object as a forced apply would make it. Nothing is written.
-    pub async fn would_be(&self, wanted: &DesiredObject, owner: &SyncName) -> Result<Object, Failure> {
-        let path = self.kinds().path(&wanted.id, &wanted.version).ok_or_else(|| unknown(&wanted.id))?;
-        let manager = query(&owner.manager());
-        let uri = format!("{path}?fieldManager={manager}&fieldValidation=Strict&force=true&dryRun=All");
-        let call = Call::new(Class::Verify, "patch", uri).content(APPLY, body(wanted, owner)?);
-        let _turn = self.0.gate.enter().await.ok_or(Failure::NotLeading)?;
-        let reply = self.0.wire.send(call).await?;
-        read_whole(&wanted.id, &reply)
+    /// The metadata of an object; none if it is not there.
+    pub async fn metadata(&self, id: &ObjectId, version: &str) -> Result<Option<Object>, Failure> {
+        let call = Call::new(Class::Verify, "get", self.path_in(id, version)?).accept(METADATA);
+        match self.0.wire.send(call).await {
+            Ok(reply) => read(id, &reply.body).map(Some),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
     }
 
-    /// Records what a comparison of the live object found, and gives what is known of the object then.
-    pub fn compared(&self, owner: &SyncName, live: &Object, fields: Vec<String>) -> Option<Observed> {
-        self.0.store.compared(owner, live, fields)
-    }
-
-    /// Objects of a Sync that are gone although we did not delete them, as they were known last. Each is told once.
-    pub fn lost(&self, owner: &SyncName) -> Vec<(ObjectId, Observed)> {
-        self.0.store.lost(owner)
-    }
-
-    /// Changes an object by a JSON patch that removes what is not ours.
-    pub async fn remove_fields(&self, id: &ObjectId, owner: &SyncName, patch: &Value) -> Result<(), Failure> {
-        let kinds = self.kinds();
-        let version = kinds.get(&id.group_kind()).map_or("v1", Served::preferred);
-        let path = kinds.path(id, version).ok_or_else(|| unknown(id))?;
-        let uri = format!("{path}?fieldManager={}", query(&owner.manager()));
-        let content =
-            serde_json::to_vec(patch).map_err(|error| Failure::BadAnswer(error.to_string().into()))?;
-        // The patch was made for one version; if that is the one that is known, what is ours is as it was.
-        let guard = patch.pointer("/0/value").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let verified = self.observed(owner, |set| {
-            set.get(id).is_some_and(|it| it.standing == Standing::Verified && *it.resource_version == *guard)
-        });
-        let writing = self.0.store.writing(owner, id);
+    /// Claims fields, at the values that they have, for a manager of another name.
+    pub async fn claim(
+        &self,
+        id: &ObjectId,
+        version: &str,
+        body: &Value,
+        manager: &str,
+    ) -> Result<(), Failure> {
+        let uri = format!("{}?fieldManager={}", self.path_in(id, version)?, query(manager));
         let call = Call::new(Class::Object, "patch", uri)
             .accept(METADATA)
-            .content("application/json-patch+json", content);
-        let removed = self.write(call, writing, |reply, writing| {
-            let object = read(id, &reply.body)?;
-            match verified {
-                true => writing.applied(&object),
+            .content(APPLY, body.to_string().into_bytes());
+        let _turn = self.turn().await?;
+        self.0.wire.send(call).await.map(drop)
+    }
+
+    /// Changes an object by the steps of a JSON patch. `is_known`: it is tested to be in the state that our last
+    /// apply left, so that the reply is as good as that of an apply.
+    pub async fn patch(
+        &self,
+        id: &ObjectId,
+        version: &str,
+        owner: &SyncName,
+        steps: &[Value],
+        is_known: bool,
+    ) -> Result<(), Failure> {
+        let uri = format!("{}?fieldManager={}", self.path_in(id, version)?, query(&owner.manager()));
+        let call = Call::new(Class::Object, "patch", uri)
+            .accept(METADATA)
+            .content("application/json-patch+json", Value::from(steps).to_string().into_bytes());
+        let writing = self.0.store.writing(owner, id);
+        let done = self.write(call, writing, |reply, writing| {
+            match is_known {
+                true => writing.applied(&read(id, &reply.body)?),
                 false => writing.refused(),
             }
             Ok(())
         });
-        removed.await.map(drop)
+        done.await.map(drop)
     }
-}
 
-fn read_whole(id: &ObjectId, reply: &Reply) -> Result<Object, Failure> {
-    let body: Map<String, Value> =
-        serde_json::from_slice(&reply.body).map_err(|error| Failure::BadAnswer(error.to_string().into()))?;
-    object(&id.group_kind(), "", body).ok_or_else(|| Failure::BadAnswer("no metadata".into()))
+    /// Creates a namespace that nobody owns; false if it is there already.
+    pub async fn create_namespace(&self, name: &str) -> Result<bool, Failure> {
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let call = Call::new(Class::Object, "create", format!("/api/v1/namespaces?fieldManager={CREATOR}"))
+            .accept(METADATA)
+            .content("application/json", body.to_string().into_bytes());
+        let _turn = self.turn().await?;
+        match self.0.wire.send(call).await {
+            Ok(_) => Ok(true),
+            Err(failure) if failure.code() == Some(409) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Tells the state of a namespace whenever it changes, until the guard is dropped.
+    pub fn follow_namespace(
+        &self,
+        name: &str,
+        mut tell: impl FnMut(NamespaceState) + Send + 'static,
+    ) -> Following {
+        let target = Target {
+            kind: GroupKind::new("", "Namespace"),
+            namespace: None,
+            wide: false,
+            path: "/api/v1/namespaces".to_owned(),
+            selector: format!("fieldSelector={}", query(&format!("metadata.name={name}"))),
+            whole: false,
+            watchable: true,
+        };
+        let (mut listing, mut seen) = (true, None);
+        let sink = move |event| match event {
+            Event::Begins => (listing, seen) = (true, None),
+            Event::Seen(object) => {
+                let deleting =
+                    object.get("metadata").and_then(|metadata| metadata.get("deletionTimestamp")).is_some();
+                let state = if deleting { NamespaceState::Terminating } else { NamespaceState::Active };
+                seen = Some(state);
+                if !listing {
+                    tell(state);
+                }
+            }
+            Event::Gone(_) => tell(NamespaceState::Missing),
+            Event::Listed(_) => {
+                listing = false;
+                tell(seen.take().unwrap_or(NamespaceState::Missing));
+            }
+            // Without the right to see it, its objects are tried again from time to time.
+            Event::Broken(_) => {}
+        };
+        Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
+    }
+
+    async fn turn(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Failure> {
+        self.0.gate.enter().await.ok_or(Failure::NotLeading)
+    }
+
+    fn path_in(&self, id: &ObjectId, version: &str) -> Result<String, Failure> {
+        self.kinds().path(id, version).ok_or_else(|| unknown(id))
+    }
 }

@@ -17,6 +17,7 @@ mod sweep;
 mod syncs;
 mod watch;
 mod watches;
+mod whole;
 mod wire;
 
 use std::collections::BTreeSet;
@@ -29,6 +30,7 @@ pub use connect::{ConnectError, Connection, connect};
 
 pub(crate) use jitter::jitter;
 pub use kinds::{Kinds, Served};
+pub use live::NamespaceState;
 pub use syncs::{Following, SecretData, Told, version};
 pub use watches::Need;
 pub use wire::Failure;
@@ -134,8 +136,15 @@ impl Cluster {
         within: Duration,
     ) -> Vec<(GroupKind, Failure)> {
         self.0.sweep.note(owner, &need.kinds).await;
-        self.0.watches.require(owner, need, &self.kinds());
-        self.0.watches.listed(need, within).await
+        let (watches, kinds) = (&self.0.watches, self.kinds());
+        watches.require(owner, need, &kinds);
+        let blind = watches.listed(owner, need, within).await;
+        // Where the whole cluster may not be seen, the namespaces in use may.
+        let forbidden = blind.iter().any(|(_, failure)| failure.code() == Some(403));
+        match forbidden && watches.require(owner, need, &kinds) {
+            true => watches.listed(owner, need, within).await,
+            false => blind,
+        }
     }
 
     /// The kinds of which there are objects with the label of a Sync, found by listing every kind that is not
@@ -162,7 +171,7 @@ impl Cluster {
 
     /// Reads what is known of a Sync's objects. Nothing else is seen while it is read, so be quick.
     pub fn observed<T>(&self, owner: &SyncName, read: impl FnOnce(&ObservedSet) -> T) -> T {
-        let unlisted = self.0.watches.unlisted(&self.kinds());
+        let unlisted = self.0.watches.unlisted(owner, &self.kinds());
         self.0.store.read(owner, unlisted, read)
     }
 }

@@ -35,7 +35,7 @@ pub enum Told {
 
 /// A watch that ends when this is dropped.
 #[derive(Debug)]
-pub struct Following(AbortHandle);
+pub struct Following(pub(super) AbortHandle);
 
 impl Drop for Following {
     fn drop(&mut self) {
@@ -57,6 +57,7 @@ impl Cluster {
         let target = Target {
             kind: GroupKind::new("moorline.dev", "Sync"),
             namespace: None,
+            wide: false,
             path: SYNCS.to_owned(),
             selector: format!("labelSelector={}", query(&selector)),
             whole: true,
@@ -150,6 +151,7 @@ impl Cluster {
         let target = Target {
             kind: GroupKind::new("", "Secret"),
             namespace: Some(namespace.into()),
+            wide: false,
             path: format!("/api/v1/namespaces/{namespace}/secrets"),
             selector: format!("fieldSelector={}", query(&format!("metadata.name={name}"))),
             whole: false,

@@ -27,6 +27,9 @@ const MAX_LINE: usize = 8 << 20;
 const PAGE: usize = 500;
 /// Pauses after failures: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+/// Between two attempts at what is forbidden: rights that are given are soon seen. Where all namespaces may not be
+/// seen, each one in use is watched instead, so that nobody waits for more.
+const FORBIDDEN: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(120));
 /// Between two lists of a kind that cannot be watched.
 const POLL: Duration = Duration::from_secs(60);
 /// A request that ended sooner counts as a failure.
@@ -38,6 +41,8 @@ pub(super) struct Target {
     pub(super) kind: GroupKind,
     /// Only objects of this namespace; none for all.
     pub(super) namespace: Option<Box<str>>,
+    /// All namespaces of a kind that lives in namespaces.
+    pub(super) wide: bool,
     /// The collection's path.
     pub(super) path: String,
     /// Which objects of it: a parameter of the request, such as `labelSelector=a`.
@@ -105,6 +110,12 @@ pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) 
                 watch.version = None;
                 (watch.sink)(Event::Begins);
             }
+            End::Failed(failure) if failure.code() == Some(403) => {
+                tracing::debug!(kind = %target.kind, %failure, "a watch is forbidden");
+                (watch.sink)(Event::Broken(failure));
+                tokio::time::sleep(jitter(if target.wide { FORBIDDEN.1 } else { FORBIDDEN.0 })).await;
+                continue;
+            }
             End::Failed(failure) => {
                 tracing::debug!(kind = %target.kind, %failure, "a watch broke");
                 wire.metrics.watch_restarted(&target.kind.to_string(), "broken");
@@ -170,12 +181,12 @@ impl<S: FnMut(Event)> Watch<'_, S> {
     /// Tells everything in pages.
     async fn pages(&mut self) -> Result<(), Failure> {
         (self.sink)(Event::Begins);
-        let selector = super::query(&self.target.selector);
         let mut next = String::new();
         loop {
             let uri = format!(
-                "{}?limit={PAGE}&labelSelector={selector}&continue={}",
+                "{}?limit={PAGE}&{}&continue={}",
                 self.target.path,
+                self.target.selector,
                 super::query(&next)
             );
             let reply = self.wire.send(Call::new(Class::Watch, "list", uri).accept(METADATA_LIST)).await?;

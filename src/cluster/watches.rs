@@ -31,7 +31,7 @@ type Key = (GroupKind, Option<Box<str>>);
 
 struct Open {
     state: State,
-    users: HashMap<SyncName, BTreeSet<Box<str>>>,
+    users: HashSet<SyncName>,
     task: AbortHandle,
 }
 
@@ -67,27 +67,33 @@ impl Watches {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens what the Sync needs and is not open, and closes what nobody needs any more.
-    pub(super) fn require(&self, user: &SyncName, need: &Need, kinds: &Kinds) {
+    /// Opens what the Sync needs and is not open, and closes what nobody needs any more; true if anything was opened.
+    pub(super) fn require(&self, user: &SyncName, need: &Need, kinds: &Kinds) -> bool {
         let mut open = self.lock();
-        open.retain(|(kind, _), watch| {
-            if !need.kinds.contains(kind) {
-                watch.users.remove(user);
-            }
-            !watch.users.is_empty()
-        });
+        let mut wanted = HashSet::new();
         for kind in &need.kinds {
             let Some(served) = kinds.get(kind) else { continue };
             let narrow = served.scope == Scope::Namespaced
                 && open.get(&(kind.clone(), None)).is_some_and(|watch| watch.state.is_forbidden());
-            let everywhere = (kind.clone(), None);
-            let places = need.namespaces.iter().filter(|_| narrow);
-            let keys = places.map(|place| (kind.clone(), Some(place.clone()))).chain([everywhere]);
-            for key in keys.collect::<Vec<_>>() {
-                let watch = open.entry(key.clone()).or_insert_with(|| self.begin(key, kinds));
-                watch.users.insert(user.clone(), need.namespaces.clone());
+            if narrow {
+                wanted.extend(need.namespaces.iter().map(|place| (kind.clone(), Some(place.clone()))));
             }
+            wanted.insert((kind.clone(), None));
         }
+        open.retain(|key, watch| {
+            // What is known of a kind that is served no more is kept until it is needed no more.
+            let unserved = kinds.get(&key.0).is_none() && need.kinds.contains(&key.0);
+            if !wanted.contains(key) && !unserved {
+                watch.users.remove(user);
+            }
+            !watch.users.is_empty()
+        });
+        let before = open.len();
+        for key in wanted {
+            let watch = open.entry(key.clone()).or_insert_with(|| self.begin(key, kinds));
+            watch.users.insert(user.clone());
+        }
+        open.len() > before
     }
 
     /// The kinds that are watched everywhere.
@@ -103,25 +109,30 @@ impl Watches {
         });
     }
 
-    /// The kinds of which not everything is known: they are being listed, or cannot be.
-    pub(super) fn unlisted(&self, kinds: &Kinds) -> BTreeSet<GroupKind> {
+    /// The kinds of which not everything is known to a Sync: they are being listed, or cannot be.
+    pub(super) fn unlisted(&self, user: &SyncName, kinds: &Kinds) -> BTreeSet<GroupKind> {
         let open = self.lock();
-        let blind =
-            |(kind, _): &&Key| open.get(&(kind.clone(), None)).is_some_and(|it| it.state != State::Listed);
-        let unlisted = open.keys().filter(blind).map(|(kind, _)| kind.clone());
+        let watched: BTreeSet<&GroupKind> = open.keys().map(|(kind, _)| kind).collect();
+        let blind = watched.into_iter().filter(|kind| sight(&open, user, kind) != State::Listed);
         // A kind that is served no more has no objects; one whose server is down may have any.
-        unlisted.filter(|kind| kinds.get(kind).is_some() || kinds.is_stale(&kind.group)).collect()
+        blind.filter(|kind| kinds.get(kind).is_some() || kinds.is_stale(&kind.group)).cloned().collect()
     }
 
     /// Waits until each of these kinds was listed or cannot be; the latter with the reasons.
-    pub(super) async fn listed(&self, need: &Need, within: Duration) -> Vec<(GroupKind, Failure)> {
+    pub(super) async fn listed(
+        &self,
+        user: &SyncName,
+        need: &Need,
+        within: Duration,
+    ) -> Vec<(GroupKind, Failure)> {
         let mut told = self.told.subscribe();
         let wait = async {
             loop {
-                let waiting = self
-                    .lock()
-                    .iter()
-                    .any(|((kind, _), watch)| need.kinds.contains(kind) && watch.state == State::Listing);
+                let waiting = {
+                    let open = self.lock();
+                    let is_waiting = |kind: &GroupKind| sight(&open, user, kind) == State::Listing;
+                    open.keys().any(|(kind, _)| need.kinds.contains(kind) && is_waiting(kind))
+                };
                 if !waiting || told.changed().await.is_err() {
                     return;
                 }
@@ -130,12 +141,13 @@ impl Watches {
         // What is not listed by then is told as such.
         let _ = tokio::time::timeout(within, wait).await;
         let open = self.lock();
-        let of_need = open.iter().filter(|((kind, _), _)| need.kinds.contains(kind));
+        let watched: BTreeSet<&GroupKind> = open.keys().map(|(kind, _)| kind).collect();
+        let of_need = watched.into_iter().filter(|kind| need.kinds.contains(*kind));
         of_need
-            .filter_map(|((kind, _), watch)| match &watch.state {
+            .filter_map(|kind| match sight(&open, user, kind) {
                 State::Listed => None,
                 State::Listing => Some((kind.clone(), Failure::Timeout(within))),
-                State::Blind(failure) => Some((kind.clone(), failure.clone())),
+                State::Blind(failure) => Some((kind.clone(), failure)),
             })
             .collect()
     }
@@ -149,7 +161,8 @@ impl Watches {
             .unwrap_or_default();
         let watchable = served.is_none_or(|served| served.watchable);
         let selector = format!("labelSelector={}", super::query(SYNC_LABEL));
-        let target = Target { kind, namespace, path, selector, whole: false, watchable };
+        let wide = namespace.is_none() && served.is_some_and(|served| served.scope == Scope::Namespaced);
+        let target = Target { kind, namespace, wide, path, selector, whole: false, watchable };
         let sink = Sink {
             target: target.clone(),
             version,
@@ -160,8 +173,27 @@ impl Watches {
             listing: None,
         };
         let task = tokio::spawn(watch::follow(self.wire.clone(), target, sink.into_fn()));
-        Open { state: State::Listing, users: HashMap::new(), task: task.abort_handle() }
+        Open { state: State::Listing, users: HashSet::new(), task: task.abort_handle() }
     }
+}
+
+/// How much of a kind a Sync sees: all of it, or else what is in each of its namespaces.
+fn sight(open: &HashMap<Key, Open>, user: &SyncName, kind: &GroupKind) -> State {
+    let everywhere = open.get(&(kind.clone(), None)).map(|watch| watch.state.clone());
+    if everywhere == Some(State::Listed) {
+        return State::Listed;
+    }
+    let narrow = open
+        .iter()
+        .filter(|((of, place), watch)| of == kind && place.is_some() && watch.users.contains(user));
+    let mut states: Vec<&State> = narrow.map(|(_, watch)| &watch.state).collect();
+    // What cannot be seen says more than what is not seen yet.
+    states.sort_by_key(|state| match state {
+        State::Blind(_) => 0,
+        State::Listing => 1,
+        State::Listed => 2,
+    });
+    states.first().map(|state| (*state).clone()).or(everywhere).unwrap_or(State::Listing)
 }
 
 /// Where the events of one watch go.

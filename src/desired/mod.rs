@@ -5,12 +5,14 @@
 //! be pruned on the word of half a render.
 
 mod canonical;
+mod ignore;
 mod problem;
 mod scope;
 mod switches;
 
 use std::sync::Arc;
 
+pub use ignore::{Ignore, Ignored};
 pub use problem::Problem;
 pub use scope::{Scope, Scopes};
 pub use switches::Switches;
@@ -43,6 +45,8 @@ pub struct DesiredObject {
     pub canonical: Arc<[u8]>,
     /// Where the object is written.
     pub origin: Origin,
+    /// What is left to others, and what `canonical` therefore lacks.
+    pub ignored: Option<Arc<Ignored>>,
 }
 
 impl DesiredObject {
@@ -99,7 +103,8 @@ fn desired_object(object: Object, id: ObjectId, scope: Option<Scope>, switches: 
     let Object { id: _, version, body, origin } = object;
     let canonical: Arc<[u8]> = canonical::form(body, &id).into();
     let hash = SpecHash { form: CanonicalForm::V1, digest: canonical::digest(&canonical) };
-    DesiredObject { id, version, scope, wave: switches.wave, switches, hash, canonical, origin }
+    let wave = switches.wave;
+    DesiredObject { id, version, scope, wave, switches, hash, canonical, origin, ignored: None }
 }
 
 /// The id under which an object is applied, by the scope of its kind.

@@ -7,6 +7,7 @@
 mod bytes;
 mod entry;
 mod path;
+mod pointer;
 mod survivor;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,9 @@ use serde_json::Value;
 pub use bytes::Digest;
 pub use entry::{Entry, Operation, entries};
 pub use path::{Element, FieldPath};
+pub use pointer::{
+    excerpt, is_in, meant, pointer_of, pointer_of_fields, removal_order, remove, remove_all, touches,
+};
 pub use survivor::{Survivor, removed};
 
 /// Deeper paths end here. JSON from the wire has no more levels than this.

@@ -114,6 +114,17 @@ pub enum Hold {
     BeingDeleted,
     /// Another Sync applies it.
     OwnedBy(Box<str>),
+    /// Others own fields that Git sets, and the Sync does not take them.
+    Conflict {
+        /// Who owns them.
+        managers: Vec<Box<str>>,
+        /// Which fields, as the API server writes them.
+        fields: Vec<Box<str>>,
+    },
+    /// Its namespace is not there.
+    NamespaceMissing(Box<str>),
+    /// Its namespace is being deleted.
+    NamespaceTerminating(Box<str>),
     /// Fields that Git sets were changed, and the Sync only reports that.
     DriftReported(Box<Drift>),
     /// Git says something else than when it was applied, and a person asks to leave it as it is until this time:
@@ -332,6 +343,9 @@ impl Hold {
             Self::ReconcileDisabled => "ReconcileDisabled",
             Self::BeingDeleted => "BeingDeleted",
             Self::OwnedBy(_) => "OwnedBy",
+            Self::Conflict { .. } => "Conflict",
+            Self::NamespaceMissing(_) => "NamespaceMissing",
+            Self::NamespaceTerminating(_) => "NamespaceTerminating",
             Self::DriftReported(_) => "DriftReported",
             Self::Paused(_) => "Paused",
             Self::Contested(_) => "Contested",
@@ -349,6 +363,21 @@ impl Hold {
             Self::OverBudget { .. } => "OverBudget",
         }
     }
+
+    /// True where an object that is wanted is not as it should be, although nobody asked for that.
+    pub fn is_missing(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownKind
+                | Self::BeingDeleted
+                | Self::OwnedBy(_)
+                | Self::Waits(_)
+                | Self::Conflict { .. }
+                | Self::NamespaceMissing(_)
+                | Self::NamespaceTerminating(_)
+                | Self::Paused(_)
+        )
+    }
 }
 
 impl fmt::Display for Hold {
@@ -359,6 +388,12 @@ impl fmt::Display for Hold {
             Self::ReconcileDisabled => write!(f, "{} is disabled", crate::api::RECONCILE_ANNOTATION),
             Self::BeingDeleted => f.write_str("it is being deleted"),
             Self::OwnedBy(sync) => write!(f, "the Sync {sync} applies it"),
+            Self::Conflict { managers, fields } => {
+                write!(f, "{} belongs to {}", fields.join(", "), managers.join(", "))?;
+                f.write_str(", and the Sync does not take it (spec.conflicts)")
+            }
+            Self::NamespaceMissing(name) => write!(f, "there is no namespace {name}"),
+            Self::NamespaceTerminating(name) => write!(f, "the namespace {name} is being deleted"),
             Self::DriftReported(drift) => {
                 write!(f, "changed by {}, and only reported", drift.manager.as_deref().unwrap_or("somebody"))
             }

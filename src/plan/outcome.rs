@@ -11,6 +11,8 @@ pub enum Outcome {
     Adopted(Vec<Box<str>>),
     /// It was not as it should be and is now.
     Updated(Change),
+    /// It was deleted and created anew, because a field of it cannot change.
+    Recreated,
     /// It was looked at by an apply and was as it should be.
     Kept,
     /// We let go of it, and the Sync named has it.
@@ -44,6 +46,7 @@ impl Outcome {
             Self::Created => "created",
             Self::Adopted(_) => "adopted",
             Self::Updated(_) => "updated",
+            Self::Recreated => "recreated",
             Self::Kept => "kept",
             Self::HandedOver(_) => "handed over",
             Self::Pruned { .. } => "pruned",

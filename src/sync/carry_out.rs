@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::StreamExt as _;
 
 use super::Context;
+use super::ledger::Ledger;
 use crate::api::{Conflicts, SyncName};
 use crate::cluster::{Cluster, Failure, Force, Remedy, answer};
-use crate::desired::{DesiredObject, DesiredSet};
+use crate::desired::DesiredSet;
 use crate::object::ObjectId;
 use crate::plan::{Action, Change, Failed, Hold, Outcome, Plan, Stage, Step, holds_back};
 
@@ -40,13 +41,18 @@ pub(crate) struct Work<'a> {
     pub(crate) owner: &'a SyncName,
     pub(crate) desired: &'a DesiredSet,
     pub(crate) conflicts: Conflicts,
+    pub(crate) ledger: &'a Ledger,
     pub(crate) stop: &'a Stop,
 }
 
 /// Carries out every step but those that only verify.
-pub(crate) async fn carry_out(work: &Work<'_>, plan: Plan) -> BTreeMap<ObjectId, Outcome> {
+/// `blocking` could not be done before, and is not tried now.
+pub(crate) async fn carry_out(
+    work: &Work<'_>,
+    plan: Plan,
+    mut blocking: Vec<(Stage, ObjectId)>,
+) -> BTreeMap<ObjectId, Outcome> {
     let mut outcomes = BTreeMap::new();
-    let mut blocking: Vec<(Stage, ObjectId)> = Vec::new();
     for (stage, steps) in plan.stages {
         if work.stop.is_stopped() {
             break;
@@ -72,7 +78,7 @@ pub(crate) async fn carry_out(work: &Work<'_>, plan: Plan) -> BTreeMap<ObjectId,
             .buffer_unordered(SIDE_BY_SIDE);
         for (id, outcome) in done.collect::<Vec<_>>().await {
             let Some(outcome) = outcome else { continue };
-            if matches!(outcome, Outcome::Failed(_) | Outcome::Pruned { gone: false }) {
+            if blocks(&outcome) {
                 blocking.push((stage, id.clone()));
             }
             outcomes.insert(id, outcome);
@@ -81,17 +87,26 @@ pub(crate) async fn carry_out(work: &Work<'_>, plan: Plan) -> BTreeMap<ObjectId,
     outcomes
 }
 
+/// True if what comes later must wait.
+fn blocks(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Failed(_) | Outcome::Pruned { gone: false } => true,
+        Outcome::Held(hold) => hold.is_missing(),
+        _ => false,
+    }
+}
+
 impl Work<'_> {
     /// Carries out one step.
     pub(crate) async fn step(&self, step: &Step) -> Outcome {
         let done = match &step.action {
             Action::Create => self.first_contact(&step.id).await,
             Action::Adopt { managers } => {
-                self.apply(&step.id, Force::No, |_| Outcome::Adopted(managers.clone())).await
+                self.apply(&step.id, None, |_| Outcome::Adopted(managers.clone())).await
             }
             Action::Update(change) => {
                 let before = self.version(&step.id);
-                self.apply(&step.id, Force::Yes, |applied| match applied.version == before {
+                self.apply(&step.id, Some(change), |applied| match applied.version == before {
                     true => Outcome::Kept,
                     false if applied.created => Outcome::Created,
                     false => Outcome::Updated(change.clone()),
@@ -106,56 +121,11 @@ impl Work<'_> {
 
     /// The object was not seen. That it is there all the same is found out by the write itself.
     async fn first_contact(&self, id: &ObjectId) -> Result<Outcome, Failure> {
-        self.apply(id, Force::No, |applied| match applied.created {
+        self.apply(id, None, |applied| match applied.created {
             true => Outcome::Created,
             false => Outcome::Adopted(Vec::new()),
         })
         .await
-    }
-
-    async fn apply(
-        &self,
-        id: &ObjectId,
-        force: Force,
-        outcome: impl FnOnce(crate::cluster::Applied) -> Outcome,
-    ) -> Result<Outcome, Failure> {
-        let Some(wanted) = self.desired.get(id) else { return Ok(Outcome::Held(Hold::UnknownKind)) };
-        match self.cluster.apply(wanted, self.owner, force).await {
-            Ok(applied) => Ok(outcome(applied)),
-            Err(Failure::Refused(refusal)) if force == Force::No && refusal.code == 409 => {
-                self.conflict(wanted, &refusal).await
-            }
-            Err(failure) => Err(failure),
-        }
-    }
-
-    /// Others own fields that Git sets.
-    async fn conflict(
-        &self,
-        wanted: &DesiredObject,
-        refusal: &crate::cluster::Refusal,
-    ) -> Result<Outcome, Failure> {
-        let managers = refusal.managers();
-        let own = self.owner.manager();
-        let other = managers.iter().find_map(|manager| {
-            manager.strip_prefix(crate::api::MANAGER_PREFIX).filter(|_| **manager != own)
-        });
-        if let Some(sync) = other {
-            // What a Sync applied that is no more is nobody's.
-            if !self.context.registry.is_gone(sync) {
-                return Ok(Outcome::Held(Hold::OwnedBy(sync.into())));
-            }
-            self.cluster.apply(wanted, self.owner, Force::Yes).await?;
-            self.cluster.release(&wanted.id, &wanted.version, sync).await?;
-            return Ok(Outcome::Adopted(managers));
-        }
-        match self.conflicts {
-            Conflicts::Force => {
-                self.cluster.apply(wanted, self.owner, Force::Yes).await?;
-                Ok(Outcome::Adopted(managers))
-            }
-            Conflicts::Yield | Conflicts::Fail => Err(Failure::Refused(Box::new(refusal.clone()))),
-        }
     }
 
     /// Another Sync wants the object: it is applied as that one says, and then we let go of it. Nothing is deleted.

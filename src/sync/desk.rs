@@ -293,6 +293,8 @@ impl Desk {
                 pending: report.pending,
                 added: &report.added,
                 finished: &report.finished,
+                remarks: &report.remarks,
+                rights: &report.rights,
                 ended: state.ended.clone(),
             })
         });

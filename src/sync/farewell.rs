@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::carry_out::{Stop, Work, carry_out};
+use super::ledger::Ledger;
 use super::wish::Wish;
 use super::{Context, chance};
 use crate::api::{DeletionPolicy, SyncName, SyncStatus};
@@ -69,14 +70,10 @@ async fn look(cluster: &Cluster, name: &SyncName, sync: &Value, wish: &Wish) -> 
     cluster.know().await?;
     let status: Option<SyncStatus> =
         sync.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
-    let mut need = Need::default();
-    match status.and_then(|status| status.scope) {
-        Some(scope) => {
-            need.kinds = super::scope::kinds(&scope);
-            need.namespaces = scope.namespaces.iter().map(|one| one.as_str().into()).collect();
-        }
-        None => need.kinds = cluster.sweep(name).await?,
-    }
+    let need = match status.and_then(|status| status.scope) {
+        Some(scope) => super::scope::need_of(&scope),
+        None => Need { kinds: cluster.sweep(name).await?, ..Need::default() },
+    };
     let blind = cluster.require(name, &need, wish.timeout).await;
     blind.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure))
 }
@@ -93,7 +90,7 @@ async fn delete(
         Err(trouble) => return Err(Failure::Unreachable(trouble.message.into())),
     };
     look(cluster, name, sync, wish).await?;
-    let (nothing, stop) = (DesiredSet::nothing(), Stop::default());
+    let (nothing, stop, ledger) = (DesiredSet::nothing(), Stop::default(), Ledger::default());
     let policy = wish.policy(None);
     let wake = cluster.wake(name);
     loop {
@@ -105,9 +102,16 @@ async fn delete(
         if left.is_empty() && going.is_empty() {
             return Ok(());
         }
-        let work =
-            Work { context, cluster, owner: name, desired: &nothing, conflicts: wish.conflicts, stop: &stop };
-        for (id, outcome) in carry_out(&work, plan).await {
+        let work = Work {
+            context,
+            cluster,
+            owner: name,
+            desired: &nothing,
+            conflicts: wish.conflicts,
+            ledger: &ledger,
+            stop: &stop,
+        };
+        for (id, outcome) in carry_out(&work, plan, Vec::new()).await {
             if let Outcome::Failed(why) = outcome {
                 tracing::warn!(sync = %name, object = %id, reason = why.reason, "not deleted: {}", why.message);
             }

@@ -356,7 +356,7 @@ impl Follower {
         let Some(prepared) = memory.prepared.clone() else { return };
         let Some((id, how)) = memory.unverified.pop_front() else { return };
         let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
-        let stop = Arc::<Stop>::default();
+        let (stop, ledger) = (Arc::<Stop>::default(), memory.ledger.clone());
         self.verify_stop = stop.clone();
         self.verifying = Some(
             async move {
@@ -366,6 +366,7 @@ impl Follower {
                     owner: &owner,
                     desired: &prepared.desired,
                     conflicts: order.wish.conflicts,
+                    ledger: &ledger,
                     stop: &stop,
                 };
                 let outcome = work.verify(&id, how).await;

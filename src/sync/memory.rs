@@ -1,17 +1,21 @@
 //! What a Sync remembers from pass to pass. All of it can be lost at any time, and only costs requests.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::fights::Fights;
+use super::ledger::Ledger;
+use super::namespaces::Namespaces;
 use super::prepare::Prepared;
 use super::schedule::{Backoff, Time};
 use super::survey::Ends;
 use super::verify::How;
-use crate::api::SpecHash;
+use crate::api::{SpecHash, SyncName};
+use crate::cluster::Cluster;
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
-use crate::plan::{Action, Change, Failed, Outcome, Plan, Step};
+use crate::plan::{Action, Change, Hold, Outcome, Plan, Stage, Step};
 use crate::source::Revision;
 
 /// What a Sync remembers.
@@ -23,6 +27,8 @@ pub(crate) struct Memory {
     pub(crate) failing: BTreeMap<ObjectId, Failing>,
     /// Kinds that may hold objects of this Sync.
     pub(crate) kinds: BTreeSet<GroupKind>,
+    /// Namespaces that may hold objects of this Sync.
+    pub(crate) places: BTreeSet<Box<str>>,
     /// When the server answered last about each object.
     replied: HashMap<ObjectId, Time>,
     /// What was asked for, and of which revision, when it was last looked at.
@@ -40,6 +46,34 @@ pub(crate) struct Memory {
     pub(crate) ends: Ends,
     /// When the next pause ends for which people ask.
     pub(crate) pause_ends: Option<Time>,
+    /// Others' claims on fields.
+    pub(crate) ledger: Arc<Ledger>,
+    /// What objects wait for.
+    pub(crate) namespaces: Namespaces,
+}
+
+/// What is not tried again yet.
+#[derive(Debug, Default)]
+pub(crate) struct Postponed {
+    pub(crate) outcomes: BTreeMap<ObjectId, Outcome>,
+    pub(crate) blocking: Vec<(Stage, ObjectId)>,
+}
+
+/// After this time it is tried again what waits for somebody's decision, or for what we are told of anyway.
+const HELD: Duration = Duration::from_secs(60);
+
+/// After this time one of many objects is tried again that may not be written.
+const PROBE: Duration = Duration::from_secs(4);
+
+/// A kind in a namespace.
+type Place = (GroupKind, Box<str>);
+
+fn place(id: &ObjectId) -> Place {
+    (id.group_kind(), id.namespace().unwrap_or_default().into())
+}
+
+fn is_forbidden(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(why) if why.reason == "Forbidden")
 }
 
 /// An object that could not be written.
@@ -48,7 +82,7 @@ pub(crate) struct Failing {
     hash: Option<SpecHash>,
     until: Time,
     backoff: Backoff,
-    why: Failed,
+    why: Outcome,
 }
 
 /// The pauses after failures.
@@ -82,28 +116,26 @@ impl Memory {
 
     /// Takes the steps out of a plan that failed and are not to be tried again yet. One that is tried again is
     /// written now: whoever waits for it is told by the pass what it came to.
-    pub(crate) fn postpone(
-        &mut self,
-        plan: &mut Plan,
-        desired: &DesiredSet,
-        now: Time,
-    ) -> BTreeMap<ObjectId, Outcome> {
-        let mut postponed = BTreeMap::new();
+    pub(crate) fn postpone(&mut self, plan: &mut Plan, desired: &DesiredSet, now: Time) -> Postponed {
+        let mut postponed = Postponed::default();
+        let namespaces = &self.namespaces;
+        self.failing.retain(|_, failing| !namespaces.frees(&failing.why));
         if self.failing.is_empty() {
             return postponed;
         }
         // What is no step any more, because others brought it about or took it away, does not fail any more.
-        let steps: BTreeSet<ObjectId> = plan.steps().map(|step| step.id.clone()).collect();
+        let steps: BTreeSet<&ObjectId> = plan.steps().map(|step| &step.id).collect();
         self.failing.retain(|id, _| steps.contains(id));
         let waits = |step: &Step| {
             let failing = self.failing.get(&step.id)?;
             let hash = desired.get(&step.id).map(|wanted| wanted.hash);
             (failing.until > now && failing.hash == hash).then(|| failing.why.clone())
         };
-        for (_, steps) in &mut plan.stages {
+        for (stage, steps) in &mut plan.stages {
             steps.retain(|step| match waits(step) {
                 Some(why) => {
-                    postponed.insert(step.id.clone(), Outcome::Failed(why));
+                    postponed.blocking.push((*stage, step.id.clone()));
+                    postponed.outcomes.insert(step.id.clone(), why);
                     false
                 }
                 None => true,
@@ -125,20 +157,51 @@ impl Memory {
         chance: f64,
         pauses: Pauses,
     ) {
+        let mut granted = BTreeSet::new();
         for (id, outcome) in outcomes {
-            let Outcome::Failed(why) = outcome else {
-                self.failing.remove(id);
-                continue;
-            };
             let hash = desired.get(id).map(|wanted| wanted.hash);
             let mut backoff = match self.failing.get(id) {
                 Some(known) if known.hash == hash => known.backoff,
                 Some(_) | None => pauses.cluster,
             };
-            let pause = if why.manifest { pauses.manifest } else { backoff.failed(chance) };
-            let failing = Failing { hash, until: now + pause, backoff, why: why.clone() };
+            let pause = match outcome {
+                Outcome::Failed(why) if why.manifest => pauses.manifest,
+                Outcome::Failed(_) => backoff.failed(chance),
+                Outcome::Held(
+                    Hold::Conflict { .. } | Hold::NamespaceMissing(_) | Hold::NamespaceTerminating(_),
+                ) => HELD,
+                _ => {
+                    let known = self.failing.remove(id);
+                    if known.is_some_and(|known| is_forbidden(&known.why)) {
+                        granted.insert(place(id));
+                    }
+                    continue;
+                }
+            };
+            let failing = Failing { hash, until: now + pause, backoff, why: outcome.clone() };
             self.failing.insert(id.clone(), failing);
         }
+        self.probe(&granted, now);
+    }
+
+    /// Of what is forbidden, one object of each kind and namespace is tried soon, so that rights that are given are
+    /// soon seen; and with it all others once it is not forbidden any more.
+    fn probe(&mut self, granted: &BTreeSet<Place>, now: Time) {
+        let mut probed = BTreeSet::new();
+        for (id, failing) in self.failing.iter_mut().filter(|(_, failing)| is_forbidden(&failing.why)) {
+            let place = place(id);
+            if granted.contains(&place) {
+                failing.until = failing.until.min(now);
+            } else if probed.insert(place) {
+                failing.until = failing.until.min(now + PROBE);
+            }
+        }
+    }
+
+    /// Watches the namespaces that objects wait for.
+    pub(crate) fn wait(&mut self, cluster: &Cluster, owner: &SyncName) {
+        let waiting = self.failing.values().map(|failing| &failing.why);
+        self.namespaces.watch(cluster, owner, waiting);
     }
 
     /// Objects whose last reply is so long ago that they are verified once more: after three quarters of `every` at

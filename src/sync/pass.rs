@@ -11,8 +11,10 @@ use super::additions::Added;
 use super::carry_out::{Stop, Work, carry_out};
 use super::desk::Desk;
 use super::memory::Memory;
+use super::namespaces::may_be_missing;
 use super::prepare::{Prepared, of_failure, prepare};
-use super::scope::{kinds, scope};
+use super::rights::rights;
+use super::scope::{need_of, scope};
 use super::verify::to_verify;
 use super::wish::Wish;
 use super::{Context, chance};
@@ -22,7 +24,7 @@ use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
 use crate::plan::{Claim, Hold, Outcome, Plan, Policy, plan};
-use crate::report::Trouble;
+use crate::report::{Remark, Trouble};
 use crate::source::{Repository, Revision};
 
 /// How long the definitions of kinds may take until their kinds are served.
@@ -46,6 +48,8 @@ pub(crate) struct Report {
     pub(crate) scope: Option<Scope>,
     /// Every object about which there is something to say.
     pub(crate) outcomes: BTreeMap<ObjectId, Outcome>,
+    /// What is to be said of objects that are applied.
+    pub(crate) remarks: Vec<Remark>,
     /// Objects that are as they should be, or will be verified.
     pub(crate) kept: usize,
     pub(crate) desired: usize,
@@ -55,6 +59,8 @@ pub(crate) struct Report {
     pub(crate) trouble: Option<Trouble>,
     /// Kinds of which not everything is known.
     pub(crate) blind: Vec<(GroupKind, Failure)>,
+    /// Rights that are missing, one a line.
+    pub(crate) rights: Vec<String>,
     /// It was stopped before its end.
     pub(crate) stopped: bool,
     /// Some objects are still being compared, so that not all drift is known.
@@ -129,27 +135,34 @@ impl Subject<'_> {
         report.kept = plan.kept.len() + memory.unverified.len();
         report.approval.clone_from(&plan.approval);
         let held: Vec<(ObjectId, Hold)> = plan.held.clone();
+        self.create_namespace(&plan, desired).await;
+        let ledger = memory.ledger.clone();
         let work = Work {
             context: self.context,
             cluster: self.cluster,
             owner: self.owner,
             desired,
             conflicts: self.wish.conflicts,
+            ledger: &ledger,
             stop: self.stop,
         };
-        let mut outcomes = carry_out(&work, plan).await;
+        let mut outcomes = carry_out(&work, plan, postponed.blocking).await;
         report.added = work.additions(self.wish, memory, &mut outcomes).await;
         memory.learn(&outcomes, desired, self.context.now(), chance(), self.context.pauses);
         memory.fights.learn(&outcomes, desired, self.context.now());
+        memory.wait(self.cluster, self.owner);
         self.note_pauses(memory);
         report.finished = memory.ends.written();
+        report.remarks = ledger.remarks(desired);
         memory.replied(outcomes.keys().cloned(), self.context.now());
         report.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
         report.outcomes.extend(held.into_iter().map(|(id, hold)| (id, Outcome::Held(hold))));
-        report.outcomes.extend(postponed);
+        report.outcomes.extend(postponed.outcomes);
         report.outcomes.extend(outcomes);
         let need = self.cluster.observed(self.owner, |observed| remaining(need, desired, observed));
         memory.kinds.clone_from(&need.kinds);
+        memory.places.clone_from(&need.namespaces);
+        report.rights = rights(&report.blind, &report.outcomes, &self.cluster.kinds());
         report.scope = Some(scope(&need));
         Ok(())
     }
@@ -170,10 +183,31 @@ impl Subject<'_> {
         plan(desired, observed, &policy)
     }
 
+    /// Creates the namespace of objects that name none, where that is asked for and may be needed. If it cannot be,
+    /// the objects say so.
+    async fn create_namespace(&self, plan: &Plan, desired: &DesiredSet) {
+        let name = &*self.wish.target_namespace;
+        let needed = self.wish.create_namespace
+            && self.cluster.observed(self.owner, |seen| may_be_missing(plan, desired, seen, name));
+        if !needed {
+            return;
+        }
+        match self.cluster.create_namespace(name).await {
+            Ok(created) => {
+                tracing::info!(sync = %self.owner, namespace = name, created, "a namespace is wanted")
+            }
+            Err(failure) => {
+                tracing::warn!(sync = %self.owner, namespace = name, %failure, "the namespace could not be created");
+            }
+        }
+    }
+
     async fn prepare(&self, memory: &mut Memory) -> Result<Prepared, Trouble> {
         self.cluster.know().await.map_err(|failure| of_failure(&failure))?;
         if !memory.swept {
-            memory.kinds.extend(self.earlier().await.map_err(|failure| of_failure(&failure))?);
+            let earlier = self.earlier().await.map_err(|failure| of_failure(&failure))?;
+            memory.kinds.extend(earlier.kinds);
+            memory.places.extend(earlier.namespaces);
             memory.ends.restore(&self.desk.map(Desk::finished).unwrap_or_default());
             memory.swept = true;
         }
@@ -191,10 +225,10 @@ impl Subject<'_> {
     }
 
     /// Where this Sync owned objects before: its status says so, and where that is lost, the cluster itself.
-    async fn earlier(&self) -> Result<BTreeSet<GroupKind>, Failure> {
+    async fn earlier(&self) -> Result<Need, Failure> {
         match self.desk.and_then(Desk::scope) {
-            Some(scope) => Ok(kinds(&scope)),
-            None => self.cluster.sweep(self.owner).await,
+            Some(scope) => Ok(need_of(&scope)),
+            None => Ok(Need { kinds: self.cluster.sweep(self.owner).await?, ..Need::default() }),
         }
     }
 
@@ -228,7 +262,7 @@ impl Subject<'_> {
 
 /// What has to be seen: all that is wanted, and all that may have been before.
 fn need(prepared: &Prepared, memory: &Memory) -> Need {
-    let mut need = Need { kinds: memory.kinds.clone(), ..Need::default() };
+    let mut need = Need { kinds: memory.kinds.clone(), namespaces: memory.places.clone() };
     for object in prepared.desired.objects() {
         let kind = object.id.group_kind();
         if !need.kinds.contains(&kind) {
@@ -246,5 +280,13 @@ fn remaining(need: Need, desired: &DesiredSet, observed: &ObservedSet) -> Need {
     let there: BTreeSet<GroupKind> = observed.iter().map(|(id, _)| id.group_kind()).collect();
     let wanted: BTreeSet<GroupKind> = desired.objects().iter().map(|object| object.id.group_kind()).collect();
     let listed = |kind: &GroupKind| wanted.contains(kind) || there.contains(kind) || !observed.lists(kind);
-    Need { kinds: need.kinds.into_iter().filter(listed).collect(), ..need }
+    let used: BTreeSet<&str> = observed.iter().filter_map(|(id, _)| id.namespace()).collect();
+    let used = |namespace: &str| {
+        used.contains(namespace)
+            || desired.objects().iter().any(|object| object.id.namespace() == Some(namespace))
+    };
+    Need {
+        kinds: need.kinds.into_iter().filter(listed).collect(),
+        namespaces: need.namespaces.into_iter().filter(|one| used(one)).collect(),
+    }
 }

@@ -50,6 +50,7 @@ pub(crate) async fn prepare(
     let folder = wish.options.path.as_str();
     let snapshot = repository.read(revision, &[folder], by).await.map_err(of_source)?;
     let (options, target) = (wish.options.clone(), wish.target_namespace.clone());
+    let ignore = wish.ignore.clone();
     let (files, ids) = (snapshot.files, snapshot.ids);
     // Rendering is work for a processor, and must not keep others from being served.
     let made = tokio::task::spawn_blocking(move || match render(&files, &options) {
@@ -61,7 +62,7 @@ pub(crate) async fn prepare(
             of_problems(problems.first().map_or("RenderFailed", |first| first.reason()), &problems)
         }),
     });
-    let desired = made.await.unwrap_or_else(|_| Err(stopped()))?;
+    let desired = made.await.unwrap_or_else(|_| Err(stopped()))?.ignoring(&ignore);
     let complete = desired.objects().iter().all(|object| object.scope.is_some());
     Ok(Prepared { revision: revision.clone(), ids, desired: Arc::new(desired), complete })
 }

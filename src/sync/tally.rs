@@ -31,6 +31,9 @@ impl Context {
             self.metrics.ready(name, false);
             return;
         }
+        if !report.rights.is_empty() {
+            tracing::warn!(%sync, reason = "RightsMissing", "rights are missing: {}", report.rights.join("; "));
+        }
         let (mut failed, mut held) = (0, std::collections::BTreeMap::<&str, usize>::new());
         for (id, outcome) in &report.outcomes {
             match outcome {

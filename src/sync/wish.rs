@@ -15,7 +15,8 @@ use crate::api::{
     Conflicts, DeletionPolicy, DriftMode, ExtraFields, Git, GitRef, IgnoreFields, Plain, Prune, Span, Sync,
     SyncName, SyncSpec,
 };
-use crate::object::{GroupKind, ObjectId};
+pub use crate::desired::Ignore;
+use crate::object::GroupKind;
 use crate::plan::{self, Budget, Policy};
 use crate::render::{self, Options, PlainOptions};
 use crate::source::{Address, ObjectHash, Reference};
@@ -65,21 +66,6 @@ pub struct Wish {
 
 /// How long one pass may wait, where nothing else is said.
 const TIMEOUT: Duration = Duration::from_secs(300);
-
-/// Fields of some objects that are left to others. What is none fits every object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ignore {
-    /// The API group; empty for the core group.
-    pub group: Option<Box<str>>,
-    /// The kind.
-    pub kind: Option<Box<str>>,
-    /// The namespace.
-    pub namespace: Option<Box<str>>,
-    /// The name.
-    pub name: Option<Box<str>>,
-    /// JSON pointers.
-    pub paths: Vec<Box<str>>,
-}
 
 /// Why nothing can be done for a Sync until somebody changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -200,18 +186,6 @@ impl Wish {
             approved,
             ..Policy::default()
         }
-    }
-}
-
-impl Ignore {
-    /// True if this is about the object.
-    pub fn fits(&self, id: &ObjectId) -> bool {
-        let fits =
-            |wanted: &Option<Box<str>>, found: &str| wanted.as_deref().is_none_or(|text| text == found);
-        fits(&self.group, id.group())
-            && fits(&self.kind, id.kind())
-            && fits(&self.namespace, id.namespace().unwrap_or_default())
-            && fits(&self.name, id.name())
     }
 }
 
@@ -401,6 +375,7 @@ fn is_pointer(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::ObjectId;
 
     /// What a Sync `moorline/shop` with this spec wishes.
     fn wished(spec: Value) -> Result<Wish, Refusal> {

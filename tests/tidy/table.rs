@@ -50,7 +50,7 @@ pub(crate) const TABLE: [Row; 25] = [
     row(2, "health",         Pure,  Only(&["object"])),
     row(2, "observed",       Pure,  Only(&["api", "fields", "object"])),
     row(2, "render",         Pure,  Only(&["nearest", "object", "tree", "yaml"])),
-    row(3, "desired",        Pure,  Only(&["api", "nearest", "object", "yaml", "render"])),
+    row(3, "desired",        Pure,  Only(&["api", "fields", "nearest", "object", "yaml", "render"])),
     row(3, "sync/schedule",  Pure,  Only(&["api"])),
     row(4, "plan",           Pure,  Only(&["api", "harmless", "object", "observed", "desired"])),
     row(5, "report",         Pure,  Only(&["api", "object", "health", "plan"])),

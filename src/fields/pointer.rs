@@ -1,0 +1,320 @@
+//! Paths of fields in a body at hand: JSON pointers into it, and back.
+//!
+//! In: a body and a path, in the API server's form or as `managedFields` has it. Out: JSON pointers. The keys of
+//! lists are not known from a body, so the items are tried: whatever fields of an item the server names it by,
+//! they are among its own, or defaults that were not written.
+
+use serde_json::{Map, Value};
+
+use super::path::{Element, FieldPath};
+
+/// A list item is named by at most so many fields.
+const MAX_KEYS: usize = 3;
+
+/// A field that is part of the key of ports, and that the server sets where it is not written.
+const DEFAULT_KEY: (&str, &str) = ("protocol", "TCP");
+
+/// The places in a body that are printed as `field` by the API server, such as `.spec.ports[port=80].name`.
+pub fn meant(body: &Value, field: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    search(body, field, "", &mut found);
+    found
+}
+
+fn search(value: &Value, rest: &str, pointer: &str, found: &mut Vec<String>) {
+    if rest.is_empty() {
+        found.push(pointer.to_owned());
+        return;
+    }
+    let mut go = |element: Element, inner: &Value, step: String| {
+        let printed = FieldPath::new(&[&element]).server_form();
+        // What follows a name begins a new step, or the name was only the beginning of this one.
+        if let Some(rest) = rest.strip_prefix(printed.as_str())
+            && (rest.is_empty() || rest.starts_with(['.', '[']))
+        {
+            search(inner, rest, &format!("{pointer}/{step}"), found);
+        }
+    };
+    match value {
+        Value::Object(fields) => {
+            for (name, inner) in fields {
+                go(Element::Field(name.as_str().into()), inner, escape(name));
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                for element in names(item) {
+                    go(element, item, at.to_string());
+                }
+                go(Element::Index(i64::try_from(at).unwrap_or(i64::MAX)), item, at.to_string());
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Everything that may name an item.
+fn names(item: &Value) -> Vec<Element> {
+    let Value::Object(fields) = item else { return vec![Element::Value(item.to_string().into())] };
+    let scalar = |value: &Value| !value.is_object() && !value.is_array() && !value.is_null();
+    let mut known: Map<String, Value> = fields
+        .iter()
+        .filter(|(_, value)| scalar(value))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    known.entry(DEFAULT_KEY.0).or_insert_with(|| DEFAULT_KEY.1.into());
+    let known: Vec<(String, Value)> = known.into_iter().collect();
+    let mut names = Vec::new();
+    choose(&known, &mut Map::new(), &mut names);
+    names
+}
+
+/// Every choice of at most [`MAX_KEYS`] of the fields.
+fn choose(fields: &[(String, Value)], chosen: &mut Map<String, Value>, names: &mut Vec<Element>) {
+    for (at, (name, value)) in fields.iter().enumerate() {
+        chosen.insert(name.clone(), value.clone());
+        names.push(Element::Key(Value::Object(chosen.clone()).to_string().into()));
+        if chosen.len() < MAX_KEYS {
+            choose(&fields[at + 1..], chosen, names);
+        }
+        chosen.remove(name);
+    }
+}
+
+/// Where a path leads in a body; none if nothing is there.
+pub fn pointer_of(path: &FieldPath, body: &Value) -> Option<String> {
+    let mut value = body;
+    let mut pointer = String::new();
+    for element in path.elements() {
+        let (step, inner) = enter(value, element)?;
+        pointer.push('/');
+        pointer.push_str(&step);
+        value = inner;
+    }
+    Some(pointer)
+}
+
+/// The pointer of a path that goes through no list, wherever it leads.
+pub fn pointer_of_fields(path: &FieldPath) -> Option<String> {
+    path.elements().iter().try_fold(String::new(), |pointer, element| match element {
+        Element::Field(name) => Some(pointer + "/" + &escape(name)),
+        Element::Key(_) | Element::Value(_) | Element::Index(_) | Element::Other(_) => None,
+    })
+}
+
+fn enter<'a>(value: &'a Value, element: &Element) -> Option<(String, &'a Value)> {
+    match element {
+        Element::Field(name) => Some((escape(name), value.get(&**name)?)),
+        Element::Index(at) => Some((at.to_string(), value.get(usize::try_from(*at).ok()?)?)),
+        Element::Value(json) => {
+            let wanted: Value = serde_json::from_str(json).ok()?;
+            let at = value.as_array()?.iter().position(|item| *item == wanted)?;
+            Some((at.to_string(), &value[at]))
+        }
+        Element::Key(json) => {
+            let key: Map<String, Value> = serde_json::from_str(json).ok()?;
+            let items = value.as_array()?;
+            let all = |item: &&Value| key.iter().all(|(name, value)| item.get(name) == Some(value));
+            // A key that was not written has its default; what is written must be the same.
+            let some = |item: &&Value| {
+                key.iter().any(|(name, value)| item.get(name) == Some(value))
+                    && key.iter().all(|(name, value)| item.get(name).is_none_or(|found| found == value))
+            };
+            let found = |fits: &dyn Fn(&&Value) -> bool| items.iter().position(|item| fits(&item));
+            let at = found(&all).or_else(|| found(&some))?;
+            Some((at.to_string(), &items[at]))
+        }
+        Element::Other(_) => None,
+    }
+}
+
+/// Takes a place out of a body, and the mappings around it that hold nothing without it. None if it is not there.
+pub fn remove(body: &mut Value, pointer: &str) -> Option<Value> {
+    let (parent, step) = pointer.rsplit_once('/')?;
+    let taken = match body.pointer_mut(parent)? {
+        Value::Object(fields) => fields.remove(&unescape(step))?,
+        Value::Array(items) => {
+            let at: usize = step.parse().ok().filter(|at| *at < items.len())?;
+            items.remove(at)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+    };
+    let emptied = body.pointer(parent).is_some_and(|it| it.as_object().is_some_and(Map::is_empty));
+    if emptied && !parent.is_empty() {
+        remove(body, parent);
+    }
+    Some(taken)
+}
+
+/// Takes places out of a body, whatever the order in which they are named.
+pub fn remove_all(body: &mut Value, pointers: &[Box<str>]) {
+    for pointer in removal_order(pointers.to_vec()) {
+        remove(body, &pointer);
+    }
+}
+
+/// The order in which places can be removed one by one: of the items of a list the last goes first, so that the
+/// others stay where they are, and what is in a place goes before it.
+pub fn removal_order(mut pointers: Vec<Box<str>>) -> Vec<Box<str>> {
+    let steps = |pointer: &str| -> Vec<(usize, String)> {
+        pointer.split('/').map(|step| (step.parse().unwrap_or_default(), step.to_owned())).collect()
+    };
+    pointers.sort_by_key(|pointer| std::cmp::Reverse(steps(pointer)));
+    pointers.dedup();
+    pointers
+}
+
+/// True if the place is the other one, or in it, or around it.
+pub fn touches(one: &str, other: &str) -> bool {
+    is_in(one, other) || is_in(other, one)
+}
+
+/// True if the place is `outer`, or in it.
+pub fn is_in(place: &str, outer: &str) -> bool {
+    place.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A body that holds the live values of these paths and nothing else but what names the items around them.
+pub fn excerpt(live: &Value, paths: &[FieldPath]) -> Value {
+    let mut body = Value::Object(Map::new());
+    for path in paths {
+        copy(live, &mut body, path.elements());
+    }
+    body
+}
+
+fn copy(live: &Value, into: &mut Value, elements: &[Element]) {
+    let Some((element, rest)) = elements.split_first() else {
+        // What holds other fields of ours is copied field by field.
+        if into.as_object().is_none_or(Map::is_empty) && into.as_array().is_none_or(Vec::is_empty) {
+            *into = live.clone();
+        }
+        return;
+    };
+    let Some((_, inner)) = enter(live, element) else { return };
+    match element {
+        Element::Field(name) => {
+            if !into.is_object() {
+                *into = Value::Object(Map::new());
+            }
+            copy(inner, &mut into[&**name], rest);
+        }
+        Element::Key(json) => {
+            let Ok(key) = serde_json::from_str::<Value>(json) else { return };
+            if !into.is_array() {
+                *into = Value::Array(Vec::new());
+            }
+            let Some(items) = into.as_array_mut() else { return };
+            let known =
+                items.iter().position(|item| enter(&Value::Array(vec![item.clone()]), element).is_some());
+            let at = known.unwrap_or_else(|| {
+                items.push(key);
+                items.len() - 1
+            });
+            if !rest.is_empty() {
+                copy(inner, &mut items[at], rest);
+            }
+        }
+        Element::Value(_) => {
+            if !into.is_array() {
+                *into = Value::Array(Vec::new());
+            }
+            if let Some(items) = into.as_array_mut().filter(|items| !items.contains(inner)) {
+                items.push(inner.clone());
+            }
+        }
+        // Nobody owns an item by its place.
+        Element::Index(_) | Element::Other(_) => {}
+    }
+}
+
+fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+fn unescape(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FieldSet;
+    use super::*;
+    use serde_json::json;
+
+    fn body() -> Value {
+        json!({
+            "metadata": {"annotations": {"a.b/c": "1"}, "finalizers": ["x"]},
+            "spec": {
+                "replicas": 3,
+                "containers": [
+                    {"name": "app", "image": "a", "ports": [{"containerPort": 80}]},
+                    {"name": "side", "image": "b", "env": [{"name": "X", "value": "1"}]},
+                ],
+            },
+        })
+    }
+
+    #[test]
+    fn the_server_s_words_are_found_by_printing_ours() {
+        let check = |field: &str, expect: &[&str]| assert_eq!(meant(&body(), field), expect, "{field}");
+        check(".spec.replicas", &["/spec/replicas"]);
+        check(".spec.rep", &[]);
+        check(".metadata.annotations.a.b/c", &["/metadata/annotations/a.b~1c"]);
+        check(".metadata.finalizers[=\"x\"]", &["/metadata/finalizers/0"]);
+        check(".spec.containers[name=\"side\"].image", &["/spec/containers/1/image"]);
+        check(".spec.containers[name=\"side\"].env[name=\"X\"].value", &["/spec/containers/1/env/0/value"]);
+        check(
+            ".spec.containers[name=\"app\"].ports[containerPort=80,protocol=\"TCP\"]",
+            &["/spec/containers/0/ports/0"],
+        );
+        check(".spec.absent", &[]);
+    }
+
+    #[test]
+    fn a_path_leads_into_a_body_and_is_copied_from_it() {
+        let set = FieldSet::parse(&json!({
+            "f:metadata": {"f:finalizers": {"v:\"x\"": {}}},
+            "f:spec": {
+                "f:replicas": {},
+                "f:containers": {
+                    "k:{\"name\":\"side\"}": {".": {}, "f:image": {}, "f:absent": {}},
+                    "k:{\"name\":\"app\"}": {"f:ports": {"k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}}}},
+                },
+            },
+        }));
+        let pointers: Vec<_> = set.paths().iter().filter_map(|path| pointer_of(path, &body())).collect();
+        assert_eq!(
+            pointers,
+            [
+                "/metadata/finalizers/0",
+                "/spec/containers/0/ports/0",
+                "/spec/containers/1/image",
+                "/spec/replicas"
+            ]
+        );
+        assert_eq!(
+            excerpt(&body(), &set.members()),
+            json!({"metadata": {"finalizers": ["x"]}, "spec": {
+                "replicas": 3,
+                "containers": [
+                    {"name": "app", "ports": [{"containerPort": 80, "protocol": "TCP"}]},
+                    {"name": "side", "image": "b"},
+                ],
+            }})
+        );
+    }
+
+    #[test]
+    fn what_is_taken_out_leaves_nothing_empty() {
+        let mut body = body();
+        let pointers = ["/metadata/annotations/a.b~1c", "/spec/containers/0", "/spec/containers/1/image"];
+        remove_all(&mut body, &pointers.map(Box::from));
+        let expect = json!({"metadata": {"finalizers": ["x"]}, "spec": {
+            "replicas": 3, "containers": [{"name": "side", "env": [{"name": "X", "value": "1"}]}],
+        }});
+        assert_eq!(body, expect);
+        assert_eq!(remove(&mut body, "/spec/containers/7"), None);
+        assert!(is_in("/a/b", "/a") && is_in("/a", "/a") && !is_in("/ab", "/a") && touches("/a", "/a/b"));
+    }
+}

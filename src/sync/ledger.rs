@@ -1,0 +1,105 @@
+//! What a Sync remembers of others' claims on the fields of its objects.
+//!
+//! In: conflicts, and fields that outlive their removal from Git. Out: the places that are left out of the next
+//! apply, and remarks for the status. All of it can be lost at any time: the next conflict says it again.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::api::SpecHash;
+use crate::desired::{DesiredObject, DesiredSet};
+use crate::object::ObjectId;
+use crate::report::Remark;
+
+/// What a Sync remembers of others' claims.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger(Mutex<BTreeMap<ObjectId, Entry>>);
+
+#[derive(Debug, Clone)]
+struct Entry {
+    /// What Git said then.
+    hash: SpecHash,
+    yielded: Vec<Yielded>,
+    remains: Vec<Remains>,
+}
+
+/// A field that is left to others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Yielded {
+    /// Where it is in what Git says.
+    pub(crate) pointer: Box<str>,
+    /// The field, as the API server writes it.
+    pub(crate) field: Box<str>,
+    pub(crate) manager: Box<str>,
+}
+
+/// A field that is not in Git any more and stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Remains {
+    pub(crate) field: String,
+    pub(crate) why: String,
+}
+
+impl Ledger {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectId, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The places of an object that are left out of an apply. What Git says anew is claimed anew.
+    pub(crate) fn yielded(&self, wanted: &DesiredObject) -> Vec<Box<str>> {
+        let all = self.lock();
+        let known = all.get(&wanted.id).filter(|known| known.hash == wanted.hash);
+        known.into_iter().flat_map(|known| known.yielded.iter().map(|it| it.pointer.clone())).collect()
+    }
+
+    /// These are left to others too.
+    pub(crate) fn yield_to(&self, wanted: &DesiredObject, fields: Vec<Yielded>) {
+        self.change(wanted, |entry| {
+            for field in fields {
+                if !entry.yielded.iter().any(|known| known.pointer == field.pointer) {
+                    entry.yielded.push(field);
+                }
+            }
+        });
+    }
+
+    /// These are nobody's any more.
+    pub(crate) fn reclaim(&self, wanted: &DesiredObject, pointers: &[Box<str>]) {
+        self.change(wanted, |entry| entry.yielded.retain(|known| !pointers.contains(&known.pointer)));
+    }
+
+    /// These stay although Git does not say them any more.
+    pub(crate) fn remain(&self, wanted: &DesiredObject, remains: Vec<Remains>) {
+        self.change(wanted, |entry| entry.remains = remains);
+    }
+
+    fn change(&self, wanted: &DesiredObject, change: impl FnOnce(&mut Entry)) {
+        let mut all = self.lock();
+        let mut entry = all.remove(&wanted.id).filter(|known| known.hash == wanted.hash).unwrap_or(Entry {
+            hash: wanted.hash,
+            yielded: Vec::new(),
+            remains: Vec::new(),
+        });
+        change(&mut entry);
+        if !entry.yielded.is_empty() || !entry.remains.is_empty() {
+            all.insert(wanted.id.clone(), entry);
+        }
+    }
+
+    /// What is to be said of these objects; what is known of others is forgotten.
+    pub(crate) fn remarks(&self, desired: &DesiredSet) -> Vec<Remark> {
+        let mut all = self.lock();
+        all.retain(|id, entry| desired.get(id).is_some_and(|wanted| wanted.hash == entry.hash));
+        let of_entry = |(id, entry): (&ObjectId, &Entry)| {
+            let remark = |reason, message| Remark { id: id.clone(), reason, message };
+            let yielded = entry.yielded.iter().map(|it| {
+                remark("FieldYielded", format!("{} is left to {} (conflicts: Yield)", it.field, it.manager))
+            });
+            let remains = entry.remains.iter().map(|it| {
+                remark("FieldRemains", format!("{} is no longer in Git, and stays: {}", it.field, it.why))
+            });
+            yielded.chain(remains).collect::<Vec<_>>()
+        };
+        all.iter().flat_map(of_entry).collect()
+    }
+}

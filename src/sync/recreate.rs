@@ -1,0 +1,89 @@
+//! An object whose change needs a new one is deleted and created anew, where a person asked for that.
+//!
+//! In: an apply that was refused because a field cannot change. Out: the object as Git says, or a failure that says
+//! how to ask for it. Kinds whose loss is the loss of what is in them are never recreated.
+
+use std::time::{Duration, Instant};
+
+use super::carry_out::Work;
+use crate::api::RECREATE_ANNOTATION;
+use crate::cluster::{Failure, Force, answer};
+use crate::desired::DesiredObject;
+use crate::object::ObjectId;
+use crate::observed::Mark;
+use crate::plan::{Failed, Outcome};
+
+/// What must never go, whoever asks.
+const NEVER: [(&str, &str); 4] = [
+    ("", "PersistentVolumeClaim"),
+    ("", "PersistentVolume"),
+    ("", "Namespace"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+];
+
+/// How long the old object may take to go.
+const GOING: Duration = Duration::from_secs(60);
+/// Between two looks whether it is gone: the first pause, and the longest.
+const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+impl Work<'_> {
+    /// Recreates an object, if that is asked for.
+    pub(super) async fn recreate(
+        &self,
+        wanted: &DesiredObject,
+        refused: Failure,
+    ) -> Result<Outcome, Failure> {
+        let told = answer(&refused, &wanted.id).message;
+        let fail = |how: &str, manifest: bool| {
+            let message = format!("{told}; {how}");
+            Ok(Outcome::Failed(Failed { reason: "Immutable", message, manifest }))
+        };
+        if is_never_recreated(&wanted.id) {
+            return fail("an object of this kind is never deleted for a change: do it yourself", true);
+        }
+        if !wanted.switches.recreate {
+            let how = format!(
+                "to have it deleted and created anew, annotate it in Git with {RECREATE_ANNOTATION}: enabled"
+            );
+            return fail(&how, true);
+        }
+        let Some(live) = self.cluster.look(&wanted.id, self.owner).await? else {
+            return self.anew(wanted).await;
+        };
+        if live.mark != Mark::Ours || !live.applied_by_us || live.controlled {
+            return fail("it is not deleted, because this Sync did not apply it", true);
+        }
+        if live.prune_disabled || live.reconcile_disabled {
+            return fail("it is not deleted, because a live annotation asks to keep it", true);
+        }
+        tracing::info!(sync = %self.owner, object = %wanted.id, "deleted to be created anew: {told}");
+        let gone = self.cluster.delete(&wanted.id, self.owner, &live.uid, &live.resource_version).await?;
+        if !gone && !self.goes(wanted, &live.uid).await? {
+            return fail("it is deleted, and not gone yet", false);
+        }
+        self.anew(wanted).await
+    }
+
+    async fn anew(&self, wanted: &DesiredObject) -> Result<Outcome, Failure> {
+        self.cluster.apply(wanted, self.owner, Force::Yes).await.map(|_| Outcome::Recreated)
+    }
+
+    /// Waits until the object with this uid is gone. An apply before that would only change what is going.
+    async fn goes(&self, wanted: &DesiredObject, uid: &str) -> Result<bool, Failure> {
+        let until = Instant::now() + GOING;
+        let mut pause = LOOK.0;
+        while Instant::now() < until && !self.stop.is_stopped() {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LOOK.1);
+            let live = self.cluster.look(&wanted.id, self.owner).await?;
+            if live.is_none_or(|live| *live.uid != *uid) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn is_never_recreated(id: &ObjectId) -> bool {
+    NEVER.iter().any(|(group, kind)| id.is(group, kind))
+}

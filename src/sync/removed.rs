@@ -1,0 +1,158 @@
+//! Fields that Git does not say any more, and that stand because somebody else owns them too.
+//!
+//! In: what our entry owned before an apply, and the reply to it. Out: the fields are gone where only tools hold
+//! them by which people write manifests; else the ledger names them, with those who hold them.
+
+use serde_json::{Value, json};
+
+use super::carry_out::Work;
+use super::contact::{HANDOVER, own_and_foreign};
+use super::handover::left;
+use super::ledger::Remains;
+use crate::cluster::{Applied, Failure};
+use crate::desired::DesiredObject;
+use crate::fields::{Element, Entry, FieldPath, FieldSet, pointer_of, removal_order, removed};
+
+/// Tools whose fields were a person's, who now uses Git; and the one that only holds what was ours.
+const TAKEN_FROM: [&str; 8] = [
+    "kubectl",
+    "kubectl-client-side-apply",
+    "kubectl-create",
+    "kubectl-edit",
+    "kubectl-patch",
+    "before-first-apply",
+    "helm",
+    HANDOVER,
+];
+
+/// How often the object is read anew because it changed meanwhile.
+const MAX_ATTEMPTS: usize = 3;
+
+impl Work<'_> {
+    /// Removes what was ours and stays.
+    pub(super) async fn clear(
+        &self,
+        wanted: &DesiredObject,
+        before: &FieldSet,
+        applied: &Applied,
+        less: &[Box<str>],
+    ) {
+        let (own, foreign) = own_and_foreign(&applied.object, &self.owner.manager());
+        let left = FieldSet::of(&left(wanted, before, less));
+        let (take, mut remains) = survivors(&before.minus(&left), &own, &foreign);
+        if !take.is_empty()
+            && let Err(failure) = self.take(wanted, &take, &applied.version).await
+        {
+            let why = format!("it could not be removed: {failure}");
+            remains.extend(take.iter().map(|path| Remains { field: path.to_string(), why: why.clone() }));
+        }
+        for it in &remains {
+            tracing::warn!(sync = %self.owner, object = %wanted.id, field = it.field, "no longer in Git, and stays: {}", it.why);
+        }
+        self.ledger.remain(wanted, remains);
+    }
+
+    async fn take(&self, wanted: &DesiredObject, paths: &[FieldPath], version: &str) -> Result<(), Failure> {
+        let mut failed = Ok(());
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(live) = self.cluster.value(&wanted.id, &wanted.version).await? else { return Ok(()) };
+            let places = paths.iter().filter_map(|path| pointer_of(path, &live).map(Box::from)).collect();
+            let places = removal_order(places);
+            if places.is_empty() {
+                return Ok(());
+            }
+            let seen = live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+            let mut steps = vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": seen})];
+            steps.extend(places.iter().map(|place| json!({"op": "remove", "path": place})));
+            let fields: Vec<String> = paths.iter().map(ToString::to_string).collect();
+            let is_known = seen == version;
+            match self.cluster.patch(&wanted.id, &wanted.version, self.owner, &steps, is_known).await {
+                // Somebody wrote to it meanwhile.
+                Err(failure) if matches!(failure.code(), Some(409 | 422)) => failed = Err(failure),
+                Err(failure) => return Err(failure),
+                Ok(()) => {
+                    tracing::info!(sync = %self.owner, object = %wanted.id, fields = fields.join(", "), "removed with Git");
+                    return Ok(());
+                }
+            }
+        }
+        failed
+    }
+}
+
+/// What is removed, and what stays with those who hold it.
+fn survivors(before: &FieldSet, own: &FieldSet, foreign: &[Entry]) -> (Vec<FieldPath>, Vec<Remains>) {
+    let holders = |path: &FieldPath| foreign.iter().filter(|entry| entry.fields.reaches(path)).collect();
+    let lost = before.minus(own);
+    let (mut take, mut remains) = (Vec::new(), Vec::new());
+    let innermost = removed(before, own, foreign);
+    for path in lost.outermost() {
+        let holders: Vec<&Entry> = holders(&path);
+        if holders.is_empty() {
+            continue;
+        }
+        // An item of a list goes as a whole; of a mapping, only what was ours goes.
+        let is_item = matches!(path.elements().last(), Some(Element::Key(_) | Element::Value(_)));
+        let inside = |entry: &&Entry| {
+            entry.fields.members().iter().all(|held| !held.starts_with(&path) || before.contains(held))
+        };
+        let whole = is_item || holders.iter().all(inside);
+        if whole && holders.iter().all(|entry| is_taken_from(&entry.manager)) {
+            take.push(path);
+            continue;
+        }
+        for survivor in innermost.iter().filter(|survivor| survivor.path.starts_with(&path)) {
+            if !is_item && survivor.managers.iter().all(|manager| is_taken_from(manager)) {
+                take.push(survivor.path.clone());
+            } else {
+                let why = format!("{} holds it", survivor.managers.join(", "));
+                remains.push(Remains { field: survivor.path.to_string(), why });
+            }
+        }
+    }
+    (take, remains)
+}
+
+fn is_taken_from(manager: &str) -> bool {
+    TAKEN_FROM.contains(&manager)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(manager: &str, fields: Value) -> Entry {
+        let entry = json!({"manager": manager, "operation": "Update", "fieldsV1": fields});
+        Entry::read(entry.as_object().unwrap())
+    }
+
+    #[test]
+    fn what_only_people_s_tools_hold_is_removed() {
+        let set = |fields: Value| FieldSet::parse(&fields);
+        let item = |fields: Value| json!({"f:c": {"k:{\"name\":\"x\"}": fields}});
+        let check = |before: Value, own: Value, foreign: &[Entry], take: &[&str], remains: &[&str]| {
+            let (taken, stay) = survivors(&set(before), &set(own), foreign);
+            let taken: Vec<String> = taken.iter().map(ToString::to_string).collect();
+            let stay: Vec<String> = stay.iter().map(|it| format!("{}: {}", it.field, it.why)).collect();
+            assert_eq!((taken, stay), (owned(take), owned(remains)));
+        };
+        let data = json!({"f:data": {"f:a": {}, "f:b": {}}});
+        let less = json!({"f:data": {"f:a": {}}});
+        let (kubectl, robot) = (entry("kubectl-create", data.clone()), entry("robot", data.clone()));
+        check(data.clone(), less.clone(), &[], &[], &[]);
+        check(data.clone(), less.clone(), std::slice::from_ref(&kubectl), &["data.b"], &[]);
+        check(data, less, &[kubectl, robot], &[], &["data.b: kubectl-create, robot holds it"]);
+        // An item goes with whatever kubectl wrote into it.
+        let ours = item(json!({".": {}, "f:name": {}, "f:image": {}}));
+        let theirs = item(json!({".": {}, "f:name": {}, "f:image": {}, "f:env": {}}));
+        check(ours, json!({}), &[entry("helm", theirs)], &["c[name=x]"], &[]);
+        // Of a mapping only what was ours goes.
+        let ours = json!({"f:m": {".": {}, "f:a": {}}});
+        let theirs = json!({"f:m": {".": {}, "f:a": {}, "f:more": {}}});
+        check(ours, json!({}), &[entry("helm", theirs)], &["m.a"], &[]);
+    }
+
+    fn owned(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+}
