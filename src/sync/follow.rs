@@ -4,13 +4,15 @@
 //! are under way at one time, beside each other; while neither acts, objects that nobody has looked at since the
 //! start are verified one by one.
 
+mod verify;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt as _};
 use tokio::sync::watch;
 
-use super::carry_out::{Stop, Work};
+use super::carry_out::Stop;
 use super::desk::Desk;
 use super::heads::{self, Head, Key, Seen};
 use super::memory::Memory;
@@ -22,7 +24,7 @@ use super::{Context, chance};
 use crate::api::SyncName;
 use crate::cluster::Cluster;
 use crate::object::ObjectId;
-use crate::plan::{Action, Change, Outcome, Step};
+use crate::plan::Outcome;
 use crate::report::Trouble;
 use crate::source::{Credentials, Repository, Revision};
 
@@ -336,68 +338,6 @@ impl Follower {
         }
         self.tell(Told::Passed(Box::new(report)));
         Event::Passed(pass)
-    }
-
-    /// What nobody has looked at for long is verified once more.
-    fn look_over(&mut self) {
-        let Some(memory) = &mut self.memory else { return };
-        let stale = memory.stale(self.context.now(), self.context.settings.verify_every);
-        if !stale.is_empty() {
-            self.order.cluster.distrust(&self.owner, &stale);
-            memory.unverified.extend(stale);
-        }
-    }
-
-    /// Begins to verify one more object, if there is nothing better to do.
-    fn begin_verifying(&mut self) {
-        let Some(memory) = self.memory.as_mut().filter(|_| self.verifying.is_none()) else { return };
-        let Some(prepared) = memory.prepared.clone() else { return };
-        let Some(id) = memory.unverified.pop_front() else { return };
-        let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
-        let stop = Arc::<Stop>::default();
-        self.verify_stop = stop.clone();
-        self.verifying = Some(
-            async move {
-                context.verify_turn().await;
-                let is_open = order.cluster.observed(&owner, |set| {
-                    set.get(&id).is_some_and(|seen| seen.standing == crate::observed::Standing::Unverified)
-                });
-                if !is_open || stop.is_stopped() {
-                    return (id, None);
-                }
-                let work = Work {
-                    context: &context,
-                    cluster: &order.cluster,
-                    owner: &owner,
-                    desired: &prepared.desired,
-                    conflicts: order.wish.conflicts,
-                    stop: &stop,
-                };
-                let step = Step { id: id.clone(), action: Action::Update(Change::Unverified) };
-                let outcome = work.step(&step).await;
-                (id, Some(outcome))
-            }
-            .boxed(),
-        );
-    }
-
-    /// What failed is for the next pass, which knows when to try again.
-    fn verified(&mut self, id: ObjectId, outcome: Option<Outcome>) -> Option<Event> {
-        self.verifying = None;
-        let outcome = outcome?;
-        if let Some(memory) = &mut self.memory {
-            memory.replied(std::iter::once(id.clone()), self.context.now());
-        }
-        let failed = matches!(outcome, Outcome::Failed(_));
-        if let Some(memory) = self.memory.as_mut().filter(|_| failed) {
-            let now = self.context.now();
-            if let Some(prepared) = memory.prepared.clone() {
-                let outcomes = std::collections::BTreeMap::from([(id.clone(), outcome.clone())]);
-                memory.learn(&outcomes, &prepared.desired, now, chance(), self.context.pauses);
-            }
-        }
-        self.tell(Told::Verified(id, outcome));
-        failed.then_some(Event::Dirty)
     }
 }
 
