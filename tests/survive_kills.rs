@@ -67,6 +67,9 @@ fn any(asked: &Asked) -> bool {
     !asked.is_watch()
 }
 
+/// Which request, by number and kind, and what happens to the daemon at it.
+type Point = (usize, fn(&Asked) -> bool, Fate);
+
 #[tokio::test]
 async fn a_daemon_killed_at_any_request_is_followed_by_one_that_converges() {
     let Some(scene) = Scene::new("kills").await else { return };
@@ -79,7 +82,7 @@ async fn a_daemon_killed_at_any_request_is_followed_by_one_that_converges() {
     let base = many(8, "base");
     scene.push(&base);
     scene.sync("shop", json!({})).await;
-    let points: [(usize, fn(&Asked) -> bool, Fate); 10] = [
+    let points: [Point; 10] = [
         (0, any, Fate::KillAfter),
         (2, any, Fate::KillBefore),
         (5, any, Fate::KillAfter),

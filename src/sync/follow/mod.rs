@@ -4,13 +4,15 @@
 //! are under way at one time, beside each other; while neither acts, objects that nobody has looked at since the
 //! start are verified one by one.
 
+mod verify;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt as _};
 use tokio::sync::watch;
 
-use super::carry_out::{Stop, Work};
+use super::carry_out::Stop;
 use super::desk::Desk;
 use super::heads::{self, Head, Key, Seen};
 use super::memory::Memory;
@@ -337,59 +339,6 @@ impl Follower {
         }
         self.tell(Told::Passed(Box::new(report)));
         Event::Passed(pass)
-    }
-
-    /// What nobody has looked at for long is verified once more.
-    fn look_over(&mut self) {
-        let Some(memory) = &mut self.memory else { return };
-        let stale = memory.stale(self.context.now(), self.context.settings.verify_every);
-        if !stale.is_empty() {
-            self.order.cluster.distrust(&self.owner, &stale);
-            // How they may be looked at is for the plan to say.
-            self.step(Event::Dirty);
-        }
-    }
-
-    /// Begins to verify one more object, if there is nothing better to do.
-    fn begin_verifying(&mut self) {
-        let Some(memory) = self.memory.as_mut().filter(|_| self.verifying.is_none()) else { return };
-        let Some(prepared) = memory.prepared.clone() else { return };
-        let Some((id, how)) = memory.unverified.pop_front() else { return };
-        let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
-        let (stop, ledger) = (Arc::<Stop>::default(), memory.ledger.clone());
-        self.verify_stop = stop.clone();
-        self.verifying = Some(
-            async move {
-                let work = Work {
-                    context: &context,
-                    cluster: &order.cluster,
-                    owner: &owner,
-                    desired: &prepared.desired,
-                    conflicts: order.wish.conflicts,
-                    ledger: &ledger,
-                    stop: &stop,
-                };
-                let outcome = work.verify(&id, how).await;
-                (id, outcome)
-            }
-            .boxed(),
-        );
-    }
-
-    /// What failed is for the next pass, which knows when to try again.
-    fn verified(&mut self, id: ObjectId, outcome: Option<Outcome>) -> Option<Event> {
-        self.verifying = None;
-        let outcome = outcome?;
-        let (now, pauses) = (self.context.now(), self.context.pauses);
-        let due = self.memory.as_mut().is_some_and(|memory| {
-            let desired = memory.prepared.as_ref().map(|prepared| prepared.desired.clone());
-            desired.is_some_and(|set| memory.verified(&id, &outcome, &set, now, chance(), pauses))
-        });
-        if let Some(memory) = &mut self.memory {
-            memory.replied(std::iter::once(id.clone()), now);
-        }
-        self.tell(Told::Verified(id, outcome));
-        due.then_some(Event::Dirty)
     }
 }
 
