@@ -211,7 +211,7 @@ async fn a_silent_server_costs_no_more_than_the_deadline() {
     let port = mute.local_addr().unwrap().port();
     let secret = [("ssh-privatekey", pem(&bench.key)), ("known_hosts", known(port, &bench.server.host_key))];
     let credentials = Credentials::from_secret(secret).unwrap();
-    let address = Address::remote(&format!("git@127.0.0.1:{port}/a").replace("git@", "ssh://git@")).unwrap();
+    let address = Address::remote(&format!("ssh://127.0.0.1:{port}/a")).unwrap();
     let silent = bench.all.repository(&address, "", &credentials).unwrap();
     let error = silent.look(&Reference::Head, within(500)).await.unwrap_err();
     assert_eq!(error.reason(), "RepositoryTimeout", "{error}");

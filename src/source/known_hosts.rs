@@ -132,7 +132,8 @@ fn kind(key: &[u8]) -> &str {
         let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
         std::str::from_utf8(rest.get(..length)?).ok()
     });
-    text.filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()) && text.len() <= 64).unwrap_or_default()
+    text.filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()) && text.len() <= 64)
+        .unwrap_or_default()
 }
 
 fn fingerprint(key: &[u8]) -> Box<str> {
@@ -268,8 +269,12 @@ mod tests {
     fn a_doubt_says_what_to_write() {
         let host = "git.example.com";
         let table = [
-            (format!("other {ED}"), 22, "has no key of git.example.com; make sure that its ssh-ed25519 key is \
-              SHA256:eNkr9cDhSSivrVDvvmiJHXbshXj3SP+pmAvMppNXxS4, then add what `ssh-keyscan git.example.com` prints"),
+            (
+                format!("other {ED}"),
+                22,
+                "has no key of git.example.com; make sure that its ssh-ed25519 key is \
+              SHA256:eNkr9cDhSSivrVDvvmiJHXbshXj3SP+pmAvMppNXxS4, then add what `ssh-keyscan git.example.com` prints",
+            ),
             (format!("{host} {ED}"), 2222, "`ssh-keyscan -p 2222 git.example.com` prints"),
             (format!("{host} {EC}"), 22, "is not the one in known_hosts"),
             (format!("@cert-authority *.example.com {ED}"), 22, "certificates of hosts are not supported"),

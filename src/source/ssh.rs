@@ -156,7 +156,11 @@ mod tests {
         for kind in [Algorithm::Ed25519, Algorithm::Ecdsa { curve }] {
             let key = PrivateKey::random(&mut safe_rng(), kind.clone()).unwrap();
             let pem = key.to_openssh(LineEnding::LF).unwrap();
-            assert_eq!(private_key(&pem).unwrap().public_key().key_data(), key.public_key().key_data(), "{kind}");
+            assert_eq!(
+                private_key(&pem).unwrap().public_key().key_data(),
+                key.public_key().key_data(),
+                "{kind}"
+            );
             assert!(private_key(&pem.replace('\n', "\r\n")).is_ok(), "{kind}");
             let mut plain = Vec::new();
             russh::keys::encode_pkcs8_pem(&key, &mut plain).unwrap();
@@ -169,7 +173,8 @@ mod tests {
         let key = PrivateKey::random(&mut safe_rng(), Algorithm::Ed25519).unwrap();
         let locked = key.encrypt(&mut safe_rng(), "planted").unwrap().to_openssh(LineEnding::LF).unwrap();
         assert!(refused(&locked).contains("has a passphrase"));
-        let front = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nAAAA\n";
+        let front =
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nAAAA\n";
         assert!(refused(front).contains("has a passphrase"));
         let table = [
             "-----BEGIN OPENSSH PRIVATE KEY-----\nplanted\n-----END OPENSSH PRIVATE KEY-----\n",

@@ -81,7 +81,8 @@ impl Session {
     /// Sends all of `bytes`.
     pub(super) fn send(&mut self, bytes: Vec<u8>, by: Instant) -> Result<(), Error> {
         let runtime = self.runtime.as_ref().ok_or(Error::Stopped)?;
-        let lost = || Error::Unreachable { server: self.server.clone(), cause: "it closed the connection".into() };
+        let lost =
+            || Error::Unreachable { server: self.server.clone(), cause: "it closed the connection".into() };
         within(runtime, &self.server, "take a request", by, SILENCE_TIMEOUT, async {
             self.channel.data_bytes(bytes).await.map_err(|_| lost())
         })
@@ -129,8 +130,7 @@ impl Session {
         let Some(runtime) = &self.runtime else { return Ok(None) };
         let until = by.min(Instant::now() + SILENCE_TIMEOUT);
         let channel = &mut self.channel;
-        let message =
-            runtime.block_on(async { tokio::time::timeout_at(until.into(), channel.wait()).await });
+        let message = runtime.block_on(async { tokio::time::timeout_at(until.into(), channel.wait()).await });
         let message = message.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
         if let Some(ChannelMsg::ExitStatus { exit_status }) = message {
             self.exit = Some(exit_status);
@@ -223,8 +223,7 @@ async fn begin(
     stream: TcpStream,
     command: String,
 ) -> Result<(Handle<Guard>, Channel<Msg>), Error> {
-    let guard =
-        Guard { host: address.host.clone(), port: address.port, known: login.known.clone() };
+    let guard = Guard { host: address.host.clone(), port: address.port, known: login.known.clone() };
     let config = Arc::new(config(&login.known.kinds(&address.host, address.port)));
     let connected = client::connect_stream(config, stream, guard).await;
     let mut handle = connected.map_err(|stop| stopped(server, stop))?;
@@ -326,7 +325,9 @@ fn stopped(server: &str, stop: Stop) -> Error {
             untrusted("it has no host key of a kind that is safe (ed25519, ecdsa, or rsa with SHA-2)")
         }
         Stop::Library(E::NoCommonAlgo { .. }) => bad("it offers only ways to encrypt that are not safe"),
-        Stop::Library(E::WrongServerSig | E::Signature(_)) => untrusted("it does not own the host key it shows"),
+        Stop::Library(E::WrongServerSig | E::Signature(_)) => {
+            untrusted("it does not own the host key it shows")
+        }
         Stop::Library(E::UnknownKey) => untrusted("its host key is not known"),
         Stop::Library(E::IO(cause)) if cause.kind() != io::ErrorKind::UnexpectedEof => {
             Error::Unreachable { server, cause: cause.kind().to_string().into() }
