@@ -145,7 +145,9 @@ async fn what_stands_before_the_api_server_says_no_in_its_own_ways() {
     let namespace = plane.namespace("admission").await;
     let admission = "/apis/admissionregistration.k8s.io/v1";
     let selector = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace}});
-    let rules = |resource: &str| json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": [resource]}]);
+    let rules = |resource: &str| {
+        json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": [resource]}])
+    };
     let webhook = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": namespace},

@@ -24,7 +24,10 @@ use super::ssh::Login;
 /// The longest time for the end of a talk. An end that is lost costs the server a line in its log.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What the server may send before we have read it, in bytes; the library has the same number of messages in mind.
+/// How long a program that ended may take to tell its status.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What the server may send before we have read it.
 const WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 
 /// A program that runs on a server.
@@ -100,6 +103,7 @@ impl Session {
 
     /// The status that the program ended with, if the server tells it.
     pub(super) fn exit(&mut self, by: Instant) -> Option<u32> {
+        let by = by.min(Instant::now() + EXIT_TIMEOUT);
         while self.exit.is_none() {
             match self.message(by) {
                 Ok(Some(_)) => {}
