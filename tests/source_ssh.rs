@@ -78,7 +78,8 @@ async fn follow(mode: Mode) {
     let revision = repository.look(&Reference::Head, within(20_000)).await.unwrap();
     println!("{mode:?}: a look takes {:?}", begun.elapsed());
     assert_eq!((revision.commit.to_string(), &*revision.name), (first, "refs/heads/main"));
-    assert_eq!(bench.server.commands(), ["git-upload-pack '/repository.git'"]);
+    let asked = if matches!(mode, Mode::Old) { "" } else { "GIT_PROTOCOL=version=2 " };
+    assert_eq!(bench.server.commands(), [format!("{asked}git-upload-pack '/repository.git'")]);
     let whole = repository.fetch(&revision, within(20_000)).await.unwrap();
     let files = repository.read(&revision, &[""], within(20_000)).await.unwrap().files;
     assert_eq!((files.entries().count(), bench.server.commands().len()), (3, 1));

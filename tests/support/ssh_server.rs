@@ -71,8 +71,8 @@ impl SshServer {
             ..Config::default()
         });
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all();
-            let runtime = { runtime }.build().unwrap();
+            let mut runtime = tokio::runtime::Builder::new_multi_thread();
+            let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::from_std(listener).unwrap();
                 while let Ok((stream, _)) = listener.accept().await {
@@ -98,7 +98,7 @@ impl SshServer {
         *self.shared.user_key.lock().unwrap() = user_key.public_key().clone();
     }
 
-    /// The commands since the last call.
+    /// The commands since the last call, with the environment before each.
     pub(crate) fn commands(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.log.lock().unwrap())
     }
@@ -179,7 +179,8 @@ impl Handler for Client {
         session: &mut Session,
     ) -> Result<(), russh::Error> {
         let command = String::from_utf8_lossy(command).into_owned();
-        self.shared.log.lock().unwrap().push(command.clone());
+        let asked: String = self.asked.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+        self.shared.log.lock().unwrap().push(format!("{asked}{command}"));
         let mode = *self.shared.mode.lock().unwrap();
         if matches!(mode, Mode::Refuse) {
             return session.channel_failure(channel);
@@ -219,9 +220,8 @@ impl Handler for Client {
                 let sent = length.min(left);
                 left -= sent;
                 drop(runtime.block_on(handle.data(channel, buffer[..sent].to_vec())));
-                match mode {
-                    Mode::Cut(_) if left == 0 => break,
-                    _ => {}
+                if left == 0 && matches!(mode, Mode::Cut(_)) {
+                    break;
                 }
             }
             if matches!(mode, Mode::Stall(_)) {
@@ -234,9 +234,9 @@ impl Handler for Client {
             }
             let status = child.wait().ok().and_then(|status| status.code()).unwrap_or(1);
             runtime.block_on(async {
-                drop(handle.exit_status_request(channel, status as u32).await);
-                drop(handle.eof(channel).await);
-                drop(handle.close(channel).await);
+                let _ = handle.exit_status_request(channel, status as u32).await;
+                let _ = handle.eof(channel).await;
+                let _ = handle.close(channel).await;
             });
         });
         Ok(())
