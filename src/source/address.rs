@@ -164,6 +164,16 @@ impl HttpAddress {
     }
 }
 
+impl SshAddress {
+    /// Scheme, host and port, as messages name a server.
+    pub(super) fn server(&self) -> String {
+        match self.port {
+            22 => format!("ssh://{}", self.host),
+            port => format!("ssh://{}:{port}", self.host),
+        }
+    }
+}
+
 impl fmt::Display for HttpAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.server(), self.path)

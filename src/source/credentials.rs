@@ -59,8 +59,6 @@ pub(super) struct ClientCertificate {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SshKey {
     pub(super) identity: Hidden<String>,
-    /// The password of the key.
-    pub(super) password: Option<Hidden<String>>,
     pub(super) known_hosts: Hidden<String>,
 }
 
@@ -217,10 +215,10 @@ impl Keys<'_> {
         }
     }
 
-    fn login(&self, key_has_password: bool) -> Result<Option<Login>, CredentialsError> {
+    fn login(&self, has_ssh_key: bool) -> Result<Option<Login>, CredentialsError> {
         let (username, token) = (self.line("username")?, self.line("bearerToken")?);
-        // Beside an ssh key the password opens the key.
-        let password = if key_has_password { None } else { self.line("password")? };
+        // Beside an ssh key a password is the key's; keys that need one are refused by their form.
+        let password = if has_ssh_key { None } else { self.line("password")? };
         match (username, password, token) {
             (_, Some(_), Some(_)) => Err(CredentialsError::Both("password", "bearerToken")),
             (_, None, Some(token)) if token.reveal().bytes().all(|byte| byte.is_ascii_graphic()) => {
@@ -234,7 +232,7 @@ impl Keys<'_> {
                 Err(CredentialsError::Value { key: "username", problem: "has a colon in it" })
             }
             (Some(username), Some(password), None) => Ok(Some(Login::Basic { username, password })),
-            (Some(_), None, None) if key_has_password => Ok(None),
+            (Some(_), None, None) if has_ssh_key => Ok(None),
             (Some(_), None, None) => Err(CredentialsError::Missing { key: "username", missing: "password" }),
             (None, Some(_), None) => Err(CredentialsError::Missing { key: "password", missing: "username" }),
             (None, None, None) => Ok(None),
@@ -248,7 +246,6 @@ impl Keys<'_> {
         };
         Ok(Some(SshKey {
             identity: Hidden(String::from_utf8_lossy(&identity).into_owned()),
-            password: self.line("password")?,
             known_hosts: Hidden(known_hosts.to_owned()),
         }))
     }
@@ -272,7 +269,7 @@ mod tests {
         assert_eq!(header(&[("bearerToken", "abc"), ("username", "")]), "Bearer abc");
         for key in ["ssh-privatekey", "identity", "sshPrivateKey"] {
             let ssh = read(&[(key, PEM), ("known_hosts", "host key"), ("password", "word")]).unwrap();
-            assert!(ssh.login.is_none() && ssh.ssh.unwrap().password.is_some(), "{key}");
+            assert!(ssh.login.is_none() && ssh.ssh.is_some(), "{key}");
         }
         assert!(read(&[("ca.crt", PEM)]).unwrap().authorities.is_some());
         assert!(read(&[("caFile", PEM), ("other", "\u{0}")]).unwrap().authorities.is_some());

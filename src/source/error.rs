@@ -55,8 +55,16 @@ pub enum Error {
         /// The HTTP status.
         status: u16,
     },
+    /// An ssh key refused.
+    #[error(
+        "{server} does not accept the ssh key of the Secret for the user in the URL; add its public half there"
+    )]
+    KeyRefused {
+        /// The server.
+        server: Box<str>,
+    },
     /// The server knows no such repository, or hides it.
-    #[error("{server} has no repository at {path}, or hides it without a login")]
+    #[error("{server} has no repository at {path}, or hides it from this login")]
     NoRepository {
         /// The server.
         server: Box<str>,
@@ -169,7 +177,7 @@ impl Error {
             Self::Unreachable { .. } => "RepositoryUnreachable",
             Self::Untrusted { .. } => "RepositoryUntrusted",
             Self::Timeout { .. } => "RepositoryTimeout",
-            Self::Denied { .. } => "RepositoryAccessDenied",
+            Self::Denied { .. } | Self::KeyRefused { .. } => "RepositoryAccessDenied",
             Self::NoRepository { .. } => "RepositoryNotFound",
             Self::Status { .. } => "RepositoryUnavailable",
             Self::Redirect { .. } => "RepositoryRedirect",

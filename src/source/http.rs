@@ -23,10 +23,10 @@ use super::guard::Refusal;
 use super::packet::Fault;
 
 /// The longest wait for a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest silence in the middle of a talk. Git servers send a sign of life every five seconds.
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The most bytes of the headers of an answer.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
@@ -333,7 +333,7 @@ impl Resolver for SameThread {
 }
 
 /// The most addresses of one host that are tried.
-const MAX_ADDRESSES: usize = 16;
+pub(super) const MAX_ADDRESSES: usize = 16;
 
 #[cfg(test)]
 mod tests {

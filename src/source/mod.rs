@@ -2,7 +2,8 @@
 //!
 //! In: what a Sync or the command line names. Out: a [`Revision`], and the files of it. The words are in
 //! `revision.rs`, `range.rs`, `address.rs` and `credentials.rs`; what is said to servers is in `protocol.rs` over
-//! `packet.rs`, `http.rs` and `remote.rs`; what lies on disk is in `guard.rs`, `store.rs`, `mirror.rs`, `local.rs` and
+//! `packet.rs` and `remote.rs`, by the ways in `transport.rs` (`web.rs` over `http.rs`, `ssh.rs` over
+//! `ssh_session.rs` and `known_hosts.rs`); what lies on disk is in `guard.rs`, `store.rs`, `mirror.rs`, `local.rs` and
 //! `snapshot.rs`; and `repository.rs` is what the daemon uses, with `watch.rs` beside it.
 //!
 //! The library (libgit2) is used for packs and objects only. Fetching is spoken here, because the library knows
@@ -16,6 +17,7 @@ mod error;
 mod guard;
 mod history;
 mod http;
+mod known_hosts;
 mod local;
 mod mirror;
 mod packet;
@@ -25,8 +27,12 @@ mod remote;
 mod repository;
 mod revision;
 mod snapshot;
+mod ssh;
+mod ssh_session;
 mod store;
+mod transport;
 mod watch;
+mod web;
 
 pub use address::{Address, AddressError};
 pub use credentials::{Credentials, CredentialsError, Hidden};

@@ -24,7 +24,9 @@ use super::mirror::Mirror;
 use super::remote::Remote;
 use super::revision::{History, ObjectHash, Reference, Revision};
 use super::snapshot::Snapshot;
+use super::ssh::Ssh;
 use super::store;
+use super::web::Web;
 
 /// The most threads that talk to servers or read objects at one time.
 pub const MAX_WORKERS: usize = 32;
@@ -140,7 +142,7 @@ impl Repositories {
         let (server, place) = match address.kind() {
             Kind::Local(path) => (path.display().to_string(), Place::Local(Local::new(path))),
             Kind::Http(http) => (http.server(), Place::Unopened(self.data.join(&*key))),
-            Kind::Ssh(ssh) => (format!("ssh://{}", ssh.host), Place::Unopened(self.data.join(&*key))),
+            Kind::Ssh(ssh) => (ssh.server(), Place::Unopened(self.data.join(&*key))),
         };
         let shared = Arc::new(Shared {
             server: server.into(),
@@ -168,11 +170,8 @@ impl Repositories {
 
     fn remote(&self, address: &Address, credentials: &Credentials) -> Result<Option<Remote>, Error> {
         match address.kind() {
-            Kind::Http(http) => Remote::new(http, credentials, &self.network).map(Some),
-            Kind::Ssh(_) => Err(Error::Setting {
-                setting: "url",
-                problem: "is ssh, which this build does not speak; use https",
-            }),
+            Kind::Http(http) => Web::new(http, credentials, &self.network).map(|web| Some(Remote::new(web))),
+            Kind::Ssh(ssh) => Ssh::new(ssh, credentials).map(|ssh| Some(Remote::new(ssh))),
             Kind::Local(_) => Ok(None),
         }
     }

@@ -10,8 +10,9 @@ struct Fence {
     modules: &'static [&'static str],
 }
 
-const FENCES: [Fence; 7] = [
+const FENCES: [Fence; 8] = [
     Fence { paths: &["git2", "libgit2_sys"], modules: &["source"] },
+    Fence { paths: &["russh"], modules: &["source"] },
     Fence { paths: &["notify"], modules: &["source", "settings_watch"] },
     // api holds the resource type and needs the derive.
     Fence { paths: &["kube"], modules: &["api", "cluster", "sandbox"] },

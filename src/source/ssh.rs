@@ -1,0 +1,189 @@
+//! The way to a repository over ssh: each talk is one connection, with a login and `git-upload-pack` behind it.
+//!
+//! In: an address, a key and known hosts. Out: greetings and answers. No connection outlives a talk: one that waits
+//! for the next poll would need a thread that answers the server's signs of life.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::Instant;
+
+use russh::keys::{Algorithm, PrivateKey, decode_secret_key};
+
+use super::address::SshAddress;
+use super::credentials::{Credentials, CredentialsError, Hidden};
+use super::error::Error;
+use super::http::fault;
+use super::known_hosts::KnownHosts;
+use super::packet::{Fault, Packets};
+use super::protocol::{self, Greeting};
+use super::revision::Advertised;
+use super::ssh_session::Session;
+use super::transport::{Answered, MAX_LISTING_BYTES, Transport};
+
+/// What a shell says, as the status of a program, when there is no such program.
+const NO_PROGRAM: u32 = 127;
+
+/// As whom we log in, and by what the server is recognised.
+#[derive(Debug)]
+pub(super) struct Login {
+    pub(super) key: Hidden<Arc<PrivateKey>>,
+    pub(super) known: Arc<KnownHosts>,
+}
+
+impl Login {
+    fn read(credentials: &Credentials) -> Result<Self, CredentialsError> {
+        let missing = "an ssh URL needs a Secret with ssh-privatekey and known_hosts";
+        let ssh = credentials.ssh.as_ref().ok_or(CredentialsError::Mismatch(missing))?;
+        let known = KnownHosts::parse(ssh.known_hosts.reveal())?;
+        Ok(Self { key: Hidden::new(Arc::new(private_key(ssh.identity.reveal())?)), known: Arc::new(known) })
+    }
+}
+
+/// The key of a Secret. How long the opening of one with a passphrase takes is written in the key itself, and could
+/// be for ever, so such a key is not opened.
+fn private_key(pem: &str) -> Result<PrivateKey, CredentialsError> {
+    let refuse = |problem| Err(CredentialsError::Value { key: "ssh-privatekey", problem });
+    let locked = "has a passphrase, which is not supported; take one without (ssh-keygen -p -N '' -f FILE)";
+    if pem.lines().any(|line| line.contains("ENCRYPTED")) {
+        return refuse(locked);
+    }
+    match decode_secret_key(pem, None) {
+        Ok(key) => match key.algorithm() {
+            Algorithm::Ed25519 | Algorithm::Ecdsa { .. } | Algorithm::Rsa { .. } => Ok(key),
+            _ => refuse("is of a kind that is not supported; use ed25519, ecdsa or rsa"),
+        },
+        Err(russh::keys::Error::KeyIsEncrypted) => refuse(locked),
+        Err(_) => refuse("is not a private key that can be read (OpenSSH or PEM; ed25519, ecdsa or rsa)"),
+    }
+}
+
+/// A repository that is reached by a login.
+pub(super) struct Ssh {
+    address: SshAddress,
+    login: Login,
+    session: Option<Session>,
+}
+
+impl Ssh {
+    pub(super) fn new(address: &SshAddress, credentials: &Credentials) -> Result<Self, Error> {
+        Ok(Self { address: address.clone(), login: Login::read(credentials)?, session: None })
+    }
+
+    /// What the server's first answer means. A server that ends before it says anything does not know the
+    /// repository, or does not show it: why, it says only to people.
+    fn unwelcome(&self, session: &mut Session, error: Fault, by: Instant) -> Error {
+        let server: Box<str> = self.server().into();
+        match error {
+            Fault::Input(cause)
+                if cause.kind() == io::ErrorKind::UnexpectedEof && !session.has_said_something() =>
+            {
+                match session.exit(by) {
+                    Some(NO_PROGRAM) => Error::BadAnswer { server, what: "it has no git-upload-pack" },
+                    Some(_) => Error::NoRepository { server, path: self.address.path.clone() },
+                    None => Error::BadAnswer { server, what: "it ends the connection without an answer" },
+                }
+            }
+            error => fault(&server, "bytes of refs", error),
+        }
+    }
+}
+
+impl Transport for Ssh {
+    fn server(&self) -> String {
+        self.address.server()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.session.is_some()
+    }
+
+    fn greet(&mut self, by: Instant) -> Result<(Greeting, Vec<Advertised>), Error> {
+        self.end();
+        // The address has no character that ends the quotes.
+        let command = format!("git-upload-pack '{}'", self.address.path);
+        let mut session = Session::open(&self.address, &self.login, command, by)?;
+        let found = {
+            let input: Box<dyn Read + '_> = Box::new(session.answer(by));
+            protocol::greeting(&mut Packets::new(input, MAX_LISTING_BYTES))
+        };
+        match found {
+            Ok(found) => {
+                self.session = Some(session);
+                Ok(found)
+            }
+            Err(error) => {
+                let error = self.unwelcome(&mut session, error, by);
+                session.close();
+                Err(error)
+            }
+        }
+    }
+
+    fn ask(&mut self, request: Vec<u8>, limit: u64, by: Instant) -> Result<Answered<'_>, Error> {
+        let session = self.session.as_mut().ok_or(Error::Stopped)?;
+        session.send(request, by)?;
+        Ok(Packets::new(Box::new(session.answer(by)), limit))
+    }
+
+    fn end(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.close();
+        }
+    }
+}
+
+impl fmt::Debug for Ssh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ssh").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use russh::keys::key::safe_rng;
+    use russh::keys::ssh_key::LineEnding;
+
+    use super::*;
+
+    fn refused(pem: &str) -> String {
+        private_key(pem).map(|key| key.algorithm().to_string()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn keys_are_read_in_the_forms_that_people_have() {
+        let curve = russh::keys::EcdsaCurve::NistP256;
+        for kind in [Algorithm::Ed25519, Algorithm::Ecdsa { curve }] {
+            let key = PrivateKey::random(&mut safe_rng(), kind.clone()).unwrap();
+            let pem = key.to_openssh(LineEnding::LF).unwrap();
+            assert_eq!(
+                private_key(&pem).unwrap().public_key().key_data(),
+                key.public_key().key_data(),
+                "{kind}"
+            );
+            assert!(private_key(&pem.replace('\n', "\r\n")).is_ok(), "{kind}");
+            let mut plain = Vec::new();
+            russh::keys::encode_pkcs8_pem(&key, &mut plain).unwrap();
+            assert!(private_key(std::str::from_utf8(&plain).unwrap()).is_ok(), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_used_is_told_by_its_fault() {
+        let key = PrivateKey::random(&mut safe_rng(), Algorithm::Ed25519).unwrap();
+        let locked = key.encrypt(&mut safe_rng(), "planted").unwrap().to_openssh(LineEnding::LF).unwrap();
+        assert!(refused(&locked).contains("has a passphrase"));
+        let front =
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nAAAA\n";
+        assert!(refused(front).contains("has a passphrase"));
+        let table = [
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nplanted\n-----END OPENSSH PRIVATE KEY-----\n",
+            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+            "-----BEGIN X-----\nAAAA\n-----END X-----\n",
+        ];
+        for pem in table {
+            let found = refused(pem);
+            assert!(found.contains("is not a private key that can be read") && !found.contains("planted"));
+        }
+    }
+}
