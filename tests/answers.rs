@@ -85,9 +85,13 @@ async fn what_the_cluster_lacks_is_for_the_cluster_to_change() {
         "spec": {"hard": {"count/secrets": "0"}},
     });
     apply(&admin, &format!("/api/v1/namespaces/{namespace}/resourcequotas/none"), quota).await;
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "over"}});
-    let path = format!("/api/v1/namespaces/{namespace}/secrets/over");
+    // Each attempt is at a Secret of its own: one that was there before the quota held is only applied again.
+    let mut attempt = 0;
     until("the quota holds", async || {
+        attempt += 1;
+        let name = format!("over-{attempt}");
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}});
+        let path = format!("/api/v1/namespaces/{namespace}/secrets/{name}");
         let found = meaning(&admin, &path, &secret).await;
         (found == Some(("QuotaExceeded", Cluster))).then_some(())
     })
