@@ -205,7 +205,9 @@ impl Scene {
         self.proxy.asked();
         tokio::time::sleep(CALM).await;
         let shown = |one: &Asked| format!("{} {} {}", one.method, one.path, one.text());
-        let asked: Vec<String> = self.proxy.asked().iter().map(shown).collect();
+        // A watch that is opened again after its pause asks for nothing that was told already.
+        let asked = self.proxy.asked();
+        let asked: Vec<String> = asked.iter().filter(|one| !one.is_watch()).map(shown).collect();
         assert!(asked.is_empty(), "{what}: {asked:?}");
     }
 }
