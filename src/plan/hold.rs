@@ -1,0 +1,162 @@
+//! Why an object is left alone although something would be to do.
+//!
+//! In: what a decision came to. Out: [`Hold`], its word for conditions and metrics, and its sentence for people.
+
+use std::fmt;
+
+use super::Contest;
+use crate::object::ObjectId;
+use crate::observed::Drift;
+
+/// Why an object is left alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hold {
+    /// The Sync is suspended.
+    Suspended,
+    /// Neither the server nor a definition at hand knows the kind, so nobody can tell which object is meant.
+    UnknownKind,
+    /// An annotation, in Git or live, asks to leave it alone.
+    ReconcileDisabled,
+    /// It is being deleted.
+    BeingDeleted,
+    /// Another Sync applies it.
+    OwnedBy(Box<str>),
+    /// Others own fields that Git sets, and the Sync does not take them.
+    Conflict {
+        /// Who owns them.
+        managers: Vec<Box<str>>,
+        /// Which fields, as the API server writes them.
+        fields: Vec<Box<str>>,
+    },
+    /// Its namespace is not there.
+    NamespaceMissing(Box<str>),
+    /// Its namespace is being deleted.
+    NamespaceTerminating(Box<str>),
+    /// Fields that Git sets were changed, and the Sync only reports that.
+    DriftReported(Box<Drift>),
+    /// Git says something else than when it was applied, and a person asks to leave it as it is until this time:
+    /// milliseconds since 1970.
+    Paused(i64),
+    /// Others undo every repair, so that it is repaired less and less often.
+    Contested(Box<Contest>),
+    /// Whether it is as Git says is not known, since the start or since somebody wrote to it, and the Sync only
+    /// reports: it is compared, not applied.
+    Unverified,
+    /// Something that comes before it is not there yet, or still there.
+    Waits(ObjectId),
+    /// Another Sync claims it, and cannot take it now.
+    ClaimedBy(Box<str>),
+    /// It is no longer wanted, and the Sync does not prune, or an annotation asks not to.
+    PruneDisabled,
+    /// It is no longer wanted, and nothing at all is wanted, which is more likely a mistake.
+    EmptyRender,
+    /// It is no longer wanted, and its kind could not be listed completely.
+    Unlisted,
+    /// It bears our identity and we did not apply it.
+    NotAppliedByUs,
+    /// It is no longer wanted, but which object it is is not known: its uid or its version is missing.
+    Unidentified,
+    /// It is the very object that is wanted under another id.
+    StillWanted(ObjectId),
+    /// It is no longer wanted, but what lives in it would go with it.
+    Occupied(ObjectId),
+    /// It is no longer wanted, and objects of its kind are pruned only by approval.
+    Protected,
+    /// It is no longer wanted, and so many are not that a person should look first.
+    OverBudget {
+        /// How many would be pruned.
+        prunes: usize,
+        /// How many are owned.
+        owned: usize,
+    },
+}
+
+impl Hold {
+    /// The class of the hold, for conditions, events and metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Suspended => "Suspended",
+            Self::UnknownKind => "UnknownKind",
+            Self::ReconcileDisabled => "ReconcileDisabled",
+            Self::BeingDeleted => "BeingDeleted",
+            Self::OwnedBy(_) => "OwnedBy",
+            Self::Conflict { .. } => "Conflict",
+            Self::NamespaceMissing(_) => "NamespaceMissing",
+            Self::NamespaceTerminating(_) => "NamespaceTerminating",
+            Self::DriftReported(_) => "DriftReported",
+            Self::Paused(_) => "Paused",
+            Self::Contested(_) => "Contested",
+            Self::Unverified => "Unverified",
+            Self::Waits(_) => "Waits",
+            Self::ClaimedBy(_) => "ClaimedBy",
+            Self::PruneDisabled => "PruneDisabled",
+            Self::EmptyRender => "EmptyRender",
+            Self::Unlisted => "Unlisted",
+            Self::NotAppliedByUs => "NotAppliedByUs",
+            Self::Unidentified => "Unidentified",
+            Self::StillWanted(_) => "StillWanted",
+            Self::Occupied(_) => "Occupied",
+            Self::Protected => "Protected",
+            Self::OverBudget { .. } => "OverBudget",
+        }
+    }
+
+    /// True where an object that is wanted is not as it should be, although nobody asked for that.
+    pub fn is_missing(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownKind
+                | Self::BeingDeleted
+                | Self::OwnedBy(_)
+                | Self::Waits(_)
+                | Self::Conflict { .. }
+                | Self::NamespaceMissing(_)
+                | Self::NamespaceTerminating(_)
+                | Self::Paused(_)
+        )
+    }
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Suspended => f.write_str("the Sync is suspended"),
+            Self::UnknownKind => f.write_str("the kind is not known; it waits for its definition"),
+            Self::ReconcileDisabled => write!(f, "{} is disabled", crate::api::RECONCILE_ANNOTATION),
+            Self::BeingDeleted => f.write_str("it is being deleted"),
+            Self::OwnedBy(sync) => write!(f, "the Sync {sync} applies it"),
+            Self::Conflict { managers, fields } => {
+                write!(f, "{} belongs to {}", fields.join(", "), managers.join(", "))?;
+                f.write_str(", and the Sync does not take it (spec.conflicts)")
+            }
+            Self::NamespaceMissing(name) => write!(f, "there is no namespace {name}"),
+            Self::NamespaceTerminating(name) => write!(f, "the namespace {name} is being deleted"),
+            Self::DriftReported(drift) => {
+                write!(f, "changed by {}, and only reported", drift.manager.as_deref().unwrap_or("somebody"))
+            }
+            Self::Paused(until) => {
+                let until = jiff::Timestamp::from_millisecond(*until).unwrap_or_default();
+                write!(f, "changed in Git, but {} is {until}", crate::api::PAUSE_ANNOTATION)
+            }
+            Self::Contested(contest) => contest.fmt(f),
+            Self::Unverified => f.write_str(
+                "whether it is as in Git is not known yet; it is compared, and drift is only reported",
+            ),
+            Self::Waits(id) => write!(f, "it waits for {id}"),
+            Self::ClaimedBy(sync) => write!(f, "the Sync {sync} claims it, and cannot take it now"),
+            Self::PruneDisabled => f.write_str("no longer in Git, and pruning is disabled"),
+            Self::EmptyRender => f.write_str("no longer in Git, but an empty render prunes nothing"),
+            Self::Unlisted => f.write_str("no longer in Git, but its kind could not be listed completely"),
+            Self::NotAppliedByUs => f.write_str("it bears our identity, but we did not apply it"),
+            Self::Unidentified => {
+                f.write_str("no longer in Git, but its uid and resourceVersion are not known")
+            }
+            Self::StillWanted(id) => write!(f, "it is {id} under another name, which is in Git"),
+            Self::Occupied(id) => write!(f, "no longer in Git, but {id} would be deleted with it"),
+            Self::Protected => f.write_str("no longer in Git, and its kind is pruned only by approval"),
+            Self::OverBudget { prunes, owned } => {
+                write!(f, "no longer in Git, but {prunes} of {owned} objects would be pruned")
+            }
+        }
+    }
+}
