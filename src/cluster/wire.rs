@@ -120,6 +120,7 @@ impl Wire {
     /// Sends a request and reads the whole answer.
     pub(super) async fn send(&self, call: Call) -> Result<Reply, Failure> {
         let (class, verb, begun) = (call.class, call.verb, Instant::now());
+        let within = self.within(&call);
         let path = call.uri.split('?').next().unwrap_or_default().to_owned();
         let work = async {
             let response = self.begin(call).await?;
@@ -131,8 +132,8 @@ impl Wire {
             }
             Ok(Reply { created, warnings: warnings(&head.headers), body })
         };
-        let done = tokio::time::timeout(self.timeout, work).await;
-        let done = done.unwrap_or(Err(Failure::Timeout(self.timeout)));
+        let done = tokio::time::timeout(within, work).await;
+        let done = done.unwrap_or(Err(Failure::Timeout(within)));
         let code = match &done {
             Ok(reply) if reply.created => 201,
             Ok(_) => 200,
@@ -160,6 +161,13 @@ impl Wire {
         let code = done.as_ref().map_or_else(|failure| failure.code().unwrap_or_default(), |_| 200);
         self.metrics.request(class, verb, code, begun.elapsed());
         done
+    }
+
+    /// How long a request may take: a write must be over before another daemon can have taken the Lease.
+    fn within(&self, call: &Call) -> Duration {
+        let left = self.permit.time_left().filter(|_| call.writes());
+        // One without any time left is refused when it is about to be sent, and says why.
+        left.filter(|left| !left.is_zero()).map_or(self.timeout, |left| left.min(self.timeout))
     }
 
     async fn begin(&self, call: Call) -> Result<Response<Body>, Failure> {

@@ -76,7 +76,7 @@ impl Leadership {
     ) -> Self {
         let timings = requests.timings;
         let deadline = begun + timings.renew_deadline;
-        let permit = Permit::until(deadline);
+        let permit = Permit::until(deadline, timings.request);
         let (stop, stopped) = oneshot::channel();
         let (tell, loss) = watch::channel(None);
         let (notes, asked) = mpsc::channel(NOTES);

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::clock::Moment;
 
@@ -16,7 +17,14 @@ const ENDED: u64 = 0;
 
 /// Whether a write may start now. Cheap to clone; all clones end together.
 #[derive(Debug, Clone)]
-pub struct Permit(Option<Arc<AtomicU64>>);
+pub struct Permit(Option<Term>);
+
+#[derive(Debug, Clone)]
+struct Term {
+    deadline: Arc<AtomicU64>,
+    /// How long after the deadline nobody else can write yet.
+    slack: Duration,
+}
 
 impl Permit {
     /// For a run without election: it never ends.
@@ -24,26 +32,39 @@ impl Permit {
         Self(None)
     }
 
-    /// A permit up to a deadline.
-    pub(super) fn until(deadline: Moment) -> Self {
-        Self(Some(Arc::new(AtomicU64::new(deadline.nanoseconds()))))
+    /// A permit up to a deadline. A write that has begun by then may go on for `slack`.
+    pub(super) fn until(deadline: Moment, slack: Duration) -> Self {
+        Self(Some(Term { deadline: Arc::new(AtomicU64::new(deadline.nanoseconds())), slack }))
+    }
+
+    /// How long a write that starts now may take, so that it is over before anybody else can write; none if there
+    /// is nobody else.
+    #[must_use]
+    pub fn time_left(&self) -> Option<Duration> {
+        self.time_left_at(Moment::now())
+    }
+
+    fn time_left_at(&self, now: Moment) -> Option<Duration> {
+        let term = self.0.as_ref()?;
+        let left = term.deadline.load(Ordering::Acquire).saturating_sub(now.nanoseconds());
+        Some(if left == 0 { Duration::ZERO } else { Duration::from_nanos(left) + term.slack })
     }
 
     /// Whether a write may start now. Ask right before each request, and give the request no more time than
-    /// [`Timings::request`](super::Timings::request).
+    /// [`Permit::time_left`].
     #[must_use]
     pub fn may_write(&self) -> bool {
         self.may_write_at(Moment::now())
     }
 
     fn may_write_at(&self, now: Moment) -> bool {
-        let Some(deadline) = &self.0 else { return true };
-        now.nanoseconds() < deadline.load(Ordering::Acquire)
+        let Some(term) = &self.0 else { return true };
+        now.nanoseconds() < term.deadline.load(Ordering::Acquire)
     }
 
     /// Moves the deadline, unless it has passed: an end is final, so that nobody sees a permit come back.
     pub(super) fn extend(&self, deadline: Moment) -> bool {
-        let Some(current) = &self.0 else { return true };
+        let Some(Term { deadline: current, .. }) = &self.0 else { return true };
         let now = Moment::now().nanoseconds();
         // In one step with the look at it, because another thread may end the permit in between.
         current
@@ -55,27 +76,29 @@ impl Permit {
 
     /// Ends it at once.
     pub(super) fn end(&self) {
-        if let Some(deadline) = &self.0 {
-            deadline.store(ENDED, Ordering::Release);
+        if let Some(term) = &self.0 {
+            term.deadline.store(ENDED, Ordering::Release);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
     fn a_permit_ends_at_its_deadline_and_never_comes_back() {
         let at = |seconds| Moment::after_start(Duration::from_secs(seconds));
-        let permit = Permit::until(at(10));
+        let slack = Duration::from_secs(4);
+        let permit = Permit::until(at(10), slack);
         assert!(permit.may_write_at(at(9)));
+        assert_eq!(permit.time_left_at(at(9)), Some(Duration::from_secs(5)));
         assert!(!permit.may_write_at(at(10)));
+        assert_eq!(permit.time_left_at(at(10)), Some(Duration::ZERO), "the slack is for what has begun");
+        assert_eq!(Permit::always().time_left(), None);
 
         let now = Moment::now();
-        let permit = Permit::until(now + Duration::from_secs(60));
+        let permit = Permit::until(now + Duration::from_secs(60), slack);
         let clone = permit.clone();
         assert!(clone.may_write());
         assert!(permit.extend(now + Duration::from_secs(120)));
