@@ -98,6 +98,7 @@ fn observed_set(desired: &DesiredSet) -> ObservedSet {
             pause_until: None,
             ended: Default::default(),
             baseline: None,
+            own: None,
             extras: Box::default(),
         };
         observed.insert(object.id.clone(), seen);

@@ -15,6 +15,7 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube::client::Body;
 use moorline::cluster::lease::{Claim, LeaseError, Loss, Permit, Timings, campaign};
+use moorline::metrics::Metrics;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
@@ -35,6 +36,10 @@ const TIMINGS: Timings = Timings {
 const DEADLINE: Duration = Duration::from_secs(60);
 /// Between two looks at a permit.
 const LOOK: Duration = Duration::from_millis(2);
+
+fn metrics() -> Metrics {
+    Metrics::new().expect("metrics")
+}
 
 fn claim(namespace: &str, identity: &str, source: &str) -> Claim {
     Claim {
@@ -69,7 +74,7 @@ async fn of_two_candidates_one_holds_until_it_releases() {
     let client = plane.client(MOORLINE).await;
     let admin = Api::<Lease>::namespaced(plane.client(ADMIN).await, &namespace);
     let mut candidates = ["a", "b"].map(|who| {
-        let campaign = campaign(client.clone(), claim(&namespace, who, "git"), TIMINGS);
+        let campaign = campaign(client.clone(), metrics(), claim(&namespace, who, "git"), TIMINGS);
         tokio::spawn(campaign)
     });
     let [a, b] = &mut candidates;
@@ -110,7 +115,7 @@ async fn a_holder_that_stands_still_may_not_write_when_the_next_one_may() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let client = shared().expect("the control plane").client(MOORLINE).await;
-            let leadership = campaign(client, held, TIMINGS).await.expect("a leadership");
+            let leadership = campaign(client, metrics(), held, TIMINGS).await.expect("a leadership");
             let permit = leadership.permit();
             assert!(permit.may_write());
             tell.send(permit.clone()).expect("the test waits");
@@ -122,7 +127,7 @@ async fn a_holder_that_stands_still_may_not_write_when_the_next_one_may() {
     let permit = told.await.expect("the holder");
     let client = plane.client(MOORLINE).await;
     let next = tokio::spawn({
-        let campaign = campaign(client, claim(&namespace, "next", "git"), TIMINGS);
+        let campaign = campaign(client, metrics(), claim(&namespace, "next", "git"), TIMINGS);
         async move { (campaign.await, Instant::now()) }
     });
     let ended = end(&permit).await;
@@ -140,12 +145,14 @@ async fn a_holder_that_vanished_is_followed_after_its_term() {
     let Some(plane) = shared() else { return };
     let namespace = plane.namespace("lease").await;
     let client = plane.client(MOORLINE).await;
-    let first = campaign(client.clone(), claim(&namespace, "first", "git"), TIMINGS).await.unwrap();
+    let first =
+        campaign(client.clone(), metrics(), claim(&namespace, "first", "git"), TIMINGS).await.unwrap();
     let permit = first.permit();
     let before = Instant::now();
     drop(first);
     assert!(!permit.may_write(), "nobody renews it any more");
-    let second = timeout(DEADLINE, campaign(client, claim(&namespace, "second", "git"), TIMINGS)).await;
+    let second =
+        timeout(DEADLINE, campaign(client, metrics(), claim(&namespace, "second", "git"), TIMINGS)).await;
     assert!(second.expect("it follows").unwrap().permit().may_write());
     assert!(before.elapsed() >= TIMINGS.duration, "the term was not over: {:?}", before.elapsed());
 }
@@ -156,8 +163,9 @@ async fn a_deleted_lease_is_made_again_by_its_holder() {
     let namespace = plane.namespace("lease").await;
     let client = plane.client(MOORLINE).await;
     let admin = Api::<Lease>::namespaced(plane.client(ADMIN).await, &namespace);
-    let holder = campaign(client.clone(), claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
-    let other = tokio::spawn(campaign(client, claim(&namespace, "other", "git"), TIMINGS));
+    let holder =
+        campaign(client.clone(), metrics(), claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
+    let other = tokio::spawn(campaign(client, metrics(), claim(&namespace, "other", "git"), TIMINGS));
     sleep(TIMINGS.retry * 3).await;
     let old = admin.get(NAME).await.unwrap().metadata.uid;
     admin.delete(NAME, &DeleteParams::default()).await.expect("it is deleted");
@@ -185,11 +193,12 @@ async fn another_source_is_refused_until_it_is_taken_over() {
     let namespace = plane.namespace("lease").await;
     let client = plane.client(MOORLINE).await;
     let admin = Api::<Lease>::namespaced(plane.client(ADMIN).await, &namespace);
-    let first = campaign(client.clone(), claim(&namespace, "first", "git-a"), TIMINGS).await.unwrap();
+    let first =
+        campaign(client.clone(), metrics(), claim(&namespace, "first", "git-a"), TIMINGS).await.unwrap();
     let scope = BTreeMap::from([("moorline.dev/scope".to_owned(), "apps/Deployment".to_owned())]);
     first.note(scope).await.expect("a note");
     let refused = async || {
-        let other = campaign(client.clone(), claim(&namespace, "other", "git-b"), TIMINGS).await;
+        let other = campaign(client.clone(), metrics(), claim(&namespace, "other", "git-b"), TIMINGS).await;
         match other {
             Err(LeaseError::OtherSource { key, recorded, ours, .. }) => {
                 assert_eq!((&*key, &*recorded, &*ours), (SOURCE, "git-a", "git-b"));
@@ -202,11 +211,11 @@ async fn another_source_is_refused_until_it_is_taken_over() {
     refused().await;
 
     let over = Claim { take_over: true, ..claim(&namespace, "other", "git-b") };
-    let other = timeout(DEADLINE, campaign(client.clone(), over, TIMINGS)).await.unwrap().unwrap();
+    let other = timeout(DEADLINE, campaign(client.clone(), metrics(), over, TIMINGS)).await.unwrap().unwrap();
     assert_eq!(other.found()["moorline.dev/scope"], "apps/Deployment");
     let annotations = admin.get(NAME).await.unwrap().metadata.annotations.unwrap();
     assert_eq!((&*annotations[SOURCE], &*annotations["moorline.dev/scope"]), ("git-b", "apps/Deployment"));
-    let back = campaign(client, claim(&namespace, "first", "git-a"), TIMINGS).await;
+    let back = campaign(client, metrics(), claim(&namespace, "first", "git-a"), TIMINGS).await;
     assert_eq!(back.map(drop).map_err(|error| error.reason()), Err("LeaseOfOtherSource"));
 }
 
@@ -216,7 +225,8 @@ async fn edits_by_others_are_kept_and_a_holder_that_is_replaced_goes() {
     let namespace = plane.namespace("lease").await;
     let client = plane.client(MOORLINE).await;
     let admin = Api::<Lease>::namespaced(plane.client(ADMIN).await, &namespace);
-    let holder = campaign(client.clone(), claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
+    let holder =
+        campaign(client.clone(), metrics(), claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
     patch(&admin, json!({"metadata": {"labels": {"team": "a"}, "annotations": {SOURCE: "elsewhere"}}})).await;
     sleep(TIMINGS.retry * 3).await;
     assert!(holder.permit().may_write());
@@ -232,7 +242,8 @@ async fn edits_by_others_are_kept_and_a_holder_that_is_replaced_goes() {
     assert_eq!(spec(&admin).await.holder_identity.as_deref(), Some("thief"));
 
     // The same process stands again, and so does it after its name was removed.
-    let holder = timeout(DEADLINE, campaign(client, claim(&namespace, "holder", "git"), TIMINGS)).await;
+    let holder =
+        timeout(DEADLINE, campaign(client, metrics(), claim(&namespace, "holder", "git"), TIMINGS)).await;
     let holder = holder.expect("the thief's term ends").unwrap();
     patch(&admin, json!({"spec": {"holderIdentity": null}})).await;
     assert_eq!(timeout(DEADLINE, holder.lost()).await.expect("it is noticed"), Loss::Cleared);
@@ -243,7 +254,7 @@ async fn a_held_lease_costs_one_request_a_period() {
     let Some(plane) = shared() else { return };
     let namespace = plane.namespace("lease").await;
     let client = plane.client(MOORLINE).await;
-    let _holder = campaign(client, claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
+    let _holder = campaign(client, metrics(), claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
     let mark = AuditMark::set(&plane).await;
     let begun = Instant::now();
     sleep(TIMINGS.retry * 8).await;
@@ -283,7 +294,8 @@ async fn a_server_that_is_away_is_survived_up_to_the_deadline() {
     let namespace = plane.namespace("lease").await;
     let way = Arc::new(AtomicU8::new(OPEN));
     let client = by_way_of(plane.client(MOORLINE).await, &way);
-    let holder = campaign(client.clone(), claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
+    let holder =
+        campaign(client.clone(), metrics(), claim(&namespace, "holder", "git"), TIMINGS).await.unwrap();
     let permit = holder.permit();
 
     // A third of the deadline, of which a late renewal before may have used some.
@@ -306,7 +318,7 @@ async fn a_server_that_is_away_is_survived_up_to_the_deadline() {
     assert!(!permit.may_write(), "an end is final");
 
     // The Lease names it still, so that it need not wait for itself.
-    let again = campaign(client, claim(&namespace, "holder", "git"), TIMINGS);
+    let again = campaign(client, metrics(), claim(&namespace, "holder", "git"), TIMINGS);
     let again = timeout(DEADLINE, again).await.expect("it stands again").unwrap();
     assert!(again.permit().may_write());
     way.store(SILENT, Ordering::SeqCst);
@@ -321,11 +333,12 @@ async fn a_candidate_waits_for_its_namespace_and_gives_up_on_a_bad_name() {
     let Some(plane) = shared() else { return };
     let namespace = plane.namespace("lease").await;
     let client = plane.client(MOORLINE).await;
-    let nowhere = campaign(client.clone(), claim("lease-nowhere", "a", "git"), TIMINGS);
+    let nowhere = campaign(client.clone(), metrics(), claim("lease-nowhere", "a", "git"), TIMINGS);
     assert!(timeout(TIMINGS.retry * 3, nowhere).await.is_err(), "it waits");
     let bad = Claim { name: "Not_A_Name".to_owned(), ..claim(&namespace, "a", "git") };
-    let error = timeout(DEADLINE, campaign(client.clone(), bad, TIMINGS)).await.expect("an answer");
+    let error =
+        timeout(DEADLINE, campaign(client.clone(), metrics(), bad, TIMINGS)).await.expect("an answer");
     assert_eq!(error.map(drop).map_err(|error| error.reason()), Err("LeaseRejected"));
-    let nobody = campaign(client, claim(&namespace, "", "git"), TIMINGS).await;
+    let nobody = campaign(client, metrics(), claim(&namespace, "", "git"), TIMINGS).await;
     assert_eq!(nobody.map(drop), Err(LeaseError::NoIdentity));
 }

@@ -126,7 +126,9 @@ async fn daemon(arguments: &Arguments, settings: Settings) -> anyhow::Result<Exi
         end.send_replace(true);
     });
     let leadership = match arguments.leader_election {
-        true => match lead(arguments, &settings, &connection, &namespace, &health, ending.clone()).await? {
+        true => match lead(arguments, &settings, &connection, &namespace, &health, &metrics, ending.clone())
+            .await?
+        {
             Some(leadership) => Some(leadership),
             None => return Ok(Exit::Done),
         },
@@ -134,13 +136,7 @@ async fn daemon(arguments: &Arguments, settings: Settings) -> anyhow::Result<Exi
     };
     let permit = leadership.as_ref().map_or_else(Permit::always, Leadership::permit);
     metrics.leader(true);
-    let cluster = Cluster::new(
-        connection,
-        metrics.clone(),
-        permit.clone(),
-        settings.concurrency,
-        settings.request_timeout,
-    );
+    let cluster = Cluster::new(connection, metrics.clone(), permit.clone(), &settings);
     let held_by = leadership.as_ref().map(|_| format!("{namespace}/{}", lease_name(arguments, &settings)));
     let context = Arc::new(Context::new(
         cluster,
@@ -210,6 +206,7 @@ async fn lead(
     connection: &Connection,
     namespace: &str,
     health: &Health,
+    metrics: &Metrics,
     mut ending: watch::Receiver<bool>,
 ) -> anyhow::Result<Option<Leadership>> {
     let record = match &arguments.url {
@@ -242,7 +239,7 @@ async fn lead(
         }
     };
     tokio::select! {
-        won = connection.campaign(claim, timings) => Ok(Some(won?)),
+        won = connection.campaign(metrics.clone(), claim, timings) => Ok(Some(won?)),
         _ = ending.wait_for(|ending| *ending) => Ok(None),
         () = beats => Ok(None),
     }

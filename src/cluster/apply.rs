@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::kinds::Served;
 use super::store::{Writing, object};
-use super::wire::{Call, Failure, METADATA, Reply};
+use super::wire::{Call, Failure, METADATA, Reply, unreadable};
 use super::{Cluster, query};
 use crate::api::{self, SyncName};
 use crate::desired::DesiredObject;
@@ -178,8 +178,7 @@ pub(super) const APPLY: &str = "application/apply-patch+yaml";
 
 /// The canonical object with our label and our annotations.
 pub(super) fn body(wanted: &DesiredObject, owner: &SyncName, less: &[Box<str>]) -> Result<Vec<u8>, Failure> {
-    let unreadable = |error: serde_json::Error| Failure::BadAnswer(error.to_string().into());
-    let mut body: Value = serde_json::from_slice(&wanted.canonical).map_err(unreadable)?;
+    let mut body: Value = serde_json::from_slice(&wanted.canonical).map_err(|error| unreadable(&error))?;
     remove_all(&mut body, less);
     // Rendering has made sure that these are mappings, or nothing, which becomes one here.
     let metadata = &mut body["metadata"];
@@ -187,7 +186,7 @@ pub(super) fn body(wanted: &DesiredObject, owner: &SyncName, less: &[Box<str>]) 
     let annotations = &mut metadata["annotations"];
     annotations[api::ID_ANNOTATION] = owner.identity(wanted.id.as_str()).into();
     annotations[api::SPEC_HASH_ANNOTATION] = wanted.hash.to_string().into();
-    serde_json::to_vec(&body).map_err(unreadable)
+    serde_json::to_vec(&body).map_err(|error| unreadable(&error))
 }
 
 /// The metadata of a reply.

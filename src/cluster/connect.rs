@@ -10,6 +10,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use super::lease::{Claim, Leadership, LeaseError, Timings, campaign};
+use crate::metrics::Metrics;
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -38,8 +39,13 @@ pub struct Connection {
 
 impl Connection {
     /// Waits until it holds the Lease.
-    pub async fn campaign(&self, claim: Claim, timings: Timings) -> Result<Leadership, LeaseError> {
-        campaign(self.client.clone(), claim, timings).await
+    pub async fn campaign(
+        &self,
+        metrics: Metrics,
+        claim: Claim,
+        timings: Timings,
+    ) -> Result<Leadership, LeaseError> {
+        campaign(self.client.clone(), metrics, claim, timings).await
     }
 }
 

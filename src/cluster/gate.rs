@@ -1,19 +1,23 @@
 //! How many writes are under way at one time.
 //!
-//! In: the settings' bound and what the server's answers say. Out: permits, first come, first served. The bound is
+//! In: the settings' bounds and what the server's answers say. Out: permits, first come, first served. The bound is
 //! halved when the server says that it is too much, and grows again by one for every round of answers without
-//! such a complaint.
+//! such a complaint. How many may begin in a second is bounded for the whole daemon.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::rate::Rate;
+use crate::metrics::Metrics;
+
 /// The gate before all writes on objects.
 #[derive(Debug)]
 pub(super) struct Gate {
+    rate: Arc<Rate>,
+    metrics: Metrics,
     permits: Semaphore,
     most: usize,
     /// How many permits there are now, given out or not.
@@ -25,9 +29,11 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize, rate: Arc<Rate>, metrics: Metrics) -> Self {
         let most = most.max(1);
         Self {
+            rate,
+            metrics,
             permits: Semaphore::new(most),
             most,
             width: AtomicUsize::new(most),
@@ -38,6 +44,7 @@ impl Gate {
 
     /// Waits for its turn. None if this program is ending.
     pub(super) async fn enter(&self) -> Option<SemaphorePermit<'_>> {
+        let _queued = self.metrics.queued();
         loop {
             let until = *self.closed_until.lock().unwrap_or_else(PoisonError::into_inner);
             match until.filter(|until| *until > Instant::now()) {
@@ -45,7 +52,9 @@ impl Gate {
                 None => break,
             }
         }
-        self.permits.acquire().await.ok()
+        let permit = self.permits.acquire().await.ok()?;
+        self.rate.turn().await;
+        Some(permit)
     }
 
     /// An answer came that complains of nothing.
@@ -81,7 +90,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_width_is_halved_and_grows_again() {
-        let gate = Gate::new(8);
+        let gate = Gate::new(8, Arc::new(Rate::new(0, 1)), Metrics::new().unwrap());
         gate.strained(None);
         assert_eq!(gate.permits.available_permits(), 4);
         (0..4).for_each(|_| gate.calm());

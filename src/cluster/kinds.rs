@@ -41,8 +41,7 @@ impl Kinds {
         for uri in ["/api", "/apis"] {
             let reply =
                 wire.send(Call::new(Class::Verify, "discover", uri.into()).accept(AGGREGATED)).await?;
-            let list: GroupList = serde_json::from_slice(&reply.body)
-                .map_err(|error| Failure::BadAnswer(error.to_string().into()))?;
+            let list: GroupList = reply.json()?;
             list.items.into_iter().for_each(|group| kinds.add(group));
         }
         Ok(kinds)

@@ -10,7 +10,6 @@ use super::syncs::Following;
 use super::watch::{Event, Target, follow};
 use super::wire::{Call, Failure, METADATA};
 use super::{Cluster, query};
-use crate::api::SyncName;
 use crate::metrics::Class;
 use crate::object::{GroupKind, Object, ObjectId};
 
@@ -29,19 +28,6 @@ pub enum NamespaceState {
 const CREATOR: &str = "moorline";
 
 impl Cluster {
-    /// The whole object in this version; none if it is not there.
-    pub async fn value(&self, id: &ObjectId, version: &str) -> Result<Option<Value>, Failure> {
-        let call = Call::new(Class::Verify, "get", self.path_in(id, version)?);
-        match self.0.wire.send(call).await {
-            // What cannot be read is not quoted: it may be a Secret.
-            Ok(reply) => serde_json::from_slice(&reply.body)
-                .map(Some)
-                .map_err(|_| Failure::BadAnswer("an object that cannot be read".into())),
-            Err(failure) if failure.code() == Some(404) => Ok(None),
-            Err(failure) => Err(failure),
-        }
-    }
-
     /// The metadata of an object; none if it is not there.
     pub async fn metadata(&self, id: &ObjectId, version: &str) -> Result<Option<Object>, Failure> {
         let call = Call::new(Class::Verify, "get", self.path_in(id, version)?).accept(METADATA);
@@ -66,31 +52,6 @@ impl Cluster {
             .content(APPLY, body.to_string().into_bytes());
         let _turn = self.turn().await?;
         self.0.wire.send(call).await.map(drop)
-    }
-
-    /// Changes an object by the steps of a JSON patch. `is_known`: it is tested to be in the state that our last
-    /// apply left, so that the reply is as good as that of an apply.
-    pub async fn patch(
-        &self,
-        id: &ObjectId,
-        version: &str,
-        owner: &SyncName,
-        steps: &[Value],
-        is_known: bool,
-    ) -> Result<(), Failure> {
-        let uri = format!("{}?fieldManager={}", self.path_in(id, version)?, query(&owner.manager()));
-        let call = Call::new(Class::Object, "patch", uri)
-            .accept(METADATA)
-            .content("application/json-patch+json", Value::from(steps).to_string().into_bytes());
-        let writing = self.0.store.writing(owner, id);
-        let done = self.write(call, writing, |reply, writing| {
-            match is_known {
-                true => writing.applied(&read(id, &reply.body)?),
-                false => writing.refused(),
-            }
-            Ok(())
-        });
-        done.await.map(drop)
     }
 
     /// Creates a namespace that nobody owns; false if it is there already.

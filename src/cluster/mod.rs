@@ -12,6 +12,7 @@ mod jitter;
 mod kinds;
 pub mod lease;
 mod live;
+mod rate;
 mod store;
 mod sweep;
 mod syncs;
@@ -39,8 +40,10 @@ use crate::api::SyncName;
 use crate::metrics::Metrics;
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
+use crate::settings::Settings;
 use gate::Gate;
 use lease::Permit;
+use rate::Rate;
 use store::Store;
 use sweep::Sweep;
 use watches::Watches;
@@ -55,7 +58,8 @@ pub struct Cluster(Arc<Inner>);
 
 struct Inner {
     wire: Wire,
-    gate: Arc<Gate>,
+    limits: Limits,
+    gate: Gate,
     /// Statuses wait for each other, never for objects.
     desk: Gate,
     kinds: Mutex<Arc<Kinds>>,
@@ -66,22 +70,38 @@ struct Inner {
     sweep: Sweep,
 }
 
+/// What bounds the writes of one user, and of all together.
+#[derive(Clone)]
+struct Limits {
+    concurrency: usize,
+    rate: Arc<Rate>,
+}
+
 impl Cluster {
-    /// A cluster behind a connection. `concurrency` bounds the writes that are under way at one time.
-    pub fn new(
-        connection: Connection,
-        metrics: Metrics,
-        permit: Permit,
-        concurrency: usize,
-        timeout: Duration,
-    ) -> Self {
-        let wire = Wire { client: connection.client, metrics, permit, timeout };
+    /// The cluster behind a connection, which is written to within the bounds of the settings.
+    pub fn new(connection: Connection, metrics: Metrics, permit: Permit, settings: &Settings) -> Self {
+        let open = settings.watch_timeout_min..=settings.watch_timeout_max;
+        let wire =
+            Wire { client: connection.client, metrics, permit, timeout: settings.request_timeout, open };
+        let rate = Arc::new(Rate::new(settings.qps, settings.burst));
+        Self::with(wire, Limits { concurrency: settings.concurrency, rate })
+    }
+
+    /// The same cluster behind another connection, as another user: each has its own share of what may be under way,
+    /// so that none waits for another's slow answers.
+    pub fn behind(&self, connection: Connection) -> Self {
+        Self::with(Wire { client: connection.client, ..self.0.wire.clone() }, self.0.limits.clone())
+    }
+
+    fn with(wire: Wire, limits: Limits) -> Self {
         let store = Store::default();
+        let gate = |most| Gate::new(most, limits.rate.clone(), wire.metrics.clone());
         Self(Arc::new(Inner {
+            gate: gate(limits.concurrency),
+            desk: gate(STATUSES),
+            limits,
             watches: Watches::new(wire.clone(), store.clone()),
             wire,
-            gate: Arc::new(Gate::new(concurrency)),
-            desk: Gate::new(STATUSES),
             kinds: Mutex::default(),
             discovery: tokio::sync::Mutex::default(),
             sweep: Sweep::default(),

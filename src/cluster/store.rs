@@ -204,7 +204,7 @@ impl View {
         let before = self.set.get(&object.id);
         let now = match before {
             Some(before) => before.again(&object, &self.owner),
-            None => Observed::of(&object, &self.owner),
+            None => Observed::seen(&object, &self.owner),
         };
         let matters = before.is_none_or(|before| !before.is_as(&now));
         self.set.insert(object.id, now);

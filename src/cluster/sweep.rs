@@ -99,8 +99,7 @@ async fn labels(wire: &Wire, path: &str) -> Result<BTreeSet<Box<str>>, Failure> 
         let selector = super::query(SYNC_LABEL);
         let uri = format!("{path}?limit={PAGE}&labelSelector={selector}&continue={}", super::query(&next));
         let reply = wire.send(Call::new(Class::Watch, "list", uri).accept(METADATA_LIST)).await?;
-        let page: Page = serde_json::from_slice(&reply.body)
-            .map_err(|error| Failure::BadAnswer(error.to_string().into()))?;
+        let page: Page = reply.json()?;
         let found =
             page.items.iter().flatten().filter_map(|item| item.pointer("/metadata/labels")?.get(SYNC_LABEL));
         labels.extend(found.filter_map(|label| label.as_str().map(Box::<str>::from)));

@@ -12,14 +12,12 @@ use kube::client::Body;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::jitter::jitter;
-use super::wire::{Call, Failure, METADATA, METADATA_LIST, WHOLE, Wire};
+use super::jitter::{between, jitter};
+use super::wire::{Call, Failure, METADATA, METADATA_LIST, WHOLE, Wire, unreadable};
 use crate::metrics::Class;
 use crate::object::GroupKind;
 
-/// How long the server keeps one request open; half of it again is added by chance.
-const OPEN: Duration = Duration::from_secs(120);
-/// How long after that an open request counts as broken.
+/// How long after the server should have ended it an open request counts as broken.
 const GRACE: Duration = Duration::from_secs(15);
 /// The most bytes of one event.
 const MAX_LINE: usize = 8 << 20;
@@ -151,7 +149,7 @@ impl<S: FnMut(Event)> Watch<'_, S> {
         if self.version.is_none() {
             (self.sink)(Event::Begins);
         }
-        let open = OPEN + jitter(OPEN / 2);
+        let open = between(&self.wire.open);
         let uri = self.uri(open);
         let accept = if self.target.whole { WHOLE } else { METADATA };
         let call = Call::new(Class::Watch, "watch", uri).accept(accept);
@@ -190,8 +188,7 @@ impl<S: FnMut(Event)> Watch<'_, S> {
                 super::query(&next)
             );
             let reply = self.wire.send(Call::new(Class::Watch, "list", uri).accept(METADATA_LIST)).await?;
-            let page: Page = serde_json::from_slice(&reply.body)
-                .map_err(|error| Failure::BadAnswer(error.to_string().into()))?;
+            let page: Page = reply.json()?;
             page.items.into_iter().flatten().for_each(|item| (self.sink)(Event::Seen(item)));
             next = page.metadata.next.unwrap_or_default();
             if next.is_empty() {
@@ -233,7 +230,7 @@ impl<S: FnMut(Event)> Watch<'_, S> {
     fn line(&mut self, line: &[u8]) -> Option<End> {
         let told: Told = match serde_json::from_slice(line) {
             Ok(told) => told,
-            Err(error) => return Some(End::Failed(Failure::BadAnswer(error.to_string().into()))),
+            Err(error) => return Some(End::Failed(unreadable(&error))),
         };
         let object = told.object;
         let metadata = object.get("metadata");

@@ -1,9 +1,9 @@
 //! Whole objects: the only place where more than metadata is asked for.
 //!
-//! In: an object's id, or what it should be. Out: its body as it is, as an apply would make it, or as it is without some
-//! of its fields. Everything here is for a few objects at a time: who asks keeps to a rate.
+//! In: an object's id, or what it should be. Out: its body as it is, as an apply would make it, or as it is after a
+//! patch of some fields. Everything here is for a few objects at a time: who asks keeps to a rate.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::apply::{APPLY, body, read, unknown};
 use super::kinds::Served;
@@ -20,11 +20,7 @@ impl Cluster {
     /// The whole object as it is, in a version of its kind or else the one that the server prefers; none if it is not
     /// there.
     pub async fn whole(&self, id: &ObjectId, version: Option<&str>) -> Result<Option<Object>, Failure> {
-        let kinds = self.kinds();
-        let preferred = kinds.get(&id.group_kind()).map(Served::preferred);
-        let version = version.or(preferred).unwrap_or("v1");
-        let path = kinds.path(id, version).ok_or_else(|| unknown(id))?;
-        match self.0.wire.send(Call::new(Class::Verify, "get", path)).await {
+        match self.0.wire.send(Call::new(Class::Verify, "get", self.path_to(id, version)?)).await {
             Ok(reply) => read_whole(id, &reply).map(Some),
             Err(failure) if failure.code() == Some(404) => Ok(None),
             Err(failure) => Err(failure),
@@ -33,7 +29,7 @@ impl Cluster {
 
     /// The whole object as a forced apply would make it. Nothing is written.
     pub async fn would_be(&self, wanted: &DesiredObject, owner: &SyncName) -> Result<Object, Failure> {
-        let path = self.kinds().path(&wanted.id, &wanted.version).ok_or_else(|| unknown(&wanted.id))?;
+        let path = self.path_to(&wanted.id, Some(&wanted.version))?;
         let manager = query(&owner.manager());
         let uri = format!("{path}?fieldManager={manager}&fieldValidation=Strict&force=true&dryRun=All");
         let call = Call::new(Class::Verify, "patch", uri).content(APPLY, body(wanted, owner, &[])?);
@@ -52,37 +48,42 @@ impl Cluster {
         self.0.store.lost(owner)
     }
 
-    /// Changes an object by a JSON patch that removes what is not ours.
-    pub async fn remove_fields(&self, id: &ObjectId, owner: &SyncName, patch: &Value) -> Result<(), Failure> {
-        let kinds = self.kinds();
-        let version = kinds.get(&id.group_kind()).map_or("v1", Served::preferred);
-        let path = kinds.path(id, version).ok_or_else(|| unknown(id))?;
-        let uri = format!("{path}?fieldManager={}", query(&owner.manager()));
-        let content =
-            serde_json::to_vec(patch).map_err(|error| Failure::BadAnswer(error.to_string().into()))?;
-        // The patch was made for one version; if that is the one that is known, what is ours is as it was.
-        let guard = patch.pointer("/0/value").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let verified = self.observed(owner, |set| {
+    /// Changes an object by a JSON patch, whose first step tests the resourceVersion that it was made for.
+    pub async fn patch(
+        &self,
+        id: &ObjectId,
+        version: Option<&str>,
+        owner: &SyncName,
+        steps: &Value,
+    ) -> Result<(), Failure> {
+        let uri = format!("{}?fieldManager={}", self.path_to(id, version)?, query(&owner.manager()));
+        // If that is the version that is known, what is ours is as it was, and the reply is as good as an apply's.
+        let guard = steps.pointer("/0/value").and_then(Value::as_str).unwrap_or_default();
+        let is_known = self.observed(owner, |set| {
             set.get(id).is_some_and(|it| it.standing == Standing::Verified && *it.resource_version == *guard)
         });
         let writing = self.0.store.writing(owner, id);
         let call = Call::new(Class::Object, "patch", uri)
             .accept(METADATA)
-            .content("application/json-patch+json", content);
-        let removed = self.write(call, writing, |reply, writing| {
-            let object = read(id, &reply.body)?;
-            match verified {
-                true => writing.applied(&object),
+            .content("application/json-patch+json", steps.to_string().into_bytes());
+        let done = self.write(call, writing, |reply, writing| {
+            match is_known {
+                true => writing.applied(&read(id, &reply.body)?),
                 false => writing.refused(),
             }
             Ok(())
         });
-        removed.await.map(drop)
+        done.await.map(drop)
+    }
+
+    /// The path of an object in a version of its kind, or else in the one that the server prefers.
+    fn path_to(&self, id: &ObjectId, version: Option<&str>) -> Result<String, Failure> {
+        let kinds = self.kinds();
+        let preferred = kinds.get(&id.group_kind()).map(Served::preferred);
+        kinds.path(id, version.or(preferred).unwrap_or("v1")).ok_or_else(|| unknown(id))
     }
 }
 
 fn read_whole(id: &ObjectId, reply: &Reply) -> Result<Object, Failure> {
-    let body: Map<String, Value> =
-        serde_json::from_slice(&reply.body).map_err(|error| Failure::BadAnswer(error.to_string().into()))?;
-    object(&id.group_kind(), "", body).ok_or_else(|| Failure::BadAnswer("no metadata".into()))
+    object(&id.group_kind(), "", reply.json()?).ok_or_else(|| Failure::BadAnswer("no metadata".into()))
 }

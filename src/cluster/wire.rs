@@ -4,12 +4,14 @@
 //! those for its Lease goes through here, so that here is where each has a deadline, is counted by its class, and
 //! is not sent by a daemon that no longer leads.
 
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, Method, Request, Response, header};
 use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::answer::{Cause, Refusal};
 use super::lease::Permit;
@@ -77,6 +79,19 @@ pub(super) struct Reply {
     pub(super) body: Vec<u8>,
 }
 
+impl Reply {
+    /// The body as what it should be.
+    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        serde_json::from_slice(&self.body).map_err(|error| unreadable(&error))
+    }
+}
+
+/// JSON that is not what it should be. The parser's own words may quote a value, which may be a secret.
+pub(super) fn unreadable(error: &serde_json::Error) -> Failure {
+    let what = if error.is_data() { "not what was asked for" } else { "no JSON" };
+    Failure::BadAnswer(format!("it is {what} (at byte {} of line {})", error.column(), error.line()).into())
+}
+
 /// Why a request came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
@@ -114,6 +129,8 @@ pub(super) struct Wire {
     pub(super) metrics: Metrics,
     pub(super) permit: Permit,
     pub(super) timeout: Duration,
+    /// How long a watch stays open, at least and at most.
+    pub(super) open: RangeInclusive<Duration>,
 }
 
 impl Wire {

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
+use prometheus::{
+    HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+};
 
 use distinct::Distinct;
 pub use table::{Kind, Row, TABLE};
@@ -128,7 +130,7 @@ impl Metrics {
         };
         let metrics = Self(Arc::new(counters));
         metrics.leader(false);
-        metrics.queue(0);
+        drop(metrics.queued());
         Ok(metrics)
     }
 
@@ -204,9 +206,11 @@ impl Metrics {
         }
     }
 
-    /// How many writes wait to be sent now.
-    pub fn queue(&self, depth: usize) {
-        self.0.queue.with_label_values(NONE).set(whole(depth));
+    /// One more write waits to be sent, until this is dropped.
+    pub fn queued(&self) -> Queued {
+        let depth = self.0.queue.with_label_values(NONE);
+        depth.inc();
+        Queued(depth)
     }
 
     /// A watch did not continue from its bookmark.
@@ -254,6 +258,17 @@ impl Metrics {
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Metrics")
+    }
+}
+
+/// A write that waits to be sent.
+#[derive(Debug)]
+#[must_use]
+pub struct Queued(IntGauge);
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 

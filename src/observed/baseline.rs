@@ -140,6 +140,11 @@ impl Baseline {
     }
 }
 
+/// Our own entry, packed.
+pub(super) fn own(object: &Object, manager: &str) -> Option<Arc<[u8]>> {
+    Trace::of(object, manager).own.map(|entry| entry.fields.to_bytes().into())
+}
+
 /// The path of each mark that differs.
 pub(super) fn changed_marks(old: &[u64; 3], new: &[u64; 3]) -> Vec<FieldPath> {
     let differs = MARKS.iter().zip(old.iter().zip(new)).filter(|(_, (old, new))| old != new);

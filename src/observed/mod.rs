@@ -13,6 +13,7 @@ mod removal;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -68,6 +69,8 @@ pub struct Observed {
     pub ended: Ended,
     /// What we knew last to be as Git says; there is none before an apply of our own.
     pub baseline: Option<Box<Baseline>>,
+    /// Our own entry as it was seen where there is no baseline, packed.
+    pub own: Option<Arc<[u8]>>,
     /// What people added to an object of ours; the first few.
     pub extras: Box<[Extra]>,
 }
@@ -177,6 +180,17 @@ impl Observed {
         Self { standing: Standing::Verified, baseline: Some(Box::new(baseline)), ..now }
     }
 
+    /// Reads the metadata of an object that was not known before.
+    pub fn seen(object: &Object, owner: &SyncName) -> Self {
+        Self { own: baseline::own(object, &owner.manager()), ..Self::of(object, owner) }
+    }
+
+    /// The fields that are ours, where that is known.
+    pub fn owned(&self) -> Option<FieldSet> {
+        let known = self.baseline.as_ref().and_then(|baseline| baseline.own.as_ref());
+        known.map(Own::fields).or_else(|| FieldSet::from_bytes(self.own.as_ref()?))
+    }
+
     /// Reads the metadata of the object that this entry stands for, seen once more. An event that is older
     /// than what is known changes nothing; so does that of the state before a write whose reply was first.
     pub fn again(&self, object: &Object, owner: &SyncName) -> Self {
@@ -191,8 +205,9 @@ impl Observed {
             // Versions that are no numbers have no order, but that of our own write is known.
             None if ours == Some(seen) && seen != known => return self.clone(),
             _ if seen == known => {
-                let (standing, baseline) = (self.standing.clone(), self.baseline.clone());
-                return Self { standing, baseline, extras: self.extras.clone(), ..now };
+                let (standing, baseline, own) =
+                    (self.standing.clone(), self.baseline.clone(), self.own.clone());
+                return Self { standing, baseline, own, extras: self.extras.clone(), ..now };
             }
             _ => {}
         }
@@ -203,7 +218,7 @@ impl Observed {
                     standing.clone()
                 }
             };
-            return Self { standing, ..now };
+            return Self { standing, own: baseline::own(object, &owner.manager()), ..now };
         };
         let trace = Trace::of(object, &owner.manager());
         match judge::judge(baseline, &trace, object) {
@@ -279,6 +294,7 @@ impl Observed {
             pause_until: object.annotation(api::PAUSE_ANNOTATION).and_then(time),
             ended: Ended::of(object),
             baseline: None,
+            own: None,
             extras,
         }
     }

@@ -59,6 +59,7 @@ pub(super) fn seen(id: &ObjectId) -> Observed {
         pause_until: None,
         ended: Default::default(),
         baseline: None,
+        own: None,
         extras: Box::default(),
     }
 }

@@ -127,7 +127,7 @@ pub const TABLE: &[Row] = &[
         url => json!(url.as_ref().map(|_| HIDDEN)), true),
     row!("proxyDirect" "Hosts that are reached without the proxy: a name stands for itself and what lies below it."
         proxy_direct = given => given.list("a host name", is_host)?, hosts => json!(hosts)),
-    row!("concurrency" "Writes to the API server that are in flight at a time."
+    row!("concurrency" "Writes to the API server that are in flight at a time, for each user that the daemon acts as."
         concurrency = given => given.number(1..=256)? as usize, number => json!(number)),
     number!("qps" "Writes to the API server per second; 0: no limit of ours." qps 0..=10_000),
     number!("burst" "Writes that may go at once before qps counts." burst 1..=10_000),

@@ -92,7 +92,7 @@ impl Work<'_> {
         let found = found.into_iter().filter(|(_, path)| !sets(&body, path));
         let (managers, paths): (Vec<Box<str>>, Vec<_>) = found.unzip();
         let Some(patch) = removal(&live.body, &paths) else { return Ok(None) };
-        self.cluster.remove_fields(id, self.owner, &patch).await?;
+        self.cluster.patch(id, None, self.owner, &patch).await?;
         let fields = paths.iter().map(ToString::to_string).collect();
         let manager = managers.first().map(ToString::to_string);
         let drift = Drift { fields, manager, time: None };

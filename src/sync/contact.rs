@@ -79,6 +79,7 @@ impl Work<'_> {
             less.retain(|place| !free.contains(place));
             applied = self.cluster.apply_less(wanted, self.owner, Force::No, &less).await?;
         }
+        self.ledger.warned(wanted, &applied.warnings);
         if let Some(before) = &before {
             self.clear(wanted, before, &applied, &less).await;
         }
@@ -89,12 +90,12 @@ impl Work<'_> {
     async fn before(&self, wanted: &DesiredObject) -> Result<Option<FieldSet>, Failure> {
         let known = self.cluster.observed(self.owner, |set| {
             let seen = set.get(&wanted.id).filter(|seen| seen.applied_by_us)?;
-            Some(seen.baseline.as_ref().and_then(|baseline| baseline.own.clone()))
+            Some(seen.owned())
         });
         match known {
             None => Ok(None),
-            Some(Some(own)) => Ok(Some(own.fields())),
-            // Nobody has looked since the start, and after the apply it is too late.
+            Some(Some(own)) => Ok(Some(own)),
+            // It was made anew, or forgotten, and after the apply it is too late.
             Some(None) => {
                 let live = self.cluster.metadata(&wanted.id, &wanted.version).await?;
                 let entries = live.map(|live| own_and_foreign(&live, &self.owner.manager()));

@@ -28,7 +28,8 @@ impl Work<'_> {
         }
         let mut failed = Ok(());
         for _ in 0..MAX_ATTEMPTS {
-            let Some(live) = self.cluster.value(&wanted.id, &wanted.version).await? else { return Ok(()) };
+            let live = self.cluster.whole(&wanted.id, Some(&wanted.version)).await?;
+            let Some(live) = live.map(|live| Value::Object(live.body)) else { return Ok(()) };
             let mut claim = excerpt(&live, &paths);
             if claim == json!({}) {
                 return Ok(());

@@ -1,6 +1,6 @@
-//! What a Sync remembers of others' claims on the fields of its objects.
+//! What a Sync remembers of others' claims on the fields of its objects, and of what the server remarks on them.
 //!
-//! In: conflicts, and fields that outlive their removal from Git. Out: the places that are left out of the next
+//! In: conflicts, fields that outlive their removal from Git, warnings. Out: the places that are left out of the next
 //! apply, and remarks for the status. All of it can be lost at any time: the next conflict says it again.
 
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ struct Entry {
     hash: SpecHash,
     yielded: Vec<Yielded>,
     remains: Vec<Remains>,
+    /// What the API server remarked on the last apply.
+    warnings: Vec<Box<str>>,
 }
 
 /// A field that is left to others.
@@ -73,15 +75,21 @@ impl Ledger {
         self.change(wanted, |entry| entry.remains = remains);
     }
 
+    /// The server remarks this on an object that it accepted.
+    pub(crate) fn warned(&self, wanted: &DesiredObject, warnings: &[Box<str>]) {
+        self.change(wanted, |entry| entry.warnings = warnings.to_vec());
+    }
+
     fn change(&self, wanted: &DesiredObject, change: impl FnOnce(&mut Entry)) {
         let mut all = self.lock();
         let mut entry = all.remove(&wanted.id).filter(|known| known.hash == wanted.hash).unwrap_or(Entry {
             hash: wanted.hash,
             yielded: Vec::new(),
             remains: Vec::new(),
+            warnings: Vec::new(),
         });
         change(&mut entry);
-        if !entry.yielded.is_empty() || !entry.remains.is_empty() {
+        if !(entry.yielded.is_empty() && entry.remains.is_empty() && entry.warnings.is_empty()) {
             all.insert(wanted.id.clone(), entry);
         }
     }
@@ -98,7 +106,11 @@ impl Ledger {
             let remains = entry.remains.iter().map(|it| {
                 remark("FieldRemains", format!("{} is no longer in Git, and stays: {}", it.field, it.why))
             });
-            yielded.chain(remains).collect::<Vec<_>>()
+            let warnings = entry
+                .warnings
+                .iter()
+                .map(|text| remark("Warning", format!("the API server remarks: {text}")));
+            yielded.chain(remains).chain(warnings).collect::<Vec<_>>()
         };
         all.iter().flat_map(of_entry).collect()
     }

@@ -172,9 +172,7 @@ impl Context {
             problems: Vec::new(),
             lasting: false,
         })?;
-        let Settings { concurrency, request_timeout, .. } = self.settings;
-        let (metrics, permit) = (self.metrics.clone(), self.permit.clone());
-        let cluster = Cluster::new(connection, metrics, permit, concurrency, request_timeout);
+        let cluster = self.cluster.behind(connection);
         identities.insert(user, cluster.clone());
         Ok(cluster)
     }

@@ -213,12 +213,13 @@ impl Subject<'_> {
         }
         let by = Instant::now() + self.wish.timeout;
         let scopes = self.cluster.kinds().scopes();
-        let last = memory.prepared.as_ref();
-        let mut prepared = prepare(self.repository, self.revision, self.wish, scopes, last, by).await?;
+        let (last, metrics) = (memory.prepared.as_ref(), &self.context.metrics);
+        let mut prepared =
+            prepare(self.repository, self.revision, self.wish, scopes, last, by, metrics).await?;
         // A kind that is not known may have come since the server was asked.
         if !self.knows(&prepared) && self.cluster.discover().await.unwrap_or_default() {
             let scopes = self.cluster.kinds().scopes();
-            prepared = prepare(self.repository, self.revision, self.wish, scopes, None, by).await?;
+            prepared = prepare(self.repository, self.revision, self.wish, scopes, None, by, metrics).await?;
         }
         memory.prepared = Some(prepared.clone());
         Ok(prepared)

@@ -10,9 +10,10 @@ use std::time::Instant;
 use super::wish::Wish;
 use crate::cluster::Failure;
 use crate::desired::{DesiredSet, Scopes, desired};
+use crate::metrics::Metrics;
 use crate::render::{Rendered, render};
 use crate::report::Trouble;
-use crate::source::{ObjectHash, Repository, Revision};
+use crate::source::{Error, ObjectHash, Repository, Revision};
 
 /// What a commit comes to.
 #[derive(Debug, Clone)]
@@ -36,7 +37,9 @@ pub(crate) async fn prepare(
     scopes: Scopes,
     last: Option<&Prepared>,
     by: Instant,
+    metrics: &Metrics,
 ) -> Result<Prepared, Trouble> {
+    timed(metrics, "fetch", repository.fetch(revision, by)).await.map_err(of_source)?;
     if let Some(last) = last.filter(|last| last.complete) {
         let ids = match last.revision.commit == revision.commit {
             true => Ok(last.ids.clone()),
@@ -48,7 +51,8 @@ pub(crate) async fn prepare(
         }
     }
     let folder = wish.options.path.as_str();
-    let snapshot = repository.read(revision, &[folder], by).await.map_err(of_source)?;
+    let snapshot =
+        timed(metrics, "read", repository.read(revision, &[folder], by)).await.map_err(of_source)?;
     let (options, target) = (wish.options.clone(), wish.target_namespace.clone());
     let ignore = wish.ignore.clone();
     let (files, ids) = (snapshot.files, snapshot.ids);
@@ -67,8 +71,20 @@ pub(crate) async fn prepare(
     Ok(Prepared { revision: revision.clone(), ids, desired: Arc::new(desired), complete })
 }
 
+/// A question to a repository, counted as what it is.
+pub(crate) async fn timed<T>(
+    metrics: &Metrics,
+    what: &str,
+    question: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let begun = Instant::now();
+    let answer = question.await;
+    metrics.git(what, begun.elapsed(), answer.as_ref().err().map(Error::reason));
+    answer
+}
+
 /// Why a repository gave nothing.
-pub(crate) fn of_source(error: crate::source::Error) -> Trouble {
+pub(crate) fn of_source(error: Error) -> Trouble {
     Trouble {
         reason: error.reason(),
         message: error.to_string(),

@@ -41,7 +41,7 @@ impl Work<'_> {
         let left = FieldSet::of(&left(wanted, before, less));
         let (take, mut remains) = survivors(&before.minus(&left), &own, &foreign);
         if !take.is_empty()
-            && let Err(failure) = self.take(wanted, &take, &applied.version).await
+            && let Err(failure) = self.take(wanted, &take).await
         {
             let why = format!("it could not be removed: {failure}");
             remains.extend(take.iter().map(|path| Remains { field: path.to_string(), why: why.clone() }));
@@ -52,10 +52,12 @@ impl Work<'_> {
         self.ledger.remain(wanted, remains);
     }
 
-    async fn take(&self, wanted: &DesiredObject, paths: &[FieldPath], version: &str) -> Result<(), Failure> {
+    async fn take(&self, wanted: &DesiredObject, paths: &[FieldPath]) -> Result<(), Failure> {
         let mut failed = Ok(());
         for _ in 0..MAX_ATTEMPTS {
-            let Some(live) = self.cluster.value(&wanted.id, &wanted.version).await? else { return Ok(()) };
+            let version = Some(&*wanted.version);
+            let Some(live) = self.cluster.whole(&wanted.id, version).await? else { return Ok(()) };
+            let live = Value::Object(live.body);
             let places = paths.iter().filter_map(|path| pointer_of(path, &live).map(Box::from)).collect();
             let places = removal_order(places);
             if places.is_empty() {
@@ -65,8 +67,7 @@ impl Work<'_> {
             let mut steps = vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": seen})];
             steps.extend(places.iter().map(|place| json!({"op": "remove", "path": place})));
             let fields: Vec<String> = paths.iter().map(ToString::to_string).collect();
-            let is_known = seen == version;
-            match self.cluster.patch(&wanted.id, &wanted.version, self.owner, &steps, is_known).await {
+            match self.cluster.patch(&wanted.id, version, self.owner, &steps.into()).await {
                 // Somebody wrote to it meanwhile.
                 Err(failure) if matches!(failure.code(), Some(409 | 422)) => failed = Err(failure),
                 Err(failure) => return Err(failure),

@@ -268,6 +268,7 @@ pub(crate) fn plain(uid: &str) -> Observed {
         pause_until: None,
         ended: Default::default(),
         baseline: None,
+        own: None,
         extras: Box::default(),
     }
 }

@@ -26,6 +26,7 @@ pub use decide::{Decision, Sighting, decide};
 pub use hold::{Leadership, Loss};
 pub use permit::Permit;
 
+use crate::metrics::Metrics;
 use requests::{Requests, Trouble};
 
 /// How long what may take.
@@ -166,6 +167,7 @@ impl LeaseError {
 /// waited for alike, and each is logged once. Errors are what no waiting changes.
 pub async fn campaign(
     client: kube::Client,
+    metrics: Metrics,
     claim: Claim,
     timings: Timings,
 ) -> Result<Leadership, LeaseError> {
@@ -174,7 +176,7 @@ pub async fn campaign(
         return Err(LeaseError::NoIdentity);
     }
     let mut candidate = Candidate {
-        requests: Requests::new(client, claim, timings),
+        requests: Requests::new(client, metrics, claim, timings),
         sighting: Sighting::default(),
         said: "".into(),
     };

@@ -5,7 +5,7 @@
 //! tells.
 
 use std::error::Error as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -13,6 +13,7 @@ use kube::api::{Api, PostParams};
 
 use super::decide::{held, released};
 use super::{Claim, Timings};
+use crate::metrics::{Class, Metrics};
 
 /// The most characters of a server's message that are passed on.
 const MAX_CAUSE: usize = 300;
@@ -42,18 +43,19 @@ impl Trouble {
 #[derive(Debug)]
 pub(super) struct Requests {
     api: Api<Lease>,
+    metrics: Metrics,
     pub(super) claim: Claim,
     pub(super) timings: Timings,
 }
 
 impl Requests {
-    pub(super) fn new(client: kube::Client, claim: Claim, timings: Timings) -> Self {
-        Self { api: Api::namespaced(client, &claim.namespace), claim, timings }
+    pub(super) fn new(client: kube::Client, metrics: Metrics, claim: Claim, timings: Timings) -> Self {
+        Self { api: Api::namespaced(client, &claim.namespace), metrics, claim, timings }
     }
 
     /// The Lease as it is now, not as some cache of the server has it.
     pub(super) async fn read(&self) -> Result<Option<Lease>, Trouble> {
-        self.bounded(self.api.get_opt(&self.claim.name)).await
+        self.bounded("get", self.api.get_opt(&self.claim.name)).await
     }
 
     /// Writes us as the holder into what was found.
@@ -61,19 +63,31 @@ impl Requests {
         let lease = held(found, &self.claim, self.timings.duration, Timestamp::now());
         let parameters = PostParams::default();
         match found {
-            Some(_) => self.bounded(self.api.replace(&self.claim.name, &parameters, &lease)).await,
-            None => self.bounded(self.api.create(&parameters, &lease)).await,
+            Some(_) => self.bounded("update", self.api.replace(&self.claim.name, &parameters, &lease)).await,
+            None => self.bounded("create", self.api.create(&parameters, &lease)).await,
         }
     }
 
     /// Writes nobody as the holder.
     pub(super) async fn release(&self, lease: &Lease) -> Result<Lease, Trouble> {
         let lease = released(lease, Timestamp::now());
-        self.bounded(self.api.replace(&self.claim.name, &PostParams::default(), &lease)).await
+        self.bounded("update", self.api.replace(&self.claim.name, &PostParams::default(), &lease)).await
     }
 
-    async fn bounded<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, Trouble> {
-        match tokio::time::timeout(self.timings.request, request).await {
+    async fn bounded<T>(
+        &self,
+        verb: &'static str,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, Trouble> {
+        let begun = Instant::now();
+        let answer = tokio::time::timeout(self.timings.request, request).await;
+        let code = match &answer {
+            Ok(Ok(_)) => 200,
+            Ok(Err(kube::Error::Api(status))) => status.code,
+            Ok(Err(_)) | Err(_) => 0,
+        };
+        self.metrics.request(Class::Lease, verb, code, begun.elapsed());
+        match answer {
             Ok(answer) => answer.map_err(trouble),
             Err(_) => Err(late(self.timings.request)),
         }

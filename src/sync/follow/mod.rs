@@ -17,7 +17,7 @@ use super::desk::Desk;
 use super::heads::{self, Head, Key, Seen};
 use super::memory::Memory;
 use super::pass::{Report, Subject};
-use super::prepare::of_source;
+use super::prepare::{of_source, timed};
 use super::schedule::{Command, Event, Look, Pass, Schedule};
 use super::waiting::{running, sleep_until};
 use super::wish::Wish;
@@ -253,13 +253,8 @@ impl Follower {
                 if let Some(known) = known {
                     return (Ok(known), request);
                 }
-                let begun = Instant::now();
-                let looked = repository.look(&wish.reference, begun + wish.timeout).await;
-                context.metrics.git(
-                    "look",
-                    begun.elapsed(),
-                    looked.as_ref().err().map(|error| error.reason()),
-                );
+                let look = repository.look(&wish.reference, Instant::now() + wish.timeout);
+                let looked = timed(&context.metrics, "look", look).await;
                 (looked.map_err(of_source), request)
             }
             .boxed(),
