@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
         return Ok(Exit::Failure);
     };
     let (_, objects) = Complete::into_parts(complete);
-    let mut bodies = objects.into_iter().map(|object| Value::Object(object.body));
+    let mut bodies = objects.into_iter().map(|object| Value::Object(object.object().body));
     match arguments.output {
         Format::Yaml => bodies.try_for_each(|body| {
             streams.data.write_all(b"---\n")?;

@@ -178,7 +178,7 @@ pub(super) const APPLY: &str = "application/apply-patch+yaml";
 
 /// The canonical object with our label and our annotations.
 pub(super) fn body(wanted: &DesiredObject, owner: &SyncName, less: &[Box<str>]) -> Result<Vec<u8>, Failure> {
-    let mut body: Value = serde_json::from_slice(&wanted.canonical).map_err(|error| unreadable(&error))?;
+    let mut body = Value::Object(wanted.body());
     remove_all(&mut body, less);
     // Rendering has made sure that these are mappings, or nothing, which becomes one here.
     let metadata = &mut body["metadata"];

@@ -12,8 +12,12 @@ mod switches;
 
 use std::sync::Arc;
 
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
+
 pub use ignore::{Ignore, Ignored};
 pub use problem::Problem;
+use scope::defines_kind;
 pub use scope::{Scope, Scopes};
 pub use switches::Switches;
 
@@ -50,6 +54,14 @@ pub struct DesiredObject {
 }
 
 impl DesiredObject {
+    /// The canonical form with its values.
+    pub fn body(&self) -> Map<String, Value> {
+        let mut reader = serde_json::Deserializer::from_slice(&self.canonical);
+        // How deep a manifest may be was decided when it was read.
+        reader.disable_recursion_limit();
+        Map::deserialize(&mut reader).unwrap_or_default()
+    }
+
     /// True if `recorded` is the hash of this object, in whichever form it was recorded.
     pub fn is_recorded_as(&self, recorded: &SpecHash) -> bool {
         match recorded.form {
@@ -64,11 +76,13 @@ pub fn desired(rendered: Complete, namespace: &str, scopes: &Scopes) -> Result<D
         return Err(vec![Problem::BadNamespace { namespace: namespace.to_owned(), rule }]);
     }
     let mut scopes = scopes.clone();
-    rendered.objects().iter().for_each(|object| scopes.learn(object));
+    let definitions = rendered.objects().iter().filter(|object| defines_kind(&object.id));
+    definitions.for_each(|object| scopes.learn(&object.object()));
     let mut problems = Vec::new();
     let mut objects = Vec::with_capacity(rendered.objects().len());
-    let (rendered, bodies) = rendered.into_parts();
-    for object in bodies {
+    let (rendered, packed) = rendered.into_parts();
+    for object in packed {
+        let object = object.object();
         let scope = scopes.of(object.id.group(), object.id.kind());
         let placed = place_in_scope(&object, scope, namespace)
             .map_err(|problem| problem(rendered.place(&object.origin, &NAMESPACE)));
@@ -155,7 +169,7 @@ impl DesiredSet {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::object::GroupKind;

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::object::{GroupKind, Object};
+use crate::object::{GroupKind, Object, ObjectId};
 
 /// Whether objects of a kind live in namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Scopes {
 
     /// Records the kind that a CustomResourceDefinition defines; other objects teach nothing.
     pub fn learn(&mut self, object: &Object) {
-        if !object.id.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+        if !defines_kind(&object.id) {
             return;
         }
         let Some(spec) = object.body.get("spec") else { return };
@@ -105,12 +105,17 @@ const CLUSTER: &[(&str, &str)] = &[
     ("storage.k8s.io", "CSIDriver CSINode StorageClass VolumeAttachment VolumeAttributesClass"),
 ];
 
+/// True for a definition of a kind.
+pub(super) fn defines_kind(id: &ObjectId) -> bool {
+    id.is("apiextensions.k8s.io", "CustomResourceDefinition")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::object::{ObjectId, Origin};
+    use crate::object::Origin;
 
     #[test]
     fn a_definition_teaches_the_scope_of_its_kind() {

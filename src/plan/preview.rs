@@ -51,7 +51,7 @@ pub fn preview(desired: &DesiredSet, live: &[Object], owner: &SyncName) -> Previ
 
 /// The body of a desired object; the canonical form is JSON that this program wrote.
 fn body(object: &DesiredObject) -> Map<String, Value> {
-    let mut body: Map<String, Value> = serde_json::from_slice(&object.canonical).unwrap_or_default();
+    let mut body = object.body();
     // The version that was asked for is not the version that is stored.
     body.remove("apiVersion");
     body

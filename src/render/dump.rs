@@ -33,7 +33,7 @@ pub fn dump(tree: &FileTree, path: &str) -> Result<Dump, Vec<Problem>> {
         uids.insert(object.id.clone(), uid);
         !seen_before
     });
-    refuse_duplicates(&mut found);
+    refuse_duplicates(&mut found, |object| (&object.id, &object.origin));
     match found.problems.is_empty() {
         true => Ok(Dump { objects: found.objects, skipped: found.skipped }),
         false => Err(found.problems),

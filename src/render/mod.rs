@@ -8,6 +8,7 @@ mod documents;
 mod dump;
 mod fields;
 mod identity;
+mod packed;
 mod plain;
 mod problem;
 mod rules;
@@ -17,11 +18,12 @@ use std::collections::HashMap;
 
 pub use documents::FieldPath;
 pub use dump::{Dump, dump};
+pub use packed::Packed;
 pub use plain::{PlainOptions, is_read};
 pub use problem::{Place, Problem};
 pub use rules::{dns_label as namespace_rule, sync_name as sync_name_rule};
 
-use crate::object::{Object, ObjectId, Origin};
+use crate::object::{ObjectId, Origin};
 use crate::tree::FileTree;
 
 /// What to render.
@@ -45,7 +47,7 @@ pub enum Rendered {
 /// All objects of a revision, each once, each sound.
 #[derive(Debug)]
 pub struct Complete {
-    objects: Vec<Object>,
+    objects: Vec<Packed>,
     skipped: Vec<Skipped>,
     tree: FileTree,
 }
@@ -54,7 +56,7 @@ pub struct Complete {
 #[derive(Debug)]
 pub struct Incomplete {
     /// The objects that were sound.
-    pub objects: Vec<Object>,
+    pub objects: Vec<Packed>,
     /// Files that hold no manifests.
     pub skipped: Vec<Skipped>,
     /// Everything that is wrong, in the order of the files; never empty.
@@ -72,8 +74,9 @@ pub struct Skipped {
 
 /// Renders a folder of the tree.
 pub fn render(tree: &FileTree, options: &Options) -> Rendered {
-    let mut found = plain::collect(tree, options, identity::object);
-    refuse_duplicates(&mut found);
+    let mut found =
+        plain::collect(tree, options, |manifest, bytes| identity::object(manifest, bytes).map(Packed::of));
+    refuse_duplicates(&mut found, |object| (&object.id, &object.origin));
     let Found { objects, skipped, mut problems } = found;
     if problems.is_empty() && objects.is_empty() {
         problems.push(Problem::NothingFound {
@@ -89,12 +92,12 @@ pub fn render(tree: &FileTree, options: &Options) -> Rendered {
 
 impl Complete {
     /// The objects, in the order of files and documents.
-    pub fn objects(&self) -> &[Object] {
+    pub fn objects(&self) -> &[Packed] {
         &self.objects
     }
 
     /// The objects by value, and what is left of the render without them: the way to places.
-    pub fn into_parts(mut self) -> (Self, Vec<Object>) {
+    pub fn into_parts(mut self) -> (Self, Vec<Packed>) {
         let objects = std::mem::take(&mut self.objects);
         (self, objects)
     }
@@ -111,29 +114,24 @@ impl Complete {
 }
 
 /// What a renderer collects on its way.
-#[derive(Debug, Default)]
-struct Found {
-    objects: Vec<Object>,
+#[derive(Debug)]
+struct Found<T> {
+    objects: Vec<T>,
     skipped: Vec<Skipped>,
     problems: Vec<Problem>,
 }
 
 /// One object may be written once: the second writing is refused, and both places are named.
-fn refuse_duplicates(found: &mut Found) {
+fn refuse_duplicates<T>(found: &mut Found<T>, name: fn(&T) -> (&ObjectId, &Origin)) {
     let mut first: HashMap<ObjectId, Origin> = HashMap::with_capacity(found.objects.len());
     let problems = &mut found.problems;
-    found.objects.retain(|object| match first.get(&object.id) {
-        None => {
-            first.insert(object.id.clone(), object.origin.clone());
-            true
-        }
-        Some(earlier) => {
-            problems.push(Problem::Duplicate {
-                id: object.id.clone(),
-                first: earlier.clone(),
-                second: object.origin.clone(),
-            });
-            false
-        }
+    found.objects.retain(|object| {
+        let (id, origin) = name(object);
+        let Some(earlier) = first.get(id) else {
+            first.insert(id.clone(), origin.clone());
+            return true;
+        };
+        problems.push(Problem::Duplicate { id: id.clone(), first: earlier.clone(), second: origin.clone() });
+        false
     });
 }

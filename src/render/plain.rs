@@ -7,7 +7,7 @@ use glob::{MatchOptions, Pattern};
 use super::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE, Manifest};
 use super::problem::Problem;
 use super::{Found, Options, Skipped};
-use crate::object::Object;
+
 use crate::tree::{self, Entry, FileTree};
 
 /// The file names that kustomize looks for.
@@ -37,8 +37,8 @@ impl Default for PlainOptions {
     }
 }
 
-/// What makes an object of a manifest, or says what is wrong with it.
-type Reader = fn(Manifest, &[u8]) -> Result<Object, Vec<Problem>>;
+/// What makes something of a manifest, or says what is wrong with it.
+type Reader<T> = fn(Manifest, &[u8]) -> Result<T, Vec<Problem>>;
 
 /// True for the names of files that a render may read; a source need not bring others.
 pub fn is_read(name: &str) -> bool {
@@ -46,8 +46,8 @@ pub fn is_read(name: &str) -> bool {
 }
 
 /// Reads every file of the directory that the options choose.
-pub(super) fn collect(tree: &FileTree, options: &Options, reader: Reader) -> Found {
-    let mut found = Found::default();
+pub(super) fn collect<T>(tree: &FileTree, options: &Options, reader: Reader<T>) -> Found<T> {
+    let mut found = Found { objects: Vec::new(), skipped: Vec::new(), problems: Vec::new() };
     let path = options.path.as_str();
     let root = match tree.resolve(path) {
         Ok(root) if tree.contains(&root) => root,
@@ -70,7 +70,13 @@ pub(super) fn collect(tree: &FileTree, options: &Options, reader: Reader) -> Fou
     found
 }
 
-fn directory(tree: &FileTree, root: &str, options: &PlainOptions, reader: Reader, found: &mut Found) {
+fn directory<T>(
+    tree: &FileTree,
+    root: &str,
+    options: &PlainOptions,
+    reader: Reader<T>,
+    found: &mut Found<T>,
+) {
     for (path, entry) in tree.below(root) {
         let inside = match root {
             "" => path,
@@ -99,7 +105,7 @@ fn directory(tree: &FileTree, root: &str, options: &PlainOptions, reader: Reader
 }
 
 /// Reads one file and keeps the sound objects of it.
-fn file(tree: &FileTree, path: &str, reader: Reader, found: &mut Found) {
+fn file<T>(tree: &FileTree, path: &str, reader: Reader<T>, found: &mut Found<T>) {
     if is_kustomization(path) {
         found.problems.push(Problem::Kustomization { file: tree.shown(path) });
         return;

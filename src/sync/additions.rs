@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::carry_out::{Work, failed};
 use super::memory::Memory;
@@ -55,7 +55,7 @@ impl Work<'_> {
 
     /// The object without what Git sets after all: whoever took a field of ours added nothing. None if nothing is left.
     fn only_added(&self, id: &ObjectId, seen: &Observed) -> Option<Observed> {
-        let body: Map<String, Value> = serde_json::from_slice(&self.desired.get(id)?.canonical).ok()?;
+        let body = self.desired.get(id)?.body();
         let added = seen.extras.iter().filter(|extra| !sets(&body, &extra.path));
         let extras: Box<[_]> = added.cloned().collect();
         (!extras.is_empty()).then(|| Observed { extras, ..seen.clone() })
@@ -87,7 +87,7 @@ impl Work<'_> {
         let Some(live) = self.cluster.whole(id, None).await? else { return Ok(None) };
         let metadata = live.body.get("metadata").and_then(Value::as_object);
         let (Some(metadata), Some(wanted)) = (metadata, self.desired.get(id)) else { return Ok(None) };
-        let body: Map<String, Value> = serde_json::from_slice(&wanted.canonical).unwrap_or_default();
+        let body = wanted.body();
         let found = additions(metadata, &self.owner.manager(), None);
         let found = found.into_iter().filter(|(_, path)| !sets(&body, path));
         let (managers, paths): (Vec<Box<str>>, Vec<_>) = found.unzip();

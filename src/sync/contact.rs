@@ -241,7 +241,7 @@ fn is_mark(field: &str) -> bool {
 }
 
 pub(super) fn body(wanted: &DesiredObject) -> Value {
-    serde_json::from_slice(&wanted.canonical).unwrap_or_default()
+    Value::Object(wanted.body())
 }
 
 /// Our entry among the managed fields, and those of others.
