@@ -2,7 +2,6 @@
 //!
 //! In: its path. Out: revisions and snapshots. Only commits count; what is changed and not committed is not seen.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, Repository};
@@ -12,7 +11,6 @@ use super::history::relate;
 use super::mirror::{no_reference, parents};
 use super::protocol::MAX_REFS;
 use super::revision::{Advertised, History, ObjectHash, Reference, Revision};
-use super::snapshot::{self, Snapshot};
 
 /// A repository on the local disk.
 #[derive(Debug)]
@@ -41,22 +39,15 @@ impl Local {
         reference.choose(&listed).ok_or_else(|| no_reference(reference, &listed))
     }
 
-    /// The files below `folders` in `commit`.
-    pub(super) fn read(&self, commit: ObjectHash, folders: &[&str]) -> Result<Snapshot, Error> {
-        let repository = open(&self.path)?;
-        self.has(&repository, commit)?;
-        snapshot::read(&repository, commit, folders)
-    }
-
-    /// The ids of what lies at `paths` in `commit`.
-    pub(super) fn ids(
+    /// Reads, if `commit` is there.
+    pub(super) fn with<T>(
         &self,
         commit: ObjectHash,
-        paths: &BTreeSet<Box<str>>,
-    ) -> Result<BTreeMap<Box<str>, Option<ObjectHash>>, Error> {
+        read: impl Fn(&Repository) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let repository = open(&self.path)?;
         self.has(&repository, commit)?;
-        snapshot::ids(&repository, commit, paths)
+        read(&repository)
     }
 
     /// How `old` and `new` are related.

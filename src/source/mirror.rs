@@ -4,16 +4,14 @@
 //! asynchronous face is `repository.rs`. What is damaged on disk is cloned again; what is good stays in force
 //! until something better is complete.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::error::Error;
 use super::history::relate;
 use super::protocol::Wanted;
 use super::remote::Remote;
 use super::revision::{Advertised, History, ObjectHash, Reference, Revision};
-use super::snapshot::{self, Snapshot};
 use super::store::{self, Store};
 use crate::nearest::nearest;
 
@@ -102,39 +100,22 @@ impl Mirror {
         }
     }
 
-    /// The files below `folders` in `commit`, fetched if need be.
-    pub(super) fn read(
-        &mut self,
-        commit: ObjectHash,
-        folders: &[&str],
-        by: Instant,
-    ) -> Result<Snapshot, Error> {
-        self.with(commit, by, |repository| snapshot::read(repository, commit, folders))
-    }
-
-    /// The ids of what lies at `paths` in `commit`, fetched if need be.
-    pub(super) fn ids(
-        &mut self,
-        commit: ObjectHash,
-        paths: &BTreeSet<Box<str>>,
-        by: Instant,
-    ) -> Result<BTreeMap<Box<str>, Option<ObjectHash>>, Error> {
-        self.with(commit, by, |repository| snapshot::ids(repository, commit, paths))
-    }
-
-    /// Reads from a store that has `commit`; once again from a fresh one if the store proves to be damaged.
-    fn with<T>(
+    /// Reads from a store that has `commit`, fetched if need be; once again from a fresh one if the store proves to be
+    /// damaged. With it, how long it took to fetch.
+    pub(super) fn with<T>(
         &mut self,
         commit: ObjectHash,
         by: Instant,
         read: impl Fn(&git2::Repository) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    ) -> Result<(T, Option<Duration>), Error> {
+        let begun = Instant::now();
         let fetched = self.fetch(commit, by)?;
+        let took = (fetched > 0).then(|| begun.elapsed());
         let open = |mirror: &Self| match &mirror.store {
             Some(store) => read(&store.repository()?),
             None => Err(Error::Stopped),
         };
-        match open(self) {
+        let read = match open(self) {
             Err(Error::Corrupt { .. })
                 if fetched == 0 || self.store.as_ref().is_some_and(|s| s.tips().len() > 1) =>
             {
@@ -142,7 +123,8 @@ impl Mirror {
                 open(self)
             }
             result => result,
-        }
+        };
+        read.map(|read| (read, took))
     }
 
     /// How `old` and `new` are related; both were seen before, not necessarily fetched.

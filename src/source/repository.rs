@@ -5,12 +5,12 @@
 //! [`MAX_WORKERS`]. A call that is given up leaves its thread behind until the thread's own deadline, and
 //! the next call waits for it instead of starting another: a silent server costs one thread, however often asked.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
@@ -23,7 +23,7 @@ use super::local::Local;
 use super::mirror::Mirror;
 use super::remote::Remote;
 use super::revision::{History, ObjectHash, Reference, Revision};
-use super::snapshot::Snapshot;
+use super::snapshot::{self, Ids, Snapshot};
 use super::ssh::Ssh;
 use super::store;
 use super::web::Web;
@@ -177,6 +177,21 @@ impl Repositories {
     }
 }
 
+/// What [`Repository::read_anew`] came to.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// The files; none if they are as they were.
+    pub snapshot: Option<Snapshot>,
+    /// How long it took to fetch them, if they were not here.
+    pub fetched: Option<Duration>,
+    /// How long it took to read them.
+    pub took: Duration,
+}
+
+fn boxed(names: &[&str]) -> Vec<Box<str>> {
+    names.iter().map(|name| (*name).into()).collect()
+}
+
 /// The folder of a mirror. The name says nothing of the URL, which may be private.
 fn key(address: &Address, owner: &str) -> Box<str> {
     let hash = Sha256::digest(format!("{address}\0{owner}"));
@@ -220,33 +235,37 @@ impl Repository {
     /// The files below `folders` in `revision`, fetched if need be. Names are from the root; an empty one is the
     /// root itself. Links are recorded, and what they lead to inside the repository is read as well.
     pub async fn read(&self, revision: &Revision, folders: &[&str], by: Instant) -> Result<Snapshot, Error> {
-        let commit = revision.commit;
-        let folders: Vec<Box<str>> = folders.iter().map(|folder| (*folder).into()).collect();
-        self.run(by, move |state| {
-            let folders: Vec<&str> = folders.iter().map(|folder| &**folder).collect();
-            match &mut state.place {
-                Place::Mirrored(mirror) => mirror.read(commit, &folders, by),
-                Place::Local(local) => local.read(commit, &folders),
-                Place::Unopened(_) => Err(Error::Stopped),
-            }
-        })
-        .await
+        let (commit, folders) = (revision.commit, boxed(folders));
+        let read = move |state: &mut State| {
+            state.with(commit, by, |repository| snapshot::read(repository, commit, &folders))
+        };
+        self.run(by, read).await.map(|(snapshot, _)| snapshot)
     }
 
-    /// The ids of what lies at the paths of an earlier [`Snapshot::ids`], fetched if need be, without reading a
-    /// file. Equal ids mean that the earlier snapshot still holds.
-    pub async fn ids(
+    /// The same, unless all ids of an earlier [`Snapshot`] of these folders still stand: then no file is read.
+    pub async fn read_anew(
         &self,
         revision: &Revision,
-        earlier: &BTreeMap<Box<str>, Option<ObjectHash>>,
+        folders: &[&str],
+        earlier: &Ids,
         by: Instant,
-    ) -> Result<BTreeMap<Box<str>, Option<ObjectHash>>, Error> {
-        let commit = revision.commit;
-        let paths: BTreeSet<Box<str>> = earlier.keys().cloned().collect();
-        self.run(by, move |state| match &mut state.place {
-            Place::Mirrored(mirror) => mirror.ids(commit, &paths, by),
-            Place::Local(local) => local.ids(commit, &paths),
-            Place::Unopened(_) => Err(Error::Stopped),
+    ) -> Result<Reading, Error> {
+        let (commit, folders, earlier) = (revision.commit, boxed(folders), earlier.clone());
+        self.run(by, move |state| {
+            let begun = Instant::now();
+            let (snapshot, fetched) = state.with(commit, by, |repository| {
+                // Whatever is wrong with the ids, the reading says it better.
+                let same = snapshot::ids(repository, commit, &earlier).is_ok_and(|ids| ids == earlier);
+                match same && !earlier.is_empty() {
+                    true => Ok(None),
+                    false => snapshot::read(repository, commit, &folders).map(Some),
+                }
+            })?;
+            Ok(Reading {
+                snapshot,
+                fetched,
+                took: begun.elapsed().saturating_sub(fetched.unwrap_or_default()),
+            })
         })
         .await
     }
@@ -295,6 +314,20 @@ impl Repository {
 }
 
 impl State {
+    /// Reads from what has `commit`, fetched if need be; with it, how long it took to fetch.
+    fn with<T>(
+        &mut self,
+        commit: ObjectHash,
+        by: Instant,
+        read: impl Fn(&git2::Repository) -> Result<T, Error>,
+    ) -> Result<(T, Option<Duration>), Error> {
+        match &mut self.place {
+            Place::Mirrored(mirror) => mirror.with(commit, by, read),
+            Place::Local(local) => local.with(commit, read).map(|read| (read, None)),
+            Place::Unopened(_) => Err(Error::Stopped),
+        }
+    }
+
     /// Opens the mirror at first, and takes over changed credentials.
     fn prepare(&mut self, shared: &Shared) -> Result<(), Error> {
         let mut next = shared.next.lock().unwrap_or_else(PoisonError::into_inner);

@@ -25,6 +25,9 @@ const MODE_FOLDER: i32 = 0o040_000;
 const MODE_LINK: i32 = 0o120_000;
 const MODE_MODULE: i32 = 0o160_000;
 
+/// The ids of trees and blobs by their paths; none where nothing lies.
+pub type Ids = BTreeMap<Box<str>, Option<ObjectHash>>;
+
 /// Files of one commit, and which objects they were read from.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -32,15 +35,11 @@ pub struct Snapshot {
     pub files: FileTree,
     /// For each folder or file that was asked for, or that a link leads to, the id of its tree or blob; none for
     /// the targets of links where nothing lies. Equal ids mean equal files.
-    pub ids: BTreeMap<Box<str>, Option<ObjectHash>>,
+    pub ids: Ids,
 }
 
-/// The ids of what lies at `paths`, without reading files.
-pub(super) fn ids(
-    repository: &Repository,
-    commit: ObjectHash,
-    paths: &BTreeSet<Box<str>>,
-) -> Result<BTreeMap<Box<str>, Option<ObjectHash>>, Error> {
+/// The ids of what lies at the paths of earlier ones now, without reading files.
+pub(super) fn ids(repository: &Repository, commit: ObjectHash, earlier: &Ids) -> Result<Ids, Error> {
     let root = root(repository, commit)?;
     let id = |path: &str| -> Result<_, Error> {
         Ok(match path {
@@ -48,11 +47,15 @@ pub(super) fn ids(
             path => find(&root, path)?.map(|(_, id)| ObjectHash::of(id)),
         })
     };
-    paths.iter().map(|path| Ok((path.clone(), id(path)?))).collect()
+    earlier.keys().map(|path| Ok((path.clone(), id(path)?))).collect()
 }
 
 /// The files below `folders` in `commit`; an empty name is the root.
-pub(super) fn read(repository: &Repository, commit: ObjectHash, folders: &[&str]) -> Result<Snapshot, Error> {
+pub(super) fn read(
+    repository: &Repository,
+    commit: ObjectHash,
+    folders: &[Box<str>],
+) -> Result<Snapshot, Error> {
     let root = root(repository, commit)?;
     let mut walk = Walk {
         repository,

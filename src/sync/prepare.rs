@@ -3,7 +3,6 @@
 //! In: a repository, a revision, and what the Sync asks for. Out: a [`Prepared`] commit, or [`Trouble`] that says
 //! what is wrong and where. A commit that changes nothing that was read the last time is not read again.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,14 +12,14 @@ use crate::desired::{DesiredSet, Scopes, desired};
 use crate::metrics::Metrics;
 use crate::render::{Rendered, render};
 use crate::report::Trouble;
-use crate::source::{Error, ObjectHash, Repository, Revision};
+use crate::source::{Error, Ids, Reading, Repository, Revision};
 
 /// What a commit comes to.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub(crate) revision: Revision,
     /// What was read for it; the same ids mean the same files.
-    pub(crate) ids: BTreeMap<Box<str>, Option<ObjectHash>>,
+    pub(crate) ids: Ids,
     pub(crate) desired: Arc<DesiredSet>,
     /// What was known of kinds; a set in which some kinds were not known is made anew when more is.
     pub(crate) complete: bool,
@@ -39,20 +38,20 @@ pub(crate) async fn prepare(
     by: Instant,
     metrics: &Metrics,
 ) -> Result<Prepared, Trouble> {
-    timed(metrics, "fetch", repository.fetch(revision, by)).await.map_err(of_source)?;
-    if let Some(last) = last.filter(|last| last.complete) {
-        let ids = match last.revision.commit == revision.commit {
-            true => Ok(last.ids.clone()),
-            false => repository.ids(revision, &last.ids, by).await,
-        };
-        // Whatever is wrong with the ids, the reading below says it better.
-        if ids.is_ok_and(|ids| ids == last.ids) {
-            return Ok(Prepared { revision: revision.clone(), ..last.clone() });
-        }
+    let last = last.filter(|last| last.complete);
+    if let Some(last) = last.filter(|last| last.revision.commit == revision.commit) {
+        return Ok(Prepared { revision: revision.clone(), ..last.clone() });
     }
-    let folder = wish.options.path.as_str();
-    let snapshot =
-        timed(metrics, "read", repository.read(revision, &[folder], by)).await.map_err(of_source)?;
+    let earlier = last.map(|last| last.ids.clone()).unwrap_or_default();
+    let begun = Instant::now();
+    let reading = repository.read_anew(revision, &[wish.options.path.as_str()], &earlier, by).await;
+    count(metrics, &reading, begun);
+    let snapshot = match (reading.map_err(of_source)?.snapshot, last) {
+        (Some(snapshot), _) => snapshot,
+        (None, Some(last)) => return Ok(Prepared { revision: revision.clone(), ..last.clone() }),
+        // What was never read has changed.
+        (None, None) => return Err(stopped()),
+    };
     let (options, target) = (wish.options.clone(), wish.target_namespace.clone());
     let ignore = wish.ignore.clone();
     let (files, ids) = (snapshot.files, snapshot.ids);
@@ -71,16 +70,15 @@ pub(crate) async fn prepare(
     Ok(Prepared { revision: revision.clone(), ids, desired: Arc::new(desired), complete })
 }
 
-/// A question to a repository, counted as what it is.
-pub(crate) async fn timed<T>(
-    metrics: &Metrics,
-    what: &str,
-    question: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
-    let begun = Instant::now();
-    let answer = question.await;
-    metrics.git(what, begun.elapsed(), answer.as_ref().err().map(Error::reason));
-    answer
+/// Counts what a reading took; one that failed is one that could not fetch, as far as anybody knows.
+fn count(metrics: &Metrics, reading: &Result<Reading, Error>, begun: Instant) {
+    match reading {
+        Ok(reading) => {
+            reading.fetched.iter().for_each(|took| metrics.git("fetch", *took, None));
+            metrics.git("read", reading.took, None);
+        }
+        Err(error) => metrics.git("fetch", begun.elapsed(), Some(error.reason())),
+    }
 }
 
 /// Why a repository gave nothing.

@@ -17,7 +17,7 @@ use super::desk::Desk;
 use super::heads::{self, Head, Key, Seen};
 use super::memory::Memory;
 use super::pass::{Report, Subject};
-use super::prepare::{of_source, timed};
+use super::prepare::of_source;
 use super::schedule::{Command, Event, Look, Pass, Schedule};
 use super::waiting::{running, sleep_until};
 use super::wish::Wish;
@@ -27,7 +27,7 @@ use crate::cluster::Cluster;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::Trouble;
-use crate::source::{Credentials, Repository, Revision};
+use crate::source::{Credentials, Error, Repository, Revision};
 
 /// How often it is asked what nobody has looked at for long.
 const LOOK_OVER: Duration = Duration::from_secs(60);
@@ -253,8 +253,9 @@ impl Follower {
                 if let Some(known) = known {
                     return (Ok(known), request);
                 }
-                let look = repository.look(&wish.reference, Instant::now() + wish.timeout);
-                let looked = timed(&context.metrics, "look", look).await;
+                let begun = Instant::now();
+                let looked = repository.look(&wish.reference, begun + wish.timeout).await;
+                context.metrics.git("look", begun.elapsed(), looked.as_ref().err().map(Error::reason));
                 (looked.map_err(of_source), request)
             }
             .boxed(),
