@@ -5,11 +5,10 @@ CARGO ?= cargo
 # Seconds for each fuzz target.
 FUZZ_SECONDS ?= 60
 
-# Where the control plane of the tests is once it is built, as tests/control-plane/build.sh has it.
-CONTROL_PLANE := target/control-plane/digest
 TESTS := $(basename $(notdir $(wildcard tests/*.rs)))
-# What test-core leaves out: the image needs the release build; the API server's tests need a control plane.
-CORE_TESTS := $(filter-out image $(if $(wildcard $(CONTROL_PLANE)),,api_server crd),$(TESTS))
+# What test-core leaves out: the image needs the release build, and these a control plane.
+PLANE_TESTS := $(basename $(notdir $(shell grep -lE 'shared\(\)|(Scene|Ground)::new' tests/*.rs)))
+CORE_TESTS := $(filter-out image $(PLANE_TESTS),$(TESTS))
 
 .PHONY: help test test-core fmt check-fmt lint doc release control-plane bench fuzz deny
 

@@ -83,23 +83,11 @@ fn observed_set(desired: &DesiredSet) -> ObservedSet {
     let mut observed = ObservedSet::default();
     for (at, object) in desired.objects().iter().enumerate() {
         let seen = Observed {
-            uid: format!("b1b2c3d4-0000-4000-8000-{at:012}").into(),
-            resource_version: at.to_string().into(),
-            mark: Mark::Ours,
-            managers: Vec::new(),
-            applied_by_us: true,
             recorded: Some(object.hash),
+            applied_by_us: true,
+            mark: Mark::Ours,
             standing: Standing::Verified,
-            controlled: false,
-            deleting: false,
-            wave: 0,
-            reconcile_disabled: false,
-            prune_disabled: false,
-            pause_until: None,
-            ended: Default::default(),
-            baseline: None,
-            own: None,
-            extras: Box::default(),
+            ..Observed::new(&format!("b1b2c3d4-0000-4000-8000-{at:012}"), &at.to_string())
         };
         observed.insert(object.id.clone(), seen);
     }

@@ -9,13 +9,14 @@ mod ended;
 mod extras;
 mod generation;
 mod judge;
+mod marks;
 mod removal;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 pub use baseline::{Baseline, Own};
 pub use ended::{Ended, has_ended, may_end};
@@ -28,6 +29,7 @@ use crate::fields::FieldSet;
 use crate::object::{GroupKind, Object, ObjectId};
 use baseline::Trace;
 use judge::Verdict;
+use marks::{Entries, has_controller, mark};
 
 /// Every object that was seen.
 #[derive(Debug, Clone, Default)]
@@ -275,8 +277,6 @@ impl Observed {
         let mark = mark(object, owner, &entries);
         let extras = extras_of(&mark, object, owner, None);
         Self {
-            uid: text("uid").into(),
-            resource_version: text("resourceVersion").into(),
             recorded: object.annotation(api::SPEC_HASH_ANNOTATION).and_then(SpecHash::parse),
             applied_by_us: entries.ours,
             // Asked for only where the object is to be taken over.
@@ -285,7 +285,6 @@ impl Observed {
                 Mark::Ours | Mark::Sync(_) => Vec::new(),
             },
             mark,
-            standing: Standing::Unverified,
             controlled: has_controller(object),
             deleting: object.metadata("deletionTimestamp").is_some_and(|time| !time.is_null()),
             wave: wave(object),
@@ -293,9 +292,31 @@ impl Observed {
             prune_disabled: is(api::PRUNE_ANNOTATION, "disabled"),
             pause_until: object.annotation(api::PAUSE_ANNOTATION).and_then(time),
             ended: Ended::of(object),
+            extras,
+            ..Self::new(text("uid"), text("resourceVersion"))
+        }
+    }
+
+    /// An object of which nothing else is known.
+    pub fn new(uid: &str, resource_version: &str) -> Self {
+        Self {
+            uid: uid.into(),
+            resource_version: resource_version.into(),
+            mark: Mark::None,
+            managers: Vec::new(),
+            applied_by_us: false,
+            recorded: None,
+            standing: Standing::Unverified,
+            controlled: false,
+            deleting: false,
+            wave: 0,
+            reconcile_disabled: false,
+            prune_disabled: false,
+            pause_until: None,
+            ended: Ended::default(),
             baseline: None,
             own: None,
-            extras,
+            extras: Box::default(),
         }
     }
 }
@@ -335,50 +356,6 @@ fn age(one: &str, other: &str) -> Option<Ordering> {
         let (one, other) = (one.trim_start_matches('0'), other.trim_start_matches('0'));
         one.len().cmp(&other.len()).then_with(|| one.cmp(other))
     })
-}
-
-/// What the managed fields say about who applied the object.
-struct Entries {
-    ours: bool,
-    other_sync: Option<Box<str>>,
-    others: Vec<Box<str>>,
-}
-
-impl Entries {
-    fn of(object: &Object, owner: &SyncName) -> Self {
-        let own = owner.manager();
-        let mut found = Self { ours: false, other_sync: None, others: Vec::new() };
-        let fields = object.metadata("managedFields").and_then(Value::as_array);
-        for entry in fields.into_iter().flatten().filter_map(Value::as_object) {
-            let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
-            let (manager, applied) = (text("manager"), text("operation") == "Apply");
-            match manager.strip_prefix(api::MANAGER_PREFIX) {
-                _ if !text("subresource").is_empty() => {}
-                Some(_) if manager == own => found.ours |= applied,
-                Some(sync) if applied => found.other_sync = Some(sync.into()),
-                _ if found.others.iter().any(|known| **known == *manager) => {}
-                _ => found.others.push(manager.into()),
-            }
-        }
-        found
-    }
-}
-
-fn mark(object: &Object, owner: &SyncName, entries: &Entries) -> Mark {
-    let Some(identity) = object.annotation(api::ID_ANNOTATION) else {
-        return entries.other_sync.clone().map_or(Mark::None, Mark::Sync);
-    };
-    match identity.split_once('|') {
-        _ if identity == owner.identity(object.id.as_str()) => Mark::Ours,
-        Some((sync, id)) if id == object.id.as_str() => Mark::Sync(sync.into()),
-        _ => Mark::Copied,
-    }
-}
-
-fn has_controller(object: &Object) -> bool {
-    let owners = object.metadata("ownerReferences").and_then(Value::as_array);
-    let controls = |owner: &Map<String, Value>| owner.get("controller") == Some(&Value::Bool(true));
-    owners.into_iter().flatten().filter_map(Value::as_object).any(controls)
 }
 
 /// What cannot be read as a wave was not written by us, and counts as none.

@@ -44,23 +44,10 @@ pub(super) fn wanted(manifests: &[Value]) -> DesiredSet {
 /// An object as we applied it, with a uid of its own.
 pub(super) fn seen(id: &ObjectId) -> Observed {
     Observed {
-        uid: format!("uid of {}", id.as_str()).into(),
-        resource_version: "7".into(),
-        mark: Mark::Ours,
-        managers: Vec::new(),
         applied_by_us: true,
-        recorded: None,
+        mark: Mark::Ours,
         standing: Standing::Verified,
-        controlled: false,
-        deleting: false,
-        wave: 0,
-        reconcile_disabled: false,
-        prune_disabled: false,
-        pause_until: None,
-        ended: Default::default(),
-        baseline: None,
-        own: None,
-        extras: Box::default(),
+        ..Observed::new(&format!("uid of {}", id.as_str()), "7")
     }
 }
 

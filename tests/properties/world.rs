@@ -253,23 +253,10 @@ fn applied(world: &mut World, id: &ObjectId) {
 /// An object as we apply it.
 pub(crate) fn plain(uid: &str) -> Observed {
     Observed {
-        uid: uid.into(),
-        resource_version: "1".into(),
-        mark: Mark::Ours,
-        managers: Vec::new(),
         applied_by_us: true,
-        recorded: None,
+        mark: Mark::Ours,
         standing: Standing::Verified,
-        controlled: false,
-        deleting: false,
-        wave: 0,
-        reconcile_disabled: false,
-        prune_disabled: false,
-        pause_until: None,
-        ended: Default::default(),
-        baseline: None,
-        own: None,
-        extras: Box::default(),
+        ..Observed::new(uid, "1")
     }
 }
 
