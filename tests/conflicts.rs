@@ -137,3 +137,23 @@ async fn a_field_dropped_from_git_goes_from_under_kubectl_too() {
     let tally = expect([("get configmaps", 1), ("patch configmaps", 2)]);
     assert_eq!(ground.tally(&mark).await, tally, "an apply, a look, and a removal");
 }
+
+#[tokio::test]
+async fn what_the_server_remarks_stands_in_the_status() {
+    let Some(ground) = Ground::new("remarks").await else { return };
+    let endpoints = |ip: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "old"},
+            "subsets": [{"addresses": [{"ip": ip}], "ports": [{"port": 80}]}],
+        })
+    };
+    let first = ground.push(&[endpoints("192.0.2.1"), config_map("a", json!({}))]);
+    ground.sync(json!({})).await;
+    let message = problem(&ground.ready(&first, "Applied").await, "Warning");
+    assert!(message.contains("Endpoints is deprecated"), "{message}");
+
+    let second = ground.push(&[config_map("a", json!({"more": "1"}))]);
+    ground.nudge("second").await;
+    let again = problem(&ground.ready(&second, "Applied").await, "Warning");
+    assert_eq!(again, message, "it was not applied again, and is what it was");
+}

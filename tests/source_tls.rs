@@ -1,5 +1,7 @@
 //! Whom we trust, as whom we log in, and through which proxy.
 
+#[path = "support/authority.rs"]
+mod authority;
 #[path = "support/git_bench.rs"]
 #[expect(dead_code, reason = "each test binary uses a part of it")]
 mod git_bench;
@@ -11,6 +13,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use authority::Authority;
 use git_bench::{Bench, read_all, soon};
 use git_server::{GitServer, Reply};
 use moorline::source::{Address, Credentials, Error, Reference, Repositories};
@@ -123,47 +126,4 @@ async fn tls_trusts_exactly_who_it_should() {
     assert_eq!(mixed.to_string(), "the Secret's key tls.key does not belong to tls.crt");
     let broken = ("ca.crt", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned());
     assert_eq!(reason(look(plain.port, "localhost", vec![broken]).await), "CredentialsInvalid");
-}
-
-/// A certificate authority of this test alone.
-struct Authority {
-    certificate: rcgen::CertifiedIssuer<'static, rcgen::KeyPair>,
-    pem: String,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let mut parameters = rcgen::CertificateParams::new(Vec::<String>::new()).unwrap();
-        parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        let key = rcgen::KeyPair::generate().unwrap();
-        let certificate = rcgen::CertifiedIssuer::self_signed(parameters, key).unwrap();
-        let pem = certificate.pem();
-        Self { certificate, pem }
-    }
-
-    fn issue(&self, name: &str) -> (rcgen::Certificate, rcgen::KeyPair) {
-        let key = rcgen::KeyPair::generate().unwrap();
-        let parameters = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
-        (parameters.signed_by(&key, &self.certificate).unwrap(), key)
-    }
-
-    /// What a server on `localhost` uses; with `clients`, it demands a certificate of theirs.
-    fn server(&self, clients: Option<&Self>) -> Arc<rustls::ServerConfig> {
-        let (certificate, key) = self.issue("localhost");
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = rustls::ServerConfig::builder_with_provider(provider.clone());
-        let builder = builder.with_safe_default_protocol_versions().unwrap();
-        let builder = match clients {
-            None => builder.with_no_client_auth(),
-            Some(clients) => {
-                let mut roots = rustls::RootCertStore::empty();
-                roots.add(clients.certificate.der().clone()).unwrap();
-                let verifier =
-                    rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-                builder.with_client_cert_verifier(verifier.build().unwrap())
-            }
-        };
-        let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        Arc::new(builder.with_single_cert(vec![certificate.der().clone()], key).unwrap())
-    }
 }

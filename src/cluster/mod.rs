@@ -33,6 +33,7 @@ pub(crate) use jitter::jitter;
 pub use kinds::{Kinds, Served};
 pub use live::NamespaceState;
 pub use syncs::{Following, SecretData, Told, version};
+pub(crate) use watch::POLL;
 pub use watches::Need;
 pub use wire::Failure;
 

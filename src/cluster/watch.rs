@@ -29,7 +29,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 /// seen, each one in use is watched instead, so that nobody waits for more.
 const FORBIDDEN: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(120));
 /// Between two lists of a kind that cannot be watched.
-const POLL: Duration = Duration::from_secs(60);
+pub(crate) const POLL: Duration = Duration::from_secs(60);
 /// A request that ended sooner counts as a failure.
 const SHORT: Duration = Duration::from_secs(1);
 

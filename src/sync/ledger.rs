@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::SpecHash;
+use crate::cluster::POLL;
 use crate::desired::{DesiredObject, DesiredSet};
-use crate::object::ObjectId;
+use crate::object::{GroupKind, ObjectId};
 use crate::report::Remark;
 
 /// What a Sync remembers of others' claims.
@@ -113,5 +114,47 @@ impl Ledger {
             yielded.chain(remains).chain(warnings).collect::<Vec<_>>()
         };
         all.iter().flat_map(of_entry).collect()
+    }
+}
+
+/// What is to be said of kinds of which the server tells no changes, once for each.
+pub(crate) fn polled(desired: &DesiredSet, is_polled: impl Fn(&GroupKind) -> bool) -> Vec<Remark> {
+    let kinds: BTreeMap<GroupKind, &ObjectId> =
+        desired.objects().iter().rev().map(|object| (object.id.group_kind(), &object.id)).collect();
+    let of_polled = kinds.into_iter().filter(|(kind, _)| is_polled(kind));
+    let remark = |(kind, id): (GroupKind, &ObjectId)| Remark {
+        id: id.clone(),
+        reason: "Polled",
+        message: format!(
+            "the API server cannot watch {kind}, so that it is listed every {} s: edits by hand are seen that late",
+            POLL.as_secs()
+        ),
+    };
+    of_polled.map(remark).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::desired::{Scopes, desired};
+    use crate::render::{Options, Rendered, render};
+    use crate::tree::FileTree;
+
+    #[test]
+    fn a_kind_without_watches_is_told_once() {
+        let text = |kind: &str, name: &str| {
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}).to_string()
+        };
+        let files = [text("ConfigMap", "a"), text("Secret", "a"), text("Secret", "b")];
+        let tree = ["0.json", "1.json", "2.json"].into_iter().zip(files.iter().map(String::as_str));
+        let Rendered::Complete(complete) = render(&FileTree::from_texts(tree), &Options::default()) else {
+            panic!("the manifests are sound")
+        };
+        let desired = desired(complete, "shop", &Scopes::builtin()).unwrap();
+        let told = polled(&desired, |kind| *kind == GroupKind::new("", "Secret"));
+        let told: Vec<_> = told.iter().map(|it| (it.id.as_str(), it.reason)).collect();
+        assert_eq!(told, [("/Secret|shop/a", "Polled")]);
     }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::additions::Added;
 use super::carry_out::{Stop, Work, carry_out};
 use super::desk::Desk;
+use super::ledger::polled;
 use super::memory::Memory;
 use super::namespaces::may_be_missing;
 use super::prepare::{Prepared, of_failure, prepare};
@@ -154,6 +155,8 @@ impl Subject<'_> {
         self.note_pauses(memory);
         report.finished = memory.ends.written();
         report.remarks = ledger.remarks(desired);
+        let kinds = self.cluster.kinds();
+        report.remarks.extend(polled(desired, |kind| kinds.get(kind).is_some_and(|it| !it.watchable)));
         memory.replied(outcomes.keys().cloned(), self.context.now());
         report.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
         report.outcomes.extend(held.into_iter().map(|(id, hold)| (id, Outcome::Held(hold))));

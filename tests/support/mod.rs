@@ -15,6 +15,7 @@
 #![expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
 
 pub(crate) mod audit;
+pub(crate) mod authority;
 pub(crate) mod binaries;
 pub(crate) mod control_plane;
 pub(crate) mod credentials;

@@ -1,0 +1,57 @@
+//! A login that is changed while the daemon runs.
+
+mod support;
+
+use std::time::Duration;
+
+use http::Request;
+use kube::Client;
+use serde_json::{Value, json};
+use support::authority::Authority;
+use support::daemon::until;
+use support::git_server::{GitServer, Reply};
+use support::scene::{CALM, Scene, config_map};
+
+async fn ask(admin: &Client, method: &str, uri: &str, body: Value) {
+    let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let request = Request::builder().method(method).uri(uri).header("Content-Type", kind);
+    admin.request::<Value>(request.body(body.to_string().into_bytes()).unwrap()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_changed_secret_wakes_exactly_the_syncs_that_name_it() {
+    let Some(scene) = Scene::new("rotation").await else { return };
+    let authority = Authority::new();
+    let closed = GitServer::start_with(scene.root.path(), Some(authority.server(None)));
+    // The user `u` with the password `new`.
+    closed.rule(|request| match request.header("authorization") {
+        Some("Basic dTpuZXc=") => Reply::Git,
+        _ => Reply::Raw(401, "", Vec::new()),
+    });
+    let commit = scene.push(&[("a.json".to_owned(), config_map("a", "one"))]);
+    let secrets = format!("/api/v1/namespaces/{}/secrets", scene.namespace);
+    let data = |password: &str| json!({"username": "u", "password": password, "ca.crt": authority.pem});
+    let login = json!({"metadata": {"name": "login"}, "stringData": data("old")});
+    ask(&scene.admin, "POST", &secrets, login).await;
+    let _daemon = scene.daemon();
+    let url = format!("https://localhost:{}/repository.git", closed.port);
+    let source = json!({"git": {"url": url, "secretRef": {"name": "login"}}});
+    scene.sync("closed", json!({"source": source, "interval": "1h"})).await;
+    scene.sync("open", json!({"interval": "1h", "targetNamespace": "default", "suspend": true})).await;
+    scene.until_reason("closed", "RepositoryAccessDenied").await;
+    until("the other one was looked at", async || {
+        scene.status("open", "/revision/seen").await.as_str().map(drop)
+    })
+    .await;
+    // What the daemon still asks of its own accord is over.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    drop(scene.git.requests());
+
+    ask(&scene.admin, "PATCH", &format!("{secrets}/login"), json!({"stringData": data("new")})).await;
+    scene.until_ready("closed", &commit).await;
+    tokio::time::sleep(CALM).await;
+    assert_eq!(scene.git.requests().len(), 0, "the repository of the other Sync is not asked");
+    for name in ["closed", "open"] {
+        scene.delete_sync(name).await;
+    }
+}
