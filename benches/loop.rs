@@ -82,7 +82,7 @@ async fn small(arguments: &Arguments, rows: &mut Vec<Row>) {
         steady::rest(&mut ground).await;
     }
     if arguments.wants("idle") {
-        keep(steady::idle(&mut ground, MEMORY.0).await, rows);
+        keep(steady::idle(&mut ground, Some(MEMORY.0)).await, rows);
     }
 }
 

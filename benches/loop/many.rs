@@ -19,9 +19,6 @@ const SETTLE: Duration = Duration::from_secs(300);
 /// For all Syncs to be on a commit that changes one of them, without being asked.
 const FOLLOW: Duration = Duration::from_secs(3);
 
-/// The most memory that all of them may take, in millions of bytes: as much as one of 10,000 objects.
-const MEMORY: f64 = 90.0;
-
 /// All Syncs are created at once, then a commit changes one of them.
 pub(crate) async fn many(syncs: usize) -> Vec<Row> {
     let mut ground = Ground::new(syncs).await;
@@ -39,7 +36,7 @@ pub(crate) async fn many(syncs: usize) -> Vec<Row> {
     rest(&mut ground).await;
     let change = change(&mut ground, syncs).await;
     rest(&mut ground).await;
-    let mut idle = idle(&mut ground, MEMORY).await;
+    let mut idle = idle(&mut ground, None).await;
     idle.name = "many-idle";
     vec![first, change, idle]
 }

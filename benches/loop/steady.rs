@@ -125,7 +125,7 @@ pub(crate) async fn prune(ground: &mut Ground) -> Row {
 }
 
 /// Nothing happens.
-pub(crate) async fn idle(ground: &mut Ground, memory: f64) -> Row {
+pub(crate) async fn idle(ground: &mut Ground, memory: Option<f64>) -> Row {
     let window = ground.open();
     tokio::time::sleep(IDLE).await;
     let (objects, statuses) = (count(ground, &window, is_on_objects), count(ground, &window, is_status));
@@ -141,9 +141,13 @@ pub(crate) async fn idle(ground: &mut Ground, memory: f64) -> Row {
     row.checks = vec![
         Check::new("requests on objects", objects, Bar::Is(0.0)),
         Check::new("status requests", statuses, Bar::Is(0.0)),
-        Check::new("CPU, s", row.used.cpu, Bar::Under(0.02)),
-        Check::new("peak memory since the start, MB", row.used.peak, Bar::Under(memory)),
     ];
+    if let Some(memory) = memory {
+        row.checks.extend([
+            Check::new("CPU, s", row.used.cpu, Bar::Under(0.02)),
+            Check::new("peak memory since the start, MB", row.used.peak, Bar::Under(memory)),
+        ]);
+    }
     row
 }
 
