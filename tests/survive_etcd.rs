@@ -5,6 +5,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -180,4 +181,57 @@ async fn etcd_goes_back_to_a_backup_before_the_daemon_starts() {
     scene.plane.restore(&backup.copy).await;
     let _daemon = scene.daemon();
     assert_restored(&scene, &backup, &mark).await;
+}
+
+/// Watches and lists are answered by a server that has stood still since a while; what is written is written at once.
+#[tokio::test]
+async fn an_api_server_lags_behind_another() {
+    let Some(scene) = Scene::new("lag").await else { return };
+    let commit = scene.push(&many(6, "one"));
+    let lagging = SecondServer::start(&scene.plane, &[]).await;
+    scene.proxy.read_from(&lagging.url);
+    let daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    foreign(&scene, "plain").await;
+    scene.assert_calm("before").await;
+    let (before, mark) = (scene.versions().await, AuditMark::set(&scene.plane).await);
+
+    // The repository is asked every few seconds: a commit is applied, and nothing that was written is seen.
+    lagging.hold(true);
+    written(&scene);
+    scene.work.git(&["rm", "-q", "--", "a-5.json"]);
+    let more = [("a-0", "two"), ("b-0", "new")];
+    let commit = scene.push(&more.map(|(name, value)| (format!("{name}.json"), config_map(name, value))));
+    let mut wanted = many(5, "one");
+    wanted[0].1 = config_map("a-0", "two");
+    wanted.push((String::new(), config_map("b-0", "new")));
+    scene.until_values(&wanted, "the commit is live").await;
+    scene.until_ready("shop", &commit).await;
+    let after = scene.versions().await;
+    // What is watched is asked for anew, of a server that does not know these versions yet.
+    scene.proxy.cut_watches();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(written(&scene), ["a-0", "a-5", "b-0"], "each is written once");
+    lagging.hold(false);
+    scene.until_ready("shop", &commit).await;
+    scene.assert_calm("after it caught up").await;
+    assert_eq!(scene.versions().await, after, "nothing is reverted, made anew or written again");
+
+    // A new daemon that begins with the one that lags knows nothing else, and waits.
+    drop(daemon);
+    lagging.hold(true);
+    let _daemon = scene.daemon();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(scene.versions().await, after);
+    lagging.hold(false);
+    edit(&scene, "a-1", json!({"key": "by hand"})).await;
+    scene.until_values(&wanted, "an edit is repaired").await;
+    scene.assert_calm("after the restart").await;
+    let mut now = scene.versions().await;
+    assert_eq!(now["a-1"].0, before["a-1"].0);
+    now.insert("a-1".to_owned(), after["a-1"].clone());
+    assert_eq!(now, after);
+    assert_eq!(deleted(&mark).await, ["a-5"]);
+    scene.delete_sync("shop").await;
 }
