@@ -209,6 +209,12 @@ async fn an_api_server_lags_behind_another() {
     scene.until_values(&wanted, "the commit is live").await;
     scene.until_ready("shop", &commit).await;
     let after = scene.versions().await;
+    let stale =
+        lagging.list(&scene.plane, &format!("/api/v1/namespaces/{}/configmaps", scene.namespace)).await;
+    assert!(
+        stale.contains("a-5") && !stale.contains("b-0"),
+        "the second server knows nothing of it: {stale}"
+    );
     // What is watched is asked for anew, of a server that does not know these versions yet.
     scene.proxy.cut_watches();
     tokio::time::sleep(Duration::from_secs(2)).await;

@@ -91,6 +91,8 @@ struct Inner {
     log: Mutex<Vec<Asked>>,
     /// The daemon's process.
     victim: Mutex<Option<u32>>,
+    /// Whether a request was made that it does not survive.
+    doomed: Mutex<bool>,
     /// Both ends of every answer that streams.
     streams: Mutex<Vec<(TcpStream, TcpStream)>>,
     /// Watches that the API server ended because it had forgotten where they were.
@@ -122,6 +124,7 @@ impl FaultProxy {
             rule: Mutex::new(Box::new(|_| Fate::Pass)),
             log: Mutex::default(),
             victim: Mutex::default(),
+            doomed: Mutex::default(),
             streams: Mutex::default(),
             expired: Mutex::default(),
             reads: Mutex::default(),
@@ -186,7 +189,12 @@ impl FaultProxy {
 
     /// Whom `KillBefore` and the like are about.
     pub(crate) fn victim(&self, process: u32) {
-        *lock(&self.inner.victim) = Some(process);
+        (*lock(&self.inner.victim), *lock(&self.inner.doomed)) = (Some(process), false);
+    }
+
+    /// Whether the victim met its fate, or will in a moment.
+    pub(crate) fn is_doomed(&self) -> bool {
+        *lock(&self.inner.doomed)
     }
 
     /// Whether the victim met its fate.
@@ -226,6 +234,9 @@ impl Inner {
             let asked = receive(&mut input)?;
             lock(&self.log).push(asked.clone());
             let fate = lock(&self.rule)(&asked);
+            if matches!(fate, Fate::KillBefore | Fate::KillAfter | Fate::StopBefore) {
+                *lock(&self.doomed) = true;
+            }
             match fate {
                 Fate::Pass | Fate::LoseReply | Fate::KillAfter => {}
                 Fate::Delay(time) => thread::sleep(time),

@@ -45,14 +45,20 @@ impl SecondServer {
         let server = Server::start(program, &arguments, &directory, &plane.reaper).unwrap();
         let url = format!("https://127.0.0.1:{port}");
         let this = Self { url, relay, server };
-        let kubeconfig = plane.kubeconfig(super::credentials::ADMIN).replace(&plane.url, &this.url);
-        until("the second API server answers", async || {
-            let admin = super::control_plane::client_of(&kubeconfig, "second").await.ok()?;
-            let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
-            admin.request_text(request).await.ok()
-        })
-        .await;
+        until("the second API server answers", async || this.ask(plane, "/readyz").await.ok()).await;
         this
+    }
+
+    /// What it says from its own memory about a collection.
+    pub(crate) async fn list(&self, plane: &ControlPlane, collection: &str) -> String {
+        self.ask(plane, &format!("{collection}?resourceVersion=0")).await.unwrap()
+    }
+
+    async fn ask(&self, plane: &ControlPlane, uri: &str) -> Result<String, String> {
+        let kubeconfig = plane.kubeconfig(super::credentials::ADMIN).replace(&plane.url, &self.url);
+        let admin = super::control_plane::client_of(&kubeconfig, "second").await?;
+        let request = http::Request::get(uri).body(Vec::new()).unwrap();
+        admin.request_text(request).await.map_err(|error| error.to_string())
     }
 
     /// From now on it hears nothing of etcd, or hears everything that it missed.
