@@ -340,3 +340,64 @@ pub(super) fn object(kind: &GroupKind, version: &str, body: Map<String, Value>) 
     let origin = Origin { file: Arc::from(""), document: 0, line: 0, item: None };
     Some(Object { id, version: version.into(), body, origin })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn owner() -> SyncName {
+        SyncName::new("ops", "web")
+    }
+
+    fn map(name: &str, version: u64) -> Object {
+        let owner = owner();
+        let annotations = json!({"moorline.dev/id": format!("ops/web|/ConfigMap|shop/{name}")});
+        let metadata = json!({"namespace": "shop", "name": name, "uid": name, "resourceVersion": version.to_string(),
+            "labels": {"moorline.dev/sync": owner.label()}, "annotations": annotations});
+        let Value::Object(body) = json!({"metadata": metadata}) else { unreachable!("a literal mapping") };
+        object(&GroupKind::new("", "ConfigMap"), "v1", body).unwrap()
+    }
+
+    /// What is known of an object: its version and whether it is verified.
+    fn known(store: &Store, name: &str) -> Option<(String, bool)> {
+        let id = map(name, 0).id;
+        store.read(&owner(), BTreeSet::new(), |set| {
+            let seen = set.get(&id)?;
+            Some((seen.resource_version.to_string(), seen.standing == Standing::Verified))
+        })
+    }
+
+    fn some(version: &str, verified: bool) -> Option<(String, bool)> {
+        Some((version.to_owned(), verified))
+    }
+
+    #[test]
+    fn a_list_is_believed_where_the_watch_told_nothing() {
+        let (store, kind) = (Store::default(), GroupKind::new("", "ConfigMap"));
+        for (name, version) in [("kept", 10), ("lost", 20), ("newer", 40)] {
+            let object = map(name, version);
+            store.writing(&owner(), &object.id).applied(&object);
+        }
+        let told = HashSet::from([map("kept", 10).id]);
+        store.only(&kind, None, &told, 30);
+        store.distrust_after(&kind, 30, Vec::new());
+        assert_eq!(known(&store, "kept"), some("10", true));
+        assert_eq!(known(&store, "lost"), None, "nobody but the reply to our apply ever told of it");
+        assert_eq!(known(&store, "newer"), some("", false), "the list is older than this one");
+        assert_eq!(store.lost(&owner()).len(), 1);
+    }
+
+    #[test]
+    fn a_list_that_is_older_than_what_is_known_is_of_another_history() {
+        let (store, kind) = (Store::default(), GroupKind::new("", "ConfigMap"));
+        let object = map("a", 20);
+        store.writing(&owner(), &object.id).applied(&object);
+        let older = store.seen(map("a", 10));
+        assert!(older.is_some(), "an event by itself may be late");
+        assert_eq!(known(&store, "a"), some("20", true));
+        store.distrust_after(&kind, 30, older.into_iter().collect());
+        assert_eq!(known(&store, "a"), some("10", false));
+    }
+}

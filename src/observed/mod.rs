@@ -238,13 +238,6 @@ impl Observed {
         }
     }
 
-    /// True if what is known is a later version of the same object.
-    pub fn is_newer_than(&self, object: &Object) -> bool {
-        let text = |field| object.metadata(field).and_then(Value::as_str).unwrap_or_default();
-        let older = age(text("resourceVersion"), &self.resource_version) == Some(Ordering::Less);
-        older && *self.uid == *text("uid")
-    }
-
     /// The object was deleted and made anew. What was known of the old one is worth nothing.
     fn remade(&self, now: Self, object: &Object, owner: &SyncName) -> Self {
         let trace = Trace::of(object, &owner.manager());
