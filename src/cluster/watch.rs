@@ -126,6 +126,7 @@ pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) 
     let (mut pause, mut forbidden) = (PAUSES.0, FORBIDDEN.0);
     loop {
         let begun = Instant::now();
+        let looked = watch.doubtful;
         let end = watch.round().await;
         match end {
             End::Closed if begun.elapsed() >= SHORT => {
@@ -146,7 +147,7 @@ pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) 
                 (watch.sink)(Event::Rewound);
             }
             End::Expired => {
-                watch.doubtful = true;
+                watch.doubtful = !looked;
                 wire.metrics.watch_restarted(&target.kind.to_string(), "expired");
                 watch.version = None;
                 (watch.sink)(Event::Begins);

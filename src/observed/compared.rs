@@ -26,8 +26,7 @@ impl Observed {
     #[must_use]
     pub fn compared(&self, live: &Object, owner: &SyncName, fields: Vec<String>) -> Self {
         let now = Self::of(live, owner);
-        let older = age(&now.resource_version, &self.resource_version) == Some(Ordering::Less);
-        if now.uid != self.uid || older {
+        if now.uid != self.uid || self.is_newer_than(live) {
             return self.clone();
         }
         if fields.is_empty() {
