@@ -59,6 +59,11 @@ impl Asked {
         self.query.contains("watch=true")
     }
 
+    /// A look at one Sync by its name, before the watch on Syncs goes on after an interruption.
+    pub(crate) fn looks_back(&self) -> bool {
+        self.lists() && self.path.ends_with("/syncs") && self.query.contains("fieldSelector=")
+    }
+
     /// A list, in pages or whole.
     pub(crate) fn lists(&self) -> bool {
         self.method == "GET" && self.query.contains("limit=") && !self.is_watch()
