@@ -349,10 +349,7 @@ fn is_open(server: &Server) -> bool {
     let _ = stream.set_nonblocking(true);
     let peeked = stream.peek(&mut [0]);
     let _ = stream.set_nonblocking(false);
-    match peeked {
-        Ok(count) => count > 0,
-        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
-    }
+    peeked.map_or_else(|error| error.kind() == io::ErrorKind::WouldBlock, |count| count > 0)
 }
 
 fn line(from: &mut impl BufRead) -> io::Result<String> {
