@@ -4,13 +4,14 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 
-use support::daemon::until;
+use support::daemon::{Daemon, until};
 use support::fault_proxy::{Asked, Fate, FaultProxy};
 use support::scene::{CALM, Scene, many};
 
@@ -33,16 +34,19 @@ async fn foreign(scene: &Scene) {
     }
 }
 
+const SIGKILL: i32 = 9;
+
 const FOREIGN: [&str; 3] = ["plain", "labelled", "copied"];
 
-/// Starts a daemon that meets its end at a request, and another one after it, until the Sync is ready.
+/// Starts a daemon that meets its end at a request, and another one after it, until the Sync is ready. Says whether the
+/// first one was killed, which it is not if there are fewer requests.
 async fn killed_and_followed(
     scene: &Scene,
     number: usize,
     fits: fn(&Asked) -> bool,
     fate: Fate,
     commit: &str,
-) -> support::daemon::Daemon {
+) -> (Daemon, bool) {
     scene.proxy.nth(number, fits, fate);
     let mut daemon = scene.daemon();
     let ready = async || {
@@ -54,13 +58,15 @@ async fn killed_and_followed(
     })
     .await;
     scene.proxy.heal();
-    if scene.proxy.has_struck() {
-        daemon.child.wait().unwrap();
+    let killed = scene.proxy.is_doomed();
+    if killed {
+        let end = daemon.child.wait().unwrap();
+        assert_eq!(end.signal(), Some(SIGKILL), "it was killed and did not end by itself");
         drop(daemon);
         daemon = scene.daemon();
     }
     scene.until_ready("shop", commit).await;
-    daemon
+    (daemon, killed)
 }
 
 fn any(asked: &Asked) -> bool {
@@ -91,8 +97,8 @@ async fn a_daemon_killed_at_any_request_is_followed_by_one_that_converges() {
         (0, Asked::writes_object, Fate::KillAfter),
         (3, Asked::writes_object, Fate::KillBefore),
         (5, Asked::writes_object, Fate::KillAfter),
-        (8, Asked::writes_object, Fate::KillAfter),
-        (1, |asked| asked.path.ends_with("/status"), Fate::KillAfter),
+        (7, Asked::writes_object, Fate::KillAfter),
+        (0, |asked| asked.path.ends_with("/status"), Fate::KillAfter),
     ];
     for (round, (number, fits, fate)) in points.into_iter().enumerate() {
         // Every other round prunes, and the one after it creates.
@@ -103,7 +109,8 @@ async fn a_daemon_killed_at_any_request_is_followed_by_one_that_converges() {
         }
         let commit = scene.push(&wanted);
         let kept = scene.versions().await;
-        let daemon = killed_and_followed(&scene, number, fits, fate, &commit).await;
+        let (daemon, killed) = killed_and_followed(&scene, number, fits, fate, &commit).await;
+        assert!(killed, "round {round}: there are so many requests");
         scene.until_values(&wanted, &format!("round {round}")).await;
         let now = scene.versions().await;
         for (name, (uid, _)) in now.iter().filter(|(name, _)| name.starts_with("a-")) {
@@ -117,6 +124,59 @@ async fn a_daemon_killed_at_any_request_is_followed_by_one_that_converges() {
     scene.assert_calm("after all").await;
     scene.delete_sync("shop").await;
 }
+
+/// Everything that a sync and a prune write, one after the other: a daemon that dies after the one is in the same place
+/// as one that dies before the next.
+#[tokio::test]
+async fn a_daemon_is_killed_after_each_write_of_a_sync_and_of_a_prune() {
+    let Some(scene) = Scene::new("each").await else { return };
+    foreign(&scene).await;
+    let commit = scene.push(&many(3, "first"));
+    scene.sync("shop", json!({})).await;
+    drop(killed_and_followed(&scene, 0, Asked::writes, Fate::KillBefore, &commit).await);
+    let before = scene.versions().await;
+    scene.proxy.asked();
+    let (mut synced, mut pruned) = (0, 0);
+    for number in 0..MAX_WRITES {
+        let wanted = many(5, &format!("write {number}"));
+        let commit = scene.push(&wanted);
+        let (daemon, killed) =
+            killed_and_followed(&scene, number, Asked::writes, Fate::KillAfter, &commit).await;
+        scene.until_values(&wanted, &format!("all are there after write {number}")).await;
+        synced += usize::from(killed);
+        drop(daemon);
+        let commit = scene.remove(&["a-3.json", "a-4.json"]);
+        let (daemon, killed) =
+            killed_and_followed(&scene, number, Asked::writes, Fate::KillAfter, &commit).await;
+        scene.until_values(&wanted[..3], &format!("two are gone after write {number}")).await;
+        pruned += usize::from(killed);
+        drop(daemon);
+        if !killed && synced <= number {
+            break;
+        }
+    }
+    // Three updates, two creations and a status; two deletions and a status.
+    assert!(synced >= 6 && pruned >= 3, "killed after {synced} writes of a sync, {pruned} of a prune");
+    let now = scene.versions().await;
+    for name in FOREIGN {
+        assert_eq!(now[name], before[name], "{name} is foreign");
+    }
+    for name in ["a-0", "a-1", "a-2"] {
+        assert_eq!(now[name].0, before[name].0, "{name} stays who it is");
+    }
+    let asked = scene.proxy.asked();
+    let deleted = asked.iter().filter(|one| one.method == "DELETE");
+    let wrong: Vec<&str> = deleted
+        .map(|one| one.path.rsplit('/').next().unwrap_or_default())
+        .filter(|name| !["a-3", "a-4"].contains(name))
+        .collect();
+    assert_eq!(wrong, Vec::<&str>::new(), "nothing else is deleted");
+    scene.daemon();
+    scene.delete_sync("shop").await;
+}
+
+/// A sync or a prune of five objects that writes more often is none of ours.
+const MAX_WRITES: usize = 14;
 
 /// Numbers that look like chance and are the same in every run.
 struct Chance(u64);
@@ -204,7 +264,8 @@ async fn a_second_pass_changes_nothing_and_asks_nothing() {
         // The first tree is applied undisturbed.
         let fate = [Fate::KillBefore, Fate::KillAfter][chance.below(2)];
         let fate = if seed == 1 { Fate::Pass } else { fate };
-        let _daemon = killed_and_followed(&scene, number, any, fate, &commit).await;
+        let (_daemon, killed) = killed_and_followed(&scene, number, any, fate, &commit).await;
+        assert_eq!(killed, fate != Fate::Pass, "seed {seed}: there are more than {number} requests");
         let wanted: usize = files.iter().map(|(_, text)| text.matches("\"apiVersion\"").count()).sum();
         until("what left Git is gone", async || (owned(&scene).await.len() == wanted).then_some(())).await;
         scene.assert_calm(&format!("seed {seed}, killed at {number} by {fate:?}")).await;

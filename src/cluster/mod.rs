@@ -185,6 +185,11 @@ impl Cluster {
         self.0.store.wake_all();
     }
 
+    /// The server has gone back to an earlier state, so that what was seen may be no more: all is listed anew.
+    pub fn begin_anew(&self) {
+        self.0.watches.begin_anew(&self.kinds());
+    }
+
     /// Watches nothing more for this Sync alone.
     pub fn forget(&self, owner: &SyncName) {
         self.0.watches.release(owner);

@@ -70,22 +70,20 @@ impl Store {
         read(&view.set)
     }
 
-    /// An object, as it is now.
-    pub(super) fn seen(&self, object: Object) {
-        let Some(label) = object.label(api::SYNC_LABEL) else { return };
+    /// An object, as it is now. It is given back if what is known of it is newer.
+    pub(super) fn seen(&self, object: Object) -> Option<Object> {
+        let label = object.label(api::SYNC_LABEL)?;
         let mut inner = self.lock();
         let label = inner.view_label(label);
         if !inner.views.contains_key(&label) {
-            let Some(owner) = owner(&label, &object) else { return };
+            let owner = owner(&label, &object)?;
             inner.view(&label, || owner);
         }
         let before = inner.labels.insert(object.id.clone(), label.clone());
         if let Some(before) = before.filter(|before| *before != label) {
             inner.gone(&before, &object.id);
         }
-        if let Some(view) = inner.views.get_mut(&label) {
-            view.seen(object);
-        }
+        inner.views.get_mut(&label)?.seen(object)
     }
 
     /// An object is gone, or bears no label of ours any more.
@@ -96,8 +94,14 @@ impl Store {
         }
     }
 
-    /// Everything of a kind (in a namespace) has been told: what was not told is gone.
-    pub(super) fn only(&self, kind: &GroupKind, namespace: Option<&str>, told: &HashSet<ObjectId>) {
+    /// Everything of a kind (in a namespace) has been told, as it was at this version: what was not told is gone.
+    pub(super) fn only(
+        &self,
+        kind: &GroupKind,
+        namespace: Option<&str>,
+        told: &HashSet<ObjectId>,
+        version: u64,
+    ) {
         let mut inner = self.lock();
         let of_kind = |id: &&ObjectId| {
             id.is(&kind.group, &kind.kind) && namespace.is_none_or(|one| id.namespace() == Some(one))
@@ -108,6 +112,14 @@ impl Store {
             if let Some(label) = inner.labels.remove(&id) {
                 inner.gone(&label, &id);
             }
+        }
+        // What is known by the reply to our own apply alone, because the watch broke before it told of it.
+        for view in inner.views.values_mut() {
+            let here = |id: &&ObjectId| of_kind(id) && !told.contains(*id) && !view.writes.contains_key(*id);
+            let known = view.set.iter().filter(|(id, _)| here(id));
+            let old = known.filter(|(_, seen)| number(&seen.resource_version) <= version);
+            let lost: Vec<ObjectId> = old.map(|(id, _)| id.clone()).collect();
+            lost.iter().for_each(|id| view.gone(id));
         }
     }
 
@@ -125,10 +137,17 @@ impl Store {
         Some(known)
     }
 
-    /// The server is at this version: what we know from a later one is of a history that is gone, or will be told
-    /// again in a moment. Either way it is looked at once more.
-    pub(super) fn distrust_after(&self, kind: &GroupKind, version: u64) {
+    /// Everything of a kind has been told, and the server is at this version: what we know from a later one is of a
+    /// history that is gone, or will be told again in a moment. So is what was told and is older than what we know.
+    /// Either way it is looked at once more.
+    pub(super) fn distrust_after(&self, kind: &GroupKind, version: u64, older: Vec<Object>) {
         let mut inner = self.lock();
+        for object in older {
+            let label = object.label(api::SYNC_LABEL).unwrap_or_default();
+            if let Some(view) = inner.views.get_mut(label) {
+                view.went_back(object);
+            }
+        }
         for view in inner.views.values_mut() {
             let later: Vec<ObjectId> = view
                 .set
@@ -196,12 +215,15 @@ impl Inner {
 }
 
 impl View {
-    fn seen(&mut self, object: Object) {
+    fn seen(&mut self, object: Object) -> Option<Object> {
         if let Some(parked) = self.writes.get_mut(&object.id) {
             *parked = Some(Parked::Seen(Box::new(object)));
-            return;
+            return None;
         }
         let before = self.set.get(&object.id);
+        if before.is_some_and(|before| before.is_newer_than(&object)) {
+            return Some(object);
+        }
         let now = match before {
             Some(before) => before.again(&object, &self.owner),
             None => Observed::seen(&object, &self.owner),
@@ -209,6 +231,16 @@ impl View {
         let matters = before.is_none_or(|before| !before.is_as(&now));
         self.set.insert(object.id, now);
         if matters {
+            self.wake.notify_one();
+        }
+        None
+    }
+
+    /// Nothing is kept of what was known; a write that is under way finds out by itself.
+    fn went_back(&mut self, object: Object) {
+        if !self.writes.contains_key(&object.id) {
+            let seen = Observed::seen(&object, &self.owner);
+            self.set.insert(object.id, seen);
             self.wake.notify_one();
         }
     }
@@ -229,7 +261,7 @@ impl View {
 
     fn unpark(&mut self, id: &ObjectId) {
         match self.writes.remove(id).flatten() {
-            Some(Parked::Seen(object)) => self.seen(*object),
+            Some(Parked::Seen(object)) => drop(self.seen(*object)),
             Some(Parked::Gone) => self.gone(id),
             None => {}
         }
@@ -307,4 +339,65 @@ pub(super) fn object(kind: &GroupKind, version: &str, body: Map<String, Value>) 
     let id = ObjectId::new(&kind.group, &kind.kind, text("namespace"), text("name")).ok()?;
     let origin = Origin { file: Arc::from(""), document: 0, line: 0, item: None };
     Some(Object { id, version: version.into(), body, origin })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn owner() -> SyncName {
+        SyncName::new("ops", "web")
+    }
+
+    fn map(name: &str, version: u64) -> Object {
+        let owner = owner();
+        let annotations = json!({"moorline.dev/id": format!("ops/web|/ConfigMap|shop/{name}")});
+        let metadata = json!({"namespace": "shop", "name": name, "uid": name, "resourceVersion": version.to_string(),
+            "labels": {"moorline.dev/sync": owner.label()}, "annotations": annotations});
+        let Value::Object(body) = json!({"metadata": metadata}) else { unreachable!("a literal mapping") };
+        object(&GroupKind::new("", "ConfigMap"), "v1", body).unwrap()
+    }
+
+    /// What is known of an object: its version and whether it is verified.
+    fn known(store: &Store, name: &str) -> Option<(String, bool)> {
+        let id = map(name, 0).id;
+        store.read(&owner(), BTreeSet::new(), |set| {
+            let seen = set.get(&id)?;
+            Some((seen.resource_version.to_string(), seen.standing == Standing::Verified))
+        })
+    }
+
+    fn some(version: &str, verified: bool) -> Option<(String, bool)> {
+        Some((version.to_owned(), verified))
+    }
+
+    #[test]
+    fn a_list_is_believed_where_the_watch_told_nothing() {
+        let (store, kind) = (Store::default(), GroupKind::new("", "ConfigMap"));
+        for (name, version) in [("kept", 10), ("lost", 20), ("newer", 40)] {
+            let object = map(name, version);
+            store.writing(&owner(), &object.id).applied(&object);
+        }
+        let told = HashSet::from([map("kept", 10).id]);
+        store.only(&kind, None, &told, 30);
+        store.distrust_after(&kind, 30, Vec::new());
+        assert_eq!(known(&store, "kept"), some("10", true));
+        assert_eq!(known(&store, "lost"), None, "nobody but the reply to our apply ever told of it");
+        assert_eq!(known(&store, "newer"), some("", false), "the list is older than this one");
+        assert_eq!(store.lost(&owner()).len(), 1);
+    }
+
+    #[test]
+    fn a_list_that_is_older_than_what_is_known_is_of_another_history() {
+        let (store, kind) = (Store::default(), GroupKind::new("", "ConfigMap"));
+        let object = map("a", 20);
+        store.writing(&owner(), &object.id).applied(&object);
+        let older = store.seen(map("a", 10));
+        assert!(older.is_some(), "an event by itself may be late");
+        assert_eq!(known(&store, "a"), some("20", true));
+        store.distrust_after(&kind, 30, older.into_iter().collect());
+        assert_eq!(known(&store, "a"), some("10", false));
+    }
 }

@@ -29,6 +29,8 @@ pub enum Told {
     Listed,
     /// Everything is told anew.
     Begins,
+    /// The server has gone back to an earlier state.
+    Rewound,
     /// Syncs cannot be seen.
     Broken(Failure),
 }
@@ -66,6 +68,7 @@ impl Cluster {
         let sink = move |event| match event {
             Event::Begins => tell(Told::Begins),
             Event::Listed(_) => tell(Told::Listed),
+            Event::Rewound => tell(Told::Rewound),
             Event::Broken(failure) => tell(Told::Broken(failure)),
             Event::Seen(object) => {
                 if let Some(name) = name(&object) {
@@ -163,7 +166,7 @@ impl Cluster {
         let sink = move |event| match event {
             Event::Listed(_) => begun = true,
             Event::Seen(_) | Event::Gone(_) if begun => changed(),
-            Event::Seen(_) | Event::Gone(_) | Event::Begins | Event::Broken(_) => {}
+            Event::Seen(_) | Event::Gone(_) | Event::Begins | Event::Rewound | Event::Broken(_) => {}
         };
         Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
     }

@@ -62,6 +62,8 @@ pub(super) enum Event {
     Gone(Map<String, Value>),
     /// All that was there has been told, and this was the version of it.
     Listed(u64),
+    /// The server has gone back to an earlier state, as after a restored backup; told only of whole objects.
+    Rewound,
     /// The watch does not work now; what it told may be old.
     Broken(Failure),
 }
@@ -72,6 +74,8 @@ enum End {
     Closed,
     /// The server has forgotten where we were.
     Expired,
+    /// It has gone back to a state before what we have seen.
+    Rewound,
     /// It does not know how to stream what is there.
     CannotStream,
     Failed(Failure),
@@ -84,18 +88,49 @@ struct Watch<'a, S> {
     /// Where to go on; none before everything was told.
     version: Option<Box<str>>,
     streams: bool,
+    /// The newest whole object that was told, which a server that goes on knows in this version or a later one.
+    newest: Option<Newest>,
+    /// The watch was interrupted, so that the server may be another than before.
+    doubtful: bool,
+}
+
+/// An object by its collection and name, and its version.
+struct Newest {
+    namespace: Box<str>,
+    name: Box<str>,
+    version: u64,
+}
+
+impl Newest {
+    /// Its version as the server has it, or had it then; none where there is no such object.
+    async fn version(&self, wire: &Wire, path: &str, then: &str) -> Result<Option<u64>, Failure> {
+        let place = format!("metadata.namespace={},metadata.name={}", self.namespace, self.name);
+        let uri = format!("{path}?limit=1&fieldSelector={}{then}", super::query(&place));
+        let reply = wire.send(Call::new(Class::Watch, "list", uri).accept(METADATA_LIST)).await?;
+        let page: Page = reply.json()?;
+        Ok(page.items.iter().flatten().next().map(|item| number(version_of(item).as_deref())))
+    }
 }
 
 /// Watches for ever.
 pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) {
-    let mut watch = Watch { wire: &wire, target: &target, sink, version: None, streams: true };
-    let mut pause = PAUSES.0;
+    let mut watch = Watch {
+        wire: &wire,
+        target: &target,
+        sink,
+        version: None,
+        streams: true,
+        newest: None,
+        doubtful: false,
+    };
+    let (mut pause, mut forbidden) = (PAUSES.0, FORBIDDEN.0);
     loop {
         let begun = Instant::now();
+        let looked = watch.doubtful;
         let end = watch.round().await;
         match end {
             End::Closed if begun.elapsed() >= SHORT => {
-                pause = PAUSES.0;
+                (pause, forbidden) = (PAUSES.0, FORBIDDEN.0);
                 continue;
             }
             End::Closed => {}
@@ -103,7 +138,16 @@ pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) 
                 watch.streams = false;
                 continue;
             }
+            End::Rewound => {
+                wire.metrics.watch_restarted(&target.kind.to_string(), "rewound");
+                tracing::warn!(
+                    "the API server has gone back to an earlier state: everything is looked at anew"
+                );
+                (watch.version, watch.newest) = (None, None);
+                (watch.sink)(Event::Rewound);
+            }
             End::Expired => {
+                watch.doubtful = !looked;
                 wire.metrics.watch_restarted(&target.kind.to_string(), "expired");
                 watch.version = None;
                 (watch.sink)(Event::Begins);
@@ -111,12 +155,19 @@ pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) 
             End::Failed(failure) if failure.code() == Some(403) => {
                 tracing::debug!(kind = %target.kind, %failure, "a watch is forbidden");
                 (watch.sink)(Event::Broken(failure));
-                tokio::time::sleep(jitter(if target.wide { FORBIDDEN.1 } else { FORBIDDEN.0 })).await;
+                // A server that has only just started forbids what it allows in a moment.
+                let never_seen = target.wide && watch.version.is_none();
+                tokio::time::sleep(jitter(if never_seen { FORBIDDEN.1 } else { forbidden })).await;
+                if target.wide {
+                    forbidden = (forbidden * 2).min(FORBIDDEN.1);
+                }
+                watch.doubtful = true;
                 continue;
             }
             End::Failed(failure) => {
                 tracing::debug!(kind = %target.kind, %failure, "a watch broke");
                 wire.metrics.watch_restarted(&target.kind.to_string(), "broken");
+                watch.doubtful = true;
                 (watch.sink)(Event::Broken(failure));
             }
         }
@@ -138,6 +189,11 @@ impl<S: FnMut(Event)> Watch<'_, S> {
                 }
                 Err(failure) => End::Failed(failure),
             };
+        }
+        match self.is_rewound().await {
+            Ok(false) => {}
+            Ok(true) => return End::Rewound,
+            Err(failure) => return End::Failed(failure),
         }
         let listed = match (&self.version, self.streams) {
             (Some(_), _) | (None, true) => Ok(()),
@@ -164,6 +220,47 @@ impl<S: FnMut(Event)> Watch<'_, S> {
                 _ => End::Failed(failure),
             },
         }
+    }
+
+    /// True if the server no longer knows the newest object as we have seen it. Its version alone says little: a server
+    /// that was set back is soon beyond it, and then goes on from there without a word about what is not so any more.
+    async fn is_rewound(&mut self) -> Result<bool, Failure> {
+        let Some(newest) = self.newest.as_ref().filter(|_| self.doubtful) else { return Ok(false) };
+        let (seen, wire, path) = (newest.version, self.wire, &self.target.path);
+        // What was written in a version is what was in it: one version of two histories holds different things.
+        let rewound = match newest
+            .version(wire, path, &format!("&resourceVersion={seen}&resourceVersionMatch=Exact"))
+            .await
+        {
+            Ok(found) => found != Some(seen),
+            Err(failure) if failure.code() == Some(504) => true,
+            // That version is forgotten. An object that is gone may have been deleted; to list all is right either way.
+            Err(failure) if failure.code() == Some(410) => {
+                newest.version(wire, path, "").await?.is_none_or(|version| version < seen)
+            }
+            Err(failure) => return Err(failure),
+        };
+        self.doubtful = false;
+        Ok(rewound)
+    }
+
+    /// Remembers the newest object.
+    fn note(&mut self, object: &Map<String, Value>) {
+        let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
+        let version = number(version_of(object).as_deref());
+        if let (true, Some(namespace), Some(name)) = (self.target.whole, text("namespace"), text("name"))
+            && self.newest.as_ref().is_none_or(|newest| newest.version < version)
+        {
+            self.newest = Some(Newest { namespace: namespace.into(), name: name.into(), version });
+        }
+    }
+
+    /// Forgets the newest object, should this be it.
+    fn forget(&mut self, object: &Map<String, Value>) {
+        let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
+        self.newest.take_if(|newest| {
+            text("namespace") == Some(&newest.namespace) && text("name") == Some(&newest.name)
+        });
     }
 
     fn uri(&self, open: Duration) -> String {
@@ -233,12 +330,18 @@ impl<S: FnMut(Event)> Watch<'_, S> {
             Err(error) => return Some(End::Failed(unreadable(&error))),
         };
         let object = told.object;
-        let metadata = object.get("metadata");
-        let version = metadata.and_then(|it| it.get("resourceVersion")?.as_str()).map(Box::<str>::from);
+        let version = version_of(&object);
         match &*told.what {
-            "ADDED" | "MODIFIED" => (self.sink)(Event::Seen(object)),
-            "DELETED" => (self.sink)(Event::Gone(object)),
+            "ADDED" | "MODIFIED" => {
+                self.note(&object);
+                (self.sink)(Event::Seen(object));
+            }
+            "DELETED" => {
+                self.forget(&object);
+                (self.sink)(Event::Gone(object));
+            }
             "BOOKMARK" => {
+                let metadata = object.get("metadata");
                 let end = metadata.and_then(|it| it.get("annotations")?.get("k8s.io/initial-events-end"));
                 if self.version.is_none() && end.is_some() {
                     self.version.clone_from(&version);
@@ -257,6 +360,11 @@ impl<S: FnMut(Event)> Watch<'_, S> {
         }
         None
     }
+}
+
+/// The version of an object.
+fn version_of(object: &Map<String, Value>) -> Option<Box<str>> {
+    Some(object.get("metadata")?.get("resourceVersion")?.as_str()?.into())
 }
 
 /// A version as a number, which API servers compare it as.

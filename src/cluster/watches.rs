@@ -15,7 +15,7 @@ use super::watch::{self, Event, Target};
 use super::wire::{Failure, Wire};
 use crate::api::{SYNC_LABEL, SyncName};
 use crate::desired::Scope;
-use crate::object::GroupKind;
+use crate::object::{GroupKind, Object};
 
 /// The watches of one identity.
 pub(super) struct Watches {
@@ -96,6 +96,16 @@ impl Watches {
         open.len() > before
     }
 
+    /// Lists everything anew, as if nothing had been seen yet.
+    pub(super) fn begin_anew(&self, kinds: &Kinds) {
+        let mut open = self.lock();
+        for (key, watch) in open.iter_mut().filter(|(key, _)| kinds.get(&key.0).is_some()) {
+            let mut anew = self.begin(key.clone(), kinds);
+            anew.users = std::mem::take(&mut watch.users);
+            *watch = anew;
+        }
+    }
+
     /// The kinds that are watched everywhere.
     pub(super) fn kinds(&self) -> BTreeSet<GroupKind> {
         self.lock().keys().map(|(kind, _)| kind.clone()).collect()
@@ -171,6 +181,7 @@ impl Watches {
             open: self.open.clone(),
             told: self.told.clone(),
             listing: None,
+            older: Vec::new(),
         };
         let task = tokio::spawn(watch::follow(self.wire.clone(), target, sink.into_fn()));
         Open { state: State::Listing, users: HashSet::new(), task: task.abort_handle() }
@@ -206,6 +217,8 @@ struct Sink {
     told: Arc<tokio::sync::watch::Sender<()>>,
     /// What was told since the beginning, as long as not everything is.
     listing: Option<HashSet<crate::object::ObjectId>>,
+    /// What was told meanwhile and is older than what was known.
+    older: Vec<Object>,
 }
 
 impl Sink {
@@ -217,6 +230,7 @@ impl Sink {
         match event {
             Event::Begins => {
                 self.listing = Some(HashSet::new());
+                self.older.clear();
                 self.become_(State::Listing);
             }
             Event::Seen(seen) => {
@@ -224,7 +238,8 @@ impl Sink {
                     if let Some(listing) = &mut self.listing {
                         listing.insert(object.id.clone());
                     }
-                    self.store.seen(object);
+                    let older = self.store.seen(object);
+                    self.older.extend(older.filter(|_| self.listing.is_some()));
                 }
             }
             Event::Gone(seen) => {
@@ -234,11 +249,14 @@ impl Sink {
             }
             Event::Listed(version) => {
                 if let Some(told) = self.listing.take() {
-                    self.store.only(&self.target.kind, self.target.namespace.as_deref(), &told);
-                    self.store.distrust_after(&self.target.kind, version);
+                    let place = self.target.namespace.as_deref();
+                    self.store.only(&self.target.kind, place, &told, version);
+                    let older = std::mem::take(&mut self.older);
+                    self.store.distrust_after(&self.target.kind, version, older);
                 }
                 self.become_(State::Listed);
             }
+            Event::Rewound => {}
             // What was listed before is as good as it was; deletions look at the object itself once more.
             Event::Broken(failure) if self.state() != Some(State::Listed) => {
                 self.become_(State::Blind(failure))

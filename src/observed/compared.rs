@@ -14,13 +14,19 @@ use crate::fields::{Entry, entries};
 use crate::object::Object;
 
 impl Observed {
+    /// True if what is known is a later version of the same object.
+    pub fn is_newer_than(&self, object: &Object) -> bool {
+        let text = |field| object.metadata(field).and_then(Value::as_str).unwrap_or_default();
+        let older = age(text("resourceVersion"), &self.resource_version) == Some(Ordering::Less);
+        older && *self.uid == *text("uid")
+    }
+
     /// The object after a comparison with what an apply would make of it: these fields differ. What is known of a later
     /// version, or of another object of the name, stays.
     #[must_use]
     pub fn compared(&self, live: &Object, owner: &SyncName, fields: Vec<String>) -> Self {
         let now = Self::of(live, owner);
-        let older = age(&now.resource_version, &self.resource_version) == Some(Ordering::Less);
-        if now.uid != self.uid || older {
+        if now.uid != self.uid || self.is_newer_than(live) {
             return self.clone();
         }
         if fields.is_empty() {

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::Context;
-use super::keep::{Seen, keep};
+use super::keep::{Seen, Sighting, keep};
 use crate::api::SyncName;
 use crate::cluster::Told;
 
@@ -27,6 +27,7 @@ pub async fn run(context: Arc<Context>) {
         tasks: JoinSet::new(),
         listing: None,
         early: Some(Vec::new()),
+        history: 0,
     };
     let mut ending = context.ending.clone();
     let mut beat = tokio::time::interval(BEAT);
@@ -58,6 +59,8 @@ struct All {
     listing: Option<BTreeSet<SyncName>>,
     /// Syncs that were told before all were, at the first time: none of them acts before it knows its neighbours.
     early: Option<Vec<(SyncName, Seen)>>,
+    /// How often the server has gone back to an earlier state.
+    history: u64,
 }
 
 impl All {
@@ -68,7 +71,8 @@ impl All {
                 if let Some(listing) = &mut self.listing {
                     listing.insert(name.clone());
                 }
-                self.seen(name, Some(Arc::new(serde_json::Value::Object(*sync))));
+                let sync = Arc::new(serde_json::Value::Object(*sync));
+                self.seen(name, Some(Sighting { sync, history: self.history }));
             }
             Told::Gone(name) => self.gone(&name),
             Told::Listed => {
@@ -82,6 +86,10 @@ impl All {
                 }
                 self.context.health.ready(Ok(()));
                 self.context.cluster.wake_all();
+            }
+            Told::Rewound => {
+                self.history += 1;
+                self.context.begin_anew();
             }
             Told::Broken(failure) => {
                 let message = match failure.code() {

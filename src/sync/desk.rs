@@ -62,6 +62,8 @@ struct State {
     written: SyncStatus,
     /// The version of the Sync that our last write made.
     version: u64,
+    /// In which of the server's histories that was.
+    history: u64,
 }
 
 /// The most repairs that one Event names.
@@ -77,6 +79,14 @@ impl Desk {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What follows is of this one of the server's histories; of our writes in another nothing may be left.
+    pub(crate) fn in_history(&self, history: u64) {
+        let mut state = self.lock();
+        if state.history != history {
+            (state.history, state.version) = (history, 0);
+        }
+    }
+
     /// The Sync as the API server has it now: its identity, and the status that stands there.
     pub(crate) fn is(
         &self,
@@ -88,7 +98,8 @@ impl Desk {
     ) {
         let mut state = self.lock();
         if *state.uid != *uid {
-            *state = State { uid: uid.into(), since: Some(Instant::now()), ..State::default() };
+            let (since, history) = (Some(Instant::now()), state.history);
+            *state = State { uid: uid.into(), since, history, ..State::default() };
             state.scope = stands.scope.clone().unwrap_or_default();
         }
         let changed = state.generation != generation || state.suspended != suspended;

@@ -20,8 +20,16 @@ use crate::cluster::{Following, jitter, version};
 use crate::report::Trouble;
 use crate::source::Credentials;
 
-/// A Sync as the API server has it; none once it is gone.
-pub(crate) type Seen = Option<Arc<Value>>;
+/// A Sync as the API server has it.
+#[derive(Clone)]
+pub(crate) struct Sighting {
+    pub(crate) sync: Arc<Value>,
+    /// In which of the server's histories that was: versions of two have no order.
+    pub(crate) history: u64,
+}
+
+/// None once it is gone.
+pub(crate) type Seen = Option<Sighting>;
 
 /// Between two attempts at what failed for now: the first pause, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -36,6 +44,8 @@ struct Keeper {
     /// Told when the Secret changed.
     rotated: Arc<Notify>,
     generation: u64,
+    /// That of the Sync as it was seen last.
+    history: u64,
 }
 
 /// What is to be done about a Sync.
@@ -64,12 +74,14 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
         secret: None,
         rotated: rotated.clone(),
         generation: 0,
+        history: 0,
     };
     let mut retry = RETRY.0;
     loop {
         let sync = seen.borrow_and_update().clone();
         let Some(sync) = sync else { break };
-        let again = keeper.serve(&sync).await;
+        keeper.history = sync.history;
+        let again = keeper.serve(&sync.sync).await;
         retry = if again { (retry * 2).min(RETRY.1) } else { RETRY.0 };
         tokio::select! {
             changed = seen.changed() => if changed.is_err() { break },
@@ -202,6 +214,7 @@ impl Keeper {
     fn told(&self, value: &Value, status: Option<crate::api::SyncStatus>, suspended: bool) {
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let generation = value.pointer("/metadata/generation").and_then(Value::as_i64);
+        self.desk.in_history(self.history);
         self.desk.is(
             text("/metadata/uid"),
             generation,

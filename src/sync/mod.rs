@@ -177,6 +177,13 @@ impl Context {
         Ok(cluster)
     }
 
+    /// The server has gone back to an earlier state: what was seen of it is listed anew, as each identity sees it.
+    fn begin_anew(self: &std::sync::Arc<Self>) {
+        self.cluster.begin_anew();
+        let this = self.clone();
+        tokio::spawn(async move { this.identities.lock().await.values().for_each(Cluster::begin_anew) });
+    }
+
     fn now(&self) -> Time {
         self.began.elapsed()
     }

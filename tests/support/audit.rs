@@ -150,6 +150,8 @@ pub(crate) struct Request {
     pub(crate) name: String,
     /// Path and query.
     pub(crate) uri: String,
+    /// Of a ServiceAccount, which of its tokens was used.
+    pub(crate) credential: String,
     /// For the clients of a test, the name of the test.
     pub(crate) user_agent: String,
     /// The HTTP status of the answer.
@@ -179,7 +181,9 @@ impl Request {
 
 impl From<Event> for Request {
     fn from(event: Event) -> Self {
+        let credential = event.user.extra.credential.into_iter().next();
         Self {
+            credential: credential.unwrap_or_default(),
             user: event.user.username,
             impersonated: event.impersonated_user.username,
             verb: event.verb,
@@ -237,6 +241,14 @@ impl Event {
 #[serde(default)]
 struct User {
     username: String,
+    extra: Extra,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Extra {
+    #[serde(rename = "authentication.kubernetes.io/credential-id")]
+    credential: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]

@@ -31,6 +31,10 @@ pub(crate) struct ControlPlane {
     pub(crate) directory: PathBuf,
     /// Ends with the test process what a test starts, such as a daemon.
     pub(crate) reaper: Arc<Reaper>,
+    /// Where etcd listens.
+    pub(super) etcd: (&'static str, u16),
+    /// The API server's program and arguments.
+    pub(super) api_server: (PathBuf, Vec<String>),
     pub(super) authority: String,
     pub(super) credentials: Credentials,
     /// etcd, the API server, the controller manager.
@@ -73,13 +77,22 @@ impl ControlPlane {
 
     /// Kills the API server, does something, and starts the API server again; done when it answers.
     pub(crate) async fn restart_api_server(&self, meanwhile: impl AsyncFnOnce()) {
-        let server = |act: fn(&mut Server) -> std::io::Result<()>| {
-            let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-            act(&mut servers[API_SERVER]).expect("the API server can be killed and started");
-        };
-        server(Server::kill);
+        self.act(&[API_SERVER], Server::kill);
         meanwhile().await;
-        server(Server::start_again);
+        self.act(&[API_SERVER], Server::start_again);
+        self.until_ready().await;
+    }
+
+    /// Does something to servers, by their places.
+    pub(super) fn act(&self, which: &[usize], act: fn(&mut Server) -> std::io::Result<()>) {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        for place in which {
+            act(&mut servers[*place]).expect("a server can be killed and started");
+        }
+    }
+
+    /// Waits until the API server answers.
+    pub(super) async fn until_ready(&self) {
         let admin = self.client(ADMIN).await;
         let ready = || http::Request::get("/readyz").body(Vec::new()).expect("a literal request");
         let begun = std::time::Instant::now();

@@ -36,6 +36,17 @@ impl Daemon {
         folder: &Path,
         arguments: &[&str],
     ) -> Self {
+        Self::with_environment(reaper, kubeconfig, folder, arguments, &[])
+    }
+
+    /// The same with variables in its environment.
+    pub(crate) fn with_environment(
+        reaper: &Arc<Reaper>,
+        kubeconfig: &str,
+        folder: &Path,
+        arguments: &[&str],
+        variables: &[(&str, &Path)],
+    ) -> Self {
         let config = folder.join("kubeconfig");
         std::fs::write(&config, kubeconfig).expect("a kubeconfig");
         let log = folder.join("daemon.log");
@@ -48,6 +59,7 @@ impl Daemon {
             .arg("--data-dir")
             .arg(folder.join("data"))
             .env("KUBECONFIG", &config)
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(output)

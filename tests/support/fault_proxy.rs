@@ -59,6 +59,16 @@ impl Asked {
         self.query.contains("watch=true")
     }
 
+    /// A look at one Sync by its name, before the watch on Syncs goes on after an interruption.
+    pub(crate) fn looks_back(&self) -> bool {
+        self.lists() && self.path.ends_with("/syncs") && self.query.contains("fieldSelector=")
+    }
+
+    /// A list, in pages or whole.
+    pub(crate) fn lists(&self) -> bool {
+        self.method == "GET" && self.query.contains("limit=") && !self.is_watch()
+    }
+
     /// A write, of whatever.
     pub(crate) fn writes(&self) -> bool {
         self.method != "GET"
@@ -86,11 +96,15 @@ struct Inner {
     log: Mutex<Vec<Asked>>,
     /// The daemon's process.
     victim: Mutex<Option<u32>>,
+    /// Whether a request was made that it does not survive.
+    doomed: Mutex<bool>,
     /// Both ends of every answer that streams.
     streams: Mutex<Vec<(TcpStream, TcpStream)>>,
     /// Watches that the API server ended because it had forgotten where they were.
     expired: Mutex<usize>,
     server: String,
+    /// The server of the watches and lists, if it is another.
+    reads: Mutex<Option<String>>,
     tls: Arc<ClientConfig>,
 }
 
@@ -115,8 +129,10 @@ impl FaultProxy {
             rule: Mutex::new(Box::new(|_| Fate::Pass)),
             log: Mutex::default(),
             victim: Mutex::default(),
+            doomed: Mutex::default(),
             streams: Mutex::default(),
             expired: Mutex::default(),
+            reads: Mutex::default(),
             server: plane.url.trim_start_matches("https://").to_owned(),
             tls: Arc::new(tls),
         });
@@ -171,9 +187,19 @@ impl FaultProxy {
         });
     }
 
+    /// From now on watches and lists go to another API server of the same authority, by its URL; writes do not.
+    pub(crate) fn read_from(&self, url: &str) {
+        *lock(&self.inner.reads) = Some(url.trim_start_matches("https://").to_owned());
+    }
+
     /// Whom `KillBefore` and the like are about.
     pub(crate) fn victim(&self, process: u32) {
-        *lock(&self.inner.victim) = Some(process);
+        (*lock(&self.inner.victim), *lock(&self.inner.doomed)) = (Some(process), false);
+    }
+
+    /// Whether the victim met its fate, or will in a moment.
+    pub(crate) fn is_doomed(&self) -> bool {
+        *lock(&self.inner.doomed)
     }
 
     /// Whether the victim met its fate.
@@ -208,11 +234,14 @@ impl Inner {
     fn serve(&self, client: &TcpStream) -> io::Result<()> {
         client.set_nodelay(true)?;
         let mut input = BufReader::new(client.try_clone()?);
-        let mut server: Option<Server> = None;
+        let mut server: Option<(String, Server)> = None;
         loop {
             let asked = receive(&mut input)?;
             lock(&self.log).push(asked.clone());
             let fate = lock(&self.rule)(&asked);
+            if matches!(fate, Fate::KillBefore | Fate::KillAfter | Fate::StopBefore) {
+                *lock(&self.doomed) = true;
+            }
             match fate {
                 Fate::Pass | Fate::LoseReply | Fate::KillAfter => {}
                 Fate::Delay(time) => thread::sleep(time),
@@ -224,9 +253,10 @@ impl Inner {
                     continue;
                 }
             }
-            let server = match &mut server {
-                Some(server) => server,
-                none => none.insert(self.connect()?),
+            let address = self.address(&asked);
+            let (_, server) = match &mut server {
+                Some(server) if server.0 == address && is_open(&server.1) => server,
+                none => none.insert((address.clone(), self.connect(&address)?)),
             };
             server.get_mut().write_all(asked.head.as_bytes())?;
             server.get_mut().write_all(&asked.body)?;
@@ -241,8 +271,14 @@ impl Inner {
         }
     }
 
-    fn connect(&self) -> io::Result<Server> {
-        let stream = TcpStream::connect(&self.server)?;
+    fn address(&self, asked: &Asked) -> String {
+        let reads = lock(&self.reads);
+        let reads = reads.as_ref().filter(|_| asked.is_watch() || asked.lists());
+        reads.unwrap_or(&self.server).clone()
+    }
+
+    fn connect(&self, address: &str) -> io::Result<Server> {
+        let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         let name = ServerName::try_from("127.0.0.1").map_err(io::Error::other)?;
         let session = ClientConnection::new(self.tls.clone(), name).map_err(io::Error::other)?;
@@ -305,6 +341,15 @@ impl Inner {
             }
         }
     }
+}
+
+/// Whether the server has not gone meanwhile: a daemon that is connected to it would have seen that.
+fn is_open(server: &Server) -> bool {
+    let stream = server.get_ref().get_ref();
+    let _ = stream.set_nonblocking(true);
+    let peeked = stream.peek(&mut [0]);
+    let _ = stream.set_nonblocking(false);
+    peeked.map_or_else(|error| error.kind() == io::ErrorKind::WouldBlock, |count| count > 0)
 }
 
 fn line(from: &mut impl BufRead) -> io::Result<String> {

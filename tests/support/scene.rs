@@ -5,6 +5,7 @@
 //! after the other, because every daemon sees the Syncs of all.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -76,12 +77,24 @@ impl Scene {
     }
 
     pub(crate) fn daemon_at(&self, proxy: &FaultProxy, name: &str, arguments: &[&str]) -> Daemon {
+        let arguments = [&["--namespace", &self.namespace], arguments].concat();
+        self.daemon_in(proxy, name, &arguments, &[])
+    }
+
+    /// A daemon in whatever namespace the arguments name, with variables in its environment.
+    pub(crate) fn daemon_in(
+        &self,
+        proxy: &FaultProxy,
+        name: &str,
+        arguments: &[&str],
+        variables: &[(&str, &Path)],
+    ) -> Daemon {
         let folder = self.root.path().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         let kubeconfig = proxy.kubeconfig(&self.plane, MOORLINE);
-        let always = ["--namespace", &self.namespace, "--retry-base", "100ms", "--retry-cap", "1s"];
-        let arguments = [&always, arguments].concat();
-        let daemon = Daemon::with_kubeconfig(&self.plane.reaper, &kubeconfig, &folder, &arguments);
+        let arguments = [&["--retry-base", "100ms", "--retry-cap", "1s"], arguments].concat();
+        let reaper = &self.plane.reaper;
+        let daemon = Daemon::with_environment(reaper, &kubeconfig, &folder, &arguments, variables);
         proxy.victim(daemon.child.id());
         daemon
     }
@@ -205,9 +218,11 @@ impl Scene {
         self.proxy.asked();
         tokio::time::sleep(CALM).await;
         let shown = |one: &Asked| format!("{} {} {}", one.method, one.path, one.text());
-        // A watch that is opened again after its pause asks for nothing that was told already.
+        // A watch that is opened again after its pause asks for nothing that was told already, but for the one Sync by
+        // which it is known whether the server still has what it had.
         let asked = self.proxy.asked();
-        let asked: Vec<String> = asked.iter().filter(|one| !one.is_watch()).map(shown).collect();
+        let asked: Vec<String> =
+            asked.iter().filter(|one| !one.is_watch() && !one.looks_back()).map(shown).collect();
         assert!(asked.is_empty(), "{what}: {asked:?}");
     }
 }

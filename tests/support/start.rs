@@ -70,11 +70,14 @@ async fn start_once(binaries: &Binaries) -> Result<ControlPlane, Failure> {
         directory,
     };
     let mut servers = vec![starting.etcd(&binaries.etcd).await?];
-    let authority = starting.api_server(&binaries.api_server, &mut servers).await?;
+    let api_server = starting.api_server_command()?;
+    let authority = starting.api_server(&binaries.api_server, &api_server, &mut servers).await?;
     servers.push(starting.controller_manager(&binaries.controller_manager, &authority)?);
     Ok(ControlPlane {
         audit_log: starting.directory.join("audit.log"),
         url: starting.url(),
+        etcd: ("127.0.0.1", starting.ports[0]),
+        api_server: (binaries.api_server.clone(), api_server),
         authority,
         servers: Mutex::new(servers),
         directory: starting.directory,
@@ -129,11 +132,11 @@ impl Starting {
         Ok(server)
     }
 
-    /// Adds the API server to etcd in `servers`, and gives the certificate by which its clients know it.
-    async fn api_server(&self, program: &Path, servers: &mut Vec<Server>) -> Result<String, Failure> {
+    /// The arguments of the API server.
+    fn api_server_command(&self) -> Result<Vec<String>, Failure> {
         let policy = self.path("audit-policy.json");
         std::fs::write(&policy, AUDIT_POLICY).map_err(|error| format!("cannot write {policy}: {error}"))?;
-        let arguments = [
+        Ok(vec![
             format!("--etcd-servers={}", self.etcd_urls()[0]),
             "--bind-address=127.0.0.1".to_owned(),
             "--advertise-address=127.0.0.1".to_owned(),
@@ -154,8 +157,17 @@ impl Starting {
             "--audit-log-mode=blocking".to_owned(),
             // In megabytes: a rotation would hide requests from who counts them.
             "--audit-log-maxsize=100000".to_owned(),
-        ];
-        servers.push(self.server(program, &arguments)?);
+        ])
+    }
+
+    /// Adds the API server to etcd in `servers`, and gives the certificate by which its clients know it.
+    async fn api_server(
+        &self,
+        program: &Path,
+        arguments: &[String],
+        servers: &mut Vec<Server>,
+    ) -> Result<String, Failure> {
+        servers.push(self.server(program, arguments)?);
         let certificate = self.directory.join("certificates/apiserver.crt");
         let mut authority = String::new();
         self.until(servers, async || {
@@ -221,7 +233,7 @@ impl Starting {
 }
 
 /// Three different ports that are free now.
-fn free_ports() -> Result<[u16; 3], String> {
+pub(super) fn free_ports() -> Result<[u16; 3], String> {
     let no_port = |error| format!("no free port on 127.0.0.1: {error}");
     let listen = || TcpListener::bind(("127.0.0.1", 0)).map_err(no_port);
     let listeners = [listen()?, listen()?, listen()?];

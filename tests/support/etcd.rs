@@ -1,0 +1,90 @@
+//! What is done to etcd under a running API server: it is compacted, stopped, and set back to what it held before.
+//!
+//! In: the control plane. Out: a history that is shorter, or another one, as after a restored backup.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::control_plane::ControlPlane;
+use super::server::Server;
+
+/// etcd's place among the servers, and those of the servers that live on it.
+const ETCD: [usize; 1] = [0];
+const CLIENTS: [usize; 2] = [1, 2];
+
+impl ControlPlane {
+    /// The newest revision of etcd.
+    pub(crate) fn revision(&self) -> i64 {
+        let key = STANDARD.encode("/");
+        let answer = self.ask_etcd("/v3/kv/range", &json!({"key": key, "limit": "1"}));
+        answer["header"]["revision"].as_str().unwrap().parse().unwrap()
+    }
+
+    /// Makes etcd forget everything before its newest revision, which is given.
+    pub(crate) fn compact(&self) -> i64 {
+        let revision = self.revision();
+        let forget = json!({"revision": revision.to_string(), "physical": true});
+        let answer = self.ask_etcd("/v3/kv/compaction", &forget);
+        assert!(answer["header"]["revision"].is_string(), "{answer}");
+        revision
+    }
+
+    /// Stops all servers, does something with etcd's data, and starts them again; done when they answer.
+    pub(crate) async fn with_etcd_stopped(&self, act: impl FnOnce(&Path)) {
+        self.act(&CLIENTS, Server::kill);
+        self.act(&ETCD, Server::kill);
+        act(&self.directory.join("etcd"));
+        self.act(&ETCD, Server::start_again);
+        self.act(&CLIENTS, Server::start_again);
+        self.until_ready().await;
+    }
+
+    /// A copy of etcd's data as they are now.
+    pub(crate) async fn snapshot(&self) -> PathBuf {
+        let copy = self.directory.join(format!("etcd-at-{}", self.revision()));
+        self.with_etcd_stopped(|data| copy_folder(data, &copy)).await;
+        copy
+    }
+
+    /// etcd goes on from this copy of its data.
+    pub(crate) async fn restore(&self, copy: &Path) {
+        let replace = |data: &Path| {
+            std::fs::remove_dir_all(data).unwrap();
+            copy_folder(copy, data);
+        };
+        self.with_etcd_stopped(replace).await;
+    }
+
+    /// One call of etcd's gateway, which takes and gives JSON.
+    fn ask_etcd(&self, path: &str, body: &Value) -> Value {
+        let body = body.to_string();
+        let length = body.len();
+        let mut stream = TcpStream::connect(self.etcd).unwrap();
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let json = answer.find('{').zip(answer.rfind('}')).map(|(from, to)| &answer[from..=to]);
+        serde_json::from_str(json.unwrap_or_default()).unwrap_or_else(|error| panic!("{error}: {answer}"))
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy_folder(&entry.path(), &to),
+            false => drop(std::fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}

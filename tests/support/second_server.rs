@@ -1,0 +1,119 @@
+//! A second API server on the same etcd, which may lag behind the first.
+//!
+//! In: the control plane, and arguments that the second server has beside those of the first. Out: its URL, under
+//! the authority of the first. It reaches etcd through a relay that can be held: then it goes on answering from what
+//! it knew, as a server does whose own connection to etcd is slow.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+
+use super::control_plane::ControlPlane;
+use super::daemon::until;
+use super::server::Server;
+use super::start::free_ports;
+
+/// A running second API server; killed when it is dropped.
+pub(crate) struct SecondServer {
+    pub(crate) url: String,
+    relay: Arc<Relay>,
+    server: Server,
+}
+
+impl SecondServer {
+    /// Starts it, and waits until it answers.
+    pub(crate) async fn start(plane: &ControlPlane, more: &[&str]) -> Self {
+        let relay = Arc::<Relay>::default();
+        let etcd = Relay::listen(&relay, plane.etcd).unwrap();
+        let [port, ..] = free_ports().unwrap();
+        let directory = plane.directory.join(format!("second-{port}"));
+        std::fs::create_dir_all(&directory).unwrap();
+        let certificates = plane.directory.join("certificates");
+        let own = [
+            format!("--etcd-servers=http://127.0.0.1:{etcd}"),
+            format!("--secure-port={port}"),
+            format!("--audit-log-path={}", directory.join("audit.log").display()),
+            format!("--tls-cert-file={}", certificates.join("apiserver.crt").display()),
+            format!("--tls-private-key-file={}", certificates.join("apiserver.key").display()),
+        ];
+        // Of an argument that is given twice the last counts, but of the servers of etcd all would.
+        let (program, arguments) = &plane.api_server;
+        let first = arguments.iter().filter(|one| !one.starts_with("--etcd-servers"));
+        let more = more.iter().map(|&one| one.to_owned());
+        let arguments: Vec<String> = first.cloned().chain(own).chain(more).collect();
+        let server = Server::start(program, &arguments, &directory, &plane.reaper).unwrap();
+        let url = format!("https://127.0.0.1:{port}");
+        let this = Self { url, relay, server };
+        until("the second API server answers", async || this.ask(plane, "/readyz").await.ok()).await;
+        this
+    }
+
+    /// What it says from its own memory about a collection.
+    pub(crate) async fn list(&self, plane: &ControlPlane, collection: &str) -> String {
+        self.ask(plane, &format!("{collection}?resourceVersion=0")).await.unwrap()
+    }
+
+    async fn ask(&self, plane: &ControlPlane, uri: &str) -> Result<String, String> {
+        let kubeconfig = plane.kubeconfig(super::credentials::ADMIN).replace(&plane.url, &self.url);
+        let admin = super::control_plane::client_of(&kubeconfig, "second").await?;
+        let request = http::Request::get(uri).body(Vec::new()).unwrap();
+        admin.request_text(request).await.map_err(|error| error.to_string())
+    }
+
+    /// From now on it hears nothing of etcd, or hears everything that it missed.
+    pub(crate) fn hold(&self, held: bool) {
+        *self.relay.held.lock().unwrap_or_else(PoisonError::into_inner) = held;
+        self.relay.freed.notify_all();
+    }
+}
+
+impl Drop for SecondServer {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+    }
+}
+
+/// Passes bytes between the second server and etcd.
+#[derive(Default)]
+struct Relay {
+    held: Mutex<bool>,
+    freed: Condvar,
+}
+
+impl Relay {
+    fn listen(this: &Arc<Self>, etcd: (&'static str, u16)) -> io::Result<u16> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let port = listener.local_addr()?.port();
+        let this = this.clone();
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let Ok(server) = TcpStream::connect(etcd) else { continue };
+                let ends = (client.try_clone(), server.try_clone());
+                let (Ok(from), Ok(to)) = ends else { continue };
+                thread::spawn(move || pass(from, to, || {}));
+                let this = this.clone();
+                thread::spawn(move || pass(server, client, || this.wait()));
+            }
+        });
+        Ok(port)
+    }
+
+    fn wait(&self) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        while *held {
+            held = self.freed.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, wait: impl Fn()) {
+    let mut bytes = vec![0; 64 << 10];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        wait();
+        if to.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(std::net::Shutdown::Both);
+}
