@@ -53,9 +53,7 @@ impl DesiredSet {
     pub fn ignoring(mut self, ignores: &[Ignore]) -> Self {
         for object in &mut self.0 {
             let fitting = ignores.iter().filter(|ignore| ignore.fits(&object.id));
-            let mut paths: Vec<Box<str>> = fitting.flat_map(|ignore| ignore.paths.iter().cloned()).collect();
-            paths.sort();
-            paths.dedup();
+            let paths: Vec<Box<str>> = fitting.flat_map(|ignore| ignore.paths.iter().cloned()).collect();
             if !paths.is_empty() {
                 leave(object, paths);
             }
@@ -64,15 +62,23 @@ impl DesiredSet {
     }
 }
 
-fn leave(object: &mut DesiredObject, paths: Vec<Box<str>>) {
+/// Leaves these places of an object to others, beside those that are left already.
+pub(super) fn leave(object: &mut DesiredObject, mut paths: Vec<Box<str>>) {
+    let rendered = match object.ignored.take() {
+        Some(before) => {
+            paths.extend(before.paths.iter().cloned());
+            before.rendered.clone()
+        }
+        None => object.canonical.clone(),
+    };
+    paths.sort();
+    paths.dedup();
     // The form is JSON that was written a moment ago.
-    let Ok(mut body) = serde_json::from_slice::<Value>(&object.canonical) else { return };
-    let list: Vec<&str> = paths.iter().map(|path| &**path).collect();
-    let told = [&*object.canonical, b"\0ignored\0", list.join("\0").as_bytes()].concat();
+    let mut body = serde_json::from_slice::<Value>(&rendered).unwrap_or_default();
+    let told = [&*rendered, b"\0ignored\0", paths.join("\0").as_bytes()].concat();
     object.hash.digest = canonical::digest(&told);
     remove_all(&mut body, &paths);
-    let less: Arc<[u8]> = serde_json::to_vec(&body).unwrap_or_default().into();
-    let rendered = std::mem::replace(&mut object.canonical, less);
+    object.canonical = serde_json::to_vec(&body).unwrap_or_default().into();
     object.ignored = Some(Arc::new(Ignored { paths, rendered }));
 }
 

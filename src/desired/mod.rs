@@ -7,6 +7,7 @@
 mod canonical;
 mod ignore;
 mod problem;
+mod scale;
 mod scope;
 mod switches;
 
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 pub use ignore::{Ignore, Ignored};
 pub use problem::Problem;
+pub use scale::{Replicas, ReplicasPaths, left_to_scalers, replicas_paths, scale_target};
 pub use scope::{Scope, Scopes};
 pub use switches::Switches;
 
@@ -47,6 +49,8 @@ pub struct DesiredObject {
     pub origin: Origin,
     /// What is left to others, and what `canonical` therefore lacks.
     pub ignored: Option<Arc<Ignored>>,
+    /// As it is created, where that is more than what is applied from then on.
+    pub created_as: Option<Arc<Self>>,
 }
 
 impl DesiredObject {
@@ -104,7 +108,18 @@ fn desired_object(object: Object, id: ObjectId, scope: Option<Scope>, switches: 
     let canonical: Arc<[u8]> = canonical::form(body, &id).into();
     let hash = SpecHash { form: CanonicalForm::V1, digest: canonical::digest(&canonical) };
     let wave = switches.wave;
-    DesiredObject { id, version, scope, wave, switches, hash, canonical, origin, ignored: None }
+    DesiredObject {
+        id,
+        version,
+        scope,
+        wave,
+        switches,
+        hash,
+        canonical,
+        origin,
+        ignored: None,
+        created_as: None,
+    }
 }
 
 /// The id under which an object is applied, by the scope of its kind.

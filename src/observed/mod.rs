@@ -10,6 +10,7 @@ mod extras;
 mod generation;
 mod judge;
 mod removal;
+mod stamp;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ pub use ended::{Ended, has_ended, may_end};
 pub use extras::{Extra, additions};
 pub use generation::generation_is_trusted;
 pub use removal::{removal, sets};
+pub use stamp::Stamp;
 
 use crate::api::{self, SpecHash, SyncName};
 use crate::fields::FieldSet;

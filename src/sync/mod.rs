@@ -26,6 +26,7 @@ mod recreate;
 mod registry;
 mod removed;
 mod rights;
+mod scale;
 pub mod schedule;
 mod scope;
 pub mod single;

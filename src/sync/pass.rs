@@ -221,6 +221,7 @@ impl Subject<'_> {
             let scopes = self.cluster.kinds().scopes();
             prepared = prepare(self.repository, self.revision, self.wish, scopes, None, by, metrics).await?;
         }
+        self.leave_to_scalers(memory, &mut prepared).await.map_err(|failure| of_failure(&failure))?;
         memory.prepared = Some(prepared.clone());
         Ok(prepared)
     }
