@@ -18,7 +18,9 @@ use support::audit::AuditMark;
 use support::control_plane::{Shared, shared};
 use support::credentials::{ADMIN, MOORLINE, TENANT};
 use support::daemon::{Daemon, until};
+use support::fault_proxy::{Asked, Fate};
 use support::git_server::{GitServer, Work};
+use support::scene::Scene;
 
 const GET_SCALER: &str = "get horizontalpodautoscalers.autoscaling";
 const WATCH_SCALERS: &str = "watch horizontalpodautoscalers.autoscaling";
@@ -297,10 +299,7 @@ impl Alone {
     }
 
     async fn ask(&self, verb: &str, uri: &str, body: &Value) -> Option<Value> {
-        let content = if verb == "PATCH" { MERGE } else { "application/json" };
-        let request = http::Request::builder().method(verb).uri(uri).header("Content-Type", content);
-        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        self.admin.request(request.body(body).expect("a request")).await.ok()
+        ask(&self.admin, verb, uri, body).await
     }
 
     fn web(&self) -> String {
@@ -376,4 +375,60 @@ async fn who_may_not_see_scalers_goes_on_and_says_it_once() {
     assert_eq!(said, 1, "{}", daemon.log());
     let asked = alone.tally(&mark, TENANT).await;
     assert_eq!(asked.get(WATCH_SCALERS), Some(&1), "nobody waits for that right: {asked:?}");
+}
+
+/// Where an object is kept, whoever asks.
+fn web_of(scene: &Scene) -> String {
+    format!("/apis/apps/v1/namespaces/{}/deployments/web", scene.namespace)
+}
+
+async fn ask(admin: &Client, verb: &str, uri: &str, body: &Value) -> Option<Value> {
+    let content = if verb == "PATCH" { MERGE } else { "application/json" };
+    let request = http::Request::builder().method(verb).uri(uri).header("Content-Type", content);
+    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    admin.request(request.body(body).expect("a request")).await.ok()
+}
+
+fn asks_for_scalers(asked: &Asked) -> bool {
+    asked.path.ends_with("/horizontalpodautoscalers")
+}
+
+#[tokio::test]
+async fn replicas_do_not_fall_while_the_watch_on_scalers_is_broken() {
+    let Some(scene) = Scene::new("behind").await else { return };
+    let path = web_of(&scene);
+    let live = async || ask(&scene.admin, "GET", &path, &Value::Null).await;
+    let eight = json!({"spec": {"replicas": 8}});
+    let scaled = format!("{path}/scale?fieldManager=kube-controller-manager");
+    scene.push(&[("web.json".into(), deployment(json!({"replicas": 3})).to_string())]);
+    let url = scene.git.url("repository.git");
+    let arguments = ["--leader-election=false", "--url", &url, "--interval", "1"];
+    let mut daemon = scene.daemon_with(&arguments);
+    let before = hash(&until("it is there", live).await);
+    let numbers =
+        Numbers::of(api(&scene.admin, &scene.namespace, "apps", "Deployment"), "web", "/spec/replicas");
+    scene.assert_calm("at rest").await;
+
+    scene
+        .proxy
+        .rule(|asked| if asks_for_scalers(asked) && asked.is_watch() { Fate::Drop } else { Fate::Pass });
+    scene.proxy.cut_watches();
+    moment(1500).await;
+    ask(&scene.admin, "POST", &scalers(&scene.namespace), &on_web()).await.expect("a scaler");
+    ask(&scene.admin, "PATCH", &scaled, &eight).await.expect("it is scaled");
+    until("it is left to it", async || live().await.filter(|live| hash(live) != before)).await;
+    assert_eq!(numbers.all().await, [3, 8]);
+
+    daemon.terminate();
+    scene.proxy.rule(|asked| if asks_for_scalers(asked) { Fate::Answer(500, None) } else { Fate::Pass });
+    scene.push(&[("web.json".into(), deployment(json!({"replicas": 3, "minReadySeconds": 7})).to_string())]);
+    let _daemon = scene.daemon_with(&arguments);
+    moment(3000).await;
+    let waits = live().await.expect("it");
+    assert_eq!(waits["spec"].get("minReadySeconds"), None, "who scales it is not known, so it waits");
+    scene.proxy.heal();
+    until("the commit is live", async || live().await.filter(|live| live["spec"]["minReadySeconds"] == 7))
+        .await;
+    moment(500).await;
+    assert_eq!(numbers.all().await, [3, 8]);
 }
