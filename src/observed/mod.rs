@@ -114,6 +114,17 @@ pub struct Drift {
     pub time: Option<String>,
 }
 
+impl Drift {
+    /// Who changed them, and when, as far as that is known.
+    pub fn author(&self) -> String {
+        match (&self.manager, &self.time) {
+            (Some(manager), Some(time)) => format!("{manager} at {time}"),
+            (Some(manager), None) => manager.clone(),
+            (None, _) => "somebody".to_owned(),
+        }
+    }
+}
+
 impl ObservedSet {
     /// The object with this id.
     pub fn get(&self, id: &ObjectId) -> Option<&Observed> {

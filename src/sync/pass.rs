@@ -23,7 +23,7 @@ use crate::cluster::{Cluster, Failure, Need};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
-use crate::plan::{Claim, Hold, Outcome, Plan, Policy, plan};
+use crate::plan::{Hold, Outcome, Plan, Policy, plan};
 use crate::report::{Remark, Trouble};
 use crate::source::{Repository, Revision};
 
@@ -170,16 +170,10 @@ impl Subject<'_> {
     fn decide(&self, desired: &DesiredSet, observed: &ObservedSet, policy: Policy) -> Plan {
         let unwanted: Vec<&ObjectId> =
             observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none()).collect();
-        let mut claims = self.context.registry.claims(self.owner, unwanted.iter().copied());
+        let claims = self.context.registry.claims(self.owner, unwanted.iter().copied());
         // Whoever has not read this commit yet may want what left this Sync with it.
         let behind = unwanted.first().and_then(|_| self.context.neighbours.behind(self.owner));
-        if let Some(other) = behind {
-            let claim = Claim { sync: other.to_string().into(), ready: false };
-            for id in &unwanted {
-                claims.entry((*id).clone()).or_insert_with(|| claim.clone());
-            }
-        }
-        let policy = Policy { claims, ..policy };
+        let policy = Policy { claims, behind: behind.map(|other| other.to_string().into()), ..policy };
         plan(desired, observed, &policy)
     }
 
