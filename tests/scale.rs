@@ -54,7 +54,7 @@ fn hash(live: &Value) -> String {
 async fn replicas_never_fall_when_a_scaler_appears() {
     let Some(ground) = Ground::new("appears").await else { return };
     let first = ground.push(&[deployment(json!({"replicas": 3}))]);
-    ground.sync(json!({})).await;
+    ground.sync(json!({"drift": {"extraFields": "Remove"}})).await;
     ground.ready(&first, "Applied").await;
     let path = ground.deployment();
     let before = hash(&ground.get(&path).await.expect("the Deployment"));

@@ -12,6 +12,7 @@ use super::carry_out::{Stop, Work, carry_out};
 use super::desk::Desk;
 use super::memory::Memory;
 use super::namespaces::may_be_missing;
+use super::notebook::Notebook;
 use super::prepare::{Prepared, of_failure, prepare};
 use super::rights::rights;
 use super::scope::{need_of, scope};
@@ -107,9 +108,9 @@ impl Subject<'_> {
         let prepared = self.prepare(memory).await?;
         let need = need(&prepared, memory);
         // A Sync without any status needs none of it: where its objects are is then found out by listing.
-        if let Some(desk) = self.desk.filter(|desk| desk.scope().is_some()) {
+        if self.desk.is_none_or(|desk| desk.scope().is_some()) {
             // Written down before anything is applied there, so that whoever comes after us knows where to look.
-            desk.record(scope(&need)).await;
+            self.record(scope(&need)).await;
         }
         report.blind = self.cluster.require(self.owner, &need, self.wish.timeout).await;
         let desired = &*prepared.desired;
@@ -163,8 +164,26 @@ impl Subject<'_> {
         memory.kinds.clone_from(&need.kinds);
         memory.places.clone_from(&need.namespaces);
         report.rights = rights(&report.blind, &report.outcomes, &self.cluster.kinds());
-        report.scope = Some(scope(&need));
+        let scope = scope(&need);
+        if let Some(notebook) = &self.context.notebook {
+            notebook.record(scope.clone()).await;
+        }
+        report.scope = Some(scope);
         Ok(())
+    }
+
+    /// Where the Sync may own objects, as it is written down.
+    fn written_scope(&self) -> Option<Scope> {
+        let notebook = self.context.notebook.as_ref();
+        self.desk.map_or_else(|| notebook.and_then(Notebook::scope), Desk::scope)
+    }
+
+    async fn record(&self, scope: Scope) {
+        match (self.desk, &self.context.notebook) {
+            (Some(desk), _) => desk.record(scope).await,
+            (None, Some(notebook)) => notebook.record(scope).await,
+            (None, None) => {}
+        }
     }
 
     fn decide(&self, desired: &DesiredSet, observed: &ObservedSet, policy: Policy) -> Plan {
@@ -220,9 +239,9 @@ impl Subject<'_> {
         Ok(prepared)
     }
 
-    /// Where this Sync owned objects before: its status says so, and where that is lost, the cluster itself.
+    /// Where this Sync owned objects before: its status or the Lease says so, and where that is lost, the cluster itself.
     async fn earlier(&self) -> Result<Need, Failure> {
-        match self.desk.and_then(Desk::scope) {
+        match self.written_scope() {
             Some(scope) => Ok(need_of(&scope)),
             None => Ok(Need { kinds: self.cluster.sweep(self.owner).await?, ..Need::default() }),
         }
