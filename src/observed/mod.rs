@@ -5,6 +5,7 @@
 
 mod baseline;
 mod compared;
+mod drift;
 mod ended;
 mod extras;
 mod generation;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 pub use baseline::{Baseline, Own};
+pub use drift::Drift;
 pub use ended::{Ended, has_ended, may_end};
 pub use extras::{Extra, additions};
 pub use generation::generation_is_trusted;
@@ -101,28 +103,6 @@ pub enum Standing {
     Moved,
     /// Somebody changed them.
     Drifted(Box<Drift>),
-}
-
-/// What somebody changed.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Drift {
-    /// The paths of the fields. None are known where our entry is gone and nobody took what was in it.
-    pub fields: Vec<String>,
-    /// The tool that changed them, where the managed fields tell: what is removed leaves no author.
-    pub manager: Option<String>,
-    /// When that tool wrote last.
-    pub time: Option<String>,
-}
-
-impl Drift {
-    /// Who changed them, and when, as far as that is known.
-    pub fn author(&self) -> String {
-        match (&self.manager, &self.time) {
-            (Some(manager), Some(time)) => format!("{manager} at {time}"),
-            (Some(manager), None) => manager.clone(),
-            (None, _) => "somebody".to_owned(),
-        }
-    }
 }
 
 impl ObservedSet {

@@ -200,12 +200,13 @@ mod tests {
         assert_eq!(text.lines().collect::<Vec<_>>(), expect);
     }
 
+    fn drift(fields: &[&str], manager: Option<&str>, time: Option<&str>) -> Box<Drift> {
+        let fields = fields.iter().map(|field| (*field).to_owned()).collect();
+        Box::new(Drift { fields, manager: manager.map(str::to_owned), time: time.map(str::to_owned) })
+    }
+
     #[test]
     fn a_plan_is_read_in_the_order_in_which_it_is_carried_out() {
-        let drift = |fields: &[&str], manager: Option<&str>, time: Option<&str>| {
-            let fields = fields.iter().map(|field| (*field).to_owned()).collect();
-            Box::new(Drift { fields, manager: manager.map(str::to_owned), time: time.map(str::to_owned) })
-        };
         let time = Some("2026-01-02T03:04:05Z");
         let prune = Action::Prune { uid: "1".into(), resource_version: "2".into() };
         let drifted = Change::Drifted(drift(&["spec.replicas"], Some("kubectl"), None));
