@@ -281,7 +281,13 @@ struct Sink {
 impl Sink {
     fn take(&mut self, event: Event) {
         match event {
-            Event::Begins => self.listing = Some(HashSet::new()),
+            Event::Begins => {
+                self.listing = Some(HashSet::new());
+                self.change(|place| {
+                    place.scalers.values_mut().for_each(|scaler| scaler.stamp.doubt());
+                    false
+                });
+            }
             Event::Seen(object) => {
                 if let (Some(listing), Some(name)) = (&mut self.listing, name(&object)) {
                     listing.insert(name.into());

@@ -33,6 +33,11 @@ impl Stamp {
         }
     }
 
+    /// From now on everything that is told is new, as after a history that has begun anew.
+    pub fn doubt(&mut self) {
+        self.version = 0;
+    }
+
     /// True if this is of the same object, and of no later state than the other.
     pub fn is_old_beside(&self, other: &Self) -> bool {
         self.uid == other.uid && self.version <= other.version
@@ -85,7 +90,10 @@ mod tests {
     fn an_event_that_comes_late_says_nothing() {
         let (old, new) = (stamp("9", None, "a", "a"), stamp("10", None, "a", "b"));
         assert!(old.is_old_beside(&new) && new.is_old_beside(&new) && !new.is_old_beside(&old));
-        let other = Stamp { uid: "v".into(), ..old };
+        let other = Stamp { uid: "v".into(), ..old.clone() };
         assert!(!other.is_old_beside(&new));
+        let mut doubted = new;
+        doubted.doubt();
+        assert!(!old.is_old_beside(&doubted));
     }
 }
