@@ -1,6 +1,9 @@
 //! Objects that go from one Sync to another, and Syncs that go: the objects stay who they are, and nothing is deleted
 //! that nobody asked to delete.
 
+#[path = "scale/ground.rs"]
+#[expect(dead_code, reason = "it is shared with the tests of scaling, which use other parts of it")]
+mod numbers;
 mod support;
 
 use std::collections::BTreeMap;
@@ -256,4 +259,33 @@ async fn a_deletion_survives_a_cluster_that_does_not_answer_and_a_lost_status() 
         .await;
     let left: Vec<String> = who(&scene).await.into_keys().collect();
     assert_eq!(left, ["PersistentVolumeClaim data"]);
+}
+
+#[tokio::test]
+async fn a_number_that_moves_to_another_sync_and_to_a_scaler_stays() {
+    let Some(scene) = Scene::new("moves-scaled").await else { return };
+    let web = deployment("web").replace(r#""replicas":0"#, r#""paused":true,"replicas":3"#);
+    let commit = scene.push(&[
+        ("one/stays.json".into(), config_map("one", "x")),
+        ("two/stays.json".into(), config_map("two", "x")),
+        ("one/web.json".into(), web),
+    ]);
+    let daemon = scene.daemon();
+    for name in ["one", "two"] {
+        scene.sync(name, json!({"path": name})).await;
+        scene.until_ready(name, &commit).await;
+    }
+    until_owned(&scene, "one", 2).await;
+    let deployments = numbers::api(&scene.admin, &scene.namespace, "apps", "Deployment");
+    let numbers = numbers::Numbers::of(deployments, "web", "/spec/replicas");
+    scene.work.git(&["mv", "one/web.json", "two/web.json"]);
+    let scaler = numbers::scaler("apps/v1", "Deployment", "web").to_string();
+    let commit = scene.push(&[("two/scaler.json".into(), scaler)]);
+    for name in ["one", "two"] {
+        scene.nudge(name, "moved").await;
+        scene.until_ready(name, &commit).await;
+    }
+    until_owned(&scene, "two", 2).await;
+    assert_eq!(numbers.all().await, [3]);
+    drop(daemon);
 }

@@ -68,6 +68,9 @@ pub const SOURCE_ANNOTATION: &str = "moorline.dev/source";
 /// Annotation on a Lease: the folder in it.
 pub const PATH_ANNOTATION: &str = "moorline.dev/path";
 
+/// Annotation on a Lease: where what is followed without a Sync may own objects.
+pub const SCOPE_ANNOTATION: &str = "moorline.dev/scope";
+
 /// What the keys of all our labels and annotations begin with.
 pub const KEY_PREFIX: &str = "moorline.dev/";
 

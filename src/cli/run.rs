@@ -22,7 +22,7 @@ use crate::serve::{Health, serve};
 use crate::settings::Settings;
 use crate::source::{Address, Credentials, Proxy, Reference, Repositories};
 use crate::sync::wish::Wish;
-use crate::sync::{Context, Parts, all, single};
+use crate::sync::{Context, Notebook, Parts, all, single};
 use crate::yaml;
 
 /// Follow Git repositories and hold the cluster to them
@@ -138,9 +138,10 @@ async fn daemon(arguments: &Arguments, settings: Settings) -> anyhow::Result<Exi
     metrics.leader(true);
     let cluster = Cluster::new(connection, metrics.clone(), permit.clone(), &settings);
     let held_by = leadership.as_ref().map(|_| format!("{namespace}/{}", lease_name(arguments, &settings)));
+    let notebook = leadership.as_ref().filter(|_| arguments.url.is_some()).map(Notebook::new);
     let context = Arc::new(Context::new(
         cluster,
-        Parts { repositories, metrics, health, settings, namespace, held_by, permit, ending },
+        Parts { repositories, metrics, health, settings, namespace, held_by, permit, notebook, ending },
     ));
     let work = async {
         match &arguments.url {

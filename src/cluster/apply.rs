@@ -57,11 +57,29 @@ impl Cluster {
         force: Force,
         less: &[Box<str>],
     ) -> Result<Applied, Failure> {
+        self.apply_body(wanted, owner, force, body(wanted, owner, less)?).await
+    }
+
+    /// Applies an object that is not there. If it is there, nothing is written, and the answer is a conflict.
+    pub async fn create(&self, wanted: &DesiredObject, owner: &SyncName) -> Result<Applied, Failure> {
+        let body = body(wanted, owner, &[])?;
+        let mut body: Value = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
+        // No object is in this version any more: where there is one, this does not fit.
+        body["metadata"]["resourceVersion"] = "1".into();
+        self.apply_body(wanted, owner, Force::No, body.to_string().into_bytes()).await
+    }
+
+    async fn apply_body(
+        &self,
+        wanted: &DesiredObject,
+        owner: &SyncName,
+        force: Force,
+        body: Vec<u8>,
+    ) -> Result<Applied, Failure> {
         let kinds = self.kinds();
         let path = kinds.path(&wanted.id, &wanted.version).ok_or_else(|| unknown(&wanted.id))?;
         let forced = if force == Force::Yes { "&force=true" } else { "" };
         let uri = format!("{path}?fieldManager={}&fieldValidation=Strict{forced}", query(&owner.manager()));
-        let body = body(wanted, owner, less)?;
         let writing = self.0.store.writing(owner, &wanted.id);
         let call = Call::new(Class::Object, "patch", uri).accept(METADATA).content(APPLY, body);
         let reply = self.write(call, writing, |reply, writing| {

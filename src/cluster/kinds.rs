@@ -32,6 +32,8 @@ pub struct Served {
     pub versions: Vec<Box<str>>,
     /// True if it can be watched.
     pub watchable: bool,
+    /// The versions in which others can scale its objects.
+    pub scales: Vec<Box<str>>,
 }
 
 impl Kinds {
@@ -92,11 +94,17 @@ impl Kinds {
                     _ => Scope::Cluster,
                 };
                 let watchable = can("watch");
+                let scales = resource.subresources.iter().any(|it| &*it.subresource == "scale");
                 let known = self.kinds.entry(GroupKind::new(&group.metadata.name, &kind.kind));
-                known
-                    .or_insert(Served { plural: resource.resource, scope, versions: Vec::new(), watchable })
-                    .versions
-                    .push(version.version.clone());
+                let known = known.or_insert(Served {
+                    plural: resource.resource,
+                    scope,
+                    versions: Vec::new(),
+                    watchable,
+                    scales: Vec::new(),
+                });
+                known.versions.push(version.version.clone());
+                known.scales.extend(scales.then(|| version.version.clone()));
             }
         }
     }
@@ -167,6 +175,14 @@ struct Resource {
     scope: Box<str>,
     #[serde(default)]
     verbs: Vec<Box<str>>,
+    #[serde(default)]
+    subresources: Vec<Subresource>,
+}
+
+#[derive(Deserialize)]
+struct Subresource {
+    #[serde(default)]
+    subresource: Box<str>,
 }
 
 #[derive(Deserialize)]
@@ -184,7 +200,8 @@ mod tests {
         let answer = r#"{"items": [
             {"metadata": {"name": "apps"}, "versions": [{"version": "v1", "freshness": "Current", "resources": [
                 {"resource": "deployments", "responseKind": {"group": "", "version": "", "kind": "Deployment"},
-                 "scope": "Namespaced", "verbs": ["create", "list", "patch", "watch"]}]}]},
+                 "scope": "Namespaced", "verbs": ["create", "list", "patch", "watch"],
+                 "subresources": [{"subresource": "scale", "verbs": ["get", "patch", "update"]}]}]}]},
             {"metadata": {"name": "down.example.com"}, "versions": [{"version": "v1", "freshness": "Stale"}]}
         ]}"#;
         let list: GroupList = serde_json::from_str(answer).unwrap();
@@ -193,6 +210,7 @@ mod tests {
         let web = ObjectId::new("apps", "Deployment", "shop", "web").unwrap();
         assert_eq!(kinds.path(&web, "v1").unwrap(), "/apis/apps/v1/namespaces/shop/deployments/web");
         assert!(kinds.is_stale("down.example.com") && !kinds.is_stale("apps"));
+        assert_eq!(kinds.get(&web.group_kind()).unwrap().scales, [Box::from("v1")]);
     }
 
     #[test]

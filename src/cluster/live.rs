@@ -77,7 +77,7 @@ impl Cluster {
         let target = Target {
             kind: GroupKind::new("", "Namespace"),
             namespace: None,
-            wide: false,
+            patient: false,
             path: "/api/v1/namespaces".to_owned(),
             selector: format!("fieldSelector={}", query(&format!("metadata.name={name}"))),
             whole: false,

@@ -13,6 +13,8 @@ mod kinds;
 pub mod lease;
 mod live;
 mod rate;
+mod replicas;
+mod scalers;
 mod store;
 mod sweep;
 mod syncs;
@@ -45,6 +47,8 @@ use crate::settings::Settings;
 use gate::Gate;
 use lease::Permit;
 use rate::Rate;
+use replicas::Defined;
+use scalers::Scalers;
 use store::Store;
 use sweep::Sweep;
 use watches::Watches;
@@ -68,6 +72,9 @@ struct Inner {
     discovery: tokio::sync::Mutex<Option<Instant>>,
     store: Store,
     watches: Watches,
+    scalers: Scalers,
+    /// Where kinds keep their replicas, as long as the server's kinds are the same.
+    defined: tokio::sync::Mutex<Defined>,
     sweep: Sweep,
 }
 
@@ -102,6 +109,8 @@ impl Cluster {
             desk: gate(STATUSES),
             limits,
             watches: Watches::new(wire.clone(), store.clone()),
+            scalers: Scalers::new(wire.clone(), store.clone()),
+            defined: tokio::sync::Mutex::default(),
             wire,
             kinds: Mutex::default(),
             discovery: tokio::sync::Mutex::default(),
@@ -136,10 +145,12 @@ impl Cluster {
 
     async fn ask(&self) -> Result<bool, Failure> {
         let found = Kinds::discover(&self.0.wire).await?;
+        let mut defined = self.0.defined.lock().await;
         let mut known = self.0.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = **known != found;
         if changed {
             *known = Arc::new(found);
+            defined.clear();
         }
         Ok(changed)
     }
@@ -188,11 +199,30 @@ impl Cluster {
     /// The server has gone back to an earlier state, so that what was seen may be no more: all is listed anew.
     pub fn begin_anew(&self) {
         self.0.watches.begin_anew(&self.kinds());
+        self.0.scalers.forget();
+    }
+
+    /// The objects in these namespaces that HorizontalPodAutoscalers scale, once all of these were read. A Sync that
+    /// asks is woken when that may have changed; one that asks about no namespace is not, and costs nothing.
+    pub async fn scaled(
+        &self,
+        owner: &SyncName,
+        namespaces: &BTreeSet<Box<str>>,
+        within: Duration,
+    ) -> Result<BTreeSet<ObjectId>, Failure> {
+        self.0.scalers.require(owner, namespaces, &self.kinds());
+        self.0.scalers.targets(namespaces, within).await
+    }
+
+    /// Asks for the HorizontalPodAutoscalers of a namespace, in case that its watch is behind.
+    pub async fn look_for_scalers(&self, namespace: &str) -> Result<(), Failure> {
+        self.0.scalers.look(namespace).await
     }
 
     /// Watches nothing more for this Sync alone.
     pub fn forget(&self, owner: &SyncName) {
         self.0.watches.release(owner);
+        self.0.scalers.release(owner);
     }
 
     /// Reads what is known of a Sync's objects. Nothing else is seen while it is read, so be quick.

@@ -59,7 +59,7 @@ impl Cluster {
         let target = Target {
             kind: GroupKind::new("moorline.dev", "Sync"),
             namespace: None,
-            wide: false,
+            patient: false,
             path: SYNCS.to_owned(),
             selector: format!("labelSelector={}", query(&selector)),
             whole: true,
@@ -156,7 +156,7 @@ impl Cluster {
         let target = Target {
             kind: GroupKind::new("", "Secret"),
             namespace: Some(namespace.into()),
-            wide: false,
+            patient: false,
             path: format!("/api/v1/namespaces/{namespace}/secrets"),
             selector: format!("fieldSelector={}", query(&format!("metadata.name={name}"))),
             whole: false,

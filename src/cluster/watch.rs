@@ -25,8 +25,8 @@ const MAX_LINE: usize = 8 << 20;
 const PAGE: usize = 500;
 /// Pauses after failures: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
-/// Between two attempts at what is forbidden: rights that are given are soon seen. Where all namespaces may not be
-/// seen, each one in use is watched instead, so that nobody waits for more.
+/// Between two attempts at what is forbidden: rights that are given are soon seen, unless nobody waits for them. Where
+/// all namespaces may not be seen, each one in use is watched instead, so that nobody waits for more.
 const FORBIDDEN: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(120));
 /// Between two lists of a kind that cannot be watched.
 pub(crate) const POLL: Duration = Duration::from_secs(60);
@@ -39,8 +39,8 @@ pub(super) struct Target {
     pub(super) kind: GroupKind,
     /// Only objects of this namespace; none for all.
     pub(super) namespace: Option<Box<str>>,
-    /// All namespaces of a kind that lives in namespaces.
-    pub(super) wide: bool,
+    /// Nobody waits for the right to see it.
+    pub(super) patient: bool,
     /// The collection's path.
     pub(super) path: String,
     /// Which objects of it: a parameter of the request, such as `labelSelector=a`.
@@ -156,9 +156,9 @@ pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) 
                 tracing::debug!(kind = %target.kind, %failure, "a watch is forbidden");
                 (watch.sink)(Event::Broken(failure));
                 // A server that has only just started forbids what it allows in a moment.
-                let never_seen = target.wide && watch.version.is_none();
+                let never_seen = target.patient && watch.version.is_none();
                 tokio::time::sleep(jitter(if never_seen { FORBIDDEN.1 } else { forbidden })).await;
-                if target.wide {
+                if target.patient {
                     forbidden = (forbidden * 2).min(FORBIDDEN.1);
                 }
                 watch.doubtful = true;

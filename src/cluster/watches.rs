@@ -35,8 +35,9 @@ struct Open {
     task: AbortHandle,
 }
 
+/// How much a watch has told.
 #[derive(Debug, Clone, PartialEq)]
-enum State {
+pub(super) enum State {
     Listing,
     Listed,
     /// Why nothing is seen.
@@ -171,8 +172,8 @@ impl Watches {
             .unwrap_or_default();
         let watchable = served.is_none_or(|served| served.watchable);
         let selector = format!("labelSelector={}", super::query(SYNC_LABEL));
-        let wide = namespace.is_none() && served.is_some_and(|served| served.scope == Scope::Namespaced);
-        let target = Target { kind, namespace, wide, path, selector, whole: false, watchable };
+        let patient = namespace.is_none() && served.is_some_and(|served| served.scope == Scope::Namespaced);
+        let target = Target { kind, namespace, patient, path, selector, whole: false, watchable };
         let sink = Sink {
             target: target.clone(),
             version,

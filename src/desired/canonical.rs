@@ -9,6 +9,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -91,6 +92,14 @@ fn fold_string_data(body: &mut Map<String, Value>) {
             (key, Value::String(STANDARD.encode(text)))
         }));
     }
+}
+
+/// The values of a canonical form.
+pub(super) fn values(form: &[u8]) -> Map<String, Value> {
+    let mut reader = serde_json::Deserializer::from_slice(form);
+    // How deep a manifest may be was decided when it was read.
+    reader.disable_recursion_limit();
+    Map::deserialize(&mut reader).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{DesiredObject, DesiredSet, canonical};
 use crate::fields::remove_all;
@@ -35,6 +35,13 @@ pub struct Ignored {
     pub rendered: Arc<[u8]>,
 }
 
+impl Ignored {
+    /// What was rendered, with its values.
+    pub fn body(&self) -> Map<String, Value> {
+        canonical::values(&self.rendered)
+    }
+}
+
 impl Ignore {
     /// True if this is about the object.
     pub fn fits(&self, id: &ObjectId) -> bool {
@@ -53,9 +60,7 @@ impl DesiredSet {
     pub fn ignoring(mut self, ignores: &[Ignore]) -> Self {
         for object in &mut self.0 {
             let fitting = ignores.iter().filter(|ignore| ignore.fits(&object.id));
-            let mut paths: Vec<Box<str>> = fitting.flat_map(|ignore| ignore.paths.iter().cloned()).collect();
-            paths.sort();
-            paths.dedup();
+            let paths: Vec<Box<str>> = fitting.flat_map(|ignore| ignore.paths.iter().cloned()).collect();
             if !paths.is_empty() {
                 leave(object, paths);
             }
@@ -64,15 +69,23 @@ impl DesiredSet {
     }
 }
 
-fn leave(object: &mut DesiredObject, paths: Vec<Box<str>>) {
+/// Leaves these places of an object to others, beside those that are left already.
+pub(super) fn leave(object: &mut DesiredObject, mut paths: Vec<Box<str>>) {
+    let rendered = match object.ignored.take() {
+        Some(before) => {
+            paths.extend(before.paths.iter().cloned());
+            before.rendered.clone()
+        }
+        None => object.canonical.clone(),
+    };
+    paths.sort();
+    paths.dedup();
     // The form is JSON that was written a moment ago.
-    let mut body = Value::Object(object.body());
-    let list: Vec<&str> = paths.iter().map(|path| &**path).collect();
-    let told = [&*object.canonical, b"\0ignored\0", list.join("\0").as_bytes()].concat();
+    let mut body = Value::Object(canonical::values(&rendered));
+    let told = [&*rendered, b"\0ignored\0", paths.join("\0").as_bytes()].concat();
     object.hash.digest = canonical::digest(&told);
     remove_all(&mut body, &paths);
-    let less: Arc<[u8]> = serde_json::to_vec(&body).unwrap_or_default().into();
-    let rendered = std::mem::replace(&mut object.canonical, less);
+    object.canonical = serde_json::to_vec(&body).unwrap_or_default().into();
     object.ignored = Some(Arc::new(Ignored { paths, rendered }));
 }
 

@@ -7,16 +7,17 @@
 mod canonical;
 mod ignore;
 mod problem;
+mod scale;
 mod scope;
 mod switches;
 
 use std::sync::Arc;
 
-use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 pub use ignore::{Ignore, Ignored};
 pub use problem::Problem;
+pub use scale::{Replicas, ReplicasPaths, left_to_scalers, replicas_paths, scale_target};
 use scope::defines_kind;
 pub use scope::{Scope, Scopes};
 pub use switches::Switches;
@@ -51,15 +52,14 @@ pub struct DesiredObject {
     pub origin: Origin,
     /// What is left to others, and what `canonical` therefore lacks.
     pub ignored: Option<Arc<Ignored>>,
+    /// As it is created, where that is more than what is applied from then on.
+    pub created_as: Option<Arc<Self>>,
 }
 
 impl DesiredObject {
     /// The canonical form with its values.
     pub fn body(&self) -> Map<String, Value> {
-        let mut reader = serde_json::Deserializer::from_slice(&self.canonical);
-        // How deep a manifest may be was decided when it was read.
-        reader.disable_recursion_limit();
-        Map::deserialize(&mut reader).unwrap_or_default()
+        canonical::values(&self.canonical)
     }
 
     /// True if `recorded` is the hash of this object, in whichever form it was recorded.
@@ -118,7 +118,18 @@ fn desired_object(object: Object, id: ObjectId, scope: Option<Scope>, switches: 
     let canonical: Arc<[u8]> = canonical::form(body, &id).into();
     let hash = SpecHash { form: CanonicalForm::V1, digest: canonical::digest(&canonical) };
     let wave = switches.wave;
-    DesiredObject { id, version, scope, wave, switches, hash, canonical, origin, ignored: None }
+    DesiredObject {
+        id,
+        version,
+        scope,
+        wave,
+        switches,
+        hash,
+        canonical,
+        origin,
+        ignored: None,
+        created_as: None,
+    }
 }
 
 /// The id under which an object is applied, by the scope of its kind.

@@ -5,12 +5,14 @@
 
 mod baseline;
 mod compared;
+mod drift;
 mod ended;
 mod extras;
 mod generation;
 mod judge;
 mod marks;
 mod removal;
+mod stamp;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,10 +21,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use baseline::{Baseline, Own};
+pub use drift::Drift;
 pub use ended::{Ended, has_ended, may_end};
 pub use extras::{Extra, additions};
 pub use generation::generation_is_trusted;
 pub use removal::{removal, sets};
+pub use stamp::Stamp;
 
 use crate::api::{self, SpecHash, SyncName};
 use crate::fields::FieldSet;
@@ -101,17 +105,6 @@ pub enum Standing {
     Moved,
     /// Somebody changed them.
     Drifted(Box<Drift>),
-}
-
-/// What somebody changed.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Drift {
-    /// The paths of the fields. None are known where our entry is gone and nobody took what was in it.
-    pub fields: Vec<String>,
-    /// The tool that changed them, where the managed fields tell: what is removed leaves no author.
-    pub manager: Option<String>,
-    /// When that tool wrote last.
-    pub time: Option<String>,
 }
 
 impl ObservedSet {

@@ -25,6 +25,7 @@ pub fn document(plan: &Plan, differences: &BTreeMap<ObjectId, Vec<Difference>>) 
         entry["message"] = hold.to_string().into();
         if let Hold::DriftReported(drift) = hold {
             entry["manager"] = json!(drift.manager);
+            entry["time"] = json!(drift.time);
             entry["fields"] = field_documents(id, fields(id), &drift.fields);
         }
         entry
@@ -58,6 +59,7 @@ fn step_document(step: &Step, differences: &[Difference]) -> Value {
             let known = match change {
                 Change::Drifted(drift) => {
                     entry["manager"] = json!(drift.manager);
+                    entry["time"] = json!(drift.time);
                     drift.fields.as_slice()
                 }
                 Change::Committed | Change::EntryLost | Change::Unverified | Change::Moved => &[],
@@ -134,7 +136,9 @@ mod tests {
     fn drift_that_is_known_from_managed_fields_alone_is_named() {
         let desired = wanted(&[manifest("/ConfigMap|a/a", 0)]);
         let object = &desired.objects()[0];
-        let drift = Drift { fields: vec!["data.a".into()], manager: Some("kubectl".into()), time: None };
+        let time = "2026-01-02T03:04:05Z";
+        let (manager, time) = (Some("kubectl".into()), Some(time.to_owned()));
+        let drift = Drift { fields: vec!["data.a".into()], manager, time };
         let (standing, recorded) = (Standing::Drifted(Box::new(drift)), Some(object.hash));
         let mut observed = there([]);
         observed.insert(object.id.clone(), Observed { standing, recorded, ..seen(&object.id) });
@@ -145,6 +149,7 @@ mod tests {
         for (drift, at) in [(DriftMode::Repair, "/stages/0/steps/0"), (DriftMode::Report, "/held/0")] {
             assert_eq!(shown(drift, at)["fields"], json!([{"path": "data.a"}]));
             assert_eq!(shown(drift, at)["manager"], "kubectl");
+            assert_eq!(shown(drift, at)["time"], "2026-01-02T03:04:05Z");
         }
     }
 }

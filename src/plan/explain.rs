@@ -102,9 +102,7 @@ impl Text {
             Action::Adopt { managers } if managers.is_empty() => ('+', "it is there already".to_owned()),
             Action::Adopt { managers } => ('+', format!("so far written by {}", managers.join(", "))),
             Action::Update(Change::Committed) => ('~', "changed in Git".to_owned()),
-            Action::Update(Change::Drifted(drift)) => {
-                ('~', format!("changed live by {}", drift.manager.as_deref().unwrap_or("somebody")))
-            }
+            Action::Update(Change::Drifted(drift)) => ('~', format!("changed live by {}", drift.author())),
             Action::Update(Change::EntryLost) => ('~', "the record of what we applied is gone".to_owned()),
             Action::Update(Change::Unverified) => ('~', "not looked at since the start".to_owned()),
             Action::Update(Change::Moved) => ('~', "written to live; what Git sets is verified".to_owned()),
@@ -202,14 +200,16 @@ mod tests {
         assert_eq!(text.lines().collect::<Vec<_>>(), expect);
     }
 
+    fn drift(fields: &[&str], manager: Option<&str>, time: Option<&str>) -> Box<Drift> {
+        let fields = fields.iter().map(|field| (*field).to_owned()).collect();
+        Box::new(Drift { fields, manager: manager.map(str::to_owned), time: time.map(str::to_owned) })
+    }
+
     #[test]
     fn a_plan_is_read_in_the_order_in_which_it_is_carried_out() {
-        let drift = |fields: &[&str], manager: Option<&str>| {
-            let fields = fields.iter().map(|field| (*field).to_owned()).collect();
-            Box::new(Drift { fields, manager: manager.map(str::to_owned), time: None })
-        };
+        let time = Some("2026-01-02T03:04:05Z");
         let prune = Action::Prune { uid: "1".into(), resource_version: "2".into() };
-        let drifted = Change::Drifted(drift(&["spec.replicas"], Some("kubectl")));
+        let drifted = Change::Drifted(drift(&["spec.replicas"], Some("kubectl"), None));
         let plan = Plan {
             stages: vec![
                 step("/Namespace|/shop", Action::Create),
@@ -217,7 +217,7 @@ mod tests {
                 step("/ConfigMap|shop/b", Action::Adopt { managers: vec!["kubectl".into(), "helm".into()] }),
                 step("apps/Deployment|shop/a", Action::Update(Change::Committed)),
                 step("apps/Deployment|shop/b", Action::Update(drifted)),
-                step("apps/Deployment|shop/c", Action::Update(Change::Drifted(drift(&[], None)))),
+                step("apps/Deployment|shop/c", Action::Update(Change::Drifted(drift(&[], None, None)))),
                 step("apps/Deployment|shop/d", Action::Update(Change::EntryLost)),
                 step("apps/Deployment|shop/e", Action::Update(Change::Unverified)),
                 step("apps/Deployment|shop/f", Action::Update(Change::Moved)),
@@ -225,7 +225,10 @@ mod tests {
                 step("/ConfigMap|shop/d", prune),
             ],
             held: vec![
-                (id("/ConfigMap|shop/e"), Hold::DriftReported(drift(&["data.a"], Some("kubectl-edit")))),
+                (
+                    id("/ConfigMap|shop/e"),
+                    Hold::DriftReported(drift(&["data.a"], Some("kubectl-edit"), time)),
+                ),
                 (id("/ConfigMap|shop/f"), Hold::OverBudget { prunes: 11, owned: 20 }),
             ],
             kept: vec![id("/ConfigMap|shop/g")],
@@ -262,7 +265,7 @@ mod tests {
                 "  - ConfigMap shop/d: no longer in Git",
                 "",
                 "Held (2)",
-                "  ! ConfigMap shop/e: changed by kubectl-edit, and only reported",
+                "  ! ConfigMap shop/e: changed by kubectl-edit at 2026-01-02T03:04:05Z, and only reported",
                 "      data.a",
                 "  ! ConfigMap shop/f: no longer in Git, but 11 of 20 objects would be pruned",
                 "",
@@ -360,6 +363,10 @@ mod tests {
         check(Hold::StillWanted(id("g/K|a/x")), "it is K.g a/x under another name, which is in Git");
         check(Hold::OwnedBy("ops/other".into()), "the Sync ops/other applies it");
         check(Hold::ClaimedBy("ops/other".into()), "the Sync ops/other claims it, and cannot take it now");
+        check(
+            Hold::MayBeClaimed("ops/other".into()),
+            "no longer in Git here, but the Sync ops/other goes by the same repository, has not rendered this commit, and may want it",
+        );
         check(Hold::ReconcileDisabled, "moorline.dev/reconcile is disabled");
     }
 }

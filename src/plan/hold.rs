@@ -46,6 +46,8 @@ pub enum Hold {
     Waits(ObjectId),
     /// Another Sync claims it, and cannot take it now.
     ClaimedBy(Box<str>),
+    /// It is no longer wanted, and another Sync may want it: it has not rendered this commit.
+    MayBeClaimed(Box<str>),
     /// It is no longer wanted, and the Sync does not prune, or an annotation asks not to.
     PruneDisabled,
     /// It is no longer wanted, and nothing at all is wanted, which is more likely a mistake.
@@ -89,6 +91,7 @@ impl Hold {
             Self::Unverified => "Unverified",
             Self::Waits(_) => "Waits",
             Self::ClaimedBy(_) => "ClaimedBy",
+            Self::MayBeClaimed(_) => "MayBeClaimed",
             Self::PruneDisabled => "PruneDisabled",
             Self::EmptyRender => "EmptyRender",
             Self::Unlisted => "Unlisted",
@@ -132,7 +135,7 @@ impl fmt::Display for Hold {
             Self::NamespaceMissing(name) => write!(f, "there is no namespace {name}"),
             Self::NamespaceTerminating(name) => write!(f, "the namespace {name} is being deleted"),
             Self::DriftReported(drift) => {
-                write!(f, "changed by {}, and only reported", drift.manager.as_deref().unwrap_or("somebody"))
+                write!(f, "changed by {}, and only reported", drift.author())
             }
             Self::Paused(until) => {
                 let until = jiff::Timestamp::from_millisecond(*until).unwrap_or_default();
@@ -144,6 +147,10 @@ impl fmt::Display for Hold {
             ),
             Self::Waits(id) => write!(f, "it waits for {id}"),
             Self::ClaimedBy(sync) => write!(f, "the Sync {sync} claims it, and cannot take it now"),
+            Self::MayBeClaimed(sync) => write!(
+                f,
+                "no longer in Git here, but the Sync {sync} goes by the same repository, has not rendered this commit, and may want it"
+            ),
             Self::PruneDisabled => f.write_str("no longer in Git, and pruning is disabled"),
             Self::EmptyRender => f.write_str("no longer in Git, but an empty render prunes nothing"),
             Self::Unlisted => f.write_str("no longer in Git, but its kind could not be listed completely"),

@@ -23,6 +23,8 @@ pub struct Policy {
     pub approved: Option<String>,
     /// What other Syncs want, by object.
     pub claims: BTreeMap<ObjectId, Claim>,
+    /// A Sync that goes by the same repository and has not rendered this commit: it may want anything.
+    pub behind: Option<Box<str>>,
     /// The time, in milliseconds since 1970: pauses that people ask for end.
     pub now: i64,
     /// Objects whose repairs others undo.
@@ -82,6 +84,7 @@ impl Default for Policy {
             protected: PROTECTED.iter().map(|(group, kind)| GroupKind::new(group, kind)).collect(),
             approved: None,
             claims: BTreeMap::new(),
+            behind: None,
             now: 0,
             contested: BTreeMap::new(),
             finished: BTreeMap::new(),

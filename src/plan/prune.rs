@@ -118,7 +118,7 @@ impl<'a> World<'a> {
         if let Some(other) = self.wanted.get(&*seen.uid) {
             return Some(Decision::Hold(Hold::StillWanted((*other).clone())));
         }
-        let claim = self.policy.claims.get(id);
+        let (claim, behind) = (self.policy.claims.get(id), &self.policy.behind);
         let hold = match claim {
             _ if seen.deleting => Hold::BeingDeleted,
             _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
@@ -128,6 +128,7 @@ impl<'a> World<'a> {
                 return Some(Decision::Write(Action::HandOver { to: claim.sync.clone() }));
             }
             Some(claim) => Hold::ClaimedBy(claim.sync.clone()),
+            None if behind.is_some() => Hold::MayBeClaimed(behind.clone().unwrap_or_default()),
             None if self.desired.is_empty() => Hold::EmptyRender,
             None if !self.policy.prune || seen.prune_disabled => Hold::PruneDisabled,
             None if !self.observed.is_listed(id) => Hold::Unlisted,
@@ -227,6 +228,13 @@ mod tests {
         policy(|it| it.budget.percent = Some(34), "prune");
         assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(true)])), "hand over");
         assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(false)])), "ClaimedBy");
+        policy(|it| it.behind = Some("ops/other".into()), "MayBeClaimed");
+        // What is known of a Sync counts more than what may be.
+        let both = |it: &mut Policy| {
+            it.behind = Some("ops/other".into());
+            it.claims.extend([claim(true)]);
+        };
+        assert_eq!(fate(|_| {}, both), "hand over");
         // A claim is stronger than the permission to prune, and weaker than a switch on the object.
         assert_eq!(
             fate(|it| it.reconcile_disabled = true, |it| it.claims.extend([claim(true)])),

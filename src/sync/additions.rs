@@ -9,11 +9,14 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::carry_out::{Work, failed};
+use super::handover::left;
 use super::memory::Memory;
 use super::schedule::Time;
 use super::wish::Wish;
 use crate::api::ExtraFields;
 use crate::cluster::Failure;
+use crate::desired::DesiredObject;
+use crate::fields::{FieldPath, FieldSet};
 use crate::object::ObjectId;
 use crate::observed::{Drift, Mark, Observed, Standing, additions, removal, sets};
 use crate::plan::{Change, Failed, Outcome};
@@ -55,9 +58,10 @@ impl Work<'_> {
 
     /// The object without what Git sets after all: whoever took a field of ours added nothing. None if nothing is left.
     fn only_added(&self, id: &ObjectId, seen: &Observed) -> Option<Observed> {
-        let body = self.desired.get(id)?.body();
-        let added = seen.extras.iter().filter(|extra| !sets(&body, &extra.path));
-        let extras: Box<[_]> = added.cloned().collect();
+        let paths: Vec<FieldPath> = seen.extras.iter().map(|extra| extra.path.clone()).collect();
+        let added = added(self.desired.get(id)?, &paths);
+        let extras: Box<[_]> =
+            seen.extras.iter().filter(|extra| added.contains(&extra.path)).cloned().collect();
         (!extras.is_empty()).then(|| Observed { extras, ..seen.clone() })
     }
 
@@ -87,9 +91,9 @@ impl Work<'_> {
         let Some(live) = self.cluster.whole(id, None).await? else { return Ok(None) };
         let metadata = live.body.get("metadata").and_then(Value::as_object);
         let (Some(metadata), Some(wanted)) = (metadata, self.desired.get(id)) else { return Ok(None) };
-        let body = wanted.body();
         let found = additions(metadata, &self.owner.manager(), None);
-        let found = found.into_iter().filter(|(_, path)| !sets(&body, path));
+        let added = added(wanted, &found.iter().map(|(_, path)| path.clone()).collect::<Vec<_>>());
+        let found = found.into_iter().filter(|(_, path)| added.contains(path));
         let (managers, paths): (Vec<Box<str>>, Vec<_>) = found.unzip();
         let Some(patch) = removal(&live.body, &paths) else { return Ok(None) };
         self.cluster.patch(id, None, self.owner, &patch).await?;
@@ -98,6 +102,13 @@ impl Work<'_> {
         let drift = Drift { fields, manager, time: None };
         Ok(Some(Outcome::Updated(Change::Drifted(Box::new(drift)))))
     }
+}
+
+/// What of these was added: not what Git sets after all, nor what is left to others.
+fn added(wanted: &DesiredObject, paths: &[FieldPath]) -> Vec<FieldPath> {
+    let body = wanted.body();
+    let left = left(wanted, &FieldSet::of(paths), &[]);
+    paths.iter().filter(|path| !sets(&body, path) && !left.contains(path)).cloned().collect()
 }
 
 fn text(seen: &Observed) -> Box<str> {

@@ -121,6 +121,13 @@ impl Work<'_> {
 
     /// The object was not seen. That it is there all the same is found out by the write itself.
     async fn first_contact(&self, id: &ObjectId) -> Result<Outcome, Failure> {
+        if let Some(wanted) = self.desired.get(id).filter(|wanted| wanted.created_as.is_some()) {
+            match self.create_scaled(wanted).await {
+                Ok(None) => {}
+                Ok(Some(created)) => return Ok(created),
+                Err(failure) => return self.refused(wanted, failure).await,
+            }
+        }
         self.apply(id, None, |applied| match applied.created {
             true => Outcome::Created,
             false => Outcome::Adopted(Vec::new()),
@@ -133,6 +140,10 @@ impl Work<'_> {
         let Some((other, wanted)) = self.context.registry.wanted_by(to, id) else {
             return Ok(Outcome::Held(Hold::ClaimedBy(to.into())));
         };
+        // What the other leaves to others must not go with us.
+        if let Some(own) = self.cluster.observed(self.owner, |set| set.get(id)?.owned()) {
+            self.hand_fields_over(&wanted, &own, &[]).await?;
+        }
         self.cluster.apply(&wanted, &other, Force::Yes).await?;
         self.cluster.release(id, &wanted.version, &self.owner.to_string()).await?;
         Ok(Outcome::HandedOver(to.into()))

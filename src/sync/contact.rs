@@ -57,6 +57,18 @@ impl Work<'_> {
         }
     }
 
+    /// Creates an object with the number of replicas in Git, and lets go of that number; none if it is there already.
+    pub(super) async fn create_scaled(&self, wanted: &DesiredObject) -> Result<Option<Outcome>, Failure> {
+        let Some(first) = &wanted.created_as else { return Ok(None) };
+        match self.cluster.create(first, self.owner).await {
+            Ok(applied) => self.ledger.warned(wanted, &applied.warnings),
+            Err(failure) if failure.code() == Some(409) => return Ok(None),
+            Err(failure) => return Err(failure),
+        }
+        self.send(wanted, Force::Yes, Some(&Change::Committed)).await?;
+        Ok(Some(Outcome::Created))
+    }
+
     /// Applies what is ours of an object, and sees to what was.
     async fn send(
         &self,
@@ -66,6 +78,8 @@ impl Work<'_> {
     ) -> Result<Applied, Failure> {
         let before = match change {
             Some(Change::Committed) => self.before(wanted).await?,
+            // One that others scale may be ours although it was not seen, as without its label.
+            None if wanted.created_as.is_some() => self.entry(wanted).await?.filter(|own| !own.is_empty()),
             _ => None,
         };
         let mut less = self.ledger.yielded(wanted);
@@ -96,12 +110,15 @@ impl Work<'_> {
             None => Ok(None),
             Some(Some(own)) => Ok(Some(own)),
             // It was made anew, or forgotten, and after the apply it is too late.
-            Some(None) => {
-                let live = self.cluster.metadata(&wanted.id, &wanted.version).await?;
-                let entries = live.map(|live| own_and_foreign(&live, &self.owner.manager()));
-                Ok(entries.map(|(own, _)| own))
-            }
+            Some(None) => self.entry(wanted).await,
         }
+    }
+
+    /// Our entry as it is now; none if the object is not there.
+    async fn entry(&self, wanted: &DesiredObject) -> Result<Option<FieldSet>, Failure> {
+        let live = self.cluster.metadata(&wanted.id, &wanted.version).await?;
+        let entries = live.map(|live| own_and_foreign(&live, &self.owner.manager()));
+        Ok(entries.map(|(own, _)| own))
     }
 
     /// The places that were left to others of which nobody holds anything any more.
@@ -194,7 +211,7 @@ impl Work<'_> {
     }
 
     /// What an apply that was refused comes to.
-    async fn refused(&self, wanted: &DesiredObject, failure: Failure) -> Result<Outcome, Failure> {
+    pub(super) async fn refused(&self, wanted: &DesiredObject, failure: Failure) -> Result<Outcome, Failure> {
         let namespace = || wanted.id.namespace().unwrap_or_default().into();
         match answer(&failure, &wanted.id).reason {
             "NamespaceMissing" => Ok(Outcome::Held(Hold::NamespaceMissing(namespace()))),

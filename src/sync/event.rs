@@ -69,8 +69,7 @@ fn time() -> String {
 pub(crate) fn repairs(report: &Report) -> impl Iterator<Item = String> {
     report.outcomes.iter().filter_map(|(id, outcome)| match outcome {
         Outcome::Updated(Change::Drifted(drift)) => {
-            let who = drift.manager.as_deref().unwrap_or("an unknown author");
-            Some(format!("{id}: {} changed by {who}", drift.fields.join(", ")))
+            Some(format!("{id}: {} changed by {}", drift.fields.join(", "), drift.author()))
         }
         _ => None,
     })

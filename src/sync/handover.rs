@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::carry_out::Work;
 use super::contact::{HANDOVER, body};
 use crate::cluster::Failure;
-use crate::desired::DesiredObject;
+use crate::desired::{DesiredObject, Ignored};
 use crate::fields::{FieldPath, FieldSet, excerpt, is_in, pointer_of, pointer_of_fields};
 
 /// How often the live value is read anew because it changed meanwhile.
@@ -55,8 +55,7 @@ pub(super) fn left(wanted: &DesiredObject, own: &FieldSet, less: &[Box<str>]) ->
         return Vec::new();
     }
     let body = body(wanted);
-    let rendered: Value =
-        ignored.map(|it| serde_json::from_slice(&it.rendered).unwrap_or_default()).unwrap_or_default();
+    let rendered = Value::Object(ignored.map(Ignored::body).unwrap_or_default());
     let places: &[Box<str>] = ignored.map_or(&[], |it| &it.paths);
     let within = |pointer: Option<String>, places: &[Box<str>]| {
         pointer.is_some_and(|pointer| places.iter().any(|place| is_in(&pointer, place)))

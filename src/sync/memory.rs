@@ -8,6 +8,7 @@ use super::fights::Fights;
 use super::ledger::Ledger;
 use super::namespaces::Namespaces;
 use super::prepare::Prepared;
+use super::scale::Scaling;
 use super::schedule::{Backoff, Time};
 use super::survey::Ends;
 use super::verify::How;
@@ -50,6 +51,8 @@ pub(crate) struct Memory {
     pub(crate) ledger: Arc<Ledger>,
     /// What objects wait for.
     pub(crate) namespaces: Namespaces,
+    /// What others may scale.
+    pub(crate) scaling: Scaling,
 }
 
 /// What is not tried again yet.

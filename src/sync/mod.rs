@@ -20,12 +20,14 @@ mod ledger;
 mod memory;
 mod namespaces;
 mod neighbours;
+mod notebook;
 mod pass;
 mod prepare;
 mod recreate;
 mod registry;
 mod removed;
 mod rights;
+mod scale;
 pub mod schedule;
 mod scope;
 pub mod single;
@@ -53,6 +55,7 @@ use event::Allowance;
 use heads::Heads;
 use memory::Pauses;
 use neighbours::Neighbours;
+pub use notebook::Notebook;
 pub use registry::Registry;
 use schedule::{Backoff, Time};
 use wish::Wish;
@@ -75,6 +78,8 @@ pub struct Context {
     pub held_by: Option<String>,
     /// Whether this daemon leads.
     pub permit: Permit,
+    /// Where a run without a Sync writes down its scope, if anywhere.
+    notebook: Option<Notebook>,
     /// All Syncs.
     pub registry: Registry,
     neighbours: Neighbours,
@@ -109,6 +114,8 @@ pub struct Parts {
     pub held_by: Option<String>,
     /// Whether this daemon leads.
     pub permit: Permit,
+    /// Where a run without a Sync writes down its scope, if anywhere.
+    pub notebook: Option<Notebook>,
     /// True once the daemon is asked to end.
     pub ending: watch::Receiver<bool>,
 }
@@ -141,6 +148,7 @@ impl Context {
             namespace: parts.namespace,
             held_by: parts.held_by,
             permit: parts.permit,
+            notebook: parts.notebook,
             ending: parts.ending,
         }
     }

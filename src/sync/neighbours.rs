@@ -119,3 +119,95 @@ impl Neighbours {
         names.collect::<BTreeSet<_>>().into_iter().next()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn sync(name: &str) -> SyncName {
+        SyncName::new("ops", name)
+    }
+
+    fn address(repository: &str) -> Address {
+        Address::remote(&format!("https://host/{repository}")).unwrap()
+    }
+
+    fn commit(digit: &str) -> ObjectHash {
+        ObjectHash::parse(&digit.repeat(40)).unwrap()
+    }
+
+    /// Two Syncs of one repository, of which the first has rendered a commit.
+    fn two() -> Neighbours {
+        let all = Neighbours::default();
+        for name in ["a", "b"] {
+            all.add(&sync(name));
+            all.follows(&sync(name), &address("one"), &Reference::Head);
+        }
+        all.came_to(&sync("a"), commit("1"));
+        all
+    }
+
+    fn rings(bell: &Notify) -> bool {
+        bell.notified().now_or_never().is_some()
+    }
+
+    #[test]
+    fn who_has_not_rendered_the_same_commit_is_behind_and_is_asked_to_look() {
+        let all = two();
+        assert_eq!(all.behind(&sync("b")), None, "who has rendered nothing prunes nothing");
+        let bell = all.bell(&sync("b"));
+        assert!(!rings(&bell.look));
+        assert_eq!(all.behind(&sync("a")), Some(sync("b")));
+        assert!(rings(&bell.look));
+        all.came_to(&sync("b"), commit("2"));
+        assert_eq!(all.behind(&sync("a")), Some(sync("b")), "another commit is not this one");
+        all.came_to(&sync("b"), commit("1"));
+        assert_eq!(all.behind(&sync("a")), None);
+    }
+
+    #[test]
+    fn who_waits_is_woken_by_every_change_and_only_once() {
+        let all = two();
+        let bell = all.bell(&sync("a"));
+        all.came_to(&sync("b"), commit("2"));
+        assert!(!rings(&bell.again), "nobody waits yet");
+        all.behind(&sync("a"));
+        all.came_to(&sync("b"), commit("2"));
+        assert!(!rings(&bell.again), "nothing has changed");
+        all.came_to(&sync("b"), commit("1"));
+        assert!(rings(&bell.again));
+        all.rests(&sync("b"));
+        assert!(!rings(&bell.again), "nobody waits any more");
+        all.follows(&sync("b"), &address("one"), &Reference::Head);
+        all.behind(&sync("a"));
+        all.remove(&sync("b"));
+        assert!(rings(&bell.again), "who is gone is waited for no more");
+        assert_eq!(all.behind(&sync("a")), None);
+    }
+
+    #[test]
+    fn only_who_goes_by_the_same_is_waited_for() {
+        let all = two();
+        all.follows(&sync("b"), &address("two"), &Reference::Head);
+        assert_eq!(all.behind(&sync("a")), None);
+        all.follows(&sync("b"), &address("one"), &Reference::branch("main").unwrap());
+        assert_eq!(all.behind(&sync("a")), None);
+        all.rests(&sync("b"));
+        assert_eq!(all.behind(&sync("a")), None);
+        all.add(&sync("c"));
+        assert_eq!(all.behind(&sync("a")), Some(sync("c")), "nothing is known of it yet");
+    }
+
+    #[test]
+    fn who_follows_something_else_for_a_while_has_rendered_nothing_of_this() {
+        let all = two();
+        all.came_to(&sync("b"), commit("1"));
+        all.follows(&sync("b"), &address("one"), &Reference::Head);
+        assert_eq!(all.behind(&sync("a")), None, "the same repository is as far as it was");
+        all.follows(&sync("b"), &address("two"), &Reference::Head);
+        all.follows(&sync("b"), &address("one"), &Reference::Head);
+        assert_eq!(all.behind(&sync("a")), Some(sync("b")));
+    }
+}

@@ -13,6 +13,7 @@ use super::desk::Desk;
 use super::ledger::polled;
 use super::memory::Memory;
 use super::namespaces::may_be_missing;
+use super::notebook::Notebook;
 use super::prepare::{Prepared, of_failure, prepare};
 use super::rights::rights;
 use super::scope::{need_of, scope};
@@ -24,7 +25,7 @@ use crate::cluster::{Cluster, Failure, Need};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
-use crate::plan::{Claim, Hold, Outcome, Plan, Policy, plan};
+use crate::plan::{Hold, Outcome, Plan, Policy, plan};
 use crate::report::{Remark, Trouble};
 use crate::source::{Repository, Revision};
 
@@ -108,9 +109,9 @@ impl Subject<'_> {
         let prepared = self.prepare(memory).await?;
         let need = need(&prepared, memory);
         // A Sync without any status needs none of it: where its objects are is then found out by listing.
-        if let Some(desk) = self.desk.filter(|desk| desk.scope().is_some()) {
+        if self.desk.is_none_or(|desk| desk.scope().is_some()) {
             // Written down before anything is applied there, so that whoever comes after us knows where to look.
-            desk.record(scope(&need)).await;
+            self.record(scope(&need)).await;
         }
         report.blind = self.cluster.require(self.owner, &need, self.wish.timeout).await;
         let desired = &*prepared.desired;
@@ -166,23 +167,35 @@ impl Subject<'_> {
         memory.kinds.clone_from(&need.kinds);
         memory.places.clone_from(&need.namespaces);
         report.rights = rights(&report.blind, &report.outcomes, &self.cluster.kinds());
-        report.scope = Some(scope(&need));
+        let scope = scope(&need);
+        if let Some(notebook) = &self.context.notebook {
+            notebook.record(scope.clone()).await;
+        }
+        report.scope = Some(scope);
         Ok(())
+    }
+
+    /// Where the Sync may own objects, as it is written down.
+    fn written_scope(&self) -> Option<Scope> {
+        let notebook = self.context.notebook.as_ref();
+        self.desk.map_or_else(|| notebook.and_then(Notebook::scope), Desk::scope)
+    }
+
+    async fn record(&self, scope: Scope) {
+        match (self.desk, &self.context.notebook) {
+            (Some(desk), _) => desk.record(scope).await,
+            (None, Some(notebook)) => notebook.record(scope).await,
+            (None, None) => {}
+        }
     }
 
     fn decide(&self, desired: &DesiredSet, observed: &ObservedSet, policy: Policy) -> Plan {
         let unwanted: Vec<&ObjectId> =
             observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none()).collect();
-        let mut claims = self.context.registry.claims(self.owner, unwanted.iter().copied());
+        let claims = self.context.registry.claims(self.owner, unwanted.iter().copied());
         // Whoever has not read this commit yet may want what left this Sync with it.
         let behind = unwanted.first().and_then(|_| self.context.neighbours.behind(self.owner));
-        if let Some(other) = behind {
-            let claim = Claim { sync: other.to_string().into(), ready: false };
-            for id in &unwanted {
-                claims.entry((*id).clone()).or_insert_with(|| claim.clone());
-            }
-        }
-        let policy = Policy { claims, ..policy };
+        let policy = Policy { claims, behind: behind.map(|other| other.to_string().into()), ..policy };
         plan(desired, observed, &policy)
     }
 
@@ -224,13 +237,14 @@ impl Subject<'_> {
             let scopes = self.cluster.kinds().scopes();
             prepared = prepare(self.repository, self.revision, self.wish, scopes, None, by, metrics).await?;
         }
+        self.leave_to_scalers(memory, &mut prepared).await.map_err(|failure| of_failure(&failure))?;
         memory.prepared = Some(prepared.clone());
         Ok(prepared)
     }
 
-    /// Where this Sync owned objects before: its status says so, and where that is lost, the cluster itself.
+    /// Where this Sync owned objects before: its status or the Lease says so, and where that is lost, the cluster itself.
     async fn earlier(&self) -> Result<Need, Failure> {
-        match self.desk.and_then(Desk::scope) {
+        match self.written_scope() {
             Some(scope) => Ok(need_of(&scope)),
             None => Ok(Need { kinds: self.cluster.sweep(self.owner).await?, ..Need::default() }),
         }

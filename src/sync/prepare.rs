@@ -3,6 +3,7 @@
 //! In: a repository, a revision, and what the Sync asks for. Out: a [`Prepared`] commit, or [`Trouble`] that says
 //! what is wrong and where. A commit that changes nothing that was read the last time is not read again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,6 +11,7 @@ use super::wish::Wish;
 use crate::cluster::Failure;
 use crate::desired::{DesiredSet, Scopes, desired};
 use crate::metrics::Metrics;
+use crate::object::ObjectId;
 use crate::render::{Rendered, render};
 use crate::report::Trouble;
 use crate::source::{Error, Ids, Reading, Repository, Revision};
@@ -20,7 +22,12 @@ pub(crate) struct Prepared {
     pub(crate) revision: Revision,
     /// What was read for it; the same ids mean the same files.
     pub(crate) ids: Ids,
+    /// What Git and the Sync say.
+    pub(crate) rendered: Arc<DesiredSet>,
+    /// The same without what is left to scalers.
     pub(crate) desired: Arc<DesiredSet>,
+    /// Where each object that others scale keeps its number of replicas.
+    pub(crate) left: BTreeMap<ObjectId, Box<str>>,
     /// What was known of kinds; a set in which some kinds were not known is made anew when more is.
     pub(crate) complete: bool,
 }
@@ -65,9 +72,10 @@ pub(crate) async fn prepare(
             of_problems(problems.first().map_or("RenderFailed", |first| first.reason()), &problems)
         }),
     });
-    let desired = made.await.unwrap_or_else(|_| Err(stopped()))?.ignoring(&ignore);
-    let complete = desired.objects().iter().all(|object| object.scope.is_some());
-    Ok(Prepared { revision: revision.clone(), ids, desired: Arc::new(desired), complete })
+    let rendered = Arc::new(made.await.unwrap_or_else(|_| Err(stopped()))?.ignoring(&ignore));
+    let complete = rendered.objects().iter().all(|object| object.scope.is_some());
+    let (revision, desired, left) = (revision.clone(), rendered.clone(), BTreeMap::new());
+    Ok(Prepared { revision, ids, rendered, desired, left, complete })
 }
 
 /// Counts what a reading took; one that failed is one that could not fetch, as far as anybody knows.

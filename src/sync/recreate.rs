@@ -65,7 +65,14 @@ impl Work<'_> {
     }
 
     async fn anew(&self, wanted: &DesiredObject) -> Result<Outcome, Failure> {
-        self.cluster.apply(wanted, self.owner, Force::Yes).await.map(|_| Outcome::Recreated)
+        let created = match &wanted.created_as {
+            Some(_) => self.create_scaled(wanted).await?.is_some(),
+            None => false,
+        };
+        if !created {
+            self.cluster.apply(wanted, self.owner, Force::Yes).await?;
+        }
+        Ok(Outcome::Recreated)
     }
 
     /// Waits until the object with this uid is gone. An apply before that would only change what is going.

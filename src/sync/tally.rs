@@ -49,7 +49,8 @@ impl Context {
                     let manager = drift.manager.as_deref().unwrap_or_default();
                     self.metrics.drift_repaired(name, manager);
                     let fields = drift.fields.join(", ");
-                    tracing::info!(%sync, object = %id, manager, fields, "repaired");
+                    let changed_at = drift.time.as_deref().unwrap_or_default();
+                    tracing::info!(%sync, object = %id, manager, changed_at, fields, "repaired");
                 }
                 Outcome::Pruned { .. } => {
                     self.metrics.pruned(name);

@@ -46,9 +46,22 @@ pub enum Loss {
 }
 
 /// Annotations to write, and whom to tell when they are written.
+#[derive(Debug)]
 struct Note {
     entries: BTreeMap<String, String>,
     written: oneshot::Sender<()>,
+}
+
+/// The way to write annotations onto a Lease that is held; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Notes(mpsc::Sender<Note>);
+
+impl Notes {
+    /// Writes annotations; returns when they are written, and false if the Lease is lost.
+    pub async fn write(&self, entries: BTreeMap<String, String>) -> bool {
+        let (written, told) = oneshot::channel();
+        self.0.send(Note { entries, written }).await.is_ok() && told.await.is_ok()
+    }
 }
 
 /// A Lease that is held. Dropped without [`Leadership::release`], it ends the permit at once, and others wait until
@@ -59,7 +72,7 @@ pub struct Leadership {
     found: BTreeMap<String, String>,
     timings: Timings,
     loss: watch::Receiver<Option<Loss>>,
-    notes: mpsc::Sender<Note>,
+    notes: Notes,
     /// Dropped to stop the renewals.
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<(Requests, Option<Lease>)>,
@@ -82,7 +95,7 @@ impl Leadership {
         let (notes, asked) = mpsc::channel(NOTES);
         let seat = Seat { requests, lease, deadline, permit: permit.clone(), waiting: Vec::new() };
         let task = tokio::spawn(seat.keep(stopped, asked, tell));
-        Self { permit, found, timings, loss, notes, stop: Some(stop), task }
+        Self { permit, found, timings, loss, notes: Notes(notes), stop: Some(stop), task }
     }
 
     /// The right to write while this lasts.
@@ -98,11 +111,12 @@ impl Leadership {
     /// Writes annotations onto the Lease; returns when they are written. They say what was done under the claim and,
     /// unlike the claim's record, keep nobody from taking it.
     pub async fn note(&self, entries: BTreeMap<String, String>) -> Result<(), Loss> {
-        let (written, told) = oneshot::channel();
-        if self.notes.send(Note { entries, written }).await.is_ok() && told.await.is_ok() {
-            return Ok(());
-        }
-        Err(self.lost().await)
+        if self.notes.write(entries).await { Ok(()) } else { Err(self.lost().await) }
+    }
+
+    /// The way to write annotations, for whoever does not hold the Lease itself.
+    pub fn notes(&self) -> Notes {
+        self.notes.clone()
     }
 
     /// Waits until the Lease is lost. The permit has ended by then.

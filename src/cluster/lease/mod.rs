@@ -23,7 +23,7 @@ use std::time::Duration;
 
 pub use clock::Moment;
 pub use decide::{Decision, Sighting, decide};
-pub use hold::{Leadership, Loss};
+pub use hold::{Leadership, Loss, Notes};
 pub use permit::Permit;
 
 use crate::metrics::Metrics;

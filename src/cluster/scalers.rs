@@ -1,0 +1,348 @@
+//! HorizontalPodAutoscalers: what is scaled by somebody else than Git.
+//!
+//! In: the namespaces that a Sync asks about. Out: the objects in them that are scaled. Their metadata are watched,
+//! one watch for each namespace in use, and each is read once when its spec may have changed. Where they may not be
+//! seen there are none; where they cannot be seen for now, nothing is said at all.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use serde_json::{Map, Value};
+use tokio::task::AbortHandle;
+
+use super::kinds::{Kinds, escape};
+use super::store::Store;
+use super::watch::{self, Event, Target};
+use super::watches::State;
+use super::wire::{Call, Failure, METADATA_LIST, Wire};
+use crate::api::SyncName;
+use crate::desired::scale_target;
+use crate::metrics::Class;
+use crate::object::{GroupKind, ObjectId};
+use crate::observed::Stamp;
+
+/// How many are read at one time.
+const SIDE_BY_SIDE: usize = 8;
+/// How often it is read again what changed while it was read.
+const MAX_ROUNDS: usize = 3;
+
+/// The scalers that one identity sees.
+pub(super) struct Scalers {
+    wire: Wire,
+    store: Store,
+    open: Open,
+    /// Told whenever a watch has listed everything or cannot.
+    told: Arc<tokio::sync::watch::Sender<()>>,
+    /// Held while scalers are read, so that each is read once.
+    reading: tokio::sync::Mutex<()>,
+}
+
+type Open = Arc<Mutex<HashMap<Box<str>, Place>>>;
+
+/// One namespace.
+struct Place {
+    state: State,
+    users: HashSet<SyncName>,
+    /// Where its scalers are.
+    path: String,
+    scalers: BTreeMap<Box<str>, Scaler>,
+    task: AbortHandle,
+}
+
+struct Scaler {
+    stamp: Stamp,
+    /// Its spec may be another one than was read.
+    changed: bool,
+    target: Option<ObjectId>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn kind() -> GroupKind {
+    GroupKind::new("autoscaling", "HorizontalPodAutoscaler")
+}
+
+fn lock(open: &Open) -> MutexGuard<'_, HashMap<Box<str>, Place>> {
+    open.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Scalers {
+    pub(super) fn new(wire: Wire, store: Store) -> Self {
+        let told = Arc::new(tokio::sync::watch::Sender::new(()));
+        Self { wire, store, open: Open::default(), told, reading: tokio::sync::Mutex::default() }
+    }
+
+    /// Watches exactly these namespaces for a Sync.
+    pub(super) fn require(&self, user: &SyncName, namespaces: &BTreeSet<Box<str>>, kinds: &Kinds) {
+        let mut open = lock(&self.open);
+        let served = kinds.get(&kind()).filter(|served| served.watchable);
+        open.retain(|namespace, place| {
+            if served.is_none() || !namespaces.contains(namespace) {
+                place.users.remove(user);
+            }
+            !place.users.is_empty()
+        });
+        let Some(served) = served else { return };
+        for namespace in namespaces {
+            let place = open.entry(namespace.clone()).or_insert_with(|| {
+                let path = served.collection(&kind().group, served.preferred(), Some(namespace));
+                self.begin(namespace, path)
+            });
+            place.users.insert(user.clone());
+        }
+    }
+
+    /// Forgets everything, until a Sync asks again.
+    pub(super) fn forget(&self) {
+        lock(&self.open).clear();
+    }
+
+    fn begin(&self, namespace: &str, path: String) -> Place {
+        let target = Target {
+            kind: kind(),
+            namespace: Some(namespace.into()),
+            // A right that is missing stays missing for long, and nobody waits for it.
+            patient: true,
+            path: path.clone(),
+            selector: "labelSelector=".to_owned(),
+            whole: false,
+            watchable: true,
+        };
+        let (open, store, told) = (self.open.clone(), self.store.clone(), self.told.clone());
+        let mut sink = Sink { namespace: namespace.into(), open, store, told, listing: None };
+        let task = tokio::spawn(watch::follow(self.wire.clone(), target, move |event| sink.take(event)));
+        Place {
+            state: State::Listing,
+            users: HashSet::new(),
+            path,
+            scalers: BTreeMap::new(),
+            task: task.abort_handle(),
+        }
+    }
+
+    /// What is scaled in these namespaces, once all of it is known.
+    pub(super) async fn targets(
+        &self,
+        namespaces: &BTreeSet<Box<str>>,
+        within: Duration,
+    ) -> Result<BTreeSet<ObjectId>, Failure> {
+        self.listed(namespaces, within).await?;
+        let _turn = self.reading.lock().await;
+        for _ in 0..MAX_ROUNDS {
+            let changed = self.changed(namespaces);
+            if changed.is_empty() {
+                break;
+            }
+            let reads = futures::stream::iter(changed).map(|(namespace, name, uri)| async move {
+                let found = self.read(uri).await;
+                (namespace, name, found)
+            });
+            let found: Vec<_> = reads.buffer_unordered(SIDE_BY_SIDE).collect().await;
+            for (namespace, name, found) in found {
+                self.learn(&namespace, &name, found?);
+            }
+        }
+        let open = lock(&self.open);
+        let places = namespaces.iter().filter_map(|namespace| open.get(namespace));
+        let targets = places.flat_map(|place| place.scalers.values().filter_map(|it| it.target.clone()));
+        Ok(targets.collect())
+    }
+
+    /// Waits until each of these namespaces was listed or may not be.
+    async fn listed(&self, namespaces: &BTreeSet<Box<str>>, within: Duration) -> Result<(), Failure> {
+        let mut told = self.told.subscribe();
+        let states = || -> Vec<State> {
+            let open = lock(&self.open);
+            namespaces.iter().filter_map(|one| open.get(one).map(|place| place.state.clone())).collect()
+        };
+        let wait = async {
+            while states().contains(&State::Listing) {
+                if told.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        let waited = tokio::time::timeout(within, wait).await;
+        waited.map_err(|_| Failure::Timeout(within))?;
+        let broken = states().into_iter().find_map(|state| match state {
+            State::Blind(failure) if !is_forbidden(&failure) => Some(failure),
+            State::Blind(_) | State::Listed | State::Listing => None,
+        });
+        broken.map_or(Ok(()), Err)
+    }
+
+    /// What is to be read, with its path.
+    fn changed(&self, namespaces: &BTreeSet<Box<str>>) -> Vec<(Box<str>, Box<str>, String)> {
+        let open = lock(&self.open);
+        let places = namespaces.iter().filter_map(|namespace| Some((namespace, open.get(namespace)?)));
+        let changed = places.flat_map(|(namespace, place)| {
+            let scalers = place.scalers.iter().filter(|(_, scaler)| scaler.changed);
+            scalers.map(|(name, _)| {
+                (namespace.clone(), name.clone(), format!("{}/{}", place.path, escape(name)))
+            })
+        });
+        changed.collect()
+    }
+
+    /// One scaler; none if it is gone or may not be read.
+    async fn read(&self, uri: String) -> Result<Option<Value>, Failure> {
+        match self.wire.send(Call::new(Class::Verify, "get", uri)).await {
+            Ok(reply) => reply.json().map(Some),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) if is_forbidden(&failure) => {
+                tracing::warn!(%failure, "a HorizontalPodAutoscaler may not be read, and counts as none");
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn learn(&self, namespace: &str, name: &str, found: Option<Value>) {
+        let mut open = lock(&self.open);
+        let scaler = open.get_mut(namespace).and_then(|place| place.scalers.get_mut(name));
+        let Some(scaler) = scaler else { return };
+        let stamp = found.as_ref().and_then(|it| it["metadata"].as_object()).map(Stamp::of);
+        scaler.target = found.as_ref().and_then(|it| scale_target(it, namespace));
+        match stamp {
+            // An event that came while it was read is of a later state.
+            Some(read) if !scaler.stamp.is_old_beside(&read) => {}
+            Some(read) => (scaler.stamp, scaler.changed) = (read, false),
+            None => scaler.changed = false,
+        }
+    }
+
+    /// Asks what there is now, whatever the watch has told: it may be behind others.
+    pub(super) async fn look(&self, namespace: &str) -> Result<(), Failure> {
+        let path =
+            lock(&self.open).get(namespace).filter(|it| it.state == State::Listed).map(|it| it.path.clone());
+        let Some(path) = path else { return Ok(()) };
+        let reply = self.wire.send(Call::new(Class::Verify, "list", path).accept(METADATA_LIST)).await?;
+        let list: Value = reply.json()?;
+        let items = list.get("items").and_then(Value::as_array).into_iter().flatten();
+        let mut open = lock(&self.open);
+        if let Some(place) = open.get_mut(namespace) {
+            for item in items.filter_map(Value::as_object) {
+                place.see(item);
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes what only this Sync needed.
+    pub(super) fn release(&self, user: &SyncName) {
+        lock(&self.open).retain(|_, place| {
+            place.users.remove(user);
+            !place.users.is_empty()
+        });
+    }
+}
+
+fn is_forbidden(failure: &Failure) -> bool {
+    failure.code() == Some(403)
+}
+
+fn name(object: &Map<String, Value>) -> Option<&str> {
+    object.get("metadata")?.get("name")?.as_str()
+}
+
+impl Place {
+    /// Takes in a scaler as it is now; true if it is to be read.
+    fn see(&mut self, object: &Map<String, Value>) -> bool {
+        let (Some(name), Some(metadata)) = (name(object), object.get("metadata").and_then(Value::as_object))
+        else {
+            return false;
+        };
+        let stamp = Stamp::of(metadata);
+        let Some(known) = self.scalers.get_mut(name) else {
+            self.scalers.insert(name.into(), Scaler { stamp, changed: true, target: None });
+            return true;
+        };
+        if stamp.is_old_beside(&known.stamp) {
+            return false;
+        }
+        let changed = stamp.may_differ_from(&known.stamp);
+        known.changed |= changed;
+        known.stamp = stamp;
+        changed
+    }
+}
+
+/// Where the events of one namespace go.
+struct Sink {
+    namespace: Box<str>,
+    open: Open,
+    store: Store,
+    told: Arc<tokio::sync::watch::Sender<()>>,
+    /// What was told since the beginning, as long as not everything is.
+    listing: Option<HashSet<Box<str>>>,
+}
+
+impl Sink {
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Begins => {
+                self.listing = Some(HashSet::new());
+                self.change(|place| {
+                    place.scalers.values_mut().for_each(|scaler| scaler.stamp.doubt());
+                    false
+                });
+            }
+            Event::Seen(object) => {
+                if let (Some(listing), Some(name)) = (&mut self.listing, name(&object)) {
+                    listing.insert(name.into());
+                }
+                self.change(|place| place.see(&object));
+            }
+            Event::Gone(object) => {
+                let name = name(&object).unwrap_or_default();
+                self.change(|place| place.scalers.remove(name).is_some());
+            }
+            Event::Listed(_) => {
+                let told = self.listing.take().unwrap_or_default();
+                self.change(|place| {
+                    let before = place.scalers.len();
+                    place.scalers.retain(|name, _| told.contains(name));
+                    let first = place.state != State::Listed;
+                    place.state = State::Listed;
+                    first || place.scalers.len() < before
+                });
+                self.told.send_replace(());
+            }
+            // Told only of whole objects.
+            Event::Rewound => {}
+            Event::Broken(failure) => {
+                let state = State::Blind(failure.clone());
+                // What was listed before is as good as it was.
+                let is_news = self.change(|place| match &place.state {
+                    State::Listed => false,
+                    known if *known == state => false,
+                    State::Listing | State::Blind(_) => {
+                        place.state = state;
+                        true
+                    }
+                });
+                if is_news && is_forbidden(&failure) {
+                    tracing::warn!(namespace = &*self.namespace, %failure, "HorizontalPodAutoscalers may not be seen, so that replicas are as Git says");
+                }
+                self.told.send_replace(());
+            }
+        }
+    }
+
+    /// Changes what is known; if that is news, it wakes those who go by it.
+    fn change(&self, change: impl FnOnce(&mut Place) -> bool) -> bool {
+        let mut open = lock(&self.open);
+        let Some(place) = open.get_mut(&self.namespace) else { return false };
+        let is_news = change(place);
+        if is_news {
+            place.users.iter().for_each(|user| self.store.wake(user).notify_one());
+        }
+        is_news
+    }
+}

@@ -1,0 +1,25 @@
+//! What others changed of the fields that Git sets.
+//!
+//! In: the words of `judge.rs` and of a comparison. Out: [`Drift`], and how it is told to people.
+
+/// What somebody changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Drift {
+    /// The paths of the fields. None are known where our entry is gone and nobody took what was in it.
+    pub fields: Vec<String>,
+    /// The tool that changed them, where the managed fields tell: what is removed leaves no author.
+    pub manager: Option<String>,
+    /// When that tool wrote last.
+    pub time: Option<String>,
+}
+
+impl Drift {
+    /// Who changed them, and when, as far as that is known.
+    pub fn author(&self) -> String {
+        match (&self.manager, &self.time) {
+            (Some(manager), Some(time)) => format!("{manager} at {time}"),
+            (Some(manager), None) => manager.clone(),
+            (None, _) => "somebody".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Leaves the numbers of replicas to those who scale objects.
+//!
+//! In: a prepared commit, and the HorizontalPodAutoscalers of the cluster. Out: the commit without the numbers that
+//! are not Git's. Which these are is decided in `desired/scale.rs`; here is asked only what that needs, and nothing
+//! where Git says no number that anybody could change.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::memory::Memory;
+use super::pass::Subject;
+use super::prepare::Prepared;
+use crate::cluster::{Failure, Kinds};
+use crate::desired::{DesiredSet, Replicas, Scope, left_to_scalers};
+use crate::object::ObjectId;
+use crate::observed::Standing;
+use crate::plan::DriftMode;
+
+/// What others may scale of the objects of a Sync.
+#[derive(Debug, Default)]
+pub(crate) struct Scaling {
+    /// What the rest was found in.
+    found_in: Option<(Arc<DesiredSet>, Arc<Kinds>)>,
+    replicas: BTreeMap<ObjectId, Replicas>,
+    by_git: BTreeSet<ObjectId>,
+    /// In which version an object had drifted when it was asked who scales it.
+    asked: HashMap<ObjectId, Box<str>>,
+}
+
+impl Scaling {
+    fn is_of(&self, rendered: &Arc<DesiredSet>, kinds: &Arc<Kinds>) -> bool {
+        let same = |(set, known): &(Arc<DesiredSet>, Arc<Kinds>)| {
+            Arc::ptr_eq(set, rendered) && Arc::ptr_eq(known, kinds)
+        };
+        self.found_in.as_ref().is_some_and(same)
+    }
+
+    /// The namespaces in which it matters who scales what.
+    fn namespaces(&self) -> BTreeSet<Box<str>> {
+        let set = self.replicas.iter().filter(|(_, replicas)| replicas.set);
+        set.filter_map(|(id, _)| id.namespace().map(Box::from)).collect()
+    }
+}
+
+impl Subject<'_> {
+    /// Takes out of a commit what is left to scalers.
+    pub(super) async fn leave_to_scalers(
+        &self,
+        memory: &mut Memory,
+        prepared: &mut Prepared,
+    ) -> Result<(), Failure> {
+        let scaling = &mut memory.scaling;
+        self.find(scaling, &prepared.rendered).await?;
+        let namespaces = scaling.namespaces();
+        let within = self.wish.timeout;
+        let mut live = self.cluster.scaled(self.owner, &namespaces, within).await?;
+        let doubtful = self.doubtful(scaling, &live);
+        for namespace in &doubtful {
+            self.cluster.look_for_scalers(namespace).await?;
+        }
+        if !doubtful.is_empty() {
+            live = self.cluster.scaled(self.owner, &namespaces, within).await?;
+        }
+        let left = left_to_scalers(&scaling.replicas, &scaling.by_git, &live);
+        if prepared.left != left {
+            self.log(&prepared.left, &left);
+            prepared.desired = match left.is_empty() {
+                true => prepared.rendered.clone(),
+                false => Arc::new(prepared.rendered.leaving(&left)),
+            };
+            prepared.left = left;
+        }
+        Ok(())
+    }
+
+    /// Finds out where Git says numbers of replicas.
+    async fn find(&self, scaling: &mut Scaling, rendered: &Arc<DesiredSet>) -> Result<(), Failure> {
+        let kinds = self.cluster.kinds();
+        if scaling.is_of(rendered, &kinds) {
+            return Ok(());
+        }
+        let namespaced = rendered.objects().iter().filter(|it| it.scope == Some(Scope::Namespaced));
+        let wanted = namespaced.map(|object| (object.id.group_kind(), object.version.clone())).collect();
+        let paths = self.cluster.replicas_paths(wanted).await?;
+        scaling.replicas = rendered.replicas(&paths);
+        scaling.by_git = if scaling.replicas.is_empty() { BTreeSet::new() } else { rendered.scaled() };
+        let replicas = &scaling.replicas;
+        scaling.asked.retain(|id, _| replicas.contains_key(id));
+        scaling.found_in = Some((rendered.clone(), kinds));
+        Ok(())
+    }
+
+    /// The namespaces of objects whose number somebody has changed, although nobody is known to scale them: the watch
+    /// that tells of scalers may be behind the one that tells of objects.
+    fn doubtful(&self, scaling: &mut Scaling, live: &BTreeSet<ObjectId>) -> BTreeSet<Box<str>> {
+        if self.wish.drift != DriftMode::Repair || self.wish.suspend || scaling.replicas.is_empty() {
+            return BTreeSet::new();
+        }
+        let Scaling { replicas, asked, .. } = scaling;
+        self.cluster.observed(self.owner, |observed| {
+            let own = replicas.iter().filter(|(id, replicas)| replicas.set && !live.contains(*id));
+            let drifted = own.filter_map(|(id, replicas)| {
+                let seen = observed.get(id)?;
+                let Standing::Drifted(drift) = &seen.standing else { return None };
+                let field = replicas.place.trim_start_matches('/').replace('/', ".");
+                let version = &seen.resource_version;
+                let is_new = drift.fields.contains(&field) && asked.get(id) != Some(version);
+                is_new.then(|| (id, version.clone()))
+            });
+            let drifted: Vec<_> = drifted.map(|(id, version)| (id.clone(), version)).collect();
+            let places = drifted.iter().filter_map(|(id, _)| id.namespace().map(Box::from)).collect();
+            asked.extend(drifted);
+            places
+        })
+    }
+
+    fn log(&self, before: &BTreeMap<ObjectId, Box<str>>, after: &BTreeMap<ObjectId, Box<str>>) {
+        let text = |place: &str| place.trim_start_matches('/').replace('/', ".");
+        for (object, place) in after.iter().filter(|(id, _)| !before.contains_key(*id)) {
+            tracing::info!(sync = %self.owner, %object, field = text(place), "left to a HorizontalPodAutoscaler");
+        }
+        for (object, place) in before.iter().filter(|(id, _)| !after.contains_key(*id)) {
+            tracing::info!(sync = %self.owner, %object, field = text(place), "no longer left to a HorizontalPodAutoscaler");
+        }
+    }
+}

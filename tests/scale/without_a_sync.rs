@@ -1,0 +1,183 @@
+//! The same for a daemon without a Sync: restarts, missing rights, and a watch that is broken.
+
+use std::collections::BTreeMap;
+
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::ground::{MERGE, deployment, expect, moment};
+use crate::numbers::{Numbers, api, scalers};
+use crate::support::audit::AuditMark;
+use crate::support::control_plane::{Shared, shared};
+use crate::support::credentials::{ADMIN, MOORLINE, TENANT};
+use crate::support::daemon::{Daemon, until};
+use crate::support::fault_proxy::{Asked, Fate};
+use crate::support::git_server::{GitServer, Work};
+use crate::support::scene::Scene;
+use crate::{GET_SCALER, WATCH_SCALERS, hash, on_web};
+
+/// A daemon of its own without a Sync.
+struct Alone {
+    plane: Shared,
+    admin: Client,
+    namespace: String,
+    root: tempfile::TempDir,
+    work: Work,
+    server: GitServer,
+}
+
+impl Alone {
+    async fn new(purpose: &str) -> Option<Self> {
+        let plane = shared()?;
+        let namespace = plane.namespace(purpose).await;
+        let admin = plane.client(ADMIN).await;
+        let root = tempfile::tempdir().expect("a folder");
+        let (work, server) = (Work::new(root.path()), GitServer::start(root.path()));
+        Some(Self { plane, admin, namespace, root, work, server })
+    }
+
+    fn start_as(&self, user: &str) -> Daemon {
+        let url = self.server.url("repository.git");
+        let arguments =
+            ["--url", &url, "--namespace", &self.namespace, "--interval", "1", "--leader-election=false"];
+        Daemon::start_as(&self.plane, user, self.root.path(), &arguments)
+    }
+
+    fn push(&self, web: Value) {
+        self.work.push(&[("web.json", &web.to_string())]);
+    }
+
+    async fn ask(&self, verb: &str, uri: &str, body: &Value) -> Option<Value> {
+        ask(&self.admin, verb, uri, body).await
+    }
+
+    fn web(&self) -> String {
+        format!("/apis/apps/v1/namespaces/{}/deployments/web", self.namespace)
+    }
+
+    async fn until(&self, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+        until(what, async || self.ask("GET", &self.web(), &Value::Null).await.filter(|live| is(live))).await
+    }
+
+    async fn tally(&self, mark: &AuditMark, user: &str) -> BTreeMap<String, usize> {
+        mark.requests().await.of(user).within(&self.namespace).tally()
+    }
+}
+
+#[tokio::test]
+async fn replicas_do_not_fall_with_a_restart() {
+    let Some(alone) = Alone::new("restarts").await else { return };
+    alone.push(deployment(json!({"replicas": 3})));
+    let mut daemon = alone.start_as(MOORLINE);
+    let before = hash(&alone.until("it is there", |_| true).await);
+    let numbers =
+        Numbers::of(api(&alone.admin, &alone.namespace, "apps", "Deployment"), "web", "/spec/replicas");
+    alone.ask("POST", &scalers(&alone.namespace), &on_web()).await.expect("a scaler");
+    alone.until("it is left to it", |live| hash(live) != before).await;
+    let eight = json!({"spec": {"replicas": 8}});
+    let path = format!("{}/scale?fieldManager=kube-controller-manager", alone.web());
+    alone.ask("PATCH", &path, &eight).await.expect("it is scaled");
+
+    daemon.terminate();
+    let mark = AuditMark::set(&alone.plane).await;
+    let mut daemon = alone.start_as(MOORLINE);
+    until("the daemon has looked", async || {
+        alone.tally(&mark, MOORLINE).await.contains_key("patch deployments.apps").then_some(())
+    })
+    .await;
+    moment(1500).await;
+    let tally = [(GET_SCALER, 1), (WATCH_SCALERS, 1), ("patch deployments.apps", 1)];
+    assert_eq!(alone.tally(&mark, MOORLINE).await, expect(tally), "a restart");
+
+    daemon.terminate();
+    alone.push(deployment(json!({"replicas": 4, "minReadySeconds": 7})));
+    let _daemon = alone.start_as(MOORLINE);
+    alone.until("the commit is live", |live| live["spec"]["minReadySeconds"] == 7).await;
+    moment(1000).await;
+    assert_eq!(numbers.all().await, [3, 8]);
+}
+
+#[tokio::test]
+async fn who_may_not_see_scalers_goes_on_and_says_it_once() {
+    let Some(alone) = Alone::new("forbidden").await else { return };
+    let root = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}", alone.namespace);
+    let verbs = ["get", "list", "watch", "create", "patch", "delete"];
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "tenant"},
+        "rules": [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": verbs}],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "tenant"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": TENANT}],
+    });
+    alone.ask("POST", &format!("{root}/roles"), &role).await.expect("a Role");
+    alone.ask("POST", &format!("{root}/rolebindings"), &binding).await.expect("a RoleBinding");
+    alone.push(deployment(json!({"replicas": 3})));
+    let mark = AuditMark::set(&alone.plane).await;
+    let daemon = alone.start_as(TENANT);
+    alone.until("it is there", |_| true).await;
+    alone.push(deployment(json!({"replicas": 4})));
+    alone.until("it is changed", |live| live["spec"]["replicas"] == 4).await;
+    moment(6000).await;
+    let said = daemon.log().matches("HorizontalPodAutoscalers may not be seen").count();
+    assert_eq!(said, 1, "{}", daemon.log());
+    let asked = alone.tally(&mark, TENANT).await;
+    assert_eq!(asked.get(WATCH_SCALERS), Some(&1), "nobody waits for that right: {asked:?}");
+}
+
+/// Where an object is kept, whoever asks.
+fn web_of(scene: &Scene) -> String {
+    format!("/apis/apps/v1/namespaces/{}/deployments/web", scene.namespace)
+}
+
+async fn ask(admin: &Client, verb: &str, uri: &str, body: &Value) -> Option<Value> {
+    let content = if verb == "PATCH" { MERGE } else { "application/json" };
+    let request = http::Request::builder().method(verb).uri(uri).header("Content-Type", content);
+    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    admin.request(request.body(body).expect("a request")).await.ok()
+}
+
+fn asks_for_scalers(asked: &Asked) -> bool {
+    asked.path.ends_with("/horizontalpodautoscalers")
+}
+
+#[tokio::test]
+async fn replicas_do_not_fall_while_the_watch_on_scalers_is_broken() {
+    let Some(scene) = Scene::new("behind").await else { return };
+    let path = web_of(&scene);
+    let live = async || ask(&scene.admin, "GET", &path, &Value::Null).await;
+    let eight = json!({"spec": {"replicas": 8}});
+    let scaled = format!("{path}/scale?fieldManager=kube-controller-manager");
+    scene.push(&[("web.json".into(), deployment(json!({"replicas": 3})).to_string())]);
+    let url = scene.git.url("repository.git");
+    let arguments = ["--leader-election=false", "--url", &url, "--interval", "1"];
+    let mut daemon = scene.daemon_with(&arguments);
+    let before = hash(&until("it is there", live).await);
+    let numbers =
+        Numbers::of(api(&scene.admin, &scene.namespace, "apps", "Deployment"), "web", "/spec/replicas");
+    scene.assert_calm("at rest").await;
+
+    scene
+        .proxy
+        .rule(|asked| if asks_for_scalers(asked) && asked.is_watch() { Fate::Drop } else { Fate::Pass });
+    scene.proxy.cut_watches();
+    moment(1500).await;
+    ask(&scene.admin, "POST", &scalers(&scene.namespace), &on_web()).await.expect("a scaler");
+    ask(&scene.admin, "PATCH", &scaled, &eight).await.expect("it is scaled");
+    until("it is left to it", async || live().await.filter(|live| hash(live) != before)).await;
+    assert_eq!(numbers.all().await, [3, 8]);
+
+    daemon.terminate();
+    scene.proxy.rule(|asked| if asks_for_scalers(asked) { Fate::Answer(500, None) } else { Fate::Pass });
+    scene.push(&[("web.json".into(), deployment(json!({"replicas": 3, "minReadySeconds": 7})).to_string())]);
+    let _daemon = scene.daemon_with(&arguments);
+    moment(3000).await;
+    let waits = live().await.expect("it");
+    assert_eq!(waits["spec"].get("minReadySeconds"), None, "who scales it is not known, so it waits");
+    scene.proxy.heal();
+    until("the commit is live", async || live().await.filter(|live| live["spec"]["minReadySeconds"] == 7))
+        .await;
+    moment(500).await;
+    assert_eq!(numbers.all().await, [3, 8]);
+}

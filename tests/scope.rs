@@ -1,0 +1,105 @@
+//! Where a daemon without a Sync looks for what left Git while it was down, on a real API server.
+
+mod support;
+
+use http::Request;
+use kube::Client;
+use serde_json::{Value, json};
+
+use support::audit::AuditMark;
+use support::control_plane::shared;
+use support::credentials::{ADMIN, MOORLINE, TENANT};
+use support::daemon::{Daemon, until};
+use support::git_server::{GitServer, Work};
+
+const MAP: &str =
+    r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"key": "one"}}"#;
+
+async fn ask(client: &Client, verb: &str, uri: &str, body: &Value) -> Result<Value, String> {
+    let content = if verb == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let request = Request::builder().method(verb).uri(uri).header("Content-Type", content);
+    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    client.request(request.body(body).expect("a request")).await.map_err(|error| error.to_string())
+}
+
+/// Gives the tenant rights on ConfigMaps, ServiceAccounts and Leases in one namespace.
+async fn grant(admin: &Client, namespace: &str) {
+    let root = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
+    let verbs = ["get", "list", "watch", "create", "patch", "delete"];
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "tenant"},
+        "rules": [
+            {"apiGroups": [""], "resources": ["configmaps", "serviceaccounts"], "verbs": verbs},
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
+        ],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "tenant"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": TENANT}],
+    });
+    ask(admin, "POST", &format!("{root}/roles"), &role).await.expect("a Role");
+    ask(admin, "POST", &format!("{root}/rolebindings"), &binding).await.expect("a RoleBinding");
+}
+
+/// What a daemon without a Sync does about a kind that left Git while it was down.
+async fn a_kind_that_left_git_is_pruned(purpose: &str, user: &str, election: &str) -> Option<Value> {
+    let plane = shared()?;
+    let namespace = plane.namespace(purpose).await;
+    let admin = plane.client(ADMIN).await;
+    if user == TENANT {
+        grant(&admin, &namespace).await;
+    }
+    let root = tempfile::tempdir().expect("a folder");
+    let (work, server) = (Work::new(root.path()), GitServer::start(root.path()));
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}});
+    work.push(&[("a.json", MAP), ("b.json", &account.to_string())]);
+    let url = server.url("repository.git");
+    let arguments = ["--url", &url, "--namespace", &namespace, "--interval", "1", election];
+    let there = async |place: &str| {
+        let uri = format!("/api/v1/namespaces/{namespace}/{place}");
+        ask(&admin, "GET", &uri, &Value::Null).await.ok()
+    };
+    let lease = async || {
+        let uri = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/moorline-default");
+        ask(&admin, "GET", &uri, &Value::Null).await.ok()?["metadata"]["annotations"]
+            .get("moorline.dev/scope")
+            .cloned()
+    };
+    let mut daemon = Daemon::start_as(&plane, user, root.path(), &arguments);
+    until("both are there", async || there("configmaps/a").await.and(there("serviceaccounts/robot").await))
+        .await;
+    let leads = !election.contains("false");
+    if leads {
+        until("the scope is noted", async || {
+            lease().await.filter(|scope| scope.as_str().is_some_and(|it| it.contains("ServiceAccount")))
+        })
+        .await;
+    }
+    daemon.terminate();
+    work.git(&["rm", "-q", "b.json"]);
+    work.push(&[]);
+    let mark = AuditMark::set(&plane).await;
+    let daemon = Daemon::start_as(&plane, user, root.path(), &arguments);
+    until("it is pruned", async || there("serviceaccounts/robot").await.is_none().then_some(())).await;
+    assert!(there("configmaps/a").await.is_some());
+    if leads {
+        let lists = mark.requests().await.of(user).only(|it| it.verb == "list").tally();
+        assert!(lists.is_empty(), "the note tells where to look: {lists:?}");
+        let narrow = json!({"kinds": ["ConfigMap"], "namespaces": [namespace]}).to_string();
+        until("less is noted", async || lease().await.filter(|scope| *scope == narrow)).await;
+    }
+    drop(daemon);
+    lease().await
+}
+
+#[tokio::test]
+async fn the_lease_says_where_to_look_for_what_left_git_while_nobody_looked() {
+    a_kind_that_left_git_is_pruned("noted", TENANT, "--leader-election=true").await;
+}
+
+#[tokio::test]
+async fn without_a_lease_all_kinds_are_looked_at() {
+    let noted = a_kind_that_left_git_is_pruned("unnoted", MOORLINE, "--leader-election=false").await;
+    assert_eq!(noted, None);
+}
