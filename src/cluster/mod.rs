@@ -199,7 +199,7 @@ impl Cluster {
     /// The server has gone back to an earlier state, so that what was seen may be no more: all is listed anew.
     pub fn begin_anew(&self) {
         self.0.watches.begin_anew(&self.kinds());
-        self.0.scalers.forget();
+        self.0.scalers.begin_anew();
     }
 
     /// The objects in these namespaces that HorizontalPodAutoscalers scale, once all of these were read. A Sync that

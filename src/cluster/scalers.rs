@@ -98,9 +98,13 @@ impl Scalers {
         }
     }
 
-    /// Forgets everything, until a Sync asks again.
-    pub(super) fn forget(&self) {
-        lock(&self.open).clear();
+    /// Lists everything anew, as if nothing had been seen yet.
+    pub(super) fn begin_anew(&self) {
+        for (namespace, place) in lock(&self.open).iter_mut() {
+            let mut anew = self.begin(namespace, place.path.clone());
+            anew.users = std::mem::take(&mut place.users);
+            *place = anew;
+        }
     }
 
     fn begin(&self, namespace: &str, path: String) -> Place {
