@@ -21,6 +21,7 @@ use crate::render;
 use crate::serve::{Health, serve};
 use crate::settings::Settings;
 use crate::source::{Address, Credentials, Proxy, Reference, Repositories};
+use crate::sync::gone::RUN;
 use crate::sync::wish::Wish;
 use crate::sync::{Context, Notebook, Parts, all, single};
 use crate::yaml;
@@ -194,7 +195,7 @@ async fn listen(
 
 fn lease_name(arguments: &Arguments, settings: &Settings) -> String {
     match (&arguments.url, &settings.instance) {
-        (Some(_), _) => format!("moorline-{}", arguments.name),
+        (Some(_), _) => format!("{RUN}{}", arguments.name),
         (None, Some(instance)) => format!("moorline-{instance}"),
         (None, None) => "moorline".to_owned(),
     }

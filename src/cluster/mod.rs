@@ -180,8 +180,8 @@ impl Cluster {
     }
 
     /// The kinds of which there are objects with the label of a Sync, found by listing every kind that is not
-    /// watched anyway. Those who ask while it runs share the next one.
-    pub async fn sweep(&self, owner: &SyncName) -> Result<BTreeSet<GroupKind>, Failure> {
+    /// watched anyway, and whether all kinds could be listed. Those who ask while it runs share the next one.
+    pub async fn sweep(&self, owner: &SyncName) -> Result<(BTreeSet<GroupKind>, bool), Failure> {
         let watched = self.0.watches.kinds();
         self.0.sweep.kinds(&self.0.wire, &self.kinds(), watched, owner).await
     }

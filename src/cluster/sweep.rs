@@ -34,18 +34,19 @@ struct Found {
 
 impl Sweep {
     /// The kinds that may hold objects of a Sync: those found, and those that are watched, which show by themselves.
+    /// True if there is no kind that could not be listed.
     pub(super) async fn kinds(
         &self,
         wire: &Wire,
         kinds: &Kinds,
         watched: BTreeSet<GroupKind>,
         owner: &SyncName,
-    ) -> Result<BTreeSet<GroupKind>, Failure> {
+    ) -> Result<(BTreeSet<GroupKind>, bool), Failure> {
         let mut found = self.0.lock().await;
-        found.sweep(wire, kinds, &watched).await?;
+        let complete = found.sweep(wire, kinds, &watched).await?;
         let mut kinds = found.labels.get(&*owner.label()).cloned().unwrap_or_default();
         kinds.extend(watched);
-        Ok(kinds)
+        Ok((kinds, complete))
     }
 
     /// From now on a Sync may have objects of these kinds. Nobody else makes any, so that no kind is listed twice.
@@ -64,7 +65,8 @@ impl Found {
         wire: &Wire,
         kinds: &Kinds,
         watched: &BTreeSet<GroupKind>,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
+        let mut complete = true;
         let places = kinds.iter().filter(|(kind, _)| !watched.contains(*kind) && !self.swept.contains(*kind));
         let places: Vec<(GroupKind, String)> = places
             .map(|(kind, served)| (kind.clone(), served.collection(&kind.group, served.preferred(), None)))
@@ -82,13 +84,15 @@ impl Found {
                     }
                     self.swept.insert(kind);
                 }
-                // What may not be listed or is not there any more holds nothing that we could have applied, and is
-                // asked again by the next who needs it; an API server that does not answer is another matter.
-                Err(Failure::Refused(refusal)) if matches!(refusal.code, 403..=405 | 503) => {}
+                // What may not be listed is asked again by the next who needs it; an API server that does not answer
+                // is another matter.
+                Err(Failure::Refused(refusal)) if matches!(refusal.code, 403 | 503) => complete = false,
+                // It is not there any more.
+                Err(Failure::Refused(refusal)) if matches!(refusal.code, 404 | 405) => {}
                 Err(failure) => return Err(failure),
             }
         }
-        Ok(())
+        Ok(complete)
     }
 }
 

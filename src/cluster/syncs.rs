@@ -1,7 +1,7 @@
 //! The Syncs of the cluster: which there are, and what is written about them.
 //!
 //! In: the watch on all Syncs, and statuses to write. Out: [`Told`] for whoever serves them. A status is one
-//! server-side apply of its own: it needs no look before, and what is no longer said is gone.
+//! JSON patch: it needs no look before, and what is no longer said is gone.
 
 use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
@@ -115,6 +115,15 @@ impl Cluster {
             .accept(METADATA)
             .content("application/merge-patch+json", body.to_string().into_bytes());
         self.0.wire.send(call).await.map(drop)
+    }
+
+    /// True if there is a Sync of this name, whoever serves it.
+    pub async fn is_there(&self, name: &SyncName) -> Result<bool, Failure> {
+        match self.0.wire.send(Call::new(Class::Verify, "get", path(name)).accept(METADATA)).await {
+            Ok(_) => Ok(true),
+            Err(failure) if failure.code() == Some(404) => Ok(false),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// True if somebody holds the Lease of this `namespace/name` and has renewed it within its duration, as far as the

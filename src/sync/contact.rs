@@ -150,7 +150,7 @@ impl Work<'_> {
             let managers = refusal.managers();
             if let Some(other) = self.other_sync(&managers) {
                 // What a Sync applied that is no more is nobody's.
-                if !self.context.registry.is_gone(other) {
+                if !self.is_gone(other).await? {
                     return Err(Stuck::Held(Hold::OwnedBy(other.into())));
                 }
                 let applied = self.send(wanted, Force::Yes, change).await?;

@@ -72,7 +72,7 @@ async fn look(cluster: &Cluster, name: &SyncName, sync: &Value, wish: &Wish) -> 
         sync.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
     let need = match status.and_then(|status| status.scope) {
         Some(scope) => super::scope::need_of(&scope),
-        None => Need { kinds: cluster.sweep(name).await?, ..Need::default() },
+        None => Need { kinds: cluster.sweep(name).await?.0, ..Need::default() },
     };
     let blind = cluster.require(name, &need, wish.timeout).await;
     blind.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure))

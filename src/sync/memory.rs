@@ -37,6 +37,8 @@ pub(crate) struct Memory {
     revision: Option<Revision>,
     /// It was looked up where this Sync owned objects before.
     pub(crate) swept: bool,
+    /// Some kinds could not be listed then, so that only what is written down tells of objects of them.
+    pub(crate) is_blind: bool,
     /// Objects that nobody has looked at since the start, still to be verified.
     pub(crate) unverified: VecDeque<(ObjectId, How)>,
     /// Some of them are compared, and the pass that asked for that has not told all.

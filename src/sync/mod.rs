@@ -13,6 +13,7 @@ mod event;
 mod farewell;
 mod fights;
 mod follow;
+pub(crate) mod gone;
 mod handover;
 mod heads;
 mod keep;

@@ -21,7 +21,7 @@ use super::verify::to_verify;
 use super::wish::Wish;
 use super::{Context, chance};
 use crate::api::{Finished, Scope, SyncName};
-use crate::cluster::{Cluster, Failure, Need};
+use crate::cluster::{Cluster, Failure, Kinds, Need};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
@@ -106,14 +106,22 @@ impl Subject<'_> {
     }
 
     async fn round(&self, memory: &mut Memory, report: &mut Report) -> Result<(), Trouble> {
-        let prepared = self.prepare(memory).await?;
+        let mut prepared = self.prepare(memory).await?;
         let need = need(&prepared, memory);
-        // A Sync without any status needs none of it: where its objects are is then found out by listing.
-        if self.desk.is_none_or(|desk| desk.scope().is_some()) {
+        // Without any status where its objects are is found out by listing, where that may be done.
+        if memory.is_blind || self.desk.is_none_or(|desk| desk.scope().is_some()) {
             // Written down before anything is applied there, so that whoever comes after us knows where to look.
             self.record(scope(&need)).await;
         }
-        report.blind = self.cluster.require(self.owner, &need, self.wish.timeout).await;
+        let (blind, scaled) = tokio::join!(
+            self.cluster.require(self.owner, &need, self.wish.timeout),
+            self.scaled(&mut memory.scaling, &prepared.rendered)
+        );
+        report.blind = blind;
+        let left = async { self.leave_to_scalers(memory, &mut prepared, scaled?).await };
+        left.await.map_err(|failure| of_failure(&failure))?;
+        // Only now: what is verified later must not take the numbers back that are left to others.
+        memory.prepared = Some(prepared.clone());
         let desired = &*prepared.desired;
         self.context.registry.wants(self.owner, &prepared.desired, !self.wish.suspend);
         self.context.neighbours.came_to(self.owner, self.revision.commit);
@@ -163,7 +171,7 @@ impl Subject<'_> {
         report.outcomes.extend(held.into_iter().map(|(id, hold)| (id, Outcome::Held(hold))));
         report.outcomes.extend(postponed.outcomes);
         report.outcomes.extend(outcomes);
-        let need = self.cluster.observed(self.owner, |observed| remaining(need, desired, observed));
+        let need = self.cluster.observed(self.owner, |observed| remaining(need, desired, observed, &kinds));
         memory.kinds.clone_from(&need.kinds);
         memory.places.clone_from(&need.namespaces);
         report.rights = rights(&report.blind, &report.outcomes, &self.cluster.kinds());
@@ -220,33 +228,43 @@ impl Subject<'_> {
 
     async fn prepare(&self, memory: &mut Memory) -> Result<Prepared, Trouble> {
         self.cluster.know().await.map_err(|failure| of_failure(&failure))?;
-        if !memory.swept {
-            let earlier = self.earlier().await.map_err(|failure| of_failure(&failure))?;
-            memory.kinds.extend(earlier.kinds);
-            memory.places.extend(earlier.namespaces);
-            memory.ends.restore(&self.desk.map(Desk::finished).unwrap_or_default());
-            memory.swept = true;
-        }
         let by = Instant::now() + self.wish.timeout;
         let scopes = self.cluster.kinds().scopes();
         let (last, metrics) = (memory.prepared.as_ref(), &self.context.metrics);
-        let mut prepared =
-            prepare(self.repository, self.revision, self.wish, scopes, last, by, metrics).await?;
+        // What the cluster has and what the repository has are asked for at one time.
+        let (earlier, prepared) = tokio::join!(
+            self.earlier(memory.swept),
+            prepare(self.repository, self.revision, self.wish, scopes, last, by, metrics)
+        );
+        let (earlier, is_blind) = earlier.map_err(|failure| of_failure(&failure))?;
+        memory.is_blind |= is_blind;
+        memory.kinds.extend(earlier.kinds);
+        memory.places.extend(earlier.namespaces);
+        if !memory.swept {
+            memory.ends.restore(&self.desk.map(Desk::finished).unwrap_or_default());
+            memory.swept = true;
+        }
+        let mut prepared = prepared?;
         // A kind that is not known may have come since the server was asked.
         if !self.knows(&prepared) && self.cluster.discover().await.unwrap_or_default() {
             let scopes = self.cluster.kinds().scopes();
             prepared = prepare(self.repository, self.revision, self.wish, scopes, None, by, metrics).await?;
         }
-        self.leave_to_scalers(memory, &mut prepared).await.map_err(|failure| of_failure(&failure))?;
-        memory.prepared = Some(prepared.clone());
         Ok(prepared)
     }
 
-    /// Where this Sync owned objects before: its status or the Lease says so, and where that is lost, the cluster itself.
-    async fn earlier(&self) -> Result<Need, Failure> {
+    /// Where this Sync owned objects before, if that is not known: its status or the Lease says so, and where that is lost, the cluster itself.
+    /// With it, whether there may be more that could not be listed.
+    async fn earlier(&self, known: bool) -> Result<(Need, bool), Failure> {
+        if known {
+            return Ok((Need::default(), false));
+        }
         match self.written_scope() {
-            Some(scope) => Ok(need_of(&scope)),
-            None => Ok(Need { kinds: self.cluster.sweep(self.owner).await?, ..Need::default() }),
+            Some(scope) => Ok((need_of(&scope), false)),
+            None => {
+                let (kinds, complete) = self.cluster.sweep(self.owner).await?;
+                Ok((Need { kinds, ..Need::default() }, !complete))
+            }
         }
     }
 
@@ -294,13 +312,16 @@ fn need(prepared: &Prepared, memory: &Memory) -> Need {
 }
 
 /// What still has to be seen: what is wanted, and what is there although it is not.
-fn remaining(need: Need, desired: &DesiredSet, observed: &ObservedSet) -> Need {
+fn remaining(need: Need, desired: &DesiredSet, observed: &ObservedSet, kinds: &Kinds) -> Need {
+    let is_hidden = |kind: &GroupKind| !observed.lists(kind) || kinds.is_stale(&kind.group);
+    let hides = need.kinds.iter().any(is_hidden);
     let there: BTreeSet<GroupKind> = observed.iter().map(|(id, _)| id.group_kind()).collect();
     let wanted: BTreeSet<GroupKind> = desired.objects().iter().map(|object| object.id.group_kind()).collect();
-    let listed = |kind: &GroupKind| wanted.contains(kind) || there.contains(kind) || !observed.lists(kind);
+    let listed = |kind: &GroupKind| wanted.contains(kind) || there.contains(kind) || is_hidden(kind);
     let used: BTreeSet<&str> = observed.iter().filter_map(|(id, _)| id.namespace()).collect();
     let used = |namespace: &str| {
-        used.contains(namespace)
+        hides
+            || used.contains(namespace)
             || desired.objects().iter().any(|object| object.id.namespace() == Some(namespace))
     };
     Need {

@@ -43,23 +43,30 @@ impl Scaling {
 }
 
 impl Subject<'_> {
-    /// Takes out of a commit what is left to scalers.
+    /// What is scaled in the cluster, as far as it matters to a commit.
+    pub(super) async fn scaled(
+        &self,
+        scaling: &mut Scaling,
+        rendered: &Arc<DesiredSet>,
+    ) -> Result<BTreeSet<ObjectId>, Failure> {
+        self.find(scaling, rendered).await?;
+        self.cluster.scaled(self.owner, &scaling.namespaces(), self.wish.timeout).await
+    }
+
+    /// Takes out of a commit what is left to scalers. The objects themselves have been seen by now.
     pub(super) async fn leave_to_scalers(
         &self,
         memory: &mut Memory,
         prepared: &mut Prepared,
+        mut live: BTreeSet<ObjectId>,
     ) -> Result<(), Failure> {
         let scaling = &mut memory.scaling;
-        self.find(scaling, &prepared.rendered).await?;
-        let namespaces = scaling.namespaces();
-        let within = self.wish.timeout;
-        let mut live = self.cluster.scaled(self.owner, &namespaces, within).await?;
         let doubtful = self.doubtful(scaling, &live);
         for namespace in &doubtful {
             self.cluster.look_for_scalers(namespace).await?;
         }
         if !doubtful.is_empty() {
-            live = self.cluster.scaled(self.owner, &namespaces, within).await?;
+            live = self.cluster.scaled(self.owner, &scaling.namespaces(), self.wish.timeout).await?;
         }
         let left = left_to_scalers(&scaling.replicas, &scaling.by_git, &live);
         if prepared.left != left {

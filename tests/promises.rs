@@ -1,0 +1,189 @@
+//! What a Sync never does unasked, and what it does in order, on a real API server.
+
+mod support;
+
+use std::time::Duration;
+
+use http::Request;
+use kube::Client;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use support::audit::AuditMark;
+use support::credentials::MOORLINE;
+use support::daemon::until;
+use support::scene::{Scene, config_map, many};
+
+async fn ask(admin: &Client, method: &str, uri: &str, body: Value) -> Result<Value, kube::Error> {
+    let request = Request::builder().method(method).uri(uri).header("Content-Type", "application/json");
+    admin.request(request.body(body.to_string().into_bytes()).unwrap()).await
+}
+
+async fn deletes(mark: &AuditMark) -> usize {
+    mark.requests().await.of(MOORLINE).only(|request| request.verb == "delete").as_slice().len()
+}
+
+#[tokio::test]
+async fn more_than_the_budget_waits_for_an_approval() {
+    let Some(scene) = Scene::new("budget").await else { return };
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    let commit = scene.push(&many(16, "one"));
+    scene.nudge("shop", "all").await;
+    scene.until_ready("shop", &commit).await;
+    let mark = AuditMark::set(&scene.plane).await;
+    let files: Vec<String> = (4..16).map(|at| format!("a-{at}.json")).collect();
+    scene.remove(&files.iter().map(String::as_str).collect::<Vec<_>>());
+    scene.nudge("shop", "less").await;
+    scene.until_reason("shop", "PruneHeld").await;
+    scene.assert_calm("while it waits").await;
+    assert_eq!((deletes(&mark).await, scene.values().await.len()), (0, 16));
+
+    let word = scene.status("shop", "/approval/hash").await;
+    let word = word.as_str().expect("what would approve it").to_owned();
+    let approve = |word: &str| json!({"metadata": {"annotations": {"moorline.dev/approve": word}}});
+    scene.patch_sync("shop", approve("anything else")).await;
+    scene.assert_calm("after an approval of something else").await;
+    assert_eq!(deletes(&mark).await, 0);
+    scene.patch_sync("shop", approve(&word)).await;
+    scene.until_values(&many(4, "one"), "what was approved is gone").await;
+    assert_eq!(deletes(&mark).await, 12);
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn a_commit_without_any_manifest_prunes_nothing() {
+    let Some(scene) = Scene::new("empty").await else { return };
+    let commit = scene.push(&many(3, "one"));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    let (mark, before) = (AuditMark::set(&scene.plane).await, scene.versions().await);
+    scene.push(&[("README.md".to_owned(), "nothing".to_owned())]);
+    scene.remove(&["a-0.json", "a-1.json", "a-2.json"]);
+    scene.nudge("shop", "nothing").await;
+    until("it is said", async || {
+        (scene.status("shop", "/conditions/0/status").await == "False").then_some(())
+    })
+    .await;
+    scene.assert_calm("with nothing").await;
+    assert_eq!((deletes(&mark).await, scene.versions().await), (0, before));
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn a_sync_may_contain_syncs() {
+    let Some(scene) = Scene::new("syncs").await else { return };
+    let child = |path: &str| {
+        let source = json!({"git": {"url": scene.git.url("repository.git")}});
+        json!({"apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "metadata": {"name": path},
+            "spec": {"source": source, "path": path, "interval": "5s"}})
+        .to_string()
+    };
+    let commit = scene.push(&[
+        ("all/one.json".to_owned(), child("one")),
+        ("all/two.json".to_owned(), child("two")),
+        ("one/a-0.json".to_owned(), config_map("a-0", "one")),
+        ("two/a-1.json".to_owned(), config_map("a-1", "one")),
+    ]);
+    let _daemon = scene.daemon();
+    scene.sync("all", json!({"path": "all"})).await;
+    for name in ["all", "one", "two"] {
+        scene.until_ready(name, &commit).await;
+    }
+    assert_eq!(scene.values().await.len(), 2);
+    scene.assert_calm("with Syncs in a Sync").await;
+
+    // A child leaves Git: its Sync goes, and what that applied stays, as its policy says.
+    let commit = scene.remove(&["all/two.json"]);
+    scene.nudge("all", "less").await;
+    scene.until_ready("all", &commit).await;
+    until("the child is gone", async || scene.syncs().get_opt("two").await.unwrap().is_none().then_some(()))
+        .await;
+    assert_eq!(scene.values().await.len(), 2, "a Sync that is gone leaves its objects");
+    scene.assert_calm("without the child").await;
+    for name in ["all", "one"] {
+        scene.delete_sync(name).await;
+    }
+}
+
+#[tokio::test]
+async fn a_definition_its_namespace_and_its_resources_come_in_one_commit() {
+    let Some(scene) = Scene::new("order").await else { return };
+    let kind = json!({"plural": "boats", "singular": "boat", "kind": "Boat"});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "boats.harbour.example.com"},
+        "spec": {"group": "harbour.example.com", "scope": "Namespaced", "names": kind,
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]},
+    });
+    let harbour = format!("{}-harbour", scene.namespace);
+    let boat = json!({"apiVersion": "harbour.example.com/v1", "kind": "Boat",
+        "metadata": {"name": "a", "namespace": harbour}, "spec": {"sails": 2}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": harbour}});
+    let files = [("a-boat.json", boat), ("b-definition.json", definition), ("c-namespace.json", namespace)];
+    let commit = scene.push(&files.map(|(path, body)| (path.to_owned(), body.to_string())));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    let uri = format!("/apis/harbour.example.com/v1/namespaces/{harbour}/boats/a");
+    assert_eq!(ask(&scene.admin, "GET", &uri, json!({})).await.unwrap()["spec"]["sails"], 2);
+    scene.assert_calm("with a kind of its own").await;
+
+    let mark = AuditMark::set(&scene.plane).await;
+    // The resource goes; its definition and its namespace are of kinds that need an approval.
+    scene.push(&[("d.json".to_owned(), config_map("a-0", "one"))]);
+    scene.remove(&["a-boat.json", "b-definition.json", "c-namespace.json"]);
+    scene.nudge("shop", "less").await;
+    until("both are held", async || (scene.status("shop", "/approval/objects").await == 2).then_some(()))
+        .await;
+    assert_eq!(deletes(&mark).await, 1, "the resource alone");
+    let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/boats.harbour.example.com";
+    assert!(ask(&scene.admin, "GET", definition, json!({})).await.is_ok());
+    scene.delete_sync("shop").await;
+    ask(&scene.admin, "DELETE", definition, json!({})).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_sync_acts_as_its_service_account_and_no_more() {
+    let Some(scene) = Scene::new("account").await else { return };
+    let namespace = &scene.namespace;
+    let rbac = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "tenant"}});
+    ask(&scene.admin, "POST", &format!("/api/v1/namespaces/{namespace}/serviceaccounts"), account)
+        .await
+        .unwrap();
+    let rule = json!({"apiGroups": [""], "resources": ["configmaps"],
+        "verbs": ["get", "list", "watch", "create", "patch", "delete"]});
+    let role = json!({"metadata": {"name": "tenant"}, "rules": [rule]});
+    ask(&scene.admin, "POST", &format!("{rbac}/roles"), role).await.unwrap();
+    let binding = json!({"metadata": {"name": "tenant"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
+        "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}]});
+    ask(&scene.admin, "POST", &format!("{rbac}/rolebindings"), binding).await.unwrap();
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "beyond"}}).to_string();
+    let commit = scene.push(&many(2, "one"));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({"serviceAccountName": "tenant"})).await;
+    scene.until_ready("shop", &commit).await;
+    let mark = AuditMark::set(&scene.plane).await;
+    let edit = json!({"data": {"key": "by hand"}});
+    scene.maps().patch("a-0", &PatchParams::default(), &Patch::Merge(&edit)).await.unwrap();
+    scene.until_values(&many(2, "one"), "an edit by hand is repaired").await;
+    let as_tenant = format!("system:serviceaccount:{namespace}:tenant");
+    let is_write = |verb: &str, resource: &str| verb == "patch" && resource == "configmaps";
+    let writes = mark.requests().await.of(MOORLINE).only(|it| is_write(&it.verb, &it.resource));
+    let writes = writes.as_slice();
+    assert!(!writes.is_empty() && writes.iter().all(|it| it.impersonated == as_tenant));
+
+    scene.push(&[("secret.json".to_owned(), secret)]);
+    scene.nudge("shop", "beyond").await;
+    scene.until_reason("shop", "RightsMissing").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let secrets =
+        ask(&scene.admin, "GET", &format!("/api/v1/namespaces/{namespace}/secrets"), json!({})).await;
+    assert_eq!(secrets.unwrap()["items"], json!([]));
+    assert_eq!(scene.values().await.len(), 2);
+    assert_eq!(scene.syncs().list(&ListParams::default()).await.unwrap().items.len(), 1);
+    scene.delete_sync("shop").await;
+}
