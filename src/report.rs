@@ -260,12 +260,16 @@ impl Verdict {
             ([], None, None) => {
                 let waits = match protected {
                     0 => String::new(),
+                    1 => "; 1 protected object waits for approval to be deleted".to_owned(),
                     count => format!("; {count} protected objects wait for approval to be deleted"),
                 };
                 (
                     true,
                     Reason::Applied,
-                    format!("{} objects are as in {}{waits}", pass.desired, pass.revision),
+                    match pass.desired {
+                        1 => format!("1 object is as in {}{waits}", pass.revision),
+                        count => format!("{count} objects are as in {}{waits}", pass.revision),
+                    },
                 )
             }
         };

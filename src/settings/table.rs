@@ -135,7 +135,7 @@ pub const TABLE: &[Row] = &[
     time!("watchTimeoutMin" "The shortest time after which a watch is continued by a new request." watch_timeout_min 10 * SECOND, 290 * SECOND),
     // The client library refuses 295 s and more.
     time!("watchTimeoutMax" "The longest time after which a watch is continued by a new request." watch_timeout_max 10 * SECOND, 290 * SECOND),
-    time!("retryBase" "The first wait before something that the cluster refused is sent again; each further wait is twice as long." retry_base 10, 10 * MINUTE),
+    time!("retryBase" "The wait before something that the cluster refused twice is sent again; the first time it is sent again at once, and each further wait is twice as long." retry_base 10, 10 * MINUTE),
     time!("retryCap" "The longest wait before something that the cluster refused is sent again." retry_cap 10, HOUR),
     time!("manifestRetry" "The wait before an object whose manifest was refused is sent again unchanged." manifest_retry 10 * SECOND, 24 * HOUR),
     time!("verifyEvery" "How often every object is made sure of without a sign of change." verify_every HOUR, 30 * 24 * HOUR),
