@@ -121,7 +121,8 @@ async fn a_definition_its_namespace_and_its_resources_come_in_one_commit() {
     let boat = json!({"apiVersion": "harbour.example.com/v1", "kind": "Boat",
         "metadata": {"name": "a", "namespace": harbour}, "spec": {"sails": 2}});
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": harbour}});
-    let files = [("a-boat.json", boat), ("b-definition.json", definition), ("c-namespace.json", namespace)];
+    let files =
+        [("a-boat.json", boat), ("b-definition.json", definition.clone()), ("c-namespace.json", namespace)];
     let commit = scene.push(&files.map(|(path, body)| (path.to_owned(), body.to_string())));
     let _daemon = scene.daemon();
     scene.sync("shop", json!({})).await;
@@ -129,6 +130,19 @@ async fn a_definition_its_namespace_and_its_resources_come_in_one_commit() {
     let uri = format!("/apis/harbour.example.com/v1/namespaces/{harbour}/boats/a");
     assert_eq!(ask(&scene.admin, "GET", &uri, json!({})).await.unwrap()["spec"]["sails"], 2);
     scene.assert_calm("with a kind of its own").await;
+
+    // What the definition says anew may be about fields of the resource, which is therefore looked at once more.
+    let mark = AuditMark::set(&scene.plane).await;
+    let before = ask(&scene.admin, "GET", &uri, json!({})).await.unwrap();
+    let mut changed = definition.clone();
+    changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "A boat.".into();
+    let commit = scene.push(&[("b-definition.json".to_owned(), changed.to_string())]);
+    scene.nudge("shop", "changed").await;
+    scene.until_ready("shop", &commit).await;
+    scene.assert_calm("with a changed definition").await;
+    let patches = mark.requests().await.of(MOORLINE).only(|it| it.verb == "patch" && it.resource == "boats");
+    assert_eq!(patches.as_slice().len(), 1);
+    assert_eq!(ask(&scene.admin, "GET", &uri, json!({})).await.unwrap(), before);
 
     let mark = AuditMark::set(&scene.plane).await;
     // The resource goes; its definition and its namespace are of kinds that need an approval.

@@ -8,6 +8,7 @@ mod additions;
 pub mod all;
 mod carry_out;
 mod contact;
+mod definitions;
 mod desk;
 mod event;
 mod farewell;

@@ -167,6 +167,7 @@ impl Subject<'_> {
         let kinds = self.cluster.kinds();
         report.remarks.extend(polled(desired, |kind| kinds.get(kind).is_some_and(|it| !it.watchable)));
         memory.replied(outcomes.keys().cloned(), self.context.now());
+        self.doubt_redefined(desired, &outcomes);
         report.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
         report.outcomes.extend(held.into_iter().map(|(id, hold)| (id, Outcome::Held(hold))));
         report.outcomes.extend(postponed.outcomes);
