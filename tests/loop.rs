@@ -120,7 +120,7 @@ async fn a_sync_becomes_ready_and_says_so_once() {
     let expect = tally([
         ("create events.events.k8s.io", 1),
         ("patch configmaps", 1),
-        ("patch syncs.moorline.dev/status", 1),
+        ("update syncs.moorline.dev/status", 1),
     ]);
     assert_eq!(requests.tally(), expect);
 
@@ -132,7 +132,7 @@ async fn a_sync_becomes_ready_and_says_so_once() {
     assert_eq!(settled.data.pointer("/status/lastHandledRequest").unwrap(), "now");
     tokio::time::sleep(Duration::from_millis(500)).await;
     let requests = mark.requests().await.of(MOORLINE).within(&namespace);
-    assert_eq!(requests.tally(), tally([("patch syncs.moorline.dev/status", 1)]));
+    assert_eq!(requests.tally(), tally([("update syncs.moorline.dev/status", 1)]));
 
     api.delete("shop", &DeleteParams::default()).await.unwrap();
     until("the Sync is gone", async || api.get_opt("shop").await.unwrap().is_none().then_some(())).await;

@@ -1,13 +1,13 @@
 //! The Syncs of the cluster: which there are, and what is written about them.
 //!
-//! In: the watch on all Syncs, and statuses to write. Out: [`Told`] for whoever serves them. A status is one
-//! JSON patch: it needs no look before, and what is no longer said is gone.
+//! In: the watch on all Syncs, and statuses to write. Out: [`Told`] for whoever serves them. A status is
+//! written as a whole, with one request: it needs no look before, and what is no longer said is gone.
 
 use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 
 use super::watch::{Event, Target, follow};
-use super::wire::{Call, Failure, METADATA};
+use super::wire::{Call, Failure, METADATA, Reply};
 use super::{Cluster, kinds, query};
 use crate::api::{INSTANCE_LABEL, SyncName};
 use crate::metrics::Class;
@@ -84,10 +84,55 @@ impl Cluster {
         Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
     }
 
-    /// Writes the status of a Sync, if it is still the one with this uid. The version that this made.
-    pub async fn write_status(&self, name: &SyncName, uid: &str, status: Value) -> Result<u64, Failure> {
-        // The status is ours as a whole, so that there is nothing to merge, which spares the server some work. What a
-        // definition of an older version does not know is dropped by it, where an apply would be refused.
+    /// Writes the status of a Sync, if it is still the one with this uid. The version that this made. `version` is the
+    /// one in which it is known, 0 for none.
+    pub async fn write_status(
+        &self,
+        name: &SyncName,
+        uid: &str,
+        version: u64,
+        status: Value,
+    ) -> Result<u64, Failure> {
+        let _turn = self.0.desk.enter().await.ok_or(Failure::NotLeading)?;
+        let replaced = match version {
+            0 => None,
+            version => self.replace_status(name, uid, version, &status).await?,
+        };
+        let reply = match replaced {
+            Some(reply) => reply,
+            None => self.patch_status(name, uid, &status).await?,
+        };
+        let object: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        Ok(self::version(&object))
+    }
+
+    /// For the server this is less work than any patch. None if somebody has written to the Sync meanwhile.
+    async fn replace_status(
+        &self,
+        name: &SyncName,
+        uid: &str,
+        version: u64,
+        status: &Value,
+    ) -> Result<Option<Reply>, Failure> {
+        let body = json!({
+            "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "status": status,
+            "metadata": {
+                "namespace": &*name.namespace, "name": &*name.name, "uid": uid,
+                "resourceVersion": version.to_string(),
+            },
+        });
+        let uri = format!("{}/status?fieldManager={MANAGER}", path(name));
+        let call = Call::new(Class::Status, "update", uri)
+            .accept(METADATA)
+            .content("application/json", body.to_string().into_bytes());
+        match self.0.wire.send(call).await {
+            Err(failure) if failure.code() == Some(409) => Ok(None),
+            reply => reply.map(Some),
+        }
+    }
+
+    /// The status is ours as a whole, so that there is nothing to merge, whatever others have written.
+    async fn patch_status(&self, name: &SyncName, uid: &str, status: &Value) -> Result<Reply, Failure> {
         let steps = json!([
             {"op": "test", "path": "/metadata/uid", "value": uid},
             {"op": "add", "path": "/status", "value": status},
@@ -96,10 +141,7 @@ impl Cluster {
         let call = Call::new(Class::Status, "patch", uri)
             .accept(METADATA)
             .content("application/json-patch+json", steps.to_string().into_bytes());
-        let _turn = self.0.desk.enter().await.ok_or(Failure::NotLeading)?;
-        let reply = self.0.wire.send(call).await?;
-        let object: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-        Ok(version(&object))
+        self.0.wire.send(call).await
     }
 
     /// Sets the finalizers of a Sync, if it is still in this version.

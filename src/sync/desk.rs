@@ -62,6 +62,8 @@ struct State {
     written: SyncStatus,
     /// The version of the Sync that our last write made.
     version: u64,
+    /// The newest version that is known.
+    latest: u64,
     /// In which of the server's histories that was.
     history: u64,
 }
@@ -83,7 +85,7 @@ impl Desk {
     pub(crate) fn in_history(&self, history: u64) {
         let mut state = self.lock();
         if state.history != history {
-            (state.history, state.version) = (history, 0);
+            (state.history, state.version, state.latest) = (history, 0, 0);
         }
     }
 
@@ -105,6 +107,7 @@ impl Desk {
         let changed = state.generation != generation || state.suspended != suspended;
         (state.generation, state.suspended) = (generation, suspended);
         // Our own write comes back as an event; an older one must not make us write again.
+        state.latest = state.latest.max(version);
         let foreign = version > state.version && state.written != stands;
         if foreign {
             state.written = stands;
@@ -212,7 +215,8 @@ impl Desk {
             tracing::trace!(sync = %self.0.name, status = %value, "written");
             // Before it is written: the watch may tell of the write sooner than its reply does.
             let event = self.transition(&next, &uid);
-            match self.0.context.cluster.write_status(&self.0.name, &uid, value).await {
+            let latest = self.lock().latest;
+            match self.0.context.cluster.write_status(&self.0.name, &uid, latest, value).await {
                 Ok(version) => {
                     self.stands(version, next);
                     self.served();
@@ -263,6 +267,7 @@ impl Desk {
     fn stands(&self, version: u64, status: SyncStatus) {
         let mut state = self.lock();
         state.version = state.version.max(version);
+        state.latest = state.latest.max(version);
         state.written = status;
     }
 
