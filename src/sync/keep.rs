@@ -18,7 +18,7 @@ use super::{Context, prepare};
 use crate::api::{APPROVE_ANNOTATION, DeletionPolicy, REQUEST_ANNOTATION, Reason, Sync, SyncName};
 use crate::cluster::{Following, jitter, version};
 use crate::report::Trouble;
-use crate::source::Credentials;
+use crate::source::{Address, Credentials, Reference};
 
 /// A Sync as the API server has it.
 #[derive(Clone)]
@@ -113,9 +113,7 @@ impl Keeper {
             }
             Task::Refuse(trouble) => {
                 self.desk.refuse(Some(trouble));
-                self.context.registry.unready(&self.name);
-                self.context.neighbours.rests(&self.name);
-                self.stop().await;
+                self.takes_nothing().await;
                 false
             }
             Task::Follow(order) => {
@@ -124,11 +122,11 @@ impl Keeper {
                 false
             }
             Task::Others => {
-                self.context.neighbours.rests(&self.name);
-                self.stop().await;
+                self.takes_nothing().await;
                 true
             }
             Task::Leave(wish) => {
+                self.context.registry.unready(&self.name);
                 self.context.neighbours.rests(&self.name);
                 self.stop().await;
                 let mut ending = self.context.ending.clone();
@@ -139,6 +137,19 @@ impl Keeper {
                 }
             }
         }
+    }
+
+    /// It is not known what the Sync wants of the newest commit, and it takes nothing from others.
+    async fn takes_nothing(&mut self) {
+        self.is_incomplete();
+        self.stop().await;
+        // Once more, because the pass that has come to its end may have rendered something still.
+        self.is_incomplete();
+    }
+
+    fn is_incomplete(&self) {
+        self.context.registry.unready(&self.name);
+        self.context.neighbours.anew(&self.name);
     }
 
     fn follow(&mut self, order: Order) {
@@ -167,6 +178,13 @@ impl Keeper {
             let reason = reason_text(reason);
             Task::Refuse(Trouble { reason, message, problems: Vec::new(), lasting: true })
         };
+        // Before anything is asked, so that it is waited for by nobody who follows something else.
+        match followed(&self.name, value) {
+            Some((address, reference, suspended)) => {
+                self.context.neighbours.follows(&self.name, &address, &reference, suspended);
+            }
+            None => self.context.neighbours.is_unreadable(&self.name),
+        }
         let sync = match wish::read(value.clone()) {
             Ok(sync) => sync,
             Err(refusal) => {
@@ -296,6 +314,14 @@ impl Keeper {
             }),
         }
     }
+}
+
+/// What a Sync follows, if it says that much, and whether it is suspended. What else it says may be refused.
+fn followed(name: &SyncName, sync: &Value) -> Option<(Address, Reference, bool)> {
+    let source = serde_json::json!({"source": sync.pointer("/spec/source")?});
+    let wish = wish(name, &serde_json::from_value(source).ok()?).ok()?;
+    let suspended = sync.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or_default();
+    Some((wish.address, wish.reference, suspended))
 }
 
 /// The word of a reason, as conditions have it.

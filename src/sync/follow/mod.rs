@@ -187,10 +187,7 @@ impl Follower {
     fn wished(&self) -> Event {
         let wish = &self.order.wish;
         let known = self.revision.is_some();
-        match wish.suspend {
-            true => self.context.neighbours.rests(&self.owner),
-            false => self.context.neighbours.follows(&self.owner, &wish.address, &wish.reference),
-        }
+        self.context.neighbours.anew(&self.owner);
         Event::Wished { suspended: wish.suspend, interval: wish.interval, known }
     }
 
