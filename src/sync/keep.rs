@@ -332,3 +332,22 @@ fn reason_text(reason: Reason) -> &'static str {
         _ => "SpecInvalid",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_sync_follows_is_known_whatever_else_is_wrong_with_it() {
+        let follows = |spec: Value| followed(&SyncName::new("ops", "shop"), &json!({"spec": spec}));
+        let address = Address::remote("https://host/path").unwrap();
+        let source = |url: &str| json!({"git": {"url": url, "ref": {"branch": "main"}, "secretRef": {"name": "gone"}}});
+        let main = Reference::branch("main").unwrap();
+        let spec = json!({"source": source("https://host/path"), "path": "/", "suspend": true, "drift": 1});
+        assert_eq!(follows(spec), Some((address, main, true)));
+        assert_eq!(follows(json!({"source": source("host:path")})), None);
+        assert_eq!(follows(json!({"suspend": true})), None);
+    }
+}

@@ -249,6 +249,8 @@ mod tests {
         assert_eq!(all.behind(&sync("a")), None);
         all.add(&sync("c"));
         assert_eq!(all.behind(&sync("a")), Some(sync("c")), "nothing is known of it yet");
+        all.follows(&sync("c"), &address("two"), &Reference::Head, false);
+        assert_eq!(all.behind(&sync("a")), None, "it follows something else, whether it comes to it or not");
     }
 
     #[test]
