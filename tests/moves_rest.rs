@@ -82,3 +82,46 @@ async fn an_object_that_moves_to_a_suspended_sync_waits_for_it() {
         scene.delete_sync(name).await;
     }
 }
+
+#[tokio::test]
+async fn an_object_does_not_move_to_what_another_sync_wanted_of_an_older_commit() {
+    let Some(scene) = Scene::new("moves-broken").await else { return };
+    let mark = AuditMark::set(&scene.plane).await;
+    let map = |folder: &str, value: &str| (format!("{folder}/map.json"), config_map("map", value));
+    let commit =
+        scene.push(&[file("one/stays", "1"), file("two/stays", "1"), map("one", "1"), map("two", "2")]);
+    let _daemon = scene.daemon();
+    scene.sync("one", json!({"path": "one", "interval": "1h"})).await;
+    scene.until_ready("one", &commit).await;
+    scene.sync("two", json!({"path": "two", "interval": "1h"})).await;
+    scene.until_reason("two", "ObjectsHeld").await;
+    let (uid, owner) = who(&scene, "map").await;
+    assert_eq!(owner, "one");
+
+    scene.push(&[("two/broken.yaml".into(), "kind: [".into())]);
+    scene.nudge("two", "broken").await;
+    until("two does not render", async || {
+        let reason = scene.status("two", "/conditions/0/reason").await;
+        (reason != "ObjectsHeld" && reason != "Progressing").then_some(())
+    })
+    .await;
+    let commit = scene.remove(&["one/map.json"]);
+    scene.nudge("one", "moved").await;
+    until_claimed(&scene, "one", &commit).await;
+    scene.assert_calm("while it does not render").await;
+    assert_eq!(who(&scene, "map").await, (uid.clone(), "one".to_owned()));
+    assert_eq!(scene.values().await["map"], "1");
+
+    scene.work.git(&["rm", "-q", "two/broken.yaml"]);
+    let commit = scene.push(&[map("two", "3")]);
+    scene.nudge("two", "repaired").await;
+    for name in ["two", "one"] {
+        scene.until_ready(name, &commit).await;
+    }
+    assert_eq!(who(&scene, "map").await, (uid, "two".to_owned()));
+    assert_eq!(scene.values().await["map"], "3");
+    assert_eq!(deletes(&mark).await, Vec::<String>::new());
+    for name in ["one", "two"] {
+        scene.delete_sync(name).await;
+    }
+}

@@ -326,6 +326,11 @@ impl Follower {
             (None, None) => Pass::Settled,
         };
         self.memory = Some(memory);
+        if report.trouble.is_some() {
+            // What it wanted of an older commit, or as an older spec had it, is given to nobody any more.
+            self.context.registry.unready(&self.owner);
+            self.context.neighbours.anew(&self.owner);
+        }
         if let (Pass::Settled, None, Some(seen)) = (&pass, &report.trouble, self.seen_at) {
             self.context.metrics.commit_to_applied(&self.owner.to_string(), seen.elapsed());
             self.seen_at = None;
