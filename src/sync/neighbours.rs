@@ -80,9 +80,10 @@ impl Neighbours {
         wake(&all, &gone.map(|known| known.waiting).unwrap_or_default());
     }
 
-    /// How a Sync is told that it should look, or look again at what it has.
+    /// How a Sync is told that it should look, or look again at what it has. One that is gone is told nothing: it is
+    /// not made known anew by a task of it that has not ended yet.
     pub(crate) fn bell(&self, sync: &SyncName) -> Arc<Bell> {
-        self.lock().entry(sync.clone()).or_default().bell.clone()
+        self.lock().get(sync).map(|known| known.bell.clone()).unwrap_or_default()
     }
 
     /// A Sync is being deleted: it wants nothing any more.
@@ -304,5 +305,18 @@ mod tests {
         all.add(&sync("c"));
         all.is_unreadable(&sync("c"));
         assert_eq!(all.behind(&sync("a")), None, "it names no repository");
+    }
+
+    #[test]
+    fn who_is_gone_does_not_come_back_by_what_it_still_does() {
+        let all = two();
+        all.remove(&sync("b"));
+        let bell = all.bell(&sync("b"));
+        all.follows(&sync("b"), &address("one"), &Reference::Head, false);
+        all.anew(&sync("b"));
+        assert_eq!(all.behind(&sync("a")), None);
+        assert!(!rings(&bell.look));
+        all.add(&sync("b"));
+        assert_eq!(all.behind(&sync("a")), Some(sync("b")), "it was made anew");
     }
 }
