@@ -46,6 +46,7 @@ struct Keeper {
     generation: u64,
     /// That of the Sync as it was seen last.
     history: u64,
+    seen: watch::Receiver<Seen>,
 }
 
 /// What is to be done about a Sync.
@@ -75,6 +76,7 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
         rotated: rotated.clone(),
         generation: 0,
         history: 0,
+        seen: seen.clone(),
     };
     let mut retry = RETRY.0;
     loop {
@@ -129,11 +131,13 @@ impl Keeper {
                 self.context.registry.unready(&self.name);
                 self.context.neighbours.rests(&self.name);
                 self.stop().await;
-                let mut ending = self.context.ending.clone();
+                let (mut ending, mut seen) = (self.context.ending.clone(), self.seen.clone());
                 tokio::select! {
                     again = farewell::leave(&self.context, &self.name, sync, &wish) => again,
                     // The next daemon goes on with it.
                     _ = ending.wait_for(|ending| *ending) => false,
+                    // Somebody took the finalizer away; another one of the name may be there, and waits for this.
+                    _ = seen.wait_for(Option::is_none) => false,
                 }
             }
         }
