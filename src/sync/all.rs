@@ -24,6 +24,7 @@ pub async fn run(context: Arc<Context>) {
     let mut all = All {
         context: context.clone(),
         kept: HashMap::new(),
+        leaving: HashMap::new(),
         tasks: JoinSet::new(),
         listing: None,
         early: Some(Vec::new()),
@@ -54,6 +55,8 @@ pub(super) const BEAT: std::time::Duration = std::time::Duration::from_secs(10);
 struct All {
     context: Arc<Context>,
     kept: HashMap<SyncName, watch::Sender<Seen>>,
+    /// Those that are gone, whose tasks may not have ended.
+    leaving: HashMap<SyncName, watch::Sender<Seen>>,
     tasks: JoinSet<()>,
     /// What was told since the beginning, as long as not everything was.
     listing: Option<BTreeSet<SyncName>>,
@@ -117,13 +120,16 @@ impl All {
             return;
         }
         let (send, receive) = watch::channel(sync);
-        self.tasks.spawn(keep(self.context.clone(), name.clone(), receive));
+        let (context, last) = (self.context.clone(), self.leaving.remove(&name));
+        self.tasks.spawn(after(last, keep(context, name.clone(), receive)));
         self.kept.insert(name, send);
     }
 
     fn gone(&mut self, name: &SyncName) {
         if let Some(kept) = self.kept.remove(name) {
             kept.send_replace(None);
+            self.leaving.retain(|_, left| !left.is_closed());
+            self.leaving.insert(name.clone(), kept);
         }
         if let Some(early) = &mut self.early {
             early.retain(|(known, _)| known != name);
@@ -133,5 +139,34 @@ impl All {
         self.context.metrics.forget(&name.to_string());
         // What it applied may be taken over now.
         self.context.cluster.wake_all();
+    }
+}
+
+/// Keeps a Sync once the task of the last one of its name has ended: what that one gives back at its end, such as
+/// watches, goes by the name.
+async fn after(last: Option<watch::Sender<Seen>>, keep: impl Future<Output = ()>) {
+    if let Some(last) = last {
+        last.closed().await;
+    }
+    keep.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_sync_begins_when_the_last_one_of_its_name_has_ended() {
+        let begun = std::cell::Cell::new(false);
+        let (send, receive) = watch::channel(None);
+        let mut task = Box::pin(after(Some(send), async { begun.set(true) }));
+        assert!(task.as_mut().now_or_never().is_none());
+        assert!(!begun.get());
+        drop(receive);
+        assert!(task.now_or_never().is_some());
+        assert!(begun.get());
+        assert!(after(None, async {}).now_or_never().is_some());
     }
 }

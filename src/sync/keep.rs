@@ -18,7 +18,7 @@ use super::{Context, prepare};
 use crate::api::{APPROVE_ANNOTATION, DeletionPolicy, REQUEST_ANNOTATION, Reason, Sync, SyncName};
 use crate::cluster::{Following, jitter, version};
 use crate::report::Trouble;
-use crate::source::Credentials;
+use crate::source::{Address, Credentials, Reference};
 
 /// A Sync as the API server has it.
 #[derive(Clone)]
@@ -46,6 +46,7 @@ struct Keeper {
     generation: u64,
     /// That of the Sync as it was seen last.
     history: u64,
+    seen: watch::Receiver<Seen>,
 }
 
 /// What is to be done about a Sync.
@@ -75,6 +76,7 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
         rotated: rotated.clone(),
         generation: 0,
         history: 0,
+        seen: seen.clone(),
     };
     let mut retry = RETRY.0;
     loop {
@@ -113,9 +115,7 @@ impl Keeper {
             }
             Task::Refuse(trouble) => {
                 self.desk.refuse(Some(trouble));
-                self.context.registry.unready(&self.name);
-                self.context.neighbours.rests(&self.name);
-                self.stop().await;
+                self.takes_nothing().await;
                 false
             }
             Task::Follow(order) => {
@@ -124,21 +124,36 @@ impl Keeper {
                 false
             }
             Task::Others => {
-                self.context.neighbours.rests(&self.name);
-                self.stop().await;
+                self.takes_nothing().await;
                 true
             }
             Task::Leave(wish) => {
+                self.context.registry.unready(&self.name);
                 self.context.neighbours.rests(&self.name);
                 self.stop().await;
-                let mut ending = self.context.ending.clone();
+                let (mut ending, mut seen) = (self.context.ending.clone(), self.seen.clone());
                 tokio::select! {
                     again = farewell::leave(&self.context, &self.name, sync, &wish) => again,
                     // The next daemon goes on with it.
                     _ = ending.wait_for(|ending| *ending) => false,
+                    // Somebody took the finalizer away; another one of the name may be there, and waits for this.
+                    _ = seen.wait_for(Option::is_none) => false,
                 }
             }
         }
+    }
+
+    /// It is not known what the Sync wants of the newest commit, and it takes nothing from others.
+    async fn takes_nothing(&mut self) {
+        self.is_incomplete();
+        self.stop().await;
+        // Once more, because the pass that has come to its end may have rendered something still.
+        self.is_incomplete();
+    }
+
+    fn is_incomplete(&self) {
+        self.context.registry.unready(&self.name);
+        self.context.neighbours.anew(&self.name);
     }
 
     fn follow(&mut self, order: Order) {
@@ -167,6 +182,13 @@ impl Keeper {
             let reason = reason_text(reason);
             Task::Refuse(Trouble { reason, message, problems: Vec::new(), lasting: true })
         };
+        // Before anything is asked, so that it is waited for by nobody who follows something else.
+        match followed(&self.name, value) {
+            Some((address, reference, suspended)) => {
+                self.context.neighbours.follows(&self.name, &address, &reference, suspended);
+            }
+            None => self.context.neighbours.is_unreadable(&self.name),
+        }
         let sync = match wish::read(value.clone()) {
             Ok(sync) => sync,
             Err(refusal) => {
@@ -298,11 +320,38 @@ impl Keeper {
     }
 }
 
+/// What a Sync follows, if it says that much, and whether it is suspended. What else it says may be refused.
+fn followed(name: &SyncName, sync: &Value) -> Option<(Address, Reference, bool)> {
+    let source = serde_json::json!({"source": sync.pointer("/spec/source")?});
+    let wish = wish(name, &serde_json::from_value(source).ok()?).ok()?;
+    let suspended = sync.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or_default();
+    Some((wish.address, wish.reference, suspended))
+}
+
 /// The word of a reason, as conditions have it.
 fn reason_text(reason: Reason) -> &'static str {
     match reason {
         Reason::ServiceAccountRequired => "ServiceAccountRequired",
         Reason::HeldByOther => "HeldByOther",
         _ => "SpecInvalid",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_sync_follows_is_known_whatever_else_is_wrong_with_it() {
+        let follows = |spec: Value| followed(&SyncName::new("ops", "shop"), &json!({"spec": spec}));
+        let address = Address::remote("https://host/path").unwrap();
+        let source = |url: &str| json!({"git": {"url": url, "ref": {"branch": "main"}, "secretRef": {"name": "gone"}}});
+        let main = Reference::branch("main").unwrap();
+        let spec = json!({"source": source("https://host/path"), "path": "/", "suspend": true, "drift": 1});
+        assert_eq!(follows(spec), Some((address, main, true)));
+        assert_eq!(follows(json!({"source": source("host:path")})), None);
+        assert_eq!(follows(json!({"suspend": true})), None);
     }
 }

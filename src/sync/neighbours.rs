@@ -2,7 +2,8 @@
 //!
 //! In: which revision each Sync has rendered last. Out: the Syncs that are behind. An object that moves between two
 //! folders in one commit is pruned by nobody before the other one has read that commit too; whoever is waited for is
-//! asked to look, and whoever waits is woken when that has happened.
+//! asked to look, and whoever waits is woken when that has happened. A Sync that is suspended renders what it is asked
+//! for and takes nothing; one that is refused, or that another daemon serves, is behind for as long as that lasts.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,10 +19,27 @@ enum Course {
     /// It was seen, and nothing more is known.
     #[default]
     Unknown,
-    /// It wants nothing new: it is suspended, refused, or being deleted.
+    /// It wants nothing, and never will: it is being deleted, or names no repository.
     Rests,
-    /// It follows a repository; the commit that it has rendered last.
-    Follows(Address, Reference, Option<ObjectHash>),
+    /// It follows a repository.
+    Follows(Path),
+}
+
+/// How far a Sync has come with what it follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Path {
+    address: Address,
+    reference: Reference,
+    /// It renders only when somebody asks, and takes nothing.
+    suspended: bool,
+    /// The commit that it has rendered last, as its newest spec wants it.
+    at: Option<ObjectHash>,
+}
+
+impl Path {
+    fn is_beside(&self, other: &Self) -> bool {
+        (&self.address, &self.reference) == (&other.address, &other.reference)
+    }
 }
 
 /// How a Sync is spoken to.
@@ -57,67 +75,101 @@ impl Neighbours {
 
     /// A Sync is gone.
     pub(crate) fn remove(&self, sync: &SyncName) {
-        self.rests(sync);
-        self.lock().remove(sync);
+        let mut all = self.lock();
+        let gone = all.remove(sync);
+        wake(&all, &gone.map(|known| known.waiting).unwrap_or_default());
     }
 
-    /// How a Sync is told that it should look, or look again at what it has.
+    /// How a Sync is told that it should look, or look again at what it has. One that is gone is told nothing: it is
+    /// not made known anew by a task of it that has not ended yet.
     pub(crate) fn bell(&self, sync: &SyncName) -> Arc<Bell> {
-        self.lock().entry(sync.clone()).or_default().bell.clone()
+        self.lock().get(sync).map(|known| known.bell.clone()).unwrap_or_default()
     }
 
-    /// A Sync wants nothing new for now.
+    /// A Sync is being deleted: it wants nothing any more.
     pub(crate) fn rests(&self, sync: &SyncName) {
-        self.set(sync, Course::Rests);
+        self.change(sync, |_| Course::Rests);
     }
 
-    /// A Sync follows this; of the same repository it is as far as it was.
-    pub(crate) fn follows(&self, sync: &SyncName, address: &Address, reference: &Reference) {
-        let commit = match self.lock().get(sync).map(|known| &known.course) {
-            Some(Course::Follows(from, of, commit)) if (from, of) == (address, reference) => *commit,
-            _ => None,
-        };
-        self.set(sync, Course::Follows(address.clone(), reference.clone(), commit));
+    /// A Sync follows this; if that is what it did, it is as far as it was.
+    pub(crate) fn follows(&self, sync: &SyncName, address: &Address, reference: &Reference, suspended: bool) {
+        let (address, reference) = (address.clone(), reference.clone());
+        let path = Path { address, reference, suspended, at: None };
+        self.change(sync, |course| match course {
+            Course::Follows(known) if known.is_beside(&path) && known.suspended == suspended => {
+                Course::Follows(known.clone())
+            }
+            _ => Course::Follows(path),
+        });
+    }
+
+    /// A Sync is refused, and it cannot be read what it follows: what it followed last is what it may want.
+    pub(crate) fn is_unreadable(&self, sync: &SyncName) {
+        self.change(sync, |course| match course {
+            Course::Follows(path) => Course::Follows(Path { at: None, ..path.clone() }),
+            Course::Unknown | Course::Rests => Course::Rests,
+        });
+    }
+
+    /// What a Sync has rendered is not what it wants now, or not for certain.
+    pub(crate) fn anew(&self, sync: &SyncName) {
+        self.come(sync, None);
     }
 
     /// A Sync has rendered this commit.
     pub(crate) fn came_to(&self, sync: &SyncName, at: ObjectHash) {
-        let course = match self.lock().get(sync).map(|known| &known.course) {
-            Some(Course::Follows(address, reference, _)) => {
-                Course::Follows(address.clone(), reference.clone(), Some(at))
-            }
-            _ => return,
-        };
-        self.set(sync, course);
+        self.come(sync, Some(at));
     }
 
-    fn set(&self, sync: &SyncName, course: Course) {
+    fn come(&self, sync: &SyncName, at: Option<ObjectHash>) {
+        self.change(sync, |course| match course {
+            Course::Follows(path) => Course::Follows(Path { at, ..path.clone() }),
+            other => other.clone(),
+        });
+    }
+
+    fn change(&self, sync: &SyncName, to: impl FnOnce(&Course) -> Course) {
         let mut all = self.lock();
-        let Some(known) = all.get_mut(sync).filter(|known| known.course != course) else { return };
+        let Some(known) = all.get_mut(sync) else { return };
+        let course = to(&known.course);
+        if known.course == course {
+            return;
+        }
         known.course = course;
         let waiting = std::mem::take(&mut known.waiting);
-        waiting.iter().filter_map(|one| all.get(one)).for_each(|one| one.bell.again.notify_one());
+        wake(&all, &waiting);
     }
 
-    /// The first Sync that goes by the same as this one and has not rendered the commit that this one has. It is
-    /// asked to look, and this one is woken when anything about it changes.
+    /// The first Sync that goes by the same as this one and has not rendered the commit that this one has, for
+    /// whatever reason: it is suspended or refused as well. It is asked to look, and this one is woken when anything
+    /// about it changes.
     pub(crate) fn behind(&self, own: &SyncName) -> Option<SyncName> {
         let mut all = self.lock();
-        let course = all.get(own)?.course.clone();
-        let Course::Follows(address, reference, Some(at)) = course else { return None };
-        let is_behind = |other: &Neighbour| match &other.course {
-            Course::Unknown => true,
-            Course::Rests => false,
-            Course::Follows(from, of, commit) => (from, of) == (&address, &reference) && *commit != Some(at),
-        };
-        let others = all.iter_mut().filter(|(name, other)| *name != own && is_behind(other));
-        let names = others.map(|(name, other)| {
-            other.waiting.insert(own.clone());
-            other.bell.look.notify_one();
-            name.clone()
-        });
-        names.collect::<BTreeSet<_>>().into_iter().next()
+        let Course::Follows(path) = all.get(own)?.course.clone() else { return None };
+        path.at?;
+        let mut behind = BTreeSet::new();
+        for (name, other) in all.iter_mut().filter(|(name, _)| *name != own) {
+            let (is_behind, suspended) = match &other.course {
+                Course::Unknown => (true, false),
+                Course::Follows(its) if its.is_beside(&path) => (its.at != path.at, its.suspended),
+                Course::Follows(_) | Course::Rests => continue,
+            };
+            // One that is suspended claims what it does not take before it goes on.
+            if is_behind || suspended {
+                other.waiting.insert(own.clone());
+            }
+            if is_behind {
+                other.bell.look.notify_one();
+                behind.insert(name.clone());
+            }
+        }
+        behind.pop_first()
     }
+}
+
+/// Wakes those who have waited.
+fn wake(all: &HashMap<SyncName, Neighbour>, waiting: &BTreeSet<SyncName>) {
+    waiting.iter().filter_map(|one| all.get(one)).for_each(|one| one.bell.again.notify_one());
 }
 
 #[cfg(test)]
@@ -143,7 +195,7 @@ mod tests {
         let all = Neighbours::default();
         for name in ["a", "b"] {
             all.add(&sync(name));
-            all.follows(&sync(name), &address("one"), &Reference::Head);
+            all.follows(&sync(name), &address("one"), &Reference::Head, false);
         }
         all.came_to(&sync("a"), commit("1"));
         all
@@ -178,9 +230,9 @@ mod tests {
         assert!(!rings(&bell.again), "nothing has changed");
         all.came_to(&sync("b"), commit("1"));
         assert!(rings(&bell.again));
-        all.rests(&sync("b"));
+        all.anew(&sync("b"));
         assert!(!rings(&bell.again), "nobody waits any more");
-        all.follows(&sync("b"), &address("one"), &Reference::Head);
+        all.follows(&sync("b"), &address("one"), &Reference::Head, false);
         all.behind(&sync("a"));
         all.remove(&sync("b"));
         assert!(rings(&bell.again), "who is gone is waited for no more");
@@ -190,24 +242,81 @@ mod tests {
     #[test]
     fn only_who_goes_by_the_same_is_waited_for() {
         let all = two();
-        all.follows(&sync("b"), &address("two"), &Reference::Head);
+        all.follows(&sync("b"), &address("two"), &Reference::Head, false);
         assert_eq!(all.behind(&sync("a")), None);
-        all.follows(&sync("b"), &address("one"), &Reference::branch("main").unwrap());
+        all.follows(&sync("b"), &address("one"), &Reference::branch("main").unwrap(), false);
         assert_eq!(all.behind(&sync("a")), None);
         all.rests(&sync("b"));
         assert_eq!(all.behind(&sync("a")), None);
         all.add(&sync("c"));
         assert_eq!(all.behind(&sync("a")), Some(sync("c")), "nothing is known of it yet");
+        all.follows(&sync("c"), &address("two"), &Reference::Head, false);
+        assert_eq!(all.behind(&sync("a")), None, "it follows something else, whether it comes to it or not");
     }
 
     #[test]
     fn who_follows_something_else_for_a_while_has_rendered_nothing_of_this() {
         let all = two();
         all.came_to(&sync("b"), commit("1"));
-        all.follows(&sync("b"), &address("one"), &Reference::Head);
+        all.follows(&sync("b"), &address("one"), &Reference::Head, false);
         assert_eq!(all.behind(&sync("a")), None, "the same repository is as far as it was");
-        all.follows(&sync("b"), &address("two"), &Reference::Head);
-        all.follows(&sync("b"), &address("one"), &Reference::Head);
+        all.follows(&sync("b"), &address("two"), &Reference::Head, false);
+        all.follows(&sync("b"), &address("one"), &Reference::Head, false);
         assert_eq!(all.behind(&sync("a")), Some(sync("b")));
+    }
+
+    #[test]
+    fn who_is_suspended_is_behind_until_it_has_rendered_and_wakes_when_it_goes_on() {
+        let all = two();
+        let one = address("one");
+        let is = |suspended| all.follows(&sync("b"), &one, &Reference::Head, suspended);
+        all.came_to(&sync("b"), commit("2"));
+        is(true);
+        let (own, other) = (all.bell(&sync("a")), all.bell(&sync("b")));
+        assert_eq!(all.behind(&sync("a")), Some(sync("b")));
+        assert!(rings(&other.look), "it is asked all the same");
+        all.came_to(&sync("b"), commit("1"));
+        assert!(rings(&own.again));
+        assert_eq!(all.behind(&sync("a")), None, "what it wants is known");
+        is(true);
+        assert!(!rings(&own.again), "nothing has changed");
+        is(false);
+        assert!(rings(&own.again), "it goes on");
+        assert_eq!(all.behind(&sync("a")), Some(sync("b")), "and does not take anything yet");
+        all.came_to(&sync("b"), commit("1"));
+        assert!(rings(&own.again));
+        assert_eq!(all.behind(&sync("a")), None);
+        all.follows(&sync("b"), &one, &Reference::branch("main").unwrap(), true);
+        assert_eq!(all.behind(&sync("a")), None, "it follows something else");
+    }
+
+    #[test]
+    fn who_is_refused_is_behind_whatever_it_rendered_before() {
+        let all = two();
+        let bell = all.bell(&sync("a"));
+        all.came_to(&sync("b"), commit("1"));
+        all.anew(&sync("b"));
+        assert_eq!(all.behind(&sync("a")), Some(sync("b")));
+        all.is_unreadable(&sync("b"));
+        assert_eq!(all.behind(&sync("a")), Some(sync("b")), "it may want what it followed last");
+        all.rests(&sync("b"));
+        assert!(rings(&bell.again));
+        assert_eq!(all.behind(&sync("a")), None, "it is being deleted");
+        all.add(&sync("c"));
+        all.is_unreadable(&sync("c"));
+        assert_eq!(all.behind(&sync("a")), None, "it names no repository");
+    }
+
+    #[test]
+    fn who_is_gone_does_not_come_back_by_what_it_still_does() {
+        let all = two();
+        all.remove(&sync("b"));
+        let bell = all.bell(&sync("b"));
+        all.follows(&sync("b"), &address("one"), &Reference::Head, false);
+        all.anew(&sync("b"));
+        assert_eq!(all.behind(&sync("a")), None);
+        assert!(!rings(&bell.look));
+        all.add(&sync("b"));
+        assert_eq!(all.behind(&sync("a")), Some(sync("b")), "it was made anew");
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt as _};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::carry_out::Stop;
 use super::desk::Desk;
@@ -94,6 +94,10 @@ struct Follower {
     /// The request that the last look answered.
     answered: Option<String>,
     memory: Option<Memory>,
+    /// What wakes it when something in the cluster changes.
+    wake: Arc<Notify>,
+    /// The cluster as it was seen before, as somebody else; what is under way may use it still.
+    left: Vec<Cluster>,
     stop: Arc<Stop>,
     looking: Option<BoxFuture<'static, Looked>>,
     passing: Option<BoxFuture<'static, (Memory, Report)>>,
@@ -111,6 +115,7 @@ pub(crate) async fn follow(
     let order = orders.borrow_and_update().clone();
     let schedule = Schedule::new(context.pauses.cluster);
     let head = context.heads.of(order.head());
+    let wake = order.cluster.wake(&owner);
     let mut follower = Follower {
         context,
         owner,
@@ -124,6 +129,8 @@ pub(crate) async fn follow(
         nudged: false,
         answered: None,
         memory: Some(Memory::default()),
+        wake,
+        left: Vec::new(),
         stop: Arc::default(),
         looking: None,
         passing: None,
@@ -135,7 +142,6 @@ pub(crate) async fn follow(
 
 impl Follower {
     async fn run(&mut self, orders: &mut watch::Receiver<Order>) {
-        let wake = self.order.cluster.wake(&self.owner);
         let context = self.context.clone();
         let mut ending = context.ending.clone();
         let bell = context.neighbours.bell(&self.owner);
@@ -156,7 +162,7 @@ impl Follower {
                     Some(event) => event,
                     None => continue,
                 },
-                () = wake.notified() => Event::Dirty,
+                () = self.wake.notified() => Event::Dirty,
                 () = bell.again.notified() => Event::Dirty,
                 () = bell.look.notified() => Event::Nudged,
                 _ = self.heard.changed() => match self.heard() {
@@ -181,16 +187,14 @@ impl Follower {
             // What takes longer is as good as killed, which every write survives.
             let _ = tokio::time::timeout(self.context.grace, passing).await;
         }
+        self.see_anew();
         self.order.cluster.forget(&self.owner);
     }
 
     fn wished(&self) -> Event {
         let wish = &self.order.wish;
         let known = self.revision.is_some();
-        match wish.suspend {
-            true => self.context.neighbours.rests(&self.owner),
-            false => self.context.neighbours.follows(&self.owner, &wish.address, &wish.reference),
-        }
+        self.context.neighbours.anew(&self.owner);
         Event::Wished { suspended: wish.suspend, interval: wish.interval, known }
     }
 
@@ -222,7 +226,12 @@ impl Follower {
             self.revision = None;
             self.looking = None;
         }
-        self.order = order;
+        let other_eyes = old.service_account != new.service_account;
+        let last = std::mem::replace(&mut self.order, order);
+        self.left.extend(other_eyes.then_some(last.cluster));
+        if self.passing.is_none() {
+            self.see_anew();
+        }
         self.nudged = true;
         self.head = self.context.heads.of(self.order.head());
         self.heard = self.head.subscribe();
@@ -231,6 +240,16 @@ impl Follower {
         }
         self.stop.stop();
         self.wished()
+    }
+
+    /// What was seen of the cluster as somebody else is forgotten, once nothing uses it any more.
+    fn see_anew(&mut self) {
+        if self.left.is_empty() {
+            return;
+        }
+        self.left.drain(..).for_each(|cluster| cluster.forget(&self.owner));
+        self.wake = self.order.cluster.wake(&self.owner);
+        self.memory = Some(Memory::default());
     }
 
     fn step(&mut self, event: Event) {
@@ -329,6 +348,12 @@ impl Follower {
             (None, None) => Pass::Settled,
         };
         self.memory = Some(memory);
+        self.see_anew();
+        if report.trouble.is_some() {
+            // What it wanted of an older commit, or as an older spec had it, is given to nobody any more.
+            self.context.registry.unready(&self.owner);
+            self.context.neighbours.anew(&self.owner);
+        }
         if let (Pass::Settled, None, Some(seen)) = (&pass, &report.trouble, self.seen_at) {
             self.context.metrics.commit_to_applied(&self.owner.to_string(), seen.elapsed());
             self.seen_at = None;

@@ -197,7 +197,8 @@ impl Schedule {
         };
         // Asked for while it was being asked: that answer may be from before.
         if self.look.is_none_or(|due| due > now + pause) {
-            self.look = (!self.suspended).then(|| now + pause);
+            // While it is suspended it looks only when it is asked, and then until there is an answer.
+            self.look = (!self.suspended || look == Look::Failed).then(|| now + pause);
         }
         if look == Look::New {
             commands.extend(self.supersede(now));
@@ -210,9 +211,6 @@ impl Schedule {
     fn supersede(&mut self, now: Time) -> Option<Command> {
         (self.ready, self.failing) = (true, false);
         self.passes.reset();
-        if self.suspended {
-            return None;
-        }
         self.hurry(now);
         let stops = self.passing && !self.stopping;
         self.stopping |= stops;
@@ -353,5 +351,20 @@ mod tests {
         schedule.step(Event::Passed(Pass::Settled), at(2), 0.5);
         assert_eq!(schedule.next(), None);
         assert_eq!(schedule.step(KNOWN, at(9), 0.5), [Command::Look, Command::Pass]);
+    }
+
+    #[test]
+    fn a_suspended_sync_that_is_asked_looks_until_it_has_an_answer_and_renders_it() {
+        let mut schedule = schedule();
+        let wish = Event::Wished { suspended: true, interval: at(30), known: false };
+        assert_eq!(schedule.step(wish, at(0), 1.0), []);
+        assert_eq!(schedule.next(), None);
+        assert_eq!(schedule.step(Event::Nudged, at(2), 1.0), [Command::Look]);
+        assert_eq!(schedule.step(Event::Looked(Look::Failed), at(2), 1.0), [Command::Look], "at once");
+        assert_eq!(schedule.step(Event::Looked(Look::Failed), at(2), 1.0), []);
+        assert_eq!(schedule.step(Event::Woke, at(3), 1.0), [Command::Look]);
+        assert_eq!(schedule.step(Event::Looked(Look::New), at(3), 1.0), [Command::Pass]);
+        assert_eq!(schedule.step(Event::Passed(Pass::Settled), at(4), 1.0), []);
+        assert_eq!(schedule.next(), None);
     }
 }
