@@ -116,6 +116,53 @@ async fn an_ignored_field_never_changes_by_our_doing() {
 }
 
 #[tokio::test]
+async fn fields_ignored_one_after_the_other_all_keep_their_values() {
+    let Some(ground) = Ground::new("ignore-more").await else { return };
+    let web = |replicas: u32, image: &str| {
+        let mut web = deployment(json!({"replicas": replicas, "minReadySeconds": 7}));
+        web["spec"]["template"]["spec"]["containers"][0]["image"] = image.into();
+        web
+    };
+    let map = config_map("a", json!({"a": "1", "b": "2", "own": "3"}));
+    let first = ground.push(&[web(5, "web:1"), map]);
+    ground.sync(json!({})).await;
+    ground.ready(&first, "Applied").await;
+    let (image, ready) = ("/spec/template/spec/containers/0/image", "/spec/minReadySeconds");
+    let ignore = async |deployment: &[&str], config_map: &[&str]| {
+        let rules = json!([
+            {"target": {"kind": "Deployment"}, "paths": deployment},
+            {"target": {"kind": "ConfigMap"}, "paths": config_map},
+        ]);
+        ground.change_sync(json!({"spec": {"ignoreFields": rules}})).await;
+    };
+    let (path, map) = (ground.deployment(), format!("{}/a", ground.maps()));
+    let is_left = |live: &Value, field: &str| managers(live, field) == ["moorline-handover"];
+
+    ignore(&["/spec/replicas", image], &["/data/a"]).await;
+    ground.until("the number is handed over", &path, |live| is_left(live, "spec.replicas")).await;
+    ground.until("the first key is handed over", &map, |live| is_left(live, "data.a")).await;
+    let second = ground.push(&[web(4, "web:2")]);
+    ground.nudge("second").await;
+    ground.ready(&second, "Applied").await;
+
+    ignore(&["/spec/replicas", image, ready], &["/data/a", "/data/b"]).await;
+    let live = ground.until("another field is", &path, |live| is_left(live, "spec.minReadySeconds")).await;
+    assert!(is_left(&live, "spec.replicas"), "{:?}", managers(&live, "spec.replicas"));
+    ground.until("the second key is", &map, |live| is_left(live, "data.b")).await;
+    moment(1000).await;
+    let live = ground.get(&path).await.expect("the Deployment");
+    assert_eq!((&live["spec"]["replicas"], &live["spec"]["minReadySeconds"]), (&json!(5), &json!(7)));
+    assert_eq!(live.pointer(image).expect("an image"), "web:1");
+    let live = ground.get(&map).await.expect("the ConfigMap");
+    assert_eq!(live["data"], json!({"a": "1", "b": "2", "own": "3"}));
+
+    ignore(&[image, ready], &["/data/a", "/data/b"]).await;
+    let live = ground.until("one is ours again", &path, |live| live["spec"]["replicas"] == 4).await;
+    assert_eq!(live.pointer(image).expect("an image"), "web:1");
+    assert_eq!(live["spec"]["minReadySeconds"], 7);
+}
+
+#[tokio::test]
 async fn a_field_dropped_from_git_goes_from_under_kubectl_too() {
     let Some(ground) = Ground::new("removed").await else { return };
     let path = format!("{}/a", ground.maps());

@@ -243,7 +243,9 @@ async fn nothing_secret_is_told() {
     let good = secret("good", json!({"password": PLANTED[0]}), "Opaque");
     // The API server refuses this one, and quotes what it refuses.
     let bad = secret("bad", json!({".dockerconfigjson": PLANTED[1]}), "kubernetes.io/dockerconfigjson");
-    scene.push(&[("good.json".to_owned(), good), ("bad.json".to_owned(), bad)]);
+    // And on this one it remarks what it cannot read in it.
+    let odd = secret("odd", json!({"tls.crt": PLANTED[0], "tls.key": PLANTED[1]}), "kubernetes.io/tls");
+    scene.push(&[("good.json".to_owned(), good), ("bad.json".to_owned(), bad), ("odd.json".to_owned(), odd)]);
     let login =
         json!({"metadata": {"name": "login"}, "stringData": {"username": "u", "password": PLANTED[2]}});
     let uri = format!("/api/v1/namespaces/{}/secrets", scene.namespace);
@@ -285,8 +287,10 @@ async fn nothing_secret_is_told() {
     let syncs = serde_json::to_string(&scene.syncs().list(&ListParams::default()).await.unwrap()).unwrap();
     let events = events.unwrap().to_string();
     assert!(events.contains("ApplyFailed"), "Events are written at all: {events}");
+    assert!(syncs.contains("remarks something that is not repeated"), "{syncs}");
     let told = [("log", log), ("metrics", metrics), ("events", events), ("status", syncs)];
     for (place, text) in &told {
+        assert!(!text.contains("PEM data"), "a remark on a Secret is in the {place}");
         for planted in PLANTED.iter().chain(&["planted-by-hand-3d2"]) {
             let encoded = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, planted);
             for form in [*planted, &encoded] {

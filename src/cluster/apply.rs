@@ -163,18 +163,18 @@ impl Cluster {
         writing: Writing,
         take: impl FnOnce(&Reply, Writing) -> Result<T, Failure>,
     ) -> Result<(Reply, T), Failure> {
-        let _turn = self.0.gate.enter().await.ok_or(Failure::NotLeading)?;
+        let turn = self.0.gate.enter().await.ok_or(Failure::NotLeading)?;
         let answer = self.0.wire.send(call).await;
         match answer {
             Ok(reply) => {
-                self.0.gate.calm();
+                turn.calm();
                 let taken = take(&reply, writing)?;
                 Ok((reply, taken))
             }
             Err(failure) => {
                 match &failure {
                     Failure::Refused(refusal) if refusal.code == 429 => {
-                        self.0.gate.strained(refusal.retry_after);
+                        turn.strained(refusal.retry_after);
                         writing.refused();
                     }
                     // The server did not do it. From 500 on nobody knows.
@@ -182,7 +182,7 @@ impl Cluster {
                     Failure::NotLeading => writing.refused(),
                     Failure::Refused(_) | Failure::Unreachable(_) | Failure::BadAnswer(_) => drop(writing),
                     Failure::Timeout(_) => {
-                        self.0.gate.strained(None);
+                        turn.strained(None);
                         drop(writing);
                     }
                 }

@@ -1,14 +1,14 @@
 //! How many writes are under way at one time.
 //!
-//! In: the settings' bounds and what the server's answers say. Out: permits, first come, first served. The bound is
+//! In: the settings' bounds and what the server's answers say. Out: turns, first come, first served. The bound is
 //! halved when the server says that it is too much, and grows again by one for every round of answers without
 //! such a complaint. How many may begin in a second is bounded for the whole daemon.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 
 use super::rate::Rate;
 use crate::metrics::Metrics;
@@ -20,63 +20,126 @@ pub(super) struct Gate {
     metrics: Metrics,
     permits: Semaphore,
     most: usize,
-    /// How many permits there are now, given out or not.
-    width: AtomicUsize,
+    bound: Mutex<Bound>,
+}
+
+/// What the answers have made of the bound. There are as many permits as `width` and `owed` together.
+#[derive(Debug)]
+struct Bound {
+    /// How many writes may be under way now.
+    width: usize,
+    /// How many permits are given out beyond that. Each goes when its turn is over, before anybody waiting gets it.
+    owed: usize,
     /// Answers since the width last changed.
-    calm: AtomicUsize,
+    calm: usize,
+    /// How often the width was halved.
+    halved: usize,
     /// Nothing is sent before this time.
-    closed_until: Mutex<Option<Instant>>,
+    closed_until: Option<Instant>,
 }
 
 impl Gate {
     pub(super) fn new(most: usize, rate: Arc<Rate>, metrics: Metrics) -> Self {
         let most = most.max(1);
-        Self {
-            rate,
-            metrics,
-            permits: Semaphore::new(most),
-            most,
-            width: AtomicUsize::new(most),
-            calm: AtomicUsize::new(0),
-            closed_until: Mutex::default(),
-        }
+        let bound = Bound { width: most, owed: 0, calm: 0, halved: 0, closed_until: None };
+        Self { rate, metrics, permits: Semaphore::new(most), most, bound: Mutex::new(bound) }
+    }
+
+    fn bound(&self) -> MutexGuard<'_, Bound> {
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for its turn. None if this program is ending.
-    pub(super) async fn enter(&self) -> Option<SemaphorePermit<'_>> {
+    pub(super) async fn enter(&self) -> Option<Turn<'_>> {
         let _queued = self.metrics.queued();
         loop {
-            let until = *self.closed_until.lock().unwrap_or_else(PoisonError::into_inner);
-            match until.filter(|until| *until > Instant::now()) {
-                Some(until) => tokio::time::sleep_until(until.into()).await,
-                None => break,
+            let permit = Some(self.permits.acquire().await.ok()?);
+            let mut turn = Turn { gate: self, permit, halved: 0 };
+            // A pause may have begun while this one waited in the queue. It keeps its permit meanwhile: nobody else
+            // could use it.
+            self.opened().await;
+            let bound = self.bound();
+            // The width was halved since; this turn pays for that when it is dropped, and begins anew.
+            if bound.owed == 0 {
+                turn.halved = bound.halved;
+                return Some(turn);
             }
         }
-        let permit = self.permits.acquire().await.ok()?;
-        self.rate.turn().await;
-        Some(permit)
     }
 
+    /// Waits until no pause is left and the rate allows one more.
+    async fn opened(&self) {
+        while let Some(until) = self.closed() {
+            tokio::time::sleep_until(until).await;
+        }
+        self.rate.turn().await;
+        // One that began meanwhile. Its end costs no other turn of the rate.
+        while let Some(until) = self.closed() {
+            tokio::time::sleep_until(until).await;
+        }
+    }
+
+    fn closed(&self) -> Option<Instant> {
+        self.bound().closed_until.filter(|until| *until > Instant::now())
+    }
+}
+
+/// The right to send one write. The next one may go when it is dropped.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    gate: &'a Gate,
+    permit: Option<SemaphorePermit<'a>>,
+    /// How often the width had been halved when it began.
+    halved: usize,
+}
+
+impl Turn<'_> {
     /// An answer came that complains of nothing.
     pub(super) fn calm(&self) {
-        let width = self.width.load(Ordering::Relaxed);
-        if width < self.most && self.calm.fetch_add(1, Ordering::Relaxed) + 1 >= width {
-            self.calm.store(0, Ordering::Relaxed);
-            self.width.fetch_add(1, Ordering::Relaxed);
-            self.permits.add_permits(1);
+        let mut bound = self.gate.bound();
+        // What was sent under another width says nothing about this one.
+        if bound.halved != self.halved || bound.width >= self.gate.most {
+            return;
+        }
+        bound.calm += 1;
+        if bound.calm < bound.width {
+            return;
+        }
+        bound.calm = 0;
+        bound.width += 1;
+        match bound.owed {
+            0 => self.gate.permits.add_permits(1),
+            // One that is out already is not taken back.
+            _ => bound.owed -= 1,
         }
     }
 
     /// The server has too much to do, and may say for how long.
     pub(super) fn strained(&self, pause: Option<Duration>) {
-        self.calm.store(0, Ordering::Relaxed);
-        let width = self.width.load(Ordering::Relaxed);
-        let gone = self.permits.forget_permits(width / 2);
-        self.width.fetch_sub(gone, Ordering::Relaxed);
+        let mut bound = self.gate.bound();
+        // What was sent together is refused together, and that is one complaint.
+        if bound.halved == self.halved {
+            let gone = bound.width / 2;
+            bound.halved += 1;
+            bound.calm = 0;
+            bound.width -= gone;
+            bound.owed += gone - self.gate.permits.forget_permits(gone);
+        }
         if let Some(pause) = pause {
             let until = Instant::now() + pause.min(MAX_PAUSE);
-            let mut closed = self.closed_until.lock().unwrap_or_else(PoisonError::into_inner);
-            *closed = Some(closed.map_or(until, |known| known.max(until)));
+            bound.closed_until = Some(bound.closed_until.map_or(until, |known| known.max(until)));
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut bound = self.gate.bound();
+        if let Some(permit) = self.permit.take()
+            && bound.owed > 0
+        {
+            bound.owed -= 1;
+            permit.forget();
         }
     }
 }
@@ -88,17 +151,125 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 mod tests {
     use super::*;
 
+    fn gate(most: usize) -> Gate {
+        Gate::new(most, Arc::new(Rate::new(0, 1)), Metrics::new().unwrap())
+    }
+
+    fn width_and_owed(gate: &Gate) -> (usize, usize) {
+        let bound = gate.bound();
+        (bound.width, bound.owed)
+    }
+
+    async fn enter(gate: &Gate) -> Turn<'_> {
+        gate.enter().await.unwrap()
+    }
+
+    async fn enter_many(gate: &Gate, count: usize) -> Vec<Turn<'_>> {
+        let mut turns = Vec::new();
+        for _ in 0..count {
+            turns.push(enter(gate).await);
+        }
+        turns
+    }
+
     #[tokio::test]
     async fn the_width_is_halved_and_grows_again() {
-        let gate = Gate::new(8, Arc::new(Rate::new(0, 1)), Metrics::new().unwrap());
-        gate.strained(None);
+        let gate = gate(8);
+        enter(&gate).await.strained(None);
         assert_eq!(gate.permits.available_permits(), 4);
-        (0..4).for_each(|_| gate.calm());
+        for _ in 0..4 {
+            enter(&gate).await.calm();
+        }
         assert_eq!(gate.permits.available_permits(), 5);
-        (0..100).for_each(|_| gate.calm());
+        for _ in 0..100 {
+            enter(&gate).await.calm();
+        }
         assert_eq!(gate.permits.available_permits(), 8, "and never beyond what is allowed");
-        (0..10).for_each(|_| gate.strained(None));
+        for _ in 0..10 {
+            enter(&gate).await.strained(None);
+        }
         assert_eq!(gate.permits.available_permits(), 1, "one is always left");
         assert!(gate.enter().await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_busy_gate_is_narrowed_before_those_who_wait() {
+        let gate = gate(8);
+        let mut turns = enter_many(&gate, 8).await;
+        let queue = async { enter_many(&gate, 8).await.len() };
+        let server = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            turns.iter().for_each(|turn| turn.strained(None));
+            assert_eq!(width_and_owed(&gate), (4, 4), "eight refusals at once are one complaint");
+            turns.truncate(4);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert_eq!((width_and_owed(&gate).1, gate.permits.available_permits()), (0, 0), "nobody came in");
+            drop(turns);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        };
+        tokio::select! {
+            _ = queue => panic!("only four can be in"),
+            () = server => {}
+        }
+        assert_eq!(gate.permits.available_permits(), 4, "the four who came in are gone again");
+    }
+
+    #[tokio::test]
+    async fn what_grows_again_is_owed_no_more() {
+        let gate = gate(4);
+        let turns = enter_many(&gate, 4).await;
+        turns[0].strained(None);
+        turns[1].calm();
+        assert_eq!(width_and_owed(&gate), (2, 2), "it was sent under the old width");
+        // Two of the four are over, and the two who come after them find the new width fit.
+        let rest = turns.into_iter().skip(2).collect::<Vec<_>>();
+        assert_eq!(width_and_owed(&gate).1, 0);
+        drop(rest);
+        let turns = enter_many(&gate, 2).await;
+        turns.iter().for_each(Turn::calm);
+        assert_eq!((width_and_owed(&gate).0, gate.permits.available_permits()), (3, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_in_the_queue_waits_for_a_pause_too() {
+        let gate = gate(1);
+        let began = Instant::now();
+        let turn = enter(&gate).await;
+        let queued = async {
+            let _turn = enter(&gate).await;
+            began.elapsed().as_secs()
+        };
+        let refused = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            turn.strained(Some(Duration::from_secs(5)));
+            drop(turn);
+        };
+        let (waited, ()) = tokio::join!(queued, refused);
+        assert_eq!(waited, 6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_a_pause_comes_in_within_the_new_width() {
+        let gate = gate(4);
+        let began = Instant::now();
+        let (one, other) = (enter(&gate).await, enter(&gate).await);
+        one.strained(None);
+        drop(one);
+        let late = enter(&gate).await;
+        other.strained(Some(Duration::from_secs(5)));
+        drop(other);
+        let waiting = async {
+            let _turn = enter(&gate).await;
+            began.elapsed().as_secs()
+        };
+        let halved = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            late.strained(None);
+            assert_eq!(width_and_owed(&gate), (1, 1), "both permits are out");
+            tokio::time::sleep(Duration::from_secs(9)).await;
+            drop(late);
+        };
+        let (waited, ()) = tokio::join!(waiting, halved);
+        assert_eq!(waited, 10, "only one may be under way");
     }
 }

@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use super::apply::{APPLY, read, unknown};
+use super::gate::Turn;
 use super::syncs::Following;
 use super::watch::{Event, Target, follow};
 use super::wire::{Call, Failure, METADATA};
@@ -106,7 +107,7 @@ impl Cluster {
         Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
     }
 
-    async fn turn(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Failure> {
+    async fn turn(&self) -> Result<Turn<'_>, Failure> {
         self.0.gate.enter().await.ok_or(Failure::NotLeading)
     }
 

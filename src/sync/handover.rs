@@ -1,7 +1,8 @@
 //! Fields go from us to others without changing their values.
 //!
 //! In: what our entry owns, and what is left to others from now on. Out: the same fields under a manager that only
-//! holds them. To drop a field from an apply deletes it, or sets its default, unless somebody else owns it.
+//! holds them, together with what it holds already. To drop a field from an apply deletes it, or sets its default,
+//! unless somebody else owns it.
 
 use serde_json::{Value, json};
 
@@ -9,7 +10,9 @@ use super::carry_out::Work;
 use super::contact::{HANDOVER, body};
 use crate::cluster::Failure;
 use crate::desired::{DesiredObject, Ignored};
-use crate::fields::{FieldPath, FieldSet, excerpt, is_in, pointer_of, pointer_of_fields};
+use crate::fields::{
+    Element, Entry, FieldPath, FieldSet, entries, excerpt, is_in, pointer_of, pointer_of_fields,
+};
 
 /// How often the live value is read anew because it changed meanwhile.
 const MAX_ATTEMPTS: usize = 5;
@@ -30,7 +33,7 @@ impl Work<'_> {
         for _ in 0..MAX_ATTEMPTS {
             let live = self.cluster.whole(&wanted.id, Some(&wanted.version)).await?;
             let Some(live) = live.map(|live| Value::Object(live.body)) else { return Ok(()) };
-            let mut claim = excerpt(&live, &paths);
+            let mut claim = excerpt(&live, &claimed(&live, &paths));
             if claim == json!({}) {
                 return Ok(());
             }
@@ -46,6 +49,24 @@ impl Work<'_> {
         }
         failed
     }
+}
+
+/// What is claimed of a live object: these paths, and all that was handed over before. That manager would let go of
+/// what it does not name again.
+fn claimed(live: &Value, paths: &[FieldPath]) -> Vec<FieldPath> {
+    let entries = live.get("metadata").and_then(Value::as_object).map(entries).unwrap_or_default();
+    let held = entries.iter().filter(|entry| entry.is_applied_by(HANDOVER)).map(|entry| &entry.fields);
+    let all = held.fold(FieldSet::of(paths), |all, held| all.union(held));
+    all.members().into_iter().filter(|path| !holds_others(path, &entries)).collect()
+}
+
+/// True for a field that stands because of what is in it: a claim on it would be one on all of that, whoever owns it.
+fn holds_others(path: &FieldPath, entries: &[Entry]) -> bool {
+    let is_inside = |inner: &FieldPath| inner != path && inner.starts_with(path);
+    matches!(path.elements().last(), Some(Element::Field(_)))
+        && entries
+            .iter()
+            .any(|entry| entry.fields.reaches(path) && entry.fields.members().iter().any(is_inside))
 }
 
 /// The paths of an entry that are in places left to others.
@@ -67,4 +88,43 @@ pub(super) fn left(wanted: &DesiredObject, own: &FieldSet, less: &[Box<str>]) ->
             || within(pointer_of_fields(path), places)
     };
     own.members().into_iter().filter(is_left).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(entries: &[(&str, Value)], live: Value, paths: Value) -> Value {
+        let entry = |(manager, fields): &(&str, Value)| json!({"manager": manager, "operation": "Apply", "fieldsV1": fields});
+        let mut live = live;
+        live["metadata"] = json!({"managedFields": entries.iter().map(entry).collect::<Vec<_>>()});
+        excerpt(&live, &claimed(&live, &FieldSet::parse(&paths).members()))
+    }
+
+    #[test]
+    fn what_was_handed_over_before_is_claimed_again() {
+        let live = json!({"spec": {"replicas": 5, "minReadySeconds": 7, "paused": true, "containers": [
+            {"name": "side", "image": "b"}, {"name": "app", "image": "a", "tty": true},
+        ]}});
+        let before = json!({"f:spec": {"f:replicas": {}, "f:gone": {}, "f:containers": {
+            "k:{\"name\":\"app\"}": {".": {}, "f:name": {}, "f:image": {}},
+            "k:{\"name\":\"gone\"}": {".": {}, "f:name": {}},
+        }}});
+        let now = json!({"f:spec": {"f:minReadySeconds": {}}});
+        let others = json!({"f:spec": {"f:paused": {}}});
+        let spec =
+            json!({"replicas": 5, "minReadySeconds": 7, "containers": [{"name": "app", "image": "a"}]});
+        let entries = [(HANDOVER, before), ("robot", others)];
+        assert_eq!(claim(&entries, live.clone(), now.clone()), json!({"spec": spec}));
+        assert_eq!(claim(&[], live, now), json!({"spec": {"minReadySeconds": 7}}));
+    }
+
+    #[test]
+    fn what_others_have_put_into_a_field_is_not_claimed_with_it() {
+        let live = json!({"data": {"theirs": "1"}, "more": {"a": {"x": 1, "theirs": 1}}, "args": ["-v"]});
+        let before = json!({"f:data": {}, "f:more": {"f:a": {".": {}, "f:x": {}}}, "f:args": {}});
+        let theirs = json!({"f:data": {"f:theirs": {}}, "f:more": {"f:a": {"f:theirs": {}}}});
+        let claim = claim(&[(HANDOVER, before), ("robot", theirs)], live, json!({}));
+        assert_eq!(claim, json!({"more": {"a": {"x": 1}}, "args": ["-v"]}));
+    }
 }

@@ -22,7 +22,7 @@ struct Entry {
     hash: SpecHash,
     yielded: Vec<Yielded>,
     remains: Vec<Remains>,
-    /// What the API server remarked on the last apply.
+    /// What is told of the API server's remarks on the last apply.
     warnings: Vec<Box<str>>,
 }
 
@@ -78,7 +78,7 @@ impl Ledger {
 
     /// The server remarks this on an object that it accepted.
     pub(crate) fn warned(&self, wanted: &DesiredObject, warnings: &[Box<str>]) {
-        self.change(wanted, |entry| entry.warnings = warnings.to_vec());
+        self.change(wanted, |entry| entry.warnings = told(&wanted.id, warnings));
     }
 
     fn change(&self, wanted: &DesiredObject, change: impl FnOnce(&mut Entry)) {
@@ -107,14 +107,20 @@ impl Ledger {
             let remains = entry.remains.iter().map(|it| {
                 remark("FieldRemains", format!("{} is no longer in Git, and stays: {}", it.field, it.why))
             });
-            let warnings = entry
-                .warnings
-                .iter()
-                .map(|text| remark("Warning", format!("the API server remarks: {text}")));
+            let warnings = entry.warnings.iter().map(|text| remark("Warning", text.to_string()));
             yielded.chain(remains).chain(warnings).collect::<Vec<_>>()
         };
         all.iter().flat_map(of_entry).collect()
     }
+}
+
+/// What is told of the server's remarks. It may quote the object, whose values nobody may see if it is a Secret.
+fn told(id: &ObjectId, warnings: &[Box<str>]) -> Vec<Box<str>> {
+    if !id.is("", "Secret") {
+        return warnings.iter().map(|text| format!("the API server remarks: {text}").into()).collect();
+    }
+    let untold = "the API server remarks something that is not repeated, because it may quote the Secret";
+    warnings.first().map(|_| untold.into()).into_iter().collect()
 }
 
 /// What is to be said of kinds of which the server tells no changes, once for each.
@@ -156,5 +162,22 @@ mod tests {
         let told = polled(&desired, |kind| *kind == GroupKind::new("", "Secret"));
         let told: Vec<_> = told.iter().map(|it| (it.id.as_str(), it.reason)).collect();
         assert_eq!(told, [("/Secret|shop/a", "Polled")]);
+    }
+
+    #[test]
+    fn remarks_on_a_secret_are_not_repeated() {
+        let told_of = |kind: &str, warnings: &[&str]| {
+            let warnings: Vec<Box<str>> = warnings.iter().map(|text| Box::from(*text)).collect();
+            told(&ObjectId::new("", kind, "shop", "a").unwrap(), &warnings)
+        };
+        assert_eq!(told_of("ConfigMap", &["one"]), ["the API server remarks: one".into()]);
+        let of_secret = told_of("Secret", &["hunter2 is weak", "hunter2 is short"]);
+        assert_eq!(of_secret.len(), 1, "the same once");
+        assert!(
+            of_secret[0].contains("not repeated") && !of_secret[0].contains("hunter2"),
+            "{}",
+            of_secret[0]
+        );
+        assert!(told_of("Secret", &[]).is_empty());
     }
 }

@@ -9,9 +9,10 @@ use super::carry_out::Work;
 use super::contact::{HANDOVER, own_and_foreign};
 use super::handover::left;
 use super::ledger::Remains;
-use crate::cluster::{Applied, Failure};
+use crate::cluster::{Applied, Failure, answer};
 use crate::desired::DesiredObject;
 use crate::fields::{Element, Entry, FieldPath, FieldSet, pointer_of, removal_order, removed};
+use crate::object::ObjectId;
 
 /// Tools whose fields were a person's, who now uses Git; and the one that only holds what was ours.
 const TAKEN_FROM: [&str; 8] = [
@@ -43,8 +44,7 @@ impl Work<'_> {
         if !take.is_empty()
             && let Err(failure) = self.take(wanted, &take).await
         {
-            let why = format!("it could not be removed: {failure}");
-            remains.extend(take.iter().map(|path| Remains { field: path.to_string(), why: why.clone() }));
+            remains.extend(not_taken(&wanted.id, &take, &failure));
         }
         for it in &remains {
             tracing::warn!(sync = %self.owner, object = %wanted.id, field = it.field, "no longer in Git, and stays: {}", it.why);
@@ -79,6 +79,12 @@ impl Work<'_> {
         }
         failed
     }
+}
+
+/// Fields that stay because the server refuses to remove them. What it says may quote values.
+fn not_taken(id: &ObjectId, paths: &[FieldPath], failure: &Failure) -> Vec<Remains> {
+    let why = format!("it could not be removed: {}", answer(failure, id).message);
+    paths.iter().map(|path| Remains { field: path.to_string(), why: why.clone() }).collect()
 }
 
 /// What is removed, and what stays with those who hold it.
@@ -121,6 +127,7 @@ fn is_taken_from(manager: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::Refusal;
 
     fn entry(manager: &str, fields: Value) -> Entry {
         let entry = json!({"manager": manager, "operation": "Update", "fieldsV1": fields});
@@ -151,6 +158,28 @@ mod tests {
         let ours = json!({"f:m": {".": {}, "f:a": {}}});
         let theirs = json!({"f:m": {".": {}, "f:a": {}, "f:more": {}}});
         check(ours, json!({}), &[entry("helm", theirs)], &["m.a"], &[]);
+    }
+
+    #[test]
+    fn nothing_of_a_secret_is_quoted_when_its_field_stays() {
+        let refusal = Refusal {
+            code: 422,
+            reason: "Invalid".into(),
+            message: "Invalid value: \"hunter2\"".into(),
+            causes: Vec::new(),
+            retry_after: None,
+        };
+        let failure = Failure::Refused(Box::new(refusal));
+        let why = |kind: &str| {
+            let id = ObjectId::new("", kind, "shop", "a").unwrap();
+            not_taken(&id, &[FieldPath::of_fields(&["data", "b"])], &failure).remove(0).why
+        };
+        assert_eq!(why("ConfigMap"), "it could not be removed: Invalid value: \"hunter2\"");
+        assert!(
+            why("Secret").contains("422 Invalid") && !why("Secret").contains("hunter2"),
+            "{}",
+            why("Secret")
+        );
     }
 
     fn owned(texts: &[&str]) -> Vec<String> {
