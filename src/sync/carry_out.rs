@@ -151,6 +151,10 @@ impl Work<'_> {
 
     /// Looks once more, and deletes what is still the object that was meant.
     async fn prune(&self, id: &ObjectId, uid: &str, version: &str) -> Result<Outcome, Failure> {
+        // Somebody may want it since the plan was made.
+        if let Some(claim) = self.context.registry.claims(self.owner, std::iter::once(id)).remove(id) {
+            return Ok(Outcome::Held(Hold::ClaimedBy(claim.sync)));
+        }
         let Some(live) = self.cluster.look(id, self.owner).await? else {
             return Ok(Outcome::Pruned { gone: true });
         };

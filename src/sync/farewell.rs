@@ -1,8 +1,10 @@
 //! What becomes of the objects of a Sync that is being deleted.
 //!
 //! In: a Sync with a deletion timestamp. Out: its objects are gone where it asks for that, in reverse order, and its
-//! finalizer too; what may not be deleted, or takes too long, stays and is named.
+//! finalizer too; what another Sync wants goes to that one; what may not be deleted, or takes too long, stays and is
+//! named.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -10,18 +12,20 @@ use serde_json::Value;
 use super::carry_out::{Stop, Work, carry_out};
 use super::ledger::Ledger;
 use super::wish::Wish;
-use super::{Context, chance};
+use super::{Context, chance, parting};
 use crate::api::{DeletionPolicy, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Failure, Need};
 use crate::desired::DesiredSet;
-use crate::object::ObjectId;
-use crate::plan::{Outcome, farewell};
+use crate::plan::{Hold, Outcome, Plan, farewell};
 
 /// Keeps a Sync until its objects are gone.
 pub(crate) const FINALIZER: &str = "moorline.dev/delete";
 
 /// Between two rounds of a deletion.
 const ROUND: Duration = Duration::from_millis(500);
+
+/// The same while there is nothing to do but to wait for others.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Deletes what is to be deleted, and lets the Sync go; true if that is to be tried again.
 pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) -> bool {
@@ -32,6 +36,8 @@ pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, wish
         .flatten()
         .filter_map(|one| Some(one.as_str()?.to_owned()))
         .collect();
+    // Who goes wants nothing: what two Syncs leave would else go from one to the other.
+    context.registry.wants(name, &Arc::new(DesiredSet::nothing()), false);
     if !finalizers.iter().any(|one| one == FINALIZER) {
         return false;
     }
@@ -91,17 +97,23 @@ async fn delete(
     };
     look(cluster, name, sync, wish).await?;
     let (nothing, stop, ledger) = (DesiredSet::nothing(), Stop::default(), Ledger::default());
-    let policy = wish.policy(None);
     let wake = cluster.wake(name);
     loop {
-        let plan = cluster.observed(name, |observed| farewell(observed, &policy));
-        let left: Vec<ObjectId> = plan.steps().map(|step| step.id.clone()).collect();
-        let going = cluster.observed(name, |observed| {
-            observed.iter().filter(|(_, seen)| seen.deleting).map(|(id, _)| id.clone()).collect::<Vec<_>>()
+        let behind = parting::behind(context, name, wish, sync);
+        let plan = cluster.observed(name, |observed| {
+            farewell(observed, &parting::policy(context, name, wish, behind, observed))
         });
-        if left.is_empty() && going.is_empty() {
+        if !is_open(&plan) {
             return Ok(());
         }
+        if Instant::now() > until {
+            let steps = plan.steps().map(|step| &step.id);
+            for id in steps.chain(plan.held.iter().filter(|(_, hold)| is_passing(hold)).map(|(id, _)| id)) {
+                tracing::warn!(sync = %name, object = %id, "stays: its deletion took longer than the timeout");
+            }
+            return Ok(());
+        }
+        let round = if plan.steps().next().is_none() { PATIENCE } else { ROUND };
         let work = Work {
             context,
             cluster,
@@ -112,16 +124,23 @@ async fn delete(
             stop: &stop,
         };
         for (id, outcome) in carry_out(&work, plan, Vec::new()).await {
-            if let Outcome::Failed(why) = outcome {
-                tracing::warn!(sync = %name, object = %id, reason = why.reason, "not deleted: {}", why.message);
+            match outcome {
+                Outcome::Failed(why) => {
+                    tracing::warn!(sync = %name, object = %id, reason = why.reason, "not deleted: {}", why.message);
+                }
+                outcome => tracing::info!(sync = %name, object = %id, "{}", outcome.verb()),
             }
         }
-        if Instant::now() > until {
-            for id in left.iter().chain(&going) {
-                tracing::warn!(sync = %name, object = %id, "stays: its deletion took longer than the timeout");
-            }
-            return Ok(());
-        }
-        let _ = tokio::time::timeout(ROUND, wake.notified()).await;
+        let _ = tokio::time::timeout(round, wake.notified()).await;
     }
+}
+
+/// True while something is to be done, or to be waited for.
+fn is_open(plan: &Plan) -> bool {
+    plan.steps().next().is_some() || plan.held.iter().any(|(_, hold)| is_passing(hold))
+}
+
+/// True if an object is held for a while only.
+fn is_passing(hold: &Hold) -> bool {
+    matches!(hold, Hold::BeingDeleted | Hold::Waits(_) | Hold::MayBeClaimed(_))
 }

@@ -1,0 +1,103 @@
+//! Syncs that are deleted together with their objects: only what nobody else wants is deleted.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use kube::api::{DeleteParams, ListParams};
+use serde_json::{Value, json};
+
+use support::audit::AuditMark;
+use support::credentials::MOORLINE;
+use support::daemon::until;
+use support::scene::{Scene, config_map, many};
+
+/// The uid of each ConfigMap that bears an identity, and whose it is.
+async fn who(scene: &Scene) -> BTreeMap<String, (String, String)> {
+    let maps = scene.maps().list(&ListParams::default()).await.unwrap();
+    let one = |map: k8s_openapi::api::core::v1::ConfigMap| {
+        let identity = map.metadata.annotations?.remove("moorline.dev/id")?;
+        let owner = identity.split_once('|')?.0.rsplit('/').next()?.to_owned();
+        Some((map.metadata.name?, (map.metadata.uid?, owner)))
+    };
+    maps.items.into_iter().filter_map(one).collect()
+}
+
+fn uids(all: &BTreeMap<String, (String, String)>) -> BTreeMap<String, String> {
+    all.iter().map(|(name, (uid, _))| (name.clone(), uid.clone())).collect()
+}
+
+async fn until_owned(scene: &Scene, owner: &str, count: usize) -> BTreeMap<String, (String, String)> {
+    until(&format!("{owner} owns {count}"), async || {
+        let all = who(scene).await;
+        (all.values().filter(|(_, by)| by == owner).count() == count).then_some(all)
+    })
+    .await
+}
+
+/// What the daemon deleted since the mark.
+async fn deletes(mark: &AuditMark) -> Vec<String> {
+    let requests = mark.requests().await.of(MOORLINE).only(|request| request.verb == "delete");
+    requests.as_slice().iter().map(|request| request.uri.clone()).collect()
+}
+
+fn deletable() -> Value {
+    json!({"deletionPolicy": "Delete"})
+}
+
+#[tokio::test]
+async fn a_sync_that_deletes_is_renamed() {
+    let Some(scene) = Scene::new("rename-delete").await else { return };
+    let mark = AuditMark::set(&scene.plane).await;
+    let commit = scene.push(&many(3, "x"));
+    let _daemon = scene.daemon();
+    scene.sync("first", deletable()).await;
+    scene.until_ready("first", &commit).await;
+    let before = until_owned(&scene, "first", 3).await;
+    // The new one is there before the old one goes.
+    scene.sync("second", deletable()).await;
+    scene.until_reason("second", "ObjectsHeld").await;
+    scene.delete_sync("first").await;
+    scene.until_ready("second", &commit).await;
+    assert_eq!(uids(&until_owned(&scene, "second", 3).await), uids(&before));
+    // Both at once: nobody knows yet what the new one wants.
+    scene.sync("third", deletable()).await;
+    scene.delete_sync("second").await;
+    scene.until_ready("third", &commit).await;
+    assert_eq!(uids(&until_owned(&scene, "third", 3).await), uids(&before));
+    scene.assert_calm("after the renaming").await;
+    assert_eq!(deletes(&mark).await, Vec::<String>::new());
+    // Who claims something and goes as well keeps nothing from being deleted.
+    scene.sync("fourth", deletable()).await;
+    scene.until_reason("fourth", "ObjectsHeld").await;
+    for name in ["fourth", "third"] {
+        scene.syncs().delete(name, &DeleteParams::default()).await.unwrap();
+    }
+    until("all is gone", async || {
+        let left = scene.syncs().list(&ListParams::default()).await.unwrap().items.len();
+        (left == 0 && who(&scene).await.is_empty()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_suspended_sync_claims_stays() {
+    let Some(scene) = Scene::new("claim-suspended").await else { return };
+    let commit = scene.push(&[
+        ("one/a.json".into(), config_map("a", "x")),
+        ("one/b.json".into(), config_map("b", "x")),
+        ("two/a.json".into(), config_map("a", "x")),
+    ]);
+    let _daemon = scene.daemon();
+    scene.sync("one", json!({"path": "one", "deletionPolicy": "Delete"})).await;
+    scene.until_ready("one", &commit).await;
+    let before = until_owned(&scene, "one", 2).await;
+    scene.sync("two", json!({"path": "two"})).await;
+    scene.until_reason("two", "ObjectsHeld").await;
+    scene.patch_sync("two", json!({"spec": {"suspend": true}})).await;
+    scene.until_reason("two", "Suspended").await;
+    scene.delete_sync("one").await;
+    let after = who(&scene).await;
+    assert_eq!(after.keys().collect::<Vec<_>>(), ["a"]);
+    assert_eq!(after["a"].0, before["a"].0);
+}
