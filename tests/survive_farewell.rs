@@ -4,7 +4,8 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use kube::api::{DeleteParams, ListParams};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::{Value, json};
 
 use support::audit::AuditMark;
@@ -15,7 +16,7 @@ use support::scene::{Scene, config_map, many};
 /// The uid of each ConfigMap that bears an identity, and whose it is.
 async fn who(scene: &Scene) -> BTreeMap<String, (String, String)> {
     let maps = scene.maps().list(&ListParams::default()).await.unwrap();
-    let one = |map: k8s_openapi::api::core::v1::ConfigMap| {
+    let one = |map: ConfigMap| {
         let identity = map.metadata.annotations?.remove("moorline.dev/id")?;
         let owner = identity.split_once('|')?.0.rsplit('/').next()?.to_owned();
         Some((map.metadata.name?, (map.metadata.uid?, owner)))
@@ -100,4 +101,30 @@ async fn what_a_suspended_sync_claims_stays() {
     let after = who(&scene).await;
     assert_eq!(after.keys().collect::<Vec<_>>(), ["a"]);
     assert_eq!(after["a"].0, before["a"].0);
+}
+
+#[tokio::test]
+async fn the_end_of_its_namespace_is_not_the_end_of_what_a_sync_made_elsewhere() {
+    let Some(scene) = Scene::new("namespace-ends").await else { return };
+    let elsewhere = scene.plane.namespace("elsewhere").await;
+    let mark = AuditMark::set(&scene.plane).await;
+    let commit = scene.push(&many(2, "x"));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({"deletionPolicy": "Delete", "targetNamespace": elsewhere})).await;
+    scene.until_ready("shop", &commit).await;
+    let maps: Api<ConfigMap> = Api::namespaced(scene.admin.clone(), &elsewhere);
+    let versions = async || {
+        let maps = maps.list(&ListParams::default().labels("moorline.dev/sync")).await.unwrap().items;
+        maps.into_iter().map(|map| map.metadata.resource_version).collect::<Vec<_>>()
+    };
+    let before = versions().await;
+    assert_eq!(before.len(), 2);
+    let namespaces: Api<Namespace> = Api::all(scene.admin.clone());
+    namespaces.delete(&scene.namespace, &DeleteParams::default()).await.unwrap();
+    until("the Sync is gone with its namespace", async || {
+        scene.syncs().get_opt("shop").await.unwrap().is_none().then_some(())
+    })
+    .await;
+    assert_eq!(versions().await, before);
+    assert_eq!(deletes(&mark).await, Vec::<String>::new());
 }

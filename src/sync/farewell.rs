@@ -16,6 +16,7 @@ use super::{Context, chance, parting};
 use crate::api::{DeletionPolicy, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Failure, Need};
 use crate::desired::DesiredSet;
+use crate::object::ObjectId;
 use crate::plan::{Hold, Outcome, Plan, farewell};
 
 /// Keeps a Sync until its objects are gone.
@@ -84,6 +85,15 @@ async fn look(cluster: &Cluster, name: &SyncName, sync: &Value, wish: &Wish) -> 
     blind.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure))
 }
 
+/// True while the namespace of the Sync is being deleted. Whoever deletes a namespace has not asked for the end of what
+/// the Sync has made in others.
+async fn is_terminating(context: &Context, name: &SyncName) -> Result<bool, Failure> {
+    context.cluster.know().await?;
+    let Ok(id) = ObjectId::new("", "Namespace", "", &name.namespace) else { return Ok(false) };
+    let live = context.cluster.metadata(&id, "v1").await?;
+    Ok(live.is_none_or(|live| live.metadata("deletionTimestamp").is_some()))
+}
+
 async fn delete(
     context: &Context,
     name: &SyncName,
@@ -91,6 +101,10 @@ async fn delete(
     wish: &Wish,
     until: Instant,
 ) -> Result<(), Failure> {
+    if is_terminating(context, name).await? {
+        tracing::warn!(sync = %name, "its objects stay, because its namespace is being deleted");
+        return Ok(());
+    }
     let cluster = &match context.cluster_of(name, wish).await {
         Ok(cluster) => cluster,
         Err(trouble) => return Err(Failure::Unreachable(trouble.message.into())),
