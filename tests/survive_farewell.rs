@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{Api, DeleteParams, ListParams};
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 
 use support::audit::AuditMark;
@@ -127,4 +127,41 @@ async fn the_end_of_its_namespace_is_not_the_end_of_what_a_sync_made_elsewhere()
     .await;
     assert_eq!(versions().await, before);
     assert_eq!(deletes(&mark).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_namespace_in_which_others_live_is_not_pruned() {
+    let Some(scene) = Scene::new("occupied").await else { return };
+    let mine = format!("{}-mine", scene.namespace);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": mine}}).to_string();
+    let inside = config_map("inside", "x").replace("\"name\"", &format!("\"namespace\":\"{mine}\",\"name\""));
+    let files = [("namespace", namespace), ("inside", inside), ("stays", config_map("stays", "x"))];
+    let commit = scene.push(&files.map(|(name, text)| (format!("{name}.json"), text)));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    let maps: Api<ConfigMap> = Api::namespaced(scene.admin.clone(), &mine);
+    let foreign: ConfigMap = serde_json::from_str(&config_map("foreign", "x")).unwrap();
+    maps.create(&PostParams::default(), &foreign).await.unwrap();
+    // The namespace waits for a person, who approves, and does not know of the other object.
+    scene.remove(&["namespace.json", "inside.json"]);
+    let approval = until("an approval is asked for", async || {
+        scene.status("shop", "/approval/hash").await.as_str().map(str::to_owned)
+    })
+    .await;
+    let approve = json!({"metadata": {"annotations": {"moorline.dev/approve": approval}}});
+    scene.patch_sync("shop", approve).await;
+    let named = format!("ConfigMap {mine}/foreign");
+    until("the namespace is held", async || {
+        let problems = scene.status("shop", "/problems").await.to_string();
+        (problems.contains("Occupied") && problems.contains(&named)).then_some(())
+    })
+    .await;
+    let namespaces: Api<Namespace> = Api::all(scene.admin.clone());
+    assert!(namespaces.get(&mine).await.unwrap().metadata.deletion_timestamp.is_none());
+    assert!(maps.get_opt("inside").await.unwrap().is_none(), "what is this Sync's alone is gone");
+    maps.delete("foreign", &DeleteParams::default()).await.unwrap();
+    scene.push(&[("stays.json".into(), config_map("stays", "y"))]);
+    until("the namespace is gone", async || namespaces.get_opt(&mine).await.unwrap().is_none().then_some(()))
+        .await;
 }

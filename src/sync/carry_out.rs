@@ -162,6 +162,9 @@ impl Work<'_> {
         if !is_meant || live.controlled || live.prune_disabled || live.reconcile_disabled {
             return Ok(Outcome::Held(Hold::NotAppliedByUs));
         }
+        if let Some(hold) = self.occupied(id).await? {
+            return Ok(Outcome::Held(hold));
+        }
         let version = if live.resource_version.is_empty() { version } else { &live.resource_version };
         let gone = self.cluster.delete(id, self.owner, uid, version).await?;
         Ok(Outcome::Pruned { gone })

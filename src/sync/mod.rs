@@ -21,6 +21,7 @@ mod memory;
 mod namespaces;
 mod neighbours;
 mod notebook;
+mod occupied;
 mod parting;
 mod pass;
 mod prepare;
