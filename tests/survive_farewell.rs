@@ -5,6 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 
@@ -40,6 +41,18 @@ async fn until_owned(scene: &Scene, owner: &str, count: usize) -> BTreeMap<Strin
 async fn deletes(mark: &AuditMark) -> Vec<String> {
     let requests = mark.requests().await.of(MOORLINE).only(|request| request.verb == "delete");
     requests.as_slice().iter().map(|request| request.uri.clone()).collect()
+}
+
+/// What Events say of objects that stay.
+async fn until_told(scene: &Scene) -> Vec<String> {
+    let events: Api<Event> = Api::namespaced(scene.admin.clone(), &scene.namespace);
+    until("it is told what stays", async || {
+        let events = events.list(&ListParams::default()).await.unwrap().items;
+        let orphaned = events.into_iter().filter(|event| event.reason.as_deref() == Some("ObjectsOrphaned"));
+        let notes: Vec<String> = orphaned.filter_map(|event| event.note).collect();
+        (!notes.is_empty()).then_some(notes)
+    })
+    .await
 }
 
 fn deletable() -> Value {
@@ -101,6 +114,8 @@ async fn what_a_suspended_sync_claims_stays() {
     let after = who(&scene).await;
     assert_eq!(after.keys().collect::<Vec<_>>(), ["a"]);
     assert_eq!(after["a"].0, before["a"].0);
+    let note = format!("1 object stays: ConfigMap {}/a (ClaimedBy)", scene.namespace);
+    assert_eq!(until_told(&scene).await, [note]);
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::carry_out::{Stop, Work, carry_out};
 use super::ledger::Ledger;
+use super::orphans::Orphans;
 use super::wish::Wish;
 use super::{Context, chance, parting};
 use crate::api::{DeletionPolicy, SyncName, SyncStatus};
@@ -42,28 +43,43 @@ pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, wish
     if !finalizers.iter().any(|one| one == FINALIZER) {
         return false;
     }
-    let mut pauses = context.pauses.cluster;
-    if wish.deletion == DeletionPolicy::Delete && !wish.suspend {
-        let until = Instant::now() + wish.timeout;
-        // Without an answer nothing is known, and who knows nothing lets go of nothing before the time is over.
-        while let Err(failure) = delete(context, name, sync, wish, until).await {
-            tracing::warn!(sync = %name, %failure, "what is to be deleted with the Sync is not known yet");
-            if Instant::now() > until || is_denied(&failure) {
-                tracing::warn!(sync = %name, "its objects stay, because they could not be seen");
-                break;
-            }
-            tokio::time::sleep(pauses.failed(chance())).await;
-        }
-    }
+    let orphans = match wish.deletion {
+        DeletionPolicy::Delete => part(context, name, sync, wish).await,
+        DeletionPolicy::Orphan => Orphans::default(),
+    };
     let others: Vec<String> = finalizers.into_iter().filter(|one| one != FINALIZER).collect();
     let version = sync.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
     match context.cluster.write_finalizers(name, version, &others).await {
-        Ok(()) => false,
+        Ok(()) => {
+            orphans.tell(context, name, sync).await;
+            false
+        }
         Err(failure) if failure.code() == Some(404) => false,
         Err(failure) => {
             tracing::warn!(sync = %name, %failure, "the finalizer could not be removed yet");
             true
         }
+    }
+}
+
+/// Deletes what is to be deleted with the Sync, and gives what stays.
+async fn part(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) -> Orphans {
+    let cluster = context.cluster_of(name, wish).await.ok();
+    if wish.suspend {
+        return Orphans::all(cluster.as_ref(), name, "Suspended");
+    }
+    let (mut pauses, until) = (context.pauses.cluster, Instant::now() + wish.timeout);
+    loop {
+        // Without an answer nothing is known, and who knows nothing lets go of nothing before the time is over.
+        let failure = match delete(context, name, sync, wish, until).await {
+            Ok(orphans) => return orphans,
+            Err(failure) => failure,
+        };
+        tracing::warn!(sync = %name, %failure, "what is to be deleted with the Sync is not known yet");
+        if Instant::now() > until || is_denied(&failure) {
+            return Orphans::all(cluster.as_ref(), name, "Unseen");
+        }
+        tokio::time::sleep(pauses.failed(chance())).await;
     }
 }
 
@@ -100,15 +116,14 @@ async fn delete(
     sync: &Value,
     wish: &Wish,
     until: Instant,
-) -> Result<(), Failure> {
-    if is_terminating(context, name).await? {
-        tracing::warn!(sync = %name, "its objects stay, because its namespace is being deleted");
-        return Ok(());
-    }
+) -> Result<Orphans, Failure> {
     let cluster = &match context.cluster_of(name, wish).await {
         Ok(cluster) => cluster,
         Err(trouble) => return Err(Failure::Unreachable(trouble.message.into())),
     };
+    if is_terminating(context, name).await? {
+        return Ok(Orphans::all(Some(cluster), name, "NamespaceTerminating"));
+    }
     look(cluster, name, sync, wish).await?;
     let (nothing, stop, ledger) = (DesiredSet::nothing(), Stop::default(), Ledger::default());
     let wake = cluster.wake(name);
@@ -117,15 +132,8 @@ async fn delete(
         let plan = cluster.observed(name, |observed| {
             farewell(observed, &parting::policy(context, name, wish, behind, observed))
         });
-        if !is_open(&plan) {
-            return Ok(());
-        }
-        if Instant::now() > until {
-            let steps = plan.steps().map(|step| &step.id);
-            for id in steps.chain(plan.held.iter().filter(|(_, hold)| is_passing(hold)).map(|(id, _)| id)) {
-                tracing::warn!(sync = %name, object = %id, "stays: its deletion took longer than the timeout");
-            }
-            return Ok(());
+        if !is_open(&plan) || Instant::now() > until {
+            return Ok(orphans(&plan));
         }
         let round = if plan.steps().next().is_none() { PATIENCE } else { ROUND };
         let work = Work {
@@ -147,6 +155,16 @@ async fn delete(
         }
         let _ = tokio::time::timeout(round, wake.notified()).await;
     }
+}
+
+/// What stays if nothing more is done.
+fn orphans(plan: &Plan) -> Orphans {
+    let late = plan.steps().map(|step| (step.id.clone(), "Timeout"));
+    let held = plan
+        .held
+        .iter()
+        .map(|(id, hold)| (id.clone(), if is_passing(hold) { "Timeout" } else { hold.reason() }));
+    Orphans { objects: late.chain(held).collect(), all: None }
 }
 
 /// True while something is to be done, or to be waited for.

@@ -22,6 +22,7 @@ mod namespaces;
 mod neighbours;
 mod notebook;
 mod occupied;
+mod orphans;
 mod parting;
 mod pass;
 mod prepare;
