@@ -1,11 +1,13 @@
 //! What is deleted with a Sync that asks for that.
 //!
-//! In: what is there. Out: prunes for everything of ours, in strict reverse. The deletion of the Sync is the
-//! consent, so that no budget and no empty render stand against it; what is protected stays.
+//! In: what is there, and what other Syncs want. Out: prunes for everything of ours that nobody else wants, in strict
+//! reverse. The deletion of the Sync is the consent, so that no budget and no empty render stand against it; what is
+//! protected stays, and what another Sync claims goes to that one or stays.
 
 use super::{Action, Decided, Decision, Hold, Plan, Policy, order, prune, wait};
 use crate::desired::DesiredSet;
-use crate::observed::ObservedSet;
+use crate::object::ObjectId;
+use crate::observed::{Observed, ObservedSet};
 
 /// Decides what is deleted with the Sync.
 pub fn farewell(observed: &ObservedSet, policy: &Policy) -> Plan {
@@ -13,31 +15,82 @@ pub fn farewell(observed: &ObservedSet, policy: &Policy) -> Plan {
     let mut decided = Decided { steps: Vec::new(), held: Vec::new(), kept: Vec::new() };
     let ours: Vec<prune::Entry<'_>> = observed.iter().filter(|(_, seen)| prune::is_ours(seen)).collect();
     for (id, seen) in &ours {
-        let hold = if seen.deleting {
-            Some(Hold::BeingDeleted)
-        } else if seen.reconcile_disabled {
-            Some(Hold::ReconcileDisabled)
-        } else if seen.prune_disabled {
-            Some(Hold::PruneDisabled)
-        } else if policy.protected.contains(&id.group_kind()) {
-            Some(Hold::Protected)
-        } else if !seen.applied_by_us {
-            Some(Hold::NotAppliedByUs)
-        } else if seen.uid.is_empty() || seen.resource_version.is_empty() {
-            Some(Hold::Unidentified)
-        } else {
-            None
-        };
-        let decision = match hold {
-            Some(hold) => Decision::Hold(hold),
-            None => Decision::Write(Action::Prune {
-                uid: seen.uid.clone(),
-                resource_version: seen.resource_version.clone(),
-            }),
-        };
-        decided.add((*id).clone(), decision, seen.wave);
+        decided.add((*id).clone(), fate(id, seen, policy), seen.wave);
     }
     wait::hold_back(&nothing, observed, &ours, &mut decided);
     decided.held.sort_by(|(a, _), (b, _)| a.cmp(b));
     Plan { stages: order::stages(decided.steps), held: decided.held, kept: decided.kept, approval: None }
+}
+
+/// What becomes of one object of ours.
+fn fate(id: &ObjectId, seen: &Observed, policy: &Policy) -> Decision {
+    let hold = match policy.claims.get(id) {
+        _ if seen.deleting => Hold::BeingDeleted,
+        _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
+        Some(claim) if claim.ready => {
+            return Decision::Write(Action::HandOver { to: claim.sync.clone() });
+        }
+        // It stays, and the other takes it once this Sync is gone.
+        Some(claim) => Hold::ClaimedBy(claim.sync.clone()),
+        None if seen.prune_disabled => Hold::PruneDisabled,
+        None if policy.protected.contains(&id.group_kind()) => Hold::Protected,
+        None if !seen.applied_by_us => Hold::NotAppliedByUs,
+        None if seen.uid.is_empty() || seen.resource_version.is_empty() => Hold::Unidentified,
+        None => match &policy.behind {
+            Some(other) => Hold::MayBeClaimed(other.clone()),
+            None => {
+                return Decision::Write(Action::Prune {
+                    uid: seen.uid.clone(),
+                    resource_version: seen.resource_version.clone(),
+                });
+            }
+        },
+    };
+    Decision::Hold(hold)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Claim;
+    use super::super::given::{id, there};
+    use super::*;
+
+    const OURS: &str = "/ConfigMap|shop/a";
+
+    fn fate(change: impl FnOnce(&mut Observed), policy: impl FnOnce(&mut Policy)) -> &'static str {
+        let mut observed = there([OURS]);
+        observed.change(&id(OURS), change);
+        let mut rules = Policy::default();
+        policy(&mut rules);
+        let plan = farewell(&observed, &rules);
+        let step = plan.steps().next().map(|step| step.action.verb());
+        step.or(plan.held.first().map(|(_, hold)| hold.reason())).unwrap_or("nothing")
+    }
+
+    #[test]
+    fn what_others_want_is_not_deleted() {
+        let claim = |ready| (id(OURS), Claim { sync: "ops/other".into(), ready });
+        let behind = |it: &mut Policy| it.behind = Some("ops/other".into());
+        assert_eq!(fate(|_| {}, |_| {}), "prune");
+        assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(true)])), "hand over");
+        assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(false)])), "ClaimedBy");
+        assert_eq!(fate(|_| {}, behind), "MayBeClaimed");
+        // Neither a protection nor a switch against pruning keeps an object from the one who wants it.
+        let protected = |it: &mut Policy| {
+            it.protected.insert(id(OURS).group_kind());
+        };
+        let both = |it: &mut Policy| {
+            protected(it);
+            it.claims.extend([claim(true)]);
+        };
+        assert_eq!(fate(|it| it.prune_disabled = true, both), "hand over");
+        assert_eq!(fate(|_| {}, protected), "Protected");
+        // What would stay anyway is not waited for.
+        assert_eq!(fate(|it| it.prune_disabled = true, behind), "PruneDisabled");
+        assert_eq!(
+            fate(|it| it.reconcile_disabled = true, |it| it.claims.extend([claim(true)])),
+            "ReconcileDisabled"
+        );
+        assert_eq!(fate(|it| it.deleting = true, |it| it.claims.extend([claim(true)])), "BeingDeleted");
+    }
 }

@@ -5,7 +5,7 @@
 use std::fmt;
 
 use super::Contest;
-use crate::object::ObjectId;
+use crate::object::{GroupKind, ObjectId};
 use crate::observed::Drift;
 
 /// Why an object is left alone.
@@ -62,6 +62,8 @@ pub enum Hold {
     StillWanted(ObjectId),
     /// It is no longer wanted, but what lives in it would go with it.
     Occupied(ObjectId),
+    /// It is no longer wanted, but whether objects of this kind live in it, which would go with it, cannot be seen.
+    MayBeOccupied(GroupKind),
     /// It is no longer wanted, and objects of its kind are pruned only by approval.
     Protected,
     /// It is no longer wanted, and so many are not that a person should look first.
@@ -99,6 +101,7 @@ impl Hold {
             Self::Unidentified => "Unidentified",
             Self::StillWanted(_) => "StillWanted",
             Self::Occupied(_) => "Occupied",
+            Self::MayBeOccupied(_) => "MayBeOccupied",
             Self::Protected => "Protected",
             Self::OverBudget { .. } => "OverBudget",
         }
@@ -160,6 +163,10 @@ impl fmt::Display for Hold {
             }
             Self::StillWanted(id) => write!(f, "it is {id} under another name, which is in Git"),
             Self::Occupied(id) => write!(f, "no longer in Git, but {id} would be deleted with it"),
+            Self::MayBeOccupied(kind) => write!(
+                f,
+                "no longer in Git, but whether any {kind} would be deleted with it cannot be seen: it may not be listed"
+            ),
             Self::Protected => f.write_str("no longer in Git, and its kind is pruned only by approval"),
             Self::OverBudget { prunes, owned } => {
                 write!(f, "no longer in Git, but {prunes} of {owned} objects would be pruned")

@@ -151,12 +151,19 @@ impl Work<'_> {
 
     /// Looks once more, and deletes what is still the object that was meant.
     async fn prune(&self, id: &ObjectId, uid: &str, version: &str) -> Result<Outcome, Failure> {
+        // Somebody may want it since the plan was made.
+        if let Some(claim) = self.context.registry.claims(self.owner, std::iter::once(id)).remove(id) {
+            return Ok(Outcome::Held(Hold::ClaimedBy(claim.sync)));
+        }
         let Some(live) = self.cluster.look(id, self.owner).await? else {
             return Ok(Outcome::Pruned { gone: true });
         };
         let is_meant = *live.uid == *uid && live.mark == crate::observed::Mark::Ours && live.applied_by_us;
         if !is_meant || live.controlled || live.prune_disabled || live.reconcile_disabled {
             return Ok(Outcome::Held(Hold::NotAppliedByUs));
+        }
+        if let Some(hold) = self.occupied(id).await? {
+            return Ok(Outcome::Held(hold));
         }
         let version = if live.resource_version.is_empty() { version } else { &live.resource_version };
         let gone = self.cluster.delete(id, self.owner, uid, version).await?;

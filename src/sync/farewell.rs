@@ -1,27 +1,33 @@
 //! What becomes of the objects of a Sync that is being deleted.
 //!
 //! In: a Sync with a deletion timestamp. Out: its objects are gone where it asks for that, in reverse order, and its
-//! finalizer too; what may not be deleted, or takes too long, stays and is named.
+//! finalizer too; what another Sync wants goes to that one; what may not be deleted, or takes too long, stays and is
+//! named.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::carry_out::{Stop, Work, carry_out};
 use super::ledger::Ledger;
+use super::orphans::Orphans;
 use super::wish::Wish;
-use super::{Context, chance};
+use super::{Context, chance, parting};
 use crate::api::{DeletionPolicy, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Failure, Need};
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
-use crate::plan::{Outcome, farewell};
+use crate::plan::{Hold, Outcome, Plan, farewell};
 
 /// Keeps a Sync until its objects are gone.
 pub(crate) const FINALIZER: &str = "moorline.dev/delete";
 
 /// Between two rounds of a deletion.
 const ROUND: Duration = Duration::from_millis(500);
+
+/// The same while there is nothing to do but to wait for others.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Deletes what is to be deleted, and lets the Sync go; true if that is to be tried again.
 pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) -> bool {
@@ -32,31 +38,48 @@ pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, wish
         .flatten()
         .filter_map(|one| Some(one.as_str()?.to_owned()))
         .collect();
+    // Who goes wants nothing: what two Syncs leave would else go from one to the other.
+    context.registry.wants(name, &Arc::new(DesiredSet::nothing()), false);
     if !finalizers.iter().any(|one| one == FINALIZER) {
         return false;
     }
-    let mut pauses = context.pauses.cluster;
-    if wish.deletion == DeletionPolicy::Delete && !wish.suspend {
-        let until = Instant::now() + wish.timeout;
-        // Without an answer nothing is known, and who knows nothing lets go of nothing before the time is over.
-        while let Err(failure) = delete(context, name, sync, wish, until).await {
-            tracing::warn!(sync = %name, %failure, "what is to be deleted with the Sync is not known yet");
-            if Instant::now() > until || is_denied(&failure) {
-                tracing::warn!(sync = %name, "its objects stay, because they could not be seen");
-                break;
-            }
-            tokio::time::sleep(pauses.failed(chance())).await;
-        }
-    }
+    let orphans = match wish.deletion {
+        DeletionPolicy::Delete => part(context, name, sync, wish).await,
+        DeletionPolicy::Orphan => Orphans::default(),
+    };
     let others: Vec<String> = finalizers.into_iter().filter(|one| one != FINALIZER).collect();
     let version = sync.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
     match context.cluster.write_finalizers(name, version, &others).await {
-        Ok(()) => false,
+        Ok(()) => {
+            orphans.tell(context, name, sync).await;
+            false
+        }
         Err(failure) if failure.code() == Some(404) => false,
         Err(failure) => {
             tracing::warn!(sync = %name, %failure, "the finalizer could not be removed yet");
             true
         }
+    }
+}
+
+/// Deletes what is to be deleted with the Sync, and gives what stays.
+async fn part(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) -> Orphans {
+    let cluster = context.cluster_of(name, wish).await.ok();
+    if wish.suspend {
+        return Orphans::all(cluster.as_ref(), name, "Suspended");
+    }
+    let (mut pauses, until) = (context.pauses.cluster, Instant::now() + wish.timeout);
+    loop {
+        // Without an answer nothing is known, and who knows nothing lets go of nothing before the time is over.
+        let failure = match delete(context, name, sync, wish, until).await {
+            Ok(orphans) => return orphans,
+            Err(failure) => failure,
+        };
+        tracing::warn!(sync = %name, %failure, "what is to be deleted with the Sync is not known yet");
+        if Instant::now() > until || is_denied(&failure) {
+            return Orphans::all(cluster.as_ref(), name, "Unseen");
+        }
+        tokio::time::sleep(pauses.failed(chance())).await;
     }
 }
 
@@ -78,30 +101,41 @@ async fn look(cluster: &Cluster, name: &SyncName, sync: &Value, wish: &Wish) -> 
     blind.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure))
 }
 
+/// True while the namespace of the Sync is being deleted. Whoever deletes a namespace has not asked for the end of what
+/// the Sync has made in others.
+async fn is_terminating(context: &Context, name: &SyncName) -> Result<bool, Failure> {
+    context.cluster.know().await?;
+    let Ok(id) = ObjectId::new("", "Namespace", "", &name.namespace) else { return Ok(false) };
+    let live = context.cluster.metadata(&id, "v1").await?;
+    Ok(live.is_none_or(|live| live.metadata("deletionTimestamp").is_some()))
+}
+
 async fn delete(
     context: &Context,
     name: &SyncName,
     sync: &Value,
     wish: &Wish,
     until: Instant,
-) -> Result<(), Failure> {
+) -> Result<Orphans, Failure> {
     let cluster = &match context.cluster_of(name, wish).await {
         Ok(cluster) => cluster,
         Err(trouble) => return Err(Failure::Unreachable(trouble.message.into())),
     };
+    if is_terminating(context, name).await? {
+        return Ok(Orphans::all(Some(cluster), name, "NamespaceTerminating"));
+    }
     look(cluster, name, sync, wish).await?;
     let (nothing, stop, ledger) = (DesiredSet::nothing(), Stop::default(), Ledger::default());
-    let policy = wish.policy(None);
     let wake = cluster.wake(name);
     loop {
-        let plan = cluster.observed(name, |observed| farewell(observed, &policy));
-        let left: Vec<ObjectId> = plan.steps().map(|step| step.id.clone()).collect();
-        let going = cluster.observed(name, |observed| {
-            observed.iter().filter(|(_, seen)| seen.deleting).map(|(id, _)| id.clone()).collect::<Vec<_>>()
+        let behind = parting::behind(context, name, wish, sync);
+        let plan = cluster.observed(name, |observed| {
+            farewell(observed, &parting::policy(context, name, wish, behind, observed))
         });
-        if left.is_empty() && going.is_empty() {
-            return Ok(());
+        if !is_open(&plan) || Instant::now() > until {
+            return Ok(orphans(&plan));
         }
+        let round = if plan.steps().next().is_none() { PATIENCE } else { ROUND };
         let work = Work {
             context,
             cluster,
@@ -112,16 +146,33 @@ async fn delete(
             stop: &stop,
         };
         for (id, outcome) in carry_out(&work, plan, Vec::new()).await {
-            if let Outcome::Failed(why) = outcome {
-                tracing::warn!(sync = %name, object = %id, reason = why.reason, "not deleted: {}", why.message);
+            match outcome {
+                Outcome::Failed(why) => {
+                    tracing::warn!(sync = %name, object = %id, reason = why.reason, "not deleted: {}", why.message);
+                }
+                outcome => tracing::info!(sync = %name, object = %id, "{}", outcome.verb()),
             }
         }
-        if Instant::now() > until {
-            for id in left.iter().chain(&going) {
-                tracing::warn!(sync = %name, object = %id, "stays: its deletion took longer than the timeout");
-            }
-            return Ok(());
-        }
-        let _ = tokio::time::timeout(ROUND, wake.notified()).await;
+        let _ = tokio::time::timeout(round, wake.notified()).await;
     }
+}
+
+/// What stays if nothing more is done.
+fn orphans(plan: &Plan) -> Orphans {
+    let late = plan.steps().map(|step| (step.id.clone(), "Timeout"));
+    let held = plan
+        .held
+        .iter()
+        .map(|(id, hold)| (id.clone(), if is_passing(hold) { "Timeout" } else { hold.reason() }));
+    Orphans { objects: late.chain(held).collect(), all: None }
+}
+
+/// True while something is to be done, or to be waited for.
+fn is_open(plan: &Plan) -> bool {
+    plan.steps().next().is_some() || plan.held.iter().any(|(_, hold)| is_passing(hold))
+}
+
+/// True if an object is held for a while only.
+fn is_passing(hold: &Hold) -> bool {
+    matches!(hold, Hold::BeingDeleted | Hold::Waits(_) | Hold::MayBeClaimed(_))
 }

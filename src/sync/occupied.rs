@@ -1,0 +1,135 @@
+//! Whether a Namespace or a definition of a kind may be pruned: not while something in it is not this Sync's.
+//!
+//! In: what is in the container now. Out: a hold that names one object that would go with it, if there is any. The plan
+//! knows only what this Sync has made, so that the server is asked.
+
+use serde_json::Value;
+
+use super::carry_out::Work;
+use crate::cluster::{Failure, Inside, Kinds};
+use crate::desired::Scope;
+use crate::object::{GroupKind, Object, ObjectId};
+use crate::observed::{Mark, Observed};
+use crate::plan::Hold;
+
+/// What every namespace has without anybody asking for it.
+const EVERYWHERE: [(&str, &str, &str); 2] =
+    [("", "ConfigMap", "kube-root-ca.crt"), ("", "ServiceAccount", "default")];
+
+/// What only tells of other objects, and goes with them.
+const TRACES: [(&str, &str); 3] =
+    [("", "Event"), ("events.k8s.io", "Event"), ("coordination.k8s.io", "Lease")];
+
+/// What the control plane writes on Endpoints that it has made for a Service.
+const MADE_FOR_SERVICES: [&str; 2] =
+    ["endpoints.kubernetes.io/managed-by", "endpoints.kubernetes.io/last-change-trigger-time"];
+
+/// Of which ServiceAccount a Secret holds a token.
+const TOKEN_OF: &str = "kubernetes.io/service-account.name";
+
+impl Work<'_> {
+    /// Why an object may not be pruned although its plan allows that: it is a container, and not empty.
+    pub(super) async fn occupied(&self, id: &ObjectId) -> Result<Option<Hold>, Failure> {
+        let is_namespace = id.is("", "Namespace");
+        if !is_namespace && !id.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+            return Ok(None);
+        }
+        let counts = |object: &Object, kinds: &Kinds| {
+            !self.is_going(object) && !(is_namespace && goes_along(object, |kind| is_namespaced(kinds, kind)))
+        };
+        Ok(match self.cluster.inside(id, &counts).await? {
+            Inside::Nothing => None,
+            Inside::Object(resident) => Some(Hold::Occupied(resident)),
+            Inside::Hidden(kind) => Some(Hold::MayBeOccupied(kind)),
+        })
+    }
+
+    /// True for what this Sync is about to delete as well, and for what is being deleted already.
+    fn is_going(&self, object: &Object) -> bool {
+        let seen = Observed::of(object, self.owner);
+        let ours = seen.mark == Mark::Ours && !seen.prune_disabled && !seen.reconcile_disabled;
+        seen.deleting || ours && self.desired.get(&object.id).is_none()
+    }
+}
+
+fn is_namespaced(kinds: &Kinds, kind: &GroupKind) -> bool {
+    kinds.get(kind).is_some_and(|served| served.scope == Scope::Namespaced)
+}
+
+/// True for what is in a namespace because of the namespace itself, or because of other objects in it, which are judged
+/// by themselves.
+fn goes_along(object: &Object, is_namespaced: impl Fn(&GroupKind) -> bool) -> bool {
+    let id = &object.id;
+    let everywhere = EVERYWHERE.iter().any(|(group, kind, name)| id.is(group, kind) && id.name() == *name);
+    let trace = TRACES.iter().any(|(group, kind)| id.is(group, kind));
+    let made_for_service = id.is("", "Endpoints")
+        && MADE_FOR_SERVICES.iter().any(|key| object.label(key).or(object.annotation(key)).is_some());
+    let token = id.is("", "Secret") && object.annotation(TOKEN_OF).is_some();
+    everywhere
+        || trace
+        || made_for_service
+        || token
+        || controller(object).is_some_and(|kind| is_namespaced(&kind))
+}
+
+/// The kind of the object that controls this one.
+fn controller(object: &Object) -> Option<GroupKind> {
+    let owners = object.metadata("ownerReferences")?.as_array()?;
+    let owner = owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
+    let text = |field: &str| owner.get(field).and_then(Value::as_str);
+    let group = text("apiVersion")?.split_once('/').map_or("", |(group, _)| group);
+    Some(GroupKind::new(group, text("kind")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::object::Origin;
+
+    fn goes(id: &str, metadata: &Value) -> bool {
+        let body = json!({"metadata": metadata});
+        let object = Object {
+            id: ObjectId::parse(id).unwrap(),
+            version: "v1".into(),
+            body: body.as_object().unwrap().clone(),
+            origin: Origin { file: Arc::from(""), document: 0, line: 0, item: None },
+        };
+        goes_along(&object, |kind| &*kind.kind != "Operator")
+    }
+
+    fn owned(api_version: &str, kind: &str, controller: bool) -> Value {
+        let owner = json!({"apiVersion": api_version, "kind": kind, "name": "x", "uid": "1", "controller": controller});
+        json!({"ownerReferences": [owner]})
+    }
+
+    #[test]
+    fn what_a_namespace_has_by_itself_goes_with_it() {
+        let none = json!({});
+        assert!(goes("/ConfigMap|a/kube-root-ca.crt", &none));
+        assert!(goes("/ServiceAccount|a/default", &none));
+        assert!(goes("events.k8s.io/Event|a/x", &none));
+        assert!(goes("coordination.k8s.io/Lease|a/x", &none));
+        for id in ["/ConfigMap|a/x", "/ServiceAccount|a/x", "/Secret|a/x", "/Endpoints|a/x", "/Pod|a/x"] {
+            assert!(!goes(id, &none), "{id}");
+        }
+    }
+
+    #[test]
+    fn what_others_in_the_namespace_control_goes_with_them() {
+        assert!(goes("apps/ReplicaSet|a/x", &owned("apps/v1", "Deployment", true)));
+        assert!(goes("/Pod|a/x", &owned("apps/v1", "ReplicaSet", true)));
+        assert!(goes("discovery.k8s.io/EndpointSlice|a/x", &owned("v1", "Service", true)));
+        assert!(!goes("/Pod|a/x", &owned("apps/v1", "ReplicaSet", false)));
+        // Whoever controls it lives elsewhere, and would make it anew.
+        assert!(!goes("apps/Deployment|a/x", &owned("example.com/v1", "Operator", true)));
+        assert!(goes("/Endpoints|a/x", &json!({"labels": {"endpoints.kubernetes.io/managed-by": "x"}})));
+        assert!(goes(
+            "/Secret|a/x",
+            &json!({"annotations": {"kubernetes.io/service-account.name": "default"}})
+        ));
+    }
+}

@@ -1,0 +1,90 @@
+//! What stays of a Sync that is gone, told to people.
+//!
+//! In: the objects that were not deleted with it, and why. Out: one Event on the Sync that names the first of them.
+
+use serde_json::Value;
+
+use super::Context;
+use super::event::event;
+use crate::api::SyncName;
+use crate::cluster::Cluster;
+use crate::object::ObjectId;
+use crate::observed::Mark;
+
+/// The most objects that the Event names.
+const MAX_NAMED: usize = 8;
+
+/// Objects that stay, each with one word about why.
+#[derive(Debug, Default)]
+pub(super) struct Orphans {
+    pub(super) objects: Vec<(ObjectId, &'static str)>,
+    /// Why nothing was deleted at all.
+    pub(super) all: Option<&'static str>,
+}
+
+impl Orphans {
+    /// Everything stays. What is known of it is named; after a start that may be nothing.
+    pub(super) fn all(cluster: Option<&Cluster>, name: &SyncName, why: &'static str) -> Self {
+        let known = cluster.map(|cluster| {
+            cluster.observed(name, |observed| {
+                let ours = observed.iter().filter(|(_, seen)| seen.mark == Mark::Ours && !seen.controlled);
+                ours.map(|(id, _)| (id.clone(), why)).collect()
+            })
+        });
+        Self { objects: known.unwrap_or_default(), all: Some(why) }
+    }
+
+    /// A sentence about it; none if nothing stays.
+    fn note(&self) -> Option<String> {
+        let named = self.objects.iter().take(MAX_NAMED).map(|(id, why)| format!("{id} ({why})"));
+        let named = named.collect::<Vec<_>>().join(", ");
+        match (self.objects.len(), self.all) {
+            (0, None) => None,
+            (0, Some(why)) => Some(format!("its objects stay ({why})")),
+            (count, _) => {
+                let more = match count.saturating_sub(MAX_NAMED) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let stay =
+                    if count == 1 { "1 object stays".to_owned() } else { format!("{count} objects stay") };
+                Some(format!("{stay}: {named}{more}"))
+            }
+        }
+    }
+
+    /// Tells of it in the log and in an Event. An Event that cannot be written is not worth another attempt: in a
+    /// namespace that is being deleted none can.
+    pub(super) async fn tell(&self, context: &Context, name: &SyncName, sync: &Value) {
+        let Some(note) = self.note() else { return };
+        tracing::warn!(sync = %name, "{note}");
+        if !context.events.take() {
+            return;
+        }
+        let uid = sync.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+        let event = event(name, uid, "Warning", "ObjectsOrphaned", &note);
+        if let Err(failure) = context.cluster.write_event(event, &name.namespace).await {
+            tracing::debug!(sync = %name, %failure, "an Event could not be written");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_few_are_named() {
+        let objects = |count: usize| {
+            let id = |at| ObjectId::parse(&format!("/ConfigMap|shop/a-{at}")).unwrap();
+            Orphans { objects: (0..count).map(|at| (id(at), "Protected")).collect(), all: None }
+        };
+        assert_eq!(objects(0).note(), None);
+        assert_eq!(objects(1).note().unwrap(), "1 object stays: ConfigMap shop/a-0 (Protected)");
+        let many = objects(10).note().unwrap();
+        assert!(many.starts_with("10 objects stay: ConfigMap shop/a-0 (Protected), "), "{many}");
+        assert!(many.ends_with("ConfigMap shop/a-7 (Protected) and 2 more"), "{many}");
+        let unknown = Orphans { objects: Vec::new(), all: Some("Suspended") };
+        assert_eq!(unknown.note().unwrap(), "its objects stay (Suspended)");
+    }
+}

@@ -1,0 +1,84 @@
+//! What the others want of a Sync that is being deleted.
+//!
+//! In: a Sync that goes, and what is known of all others. Out: the policy by which its objects are deleted. What another
+//! claims is not ours to delete, nor what one may claim that has not read the newest commit of the same repository.
+
+use serde_json::Value;
+
+use super::Context;
+use super::wish::Wish;
+use crate::api::SyncName;
+use crate::observed::ObservedSet;
+use crate::plan::Policy;
+use crate::source::ObjectHash;
+
+/// How a revision ends, with whose commit neighbours are compared.
+const HASH_DIGITS: usize = 40;
+
+/// What may be deleted of what is there now.
+pub(super) fn policy(
+    context: &Context,
+    name: &SyncName,
+    wish: &Wish,
+    behind: Option<SyncName>,
+    observed: &ObservedSet,
+) -> Policy {
+    Policy {
+        claims: context.registry.claims(name, observed.iter().map(|(id, _)| id)),
+        behind: behind.map(|other| other.to_string().into()),
+        ..wish.policy(None)
+    }
+}
+
+/// The first Sync of the same repository that has not rendered its newest commit, and may want anything. It must be
+/// asked for before the claims are: who is not behind has told what it claims.
+pub(super) fn behind(context: &Context, name: &SyncName, wish: &Wish, sync: &Value) -> Option<SyncName> {
+    let neighbours = &context.neighbours;
+    let at = newest(context, name, wish).or_else(|| written(sync)).or_else(nowhere)?;
+    // Who goes is waited for by nobody, so that it follows for no longer than the question takes.
+    neighbours.follows(name, &wish.address, &wish.reference);
+    neighbours.came_to(name, at);
+    let behind = neighbours.behind(name);
+    neighbours.rests(name);
+    behind
+}
+
+/// The newest commit that a follower of the repository has seen: the others go on while this Sync stays where it is.
+fn newest(context: &Context, name: &SyncName, wish: &Wish) -> Option<ObjectHash> {
+    let secret = wish.secret.as_deref().unwrap_or_default();
+    let owner = if secret.is_empty() { "" } else { &*name.namespace };
+    let key = (format!("{}\n{owner}/{secret}", wish.address).into(), wish.reference.clone());
+    let head = context.heads.of(key);
+    let seen = head.borrow().as_ref().map(|seen| seen.revision.commit);
+    seen
+}
+
+/// The newest commit that this Sync has seen, as its status says.
+fn written(sync: &Value) -> Option<ObjectHash> {
+    let seen = sync.pointer("/status/revision/seen")?.as_str()?;
+    ObjectHash::parse(seen.get(seen.len().checked_sub(HASH_DIGITS)?..)?)
+}
+
+/// A commit that no Sync is at.
+fn nowhere() -> Option<ObjectHash> {
+    ObjectHash::parse(&"0".repeat(HASH_DIGITS))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_commit_is_read_from_a_status() {
+        let hash = "0123456789abcdef0123456789abcdef01234567";
+        let seen = |text: String| written(&json!({"status": {"revision": {"seen": text}}}));
+        let expect = ObjectHash::parse(hash);
+        assert!(expect.is_some());
+        assert_eq!(seen(hash.to_owned()), expect);
+        assert_eq!(seen(format!("main@{hash}")), expect);
+        assert_eq!(seen("main@0123".to_owned()), None);
+        assert_eq!(written(&json!({})), None);
+    }
+}
