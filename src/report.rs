@@ -260,17 +260,10 @@ impl Verdict {
             ([], None, None) => {
                 let waits = match protected {
                     0 => String::new(),
-                    1 => "; 1 protected object waits for approval to be deleted".to_owned(),
-                    count => format!("; {count} protected objects wait for approval to be deleted"),
+                    count => format!("; {count} that Git has no more wait for approval to be deleted"),
                 };
-                (
-                    true,
-                    Reason::Applied,
-                    match pass.desired {
-                        1 => format!("1 object is as in {}{waits}", pass.revision),
-                        count => format!("{count} objects are as in {}{waits}", pass.revision),
-                    },
-                )
+                let are = if pass.desired == 1 { "object is" } else { "objects are" };
+                (true, Reason::Applied, format!("{} {are} as in {}{waits}", pass.desired, pass.revision))
             }
         };
         let stalled = !failed.is_empty() && failed.iter().all(|(_, why)| why.manifest);

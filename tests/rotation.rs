@@ -8,7 +8,6 @@ use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
 use support::authority::Authority;
-use support::daemon::until;
 use support::git_server::{GitServer, Reply};
 use support::scene::{CALM, Scene, config_map};
 
@@ -37,12 +36,9 @@ async fn a_changed_secret_wakes_exactly_the_syncs_that_name_it() {
     let url = format!("https://localhost:{}/repository.git", closed.port);
     let source = json!({"git": {"url": url, "secretRef": {"name": "login"}}});
     scene.sync("closed", json!({"source": source, "interval": "1h"})).await;
-    scene.sync("open", json!({"interval": "1h", "targetNamespace": "default", "suspend": true})).await;
+    scene.sync("open", json!({"interval": "1h", "targetNamespace": "default"})).await;
     scene.until_reason("closed", "RepositoryAccessDenied").await;
-    until("the other one was looked at", async || {
-        scene.status("open", "/revision/seen").await.as_str().map(drop)
-    })
-    .await;
+    scene.until_ready("open", &commit).await;
     // What the daemon still asks of its own accord is over.
     tokio::time::sleep(Duration::from_secs(2)).await;
     drop(scene.git.requests());

@@ -173,7 +173,11 @@ impl Memory {
                 Outcome::Failed(why) if why.manifest => pauses.manifest,
                 Outcome::Failed(_) => backoff.failed(chance),
                 Outcome::Held(
-                    Hold::Conflict { .. } | Hold::NamespaceMissing(_) | Hold::NamespaceTerminating(_),
+                    Hold::Conflict { .. }
+                    | Hold::NamespaceMissing(_)
+                    | Hold::NamespaceTerminating(_)
+                    | Hold::Occupied(_)
+                    | Hold::MayBeOccupied(_),
                 ) => HELD,
                 _ => {
                     let known = self.failing.remove(id);

@@ -36,7 +36,7 @@ pub(super) fn behind(context: &Context, name: &SyncName, wish: &Wish, sync: &Val
     let neighbours = &context.neighbours;
     let at = newest(context, name, wish).or_else(|| written(sync)).or_else(nowhere)?;
     // Who goes is waited for by nobody, so that it follows for no longer than the question takes.
-    neighbours.follows(name, &wish.address, &wish.reference);
+    neighbours.follows(name, &wish.address, &wish.reference, false);
     neighbours.came_to(name, at);
     let behind = neighbours.behind(name);
     neighbours.rests(name);

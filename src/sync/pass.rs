@@ -105,7 +105,8 @@ impl Subject<'_> {
         report
     }
 
-    async fn round(&self, memory: &mut Memory, report: &mut Report) -> Result<(), Trouble> {
+    /// What Git says, once all of it can be seen in the cluster.
+    async fn see(&self, memory: &mut Memory, report: &mut Report) -> Result<(Prepared, Need), Trouble> {
         let mut prepared = self.prepare(memory).await?;
         let need = need(&prepared, memory);
         // Without any status where its objects are is found out by listing, where that may be done.
@@ -122,6 +123,11 @@ impl Subject<'_> {
         left.await.map_err(|failure| of_failure(&failure))?;
         // Only now: what is verified later must not take the numbers back that are left to others.
         memory.prepared = Some(prepared.clone());
+        Ok((prepared, need))
+    }
+
+    async fn round(&self, memory: &mut Memory, report: &mut Report) -> Result<(), Trouble> {
+        let (prepared, need) = self.see(memory, report).await?;
         let desired = &*prepared.desired;
         self.context.registry.wants(self.owner, &prepared.desired, !self.wish.suspend);
         self.context.neighbours.came_to(self.owner, self.revision.commit);
@@ -201,9 +207,10 @@ impl Subject<'_> {
     fn decide(&self, desired: &DesiredSet, observed: &ObservedSet, policy: Policy) -> Plan {
         let unwanted: Vec<&ObjectId> =
             observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none()).collect();
-        let claims = self.context.registry.claims(self.owner, unwanted.iter().copied());
-        // Whoever has not read this commit yet may want what left this Sync with it.
+        // Whoever has not read this commit yet may want what left this Sync with it. Asked before the claims, so that one
+        // that reads it in between has made them.
         let behind = unwanted.first().and_then(|_| self.context.neighbours.behind(self.owner));
+        let claims = self.context.registry.claims(self.owner, unwanted.iter().copied());
         let policy = Policy { claims, behind: behind.map(|other| other.to_string().into()), ..policy };
         plan(desired, observed, &policy)
     }
