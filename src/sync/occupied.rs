@@ -35,7 +35,7 @@ impl Work<'_> {
             return Ok(None);
         }
         let counts = |object: &Object, kinds: &Kinds| {
-            !self.is_going(object) && !(is_namespace && goes_along(object, |kind| is_namespaced(kinds, kind)))
+            !(self.is_going(object) || is_namespace && goes_along(object, |kind| is_namespaced(kinds, kind)))
         };
         Ok(match self.cluster.inside(id, &counts).await? {
             Inside::Nothing => None,

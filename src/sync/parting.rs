@@ -49,8 +49,7 @@ fn newest(context: &Context, name: &SyncName, wish: &Wish) -> Option<ObjectHash>
     let owner = if secret.is_empty() { "" } else { &*name.namespace };
     let key = (format!("{}\n{owner}/{secret}", wish.address).into(), wish.reference.clone());
     let head = context.heads.of(key);
-    let seen = head.borrow().as_ref().map(|seen| seen.revision.commit);
-    seen
+    head.borrow().as_ref().map(|seen| seen.revision.commit)
 }
 
 /// The newest commit that this Sync has seen, as its status says.
