@@ -146,6 +146,8 @@ impl Work<'_> {
         }
         self.cluster.apply(&wanted, &other, Force::Yes).await?;
         self.cluster.release(id, &wanted.version, &self.owner.to_string()).await?;
+        // To the store this was a write of its own, which wakes nobody.
+        self.cluster.wake(&other).notify_one();
         Ok(Outcome::HandedOver(to.into()))
     }
 

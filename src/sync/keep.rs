@@ -158,7 +158,14 @@ impl Keeper {
 
     fn follow(&mut self, order: Order) {
         if let Some(orders) = &self.orders {
-            orders.send_replace(order);
+            // Every status that we write comes back as an event, and asks for nothing.
+            orders.send_if_modified(|last| {
+                let is_news = (last.generation, &last.request) != (order.generation, &order.request);
+                if is_news {
+                    *last = order;
+                }
+                is_news
+            });
             return;
         }
         let (send, receive) = watch::channel(order);

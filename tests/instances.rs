@@ -1,0 +1,56 @@
+//! Daemons that serve different Syncs of one cluster: what one does not serve is not gone.
+
+mod support;
+
+use serde_json::{Value, json};
+
+use support::daemon::until;
+use support::fault_proxy::FaultProxy;
+use support::scene::{Scene, many};
+
+/// Whose identity each of the objects bears.
+async fn owners(scene: &Scene) -> Vec<String> {
+    let maps = scene.maps().list(&kube::api::ListParams::default()).await.unwrap();
+    let identities =
+        maps.items.into_iter().filter_map(|map| map.metadata.annotations?.remove("moorline.dev/id"));
+    identities.filter_map(|text| Some(text.split_once('|')?.0.to_owned())).collect()
+}
+
+/// A Sync that wants the same objects takes none of them.
+async fn assert_keeps(scene: &Scene, owner: &str) {
+    let before = scene.versions().await;
+    scene.sync("late", json!({})).await;
+    scene.until_reason("late", "ObjectsHeld").await;
+    scene.assert_calm("while two claim the same").await;
+    let problems = scene.status("late", "/problems").await;
+    let reasons: Vec<&Value> = problems.as_array().unwrap().iter().map(|it| &it["reason"]).collect();
+    assert_eq!(reasons, ["OwnedBy", "OwnedBy"]);
+    assert_eq!(owners(scene).await, vec![format!("{}/{owner}", scene.namespace); 2]);
+    assert_eq!(scene.versions().await, before);
+    scene.delete_sync("late").await;
+}
+
+#[tokio::test]
+async fn a_sync_of_another_instance_keeps_its_objects() {
+    let Some(scene) = Scene::new("instances").await else { return };
+    let commit = scene.push(&many(2, "one"));
+    let proxy = FaultProxy::start(&scene.plane);
+    let _blue = scene.daemon_at(&proxy, "blue", &["--leader-election=false", "--instance", "blue"]);
+    scene.sync("blue", json!({})).await;
+    scene.patch_sync("blue", json!({"metadata": {"labels": {"moorline.dev/instance": "blue"}}})).await;
+    scene.until_ready("blue", &commit).await;
+    let _daemon = scene.daemon();
+    assert_keeps(&scene, "blue").await;
+    scene.delete_sync("blue").await;
+}
+
+#[tokio::test]
+async fn a_run_without_a_sync_keeps_its_objects() {
+    let Some(scene) = Scene::new("runs").await else { return };
+    scene.push(&many(2, "one"));
+    let (proxy, url) = (FaultProxy::start(&scene.plane), scene.git.url("repository.git"));
+    let _run = scene.daemon_at(&proxy, "run", &["--url", &url, "--name", "alone"]);
+    until("the run has applied it", async || (scene.values().await.len() == 2).then_some(())).await;
+    let _daemon = scene.daemon();
+    assert_keeps(&scene, "alone").await;
+}
