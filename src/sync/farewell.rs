@@ -49,11 +49,10 @@ pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, wish
     };
     let others: Vec<String> = finalizers.into_iter().filter(|one| one != FINALIZER).collect();
     let version = sync.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+    // Before the Sync goes: with it goes who keeps it, and what that one was about to tell.
+    orphans.tell(context, name, sync).await;
     match context.cluster.write_finalizers(name, version, &others).await {
-        Ok(()) => {
-            orphans.tell(context, name, sync).await;
-            false
-        }
+        Ok(()) => false,
         Err(failure) if failure.code() == Some(404) => false,
         Err(failure) => {
             tracing::warn!(sync = %name, %failure, "the finalizer could not be removed yet");

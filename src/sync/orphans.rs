@@ -2,7 +2,7 @@
 //!
 //! In: the objects that were not deleted with it, and why. Out: one Event on the Sync that names the first of them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Context;
 use super::event::event;
@@ -62,7 +62,10 @@ impl Orphans {
             return;
         }
         let uid = sync.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
-        let event = event(name, uid, "Warning", "ObjectsOrphaned", &note);
+        let mut event = event(name, uid, "Warning", "ObjectsOrphaned", &note);
+        // A deletion that is tried again tells it once: the second of the name is refused.
+        event["metadata"] =
+            json!({"name": format!("moorline-{uid}-orphans"), "namespace": &*name.namespace});
         if let Err(failure) = context.cluster.write_event(event, &name.namespace).await {
             tracing::debug!(sync = %name, %failure, "an Event could not be written");
         }
