@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::kinds::Served;
 use super::store::{Writing, object};
+use super::watch::number;
 use super::wire::{Call, Failure, METADATA, Reply, unreadable};
 use super::{Cluster, query};
 use crate::api::{self, SyncName};
@@ -88,7 +89,9 @@ impl Cluster {
             Ok(object)
         });
         let (reply, object) = reply.await?;
-        Ok(Applied { created: reply.created, version: version(&object), warnings: reply.warnings, object })
+        let version = version(&object);
+        self.0.wire.written.note(&self.0.wire.client, &path, wanted.id.name(), number(Some(&version)));
+        Ok(Applied { created: reply.created, version, warnings: reply.warnings, object })
     }
 
     /// Deletes an object, if it is still the one that is meant. True if it is gone at once.

@@ -12,6 +12,8 @@ mod jitter;
 mod kinds;
 pub mod lease;
 mod live;
+mod newest;
+mod page;
 mod rate;
 mod replicas;
 mod residents;
@@ -48,6 +50,7 @@ use crate::observed::ObservedSet;
 use crate::settings::Settings;
 use gate::Gate;
 use lease::Permit;
+use newest::Written;
 use rate::Rate;
 use replicas::Defined;
 use scalers::Scalers;
@@ -91,8 +94,14 @@ impl Cluster {
     /// The cluster behind a connection, which is written to within the bounds of the settings.
     pub fn new(connection: Connection, metrics: Metrics, permit: Permit, settings: &Settings) -> Self {
         let open = settings.watch_timeout_min..=settings.watch_timeout_max;
-        let wire =
-            Wire { client: connection.client, metrics, permit, timeout: settings.request_timeout, open };
+        let wire = Wire {
+            client: connection.client,
+            metrics,
+            permit,
+            timeout: settings.request_timeout,
+            open,
+            written: Written::default(),
+        };
         let rate = Arc::new(Rate::new(settings.qps, settings.burst));
         Self::with(wire, Limits { concurrency: settings.concurrency, rate })
     }

@@ -5,21 +5,18 @@
 
 use futures::StreamExt as _;
 use futures::future::{BoxFuture, FutureExt as _};
-use serde::Deserialize;
-use serde_json::{Map, Value};
 
 use super::Cluster;
 use super::kinds::Kinds;
+use super::page::Pages;
 use super::store::object;
-use super::wire::{Call, Failure, METADATA_LIST};
+use super::wire::Failure;
 use crate::desired::Scope;
 use crate::metrics::Class;
 use crate::object::{GroupKind, Object, ObjectId};
 
 /// Kinds that are listed at one time.
 const SIDE_BY_SIDE: usize = 8;
-/// Objects of a page.
-const PAGE: usize = 500;
 
 /// What is in a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,12 +62,11 @@ impl Cluster {
 
     /// The first object of a kind that counts.
     async fn first(&self, place: &Place, kinds: &Kinds, counts: &Counts<'_>) -> Result<Inside, Failure> {
-        let mut next = String::new();
+        let mut pages = Pages::new(&self.0.wire, Class::Verify, &place.path, "");
         loop {
-            let uri = format!("{}?limit={PAGE}&continue={}", place.path, super::query(&next));
-            let call = Call::new(Class::Verify, "list", uri).accept(METADATA_LIST);
-            let page: Page = match self.0.wire.send(call).await {
-                Ok(reply) => reply.json()?,
+            let page = match pages.next().await {
+                Ok(Some(page)) => page,
+                Ok(None) => return Ok(Inside::Nothing),
                 // The kind is gone, and its objects with it.
                 Err(Failure::Refused(refusal)) if matches!(refusal.code, 404 | 405) => {
                     return Ok(Inside::Nothing);
@@ -80,16 +76,12 @@ impl Cluster {
                 }
                 Err(failure) => return Err(failure),
             };
-            let objects = page.items.into_iter().flatten();
+            let objects = page.items.into_iter();
             let found = objects
                 .filter_map(|body| object(&place.kind, &place.version, body))
                 .find(|it| counts(it, kinds));
             if let Some(found) = found {
                 return Ok(Inside::Object(found.id));
-            }
-            next = page.metadata.next.unwrap_or_default();
-            if next.is_empty() {
-                return Ok(Inside::Nothing);
             }
         }
     }
@@ -109,18 +101,4 @@ fn places(kinds: &Kinds, container: &ObjectId) -> Vec<Place> {
         path: served.collection(&kind.group, served.preferred(), namespace),
     };
     inside.map(place).collect()
-}
-
-#[derive(Deserialize)]
-struct Page {
-    #[serde(default)]
-    metadata: Metadata,
-    #[serde(default)]
-    items: Option<Vec<Map<String, Value>>>,
-}
-
-#[derive(Default, Deserialize)]
-struct Metadata {
-    #[serde(default, rename = "continue")]
-    next: Option<String>,
 }

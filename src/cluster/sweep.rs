@@ -6,20 +6,17 @@
 use std::collections::{BTreeSet, HashMap};
 
 use futures::StreamExt as _;
-use serde::Deserialize;
-use serde_json::Value;
 use tokio::sync::Mutex;
 
 use super::kinds::Kinds;
-use super::wire::{Call, Failure, METADATA_LIST, Wire};
+use super::page::Pages;
+use super::wire::{Failure, Wire};
 use crate::api::{SYNC_LABEL, SyncName};
 use crate::metrics::Class;
 use crate::object::GroupKind;
 
 /// Kinds that are listed at one time.
 const SIDE_BY_SIDE: usize = 8;
-/// Objects of a page.
-const PAGE: usize = 500;
 
 /// What was found, and what this process has made since.
 #[derive(Debug, Default)]
@@ -98,31 +95,12 @@ impl Found {
 
 /// The labels of all labelled objects of a kind.
 async fn labels(wire: &Wire, path: &str) -> Result<BTreeSet<Box<str>>, Failure> {
-    let (mut labels, mut next) = (BTreeSet::new(), String::new());
-    loop {
-        let selector = super::query(SYNC_LABEL);
-        let uri = format!("{path}?limit={PAGE}&labelSelector={selector}&continue={}", super::query(&next));
-        let reply = wire.send(Call::new(Class::Watch, "list", uri).accept(METADATA_LIST)).await?;
-        let page: Page = reply.json()?;
-        let found =
-            page.items.iter().flatten().filter_map(|item| item.pointer("/metadata/labels")?.get(SYNC_LABEL));
+    let mut labels = BTreeSet::new();
+    let selector = format!("labelSelector={}", super::query(SYNC_LABEL));
+    let mut pages = Pages::new(wire, Class::Watch, path, &selector);
+    while let Some(page) = pages.next().await? {
+        let found = page.items.iter().filter_map(|item| item.get("metadata")?.get("labels")?.get(SYNC_LABEL));
         labels.extend(found.filter_map(|label| label.as_str().map(Box::<str>::from)));
-        next = page.metadata.next.unwrap_or_default();
-        if next.is_empty() {
-            return Ok(labels);
-        }
     }
-}
-
-#[derive(Deserialize)]
-struct Page {
-    metadata: Metadata,
-    #[serde(default)]
-    items: Option<Vec<Value>>,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    #[serde(default, rename = "continue")]
-    next: Option<String>,
+    Ok(labels)
 }

@@ -103,7 +103,9 @@ impl Cluster {
             None => self.patch_status(name, uid, &status).await?,
         };
         let object: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-        Ok(self::version(&object))
+        let version = self::version(&object);
+        self.0.wire.written.note(&self.0.wire.client, &path(name), &name.name, version);
+        Ok(version)
     }
 
     /// For the server this is less work than any patch. None if somebody has written to the Sync meanwhile.

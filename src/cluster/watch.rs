@@ -13,7 +13,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::jitter::{between, jitter};
-use super::wire::{Call, Failure, METADATA, METADATA_LIST, WHOLE, Wire, unreadable};
+use super::newest::Newest;
+use super::page::Pages;
+use super::wire::{Call, Failure, METADATA, WHOLE, Wire, unreadable};
 use crate::metrics::Class;
 use crate::object::GroupKind;
 
@@ -21,8 +23,6 @@ use crate::object::GroupKind;
 const GRACE: Duration = Duration::from_secs(15);
 /// The most bytes of one event.
 const MAX_LINE: usize = 8 << 20;
-/// Objects of a page, where the server cannot stream.
-const PAGE: usize = 500;
 /// Pauses after failures: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
 /// Between two attempts at what is forbidden: rights that are given are soon seen, unless nobody waits for them. Where
@@ -94,24 +94,6 @@ struct Watch<'a, S> {
     doubtful: bool,
 }
 
-/// An object by its collection and name, and its version.
-struct Newest {
-    namespace: Box<str>,
-    name: Box<str>,
-    version: u64,
-}
-
-impl Newest {
-    /// Its version as the server has it, or had it then; none where there is no such object.
-    async fn version(&self, wire: &Wire, path: &str, then: &str) -> Result<Option<u64>, Failure> {
-        let place = format!("metadata.namespace={},metadata.name={}", self.namespace, self.name);
-        let uri = format!("{path}?limit=1&fieldSelector={}{then}", super::query(&place));
-        let reply = wire.send(Call::new(Class::Watch, "list", uri).accept(METADATA_LIST)).await?;
-        let page: Page = reply.json()?;
-        Ok(page.items.iter().flatten().next().map(|item| number(version_of(item).as_deref())))
-    }
-}
-
 /// Watches for ever.
 pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) {
     let mut watch = Watch {
@@ -144,6 +126,7 @@ pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) 
                     "the API server has gone back to an earlier state: everything is looked at anew"
                 );
                 (watch.version, watch.newest) = (None, None);
+                wire.written.forget();
                 (watch.sink)(Event::Rewound);
             }
             End::Expired => {
@@ -222,45 +205,35 @@ impl<S: FnMut(Event)> Watch<'_, S> {
         }
     }
 
-    /// True if the server no longer knows the newest object as we have seen it. Its version alone says little: a server
-    /// that was set back is soon beyond it, and then goes on from there without a word about what is not so any more.
+    /// True if the server no longer knows what was told or written last as it was then.
     async fn is_rewound(&mut self) -> Result<bool, Failure> {
-        let Some(newest) = self.newest.as_ref().filter(|_| self.doubtful) else { return Ok(false) };
-        let (seen, wire, path) = (newest.version, self.wire, &self.target.path);
-        // What was written in a version is what was in it: one version of two histories holds different things.
-        let rewound = match newest
-            .version(wire, path, &format!("&resourceVersion={seen}&resourceVersionMatch=Exact"))
-            .await
-        {
-            Ok(found) => found != Some(seen),
-            Err(failure) if failure.code() == Some(504) => true,
-            // That version is forgotten. An object that is gone may have been deleted; to list all is right either way.
-            Err(failure) if failure.code() == Some(410) => {
-                newest.version(wire, path, "").await?.is_none_or(|version| version < seen)
-            }
-            Err(failure) => return Err(failure),
+        if !self.target.whole || !(self.doubtful || self.wire.written.is_doubtful()) {
+            return Ok(false);
+        }
+        let rewound = match &self.newest {
+            Some(newest) => newest.is_lost(self.wire).await?,
+            None => false,
         };
+        let told = self.newest.as_ref().map_or(0, |newest| newest.version);
+        let rewound = rewound || self.wire.written.is_lost(self.wire, told).await?;
         self.doubtful = false;
         Ok(rewound)
     }
 
     /// Remembers the newest object.
     fn note(&mut self, object: &Map<String, Value>) {
-        let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
         let version = number(version_of(object).as_deref());
-        if let (true, Some(namespace), Some(name)) = (self.target.whole, text("namespace"), text("name"))
+        if self.target.whole
+            && let Some(place) = place(object)
             && self.newest.as_ref().is_none_or(|newest| newest.version < version)
         {
-            self.newest = Some(Newest { namespace: namespace.into(), name: name.into(), version });
+            self.newest = Some(Newest { path: self.target.path.as_str().into(), place, version });
         }
     }
 
     /// Forgets the newest object, should this be it.
     fn forget(&mut self, object: &Map<String, Value>) {
-        let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
-        self.newest.take_if(|newest| {
-            text("namespace") == Some(&newest.namespace) && text("name") == Some(&newest.name)
-        });
+        self.newest.take_if(|newest| place(object).is_some_and(|place| place == newest.place));
     }
 
     fn uri(&self, open: Duration) -> String {
@@ -276,24 +249,15 @@ impl<S: FnMut(Event)> Watch<'_, S> {
     /// Tells everything in pages.
     async fn pages(&mut self) -> Result<(), Failure> {
         (self.sink)(Event::Begins);
-        let mut next = String::new();
-        loop {
-            let uri = format!(
-                "{}?limit={PAGE}&{}&continue={}",
-                self.target.path,
-                self.target.selector,
-                super::query(&next)
-            );
-            let reply = self.wire.send(Call::new(Class::Watch, "list", uri).accept(METADATA_LIST)).await?;
-            let page: Page = reply.json()?;
-            page.items.into_iter().flatten().for_each(|item| (self.sink)(Event::Seen(item)));
-            next = page.metadata.next.unwrap_or_default();
-            if next.is_empty() {
-                (self.sink)(Event::Listed(number(Some(&page.metadata.resource_version))));
-                self.version = Some(page.metadata.resource_version);
-                return Ok(());
-            }
+        let mut pages = Pages::new(self.wire, Class::Watch, &self.target.path, &self.target.selector);
+        let mut version = Box::default();
+        while let Some(page) = pages.next().await? {
+            page.items.into_iter().for_each(|item| (self.sink)(Event::Seen(item)));
+            version = page.version;
         }
+        (self.sink)(Event::Listed(number(Some(&version))));
+        self.version = Some(version);
+        Ok(())
     }
 
     async fn read(&mut self, mut body: Body, open: Duration) -> End {
@@ -302,7 +266,10 @@ impl<S: FnMut(Event)> Watch<'_, S> {
         loop {
             let frame = match tokio::time::timeout_at(until, body.frame()).await {
                 Ok(Some(Ok(frame))) => frame,
-                Ok(Some(Err(error))) => return End::Failed(Failure::Unreachable(error.to_string().into())),
+                Ok(Some(Err(error))) => {
+                    self.wire.written.interrupted();
+                    return End::Failed(Failure::Unreachable(error.to_string().into()));
+                }
                 Ok(None) => return End::Closed,
                 Err(_) => return End::Failed(Failure::Timeout(open)),
             };
@@ -362,13 +329,19 @@ impl<S: FnMut(Event)> Watch<'_, S> {
     }
 }
 
+/// An object of a collection over all namespaces, as a field selector.
+fn place(object: &Map<String, Value>) -> Option<Box<str>> {
+    let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
+    Some(format!("metadata.namespace={},metadata.name={}", text("namespace")?, text("name")?).into())
+}
+
 /// The version of an object.
-fn version_of(object: &Map<String, Value>) -> Option<Box<str>> {
+pub(super) fn version_of(object: &Map<String, Value>) -> Option<Box<str>> {
     Some(object.get("metadata")?.get("resourceVersion")?.as_str()?.into())
 }
 
 /// A version as a number, which API servers compare it as.
-fn number(version: Option<&str>) -> u64 {
+pub(super) fn number(version: Option<&str>) -> u64 {
     version.and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
@@ -377,19 +350,4 @@ struct Told {
     #[serde(rename = "type")]
     what: Box<str>,
     object: Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-struct Page {
-    metadata: PageMetadata,
-    #[serde(default)]
-    items: Option<Vec<Map<String, Value>>>,
-}
-
-#[derive(Deserialize)]
-struct PageMetadata {
-    #[serde(default, rename = "resourceVersion")]
-    resource_version: Box<str>,
-    #[serde(default, rename = "continue")]
-    next: Option<String>,
 }

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 
 use super::answer::{Cause, Refusal};
 use super::lease::Permit;
+use super::newest::Written;
 use crate::metrics::{Class, Metrics};
 
 /// The most bytes of one answer that is read into memory. A page of 500 objects' metadata is far below.
@@ -131,6 +132,7 @@ pub(super) struct Wire {
     pub(super) timeout: Duration,
     /// How long a watch stays open, at least and at most.
     pub(super) open: RangeInclusive<Duration>,
+    pub(super) written: Written,
 }
 
 impl Wire {
@@ -204,7 +206,11 @@ impl Wire {
         if writes && !self.permit.may_write() {
             return Err(Failure::NotLeading);
         }
-        self.client.send(request).await.map_err(unreachable)
+        let sent = self.client.send(request).await;
+        sent.map_err(|error| {
+            self.written.interrupted();
+            unreachable(error)
+        })
     }
 }
 

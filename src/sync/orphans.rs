@@ -64,8 +64,7 @@ impl Orphans {
         let uid = sync.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
         let mut event = event(name, uid, "Warning", "ObjectsOrphaned", &note);
         // A deletion that is tried again tells it once: the second of the name is refused.
-        event["metadata"] =
-            json!({"name": format!("moorline-{uid}-orphans"), "namespace": &*name.namespace});
+        event["metadata"] = json!({"name": format!("moorline-{uid}-orphans"), "namespace": &*name.namespace});
         if let Err(failure) = context.cluster.write_event(event, &name.namespace).await {
             tracing::debug!(sync = %name, %failure, "an Event could not be written");
         }

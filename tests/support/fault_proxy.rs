@@ -59,9 +59,9 @@ impl Asked {
         self.query.contains("watch=true")
     }
 
-    /// A look at one Sync by its name, before the watch on Syncs goes on after an interruption.
+    /// A look at what was seen or written last, before the watch on Syncs goes on after an interruption.
     pub(crate) fn looks_back(&self) -> bool {
-        self.lists() && self.path.ends_with("/syncs") && self.query.contains("fieldSelector=")
+        self.lists() && self.query.contains("limit=1&fieldSelector=")
     }
 
     /// A list, in pages or whole.

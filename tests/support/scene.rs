@@ -218,7 +218,7 @@ impl Scene {
         self.proxy.asked();
         tokio::time::sleep(CALM).await;
         let shown = |one: &Asked| format!("{} {} {}", one.method, one.path, one.text());
-        // A watch that is opened again after its pause asks for nothing that was told already, but for the one Sync by
+        // A watch that is opened again after its pause asks for nothing that was told already, but for the one object by
         // which it is known whether the server still has what it had.
         let asked = self.proxy.asked();
         let asked: Vec<String> =
