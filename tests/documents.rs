@@ -46,14 +46,13 @@ fn the_readme_shows_the_table_of_exit_codes() {
 
 #[test]
 fn the_figures_of_the_readme_are_those_of_the_docs() {
-    let rows = |text: &str| {
-        let figures = text.lines().skip_while(|line| !line.starts_with("| what | measured |")).skip(2);
-        let rows = figures.take_while(|line| line.starts_with('|')).map(|line| {
-            line.split('|').skip(1).take(2).map(str::trim).map(str::to_owned).collect::<Vec<_>>()
-        });
-        rows.collect::<Vec<_>>()
+    let cells = |line: &str| -> Vec<String> {
+        line.split('|').skip(1).take(2).map(str::trim).map(str::to_owned).collect()
     };
-    let (shown, measured) = (rows(&text("README.md")), rows(&text("docs/figures.md")));
+    let (readme, figures) = (text("README.md"), text("docs/figures.md"));
+    let table = readme.lines().skip_while(|line| !line.starts_with("| what | measured |")).skip(2);
+    let shown: Vec<_> = table.take_while(|line| line.starts_with('|')).map(cells).collect();
+    let measured: Vec<_> = figures.lines().filter(|line| line.starts_with('|')).map(cells).collect();
     assert!(shown.len() > 3, "{shown:?}");
     assert_eq!(shown.iter().find(|row| !measured.contains(row)), None);
 }

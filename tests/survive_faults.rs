@@ -186,3 +186,42 @@ async fn what_cannot_be_verified_after_a_start_is_tried_with_pauses() {
     scene.assert_calm("after").await;
     scene.delete_sync("shop").await;
 }
+
+/// Another release may make something else of what is applied: each object is applied once more, and that is all.
+#[tokio::test]
+async fn a_server_that_is_upgraded_is_asked_about_each_object_once() {
+    let Some(scene) = Scene::new("upgraded").await else { return };
+    let commit = scene.push(&many(3, "one"));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    scene.assert_calm("before").await;
+    let before = scene.versions().await;
+    let applied = |asked: Vec<Asked>| {
+        let mut paths: Vec<String> =
+            asked.into_iter().filter(Asked::writes_object).map(|one| one.path).collect();
+        paths.sort();
+        paths
+    };
+    // A watch that was only cut finds the same server.
+    scene.proxy.cut_watches();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(applied(scene.proxy.asked()), Vec::<String>::new());
+    scene.proxy.rule(|asked| match &*asked.path {
+        "/version" => Fate::Say(r#"{"major": "9", "minor": "9", "gitVersion": "v9.9.9"}"#),
+        _ => Fate::Pass,
+    });
+    scene.proxy.cut_watches();
+    let mut asked = Vec::new();
+    until("each is applied", async || {
+        asked.extend(applied(scene.proxy.asked()));
+        (asked.len() >= 3).then_some(())
+    })
+    .await;
+    scene.assert_calm("after").await;
+    let path = |name: &str| format!("/api/v1/namespaces/{}/configmaps/{name}", scene.namespace);
+    asked.sort();
+    assert_eq!(asked, [path("a-0"), path("a-1"), path("a-2")]);
+    assert_eq!(scene.versions().await, before);
+    scene.delete_sync("shop").await;
+}

@@ -102,7 +102,7 @@ impl Cluster {
                 tell(seen.take().unwrap_or(NamespaceState::Missing));
             }
             // Without the right to see it, its objects are tried again from time to time.
-            Event::Rewound | Event::Broken(_) => {}
+            Event::Rewound | Event::Upgraded | Event::Broken(_) => {}
         };
         Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
     }

@@ -202,6 +202,11 @@ impl Cluster {
         self.0.store.distrust(owner, ids);
     }
 
+    /// Has all objects verified once more.
+    pub fn distrust_all(&self) {
+        self.0.store.distrust_all();
+    }
+
     /// Wakes all Syncs.
     pub fn wake_all(&self) {
         self.0.store.wake_all();

@@ -319,7 +319,7 @@ impl Sink {
                 self.told.send_replace(());
             }
             // Told only of whole objects.
-            Event::Rewound => {}
+            Event::Rewound | Event::Upgraded => {}
             Event::Broken(failure) => {
                 let state = State::Blind(failure.clone());
                 // What was listed before is as good as it was.

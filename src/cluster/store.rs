@@ -169,11 +169,16 @@ impl Store {
         let mut inner = self.lock();
         let view = inner.view(&owner.label(), || owner.clone());
         for id in ids {
-            view.set.change(id, |seen| {
-                if seen.standing == Standing::Verified {
-                    seen.standing = Standing::Unverified;
-                }
-            });
+            view.set.change(id, unverify);
+        }
+    }
+
+    /// All objects are to be verified once more.
+    pub(super) fn distrust_all(&self) {
+        for view in self.lock().views.values_mut() {
+            let ids: Vec<ObjectId> = view.set.iter().map(|(id, _)| id.clone()).collect();
+            ids.iter().for_each(|id| view.set.change(id, unverify));
+            view.wake.notify_one();
         }
     }
 
@@ -320,6 +325,13 @@ impl Drop for Writing {
 
 fn number(version: &str) -> u64 {
     version.parse().unwrap_or_default()
+}
+
+/// What was seen of an apply no longer counts.
+fn unverify(seen: &mut Observed) {
+    if seen.standing == Standing::Verified {
+        seen.standing = Standing::Unverified;
+    }
 }
 
 /// The Sync that a label stands for. A hashed one says nothing by itself, but the identity beside it does.

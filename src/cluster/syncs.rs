@@ -31,6 +31,8 @@ pub enum Told {
     Begins,
     /// The server has gone back to an earlier state.
     Rewound,
+    /// The server is another release than it was.
+    Upgraded,
     /// Syncs cannot be seen.
     Broken(Failure),
 }
@@ -69,6 +71,7 @@ impl Cluster {
             Event::Begins => tell(Told::Begins),
             Event::Listed(_) => tell(Told::Listed),
             Event::Rewound => tell(Told::Rewound),
+            Event::Upgraded => tell(Told::Upgraded),
             Event::Broken(failure) => tell(Told::Broken(failure)),
             Event::Seen(object) => {
                 if let Some(name) = name(&object) {
@@ -219,7 +222,12 @@ impl Cluster {
         let sink = move |event| match event {
             Event::Listed(_) => begun = true,
             Event::Seen(_) | Event::Gone(_) if begun => changed(),
-            Event::Seen(_) | Event::Gone(_) | Event::Begins | Event::Rewound | Event::Broken(_) => {}
+            Event::Seen(_)
+            | Event::Gone(_)
+            | Event::Begins
+            | Event::Rewound
+            | Event::Upgraded
+            | Event::Broken(_) => {}
         };
         Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
     }

@@ -64,6 +64,8 @@ pub(super) enum Event {
     Listed(u64),
     /// The server has gone back to an earlier state, as after a restored backup; told only of whole objects.
     Rewound,
+    /// The server is another release than it was; told only of whole objects.
+    Upgraded,
     /// The watch does not work now; what it told may be old.
     Broken(Failure),
 }
@@ -92,6 +94,8 @@ struct Watch<'a, S> {
     newest: Option<Newest>,
     /// The watch was interrupted, so that the server may be another than before.
     doubtful: bool,
+    /// The release of the server when it was asked last.
+    release: Option<Box<str>>,
 }
 
 /// Watches for ever.
@@ -104,6 +108,7 @@ pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) 
         streams: true,
         newest: None,
         doubtful: false,
+        release: None,
     };
     let (mut pause, mut forbidden) = (PAUSES.0, FORBIDDEN.0);
     loop {
@@ -207,7 +212,11 @@ impl<S: FnMut(Event)> Watch<'_, S> {
 
     /// True if the server no longer knows what was told or written last as it was then.
     async fn is_rewound(&mut self) -> Result<bool, Failure> {
-        if !self.target.whole || !(self.doubtful || self.wire.written.is_doubtful()) {
+        let doubtful = self.doubtful || self.wire.written.is_doubtful();
+        if self.target.whole && (doubtful || self.release.is_none()) {
+            self.compare_release().await?;
+        }
+        if !self.target.whole || !doubtful {
             return Ok(false);
         }
         let rewound = match &self.newest {
@@ -218,6 +227,17 @@ impl<S: FnMut(Event)> Watch<'_, S> {
         let rewound = rewound || self.wire.written.is_lost(self.wire, told).await?;
         self.doubtful = false;
         Ok(rewound)
+    }
+
+    /// Tells if the server is another release than it was: what it does with an apply may be something else now.
+    async fn compare_release(&mut self) -> Result<(), Failure> {
+        let release = self.wire.release().await?;
+        let before = self.release.replace(release.clone());
+        if let Some(before) = before.filter(|before| *before != release) {
+            tracing::info!(%before, now = %release, "the API server is another release: each object is verified once more");
+            (self.sink)(Event::Upgraded);
+        }
+        Ok(())
     }
 
     /// Remembers the newest object.

@@ -257,7 +257,7 @@ impl Sink {
                 }
                 self.become_(State::Listed);
             }
-            Event::Rewound => {}
+            Event::Rewound | Event::Upgraded => {}
             // What was listed before is as good as it was; deletions look at the object itself once more.
             Event::Broken(failure) if self.state() != Some(State::Listed) => {
                 self.become_(State::Blind(failure))

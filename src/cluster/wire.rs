@@ -182,6 +182,16 @@ impl Wire {
         done
     }
 
+    /// The release of the server; empty if it does not say, which is nothing to wait for.
+    pub(super) async fn release(&self) -> Result<Box<str>, Failure> {
+        let asked = self.send(Call::new(Class::Watch, "get", "/version".to_owned())).await;
+        match asked {
+            Ok(reply) => Ok(reply.json::<Release>().map(|release| release.git_version).unwrap_or_default()),
+            Err(Failure::Refused(_)) => Ok(Box::default()),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// How long a request may take: a write must be over before another daemon can have taken the Lease.
     fn within(&self, call: &Call) -> Duration {
         let left = self.permit.time_left().filter(|_| call.writes());
@@ -212,6 +222,12 @@ impl Wire {
             unreachable(error)
         })
     }
+}
+
+#[derive(Deserialize)]
+struct Release {
+    #[serde(rename = "gitVersion")]
+    git_version: Box<str>,
 }
 
 /// The innermost cause says what happened; the outer ones say that it happened.

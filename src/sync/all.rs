@@ -94,6 +94,7 @@ impl All {
                 self.history += 1;
                 self.context.begin_anew();
             }
+            Told::Upgraded => self.context.distrust_all(),
             Told::Broken(failure) => {
                 let message = match failure.code() {
                     Some(404) => "the cluster has no Syncs: install their definition (moorline crd | kubectl apply --server-side -f -)".to_owned(),

@@ -298,6 +298,7 @@ impl Keeper {
         if last.is_none_or(|last| !last.asks_the_same(&order)) {
             self.generation += 1;
             order.generation = self.generation;
+            self.context.neighbours.asks(&self.name, self.generation);
         }
         Ok(order)
     }

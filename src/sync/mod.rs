@@ -197,6 +197,13 @@ impl Context {
         tokio::spawn(async move { this.identities.lock().await.values().for_each(Cluster::begin_anew) });
     }
 
+    /// The server is another release: what it was seen to make of an apply says nothing any more.
+    fn distrust_all(self: &std::sync::Arc<Self>) {
+        self.cluster.distrust_all();
+        let this = self.clone();
+        tokio::spawn(async move { this.identities.lock().await.values().for_each(Cluster::distrust_all) });
+    }
+
     fn now(&self) -> Time {
         self.began.elapsed()
     }

@@ -54,6 +54,8 @@ pub(crate) struct Bell {
 #[derive(Debug, Default)]
 struct Neighbour {
     course: Course,
+    /// How often what it asks for has changed.
+    asked: u64,
     bell: Arc<Bell>,
     /// Those who wait for it.
     waiting: BTreeSet<SyncName>,
@@ -95,7 +97,7 @@ impl Neighbours {
     pub(crate) fn follows(&self, sync: &SyncName, address: &Address, reference: &Reference, suspended: bool) {
         let (address, reference) = (address.clone(), reference.clone());
         let path = Path { address, reference, suspended, at: None };
-        self.change(sync, |course| match course {
+        self.change(sync, |it| match &it.course {
             Course::Follows(known) if known.is_beside(&path) && known.suspended == suspended => {
                 Course::Follows(known.clone())
             }
@@ -105,33 +107,46 @@ impl Neighbours {
 
     /// A Sync is refused, and it cannot be read what it follows: what it followed last is what it may want.
     pub(crate) fn is_unreadable(&self, sync: &SyncName) {
-        self.change(sync, |course| match course {
+        self.change(sync, |it| match &it.course {
             Course::Follows(path) => Course::Follows(Path { at: None, ..path.clone() }),
             Course::Unknown | Course::Rests => Course::Rests,
         });
     }
 
+    /// A Sync asks for something else than before, for the so many-th time: what it has rendered is not what it wants.
+    pub(crate) fn asks(&self, sync: &SyncName, asked: u64) {
+        if let Some(known) = self.lock().get_mut(sync) {
+            known.asked = asked;
+        }
+        self.anew(sync);
+    }
+
+    /// A Sync has rendered this commit as it asked for it that time, which may not be the last one any more.
+    pub(crate) fn rendered(&self, sync: &SyncName, asked: u64, at: ObjectHash) {
+        self.come(sync, asked, Some(at));
+    }
+
     /// What a Sync has rendered is not what it wants now, or not for certain.
     pub(crate) fn anew(&self, sync: &SyncName) {
-        self.come(sync, None);
+        self.come(sync, u64::MAX, None);
     }
 
     /// A Sync has rendered this commit.
     pub(crate) fn came_to(&self, sync: &SyncName, at: ObjectHash) {
-        self.come(sync, Some(at));
+        self.come(sync, u64::MAX, Some(at));
     }
 
-    fn come(&self, sync: &SyncName, at: Option<ObjectHash>) {
-        self.change(sync, |course| match course {
-            Course::Follows(path) => Course::Follows(Path { at, ..path.clone() }),
+    fn come(&self, sync: &SyncName, asked: u64, at: Option<ObjectHash>) {
+        self.change(sync, |known| match &known.course {
+            Course::Follows(path) if known.asked <= asked => Course::Follows(Path { at, ..path.clone() }),
             other => other.clone(),
         });
     }
 
-    fn change(&self, sync: &SyncName, to: impl FnOnce(&Course) -> Course) {
+    fn change(&self, sync: &SyncName, to: impl FnOnce(&Neighbour) -> Course) {
         let mut all = self.lock();
         let Some(known) = all.get_mut(sync) else { return };
-        let course = to(&known.course);
+        let course = to(known);
         if known.course == course {
             return;
         }
@@ -318,5 +333,19 @@ mod tests {
         assert!(!rings(&bell.look));
         all.add(&sync("b"));
         assert_eq!(all.behind(&sync("a")), Some(sync("b")), "it was made anew");
+    }
+
+    #[test]
+    fn what_was_rendered_as_it_is_asked_for_no_more_does_not_count() {
+        let all = two();
+        all.asks(&sync("b"), 1);
+        all.rendered(&sync("b"), 1, commit("1"));
+        assert_eq!(all.behind(&sync("a")), None);
+        all.asks(&sync("b"), 2);
+        assert_eq!(all.behind(&sync("a")), Some(sync("b")));
+        all.rendered(&sync("b"), 1, commit("1"));
+        assert_eq!(all.behind(&sync("a")), Some(sync("b")));
+        all.rendered(&sync("b"), 2, commit("1"));
+        assert_eq!(all.behind(&sync("a")), None);
     }
 }

@@ -81,6 +81,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) desk: Option<&'a Desk>,
     pub(crate) owner: &'a SyncName,
     pub(crate) wish: &'a Wish,
+    /// How often what the Sync asks for has changed until this.
+    pub(crate) generation: u64,
     /// The approval that a person gave.
     pub(crate) approved: Option<String>,
     pub(crate) repository: &'a Repository,
@@ -130,7 +132,7 @@ impl Subject<'_> {
         let (prepared, need) = self.see(memory, report).await?;
         let desired = &*prepared.desired;
         self.context.registry.wants(self.owner, &prepared.desired, !self.wish.suspend);
-        self.context.neighbours.came_to(self.owner, self.revision.commit);
+        self.context.neighbours.rendered(self.owner, self.generation, self.revision.commit);
         report.set = Some(prepared.desired.clone());
         report.tree = prepared.ids.get(self.wish.path.as_str()).copied().flatten().map(|id| id.to_string());
         self.survey(memory, desired).await;

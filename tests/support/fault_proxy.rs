@@ -4,17 +4,19 @@
 //! here needs a certificate; the token passes through), and a log of all requests. Each connection of the daemon
 //! has one of its own to the API server, and bodies pass chunk by chunk, so that watches stream.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+pub(crate) use super::asked::Asked;
+use super::asked::{answer, line, receive, said};
 use super::control_plane::ControlPlane;
 
 /// What becomes of a request.
@@ -24,6 +26,8 @@ pub(crate) enum Fate {
     Pass,
     /// It is answered with this status, and a `Retry-After` in seconds.
     Answer(u16, Option<u64>),
+    /// It is answered with this text.
+    Say(&'static str),
     /// The connection is cut before the API server hears of it.
     Drop,
     /// The API server answers, and the connection is cut before the daemon hears of it.
@@ -36,57 +40,6 @@ pub(crate) enum Fate {
     KillAfter,
     /// The daemon is stopped, with `kill -STOP`, before the API server hears of it, and the connection is cut.
     StopBefore,
-}
-
-/// A request of the daemon.
-#[derive(Debug, Clone)]
-pub(crate) struct Asked {
-    pub(crate) method: String,
-    pub(crate) path: String,
-    pub(crate) query: String,
-    pub(crate) at: Instant,
-    body: Vec<u8>,
-    head: String,
-}
-
-impl Asked {
-    /// The body, for messages.
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    pub(crate) fn is_watch(&self) -> bool {
-        self.query.contains("watch=true")
-    }
-
-    /// A look at what was seen or written last, before the watch on Syncs goes on after an interruption.
-    pub(crate) fn looks_back(&self) -> bool {
-        self.lists() && self.query.contains("limit=1&fieldSelector=")
-    }
-
-    /// A list, in pages or whole.
-    pub(crate) fn lists(&self) -> bool {
-        self.method == "GET" && self.query.contains("limit=") && !self.is_watch()
-    }
-
-    /// A write, of whatever.
-    pub(crate) fn writes(&self) -> bool {
-        self.method != "GET"
-    }
-
-    /// A request about one object that a Sync manages, neither about a Sync nor about a Lease.
-    pub(crate) fn is_on_object(&self) -> bool {
-        let ours =
-            self.path.contains("/syncs") || self.path.contains("/leases") || self.path.contains("/events");
-        let of_collection =
-            self.method == "GET" && (!self.query.is_empty() || !self.path.contains("/namespaces/"));
-        !ours && !of_collection && self.path.matches('/').count() > 3
-    }
-
-    /// A write of an object that a Sync manages.
-    pub(crate) fn writes_object(&self) -> bool {
-        self.writes() && self.is_on_object()
-    }
 }
 
 type Rule = Box<dyn FnMut(&Asked) -> Fate + Send>;
@@ -248,6 +201,10 @@ impl Inner {
                 Fate::Drop => return Ok(()),
                 Fate::KillBefore => return self.strike("KILL"),
                 Fate::StopBefore => return self.strike("STOP"),
+                Fate::Say(text) => {
+                    (&mut &*client).write_all(said("200 OK", "", text).as_bytes())?;
+                    continue;
+                }
                 Fate::Answer(status, retry) => {
                     (&mut &*client).write_all(answer(status, retry).as_bytes())?;
                     continue;
@@ -350,50 +307,4 @@ fn is_open(server: &Server) -> bool {
     let peeked = stream.peek(&mut [0]);
     let _ = stream.set_nonblocking(false);
     peeked.map_or_else(|error| error.kind() == io::ErrorKind::WouldBlock, |count| count > 0)
-}
-
-fn line(from: &mut impl BufRead) -> io::Result<String> {
-    let mut line = String::new();
-    match from.read_line(&mut line)? {
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        _ => Ok(line),
-    }
-}
-
-fn receive(from: &mut impl BufRead) -> io::Result<Asked> {
-    let mut head = line(from)?;
-    let mut words = head.split(' ');
-    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let (method, path, query) = (method.to_owned(), path.to_owned(), query.to_owned());
-    let mut length = 0;
-    loop {
-        let line = line(from)?;
-        head.push_str(&line);
-        let header = line.trim_end().to_ascii_lowercase();
-        if let Some(number) = header.strip_prefix("content-length: ") {
-            length = number.parse().map_err(io::Error::other)?;
-        }
-        assert_ne!(header, "transfer-encoding: chunked", "the daemon's bodies have a length");
-        if header.is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    from.read_exact(&mut body)?;
-    Ok(Asked { method, path, query, at: Instant::now(), body, head })
-}
-
-/// An answer as an API server gives it that cannot do what it should.
-fn answer(status: u16, retry: Option<u64>) -> String {
-    let retry = retry.map(|seconds| format!("Retry-After: {seconds}\r\n")).unwrap_or_default();
-    let body = serde_json::json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": status,
-        "reason": "Planted", "message": "planted by the test",
-    })
-    .to_string();
-    format!(
-        "HTTP/1.1 {status} Planted\r\nContent-Type: application/json\r\n{retry}Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
 }

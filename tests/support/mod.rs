@@ -14,6 +14,7 @@
 
 #![expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
 
+pub(crate) mod asked;
 pub(crate) mod audit;
 pub(crate) mod authority;
 pub(crate) mod binaries;

@@ -218,8 +218,8 @@ impl Scene {
         self.proxy.asked();
         tokio::time::sleep(CALM).await;
         let shown = |one: &Asked| format!("{} {} {}", one.method, one.path, one.text());
-        // A watch that is opened again after its pause asks for nothing that was told already, but for the one object by
-        // which it is known whether the server still has what it had.
+        // A watch that is opened again after its pause asks for nothing that was told already, but for that by
+        // which it is known whether the server is still the one that it was.
         let asked = self.proxy.asked();
         let asked: Vec<String> =
             asked.iter().filter(|one| !one.is_watch() && !one.looks_back()).map(shown).collect();

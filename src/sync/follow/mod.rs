@@ -324,6 +324,7 @@ impl Follower {
                     desk: desk.as_ref(),
                     owner: &owner,
                     wish: &order.wish,
+                    generation: order.generation,
                     approved: order.approved.clone(),
                     repository: &order.repository,
                     revision: &revision,
