@@ -12,8 +12,8 @@ pub(crate) struct Asked {
     pub(crate) path: String,
     pub(crate) query: String,
     pub(crate) at: Instant,
-    body: Vec<u8>,
-    head: String,
+    pub(crate) body: Vec<u8>,
+    pub(crate) head: String,
 }
 
 impl Asked {
