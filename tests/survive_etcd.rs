@@ -124,6 +124,7 @@ async fn backed_up(scene: &Scene) -> Backup {
 async fn assert_restored(scene: &Scene, backup: &Backup, mark: &AuditMark) {
     scene.until_values(&backup.wanted, "it is as Git says").await;
     scene.until_ready("shop", &backup.commit).await;
+    scene.settle().await;
     scene.assert_calm("after the restored backup").await;
     assert_eq!(deleted(mark).await, ["a-5"], "what was pruned is pruned again, and nothing else");
     let now = scene.versions().await;
@@ -209,8 +210,8 @@ async fn an_api_server_lags_behind_another() {
     scene.until_values(&wanted, "the commit is live").await;
     scene.until_ready("shop", &commit).await;
     let after = scene.versions().await;
-    let stale =
-        lagging.list(&scene.plane, &format!("/api/v1/namespaces/{}/configmaps", scene.namespace)).await;
+    let maps = format!("/api/v1/namespaces/{}/configmaps", scene.namespace);
+    let stale = lagging.list(&scene.plane, &maps).await;
     assert!(
         stale.contains("a-5") && !stale.contains("b-0"),
         "the second server knows nothing of it: {stale}"
@@ -220,7 +221,13 @@ async fn an_api_server_lags_behind_another() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(written(&scene), ["a-0", "a-5", "b-0"], "each is written once");
     lagging.hold(false);
+    until("it has caught up", async || {
+        let newest = lagging.list(&scene.plane, &maps).await;
+        (newest.contains("b-0") && !newest.contains("a-5")).then_some(())
+    })
+    .await;
     scene.until_ready("shop", &commit).await;
+    scene.settle().await;
     scene.assert_calm("after it caught up").await;
     assert_eq!(scene.versions().await, after, "nothing is reverted, made anew or written again");
 
@@ -233,6 +240,7 @@ async fn an_api_server_lags_behind_another() {
     lagging.hold(false);
     edit(&scene, "a-1", json!({"key": "by hand"})).await;
     scene.until_values(&wanted, "an edit is repaired").await;
+    scene.settle().await;
     scene.assert_calm("after the restart").await;
     let mut now = scene.versions().await;
     assert_eq!(now["a-1"].0, before["a-1"].0);

@@ -1,8 +1,9 @@
 //! Who undoes our repairs, and for how long we leave it at that.
 //!
 //! In: repairs and deletions, each with its time. Out: [`Contest`]s for the plan. Repairing against somebody who
-//! repairs as fast costs the API server more than the drift costs anybody; so after some rounds the object is left as
-//! it is, said to be contested, and tried again less and less often.
+//! repairs as fast costs the API server more than the drift costs anybody; so after some rounds about one field the
+//! object is left as it is, said to be contested, and tried again less and less often. Who changes one field after
+//! another fights for none of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::desired::DesiredSet;
 use crate::object::ObjectId;
 use crate::plan::{Change, Contest, Outcome};
 
-/// So many repairs against the same manager within [`WINDOW`] are a fight.
+/// So many repairs of a field against the same manager within [`WINDOW`] are a fight.
 const MAX_REPAIRS: usize = 5;
 /// More deletions than this within [`WINDOW`] are one as well.
 const MAX_DELETIONS: usize = 3;
@@ -36,9 +37,52 @@ struct Fight {
 /// Something that had to be repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Blow {
-    /// Fields were changed by this manager, where it is known.
-    Changed(Option<Box<str>>),
+    /// These fields were changed by this manager, where it is known.
+    Changed(Option<Box<str>>, Vec<String>),
     Deleted,
+}
+
+impl Blow {
+    /// True if both are about this field; about no field in particular, if none is given.
+    fn is_like(&self, other: &Self, field: Option<&String>) -> bool {
+        match (self, other) {
+            (Self::Deleted, Self::Deleted) => true,
+            (Self::Changed(one, own), Self::Changed(other, others)) if one == other => match field {
+                Some(field) => own.contains(field) && others.contains(field),
+                None => own.is_empty() && others.is_empty(),
+            },
+            _ => false,
+        }
+    }
+
+    /// True if this is what has been fought about.
+    fn goes_on_with(&self, contest: &Contest) -> bool {
+        match self {
+            Self::Changed(manager, fields) => {
+                let same = contest.fields.iter().any(|field| fields.contains(field));
+                *manager == contest.manager && (same || contest.fields.is_empty() && fields.is_empty())
+            }
+            Self::Deleted => contest.manager.is_none() && contest.fields.is_empty(),
+        }
+    }
+}
+
+impl Fight {
+    /// The fields about which there have been so many blows like this one, itself among them; empty where blows are
+    /// about no field. None if there have not.
+    fn contested(&self, blow: &Blow, limit: usize) -> Option<Vec<String>> {
+        let is_often = |field: Option<&String>| {
+            self.blows.iter().filter(|(_, known)| known.is_like(blow, field)).count() >= limit
+        };
+        match blow {
+            Blow::Changed(_, fields) if !fields.is_empty() => {
+                let often: Vec<String> =
+                    fields.iter().filter(|field| is_often(Some(field))).cloned().collect();
+                (!often.is_empty()).then_some(often)
+            }
+            Blow::Changed(..) | Blow::Deleted => is_often(None).then(Vec::new),
+        }
+    }
 }
 
 impl Fights {
@@ -51,22 +95,24 @@ impl Fights {
     ) {
         for (id, outcome) in outcomes {
             let (Outcome::Updated(change), Some(wanted)) = (outcome, desired.get(id)) else { continue };
-            let (manager, fields) = match change {
+            let blow = match change {
                 Change::Committed => continue,
-                Change::Drifted(drift) => (drift.manager.as_deref(), drift.fields.as_slice()),
+                Change::Drifted(drift) => {
+                    Blow::Changed(drift.manager.as_deref().map(Box::from), drift.fields.clone())
+                }
                 // An apply that changes what the last one left has somebody against it who leaves no trace.
-                Change::EntryLost | Change::Unverified | Change::Moved => (None, [].as_slice()),
+                Change::EntryLost | Change::Unverified | Change::Moved => Blow::Changed(None, Vec::new()),
             };
-            self.blow(id, wanted.hash, Blow::Changed(manager.map(Box::from)), fields, now);
+            self.blow(id, wanted.hash, blow, now);
         }
     }
 
     /// Somebody deleted an object that is wanted.
     pub(crate) fn deleted(&mut self, id: &ObjectId, hash: SpecHash, now: Time) {
-        self.blow(id, hash, Blow::Deleted, &[], now);
+        self.blow(id, hash, Blow::Deleted, now);
     }
 
-    fn blow(&mut self, id: &ObjectId, hash: SpecHash, blow: Blow, fields: &[String], now: Time) {
+    fn blow(&mut self, id: &ObjectId, hash: SpecHash, blow: Blow, now: Time) {
         let new = || Fight { hash, blows: Vec::new(), contest: None };
         let fight = self.0.entry(id.clone()).or_insert_with(new);
         if fight.hash != hash {
@@ -75,17 +121,21 @@ impl Fights {
         }
         fight.blows.retain(|(time, _)| *time + WINDOW > now);
         fight.blows.push((now, blow.clone()));
-        let of_kind = fight.blows.iter().filter(|(_, known)| *known == blow).count();
-        let (limit, manager) = match blow {
-            Blow::Changed(manager) => (MAX_REPAIRS, manager),
+        let (limit, manager) = match &blow {
+            Blow::Changed(manager, _) => (MAX_REPAIRS, manager.clone()),
             Blow::Deleted => (MAX_DELETIONS + 1, None),
         };
-        let pause = match &fight.contest {
-            Some((_, _, pause)) => (*pause * 2).min(PAUSE.1),
-            None if of_kind >= limit => PAUSE.0,
-            None => return,
+        let (fields, pause) = match &fight.contest {
+            // What was tried again was undone again; or it was something else, and counts for itself.
+            Some((contest, _, pause)) if blow.goes_on_with(contest) => {
+                (contest.fields.clone(), (*pause * 2).min(PAUSE.1))
+            }
+            _ => match fight.contested(&blow, limit) {
+                Some(fields) => (fields, PAUSE.0),
+                None => return,
+            },
         };
-        fight.contest = Some((Contest { manager, fields: fields.to_vec(), hash }, now + pause, pause));
+        fight.contest = Some((Contest { manager, fields, hash }, now + pause, pause));
     }
 
     /// What is left as it is for now. What has been quiet is forgotten.
@@ -123,15 +173,15 @@ mod tests {
         ObjectId::parse("/ConfigMap|shop/a").unwrap()
     }
 
-    fn changed(manager: &str) -> Blow {
-        Blow::Changed(Some(manager.into()))
+    fn changed(manager: &str, fields: &[&str]) -> Blow {
+        Blow::Changed(Some(manager.into()), fields.iter().map(|&field| field.to_owned()).collect())
     }
 
     /// Whether the object is contested after each of these blows.
     fn after(blows: &[(u64, Blow)]) -> Vec<bool> {
         let mut fights = Fights::default();
         let blow = |(seconds, blow): &(u64, Blow)| {
-            fights.blow(&id(), HASH, blow.clone(), &[], at(*seconds));
+            fights.blow(&id(), HASH, blow.clone(), at(*seconds));
             !fights.contested(at(*seconds)).is_empty()
         };
         blows.iter().map(blow).collect()
@@ -140,19 +190,34 @@ mod tests {
     #[test]
     fn so_many_repairs_against_one_manager_are_a_fight() {
         let each = |every: u64, blow: Blow| (0..5).map(|nth| (nth * every, blow.clone())).collect::<Vec<_>>();
-        assert_eq!(after(&each(1, changed("a"))), [false, false, false, false, true]);
-        assert_eq!(after(&each(1, Blow::Changed(None))), [false, false, false, false, true]);
+        assert_eq!(after(&each(1, changed("a", &["x"]))), [false, false, false, false, true]);
+        assert_eq!(after(&each(1, Blow::Changed(None, Vec::new()))), [false, false, false, false, true]);
         assert_eq!(after(&each(1, Blow::Deleted)), [false, false, false, true, true]);
-        assert_eq!(after(&each(151, changed("a"))), [false; 5], "too seldom");
-        let three = || [(0, changed("a")), (1, changed("b")), (2, Blow::Deleted)];
+        assert_eq!(after(&each(151, changed("a", &["x"]))), [false; 5], "too seldom");
+        let three = || [(0, changed("a", &["x"])), (1, changed("b", &["x"])), (2, Blow::Deleted)];
         let two: Vec<_> = three().into_iter().chain(three()).collect();
         assert_eq!(after(&two), [false; 6], "each has a count of its own");
     }
 
     #[test]
+    fn one_field_after_another_is_no_fight() {
+        let fields = ["a", "b", "c", "d", "e", "f"];
+        let blows: Vec<_> = (0..6).map(|nth| (nth, changed("a", &[fields[nth as usize]]))).collect();
+        assert_eq!(after(&blows), [false; 6]);
+        let mut fights = Fights::default();
+        for second in 0..5 {
+            fights.blow(&id(), HASH, changed("a", &["x", fields[second as usize]]), at(second));
+        }
+        assert_eq!(fights.contested(at(5))[&id()].fields, ["x"], "only what was changed again and again");
+        // What is undone of another field meanwhile does not make this contest last longer.
+        fights.blow(&id(), HASH, changed("a", &["y"]), at(64));
+        assert!(fights.contested(at(64)).is_empty());
+    }
+
+    #[test]
     fn a_contest_is_tried_again_less_and_less_often_and_forgotten_after_quiet() {
         let mut fights = Fights::default();
-        (0..5).for_each(|second| fights.blow(&id(), HASH, changed("a"), &["x".into()], at(second)));
+        (0..5).for_each(|second| fights.blow(&id(), HASH, changed("a", &["x"]), at(second)));
         let mut begun = at(4);
         for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
             let until = begun + at(60 * minutes);
@@ -162,7 +227,7 @@ mod tests {
             assert_eq!(held[&id()].fields, ["x"]);
             assert!(fights.contested(until).is_empty(), "it is tried again");
             assert_eq!(fights.next(until), None);
-            fights.blow(&id(), HASH, changed("a"), &["x".into()], until);
+            fights.blow(&id(), HASH, changed("a", &["x"]), until);
             begun = until;
         }
         fights.contested(begun + at(3600 + 600));
@@ -172,9 +237,9 @@ mod tests {
     #[test]
     fn a_commit_begins_anew() {
         let mut fights = Fights::default();
-        (0..5).for_each(|second| fights.blow(&id(), HASH, changed("a"), &[], at(second)));
+        (0..5).for_each(|second| fights.blow(&id(), HASH, changed("a", &[]), at(second)));
         assert!(!fights.contested(at(5)).is_empty());
-        fights.blow(&id(), SpecHash { digest: [2; 32], ..HASH }, changed("a"), &[], at(6));
+        fights.blow(&id(), SpecHash { digest: [2; 32], ..HASH }, changed("a", &[]), at(6));
         assert!(fights.contested(at(6)).is_empty());
     }
 }

@@ -212,6 +212,16 @@ impl Scene {
             .await;
     }
 
+    /// Waits for a first while without requests, where a server has to catch up or to start.
+    pub(crate) async fn settle(&self) {
+        self.proxy.asked();
+        until("there are no requests for a while", async || {
+            tokio::time::sleep(CALM).await;
+            self.proxy.asked().iter().all(|one| one.is_watch() || one.looks_back()).then_some(())
+        })
+        .await;
+    }
+
     /// Nothing is sent about objects and no status written for a while.
     pub(crate) async fn assert_calm(&self, what: &str) {
         tokio::time::sleep(CALM).await;
