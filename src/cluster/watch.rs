@@ -231,7 +231,7 @@ impl<S: FnMut(Event)> Watch<'_, S> {
 
     /// Tells if the server is another release than it was: what it does with an apply may be something else now.
     async fn compare_release(&mut self) -> Result<(), Failure> {
-        let release = self.wire.release().await?;
+        let Some(release) = self.wire.release().await? else { return Ok(()) };
         let before = self.release.replace(release.clone());
         if let Some(before) = before.filter(|before| *before != release) {
             tracing::info!(%before, now = %release, "the API server is another release: each object is verified once more");

@@ -182,12 +182,11 @@ impl Wire {
         done
     }
 
-    /// The release of the server; empty if it does not say, which is nothing to wait for.
-    pub(super) async fn release(&self) -> Result<Box<str>, Failure> {
-        let asked = self.send(Call::new(Class::Watch, "get", "/version".to_owned())).await;
-        match asked {
-            Ok(reply) => Ok(reply.json::<Release>().map(|release| release.git_version).unwrap_or_default()),
-            Err(Failure::Refused(_)) => Ok(Box::default()),
+    /// The release of the server. None if it does not say: one that has only just started forbids even that.
+    pub(super) async fn release(&self) -> Result<Option<Box<str>>, Failure> {
+        match self.send(Call::new(Class::Watch, "get", "/version".to_owned())).await {
+            Ok(reply) => Ok(reply.json::<Release>().map(|release| release.git_version).ok()),
+            Err(Failure::Refused(_)) => Ok(None),
             Err(failure) => Err(failure),
         }
     }
