@@ -53,6 +53,8 @@ struct State {
     report: Option<Box<Report>>,
     /// Since when a newer revision is being applied.
     pending: Option<Instant>,
+    /// Since when the Sync asks for something else than at the last pass.
+    asked: Option<Instant>,
     /// When the pass of the report ended.
     ended: Option<Time>,
     scope: Scope,
@@ -105,6 +107,10 @@ impl Desk {
             state.scope = stands.scope.clone().unwrap_or_default();
         }
         let changed = state.generation != generation || state.suspended != suspended;
+        if changed && !suspended && state.report.is_some() {
+            // What was done so far is no answer to what is asked for now.
+            state.asked = Some(Instant::now());
+        }
         (state.generation, state.suspended) = (generation, suspended);
         // Our own write comes back as an event; an older one must not make us write again.
         state.latest = state.latest.max(version);
@@ -121,7 +127,10 @@ impl Desk {
     /// Why the Sync is not followed; none if it is.
     pub(crate) fn refuse(&self, refused: Option<Trouble>) {
         let mut state = self.lock();
-        let changed = state.refused != refused;
+        let changed = state.refused != refused || refused.is_some() && state.asked.is_some();
+        if refused.is_some() {
+            state.asked = None;
+        }
         state.refused = refused;
         drop(state);
         if changed {
@@ -190,7 +199,8 @@ impl Desk {
                     report.desired = last.desired;
                     report.finished = std::mem::take(&mut last.finished);
                 }
-                (state.report, state.ended, state.pending) = (Some(report), Some(now()), None);
+                (state.report, state.ended) = (Some(report), Some(now()));
+                (state.pending, state.asked) = (None, None);
             }
             Told::Verified(..) => return,
         }
@@ -274,7 +284,7 @@ impl Desk {
     /// True while a pass is under way that will say more than is known now.
     fn is_pending(&self) -> bool {
         let state = self.lock();
-        state.report.is_none() || state.pending.is_some()
+        state.report.is_none() || state.pending.or(state.asked).is_some()
     }
 
     /// Tells those who wait that the scope stands.
@@ -289,7 +299,9 @@ impl Desk {
 
     /// The status that is to be written, if it is not the one that stands.
     fn next(&self) -> Option<(Box<str>, SyncStatus)> {
-        let state = self.lock();
+        let mut state = self.lock();
+        // There may be no pass, because what changed is nothing that objects depend on.
+        state.asked = state.asked.filter(|since| since.elapsed() < PATIENCE);
         let trouble = state.refused.as_ref().or(state.source.as_ref());
         let report = state.report.as_deref();
         let trouble = trouble.or(report.and_then(|report| report.trouble.as_ref()));
@@ -319,7 +331,7 @@ impl Desk {
         let waits = !state.written.conditions.is_empty()
             || state.since.is_none_or(|since| since.elapsed() < PATIENCE);
         let pending = state.pending.is_some_and(|since| since.elapsed() < PATIENCE);
-        if (pending || speechless && waits) && state.waiting.is_empty() {
+        if (pending || state.asked.is_some() || speechless && waits) && state.waiting.is_empty() {
             return None;
         }
         let facts = Facts {
