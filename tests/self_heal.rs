@@ -113,7 +113,11 @@ async fn whoever_undoes_every_repair_is_left_alone_until_a_commit() {
     let maps = Maps::new(plane.client(ADMIN).await, &namespace).await;
     let root = tempfile::tempdir().unwrap();
     let (work, server) = (Work::new(root.path()), GitServer::start(root.path()));
-    work.push(&[("a.json", &config_map("a", "one")), ("b.json", &config_map("b", "one"))]);
+    let two = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
+        "data": {"key": "one", "list": "a"},
+    });
+    work.push(&[("a.json", &two.to_string()), ("b.json", &config_map("b", "one"))]);
     let url = server.url("repository.git");
     let arguments = ["--url", &url, "--namespace", &namespace, "--interval", "1", "--leader-election=false"];
     let daemon = Daemon::start(&plane, root.path(), &arguments);
@@ -130,6 +134,19 @@ async fn whoever_undoes_every_repair_is_left_alone_until_a_commit() {
     tokio::time::sleep(2 * QUIET).await;
     assert_eq!(maps.value("a").await.as_deref(), Some("theirs"), "it is contested");
     assert_eq!(asked(&mark, &namespace, "a").await, tally([("patch configmaps", 5)]));
+
+    // Only that field is left to them.
+    let mark = AuditMark::set(&plane).await;
+    maps.edit("a", "kubectl-edit", json!({"data": {"list": "b"}})).await;
+    until("what is not contested is repaired", async || {
+        let list = maps.data("a").await?.remove("list")?;
+        (list == "a").then_some(())
+    })
+    .await;
+    maps.edit("a", "operator", json!({"data": {"key": "still theirs"}})).await;
+    tokio::time::sleep(2 * QUIET).await;
+    assert_eq!(maps.value("a").await.as_deref(), Some("still theirs"), "and theirs is not touched");
+    assert_eq!(asked(&mark, &namespace, "a").await, tally([("patch configmaps", 1)]));
 
     let mark = AuditMark::set(&plane).await;
     for _ in 0..3 {

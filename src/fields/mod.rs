@@ -18,7 +18,7 @@ pub use bytes::Digest;
 pub use entry::{Entry, Operation, entries};
 pub use path::{Element, FieldPath};
 pub use pointer::{
-    excerpt, is_in, meant, pointer_of, pointer_of_fields, removal_order, remove, remove_all, touches,
+    excerpt, is_in, meant, pointer_of, pointer_of_fields, removal_order, remove, remove_all, told, touches,
 };
 pub use survivor::{Survivor, removed};
 

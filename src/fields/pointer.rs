@@ -14,42 +14,64 @@ const MAX_KEYS: usize = 3;
 /// A field that is part of the key of ports, and that the server sets where it is not written.
 const DEFAULT_KEY: (&str, &str) = ("protocol", "TCP");
 
-/// The places in a body that are printed as `field` by the API server, such as `.spec.ports[port=80].name`.
+/// The places in a body that the API server prints as `field`, such as `.spec.ports[port=80].name`.
 pub fn meant(body: &Value, field: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    search(body, field, "", &mut found);
-    found
+    places(body, field, FieldPath::server_form)
 }
 
-fn search(value: &Value, rest: &str, pointer: &str, found: &mut Vec<String>) {
-    if rest.is_empty() {
-        found.push(pointer.to_owned());
-        return;
-    }
-    let mut go = |element: Element, inner: &Value, step: String| {
-        let printed = FieldPath::new(&[&element]).server_form();
-        // What follows a name begins a new step, or the name was only the beginning of this one.
-        if let Some(rest) = rest.strip_prefix(printed.as_str())
-            && (rest.is_empty() || rest.starts_with(['.', '[']))
-        {
-            search(inner, rest, &format!("{pointer}/{step}"), found);
-        }
-    };
-    match value {
-        Value::Object(fields) => {
-            for (name, inner) in fields {
-                go(Element::Field(name.as_str().into()), inner, escape(name));
-            }
-        }
-        Value::Array(items) => {
-            for (at, item) in items.iter().enumerate() {
-                for element in names(item) {
-                    go(element, item, at.to_string());
+/// The places in a body of which people are told as `field`, such as `spec.ports[port=80].name`.
+pub fn told(body: &Value, field: &str) -> Vec<String> {
+    places(body, field, ToString::to_string)
+}
+
+fn places(body: &Value, field: &str, print: fn(&FieldPath) -> String) -> Vec<String> {
+    let mut search = Search { field, print, way: Vec::new(), found: Vec::new() };
+    search.enter(body, "");
+    search.found
+}
+
+/// A walk through a body, to all places that are printed as one text.
+struct Search<'a> {
+    field: &'a str,
+    print: fn(&FieldPath) -> String,
+    way: Vec<Element>,
+    found: Vec<String>,
+}
+
+impl Search<'_> {
+    fn enter(&mut self, value: &Value, pointer: &str) {
+        match value {
+            Value::Object(fields) => {
+                for (name, inner) in fields {
+                    self.go(
+                        Element::Field(name.as_str().into()),
+                        inner,
+                        &format!("{pointer}/{}", escape(name)),
+                    );
                 }
-                go(Element::Index(i64::try_from(at).unwrap_or(i64::MAX)), item, at.to_string());
             }
+            Value::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    let index = Element::Index(i64::try_from(at).unwrap_or(i64::MAX));
+                    for element in names(item).into_iter().chain([index]) {
+                        self.go(element, item, &format!("{pointer}/{at}"));
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+
+    fn go(&mut self, element: Element, inner: &Value, pointer: &str) {
+        self.way.push(element);
+        let printed = (self.print)(&FieldPath::new(&self.way.iter().collect::<Vec<_>>()));
+        match self.field.strip_prefix(printed.as_str()) {
+            Some("") => self.found.push(pointer.to_owned()),
+            // What follows a name begins a new step, or the name was only the beginning of this one.
+            Some(rest) if rest.starts_with(['.', '[']) => self.enter(inner, pointer),
+            Some(_) | None => {}
+        }
+        self.way.pop();
     }
 }
 
@@ -269,6 +291,11 @@ mod tests {
             &["/spec/containers/0/ports/0"],
         );
         check(".spec.absent", &[]);
+        let check = |field: &str, expect: &[&str]| assert_eq!(told(&body(), field), expect, "{field}");
+        check("spec.replicas", &["/spec/replicas"]);
+        check("spec.containers[name=side].env[name=X].value", &["/spec/containers/1/env/0/value"]);
+        check("metadata.annotations[\"a.b/c\"]", &["/metadata/annotations/a.b~1c"]);
+        check("metadata.finalizers[\"x\"]", &["/metadata/finalizers/0"]);
     }
 
     #[test]

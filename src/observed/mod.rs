@@ -29,7 +29,7 @@ pub use removal::{removal, sets};
 pub use stamp::Stamp;
 
 use crate::api::{self, SpecHash, SyncName};
-use crate::fields::FieldSet;
+use crate::fields::{FieldPath, FieldSet};
 use crate::object::{GroupKind, Object, ObjectId};
 use baseline::Trace;
 use judge::Verdict;
@@ -184,6 +184,14 @@ impl Observed {
     pub fn owned(&self) -> Option<FieldSet> {
         let known = self.baseline.as_ref().and_then(|baseline| baseline.own.as_ref());
         known.map(Own::fields).or_else(|| FieldSet::from_bytes(self.own.as_ref()?))
+    }
+
+    /// True if this field, as people are told of it, is not ours: somebody took it, or it was left to them.
+    pub fn lacks(&self, field: &str) -> bool {
+        let taken =
+            matches!(&self.standing, Standing::Drifted(drift) if drift.fields.iter().any(|it| it == field));
+        let is_it = |path: &FieldPath| path.to_string() == field;
+        taken || self.owned().is_some_and(|own| !own.members().iter().any(is_it))
     }
 
     /// Reads the metadata of the object that this entry stands for, seen once more. An event that is older

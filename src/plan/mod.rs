@@ -198,15 +198,13 @@ fn owned(object: &DesiredObject, seen: &Observed, policy: &Policy) -> Decision {
         };
     }
     let mode = rest::mode(seen, policy);
-    let repair = |change| match rest::contested(object, policy) {
-        Some(hold) => Decision::Hold(hold),
-        None => Decision::Write(Action::Update(change)),
-    };
+    let repair = |change| rest::repair(object, policy, change);
     let unmarked = seen.mark != Mark::Ours;
     let drift = match &seen.standing {
         Standing::Drifted(drift) => drift.clone(),
         Standing::Verified | Standing::Unverified | Standing::Moved if unmarked => mark_removed(),
         Standing::Verified | Standing::Unverified | Standing::Moved if !seen.applied_by_us => Box::default(),
+        Standing::Verified if mode == DriftMode::Repair => return rest::verified(object, seen, policy),
         Standing::Verified => return Decision::Keep,
         Standing::Unverified => return unknown(Change::Unverified, mode, repair),
         Standing::Moved => return unknown(Change::Moved, mode, repair),

@@ -27,8 +27,10 @@ pub struct Policy {
     pub behind: Option<Box<str>>,
     /// The time, in milliseconds since 1970: pauses that people ask for end.
     pub now: i64,
-    /// Objects whose repairs others undo.
+    /// Objects whose repairs others undo, all of them or those of some fields.
     pub contested: BTreeMap<ObjectId, Contest>,
+    /// Fields that were left to others for a while, and are claimed again now.
+    pub again: BTreeMap<ObjectId, Contest>,
     /// Jobs and Pods that have come to their end, and what they were then.
     pub finished: BTreeMap<ObjectId, SpecHash>,
 }
@@ -87,6 +89,7 @@ impl Default for Policy {
             behind: None,
             now: 0,
             contested: BTreeMap::new(),
+            again: BTreeMap::new(),
             finished: BTreeMap::new(),
         }
     }

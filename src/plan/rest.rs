@@ -3,12 +3,14 @@
 //! In: an object as it is wanted and as it is seen, and the policy. Out: whether it is left as it is: a person asks
 //! for time, others undo every repair, or it has done its work and was cleared away.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Decision, DriftMode, Hold, Policy};
+use super::{Action, Change, Decision, DriftMode, Hold, Policy};
 use crate::api::SpecHash;
 use crate::desired::DesiredObject;
-use crate::observed::{Observed, ObservedSet};
+use crate::object::ObjectId;
+use crate::observed::{Drift, Observed, ObservedSet};
 
 /// Others undo what is repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,10 +50,47 @@ pub(super) fn paused(seen: &Observed, policy: &Policy) -> Option<i64> {
     seen.pause_until.filter(|until| *until > policy.now)
 }
 
-/// The hold of an object whose repairs others undo.
-pub(super) fn contested(object: &DesiredObject, policy: &Policy) -> Option<Hold> {
-    let contest = policy.contested.get(&object.id)?;
-    object.is_recorded_as(&contest.hash).then(|| Hold::Contested(Box::new(contest.clone())))
+/// What others undo of an object as it is wanted now.
+fn contest<'a>(object: &DesiredObject, contests: &'a BTreeMap<ObjectId, Contest>) -> Option<&'a Contest> {
+    contests.get(&object.id).filter(|contest| object.is_recorded_as(&contest.hash))
+}
+
+fn hold(contest: &Contest) -> Decision {
+    Decision::Hold(Hold::Contested(Box::new(contest.clone())))
+}
+
+/// What becomes of an object that is not as Git says. Of one whose repairs others undo only that is repaired which
+/// they leave alone.
+pub(super) fn repair(object: &DesiredObject, policy: &Policy, change: Change) -> Decision {
+    let Some(contest) = contest(object, &policy.contested) else {
+        return Decision::Write(Action::Update(change));
+    };
+    let mut drift = match change {
+        Change::Drifted(drift) if !contest.fields.is_empty() => drift,
+        Change::Drifted(_) | Change::Committed | Change::EntryLost | Change::Unverified | Change::Moved => {
+            return hold(contest);
+        }
+    };
+    drift.fields.retain(|field| !contest.fields.contains(field));
+    match drift.fields.is_empty() {
+        true => hold(contest),
+        false => Decision::Write(Action::Update(Change::Drifted(drift))),
+    }
+}
+
+/// What becomes of an object that is as it was applied last, which may have been without what others fight about.
+pub(super) fn verified(object: &DesiredObject, seen: &Observed, policy: &Policy) -> Decision {
+    if let Some(again) = contest(object, &policy.again) {
+        let fields: Vec<String> = again.fields.iter().filter(|field| seen.lacks(field)).cloned().collect();
+        if !fields.is_empty() {
+            let drift = Drift { fields, manager: again.manager.as_deref().map(str::to_owned), time: None };
+            return repair(object, policy, Change::Drifted(Box::new(drift)));
+        }
+    }
+    match contest(object, &policy.contested) {
+        Some(contest) if contest.fields.iter().any(|field| seen.lacks(field)) => hold(contest),
+        Some(_) | None => Decision::Keep,
+    }
 }
 
 /// True if the object has come to its end, as it is wanted now.
@@ -63,7 +102,8 @@ pub(super) fn finished(object: &DesiredObject, policy: &Policy) -> bool {
 pub(super) fn absent(object: &DesiredObject, policy: &Policy) -> Option<Decision> {
     match finished(object, policy) {
         true => Some(Decision::Keep),
-        false => contested(object, policy).map(Decision::Hold),
+        // Where others fight for fields nobody minds that the object is there.
+        false => contest(object, &policy.contested).filter(|contest| contest.fields.is_empty()).map(hold),
     }
 }
 
@@ -75,9 +115,11 @@ pub fn next_expiry(observed: &ObservedSet, now: i64) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::super::given::{id, manifest, seen, wanted};
-    use super::super::{Action, Change, Plan, plan};
+    use super::super::{Plan, plan};
     use super::*;
-    use crate::observed::{Drift, Standing};
+    use crate::fields::FieldSet;
+    use crate::observed::Standing;
+    use serde_json::{Value, json};
 
     const ID: &str = "batch/Job|a/a";
 
@@ -142,6 +184,45 @@ mod tests {
         let changed = Contest { hash: SpecHash { digest, ..contest.hash }, ..contest };
         let policy = Policy { contested: [(id(ID), changed)].into_iter().collect(), ..Policy::default() };
         assert_eq!(shown(&plan(&desired, &ObservedSet::default(), &policy)), "create");
+    }
+
+    #[test]
+    fn of_a_contested_object_only_what_others_fight_for_is_left() {
+        let desired = wanted(&[manifest(ID, 0)]);
+        let hash = desired.objects()[0].hash;
+        let contest = Contest { manager: Some("hpa".into()), fields: vec!["spec.a".into()], hash };
+        let contests: BTreeMap<_, _> = [(id(ID), contest)].into_iter().collect();
+        let now = Policy { contested: contests.clone(), ..Policy::default() };
+        let later = Policy { again: contests, ..Policy::default() };
+        let lost = |fields: &[&str]| {
+            let fields = fields.iter().map(|&field| field.to_owned()).collect();
+            move |seen: &mut Observed, _| {
+                seen.standing = Standing::Drifted(Box::new(Drift { fields, ..Drift::default() }));
+            }
+        };
+        assert_eq!(word(lost(&["spec.a"]), &now), "Contested");
+        assert_eq!(word(lost(&["spec.a"]), &later), "repair");
+        let repaired = |policy: &Policy| {
+            let mut object = Observed { recorded: Some(hash), ..seen(&id(ID)) };
+            lost(&["spec.a", "spec.b"])(&mut object, hash);
+            let mut observed = ObservedSet::default();
+            observed.insert(id(ID), object);
+            let plan = plan(&desired, &observed, policy);
+            let fields = plan.steps().map(|step| match &step.action {
+                Action::Update(Change::Drifted(drift)) => drift.fields.join(" "),
+                other => other.verb().to_owned(),
+            });
+            fields.collect::<String>()
+        };
+        assert_eq!((repaired(&now), repaired(&later)), ("spec.b".to_owned(), "spec.a spec.b".to_owned()));
+        let owns = |fields: Value| {
+            move |seen: &mut Observed, _| seen.own = Some(FieldSet::parse(&fields).to_bytes().into())
+        };
+        let (with, without) = (json!({"f:spec": {"f:a": {}, "f:b": {}}}), json!({"f:spec": {"f:b": {}}}));
+        assert_eq!(word(owns(with.clone()), &now), "keep", "nobody has undone it yet");
+        assert_eq!(word(owns(with), &later), "keep");
+        assert_eq!(word(owns(without.clone()), &now), "Contested", "all but that is as Git says");
+        assert_eq!(word(owns(without), &later), "repair");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::api::{Conflicts, SyncName};
 use crate::cluster::{Cluster, Failure, Force, Remedy, answer};
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
-use crate::plan::{Action, Change, Failed, Hold, Outcome, Plan, Stage, Step, holds_back};
+use crate::plan::{Action, Change, Contest, Failed, Hold, Outcome, Plan, Stage, Step, holds_back};
 
 /// Steps that wait for their turn at one time. How many of them are sent is for the gate before the cluster to say.
 const SIDE_BY_SIDE: usize = 64;
@@ -42,6 +42,8 @@ pub(crate) struct Work<'a> {
     pub(crate) desired: &'a DesiredSet,
     pub(crate) conflicts: Conflicts,
     pub(crate) ledger: &'a Ledger,
+    /// Whose repairs others undo.
+    pub(crate) contested: BTreeMap<ObjectId, Contest>,
     pub(crate) stop: &'a Stop,
 }
 

@@ -11,7 +11,7 @@ use super::ledger::Yielded;
 use crate::api::{self, Conflicts};
 use crate::cluster::{Applied, Cause, Failure, Force, Refusal, answer};
 use crate::desired::DesiredObject;
-use crate::fields::{Entry, FieldSet, entries, meant, pointer_of, touches};
+use crate::fields::{Entry, FieldSet, entries, meant, pointer_of, told, touches};
 use crate::object::ObjectId;
 use crate::plan::{Change, Hold, Outcome};
 
@@ -86,18 +86,33 @@ impl Work<'_> {
         if let Some(before) = &before {
             self.hand_fields_over(wanted, before, &less).await?;
         }
-        let mut applied = self.cluster.apply_less(wanted, self.owner, force, &less).await?;
+        let contested = self.contested(wanted);
+        let without = |less: &[Box<str>]| [less, &contested].concat();
+        let mut applied = self.cluster.apply_less(wanted, self.owner, force, &without(&less)).await?;
         let free = self.unclaimed(wanted, &applied, &less);
         if !free.is_empty() {
             self.ledger.reclaim(wanted, &free);
             less.retain(|place| !free.contains(place));
-            applied = self.cluster.apply_less(wanted, self.owner, Force::No, &less).await?;
+            applied = self.cluster.apply_less(wanted, self.owner, Force::No, &without(&less)).await?;
         }
         self.ledger.warned(wanted, &applied.warnings);
         if let Some(before) = &before {
-            self.clear(wanted, before, &applied, &less).await;
+            self.clear(wanted, before, &applied, &without(&less)).await;
         }
         Ok(applied)
+    }
+
+    /// The places that others have taken and fight for. What is ours of them at the moment stays: not to name it would
+    /// delete it.
+    fn contested(&self, wanted: &DesiredObject) -> Vec<Box<str>> {
+        let contest = self.contested.get(&wanted.id).filter(|contest| wanted.is_recorded_as(&contest.hash));
+        let Some(contest) = contest.filter(|contest| !contest.fields.is_empty()) else { return Vec::new() };
+        let taken: Vec<&String> = self.cluster.observed(self.owner, |set| {
+            let seen = set.get(&wanted.id);
+            contest.fields.iter().filter(|field| seen.is_some_and(|seen| seen.lacks(field))).collect()
+        });
+        let body = body(wanted);
+        taken.into_iter().flat_map(|field| told(&body, field)).map(Box::from).collect()
     }
 
     /// What our entry owned until now; none where we have none.

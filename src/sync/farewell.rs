@@ -4,6 +4,7 @@
 //! finalizer too; what another Sync wants goes to that one; what may not be deleted, or takes too long, stays and is
 //! named.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -142,6 +143,7 @@ async fn delete(
             desired: &nothing,
             conflicts: wish.conflicts,
             ledger: &ledger,
+            contested: BTreeMap::new(),
             stop: &stop,
         };
         for (id, outcome) in carry_out(&work, plan, Vec::new()).await {

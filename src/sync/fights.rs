@@ -1,11 +1,11 @@
 //! Who undoes our repairs, and for how long we leave it at that.
 //!
 //! In: repairs and deletions, each with its time. Out: [`Contest`]s for the plan. Repairing against somebody who
-//! repairs as fast costs the API server more than the drift costs anybody; so after some rounds about one field the
-//! object is left as it is, said to be contested, and tried again less and less often. Who changes one field after
+//! repairs as fast costs the API server more than the drift costs anybody; so after some rounds about one field that
+//! field is left as it is, said to be contested, and tried again less and less often. Who changes one field after
 //! another fights for none of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::schedule::Time;
@@ -31,7 +31,18 @@ pub(crate) struct Fights(BTreeMap<ObjectId, Fight>);
 struct Fight {
     hash: SpecHash,
     blows: Vec<(Time, Blow)>,
-    contest: Option<(Contest, Time, Duration)>,
+    contests: Vec<Dispute>,
+}
+
+/// What is left to somebody for a while.
+#[derive(Debug)]
+struct Dispute {
+    manager: Option<Box<str>>,
+    /// The fields; none where it is about the whole object.
+    fields: Vec<String>,
+    /// When it is tried again.
+    until: Time,
+    pause: Duration,
 }
 
 /// Something that had to be repaired.
@@ -56,13 +67,13 @@ impl Blow {
     }
 
     /// True if this is what has been fought about.
-    fn goes_on_with(&self, contest: &Contest) -> bool {
+    fn goes_on_with(&self, dispute: &Dispute) -> bool {
         match self {
             Self::Changed(manager, fields) => {
-                let same = contest.fields.iter().any(|field| fields.contains(field));
-                *manager == contest.manager && (same || contest.fields.is_empty() && fields.is_empty())
+                let same = dispute.fields.iter().any(|field| fields.contains(field));
+                *manager == dispute.manager && (same || dispute.fields.is_empty() && fields.is_empty())
             }
-            Self::Deleted => contest.manager.is_none() && contest.fields.is_empty(),
+            Self::Deleted => dispute.manager.is_none() && dispute.fields.is_empty(),
         }
     }
 }
@@ -82,6 +93,24 @@ impl Fight {
             }
             Blow::Changed(..) | Blow::Deleted => is_often(None).then(Vec::new),
         }
+    }
+
+    /// The dispute that begins with this blow, if it is one too many about something that is not disputed yet.
+    fn begins(&self, blow: &Blow, now: Time) -> Option<Dispute> {
+        let (limit, manager) = match blow {
+            Blow::Changed(manager, _) => (MAX_REPAIRS, manager.clone()),
+            Blow::Deleted => (MAX_DELETIONS + 1, None),
+        };
+        let mut fields = self.contested(blow, limit)?;
+        let known: Vec<&Dispute> =
+            self.contests.iter().filter(|dispute| dispute.manager == manager).collect();
+        let whole = fields.is_empty();
+        fields.retain(|field| !known.iter().any(|dispute| dispute.fields.contains(field)));
+        let is_new = match whole {
+            true => !known.iter().any(|dispute| dispute.fields.is_empty()),
+            false => !fields.is_empty(),
+        };
+        is_new.then(|| Dispute { manager, fields, until: now + PAUSE.0, pause: PAUSE.0 })
     }
 }
 
@@ -113,7 +142,7 @@ impl Fights {
     }
 
     fn blow(&mut self, id: &ObjectId, hash: SpecHash, blow: Blow, now: Time) {
-        let new = || Fight { hash, blows: Vec::new(), contest: None };
+        let new = || Fight { hash, blows: Vec::new(), contests: Vec::new() };
         let fight = self.0.entry(id.clone()).or_insert_with(new);
         if fight.hash != hash {
             // Nobody has undone this commit yet.
@@ -121,40 +150,51 @@ impl Fights {
         }
         fight.blows.retain(|(time, _)| *time + WINDOW > now);
         fight.blows.push((now, blow.clone()));
-        let (limit, manager) = match &blow {
-            Blow::Changed(manager, _) => (MAX_REPAIRS, manager.clone()),
-            Blow::Deleted => (MAX_DELETIONS + 1, None),
-        };
-        let (fields, pause) = match &fight.contest {
-            // What was tried again was undone again; or it was something else, and counts for itself.
-            Some((contest, _, pause)) if blow.goes_on_with(contest) => {
-                (contest.fields.clone(), (*pause * 2).min(PAUSE.1))
-            }
-            _ => match fight.contested(&blow, limit) {
-                Some(fields) => (fields, PAUSE.0),
-                None => return,
-            },
-        };
-        fight.contest = Some((Contest { manager, fields, hash }, now + pause, pause));
+        // What was tried again was undone again.
+        for dispute in fight.contests.iter_mut().filter(|dispute| blow.goes_on_with(dispute)) {
+            dispute.pause = (dispute.pause * 2).min(PAUSE.1);
+            dispute.until = now + dispute.pause;
+        }
+        fight.contests.extend(fight.begins(&blow, now));
     }
 
     /// What is left as it is for now. What has been quiet is forgotten.
     pub(crate) fn contested(&mut self, now: Time) -> BTreeMap<ObjectId, Contest> {
-        self.0.retain(|_, fight| match &fight.contest {
-            Some((_, until, _)) => *until + WINDOW > now,
-            None => fight.blows.iter().any(|(time, _)| *time + WINDOW > now),
+        self.0.retain(|_, fight| {
+            fight.contests.retain(|dispute| dispute.until + WINDOW > now);
+            !fight.contests.is_empty() || fight.blows.iter().any(|(time, _)| *time + WINDOW > now)
         });
-        let waits = |(id, fight): (&ObjectId, &Fight)| {
-            let (contest, until, _) = fight.contest.as_ref()?;
-            (*until > now).then(|| (id.clone(), contest.clone()))
+        self.all(|dispute| dispute.until > now)
+    }
+
+    /// Fields that were left to others, and are claimed again now.
+    pub(crate) fn again(&self, now: Time) -> BTreeMap<ObjectId, Contest> {
+        self.all(|dispute| dispute.until <= now && !dispute.fields.is_empty())
+    }
+
+    /// One contest for each object with such disputes.
+    fn all(&self, which: impl Fn(&Dispute) -> bool) -> BTreeMap<ObjectId, Contest> {
+        let contest = |(id, fight): (&ObjectId, &Fight)| {
+            let disputes: Vec<&Dispute> = fight.contests.iter().filter(|it| which(it)).collect();
+            // One about the whole object is about each of its fields.
+            let whole = disputes.iter().any(|dispute| dispute.fields.is_empty());
+            let fields = disputes.iter().flat_map(|dispute| &dispute.fields).filter(|_| !whole);
+            let managers: BTreeSet<&str> = disputes.iter().filter_map(|it| it.manager.as_deref()).collect();
+            let managers: Vec<&str> = managers.into_iter().collect();
+            let contest = Contest {
+                manager: (!managers.is_empty()).then(|| managers.join(" and ").into()),
+                fields: fields.cloned().collect(),
+                hash: fight.hash,
+            };
+            (!disputes.is_empty()).then(|| (id.clone(), contest))
         };
-        self.0.iter().filter_map(waits).collect()
+        self.0.iter().filter_map(contest).collect()
     }
 
     /// When the next of them is tried again.
     pub(crate) fn next(&self, now: Time) -> Option<Time> {
-        let until = |fight: &Fight| fight.contest.as_ref().map(|(_, until, _)| *until);
-        self.0.values().filter_map(until).filter(|until| *until > now).min()
+        let disputes = self.0.values().flat_map(|fight| &fight.contests);
+        disputes.map(|dispute| dispute.until).filter(|until| *until > now).min()
     }
 }
 
@@ -212,6 +252,21 @@ mod tests {
         // What is undone of another field meanwhile does not make this contest last longer.
         fights.blow(&id(), HASH, changed("a", &["y"]), at(64));
         assert!(fights.contested(at(64)).is_empty());
+    }
+
+    #[test]
+    fn each_field_is_fought_for_on_its_own() {
+        let mut fights = Fights::default();
+        (0..5).for_each(|second| fights.blow(&id(), HASH, changed("a", &["x"]), at(second)));
+        (10..15).for_each(|second| fights.blow(&id(), HASH, changed("b", &["y"]), at(second)));
+        let both = &fights.contested(at(14))[&id()];
+        assert_eq!(both.manager.as_deref(), Some("a and b"));
+        assert_eq!(both.fields, ["x", "y"]);
+        assert!(fights.again(at(63)).is_empty());
+        assert_eq!(fights.contested(at(64))[&id()].fields, ["y"]);
+        assert_eq!(fights.again(at(64))[&id()].fields, ["x"], "its time has come first");
+        (65..69).for_each(|second| fights.blow(&id(), HASH, Blow::Deleted, at(second)));
+        assert!(fights.contested(at(69))[&id()].fields.is_empty(), "it is about the whole object");
     }
 
     #[test]

@@ -137,6 +137,7 @@ impl Subject<'_> {
         report.tree = prepared.ids.get(self.wish.path.as_str()).copied().flatten().map(|id| id.to_string());
         self.survey(memory, desired).await;
         let policy = self.policy(memory);
+        let contested = policy.contested.clone();
         let decide = |observed: &ObservedSet| {
             let plan = self.decide(desired, observed, policy);
             let open = to_verify(&plan, observed, self.wish.suspend);
@@ -162,6 +163,7 @@ impl Subject<'_> {
             desired,
             conflicts: self.wish.conflicts,
             ledger: &ledger,
+            contested,
             stop: self.stop,
         };
         let mut outcomes = carry_out(&work, plan, postponed.blocking).await;

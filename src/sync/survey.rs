@@ -113,9 +113,11 @@ impl Subject<'_> {
 
     /// The policy of this moment.
     pub(crate) fn policy(&self, memory: &mut Memory) -> Policy {
+        let now = self.context.now();
         Policy {
             now: wall_clock(),
-            contested: memory.fights.contested(self.context.now()),
+            contested: memory.fights.contested(now),
+            again: memory.fights.again(now),
             finished: memory.ends.finished.clone(),
             ..self.wish.policy(self.approved.clone())
         }

@@ -33,6 +33,7 @@ impl Follower {
         let Some((id, how)) = memory.unverified.pop_front() else { return };
         let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
         let (stop, ledger) = (Arc::<Stop>::default(), memory.ledger.clone());
+        let contested = memory.fights.contested(context.now());
         self.verify_stop = stop.clone();
         self.verifying = Some(
             async move {
@@ -43,6 +44,7 @@ impl Follower {
                     desired: &prepared.desired,
                     conflicts: order.wish.conflicts,
                     ledger: &ledger,
+                    contested,
                     stop: &stop,
                 };
                 let outcome = work.verify(&id, how).await;
