@@ -7,6 +7,7 @@
 mod answer;
 mod apply;
 mod connect;
+mod definitions;
 mod gate;
 mod jitter;
 mod kinds;
@@ -33,6 +34,7 @@ use std::time::{Duration, Instant};
 pub use answer::{Answer, Cause, Refusal, Remedy, answer, table as answers};
 pub use apply::{Applied, Force};
 pub use connect::{ConnectError, Connection, connect};
+pub use definitions::{AllNews, News};
 
 pub(crate) use jitter::jitter;
 pub use kinds::{Kinds, Served};
@@ -48,6 +50,7 @@ use crate::metrics::Metrics;
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
 use crate::settings::Settings;
+use definitions::Definitions;
 use gate::Gate;
 use lease::Permit;
 use newest::Written;
@@ -78,6 +81,7 @@ struct Inner {
     store: Store,
     watches: Watches,
     scalers: Scalers,
+    definitions: Definitions,
     /// Where kinds keep their replicas, as long as the server's kinds are the same.
     defined: tokio::sync::Mutex<Defined>,
     sweep: Sweep,
@@ -121,6 +125,7 @@ impl Cluster {
             limits,
             watches: Watches::new(wire.clone(), store.clone()),
             scalers: Scalers::new(wire.clone(), store.clone()),
+            definitions: Definitions::new(wire.clone(), store.clone()),
             defined: tokio::sync::Mutex::default(),
             wire,
             kinds: Mutex::default(),
@@ -216,6 +221,7 @@ impl Cluster {
     pub fn begin_anew(&self) {
         self.0.watches.begin_anew(&self.kinds());
         self.0.scalers.begin_anew();
+        self.0.definitions.begin_anew();
     }
 
     /// The objects in these namespaces that HorizontalPodAutoscalers scale, once all of these were read. A Sync that
@@ -235,10 +241,21 @@ impl Cluster {
         self.0.scalers.look(namespace).await
     }
 
+    /// Has a Sync woken when something becomes of CustomResourceDefinitions, or no longer.
+    pub fn follow_definitions(&self, owner: &SyncName, wanted: bool) {
+        self.0.definitions.require(owner, wanted);
+    }
+
+    /// What has become of CustomResourceDefinitions since this was asked last.
+    pub fn definition_news(&self, owner: &SyncName) -> AllNews {
+        self.0.definitions.news(owner)
+    }
+
     /// Watches nothing more for this Sync alone.
     pub fn forget(&self, owner: &SyncName) {
         self.0.watches.release(owner);
         self.0.scalers.release(owner);
+        self.0.definitions.require(owner, false);
     }
 
     /// Reads what is known of a Sync's objects. Nothing else is seen while it is read, so be quick.

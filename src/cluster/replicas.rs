@@ -43,6 +43,11 @@ impl Cluster {
         Ok(paths)
     }
 
+    /// The definitions of these kinds are read anew when they are needed.
+    pub async fn forget_replicas_paths(&self, kinds: &BTreeSet<GroupKind>) {
+        self.0.defined.lock().await.retain(|kind, _| !kinds.contains(kind));
+    }
+
     /// What the definition of a kind says. A version that cannot be scaled itself is taken to be like the others.
     async fn defined(
         &self,

@@ -32,6 +32,8 @@ type Key = (GroupKind, Option<Box<str>>);
 struct Open {
     state: State,
     users: HashSet<SyncName>,
+    /// Where its objects are: another version of the kind has another place.
+    path: String,
     task: AbortHandle,
 }
 
@@ -90,21 +92,30 @@ impl Watches {
             !watch.users.is_empty()
         });
         let before = open.len();
+        let mut moved = false;
         for key in wanted {
-            let watch = open.entry(key.clone()).or_insert_with(|| self.begin(key, kinds));
+            let watch = open.entry(key.clone()).or_insert_with(|| self.begin(key.clone(), kinds));
             watch.users.insert(user.clone());
+            if watch.path != place(&key, kinds).0 {
+                self.replace(&key, watch, kinds);
+                moved = true;
+            }
         }
-        open.len() > before
+        moved || open.len() > before
     }
 
     /// Lists everything anew, as if nothing had been seen yet.
     pub(super) fn begin_anew(&self, kinds: &Kinds) {
         let mut open = self.lock();
         for (key, watch) in open.iter_mut().filter(|(key, _)| kinds.get(&key.0).is_some()) {
-            let mut anew = self.begin(key.clone(), kinds);
-            anew.users = std::mem::take(&mut watch.users);
-            *watch = anew;
+            self.replace(key, watch, kinds);
         }
+    }
+
+    fn replace(&self, key: &Key, watch: &mut Open, kinds: &Kinds) {
+        let mut anew = self.begin(key.clone(), kinds);
+        anew.users = std::mem::take(&mut watch.users);
+        *watch = anew;
     }
 
     /// The kinds that are watched everywhere.
@@ -166,14 +177,12 @@ impl Watches {
     fn begin(&self, key: Key, kinds: &Kinds) -> Open {
         let (kind, namespace) = key.clone();
         let served = kinds.get(&kind);
-        let version: Box<str> = served.map_or("v1", |served| served.preferred()).into();
-        let path = served
-            .map(|served| served.collection(&kind.group, &version, namespace.as_deref()))
-            .unwrap_or_default();
+        let (path, version) = place(&key, kinds);
         let watchable = served.is_none_or(|served| served.watchable);
         let selector = format!("labelSelector={}", super::query(SYNC_LABEL));
         let patient = namespace.is_none() && served.is_some_and(|served| served.scope == Scope::Namespaced);
-        let target = Target { kind, namespace, patient, path, selector, whole: false, watchable };
+        let target =
+            Target { kind, namespace, patient, path: path.clone(), selector, whole: false, watchable };
         let sink = Sink {
             target: target.clone(),
             version,
@@ -185,8 +194,15 @@ impl Watches {
             older: Vec::new(),
         };
         let task = tokio::spawn(watch::follow(self.wire.clone(), target, sink.into_fn()));
-        Open { state: State::Listing, users: HashSet::new(), task: task.abort_handle() }
+        Open { state: State::Listing, users: HashSet::new(), path, task: task.abort_handle() }
     }
+}
+
+/// Where objects are listed, and in which version.
+fn place((kind, namespace): &Key, kinds: &Kinds) -> (String, Box<str>) {
+    let Some(served) = kinds.get(kind) else { return (String::new(), "v1".into()) };
+    let version = served.preferred();
+    (served.collection(&kind.group, version, namespace.as_deref()), version.into())
 }
 
 /// How much of a kind a Sync sees: all of it, or else what is in each of its namespaces.

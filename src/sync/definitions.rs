@@ -1,42 +1,61 @@
 //! What a changed definition makes doubtful.
 //!
-//! In: the outcomes of a pass. Out: objects of kinds whose definition was written in it, to be verified once more: the
-//! server may read their fields in another way now, and tells nobody.
+//! In: news of CustomResourceDefinitions. Out: what is known of kinds is asked for anew, and the objects of redefined
+//! kinds are verified once more: the server may read their fields in another way now, and tells nobody.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::LazyCell;
+use std::collections::BTreeSet;
 
-use serde_json::Value;
-
+use super::memory::Memory;
 use super::pass::Subject;
-use crate::desired::{DesiredObject, DesiredSet};
+use super::prepare::of_failure;
+use crate::cluster::{Need, News};
+use crate::desired::Scopes;
 use crate::object::{GroupKind, ObjectId};
-use crate::plan::Outcome;
+use crate::report::Trouble;
 
 impl Subject<'_> {
-    /// Has the objects of redefined kinds verified, but for those that were written in this pass themselves.
-    pub(super) fn doubt_redefined(&self, desired: &DesiredSet, outcomes: &BTreeMap<ObjectId, Outcome>) {
-        let written = |outcome: &Outcome| matches!(outcome, Outcome::Updated(_) | Outcome::Adopted(_));
-        let objects = outcomes.iter().filter(|(_, outcome)| written(outcome));
-        let redefined: BTreeSet<GroupKind> =
-            objects.filter_map(|(id, _)| defined(desired.get(id)?)).collect();
-        if redefined.is_empty() {
-            return;
+    /// Takes in what has become of definitions.
+    pub(super) async fn heed_definitions(&self, memory: &mut Memory) -> Result<(), Trouble> {
+        memory.definitions.extend(self.cluster.definition_news(self.owner));
+        if memory.definitions.is_empty() {
+            return Ok(());
         }
+        // A kind that has come is asked for only where it is missing, and then at once.
+        memory.unknown = None;
+        if memory.definitions.values().any(|news| *news != News::Came) {
+            self.cluster.discover().await.map_err(|failure| of_failure(&failure))?;
+            self.doubt_redefined(memory).await;
+        }
+        memory.definitions.clear();
+        Ok(())
+    }
+
+    async fn doubt_redefined(&self, memory: &mut Memory) {
+        let kinds = self.cluster.kinds();
+        let changed = |(kind, plural): (&GroupKind, &str)| {
+            memory.definitions.get(&*format!("{plural}.{}", kind.group)) == Some(&News::Changed)
+        };
+        let redefined: BTreeSet<GroupKind> = kinds
+            .iter()
+            .filter(|(kind, served)| changed((kind, &served.plural)))
+            .map(|(kind, _)| kind.clone())
+            .collect();
+        self.cluster.forget_replicas_paths(&redefined).await;
+        memory.scaling.forget();
         let doubtful: Vec<ObjectId> = self.cluster.observed(self.owner, |observed| {
             let ids = observed.iter().map(|(id, _)| id).filter(|id| redefined.contains(&id.group_kind()));
-            ids.filter(|id| !outcomes.contains_key(*id)).cloned().collect()
+            ids.cloned().collect()
         });
         self.cluster.distrust(self.owner, &doubtful);
-        self.cluster.wake(self.owner).notify_one();
     }
-}
 
-/// The kind that a definition is of.
-fn defined(object: &DesiredObject) -> Option<GroupKind> {
-    if !object.id.is("apiextensions.k8s.io", "CustomResourceDefinition") {
-        return None;
+    /// Asks to be told of definitions, if anything that is needed is of a kind that they may define.
+    pub(super) fn follow_definitions(&self, need: &Need) {
+        let own = LazyCell::new(Scopes::builtin);
+        // The group of a definition has a dot.
+        let defined =
+            |kind: &GroupKind| kind.group.contains('.') && own.of(&kind.group, &kind.kind).is_none();
+        self.cluster.follow_definitions(self.owner, need.kinds.iter().any(defined));
     }
-    let body = Value::Object(object.body());
-    let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
-    Some(GroupKind::new(text("/spec/group")?, text("/spec/names/kind")?))
 }

@@ -13,7 +13,7 @@ use super::schedule::{Backoff, Time};
 use super::survey::Ends;
 use super::verify::How;
 use crate::api::{SpecHash, SyncName};
-use crate::cluster::Cluster;
+use crate::cluster::{AllNews, Cluster};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
 use crate::plan::{Action, Change, Hold, Outcome, Plan, Stage, Step};
@@ -55,6 +55,10 @@ pub(crate) struct Memory {
     pub(crate) namespaces: Namespaces,
     /// What others may scale.
     pub(crate) scaling: Scaling,
+    /// What has become of definitions and was not heeded yet.
+    pub(crate) definitions: AllNews,
+    /// When kinds that the server does not know are asked for once more, as long as there are any.
+    pub(crate) unknown: Option<(Time, Backoff)>,
 }
 
 /// What is not tried again yet.
@@ -207,6 +211,17 @@ impl Memory {
         }
     }
 
+    /// Remembers when to ask for kinds once more, if some are not known.
+    pub(crate) fn miss_kinds(&mut self, missing: bool, now: Time, chance: f64, pauses: Pauses) {
+        let mut backoff = match self.unknown {
+            // Asked in between for another reason.
+            Some((due, _)) if missing && due > now => return,
+            Some((_, backoff)) => backoff,
+            None => pauses.cluster,
+        };
+        self.unknown = missing.then(|| (now + backoff.failed(chance), backoff));
+    }
+
     /// Watches the namespaces that objects wait for.
     pub(crate) fn wait(&mut self, cluster: &Cluster, owner: &SyncName) {
         let waiting = self.failing.values().map(|failing| &failing.why);
@@ -236,7 +251,8 @@ impl Memory {
     /// When something that failed is tried again, or something that waits for a time may go on.
     pub(crate) fn next(&self, now: Time) -> Option<Time> {
         let failing = self.failing.values().map(|failing| failing.until);
-        failing.chain(self.fights.next(now)).chain(self.pause_ends).min()
+        let unknown = self.unknown.map(|(due, _)| due);
+        failing.chain(self.fights.next(now)).chain(self.pause_ends).chain(unknown).min()
     }
 }
 

@@ -109,8 +109,10 @@ impl Subject<'_> {
 
     /// What Git says, once all of it can be seen in the cluster.
     async fn see(&self, memory: &mut Memory, report: &mut Report) -> Result<(Prepared, Need), Trouble> {
+        self.heed_definitions(memory).await?;
         let mut prepared = self.prepare(memory).await?;
         let need = need(&prepared, memory);
+        self.follow_definitions(&need);
         // Without any status where its objects are is found out by listing, where that may be done.
         if memory.is_blind || self.desk.is_none_or(|desk| desk.scope().is_some()) {
             // Written down before anything is applied there, so that whoever comes after us knows where to look.

@@ -28,6 +28,11 @@ pub(crate) struct Scaling {
 }
 
 impl Scaling {
+    /// Where numbers of replicas are is to be found out anew.
+    pub(super) fn forget(&mut self) {
+        self.found_in = None;
+    }
+
     fn is_of(&self, rendered: &Arc<DesiredSet>, kinds: &Arc<Kinds>) -> bool {
         let same = |(set, known): &(Arc<DesiredSet>, Arc<Kinds>)| {
             Arc::ptr_eq(set, rendered) && Arc::ptr_eq(known, kinds)

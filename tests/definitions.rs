@@ -1,0 +1,107 @@
+//! What follows when others define, redefine or take away kinds, on a real API server.
+
+mod support;
+
+use http::Request;
+use kube::Client;
+use serde_json::{Value, json};
+use support::audit::AuditMark;
+use support::credentials::MOORLINE;
+use support::daemon::until;
+use support::scene::{Scene, config_map};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+async fn ask(admin: &Client, method: &str, uri: &str, body: &Value) -> Result<Value, kube::Error> {
+    let content = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let request = Request::builder().method(method).uri(uri).header("Content-Type", content);
+    admin.request(request.body(body.to_string().into_bytes()).unwrap()).await
+}
+
+/// The definition of boats of a group, in these versions: name, whether it is served and stored.
+fn definition(group: &str, versions: &[(&str, bool)]) -> Value {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let version = |(name, used): &(&str, bool)| json!({"name": name, "served": used, "storage": used, "schema": schema});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("boats.{group}")},
+        "spec": {"group": group, "scope": "Namespaced",
+            "names": {"plural": "boats", "singular": "boat", "kind": "Boat"},
+            "versions": versions.iter().map(version).collect::<Vec<_>>()},
+    })
+}
+
+fn boat(group: &str, version: &str, sails: u8) -> String {
+    let api_version = format!("{group}/{version}");
+    json!({"apiVersion": api_version, "kind": "Boat", "metadata": {"name": "a"}, "spec": {"sails": sails}})
+        .to_string()
+}
+
+/// How often the daemon has applied boats since the mark.
+async fn applies(mark: &AuditMark) -> usize {
+    let requests = mark.requests().await.of(MOORLINE);
+    requests.only(|it| it.verb == "patch" && it.resource == "boats").as_slice().len()
+}
+
+#[tokio::test]
+async fn a_kind_that_somebody_defines_later_is_applied_then() {
+    let Some(scene) = Scene::new("late").await else { return };
+    let group = "late.example.com";
+    let files = [("a.json", boat(group, "v1", 2)), ("b.json", config_map("b", "one"))];
+    let commit = scene.push(&files.map(|(path, text)| (path.to_owned(), text)));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_reason("shop", "ObjectsHeld").await;
+    assert_eq!(scene.status("shop", "/problems/0/reason").await, "UnknownKind");
+    assert_eq!(scene.values().await.len(), 1, "the rest of the set is not held up");
+
+    ask(&scene.admin, "POST", DEFINITIONS, &definition(group, &[("v1", true)])).await.unwrap();
+    scene.until_ready("shop", &commit).await;
+    let boats = scene.dynamic(group, "v1", "Boat");
+    assert_eq!(boats.get("a").await.unwrap().data["spec"]["sails"], 2);
+    scene.assert_calm("with the kind").await;
+
+    // Somebody says something else about the kind: what that makes of the resource is looked at once.
+    let mark = AuditMark::set(&scene.plane).await;
+    let uri = format!("{DEFINITIONS}/boats.{group}");
+    let names = json!({"spec": {"names": {"shortNames": ["bt"]}}});
+    ask(&scene.admin, "PATCH", &uri, &names).await.unwrap();
+    until("it is looked at", async || (applies(&mark).await > 0).then_some(())).await;
+    scene.assert_calm("with another definition").await;
+    assert_eq!(applies(&mark).await, 1);
+    scene.delete_sync("shop").await;
+    ask(&scene.admin, "DELETE", &uri, &json!({})).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_kind_goes_over_to_another_version_and_is_still_watched() {
+    let Some(scene) = Scene::new("version").await else { return };
+    let group = "version.example.com";
+    let files = |versions: &[(&str, bool)], version| {
+        let files =
+            [("a.json", boat(group, version, 2)), ("b.json", definition(group, versions).to_string())];
+        files.map(|(path, text)| (path.to_owned(), text))
+    };
+    let commit = scene.push(&files(&[("v1", true)], "v1"));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+
+    let commit = scene.push(&files(&[("v1", false), ("v2", true)], "v2"));
+    scene.nudge("shop", "over").await;
+    scene.until_ready("shop", &commit).await;
+    scene.settle().await;
+    let mark = AuditMark::set(&scene.plane).await;
+    let uri = format!("/apis/{group}/v2/namespaces/{}/boats/a", scene.namespace);
+    ask(&scene.admin, "PATCH", &uri, &json!({"spec": {"sails": 3}})).await.unwrap();
+    until("it is repaired", async || {
+        let boat = ask(&scene.admin, "GET", &uri, &json!({})).await.unwrap();
+        (boat["spec"]["sails"] == 2).then_some(())
+    })
+    .await;
+    scene.assert_calm("after that").await;
+    assert_eq!(applies(&mark).await, 1);
+    scene.delete_sync("shop").await;
+    let uri = format!("{DEFINITIONS}/boats.{group}");
+    ask(&scene.admin, "DELETE", &uri, &json!({})).await.unwrap();
+}
