@@ -55,6 +55,8 @@ struct State {
     pending: Option<Instant>,
     /// Since when the Sync asks for something else than at the last pass.
     asked: Option<Instant>,
+    /// What it asks for, by its number; none while that is being found out.
+    order: Option<u64>,
     /// When the pass of the report ended.
     ended: Option<Time>,
     scope: Scope,
@@ -108,8 +110,8 @@ impl Desk {
         }
         let changed = state.generation != generation || state.suspended != suspended;
         if changed && !suspended && state.report.is_some() {
-            // What was done so far is no answer to what is asked for now.
-            state.asked = Some(Instant::now());
+            // What was done so far may be no answer to what is asked for now.
+            (state.asked, state.order) = (Some(Instant::now()), None);
         }
         (state.generation, state.suspended) = (generation, suspended);
         // Our own write comes back as an event; an older one must not make us write again.
@@ -120,6 +122,19 @@ impl Desk {
         }
         drop(state);
         if changed || foreign {
+            self.0.changed.notify_one();
+        }
+    }
+
+    /// What the Sync asks for now, by its number.
+    pub(crate) fn asks(&self, order: u64) {
+        let mut state = self.lock();
+        state.order = Some(order);
+        // Nothing that objects depend on has changed.
+        let answered = state.report.as_ref().is_some_and(|report| report.order == order);
+        let told = answered && state.asked.take().is_some();
+        drop(state);
+        if told {
             self.0.changed.notify_one();
         }
     }
@@ -199,8 +214,10 @@ impl Desk {
                     report.desired = last.desired;
                     report.finished = std::mem::take(&mut last.finished);
                 }
-                (state.report, state.ended) = (Some(report), Some(now()));
-                (state.pending, state.asked) = (None, None);
+                if state.order == Some(report.order) {
+                    state.asked = None;
+                }
+                (state.report, state.ended, state.pending) = (Some(report), Some(now()), None);
             }
             Told::Verified(..) => return,
         }
@@ -300,7 +317,7 @@ impl Desk {
     /// The status that is to be written, if it is not the one that stands.
     fn next(&self) -> Option<(Box<str>, SyncStatus)> {
         let mut state = self.lock();
-        // There may be no pass, because what changed is nothing that objects depend on.
+        // What is asked for may take long to find out, or to do.
         state.asked = state.asked.filter(|since| since.elapsed() < PATIENCE);
         let trouble = state.refused.as_ref().or(state.source.as_ref());
         let report = state.report.as_deref();

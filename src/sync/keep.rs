@@ -157,6 +157,7 @@ impl Keeper {
     }
 
     fn follow(&mut self, order: Order) {
+        self.desk.asks(order.generation);
         if let Some(orders) = &self.orders {
             // Every status that we write comes back as an event, and asks for nothing.
             orders.send_if_modified(|last| {

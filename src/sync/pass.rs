@@ -39,6 +39,8 @@ const MAX_ROUNDS: usize = 4;
 /// What a pass came to.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
+    /// What was asked for, by its number.
+    pub(crate) order: u64,
     pub(crate) revision: Option<Revision>,
     /// What was read for it, as the id of the tree at the path.
     pub(crate) tree: Option<String>,
@@ -93,7 +95,8 @@ pub(crate) struct Subject<'a> {
 impl Subject<'_> {
     /// Drives the cluster to the revision.
     pub(crate) async fn pass(&self, memory: &mut Memory) -> Report {
-        let mut report = Report { revision: Some(self.revision.clone()), ..Report::default() };
+        let (order, revision) = (self.generation, Some(self.revision.clone()));
+        let mut report = Report { order, revision, ..Report::default() };
         for _ in 0..MAX_ROUNDS {
             if let Err(trouble) = self.round(memory, &mut report).await {
                 report.trouble = Some(trouble);
@@ -173,13 +176,13 @@ impl Subject<'_> {
         memory.learn(&outcomes, desired, self.context.now(), chance(), self.context.pauses);
         memory.fights.learn(&outcomes, desired, self.context.now());
         memory.wait(self.cluster, self.owner);
+        memory.miss_kinds(!self.knows(&prepared), self.context.now(), chance(), self.context.pauses);
         self.note_pauses(memory);
         report.finished = memory.ends.written();
         report.remarks = ledger.remarks(desired);
         let kinds = self.cluster.kinds();
         report.remarks.extend(polled(desired, |kind| kinds.get(kind).is_some_and(|it| !it.watchable)));
         memory.replied(outcomes.keys().cloned(), self.context.now());
-        self.doubt_redefined(desired, &outcomes);
         report.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
         report.outcomes.extend(held.into_iter().map(|(id, hold)| (id, Outcome::Held(hold))));
         report.outcomes.extend(postponed.outcomes);
