@@ -4,7 +4,7 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -150,6 +150,21 @@ async fn etcd_goes_back_to_a_backup_under_a_running_daemon() {
     assert_restored(&scene, &backup, &mark).await;
 }
 
+/// The server goes back to a backup, and on beyond all versions that the daemon saw.
+async fn go_back_and_beyond(scene: &Scene, copy: &Path, newest: i64) {
+    scene.proxy.rule(|_| Fate::Drop);
+    scene.proxy.cut_watches();
+    scene.plane.restore(copy).await;
+    let mut at = 0;
+    while scene.plane.revision() <= newest + 5 {
+        at += 1;
+        edit(scene, "kube-root-ca.crt", json!({"at": at.to_string()})).await;
+    }
+    // Else the API server still remembers the events that came after the backup.
+    scene.plane.restart_api_server(async || {}).await;
+    scene.proxy.heal();
+}
+
 /// Versions that the daemon remembers are then again those of a past, but of another one.
 #[tokio::test]
 async fn etcd_goes_back_to_a_backup_and_on_beyond_what_the_daemon_saw() {
@@ -158,18 +173,26 @@ async fn etcd_goes_back_to_a_backup_and_on_beyond_what_the_daemon_saw() {
     let backup = backed_up(&scene).await;
     let newest = scene.plane.revision();
     let mark = AuditMark::set(&scene.plane).await;
-    scene.proxy.rule(|_| Fate::Drop);
-    scene.proxy.cut_watches();
-    scene.plane.restore(&backup.copy).await;
-    let mut at = 0;
-    while scene.plane.revision() <= newest + 5 {
-        at += 1;
-        edit(&scene, "kube-root-ca.crt", json!({"at": at.to_string()})).await;
-    }
-    // Else the API server still remembers the events that came after the backup.
-    scene.plane.restart_api_server(async || {}).await;
-    scene.proxy.heal();
+    go_back_and_beyond(&scene, &backup.copy, newest).await;
     assert_restored(&scene, &backup, &mark).await;
+}
+
+#[tokio::test]
+async fn a_run_without_a_sync_notices_a_backup_as_well() {
+    let Some(scene) = Scene::new("beyond-run").await else { return };
+    let url = scene.git.url("repository.git");
+    scene.push(&many(3, "one"));
+    let _daemon = scene.daemon_with(&["--url", &url, "--leader-election=false", "--interval", "1"]);
+    scene.until_values(&many(3, "one"), "everything is there").await;
+    scene.settle().await;
+    let copy = scene.plane.snapshot().await;
+    let mut wanted = many(3, "one");
+    wanted[0].1 = config_map("a-0", "two");
+    scene.push(&wanted[..1]);
+    scene.until_values(&wanted, "what came after the backup is done").await;
+    let newest = scene.plane.revision();
+    go_back_and_beyond(&scene, &copy, newest).await;
+    scene.until_values(&wanted, "it is as Git says").await;
 }
 
 #[tokio::test]

@@ -187,22 +187,14 @@ async fn what_cannot_be_verified_after_a_start_is_tried_with_pauses() {
     scene.delete_sync("shop").await;
 }
 
-/// Another release may make something else of what is applied: each object is applied once more, and that is all.
-#[tokio::test]
-async fn a_server_that_is_upgraded_is_asked_about_each_object_once() {
-    let Some(scene) = Scene::new("upgraded").await else { return };
-    let commit = scene.push(&many(3, "one"));
-    let _daemon = scene.daemon();
-    scene.sync("shop", json!({})).await;
-    scene.until_ready("shop", &commit).await;
-    scene.assert_calm("before").await;
-    let before = scene.versions().await;
-    let applied = |asked: Vec<Asked>| {
-        let mut paths: Vec<String> =
-            asked.into_iter().filter(Asked::writes_object).map(|one| one.path).collect();
-        paths.sort();
-        paths
-    };
+/// The paths of the objects that were applied.
+fn applied(asked: Vec<Asked>) -> Vec<String> {
+    let mut paths: Vec<String> = asked.into_iter().filter(Asked::writes_object).map(|one| one.path).collect();
+    paths.sort();
+    paths
+}
+
+async fn assert_each_is_asked_about_once(scene: &Scene) {
     // A watch that was only cut finds the same server.
     scene.proxy.cut_watches();
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -222,6 +214,32 @@ async fn a_server_that_is_upgraded_is_asked_about_each_object_once() {
     let path = |name: &str| format!("/api/v1/namespaces/{}/configmaps/{name}", scene.namespace);
     asked.sort();
     assert_eq!(asked, [path("a-0"), path("a-1"), path("a-2")]);
+}
+
+/// Another release may make something else of what is applied: each object is applied once more, and that is all.
+#[tokio::test]
+async fn a_server_that_is_upgraded_is_asked_about_each_object_once() {
+    let Some(scene) = Scene::new("upgraded").await else { return };
+    let commit = scene.push(&many(3, "one"));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    scene.assert_calm("before").await;
+    let before = scene.versions().await;
+    assert_each_is_asked_about_once(&scene).await;
     assert_eq!(scene.versions().await, before);
     scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn a_run_without_a_sync_notices_an_upgrade_as_well() {
+    let Some(scene) = Scene::new("upgraded-run").await else { return };
+    scene.push(&many(3, "one"));
+    let url = scene.git.url("repository.git");
+    let _daemon = scene.daemon_with(&["--url", &url, "--leader-election=false"]);
+    scene.until_values(&many(3, "one"), "everything is there").await;
+    scene.settle().await;
+    let before = scene.versions().await;
+    assert_each_is_asked_about_once(&scene).await;
+    assert_eq!(scene.versions().await, before);
 }

@@ -19,6 +19,7 @@ mod rate;
 mod replicas;
 mod residents;
 mod scalers;
+mod server;
 mod store;
 mod sweep;
 mod syncs;

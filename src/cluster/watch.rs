@@ -352,7 +352,11 @@ impl<S: FnMut(Event)> Watch<'_, S> {
 /// An object of a collection over all namespaces, as a field selector.
 fn place(object: &Map<String, Value>) -> Option<Box<str>> {
     let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
-    Some(format!("metadata.namespace={},metadata.name={}", text("namespace")?, text("name")?).into())
+    let name = text("name")?;
+    Some(match text("namespace") {
+        Some(namespace) => format!("metadata.namespace={namespace},metadata.name={name}").into(),
+        None => format!("metadata.name={name}").into(),
+    })
 }
 
 /// The version of an object.

@@ -10,6 +10,7 @@ use super::Context;
 use super::follow::{Order, follow};
 use super::wish::Wish;
 use crate::api::SyncName;
+use crate::cluster::Told;
 use crate::source::{Credentials, Repository, Watch};
 
 /// Follows one Sync until the daemon ends.
@@ -29,6 +30,12 @@ pub async fn run(context: Arc<Context>, owner: SyncName, wish: Wish, repository:
         generation: 0,
     };
     context.registry.add(&owner);
+    let aware = context.clone();
+    let _server = context.cluster.follow_server(&context.namespace, move |told| match told {
+        Told::Rewound => aware.begin_anew(),
+        Told::Upgraded => aware.distrust_all(),
+        Told::Seen(..) | Told::Gone(_) | Told::Begins | Told::Listed | Told::Broken(_) => {}
+    });
     let (send, receive) = watch::channel(order);
     let nudges = async {
         match &local {
