@@ -13,8 +13,11 @@ use serde::{Deserialize, Serialize};
 pub const MAX_HISTORY: usize = 10;
 
 /// What the daemon found and did.
+// Atomic, because it has one writer, who writes it as a whole: to keep a record of each field is work for the API server
+// with every write, and of use to nobody.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct SyncStatus {
     /// The generation of the spec that this status is of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,11 +127,9 @@ pub struct ObjectCounts {
 pub struct Scope {
     /// Kinds, as Kind or Kind.group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub kinds: Vec<String>,
     /// Namespaces; what belongs to the whole cluster needs none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub namespaces: Vec<String>,
 }
 

@@ -126,8 +126,7 @@ impl Cluster {
                 "resourceVersion": version.to_string(),
             },
         });
-        let uri = format!("{}/status?fieldManager={MANAGER}", path(name));
-        let call = Call::new(Class::Status, "update", uri)
+        let call = Call::new(Class::Status, "update", status_path(name))
             .accept(METADATA)
             .content("application/json", body.to_string().into_bytes());
         match self.0.wire.send(call).await {
@@ -142,8 +141,7 @@ impl Cluster {
             {"op": "test", "path": "/metadata/uid", "value": uid},
             {"op": "add", "path": "/status", "value": status},
         ]);
-        let uri = format!("{}/status?fieldManager={MANAGER}", path(name));
-        let call = Call::new(Class::Status, "patch", uri)
+        let call = Call::new(Class::Status, "patch", status_path(name))
             .accept(METADATA)
             .content("application/json-patch+json", steps.to_string().into_bytes());
         self.0.wire.send(call).await
@@ -269,6 +267,12 @@ fn decode(body: &[u8]) -> Result<SecretData, Failure> {
 fn name(object: &Map<String, Value>) -> Option<SyncName> {
     let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
     Some(SyncName::new(text("namespace")?, text("name")?))
+}
+
+/// Where a status is written. What is in it is ours: the server need not look for fields that it does not know, for
+/// which it would read everything twice.
+fn status_path(name: &SyncName) -> String {
+    format!("{}/status?fieldManager={MANAGER}&fieldValidation=Ignore", path(name))
 }
 
 fn path(name: &SyncName) -> String {
