@@ -4,6 +4,7 @@
 //! asynchronous face is `repository.rs`. What is damaged on disk is cloned again; what is good stays in force
 //! until something better is complete.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -30,12 +31,25 @@ pub(super) struct Mirror {
     remote: Remote,
     home: PathBuf,
     store: Option<Store>,
+    opened: Option<Opened>,
+}
+
+/// Objects that were opened for reading, and a commit that is among them.
+struct Opened {
+    commit: ObjectHash,
+    repository: git2::Repository,
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened").field("commit", &self.commit).finish_non_exhaustive()
+    }
 }
 
 impl Mirror {
     /// A mirror in the folder `home`, which it shares with nobody, with the store that was found there.
     pub(super) fn new(remote: Remote, home: PathBuf, store: Option<Store>) -> Self {
-        Self { remote, home, store }
+        Self { remote, home, store, opened: None }
     }
 
     /// Talks to the server in another way from now on, with what was fetched so far.
@@ -109,22 +123,36 @@ impl Mirror {
         read: impl Fn(&git2::Repository) -> Result<T, Error>,
     ) -> Result<(T, Option<Duration>), Error> {
         let begun = Instant::now();
-        let fetched = self.fetch(commit, by)?;
+        self.opened.take_if(|opened| opened.commit != commit);
+        let fetched = if self.opened.is_some() { 0 } else { self.fetch(commit, by)? };
         let took = (fetched > 0).then(|| begun.elapsed());
-        let open = |mirror: &Self| match &mirror.store {
-            Some(store) => read(&store.repository()?),
-            None => Err(Error::Stopped),
-        };
-        let read = match open(self) {
+        let read = match self.open(commit).and_then(|repository| read(repository)) {
             Err(Error::Corrupt { .. })
                 if fetched == 0 || self.store.as_ref().is_some_and(|s| s.tips().len() > 1) =>
             {
+                self.rest();
                 self.clone_afresh(commit, by)?;
-                open(self)
+                self.open(commit).and_then(|repository| read(repository))
             }
             result => result,
         };
         read.map(|read| (read, took))
+    }
+
+    fn open(&mut self, commit: ObjectHash) -> Result<&git2::Repository, Error> {
+        let opened = match self.opened.take() {
+            Some(opened) => opened,
+            None => {
+                let store = self.store.as_ref().ok_or(Error::Stopped)?;
+                Opened { commit, repository: store.repository()? }
+            }
+        };
+        Ok(&self.opened.insert(opened).repository)
+    }
+
+    /// Nobody wants to read for now: nothing is kept open, so that no memory stays mapped between two revisions.
+    pub(super) fn rest(&mut self) {
+        self.opened = None;
     }
 
     /// How `old` and `new` are related; both were seen before, not necessarily fetched.

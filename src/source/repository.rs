@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -56,6 +57,8 @@ pub struct Repository {
 struct Shared {
     server: Box<str>,
     state: Arc<tokio::sync::Mutex<State>>,
+    /// How many wait for the state.
+    waiting: AtomicUsize,
     /// What is talked to, and with which credentials, from the next call on.
     next: Mutex<Option<Remote>>,
     credentials: Mutex<Credentials>,
@@ -147,6 +150,7 @@ impl Repositories {
         let shared = Arc::new(Shared {
             server: server.into(),
             state: Arc::new(tokio::sync::Mutex::new(State { place, looked: Vec::new() })),
+            waiting: AtomicUsize::new(0),
             next: Mutex::new(self.remote(address, credentials)?),
             credentials: Mutex::new(credentials.clone()),
         });
@@ -296,11 +300,16 @@ impl Repository {
         job: impl FnOnce(&mut State) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let work = async {
+            let waiting = Waiting::of(&self.shared);
             let mut state = self.shared.state.clone().lock_owned().await;
+            drop(waiting);
             let permit = self.workers.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
             let shared = self.shared.clone();
             let done = tokio::task::spawn_blocking(move || {
                 let done = state.prepare(&shared).and_then(|()| job(&mut state));
+                if shared.waiting.load(Ordering::Relaxed) == 0 {
+                    state.rest();
+                }
                 drop(permit);
                 done
             });
@@ -313,7 +322,31 @@ impl Repository {
     }
 }
 
+/// Somebody who waits for the state of a repository.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn of(shared: &'a Shared) -> Self {
+        shared.waiting.fetch_add(1, Ordering::Relaxed);
+        Self(&shared.waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl State {
+    /// Nobody else waits: what is kept for the next one is let go.
+    fn rest(&mut self) {
+        match &mut self.place {
+            Place::Mirrored(mirror) => mirror.rest(),
+            Place::Unopened(_) | Place::Local(_) => {}
+        }
+    }
+
     /// Reads from what has `commit`, fetched if need be; with it, how long it took to fetch.
     fn with<T>(
         &mut self,

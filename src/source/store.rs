@@ -105,7 +105,7 @@ impl Store {
         &self.shallow
     }
 
-    /// Opens the objects for reading. Nothing is kept open, so that no memory stays mapped between two revisions.
+    /// Opens the objects for reading.
     pub(super) fn repository(&self) -> Result<Repository, Error> {
         self.database().and_then(Repository::from_odb).map_err(|error| library(&error))
     }
