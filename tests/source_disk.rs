@@ -80,6 +80,18 @@ async fn a_mirror_that_is_damaged_while_it_is_used_mends_itself() {
 }
 
 #[tokio::test]
+async fn nothing_stays_open_once_everybody_has_read() {
+    let bench = Bench::new();
+    let all = bench.all();
+    let repository = bench.open(&all);
+    let reads = (0..20).map(|_| read_all(&repository));
+    assert!(futures::future::join_all(reads).await.iter().all(|read| *read == Ok(2)));
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let store = bench.store();
+    assert!(!maps.contains(store.to_str().unwrap()), "memory stays mapped between two revisions");
+}
+
+#[tokio::test]
 async fn a_mirror_stays_near_the_size_of_a_fresh_clone() {
     let rounds = if std::env::var_os("MOORLINE_LONG_TESTS").is_some() { 1000 } else { 150 };
     let bench = Bench::new();
