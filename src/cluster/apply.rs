@@ -139,8 +139,7 @@ impl Cluster {
         let call = Call::new(Class::Object, "patch", uri)
             .accept(METADATA)
             .content(APPLY, body.to_string().into_bytes());
-        let _turn = self.0.gate.enter().await.ok_or(Failure::NotLeading)?;
-        self.0.wire.send(call).await.map(drop)
+        self.send(call).await.map(drop)
     }
 
     /// Looks at the object itself; none if it is not there.
@@ -159,35 +158,32 @@ impl Cluster {
         kinds.path(id, version).ok_or_else(|| unknown(id))
     }
 
-    /// Sends a write when it is its turn, and tells the store what it came to.
+    /// Sends a write when it is its turn.
+    pub(super) async fn send(&self, call: Call) -> Result<Reply, Failure> {
+        self.0.gate.send(&self.0.wire, call).await
+    }
+
+    /// The same, and tells the store what it came to.
     pub(super) async fn write<T>(
         &self,
         call: Call,
         writing: Writing,
         take: impl FnOnce(&Reply, Writing) -> Result<T, Failure>,
     ) -> Result<(Reply, T), Failure> {
-        let turn = self.0.gate.enter().await.ok_or(Failure::NotLeading)?;
-        let answer = self.0.wire.send(call).await;
-        match answer {
+        match self.send(call).await {
             Ok(reply) => {
-                turn.calm();
                 let taken = take(&reply, writing)?;
                 Ok((reply, taken))
             }
             Err(failure) => {
                 match &failure {
-                    Failure::Refused(refusal) if refusal.code == 429 => {
-                        turn.strained(refusal.retry_after);
-                        writing.refused();
-                    }
                     // The server did not do it. From 500 on nobody knows.
                     Failure::Refused(refusal) if refusal.code < 500 => writing.refused(),
                     Failure::NotLeading => writing.refused(),
-                    Failure::Refused(_) | Failure::Unreachable(_) | Failure::BadAnswer(_) => drop(writing),
-                    Failure::Timeout(_) => {
-                        turn.strained(None);
-                        drop(writing);
-                    }
+                    Failure::Refused(_)
+                    | Failure::Unreachable(_)
+                    | Failure::BadAnswer(_)
+                    | Failure::Timeout(_) => drop(writing),
                 }
                 Err(failure)
             }

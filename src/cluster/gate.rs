@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use super::rate::Rate;
+use super::wire::{Call, Failure, Reply, Wire};
 use crate::metrics::Metrics;
 
 /// The gate before all writes on objects.
@@ -50,7 +51,7 @@ impl Gate {
     }
 
     /// Waits for its turn. None if this program is ending.
-    pub(super) async fn enter(&self) -> Option<Turn<'_>> {
+    async fn enter(&self) -> Option<Turn<'_>> {
         let _queued = self.metrics.queued();
         loop {
             let permit = Some(self.permits.acquire().await.ok()?);
@@ -65,6 +66,14 @@ impl Gate {
                 return Some(turn);
             }
         }
+    }
+
+    /// Sends a request when it is its turn, and heeds the answer.
+    pub(super) async fn send(&self, wire: &Wire, call: Call) -> Result<Reply, Failure> {
+        let turn = self.enter().await.ok_or(Failure::NotLeading)?;
+        let answer = wire.send(call).await;
+        turn.heed(&answer);
+        answer
     }
 
     /// Waits until no pause is left and the rate allows one more.
@@ -86,7 +95,7 @@ impl Gate {
 
 /// The right to send one write. The next one may go when it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn<'a> {
+struct Turn<'a> {
     gate: &'a Gate,
     permit: Option<SemaphorePermit<'a>>,
     /// How often the width had been halved when it began.
@@ -94,8 +103,22 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    /// Takes in what an answer says of the server: whether it has too much to do, and for how long.
+    fn heed<T>(&self, answer: &Result<T, Failure>) {
+        match answer {
+            Ok(_) => self.calm(),
+            Err(Failure::Refused(refusal)) if refusal.code == 429 || refusal.retry_after.is_some() => {
+                self.strained(refusal.retry_after);
+            }
+            Err(Failure::Timeout(_)) => self.strained(None),
+            Err(
+                Failure::Refused(_) | Failure::Unreachable(_) | Failure::BadAnswer(_) | Failure::NotLeading,
+            ) => {}
+        }
+    }
+
     /// An answer came that complains of nothing.
-    pub(super) fn calm(&self) {
+    fn calm(&self) {
         let mut bound = self.gate.bound();
         // What was sent under another width says nothing about this one.
         if bound.halved != self.halved || bound.width >= self.gate.most {
@@ -115,7 +138,7 @@ impl Turn<'_> {
     }
 
     /// The server has too much to do, and may say for how long.
-    pub(super) fn strained(&self, pause: Option<Duration>) {
+    fn strained(&self, pause: Option<Duration>) {
         let mut bound = self.gate.bound();
         // What was sent together is refused together, and that is one complaint.
         if bound.halved == self.halved {

@@ -6,7 +6,6 @@
 use serde_json::{Value, json};
 
 use super::apply::{APPLY, read, unknown};
-use super::gate::Turn;
 use super::syncs::Following;
 use super::watch::{Event, Target, follow};
 use super::wire::{Call, Failure, METADATA};
@@ -51,8 +50,7 @@ impl Cluster {
         let call = Call::new(Class::Object, "patch", uri)
             .accept(METADATA)
             .content(APPLY, body.to_string().into_bytes());
-        let _turn = self.turn().await?;
-        self.0.wire.send(call).await.map(drop)
+        self.send(call).await.map(drop)
     }
 
     /// Creates a namespace that nobody owns; false if it is there already.
@@ -61,8 +59,7 @@ impl Cluster {
         let call = Call::new(Class::Object, "create", format!("/api/v1/namespaces?fieldManager={CREATOR}"))
             .accept(METADATA)
             .content("application/json", body.to_string().into_bytes());
-        let _turn = self.turn().await?;
-        match self.0.wire.send(call).await {
+        match self.send(call).await {
             Ok(_) => Ok(true),
             Err(failure) if failure.code() == Some(409) => Ok(false),
             Err(failure) => Err(failure),
@@ -105,10 +102,6 @@ impl Cluster {
             Event::Rewound | Event::Upgraded | Event::Broken(_) => {}
         };
         Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
-    }
-
-    async fn turn(&self) -> Result<Turn<'_>, Failure> {
-        self.0.gate.enter().await.ok_or(Failure::NotLeading)
     }
 
     fn path_in(&self, id: &ObjectId, version: &str) -> Result<String, Failure> {

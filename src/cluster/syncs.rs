@@ -96,7 +96,6 @@ impl Cluster {
         version: u64,
         status: Value,
     ) -> Result<u64, Failure> {
-        let _turn = self.0.desk.enter().await.ok_or(Failure::NotLeading)?;
         let replaced = match version {
             0 => None,
             version => self.replace_status(name, uid, version, &status).await?,
@@ -129,7 +128,7 @@ impl Cluster {
         let call = Call::new(Class::Status, "update", status_path(name))
             .accept(METADATA)
             .content("application/json", body.to_string().into_bytes());
-        match self.0.wire.send(call).await {
+        match self.0.desk.send(&self.0.wire, call).await {
             Err(failure) if failure.code() == Some(409) => Ok(None),
             reply => reply.map(Some),
         }
@@ -144,7 +143,7 @@ impl Cluster {
         let call = Call::new(Class::Status, "patch", status_path(name))
             .accept(METADATA)
             .content("application/json-patch+json", steps.to_string().into_bytes());
-        self.0.wire.send(call).await
+        self.0.desk.send(&self.0.wire, call).await
     }
 
     /// Sets the finalizers of a Sync, if it is still in this version.
@@ -159,7 +158,7 @@ impl Cluster {
         let call = Call::new(Class::Status, "patch", uri)
             .accept(METADATA)
             .content("application/merge-patch+json", body.to_string().into_bytes());
-        self.0.wire.send(call).await.map(drop)
+        self.0.desk.send(&self.0.wire, call).await.map(drop)
     }
 
     /// True if there is a Sync of this name, whoever serves it.
@@ -236,8 +235,7 @@ impl Cluster {
         let call = Call::new(Class::Status, "create", uri)
             .accept(METADATA)
             .content("application/json", event.to_string().into_bytes());
-        let _turn = self.0.desk.enter().await.ok_or(Failure::NotLeading)?;
-        self.0.wire.send(call).await.map(drop)
+        self.0.desk.send(&self.0.wire, call).await.map(drop)
     }
 }
 

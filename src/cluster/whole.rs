@@ -33,8 +33,7 @@ impl Cluster {
         let manager = query(&owner.manager());
         let uri = format!("{path}?fieldManager={manager}&fieldValidation=Strict&force=true&dryRun=All");
         let call = Call::new(Class::Verify, "patch", uri).content(APPLY, body(wanted, owner, &[])?);
-        let _turn = self.0.gate.enter().await.ok_or(Failure::NotLeading)?;
-        let reply = self.0.wire.send(call).await?;
+        let reply = self.send(call).await?;
         read_whole(&wanted.id, &reply)
     }
 

@@ -126,13 +126,13 @@ impl Mirror {
         self.opened.take_if(|opened| opened.commit != commit);
         let fetched = if self.opened.is_some() { 0 } else { self.fetch(commit, by)? };
         let took = (fetched > 0).then(|| begun.elapsed());
-        let read = match self.open(commit).and_then(|repository| read(repository)) {
+        let read = match self.open(commit).and_then(&read) {
             Err(Error::Corrupt { .. })
                 if fetched == 0 || self.store.as_ref().is_some_and(|s| s.tips().len() > 1) =>
             {
                 self.rest();
                 self.clone_afresh(commit, by)?;
-                self.open(commit).and_then(|repository| read(repository))
+                self.open(commit).and_then(read)
             }
             result => result,
         };
