@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use support::audit::{AuditMark, Request};
 use support::credentials::MOORLINE;
 use support::daemon::until;
+use support::fault_proxy::{Asked, Fate};
 use support::scene::{Scene, config_map, many};
 
 async fn ask(admin: &Client, method: &str, uri: &str, body: Value) -> Result<Value, kube::Error> {
@@ -206,5 +207,48 @@ async fn a_sync_acts_as_its_service_account_and_no_more() {
     assert_eq!(secrets.unwrap()["items"], json!([]));
     assert_eq!(scene.values().await.len(), 2);
     assert_eq!(scene.syncs().list(&ListParams::default()).await.unwrap().items.len(), 1);
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn a_pass_that_is_under_way_leaves_the_number_to_a_scaler_that_appears() {
+    let Some(scene) = Scene::new("scaler").await else { return };
+    let web = |seconds: u8| {
+        let web = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "web", "annotations": {"moorline.dev/wave": "1"}},
+            "spec": {"replicas": 3, "minReadySeconds": seconds, "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}},
+                    "spec": {"containers": [{"name": "web", "image": "registry.example.com/web:1"}]}}},
+        });
+        ("web.json".to_owned(), web.to_string())
+    };
+    let config = |value: &str| ("a-0.json".to_owned(), config_map("a-0", value));
+    let commit = scene.push(&[config("one"), web(0)]);
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+
+    let is_first = |asked: &Asked| asked.writes_object() && asked.path.ends_with("/a-0");
+    scene.proxy.asked();
+    let delay = Duration::from_secs(3);
+    scene.proxy.rule(move |asked| if is_first(asked) { Fate::Delay(delay) } else { Fate::Pass });
+    let commit = scene.push(&[config("two"), web(4)]);
+    scene.nudge("shop", "slow").await;
+    until("the first wave is under way", async || scene.proxy.asked().iter().any(is_first).then_some(()))
+        .await;
+    let scaler = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
+        "spec": {"minReplicas": 1, "maxReplicas": 9,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}});
+    let namespace = &scene.namespace;
+    let scalers = format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers");
+    ask(&scene.admin, "POST", &scalers, scaler).await.unwrap();
+    let deployments = scene.dynamic("apps", "v1", "Deployment");
+    let scaled = Patch::Merge(json!({"spec": {"replicas": 5}}));
+    deployments.patch_scale("web", &PatchParams::default(), &scaled).await.unwrap();
+    scene.until_ready("shop", &commit).await;
+    let spec = deployments.get("web").await.unwrap().data["spec"].take();
+    assert_eq!((&spec["minReadySeconds"], &spec["replicas"]), (&json!(4), &json!(5)));
+    scene.proxy.heal();
     scene.delete_sync("shop").await;
 }

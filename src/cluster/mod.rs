@@ -237,6 +237,11 @@ impl Cluster {
         self.0.scalers.targets(namespaces, within).await
     }
 
+    /// A HorizontalPodAutoscaler that scales this object, or of which nobody knows yet what it scales.
+    pub fn scaler_of(&self, id: &ObjectId) -> Option<ObjectId> {
+        self.0.scalers.of(id)
+    }
+
     /// Asks for the HorizontalPodAutoscalers of a namespace, in case that its watch is behind.
     pub async fn look_for_scalers(&self, namespace: &str) -> Result<(), Failure> {
         self.0.scalers.look(namespace).await

@@ -158,6 +158,15 @@ impl Scalers {
         Ok(targets.collect())
     }
 
+    /// A scaler of this object, or one that was not read yet.
+    pub(super) fn of(&self, id: &ObjectId) -> Option<ObjectId> {
+        let namespace = id.namespace()?;
+        let open = lock(&self.open);
+        let mut scalers = open.get(namespace)?.scalers.iter();
+        let (name, _) = scalers.find(|(_, it)| it.changed || it.target.as_ref() == Some(id))?;
+        ObjectId::new(&kind().group, &kind().kind, namespace, name).ok()
+    }
+
     /// Waits until each of these namespaces was listed or may not be.
     async fn listed(&self, namespaces: &BTreeSet<Box<str>>, within: Duration) -> Result<(), Failure> {
         let mut told = self.told.subscribe();

@@ -5,6 +5,7 @@
 //! peers. Before each write it is asked whether a newer commit has come.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt as _;
@@ -13,7 +14,7 @@ use super::Context;
 use super::ledger::Ledger;
 use crate::api::{Conflicts, SyncName};
 use crate::cluster::{Cluster, Failure, Force, Remedy, answer};
-use crate::desired::DesiredSet;
+use crate::desired::{DesiredSet, Replicas};
 use crate::object::ObjectId;
 use crate::plan::{Action, Change, Contest, Failed, Hold, Outcome, Plan, Stage, Step, holds_back};
 
@@ -44,6 +45,8 @@ pub(crate) struct Work<'a> {
     pub(crate) ledger: &'a Ledger,
     /// Whose repairs others undo.
     pub(crate) contested: BTreeMap<ObjectId, Contest>,
+    /// The numbers of replicas that Git says.
+    pub(crate) numbers: Arc<BTreeMap<ObjectId, Replicas>>,
     pub(crate) stop: &'a Stop,
 }
 

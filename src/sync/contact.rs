@@ -30,6 +30,9 @@ impl Work<'_> {
         outcome: impl FnOnce(&Applied) -> Outcome,
     ) -> Result<Outcome, Failure> {
         let Some(wanted) = self.desired.get(id) else { return Ok(Outcome::Held(Hold::UnknownKind)) };
+        if let Some(scaler) = self.new_scaler(wanted) {
+            return Ok(Outcome::Held(Hold::Waits(scaler)));
+        }
         let force = self.force(change);
         match self.send(wanted, force, change).await {
             Ok(applied) => Ok(outcome(&applied)),

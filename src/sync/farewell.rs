@@ -144,6 +144,7 @@ async fn delete(
             conflicts: wish.conflicts,
             ledger: &ledger,
             contested: BTreeMap::new(),
+            numbers: Arc::default(),
             stop: &stop,
         };
         for (id, outcome) in carry_out(&work, plan, Vec::new()).await {

@@ -169,6 +169,7 @@ impl Subject<'_> {
             conflicts: self.wish.conflicts,
             ledger: &ledger,
             contested,
+            numbers: memory.scaling.numbers(),
             stop: self.stop,
         };
         let mut outcomes = carry_out(&work, plan, postponed.blocking).await;

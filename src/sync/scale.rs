@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::carry_out::Work;
 use super::memory::Memory;
 use super::pass::Subject;
 use super::prepare::Prepared;
 use crate::cluster::{Failure, Kinds};
-use crate::desired::{DesiredSet, Replicas, Scope, left_to_scalers};
+use crate::desired::{DesiredObject, DesiredSet, Replicas, Scope, left_to_scalers};
 use crate::object::ObjectId;
 use crate::observed::Standing;
 use crate::plan::DriftMode;
@@ -21,7 +22,7 @@ use crate::plan::DriftMode;
 pub(crate) struct Scaling {
     /// What the rest was found in.
     found_in: Option<(Arc<DesiredSet>, Arc<Kinds>)>,
-    replicas: BTreeMap<ObjectId, Replicas>,
+    replicas: Arc<BTreeMap<ObjectId, Replicas>>,
     by_git: BTreeSet<ObjectId>,
     /// In which version an object had drifted when it was asked who scales it.
     asked: HashMap<ObjectId, Box<str>>,
@@ -40,10 +41,24 @@ impl Scaling {
         self.found_in.as_ref().is_some_and(same)
     }
 
+    /// The numbers of replicas that Git says.
+    pub(super) fn numbers(&self) -> Arc<BTreeMap<ObjectId, Replicas>> {
+        self.replicas.clone()
+    }
+
     /// The namespaces in which it matters who scales what.
     fn namespaces(&self) -> BTreeSet<Box<str>> {
         let set = self.replicas.iter().filter(|(_, replicas)| replicas.set);
         set.filter_map(|(id, _)| id.namespace().map(Box::from)).collect()
+    }
+}
+
+impl Work<'_> {
+    /// A scaler that has come since the pass began, and may scale an object to which this pass would give Git's number.
+    pub(super) fn new_scaler(&self, wanted: &DesiredObject) -> Option<ObjectId> {
+        let number = self.numbers.get(&wanted.id).filter(|number| number.set)?;
+        let is_left = wanted.ignored.as_ref().is_some_and(|ignored| ignored.paths.contains(&number.place));
+        if is_left { None } else { self.cluster.scaler_of(&wanted.id) }
     }
 }
 
@@ -94,7 +109,7 @@ impl Subject<'_> {
         let namespaced = rendered.objects().iter().filter(|it| it.scope == Some(Scope::Namespaced));
         let wanted = namespaced.map(|object| (object.id.group_kind(), object.version.clone())).collect();
         let paths = self.cluster.replicas_paths(wanted).await?;
-        scaling.replicas = rendered.replicas(&paths);
+        scaling.replicas = Arc::new(rendered.replicas(&paths));
         scaling.by_git = if scaling.replicas.is_empty() { BTreeSet::new() } else { rendered.scaled() };
         let replicas = &scaling.replicas;
         scaling.asked.retain(|id, _| replicas.contains_key(id));

@@ -33,7 +33,7 @@ impl Follower {
         let Some((id, how)) = memory.unverified.pop_front() else { return };
         let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
         let (stop, ledger) = (Arc::<Stop>::default(), memory.ledger.clone());
-        let contested = memory.fights.contested(context.now());
+        let (contested, numbers) = (memory.fights.contested(context.now()), memory.scaling.numbers());
         self.verify_stop = stop.clone();
         self.verifying = Some(
             async move {
@@ -45,6 +45,7 @@ impl Follower {
                     conflicts: order.wish.conflicts,
                     ledger: &ledger,
                     contested,
+                    numbers,
                     stop: &stop,
                 };
                 let outcome = work.verify(&id, how).await;
