@@ -36,6 +36,8 @@ pub struct Facts<'a> {
     pub suspended: bool,
     /// What keeps the daemon from even beginning, or from looking at the repository.
     pub trouble: Option<&'a Trouble>,
+    /// That is what the pass came to: it is about its revision.
+    pub of_revision: bool,
     /// The newest revision in the repository.
     pub seen: Option<String>,
     /// The last pass, if there was one.
@@ -62,7 +64,7 @@ pub struct PassFacts<'a> {
     /// How many objects are wanted.
     pub desired: usize,
     /// Where it may own objects.
-    pub scope: Scope,
+    pub scope: Option<Scope>,
     /// What would approve the prunes that wait.
     pub approval: Option<&'a str>,
     /// Some objects are still being compared: drift that was known before is told on.
@@ -131,13 +133,15 @@ fn told_by_pass(
     };
     let desired = i64::try_from(pass.desired).unwrap_or(i64::MAX);
     let pruned = count(|outcome| matches!(outcome, Outcome::Pruned { .. }));
-    let (failed, waiting) = (count(|it| matches!(it, Outcome::Failed(_))), count(is_missing));
+    let failed = count(|it| matches!(it, Outcome::Failed(_)));
+    let wanting = pass.outcomes.iter().filter(|(id, outcome)| pass.wants(id) && is_wanting(outcome)).count();
+    let wanting = i64::try_from(wanting).unwrap_or(i64::MAX);
     let last = status.objects.unwrap_or_default();
     if facts.trouble.is_none() {
         let (objects, problems) = (status.objects.take(), std::mem::take(&mut status.problems));
         status.objects = Some(ObjectCounts {
             desired,
-            applied: (desired - failed - waiting).max(0),
+            applied: (desired - wanting).max(0),
             held: count(|outcome| matches!(outcome, Outcome::Held(_))),
             failed,
             pruned: if pruned > 0 { pruned } else { last.pruned },
@@ -146,7 +150,7 @@ fn told_by_pass(
         status.finished = pass.finished.to_vec();
         status.contested = contested(pass);
         status.tree_id.clone_from(&pass.tree);
-        status.scope = Some(pass.scope.clone());
+        status.scope = pass.scope.clone().or(status.scope.take());
         status.problems = object_problems(pass);
         if pass.pending && objects.is_some() && count(|it| matches!(it, Outcome::Failed(_))) == 0 {
             // What was wrong before is likely to be wrong still, and is about to be known.
@@ -168,7 +172,9 @@ fn told_by_pass(
         .history
         .first()
         .is_some_and(|last| last.revision == pass.revision && last.result == verdict.reason);
-    if !told && !verdict.reconciling {
+    // What a person or the repository keeps from us says nothing about the commit.
+    let of_revision = !facts.suspended && (facts.trouble.is_none() || facts.of_revision);
+    if of_revision && !told && !verdict.reconciling {
         let entry = HistoryEntry {
             revision: pass.revision.clone(),
             time: facts.now.clone(),
@@ -177,6 +183,13 @@ fn told_by_pass(
         };
         status.history.insert(0, entry);
         status.history.truncate(MAX_HISTORY);
+    }
+}
+
+impl PassFacts<'_> {
+    /// True if the object is in Git.
+    fn wants(&self, id: &ObjectId) -> bool {
+        (self.files)(id).is_some()
     }
 }
 
@@ -234,7 +247,7 @@ impl Verdict {
         let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
         let protected =
             pass.outcomes.values().filter(|it| matches!(it, Outcome::Held(Hold::Protected))).count();
-        let drifted = held(is_drifted_hold).map(|(id, hold)| format!("{id}: {hold}"));
+        let drifted = held(is_drifted_hold).map(|(id, hold)| format!("{id}: {}", sentence(hold)));
         let contested = held(|hold| matches!(hold, Hold::Contested(_)));
         let (ready, reason, message) = match (failed.as_slice(), missing, contested.or(over_budget)) {
             _ if !pass.rights.is_empty() => {
@@ -270,7 +283,8 @@ impl Verdict {
         let waits = matches!(reason, Reason::PruneHeld | Reason::Contested);
         Self {
             ready,
-            applied: failed.is_empty() && missing.is_none(),
+            // What is on its way out keeps no commit from being applied.
+            applied: !pass.outcomes.iter().any(|(id, outcome)| pass.wants(id) && is_wanting(outcome)),
             reconciling: !ready && !stalled && !waits,
             stalled,
             drifted,
@@ -280,9 +294,9 @@ impl Verdict {
     }
 }
 
-/// An object that is wanted and is not there as it should be, although nobody asked for that.
-fn is_missing(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Held(hold) if hold.is_missing())
+/// An object that is not there as it should be, although nobody asked for that.
+fn is_wanting(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(_)) || matches!(outcome, Outcome::Held(hold) if hold.is_missing())
 }
 
 /// An object that is there and is not as it should be.
@@ -292,6 +306,14 @@ fn is_drifted(outcome: &Outcome) -> bool {
 
 fn is_drifted_hold(hold: &Hold) -> bool {
     matches!(hold, Hold::DriftReported(_) | Hold::Contested(_))
+}
+
+/// Why an object is held, with the fields where a sentence is all that there is to read.
+fn sentence(hold: &Hold) -> String {
+    match hold {
+        Hold::DriftReported(drift) => format!("{} {hold}", drift.subject()),
+        hold => hold.to_string(),
+    }
 }
 
 /// What others undo again and again, one line a field.
@@ -347,7 +369,7 @@ fn object_problems(pass: &PassFacts<'_>) -> Vec<StatusProblem> {
         _ => None,
     });
     let held = pass.outcomes.iter().filter_map(|(id, outcome)| match outcome {
-        Outcome::Held(hold) => Some(one(id, hold.reason(), hold.to_string())),
+        Outcome::Held(hold) => Some(one(id, hold.reason(), sentence(hold))),
         _ => None,
     });
     let added = pass.added.iter().map(|(id, text)| one(id, "FieldsAdded", text.to_string()));

@@ -11,7 +11,7 @@ use support::audit::{AuditMark, Request};
 use support::credentials::MOORLINE;
 use support::daemon::until;
 use support::fault_proxy::{Asked, Fate};
-use support::scene::{Scene, config_map, many};
+use support::scene::{CALM, Scene, config_map, many};
 
 async fn ask(admin: &Client, method: &str, uri: &str, body: Value) -> Result<Value, kube::Error> {
     let request = http::Request::builder().method(method).uri(uri).header("Content-Type", "application/json");
@@ -158,23 +158,93 @@ async fn a_definition_its_namespace_and_its_resources_come_in_one_commit() {
     ask(&scene.admin, "DELETE", definition, json!({})).await.unwrap();
 }
 
+/// The ServiceAccount `tenant`, which may do with ConfigMaps what it likes, and nothing else.
+async fn account(scene: &Scene) {
+    let namespace = &scene.namespace;
+    let rbac = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
+    let rule = json!({"apiGroups": [""], "resources": ["configmaps"],
+        "verbs": ["get", "list", "watch", "create", "patch", "delete"]});
+    let binding = json!({"metadata": {"name": "tenant"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
+        "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}]});
+    let all = [
+        (
+            format!("/api/v1/namespaces/{namespace}/serviceaccounts"),
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "tenant"}}),
+        ),
+        (format!("{rbac}/roles"), json!({"metadata": {"name": "tenant"}, "rules": [rule]})),
+        (format!("{rbac}/rolebindings"), binding),
+    ];
+    for (uri, body) in all {
+        ask(&scene.admin, "POST", &uri, body).await.unwrap();
+    }
+}
+
+/// Whoever lets go of an object does so with its own rights, and whoever takes it, too.
+#[tokio::test]
+async fn a_claim_gives_nobody_the_rights_of_another() {
+    let Some(scene) = Scene::new("claims").await else { return };
+    account(&scene).await;
+    let role = |verb: &str| {
+        let rules = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": [verb]}]);
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "power"}, "rules": rules})
+            .to_string()
+    };
+    let file = |path: &str, text: String| (path.to_owned(), text);
+    let map = |name: &str| config_map(name, "one");
+    let commit = scene.push(&[file("admin/role.json", role("get")), file("admin/a.json", map("a"))]);
+    let _daemon = scene.daemon();
+    scene.sync("admin", json!({"path": "admin"})).await;
+    scene.until_ready("admin", &commit).await;
+    // The tenant wants the same Role, with more in it, and may not even see it.
+    scene.push(&[file("tenant/role.json", role("*")), file("tenant/b.json", map("b"))]);
+    scene.sync("tenant", json!({"path": "tenant", "serviceAccountName": "tenant"})).await;
+    scene.until_reason("tenant", "RightsMissing").await;
+
+    let mark = AuditMark::set(&scene.plane).await;
+    scene.remove(&["admin/role.json"]);
+    scene.nudge("admin", "less").await;
+    until("the Role is claimed", async || {
+        (scene.status("admin", "/problems/0/reason").await == "ClaimedBy").then_some(())
+    })
+    .await;
+    tokio::time::sleep(CALM).await;
+    let uri = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles/power", scene.namespace);
+    let live = ask(&scene.admin, "GET", &uri, json!({})).await.unwrap();
+    assert_eq!(live["rules"][0]["verbs"], json!(["get"]));
+    let as_itself = |it: &Request| it.resource == "roles" && it.verb == "patch" && it.impersonated.is_empty();
+    assert!(mark.requests().await.of(MOORLINE).only(as_itself).as_slice().is_empty());
+    for name in ["admin", "tenant"] {
+        scene.delete_sync(name).await;
+    }
+}
+
+/// Who may not act at all deletes nothing when it goes.
+#[tokio::test]
+async fn a_sync_without_a_service_account_deletes_nothing() {
+    let Some(scene) = Scene::new("nobody").await else { return };
+    let commit = scene.push(&many(2, "one"));
+    let elsewhere = scene.plane.namespace("elsewhere").await;
+    let trusting = ["--namespace", &elsewhere, "--daemon-identity-namespaces", &scene.namespace];
+    let trusting = [&trusting[..], &["--leader-election=false"]].concat();
+    let daemon = scene.daemon_in(&scene.proxy, "daemon", &trusting, &[]);
+    scene.sync("shop", json!({"deletionPolicy": "Delete"})).await;
+    scene.until_ready("shop", &commit).await;
+    drop(daemon);
+    let arguments = ["--namespace", &elsewhere, "--leader-election=false"];
+    let _daemon = scene.daemon_in(&scene.proxy, "daemon", &arguments, &[]);
+    scene.until_reason("shop", "ServiceAccountRequired").await;
+    assert_eq!(scene.status("shop", "/conditions/1/type").await, "Stalled");
+    let mark = AuditMark::set(&scene.plane).await;
+    scene.delete_sync("shop").await;
+    assert_eq!((deletes(&mark).await, scene.values().await.len()), (0, 2));
+}
+
 #[tokio::test]
 async fn a_sync_acts_as_its_service_account_and_no_more() {
     let Some(scene) = Scene::new("account").await else { return };
     let namespace = &scene.namespace;
-    let rbac = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "tenant"}});
-    ask(&scene.admin, "POST", &format!("/api/v1/namespaces/{namespace}/serviceaccounts"), account)
-        .await
-        .unwrap();
-    let rule = json!({"apiGroups": [""], "resources": ["configmaps"],
-        "verbs": ["get", "list", "watch", "create", "patch", "delete"]});
-    let role = json!({"metadata": {"name": "tenant"}, "rules": [rule]});
-    ask(&scene.admin, "POST", &format!("{rbac}/roles"), role).await.unwrap();
-    let binding = json!({"metadata": {"name": "tenant"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
-        "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}]});
-    ask(&scene.admin, "POST", &format!("{rbac}/rolebindings"), binding).await.unwrap();
+    account(&scene).await;
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "beyond"}}).to_string();
     let commit = scene.push(&many(2, "one"));
     let mark = AuditMark::set(&scene.plane).await;

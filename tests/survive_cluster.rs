@@ -210,8 +210,13 @@ async fn the_definition_of_syncs_is_deleted_with_syncs_left() {
     let Some(scene) = Scene::new("undefined").await else { return };
     let commit = scene.push(&many(3, "one"));
     let _daemon = scene.daemon();
-    scene.sync("shop", json!({})).await;
+    scene.sync("shop", json!({"render": {"plain": {"recurse": false}}})).await;
     scene.until_ready("shop", &commit).await;
+    // One that would take its objects along, were it deleted for itself.
+    let more = [("more/b.json".to_owned(), config_map("b-0", "one"))];
+    let commit = scene.push(&more);
+    scene.sync("more", json!({"path": "more", "deletionPolicy": "Delete"})).await;
+    scene.until_ready("more", &commit).await;
     let before = scene.versions().await;
     let mark = AuditMark::set(&scene.plane).await;
     let uri = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev";
@@ -223,11 +228,13 @@ async fn the_definition_of_syncs_is_deleted_with_syncs_left() {
     assert_eq!(scene.versions().await, before);
     // Installed again, it goes on without a restart.
     install(&scene.plane).await;
-    scene.sync("shop", json!({})).await;
+    scene.sync("shop", json!({"render": {"plain": {"recurse": false}}})).await;
     let commit = scene.remove(&["a-2.json"]);
     scene.nudge("shop", "again").await;
     scene.until_ready("shop", &commit).await;
-    scene.until_values(&many(2, "one"), "and knows what it owned").await;
+    let mut left = many(2, "one");
+    left.extend(more);
+    scene.until_values(&left, "and knows what it owned").await;
     scene.delete_sync("shop").await;
 }
 

@@ -8,6 +8,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -177,6 +178,37 @@ async fn a_sync_that_is_restored_without_its_status_knows_what_it_owned() {
     scene.until_values(&many(2, "one"), "what left Git is gone").await;
     let after = scene.versions().await;
     assert!(after.iter().filter(|(name, _)| name.starts_with("a-")).all(|(name, it)| before[name] == *it));
+    scene.delete_sync("shop").await;
+}
+
+/// A status that was written before anything could be seen does not say that nothing is owned.
+#[tokio::test]
+async fn a_status_from_before_the_first_pass_hides_nothing() {
+    let Some(scene) = Scene::new("hidden").await else { return };
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "old"}}).to_string();
+    scene.push(&many(2, "one"));
+    let commit = scene.push(&[("old.json".to_owned(), secret)]);
+    let daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    drop(daemon);
+    scene.delete_sync("shop").await;
+    scene.sync("shop", json!({})).await;
+    let commit = scene.remove(&["old.json"]);
+    // The repository is away when the Sync is restored, and its status says so.
+    let (here, away) = (scene.root.path().join("repository.git"), scene.root.path().join("away.git"));
+    std::fs::rename(&here, &away).unwrap();
+    let daemon = scene.daemon();
+    until("the status says something", async || {
+        (scene.status("shop", "/conditions/0/status").await == "False").then_some(())
+    })
+    .await;
+    drop(daemon);
+    std::fs::rename(&away, &here).unwrap();
+    let _daemon = scene.daemon();
+    scene.until_ready("shop", &commit).await;
+    let secrets: Api<Secret> = Api::namespaced(scene.admin.clone(), &scene.namespace);
+    assert!(secrets.get_opt("old").await.unwrap().is_none(), "what left Git is gone");
     scene.delete_sync("shop").await;
 }
 

@@ -13,7 +13,25 @@ pub struct Drift {
     pub time: Option<String>,
 }
 
+/// The most fields that a sentence names.
+const MAX_NAMED: usize = 3;
+
 impl Drift {
+    /// What was changed, as the subject of a sentence.
+    pub fn subject(&self) -> String {
+        match self.fields.as_slice() {
+            [] => "fields were".to_owned(),
+            [only] => format!("{only} was"),
+            fields => {
+                let named = fields.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>();
+                match fields.len().saturating_sub(MAX_NAMED) {
+                    0 => format!("{} were", named.join(", ")),
+                    more => format!("{} and {more} more fields were", named.join(", ")),
+                }
+            }
+        }
+    }
+
     /// Who changed them, and when, as far as that is known.
     pub fn author(&self) -> String {
         match (&self.manager, &self.time) {

@@ -63,6 +63,8 @@ pub struct Observed {
     pub controlled: bool,
     /// True if the object is being deleted.
     pub deleting: bool,
+    /// What its deletion waits for, once it has begun.
+    pub finalizers: Box<[Box<str>]>,
     /// The wave in which it was applied.
     pub wave: i32,
     /// A live annotation asks to leave the object alone.
@@ -267,7 +269,8 @@ impl Observed {
             && (self.pause_until, self.ended) == (other.pause_until, other.ended)
             && (&self.uid, &self.mark, &self.recorded) == (&other.uid, &other.mark, &other.recorded)
             && (&self.standing, self.wave) == (&other.standing, other.wave)
-            && (&self.managers, &self.extras) == (&other.managers, &other.extras)
+            && (&self.managers, &self.extras, &self.finalizers)
+                == (&other.managers, &other.extras, &other.finalizers)
     }
 
     /// Reads the metadata of a live object, as the Sync `owner` sees it.
@@ -287,7 +290,8 @@ impl Observed {
             },
             mark,
             controlled: has_controller(object),
-            deleting: object.metadata("deletionTimestamp").is_some_and(|time| !time.is_null()),
+            finalizers: finalizers(object),
+            deleting: is_deleting(object),
             wave: wave(object),
             reconcile_disabled: is(api::RECONCILE_ANNOTATION, "disabled"),
             prune_disabled: is(api::PRUNE_ANNOTATION, "disabled"),
@@ -310,6 +314,7 @@ impl Observed {
             standing: Standing::Unverified,
             controlled: false,
             deleting: false,
+            finalizers: Box::default(),
             wave: 0,
             reconcile_disabled: false,
             prune_disabled: false,
@@ -340,6 +345,16 @@ impl Standing {
         }
         Self::Drifted(Box::new(drift))
     }
+}
+
+fn is_deleting(object: &Object) -> bool {
+    object.metadata("deletionTimestamp").is_some_and(|time| !time.is_null())
+}
+
+/// What keeps an object that is being deleted; of others nobody asks.
+fn finalizers(object: &Object) -> Box<[Box<str>]> {
+    let all = object.metadata("finalizers").filter(|_| is_deleting(object)).and_then(Value::as_array);
+    all.into_iter().flatten().filter_map(|one| Some(one.as_str()?.into())).collect()
 }
 
 /// What people added, asked for only where the object is ours.

@@ -129,7 +129,12 @@ mod tests {
         observed.insert(secret.clone(), Observed { mark: other, ..seen(&secret) });
         let held = document(&plan(&desired, &observed, &Policy::default()), &differences)["held"].clone();
         let reason = json!({"reason": "OwnedBy", "message": "the Sync ops/other applies it"});
-        assert_eq!(held, json!([with(object("Secret", "b"), reason)]));
+        // What is in a higher wave waits for it.
+        let waits = json!({"reason": "Waits", "message": "it waits for Secret a/b"});
+        assert_eq!(
+            held,
+            json!([with(object("ConfigMap", "new"), waits), with(object("Secret", "b"), reason)])
+        );
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub fn farewell(observed: &ObservedSet, policy: &Policy) -> Plan {
 /// What becomes of one object of ours.
 fn fate(id: &ObjectId, seen: &Observed, policy: &Policy) -> Decision {
     let hold = match policy.claims.get(id) {
-        _ if seen.deleting => Hold::BeingDeleted,
+        _ if seen.deleting => Hold::BeingDeleted(seen.finalizers.clone()),
         _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
         Some(claim) if claim.ready => {
             return Decision::Write(Action::HandOver { to: claim.sync.clone() });

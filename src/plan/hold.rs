@@ -17,8 +17,8 @@ pub enum Hold {
     UnknownKind,
     /// An annotation, in Git or live, asks to leave it alone.
     ReconcileDisabled,
-    /// It is being deleted.
-    BeingDeleted,
+    /// It is being deleted, and these finalizers keep it.
+    BeingDeleted(Box<[Box<str>]>),
     /// Another Sync applies it.
     OwnedBy(Box<str>),
     /// Others own fields that Git sets, and the Sync does not take them.
@@ -82,7 +82,7 @@ impl Hold {
             Self::Suspended => "Suspended",
             Self::UnknownKind => "UnknownKind",
             Self::ReconcileDisabled => "ReconcileDisabled",
-            Self::BeingDeleted => "BeingDeleted",
+            Self::BeingDeleted(_) => "BeingDeleted",
             Self::OwnedBy(_) => "OwnedBy",
             Self::Conflict { .. } => "Conflict",
             Self::NamespaceMissing(_) => "NamespaceMissing",
@@ -112,7 +112,7 @@ impl Hold {
         matches!(
             self,
             Self::UnknownKind
-                | Self::BeingDeleted
+                | Self::BeingDeleted(_)
                 | Self::OwnedBy(_)
                 | Self::Waits(_)
                 | Self::Conflict { .. }
@@ -129,7 +129,13 @@ impl fmt::Display for Hold {
             Self::Suspended => f.write_str("the Sync is suspended"),
             Self::UnknownKind => f.write_str("the kind is not known; it waits for its definition"),
             Self::ReconcileDisabled => write!(f, "{} is disabled", crate::api::RECONCILE_ANNOTATION),
-            Self::BeingDeleted => f.write_str("it is being deleted"),
+            Self::BeingDeleted(finalizers) => {
+                f.write_str("it is being deleted")?;
+                match finalizers.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, ", and waits for the finalizer {}", finalizers.join(" and ")),
+                }
+            }
             Self::OwnedBy(sync) => write!(f, "the Sync {sync} applies it"),
             Self::Conflict { managers, fields } => {
                 write!(f, "{} belongs to {}", fields.join(", "), managers.join(", "))?;

@@ -173,7 +173,7 @@ fn wanted(object: &DesiredObject, seen: Option<&Observed>, policy: &Policy) -> D
     match &seen.mark {
         _ if seen.reconcile_disabled => Decision::Hold(Hold::ReconcileDisabled),
         _ if seen.deleting && rest::finished(object, policy) => Decision::Keep,
-        _ if seen.deleting => Decision::Hold(Hold::BeingDeleted),
+        _ if seen.deleting => Decision::Hold(Hold::BeingDeleted(seen.finalizers.clone())),
         Mark::Sync(sync) => Decision::Hold(Hold::OwnedBy(sync.clone())),
         // Somebody took our mark off what we have applied just so: an edit by hand like any other.
         Mark::Copied | Mark::None if !(seen.applied_by_us && is_recorded(object, seen)) => {

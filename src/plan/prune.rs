@@ -120,7 +120,7 @@ impl<'a> World<'a> {
         }
         let (claim, behind) = (self.policy.claims.get(id), &self.policy.behind);
         let hold = match claim {
-            _ if seen.deleting => Hold::BeingDeleted,
+            _ if seen.deleting => Hold::BeingDeleted(seen.finalizers.clone()),
             _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
             // It may be wanted, and then it is neither deleted nor given away.
             _ if self.unknown.contains(&id.group_kind()) => Hold::UnknownKind,

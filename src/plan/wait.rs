@@ -86,9 +86,8 @@ impl<'a> Gate<'a> {
         unwanted: &[Entry<'a>],
         held: &[(ObjectId, Hold)],
     ) -> Self {
-        let blocks = |hold: &Hold| matches!(hold, Hold::UnknownKind | Hold::BeingDeleted);
         let blocking: BTreeSet<&ObjectId> =
-            held.iter().filter(|(_, hold)| blocks(hold)).map(|(id, _)| id).collect();
+            held.iter().filter(|(_, hold)| hold.is_missing()).map(|(id, _)| id).collect();
         let missing = blocking.into_iter().filter_map(|id| desired.get(id));
         let leaving = unwanted.iter().filter(|(_, seen)| seen.deleting && is_ours(seen));
         Self {

@@ -12,6 +12,7 @@ use futures::StreamExt as _;
 
 use super::Context;
 use super::ledger::Ledger;
+use super::registry::Claimed;
 use crate::api::{Conflicts, SyncName};
 use crate::cluster::{Cluster, Failure, Force, Remedy, answer};
 use crate::desired::{DesiredSet, Replicas};
@@ -142,17 +143,23 @@ impl Work<'_> {
 
     /// Another Sync wants the object: it is applied as that one says, and then we let go of it. Nothing is deleted.
     async fn hand_over(&self, id: &ObjectId, to: &str) -> Result<Outcome, Failure> {
-        let Some((other, wanted)) = self.context.registry.wanted_by(to, id) else {
-            return Ok(Outcome::Held(Hold::ClaimedBy(to.into())));
+        let held = || Ok(Outcome::Held(Hold::ClaimedBy(to.into())));
+        let Some(Claimed { sync: other, wanted, cluster }) = self.context.registry.wanted_by(to, id) else {
+            return held();
         };
         // What the other leaves to others must not go with us.
         if let Some(own) = self.cluster.observed(self.owner, |set| set.get(id)?.owned()) {
             self.hand_fields_over(&wanted, &own, &[]).await?;
         }
-        self.cluster.apply(&wanted, &other, Force::Yes).await?;
+        // With the rights of the other: to claim something gives nobody more than he has.
+        match cluster.apply(&wanted, &other, Force::Yes).await {
+            Ok(_) => {}
+            Err(failure) if matches!(failure.code(), Some(401 | 403)) => return held(),
+            Err(failure) => return Err(failure),
+        }
         self.cluster.release(id, &wanted.version, &self.owner.to_string()).await?;
         // To the store this was a write of its own, which wakes nobody.
-        self.cluster.wake(&other).notify_one();
+        cluster.wake(&other).notify_one();
         Ok(Outcome::HandedOver(to.into()))
     }
 

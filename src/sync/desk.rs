@@ -59,7 +59,8 @@ struct State {
     order: Option<u64>,
     /// When the pass of the report ended.
     ended: Option<Time>,
-    scope: Scope,
+    /// Where the Sync may own objects, as far as this daemon knows.
+    scope: Option<Scope>,
     waiting: Vec<oneshot::Sender<()>>,
     /// What was repaired since the last Event.
     repaired: Vec<String>,
@@ -106,7 +107,7 @@ impl Desk {
         if *state.uid != *uid {
             let (since, history) = (Some(Instant::now()), state.history);
             *state = State { uid: uid.into(), since, history, ..State::default() };
-            state.scope = stands.scope.clone().unwrap_or_default();
+            state.scope = stands.scope.clone();
         }
         let changed = state.generation != generation || state.suspended != suspended;
         if changed && !suspended && state.report.is_some() {
@@ -163,20 +164,20 @@ impl Desk {
         self.lock().written.finished.clone()
     }
 
-    /// Writes down where the Sync is about to own objects; done when that stands.
-    pub(crate) async fn record(&self, scope: Scope) {
+    /// Writes down where the Sync is about to own objects; false if that does not stand in time.
+    pub(crate) async fn record(&self, scope: Scope, within: Duration) -> bool {
         let (done, wait) = oneshot::channel();
         {
             let mut state = self.lock();
-            state.scope = scope;
-            if state.written.scope.as_ref() == Some(&state.scope) {
-                return;
+            state.scope = Some(scope);
+            if state.written.scope == state.scope {
+                return true;
             }
             state.waiting.push(done);
         }
         self.0.changed.notify_one();
         // Whoever would write it is gone only when the Sync is.
-        let _ = wait.await;
+        tokio::time::timeout(within, wait).await.is_ok()
     }
 
     /// Takes in what was found or done.
@@ -206,7 +207,7 @@ impl Desk {
                 state.request = report.request.clone().or(state.request.take());
                 state.repaired.extend(repairs(&report).take(MAX_REPAIRS));
                 state.repaired.truncate(MAX_REPAIRS);
-                state.scope = report.scope.clone().unwrap_or_else(|| state.scope.clone());
+                state.scope = report.scope.clone().or_else(|| state.scope.take());
                 // A pass that came to nothing says nothing about objects.
                 if let (Some(_), Some(last)) = (&report.trouble, &mut state.report) {
                     report.outcomes = std::mem::take(&mut last.outcomes);
@@ -307,7 +308,7 @@ impl Desk {
     /// Tells those who wait that the scope stands.
     fn served(&self) {
         let mut state = self.lock();
-        if state.written.scope.as_ref() == Some(&state.scope) {
+        if state.written.scope == state.scope {
             for done in state.waiting.drain(..) {
                 let _ = done.send(());
             }
@@ -321,6 +322,7 @@ impl Desk {
         state.asked = state.asked.filter(|since| since.elapsed() < PATIENCE);
         let trouble = state.refused.as_ref().or(state.source.as_ref());
         let report = state.report.as_deref();
+        let of_revision = trouble.is_none();
         let trouble = trouble.or(report.and_then(|report| report.trouble.as_ref()));
         let empty = BTreeMap::new();
         let outcomes: &BTreeMap<ObjectId, Outcome> = report.map_or(&empty, |report| &report.outcomes);
@@ -355,6 +357,7 @@ impl Desk {
             generation: state.generation,
             suspended: state.suspended,
             trouble,
+            of_revision,
             seen: state.seen.clone(),
             pass,
             request: state.request.clone(),
@@ -362,7 +365,7 @@ impl Desk {
             now: now(),
         };
         let mut next = status(&state.written, &facts);
-        next.scope = Some(state.scope.clone());
+        next.scope = state.scope.clone().or(next.scope);
         (next != state.written && !state.uid.is_empty()).then(|| (state.uid.clone(), next))
     }
 }

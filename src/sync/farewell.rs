@@ -4,7 +4,7 @@
 //! finalizer too; what another Sync wants goes to that one; what may not be deleted, or takes too long, stays and is
 //! named.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,8 +30,11 @@ const ROUND: Duration = Duration::from_millis(500);
 /// The same while there is nothing to do but to wait for others.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// What a Sync that is being deleted asks for; or why it may not ask for anything, so that all that it has made stays.
+pub(crate) type Leaving = Result<Box<Wish>, &'static str>;
+
 /// Deletes what is to be deleted, and lets the Sync go; true if that is to be tried again.
-pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) -> bool {
+pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, leaving: &Leaving) -> bool {
     let finalizers: Vec<String> = sync
         .pointer("/metadata/finalizers")
         .and_then(Value::as_array)
@@ -40,13 +43,16 @@ pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, wish
         .filter_map(|one| Some(one.as_str()?.to_owned()))
         .collect();
     // Who goes wants nothing: what two Syncs leave would else go from one to the other.
-    context.registry.wants(name, &Arc::new(DesiredSet::nothing()), false);
+    context.registry.wants_nothing(name);
     if !finalizers.iter().any(|one| one == FINALIZER) {
         return false;
     }
-    let orphans = match wish.deletion {
-        DeletionPolicy::Delete => part(context, name, sync, wish).await,
-        DeletionPolicy::Orphan => Orphans::default(),
+    let orphans = match leaving {
+        Err(why) => Orphans::all(None, name, why),
+        Ok(wish) => match wish.deletion {
+            DeletionPolicy::Delete => part(context, name, sync, wish).await,
+            DeletionPolicy::Orphan => Orphans::default(),
+        },
     };
     let others: Vec<String> = finalizers.into_iter().filter(|one| one != FINALIZER).collect();
     let version = sync.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
@@ -93,7 +99,7 @@ async fn look(cluster: &Cluster, name: &SyncName, sync: &Value, wish: &Wish) -> 
     cluster.know().await?;
     let status: Option<SyncStatus> =
         sync.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
-    let need = match status.and_then(|status| status.scope) {
+    let need = match status.and_then(|status| status.scope).filter(|scope| !scope.kinds.is_empty()) {
         Some(scope) => super::scope::need_of(&scope),
         None => Need { kinds: cluster.sweep(name).await?.0, ..Need::default() },
     };
@@ -101,14 +107,31 @@ async fn look(cluster: &Cluster, name: &SyncName, sync: &Value, wish: &Wish) -> 
     blind.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure))
 }
 
-/// True while the namespace of the Sync is being deleted. Whoever deletes a namespace has not asked for the end of what
-/// the Sync has made in others.
-async fn is_terminating(context: &Context, name: &SyncName) -> Result<bool, Failure> {
+/// Why nothing is deleted, if the Sync goes only because something around it does. Whoever deletes a namespace, or the
+/// definition of Syncs, has not asked for the end of what the Sync has made.
+async fn goes_with(context: &Context, name: &SyncName) -> Result<Option<&'static str>, Failure> {
     context.cluster.know().await?;
-    let Ok(id) = ObjectId::new("", "Namespace", "", &name.namespace) else { return Ok(false) };
-    let live = context.cluster.metadata(&id, "v1").await?;
-    Ok(live.is_none_or(|live| live.metadata("deletionTimestamp").is_some()))
+    let around = [
+        (ObjectId::new("", "Namespace", "", &name.namespace), "NamespaceTerminating"),
+        (ObjectId::new(CRD.0, CRD.1, "", "syncs.moorline.dev"), "DefinitionTerminating"),
+    ];
+    for (id, why) in around {
+        let Ok(id) = id else { continue };
+        match context.cluster.metadata(&id, "v1").await {
+            Ok(live) if live.as_ref().is_none_or(|it| it.metadata("deletionTimestamp").is_some()) => {
+                return Ok(Some(why));
+            }
+            Ok(_) => {}
+            // Who may not see definitions is not told of their end.
+            Err(failure) if is_denied(&failure) && id.kind() == CRD.1 => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(None)
 }
+
+/// The kind of definitions.
+const CRD: (&str, &str) = ("apiextensions.k8s.io", "CustomResourceDefinition");
 
 async fn delete(
     context: &Context,
@@ -121,20 +144,23 @@ async fn delete(
         Ok(cluster) => cluster,
         Err(trouble) => return Err(Failure::Unreachable(trouble.message.into())),
     };
-    if is_terminating(context, name).await? {
-        return Ok(Orphans::all(Some(cluster), name, "NamespaceTerminating"));
+    if let Some(why) = goes_with(context, name).await? {
+        return Ok(Orphans::all(Some(cluster), name, why));
     }
     look(cluster, name, sync, wish).await?;
+    let mut forbidden = BTreeSet::new();
     let (nothing, stop, ledger) = (DesiredSet::nothing(), Stop::default(), Ledger::default());
     let wake = cluster.wake(name);
     loop {
         let behind = parting::behind(context, name, wish, sync);
-        let plan = cluster.observed(name, |observed| {
+        let mut plan = cluster.observed(name, |observed| {
             farewell(observed, &parting::policy(context, name, wish, behind, observed))
         });
-        if !is_open(&plan) || Instant::now() > until {
-            return Ok(orphans(&plan));
+        if !is_open(&plan, &forbidden) || Instant::now() > until {
+            return Ok(orphans(&plan, &forbidden));
         }
+        // The rights are gone, and asking again does not bring them back.
+        plan.stages.iter_mut().for_each(|(_, steps)| steps.retain(|step| !forbidden.contains(&step.id)));
         let round = if plan.steps().next().is_none() { PATIENCE } else { ROUND };
         let work = Work {
             context,
@@ -150,18 +176,25 @@ async fn delete(
         for (id, outcome) in carry_out(&work, plan, Vec::new()).await {
             match outcome {
                 Outcome::Failed(why) => {
+                    if why.reason == "Forbidden" {
+                        forbidden.insert(id.clone());
+                    }
                     tracing::warn!(sync = %name, object = %id, reason = why.reason, "not deleted: {}", why.message);
                 }
                 outcome => tracing::info!(sync = %name, object = %id, "{}", outcome.verb()),
             }
         }
         let _ = tokio::time::timeout(round, wake.notified()).await;
+        if let Some(why) = goes_with(context, name).await? {
+            return Ok(Orphans::all(Some(cluster), name, why));
+        }
     }
 }
 
 /// What stays if nothing more is done.
-fn orphans(plan: &Plan) -> Orphans {
-    let late = plan.steps().map(|step| (step.id.clone(), "Timeout"));
+fn orphans(plan: &Plan, forbidden: &BTreeSet<ObjectId>) -> Orphans {
+    let why = |id| if forbidden.contains(id) { "Forbidden" } else { "Timeout" };
+    let late = plan.steps().map(|step| (step.id.clone(), why(&step.id)));
     let held = plan
         .held
         .iter()
@@ -170,11 +203,15 @@ fn orphans(plan: &Plan) -> Orphans {
 }
 
 /// True while something is to be done, or to be waited for.
-fn is_open(plan: &Plan) -> bool {
-    plan.steps().next().is_some() || plan.held.iter().any(|(_, hold)| is_passing(hold))
+fn is_open(plan: &Plan, forbidden: &BTreeSet<ObjectId>) -> bool {
+    let waits = |hold: &Hold| match hold {
+        Hold::Waits(other) => !forbidden.contains(other),
+        hold => is_passing(hold),
+    };
+    plan.steps().any(|step| !forbidden.contains(&step.id)) || plan.held.iter().any(|(_, hold)| waits(hold))
 }
 
 /// True if an object is held for a while only.
 fn is_passing(hold: &Hold) -> bool {
-    matches!(hold, Hold::BeingDeleted | Hold::Waits(_) | Hold::MayBeClaimed(_))
+    matches!(hold, Hold::BeingDeleted(_) | Hold::Waits(_) | Hold::MayBeClaimed(_))
 }

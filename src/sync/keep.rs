@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::desk::Desk;
-use super::farewell::{self, FINALIZER};
+use super::farewell::{self, FINALIZER, Leaving};
 use super::follow::{Order, follow};
 use super::wish::{self, Wish, wish};
 use super::{Context, prepare};
@@ -54,7 +54,7 @@ enum Task {
     Follow(Box<Order>),
     Refuse(Trouble),
     /// It is being deleted, and this says how.
-    Leave(Box<Wish>),
+    Leave(Leaving),
     /// Another daemon that lives serves it.
     Others,
 }
@@ -127,13 +127,13 @@ impl Keeper {
                 self.takes_nothing().await;
                 true
             }
-            Task::Leave(wish) => {
+            Task::Leave(leaving) => {
                 self.context.registry.unready(&self.name);
                 self.context.neighbours.rests(&self.name);
                 self.stop().await;
                 let (mut ending, mut seen) = (self.context.ending.clone(), self.seen.clone());
                 tokio::select! {
-                    again = farewell::leave(&self.context, &self.name, sync, &wish) => again,
+                    again = farewell::leave(&self.context, &self.name, sync, &leaving) => again,
                     // The next daemon goes on with it.
                     _ = ending.wait_for(|ending| *ending) => false,
                     // Somebody took the finalizer away; another one of the name may be there, and waits for this.
@@ -199,6 +199,13 @@ impl Keeper {
         }
         let sync = match wish::read(value.clone()) {
             Ok(sync) => sync,
+            Err(_) if is_going(value) => {
+                let status = value.get("status").and_then(|it| serde_json::from_value(it.clone()).ok());
+                return match self.is_anothers(status.as_ref()).await {
+                    true => Task::Others,
+                    false => Task::Leave(Err("SpecInvalid")),
+                };
+            }
             Err(refusal) => {
                 self.told(value, None, false);
                 return refuse(Reason::SpecInvalid, refusal.to_string());
@@ -210,13 +217,14 @@ impl Keeper {
         self.told(value, sync.status.clone(), sync.spec.suspend);
         let wish = match wish(&self.name, &sync.spec) {
             Ok(wish) => wish,
+            Err(_) if is_going(value) => return Task::Leave(Err("SpecInvalid")),
             Err(refusal) => return refuse(Reason::SpecInvalid, refusal.to_string()),
         };
-        if sync.metadata.deletion_timestamp.is_some() {
-            return Task::Leave(Box::new(wish));
-        }
-        if let Err(message) = self.context.may_act_as_itself(&self.name, &wish) {
-            return refuse(Reason::ServiceAccountRequired, message);
+        match self.context.may_act_as_itself(&self.name, &wish) {
+            Ok(()) if is_going(value) => return Task::Leave(Ok(Box::new(wish))),
+            Ok(()) => {}
+            Err(_) if is_going(value) => return Task::Leave(Err("ServiceAccountRequired")),
+            Err(message) => return refuse(Reason::ServiceAccountRequired, message),
         }
         if let Some(failure) = self.finalizer(&sync).await {
             return Task::Refuse(prepare::of_failure(&failure));
@@ -327,6 +335,11 @@ impl Keeper {
             }),
         }
     }
+}
+
+/// True if the Sync is being deleted.
+fn is_going(sync: &Value) -> bool {
+    sync.pointer("/metadata/deletionTimestamp").is_some()
 }
 
 /// What a Sync follows, if it says that much, and whether it is suspended. What else it says may be refused.

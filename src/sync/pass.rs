@@ -119,7 +119,7 @@ impl Subject<'_> {
         // Without any status where its objects are is found out by listing, where that may be done.
         if memory.is_blind || self.desk.is_none_or(|desk| desk.scope().is_some()) {
             // Written down before anything is applied there, so that whoever comes after us knows where to look.
-            self.record(scope(&need)).await;
+            self.record(scope(&need)).await?;
         }
         let (blind, scaled) = tokio::join!(
             self.cluster.require(self.owner, &need, self.wish.timeout),
@@ -136,7 +136,7 @@ impl Subject<'_> {
     async fn round(&self, memory: &mut Memory, report: &mut Report) -> Result<(), Trouble> {
         let (prepared, need) = self.see(memory, report).await?;
         let desired = &*prepared.desired;
-        self.context.registry.wants(self.owner, &prepared.desired, !self.wish.suspend);
+        self.context.registry.wants(self.owner, &prepared.desired, self.cluster, !self.wish.suspend);
         self.context.neighbours.rendered(self.owner, self.generation, self.revision.commit);
         report.set = Some(prepared.desired.clone());
         report.tree = prepared.ids.get(self.wish.path.as_str()).copied().flatten().map(|id| id.to_string());
@@ -203,15 +203,21 @@ impl Subject<'_> {
     /// Where the Sync may own objects, as it is written down.
     fn written_scope(&self) -> Option<Scope> {
         let notebook = self.context.notebook.as_ref();
-        self.desk.map_or_else(|| notebook.and_then(Notebook::scope), Desk::scope)
+        let written = self.desk.map_or_else(|| notebook.and_then(Notebook::scope), Desk::scope);
+        // One that says nothing is as good as none.
+        written.filter(|scope| !scope.kinds.is_empty())
     }
 
-    async fn record(&self, scope: Scope) {
+    async fn record(&self, scope: Scope) -> Result<(), Trouble> {
         match (self.desk, &self.context.notebook) {
-            (Some(desk), _) => desk.record(scope).await,
+            (Some(desk), _) => {
+                let stands = desk.record(scope, self.wish.timeout).await;
+                return if stands { Ok(()) } else { Err(unwritten()) };
+            }
             (None, Some(notebook)) => notebook.record(scope).await,
             (None, None) => {}
         }
+        Ok(())
     }
 
     fn decide(&self, desired: &DesiredSet, observed: &ObservedSet, policy: Policy) -> Plan {
@@ -312,6 +318,12 @@ impl Subject<'_> {
         }
         false
     }
+}
+
+/// Nothing is applied before it is written down where.
+fn unwritten() -> Trouble {
+    let message = "where objects are about to be applied could not be written into the status".to_owned();
+    Trouble { reason: "StatusUnwritable", message, problems: Vec::new(), lasting: false }
 }
 
 /// What has to be seen: all that is wanted, and all that may have been before.

@@ -72,7 +72,8 @@ pub(crate) async fn prepare(
             of_problems(problems.first().map_or("RenderFailed", |first| first.reason()), &problems)
         }),
     });
-    let rendered = Arc::new(made.await.unwrap_or_else(|_| Err(stopped()))?.ignoring(&ignore));
+    let made = tokio::time::timeout_at(by.into(), made).await.map_err(|_| too_slow())?;
+    let rendered = Arc::new(made.unwrap_or_else(|_| Err(stopped()))?.ignoring(&ignore));
     let complete = rendered.objects().iter().all(|object| object.scope.is_some());
     let (revision, desired, left) = (revision.clone(), rendered.clone(), BTreeMap::new());
     Ok(Prepared { revision, ids, rendered, desired, left, complete })
@@ -116,6 +117,11 @@ fn of_problems(reason: &'static str, problems: &[impl std::fmt::Display]) -> Tro
         [] => "the render is not complete".to_owned(),
     };
     Trouble { reason, message, problems: told, lasting: true }
+}
+
+fn too_slow() -> Trouble {
+    let message = "rendering took longer than spec.timeout".to_owned();
+    Trouble { reason: "RenderFailed", message, problems: Vec::new(), lasting: false }
 }
 
 fn stopped() -> Trouble {

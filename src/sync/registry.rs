@@ -7,26 +7,41 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::api::SyncName;
+use crate::cluster::Cluster;
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::ObjectId;
 use crate::plan::Claim;
 
 /// All Syncs that this daemon knows of.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Registry(Mutex<Known>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Known {
     syncs: HashMap<SyncName, Entry>,
     /// All Syncs of the cluster were told, so that one that is not known does not exist.
     complete: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Entry {
-    wants: Option<Arc<DesiredSet>>,
+    wants: Option<Wants>,
     /// Its newest render is complete and it is not suspended.
     ready: bool,
+}
+
+struct Wants {
+    set: Arc<DesiredSet>,
+    /// The cluster as the Sync sees it: what it claims it takes with its own rights, whoever lets go of it.
+    cluster: Cluster,
+}
+
+/// What a Sync claims of another.
+pub(crate) struct Claimed {
+    pub(crate) sync: SyncName,
+    pub(crate) wanted: DesiredObject,
+    /// The cluster as that Sync sees it.
+    pub(crate) cluster: Cluster,
 }
 
 impl Registry {
@@ -52,9 +67,17 @@ impl Registry {
     }
 
     /// What a Sync wants now.
-    pub(crate) fn wants(&self, sync: &SyncName, wants: &Arc<DesiredSet>, ready: bool) {
+    pub(crate) fn wants(&self, sync: &SyncName, set: &Arc<DesiredSet>, cluster: &Cluster, ready: bool) {
         if let Some(entry) = self.lock().syncs.get_mut(sync) {
-            (entry.wants, entry.ready) = (Some(wants.clone()), ready);
+            entry.wants = Some(Wants { set: set.clone(), cluster: cluster.clone() });
+            entry.ready = ready;
+        }
+    }
+
+    /// A Sync wants nothing any more.
+    pub(crate) fn wants_nothing(&self, sync: &SyncName) {
+        if let Some(entry) = self.lock().syncs.get_mut(sync) {
+            *entry = Entry::default();
         }
     }
 
@@ -75,7 +98,7 @@ impl Registry {
         let claim = |id: &ObjectId| {
             let others = known.syncs.iter().filter(|(sync, _)| *sync != own);
             let mut claims = others
-                .filter(|(_, entry)| entry.wants.as_ref().is_some_and(|set| set.get(id).is_some()))
+                .filter(|(_, entry)| entry.wants.as_ref().is_some_and(|wants| wants.set.get(id).is_some()))
                 .map(|(sync, entry)| Claim { sync: sync.to_string().into(), ready: entry.ready });
             let first = claims.next()?;
             // Two that claim it must settle that between themselves first.
@@ -86,10 +109,12 @@ impl Registry {
     }
 
     /// What a Sync wants an object to be.
-    pub(crate) fn wanted_by(&self, sync: &str, id: &ObjectId) -> Option<(SyncName, DesiredObject)> {
+    pub(crate) fn wanted_by(&self, sync: &str, id: &ObjectId) -> Option<Claimed> {
         let known = self.lock();
         let (name, entry) = known.syncs.iter().find(|(name, _)| name.to_string() == sync)?;
-        Some((name.clone(), entry.wants.as_ref()?.get(id)?.clone()))
+        let Wants { set, cluster } = entry.wants.as_ref()?;
+        let wanted = set.get(id)?.clone();
+        Some(Claimed { sync: name.clone(), wanted, cluster: cluster.clone() })
     }
 
     /// True if it is certain that there is no such Sync.
