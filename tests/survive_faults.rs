@@ -243,3 +243,30 @@ async fn a_run_without_a_sync_notices_an_upgrade_as_well() {
     assert_each_is_asked_about_once(&scene).await;
     assert_eq!(scene.versions().await, before);
 }
+
+/// What a pass waits for before it writes is given up for a newer commit.
+#[tokio::test]
+async fn a_newer_commit_does_not_wait_for_what_an_older_one_waits_for() {
+    let Some(scene) = Scene::new("newer").await else { return };
+    let secret = r#"{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "slow"}}"#;
+    let commit = scene.push(&many(2, "one"));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    let late = Duration::from_secs(40);
+    let is_late = |asked: &Asked| asked.path.ends_with("/secrets");
+    scene.proxy.rule(move |asked| if is_late(asked) { Fate::Delay(late) } else { Fate::Pass });
+    scene.proxy.asked();
+    scene.push(&[("slow.json".to_owned(), secret.to_owned())]);
+    scene.nudge("shop", "slow").await;
+    until("it waits to see Secrets", async || scene.proxy.asked().iter().any(is_late).then_some(())).await;
+    let begun = std::time::Instant::now();
+    std::fs::remove_file(scene.work.folder.join("slow.json")).unwrap();
+    let commit = scene.push(&many(2, "two"));
+    scene.nudge("shop", "newer").await;
+    scene.until_values(&many(2, "two"), "the newer commit is there").await;
+    assert!(begun.elapsed() < late / 2, "{:?}", begun.elapsed());
+    scene.proxy.heal();
+    scene.until_ready("shop", &commit).await;
+    scene.delete_sync("shop").await;
+}

@@ -214,8 +214,8 @@ async fn lead(
     let record = match &arguments.url {
         // The address is printed without anything secret.
         Some(url) => BTreeMap::from([
-            (SOURCE_ANNOTATION.to_owned(), Address::any(url)?.to_string()),
-            (PATH_ANNOTATION.to_owned(), arguments.path.clone()),
+            (SOURCE_ANNOTATION.to_owned(), address(url)?.to_string()),
+            (PATH_ANNOTATION.to_owned(), wish(arguments, url, namespace)?.path.clone()),
         ]),
         None => BTreeMap::new(),
     };
@@ -254,15 +254,26 @@ fn identity() -> String {
     format!("{}_{}_{}", host.as_deref().unwrap_or("moorline"), std::process::id(), chance.as_nanos())
 }
 
+/// The repository, wherever this is read: a path on the disk means what it does where it was typed.
+fn address(url: &str) -> anyhow::Result<Address> {
+    let address = Address::any(url)?;
+    let Some(path) = address.local_path() else { return Ok(address) };
+    let whole = path.canonicalize().or_else(|_| std::path::absolute(path))?;
+    Ok(Address::any(&whole.to_string_lossy())?)
+}
+
+fn wish(arguments: &Arguments, url: &str, namespace: &str) -> anyhow::Result<Wish> {
+    let interval = Duration::from_secs(arguments.interval);
+    Ok(Wish::plain(address(url)?, Reference::Head, &arguments.path, namespace, interval))
+}
+
 async fn follow_one(arguments: &Arguments, url: &str, context: Arc<Context>) -> anyhow::Result<()> {
     if let Some(rule) = render::sync_name_rule(&arguments.name) {
         bail!("--name: the name of a Sync {rule}");
     }
-    let address = Address::any(url)?;
-    let repository = context.repositories.repository(&address, "", &Credentials::default())?;
+    let repository = context.repositories.repository(&address(url)?, "", &Credentials::default())?;
     let owner = SyncName::new(&context.namespace, &arguments.name);
-    let interval = Duration::from_secs(arguments.interval);
-    let wish = Wish::plain(address, Reference::Head, &arguments.path, &context.namespace, interval);
+    let wish = wish(arguments, url, &context.namespace)?;
     single::run(context, owner, wish, repository).await;
     Ok(())
 }

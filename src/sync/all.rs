@@ -32,6 +32,7 @@ pub async fn run(context: Arc<Context>) {
     };
     let mut ending = context.ending.clone();
     let mut beat = tokio::time::interval(BEAT);
+    let mut sweep = tokio::time::interval_at(tokio::time::Instant::now() + SWEEP, SWEEP);
     loop {
         tokio::select! {
             event = told.recv() => match event {
@@ -40,6 +41,10 @@ pub async fn run(context: Arc<Context>) {
             },
             _ = all.tasks.join_next(), if !all.tasks.is_empty() => {}
             _ = beat.tick() => context.health.beat(),
+            _ = sweep.tick() => {
+                let context = context.clone();
+                tokio::task::spawn_blocking(move || context.repositories.remove_unused());
+            }
             _ = ending.wait_for(|ending| *ending) => break,
         }
     }
@@ -51,6 +56,10 @@ pub async fn run(context: Arc<Context>) {
 
 /// How often the daemon says that it lives.
 pub(super) const BEAT: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// How often mirrors are looked for that no Sync uses any more. Not at once: a Sync that cannot be followed for now, as
+/// for want of a Secret, is to find its mirror again.
+const SWEEP: std::time::Duration = std::time::Duration::from_secs(3600);
 
 struct All {
     context: Arc<Context>,

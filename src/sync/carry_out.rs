@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt as _;
+use tokio::sync::Notify;
 
 use super::Context;
 use super::ledger::Ledger;
@@ -24,15 +25,28 @@ const SIDE_BY_SIDE: usize = 64;
 
 /// Set when nothing more is to be written.
 #[derive(Debug, Default)]
-pub(crate) struct Stop(AtomicBool);
+pub(crate) struct Stop {
+    stopped: AtomicBool,
+    told: Notify,
+}
 
 impl Stop {
     pub(crate) fn stop(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.stopped.store(true, Ordering::SeqCst);
+        self.told.notify_waiters();
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Waits until nothing more is to be written.
+    pub(crate) async fn stopped(&self) {
+        let mut told = std::pin::pin!(self.told.notified());
+        told.as_mut().enable();
+        if !self.is_stopped() {
+            told.await;
+        }
     }
 }
 

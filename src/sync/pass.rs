@@ -134,7 +134,11 @@ impl Subject<'_> {
     }
 
     async fn round(&self, memory: &mut Memory, report: &mut Report) -> Result<(), Trouble> {
-        let (prepared, need) = self.see(memory, report).await?;
+        // Until something is written, whatever takes long is given up for a newer commit.
+        let (prepared, need) = tokio::select! {
+            seen = self.see(memory, report) => seen?,
+            () = self.stop.stopped() => return Ok(()),
+        };
         let desired = &*prepared.desired;
         self.context.registry.wants(self.owner, &prepared.desired, self.cluster, !self.wish.suspend);
         self.context.neighbours.rendered(self.owner, self.generation, self.revision.commit);

@@ -150,7 +150,8 @@ impl Wish {
         namespace: &str,
         interval: Duration,
     ) -> Self {
-        let path = path.trim_start_matches("./").trim_matches('/').to_owned();
+        let path = path.trim_start_matches("./").trim_matches('/');
+        let path = if path == "." { String::new() } else { path.to_owned() };
         let policy = Policy::default();
         Self {
             address,
