@@ -164,12 +164,16 @@ async fn daemon(arguments: &Arguments, settings: Settings) -> anyhow::Result<Exi
         loss = lost => bail!("the Lease is lost: {loss}"),
     }
     if let Some(leadership) = leadership {
-        leadership.release().await?;
+        let released = tokio::time::timeout(RELEASE, leadership.release()).await;
+        released.context("the Lease could not be released in time; it ends by itself")??;
     }
     signal.abort();
     drop(server);
     Ok(Exit::Done)
 }
+
+/// For the release of the Lease at the end, when what was under way has had its time: a stop takes ten seconds at most.
+const RELEASE: Duration = Duration::from_secs(2);
 
 async fn listen(
     settings: &Settings,
