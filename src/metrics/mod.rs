@@ -134,13 +134,16 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// A request was answered with `code`, or with nothing (0), after `took`.
-    pub fn request(&self, class: Class, verb: &str, code: u16, took: Duration) {
+    /// A request was answered with `code`, or with nothing (0). The verb is the one of the API server's audit log.
+    pub fn request(&self, class: Class, verb: &str, code: u16) {
         let text = if code == 0 { "none".to_owned() } else { code.to_string() };
         self.0.requests.with_label_values(&[class.as_str(), verb, &text]).inc();
-        if class == Class::Object {
-            self.0.object_seconds.with_label_values(&[verb]).observe(took.as_secs_f64());
-        }
+    }
+
+    /// A request of the class [`Class::Object`] took so long. The verb is `apply` where an object was applied as Git
+    /// has it, and else the one of the audit log.
+    pub fn object_request(&self, verb: &str, took: Duration) {
+        self.0.object_seconds.with_label_values(&[verb]).observe(took.as_secs_f64());
     }
 
     /// An object was acted on.

@@ -94,9 +94,9 @@ table! {
     PRUNED: Counter "moorline_pruned_total" &[SYNC], &[],
         "Objects deleted because Git has them no more.";
     REQUESTS: Counter "moorline_requests_total" &["class", "verb", "code"], &[],
-        "Requests to the API server. Classes: `object`, `status`, `lease`, `watch`, `verify`; the code is `none` where no answer came. At rest, `object` and `status` stand still.";
+        "Requests to the API server, by the verb of its audit log (an apply is a `patch`). Classes: `object`, `status`, `lease`, `watch`, `verify`; the code is `none` where no answer came. At rest, `object` and `status` stand still.";
     OBJECT_SECONDS: Histogram "moorline_object_request_seconds" &["verb"], CALL,
-        "How long requests of class `object` took, until the answer or its absence; the verb `apply` is the latency of applies.";
+        "How long requests of class `object` took, until the answer or its absence. An object that is applied as Git has it is the verb `apply`; `patch` is what else is patched, as fields that are handed over.";
     QUEUE: Gauge "moorline_queue_depth" &[], &[],
         "Writes that wait to be sent.";
     WATCH_RESTARTED: Counter "moorline_watch_restarts_total" &["group_kind", "why"], &[],
