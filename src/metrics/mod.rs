@@ -162,8 +162,8 @@ impl Metrics {
     }
 
     /// How many objects of a Sync are in a state now.
-    pub fn objects(&self, sync: &str, state: &str, count: usize) {
-        self.0.objects.with_label_values(&[sync, state]).set(whole(count));
+    pub fn objects(&self, sync: &str, state: &str, count: i64) {
+        self.0.objects.with_label_values(&[sync, state]).set(count);
     }
 
     /// How many objects of a Sync are held for a reason now; the series of a reason goes with its last object.
@@ -188,7 +188,7 @@ impl Metrics {
         }
     }
 
-    /// The commit that is applied now; the series of the one before goes.
+    /// The last commit of which all is applied; the series of the one before goes.
     pub fn revision(&self, sync: &str, revision: &str) {
         remove(&self.0.revision, |labels| {
             labels.get(SYNC) == Some(&sync) && labels.get(REVISION_LABEL) != Some(&revision)
@@ -221,7 +221,7 @@ impl Metrics {
         self.0.watch_restarted.with_label_values(&[self.0.kinds.label(group_kind), why]).inc();
     }
 
-    /// When the cluster was last known to be as Git has it.
+    /// When a Sync was last known to be ready, and the repository to have nothing newer.
     pub fn last_success(&self, sync: &str, unix_seconds: i64) {
         self.0.last_success.with_label_values(&[sync]).set(unix_seconds);
     }

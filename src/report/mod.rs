@@ -197,7 +197,7 @@ impl Verdict {
         let waits = matches!(reason, Reason::PruneHeld | Reason::Contested);
         Self {
             ready,
-            applied: failed.is_empty() && missing.is_none(),
+            applied: is_applied(pass.outcomes),
             reconciling: !ready && !stalled && !waits,
             stalled,
             drifted,
@@ -205,6 +205,11 @@ impl Verdict {
             message,
         }
     }
+}
+
+/// True if all that is wanted is applied, but for what people ask to be left as it is.
+pub fn is_applied(outcomes: &BTreeMap<ObjectId, Outcome>) -> bool {
+    !outcomes.values().any(|outcome| matches!(outcome, Outcome::Failed(_)) || is_missing(outcome))
 }
 
 /// An object that is wanted and is not there as it should be, although nobody asked for that.
