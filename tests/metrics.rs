@@ -14,8 +14,9 @@ fn all() -> Metrics {
     let metrics = Metrics::new().expect("the table is sound");
     of_sync(&metrics, SYNC);
     for class in [Class::Object, Class::Status, Class::Lease, Class::Watch, Class::Verify] {
-        metrics.request(class, "apply", 200, Duration::from_millis(7));
+        metrics.request(class, "patch", 200);
     }
+    metrics.object_request("apply", Duration::from_millis(7));
     metrics.git("look", Duration::from_millis(30), None);
     metrics.git("fetch", Duration::from_secs(60), Some("RepositoryTimeout"));
     metrics.watch_restarted("apps/Deployment", "Expired");
@@ -82,14 +83,15 @@ fn the_docs_show_the_table() {
 fn counts_are_what_was_called() {
     let metrics = all();
     let handle = metrics.clone();
-    handle.request(Class::Object, "apply", 200, Duration::ZERO);
-    metrics.request(Class::Object, "delete", 0, Duration::ZERO);
+    handle.request(Class::Object, "patch", 200);
+    handle.object_request("apply", Duration::ZERO);
+    metrics.request(Class::Object, "delete", 0);
     drop(handle);
     let text = metrics.render();
     for (series, expect) in [
-        ("moorline_requests_total{class=\"object\",code=\"200\",verb=\"apply\"}", "2"),
+        ("moorline_requests_total{class=\"object\",code=\"200\",verb=\"patch\"}", "2"),
         ("moorline_requests_total{class=\"object\",code=\"none\",verb=\"delete\"}", "1"),
-        ("moorline_requests_total{class=\"watch\",code=\"200\",verb=\"apply\"}", "1"),
+        ("moorline_requests_total{class=\"watch\",code=\"200\",verb=\"patch\"}", "1"),
         ("moorline_object_request_seconds_count{verb=\"apply\"}", "2"),
         ("moorline_git_seconds_count{what=\"fetch\"}", "1"),
         ("moorline_git_errors_total{reason=\"RepositoryTimeout\",what=\"fetch\"}", "1"),

@@ -109,7 +109,7 @@ async fn a_silent_loop_fails_its_probe_and_no_other() {
 #[tokio::test]
 async fn metrics_are_those_of_now() {
     let server = server().await;
-    server.metrics.request(Class::Status, "patch", 200, Duration::from_millis(3));
+    server.metrics.request(Class::Status, "patch", 200);
     let (status, head, body) = server.ask("GET", "/metrics").await;
     assert_eq!(status, 200);
     assert!(head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"), "{head}");

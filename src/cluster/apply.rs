@@ -82,7 +82,7 @@ impl Cluster {
         let forced = if force == Force::Yes { "&force=true" } else { "" };
         let uri = format!("{path}?fieldManager={}&fieldValidation=Strict{forced}", query(&owner.manager()));
         let writing = self.0.store.writing(owner, &wanted.id);
-        let call = Call::new(Class::Object, "patch", uri).accept(METADATA).content(APPLY, body);
+        let call = Call::new(Class::Object, "patch", uri).applies().accept(METADATA).content(APPLY, body);
         let reply = self.write(call, writing, |reply, writing| {
             let object = read(&wanted.id, &reply.body)?;
             writing.applied(&object);

@@ -39,6 +39,8 @@ pub(super) struct Call {
     pub(super) class: Class,
     /// As the API server's audit log names it.
     pub(super) verb: &'static str,
+    /// It applies an object as Git has it, which is timed by itself.
+    pub(super) applies: bool,
     pub(super) uri: String,
     pub(super) accept: &'static str,
     pub(super) content: Option<(&'static str, Vec<u8>)>,
@@ -46,7 +48,7 @@ pub(super) struct Call {
 
 impl Call {
     pub(super) fn new(class: Class, verb: &'static str, uri: String) -> Self {
-        Self { class, verb, uri, accept: WHOLE, content: None }
+        Self { class, verb, applies: false, uri, accept: WHOLE, content: None }
     }
 
     pub(super) fn accept(self, accept: &'static str) -> Self {
@@ -55,6 +57,10 @@ impl Call {
 
     pub(super) fn content(self, of: &'static str, body: Vec<u8>) -> Self {
         Self { content: Some((of, body)), ..self }
+    }
+
+    pub(super) fn applies(self) -> Self {
+        Self { applies: true, ..self }
     }
 
     fn method(&self) -> Method {
@@ -139,7 +145,7 @@ impl Wire {
     /// Sends a request and reads the whole answer.
     pub(super) async fn send(&self, call: Call) -> Result<Reply, Failure> {
         let (class, verb, begun) = (call.class, call.verb, Instant::now());
-        let within = self.within(&call);
+        let (within, applies) = (self.within(&call), call.applies);
         let path = call.uri.split('?').next().unwrap_or_default().to_owned();
         let work = async {
             let response = self.begin(call).await?;
@@ -158,14 +164,17 @@ impl Wire {
             Ok(_) => 200,
             Err(failure) => failure.code().unwrap_or_default(),
         };
-        self.metrics.request(class, verb, code, begun.elapsed());
+        self.metrics.request(class, verb, code);
+        if class == Class::Object {
+            self.metrics.object_request(if applies { "apply" } else { verb }, begun.elapsed());
+        }
         tracing::trace!(verb, path, code, took = ?begun.elapsed(), "asked");
         done
     }
 
     /// Sends a request whose answer has no end, and gives the answer's body.
     pub(super) async fn stream(&self, call: Call) -> Result<Body, Failure> {
-        let (class, verb, begun) = (call.class, call.verb, Instant::now());
+        let (class, verb) = (call.class, call.verb);
         let work = async {
             let response = self.begin(call).await?;
             let status = response.status();
@@ -178,7 +187,7 @@ impl Wire {
         let done = tokio::time::timeout(self.timeout, work).await;
         let done = done.unwrap_or(Err(Failure::Timeout(self.timeout)));
         let code = done.as_ref().map_or_else(|failure| failure.code().unwrap_or_default(), |_| 200);
-        self.metrics.request(class, verb, code, begun.elapsed());
+        self.metrics.request(class, verb, code);
         done
     }
 

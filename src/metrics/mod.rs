@@ -134,13 +134,16 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// A request was answered with `code`, or with nothing (0), after `took`.
-    pub fn request(&self, class: Class, verb: &str, code: u16, took: Duration) {
+    /// A request was answered with `code`, or with nothing (0). The verb is the one of the API server's audit log.
+    pub fn request(&self, class: Class, verb: &str, code: u16) {
         let text = if code == 0 { "none".to_owned() } else { code.to_string() };
         self.0.requests.with_label_values(&[class.as_str(), verb, &text]).inc();
-        if class == Class::Object {
-            self.0.object_seconds.with_label_values(&[verb]).observe(took.as_secs_f64());
-        }
+    }
+
+    /// A request of the class [`Class::Object`] took so long. The verb is `apply` where an object was applied as Git
+    /// has it, and else the one of the audit log.
+    pub fn object_request(&self, verb: &str, took: Duration) {
+        self.0.object_seconds.with_label_values(&[verb]).observe(took.as_secs_f64());
     }
 
     /// An object was acted on.
@@ -159,8 +162,8 @@ impl Metrics {
     }
 
     /// How many objects of a Sync are in a state now.
-    pub fn objects(&self, sync: &str, state: &str, count: usize) {
-        self.0.objects.with_label_values(&[sync, state]).set(whole(count));
+    pub fn objects(&self, sync: &str, state: &str, count: i64) {
+        self.0.objects.with_label_values(&[sync, state]).set(count);
     }
 
     /// How many objects of a Sync are held for a reason now; the series of a reason goes with its last object.
@@ -185,7 +188,7 @@ impl Metrics {
         }
     }
 
-    /// The commit that is applied now; the series of the one before goes.
+    /// The last commit of which all is applied; the series of the one before goes.
     pub fn revision(&self, sync: &str, revision: &str) {
         remove(&self.0.revision, |labels| {
             labels.get(SYNC) == Some(&sync) && labels.get(REVISION_LABEL) != Some(&revision)
@@ -218,7 +221,7 @@ impl Metrics {
         self.0.watch_restarted.with_label_values(&[self.0.kinds.label(group_kind), why]).inc();
     }
 
-    /// When the cluster was last known to be as Git has it.
+    /// When a Sync was last known to be ready, and the repository to have nothing newer.
     pub fn last_success(&self, sync: &str, unix_seconds: i64) {
         self.0.last_success.with_label_values(&[sync]).set(unix_seconds);
     }

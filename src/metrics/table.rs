@@ -76,27 +76,27 @@ table! {
     BUILD: Gauge "moorline_build_info" &["version"], &[],
         "Always 1; the label is the version of this program.";
     READY: Gauge "moorline_ready" &[SYNC], &[],
-        "1 if the newest commit of the Sync is applied and its objects are healthy, else 0.";
+        "1 if the Sync is ready, as its condition `Ready` says, else 0: also while it is suspended or cannot be looked at.";
     REVISION: Gauge "moorline_revision_info" &[SYNC, REVISION_LABEL], &[],
-        "Always 1; the label is the commit that is applied.";
+        "Always 1; the label is the last commit of which every object was applied, as `status.revision.applied`.";
     LAST_SUCCESS: Gauge "moorline_last_success_timestamp_seconds" &[SYNC], &[],
-        "When the cluster was last known to be as Git has it, in seconds since 1970; moves with every look at the repository that finds it so.";
+        "When the Sync was last known to be ready and the repository to have nothing newer, in seconds since 1970; moves with every look at the repository that finds it so.";
     COMMIT_TO_APPLIED: Histogram "moorline_commit_to_applied_seconds" &[SYNC], ROLL_OUT,
-        "From seeing a commit in the repository until all of its objects are applied.";
+        "From seeing a commit in the repository until all of its objects are applied, once for each commit that was not applied before.";
     OBJECTS: Gauge "moorline_objects" &[SYNC, "state"], &[],
-        "Objects of the Sync, by state.";
+        "Objects of the Sync, by state, as `status.objects`: `desired`, `applied`, `held`, `failed`, `drifted`, and `pruned` by the last pass that pruned any. An object may be in several.";
     HOLDS: Gauge "moorline_holds" &[SYNC, REASON_LABEL], &[],
         "Objects that are held, by reason.";
     APPLIED: Counter "moorline_applied_total" &[SYNC, "outcome"], &[],
         "Objects that were acted on, by outcome.";
     DRIFT_REPAIRED: Counter "moorline_drift_repaired_total" &[SYNC, "manager"], &[],
-        "Repairs of edits by others, by the field manager that made the edit; `unknown` where none is recorded, and `other` beyond the first 50 managers.";
+        "Repairs of edits by others, by the field manager that made the edit; `unknown` where none is recorded, as of what was edited while no daemon ran, and `other` beyond the first 50 managers.";
     PRUNED: Counter "moorline_pruned_total" &[SYNC], &[],
         "Objects deleted because Git has them no more.";
     REQUESTS: Counter "moorline_requests_total" &["class", "verb", "code"], &[],
-        "Requests to the API server. Classes: `object`, `status`, `lease`, `watch`, `verify`; the code is `none` where no answer came. At rest, `object` and `status` stand still.";
+        "Requests to the API server, by the verb of its audit log (an apply is a `patch`). Classes: `object`, `status`, `lease`, `watch`, `verify`; the code is `none` where no answer came. At rest, `object` and `status` stand still.";
     OBJECT_SECONDS: Histogram "moorline_object_request_seconds" &["verb"], CALL,
-        "How long requests of class `object` took, until the answer or its absence; the verb `apply` is the latency of applies.";
+        "How long requests of class `object` took, until the answer or its absence. An object that is applied as Git has it is the verb `apply`; `patch` is what else is patched, as fields that are handed over.";
     QUEUE: Gauge "moorline_queue_depth" &[], &[],
         "Writes that wait to be sent.";
     WATCH_RESTARTED: Counter "moorline_watch_restarts_total" &["group_kind", "why"], &[],

@@ -131,7 +131,7 @@ impl All {
         }
         let (send, receive) = watch::channel(sync);
         let (context, last) = (self.context.clone(), self.leaving.remove(&name));
-        self.tasks.spawn(after(last, keep(context, name.clone(), receive)));
+        self.tasks.spawn(after(last, keep_counted(context, name.clone(), receive)));
         self.kept.insert(name, send);
     }
 
@@ -146,9 +146,16 @@ impl All {
         }
         self.context.registry.remove(name);
         self.context.neighbours.remove(name);
-        self.context.metrics.forget(&name.to_string());
         // What it applied may be taken over now.
         self.context.cluster.wake_all();
+    }
+}
+
+/// Keeps a Sync, and forgets what was counted of it when it is gone: until then its task may have counted on.
+async fn keep_counted(context: Arc<Context>, name: SyncName, seen: watch::Receiver<Seen>) {
+    keep(context.clone(), name.clone(), seen).await;
+    if !*context.ending.borrow() {
+        context.metrics.forget(&name.to_string());
     }
 }
 

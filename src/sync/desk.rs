@@ -11,13 +11,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{Notify, oneshot};
 
 use super::Context;
-use super::event::{event, repairs};
+use super::event::{event, news, repair, repairs};
 use super::follow::Told;
 use super::pass::Report;
-use crate::api::{ConditionType, Finished, Reason, Scope, SyncName, SyncStatus};
+use crate::api::{Finished, Scope, SyncName, SyncStatus};
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::{Facts, PassFacts, Trouble, status};
+use crate::source::Revision;
 
 /// Between two statuses of a Sync.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -57,8 +58,10 @@ struct State {
     asked: Option<Instant>,
     /// What it asks for, by its number; none while that is being found out.
     order: Option<u64>,
-    /// When the pass of the report ended.
+    /// When the pass of the report ended, or something was repaired after it.
     ended: Option<Time>,
+    /// When the repository had last nothing newer than the report is about.
+    current: Option<Time>,
     /// Where the Sync may own objects, as far as this daemon knows.
     scope: Option<Scope>,
     waiting: Vec<oneshot::Sender<()>>,
@@ -180,6 +183,13 @@ impl Desk {
         tokio::time::timeout(within, wait).await.is_ok()
     }
 
+    /// True if this is the commit that is applied.
+    pub(crate) fn has_applied(&self, revision: &Revision) -> bool {
+        let state = self.lock();
+        let applied = state.written.revision.as_ref().and_then(|revision| revision.applied.as_ref());
+        applied == Some(&revision.to_string())
+    }
+
     /// Takes in what was found or done.
     pub(crate) fn tell(&self, told: Told) {
         self.0.context.count(&self.0.name, &told);
@@ -190,6 +200,7 @@ impl Desk {
                 state.seen = Some(revision.to_string());
                 let is_held = state.report.as_ref().and_then(|it| it.revision.as_ref()) == Some(&revision);
                 if is_held {
+                    state.current = Some(now());
                     state.request = request.or(state.request.take());
                 } else {
                     // A pass will say more in a moment.
@@ -218,9 +229,27 @@ impl Desk {
                 if state.order == Some(report.order) {
                     state.asked = None;
                 }
+                state.current = Some(now());
                 (state.report, state.ended, state.pending) = (Some(report), Some(now()), None);
             }
-            Told::Verified(..) => return,
+            Told::Verified(id, outcome) => {
+                let Some(repair) = repair(&id, &outcome) else { return };
+                let mut state = self.lock();
+                state.repaired.push(repair);
+                state.repaired.truncate(MAX_REPAIRS);
+                state.ended = Some(now());
+                if let Some(report) = &mut state.report {
+                    report.outcomes.insert(id, outcome);
+                }
+            }
+        }
+        self.changed();
+    }
+
+    fn changed(&self) {
+        if self.lock().uid.is_empty() {
+            // There is no Sync whose status could be written, and nothing to wait for.
+            self.next();
         }
         self.0.changed.notify_one();
     }
@@ -265,22 +294,8 @@ impl Desk {
     /// The Kubernetes Event about a change of whether the Sync is ready, or why not, and about repairs.
     fn transition(&self, next: &SyncStatus, uid: &str) -> Option<serde_json::Value> {
         let mut state = self.lock();
-        let ready = |status: &SyncStatus| {
-            let ready = status.conditions.iter().find(|it| it.type_ == ConditionType::Ready.to_string())?;
-            Some((ready.status.clone(), ready.reason.clone(), ready.message.clone()))
-        };
-        let (status, reason, message) = ready(next)?;
-        let before = ready(&state.written);
-        let same = before.is_some_and(|(before, why, _)| (before, why) == (status.clone(), reason.clone()));
         let repaired = std::mem::take(&mut state.repaired);
-        let (type_, reason, note) = match (same, status.as_str()) {
-            (true, _) if repaired.is_empty() => return None,
-            (true, _) => ("Normal", "DriftRepaired".to_owned(), repaired.join("; ")),
-            // That it has begun is no news yet.
-            (false, _) if reason == Reason::Progressing.to_string() => return None,
-            (false, "True") => ("Normal", reason, message),
-            (false, _) => ("Warning", reason, message),
-        };
+        let (type_, reason, note) = news(&state.written, next, &repaired)?;
         Some(event(&self.0.name, uid, type_, &reason, &note))
     }
 
@@ -350,7 +365,8 @@ impl Desk {
         let waits = !state.written.conditions.is_empty()
             || state.since.is_none_or(|since| since.elapsed() < PATIENCE);
         let pending = state.pending.is_some_and(|since| since.elapsed() < PATIENCE);
-        if (pending || state.asked.is_some() || speechless && waits) && state.waiting.is_empty() {
+        let says_more_soon = pending || state.asked.is_some() || speechless && waits;
+        if says_more_soon && state.waiting.is_empty() && !state.uid.is_empty() {
             return None;
         }
         let facts = Facts {
@@ -366,7 +382,12 @@ impl Desk {
         };
         let mut next = status(&state.written, &facts);
         next.scope = state.scope.clone().or(next.scope);
-        (next != state.written && !state.uid.is_empty()).then(|| (state.uid.clone(), next))
+        self.0.context.show(&self.0.name, &next, state.current.as_ref());
+        if state.uid.is_empty() {
+            state.written = next;
+            return None;
+        }
+        (next != state.written).then(|| (state.uid.clone(), next))
     }
 }
 

@@ -8,7 +8,9 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::pass::Report;
-use crate::api::SyncName;
+use crate::api::{ConditionType, Reason, SyncName, SyncStatus};
+use crate::object::ObjectId;
+use crate::observed::Drift;
 use crate::plan::{Change, Outcome};
 
 /// The most bytes of a note that the API server takes.
@@ -65,12 +67,80 @@ fn time() -> String {
     format!("{now:.6}")
 }
 
+/// What an Event says of a status that follows another, if it is news: its type, its reason and its note.
+pub(crate) fn news(
+    before: &SyncStatus,
+    next: &SyncStatus,
+    repaired: &[String],
+) -> Option<(&'static str, String, String)> {
+    let ready = |status: &SyncStatus| {
+        let ready = status.conditions.iter().find(|it| it.type_ == ConditionType::Ready.to_string())?;
+        Some((ready.status.clone(), ready.reason.clone(), ready.message.clone()))
+    };
+    let (status, reason, message) = ready(next)?;
+    let same = ready(before).is_some_and(|(before, why, _)| (&before, &why) == (&status, &reason));
+    match (same, status.as_str()) {
+        (true, _) if repaired.is_empty() => None,
+        (true, _) => Some(("Normal", "DriftRepaired".to_owned(), repaired.join("; "))),
+        // That it has begun is no news yet.
+        (false, _) if reason == Reason::Progressing.to_string() => None,
+        (false, "True") => Some(("Normal", reason, message)),
+        (false, _) => Some(("Warning", reason, message)),
+    }
+}
+
 /// What a pass repaired, and who had changed it.
 pub(crate) fn repairs(report: &Report) -> impl Iterator<Item = String> {
-    report.outcomes.iter().filter_map(|(id, outcome)| match outcome {
-        Outcome::Updated(Change::Drifted(drift)) => {
-            Some(format!("{id}: {} changed by {}", drift.fields.join(", "), drift.author()))
+    report.outcomes.iter().filter_map(|(id, outcome)| repair(id, outcome))
+}
+
+/// What was repaired of an object, if anything was, and who had changed it.
+pub(crate) fn repair(id: &ObjectId, outcome: &Outcome) -> Option<String> {
+    let drift = repaired(outcome)?;
+    let fields = if drift.fields.is_empty() { String::new() } else { drift.fields.join(", ") + " " };
+    Some(format!("{id}: {fields}changed by {}", drift.author()))
+}
+
+/// The edit that was repaired, if one was. Of what nobody saw happen only that is known: an apply of what Git has said
+/// all along has changed the object.
+pub(crate) fn repaired(outcome: &Outcome) -> Option<Drift> {
+    match outcome {
+        Outcome::Updated(Change::Drifted(drift)) => Some(Drift::clone(drift)),
+        Outcome::Updated(Change::EntryLost | Change::Unverified | Change::Moved) => Some(Drift::default()),
+        Outcome::Updated(Change::Committed)
+        | Outcome::Created
+        | Outcome::Adopted(_)
+        | Outcome::Recreated
+        | Outcome::Kept
+        | Outcome::HandedOver(_)
+        | Outcome::Pruned { .. }
+        | Outcome::Held(_)
+        | Outcome::Failed(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_repaired_is_told_as_far_as_it_is_known() {
+        let id = ObjectId::parse("/ConfigMap|shop/web").unwrap();
+        let drift = |fields: &[&str], manager: Option<&str>| {
+            let fields = fields.iter().map(|&field| field.to_owned()).collect();
+            Change::Drifted(Box::new(Drift { fields, manager: manager.map(str::to_owned), time: None }))
+        };
+        for (change, expect) in [
+            (drift(&[".data.a", ".data.b"], Some("kubectl")), Some(".data.a, .data.b changed by kubectl")),
+            (drift(&[], None), Some("changed by somebody")),
+            (Change::EntryLost, Some("changed by somebody")),
+            (Change::Unverified, Some("changed by somebody")),
+            (Change::Moved, Some("changed by somebody")),
+            (Change::Committed, None),
+        ] {
+            let told = repair(&id, &Outcome::Updated(change));
+            assert_eq!(told, expect.map(|expect| format!("{id}: {expect}")));
         }
-        _ => None,
-    })
+        assert_eq!(repair(&id, &Outcome::Kept), None);
+    }
 }

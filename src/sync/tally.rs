@@ -1,10 +1,20 @@
-//! What is logged and counted of what happened to a Sync.
+//! What is logged and counted of what happened to a Sync, and what its gauges show.
+//!
+//! In: what happened, and the status that says what is known then. Out: log lines and metrics. Whatever a status says
+//! is shown as that says it, so that an alert and the status cannot contradict each other.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::Context;
+use super::event::repaired;
 use super::follow::Told;
 use super::pass::Report;
-use crate::api::SyncName;
-use crate::plan::{Change, Outcome};
+use crate::api::{ConditionType, SyncName, SyncStatus};
+use crate::object::ObjectId;
+use crate::observed::Drift;
+use crate::plan::Outcome;
 
 impl Context {
     /// Logs and counts what happened.
@@ -18,7 +28,10 @@ impl Context {
             Told::Verified(_, Outcome::Kept) => self.metrics.applied(&name, "verified"),
             Told::Verified(id, outcome) => {
                 self.metrics.applied(&name, outcome.verb());
-                tracing::info!(%sync, object = %id, "{}", outcome.verb());
+                match repaired(outcome) {
+                    Some(drift) => self.repaired(sync, &name, id, &drift),
+                    None => tracing::info!(%sync, object = %id, "{}", outcome.verb()),
+                }
             }
             Told::Passed(report) => self.passed(sync, &name, report),
         }
@@ -28,13 +41,11 @@ impl Context {
         if let Some(trouble) = &report.trouble {
             tracing::warn!(%sync, reason = trouble.reason, "{}", trouble.message);
             trouble.problems.iter().skip(1).for_each(|problem| tracing::warn!(%sync, "{problem}"));
-            self.metrics.ready(name, false);
-            return;
         }
         if !report.rights.is_empty() {
             tracing::warn!(%sync, reason = "RightsMissing", "rights are missing: {}", report.rights.join("; "));
         }
-        let (mut failed, mut held) = (0, std::collections::BTreeMap::<&str, usize>::new());
+        let (mut failed, mut held) = (0, BTreeMap::<&str, usize>::new());
         for (id, outcome) in &report.outcomes {
             match outcome {
                 Outcome::Failed(why) => {
@@ -45,36 +56,61 @@ impl Context {
                     *held.entry(hold.reason()).or_default() += 1;
                     tracing::debug!(%sync, object = %id, "held: {hold}");
                 }
-                Outcome::Updated(Change::Drifted(drift)) => {
-                    let manager = drift.manager.as_deref().unwrap_or_default();
-                    self.metrics.drift_repaired(name, manager);
-                    let fields = drift.fields.join(", ");
-                    let changed_at = drift.time.as_deref().unwrap_or_default();
-                    tracing::info!(%sync, object = %id, manager, changed_at, fields, "repaired");
-                }
                 Outcome::Pruned { .. } => {
                     self.metrics.pruned(name);
                     tracing::info!(%sync, object = %id, "pruned");
                 }
-                other => tracing::info!(%sync, object = %id, "{}", other.verb()),
+                other => match repaired(other) {
+                    Some(drift) => self.repaired(sync, name, id, &drift),
+                    None => tracing::info!(%sync, object = %id, "{}", other.verb()),
+                },
             }
             self.metrics.applied(name, outcome.verb());
         }
-        let revision = report.revision.as_ref().map(ToString::to_string).unwrap_or_default();
-        self.metrics.objects(name, "desired", report.desired);
-        self.metrics.objects(name, "failed", failed);
-        self.metrics.objects(name, "held", held.values().sum());
-        self.metrics.all_holds(name, held);
-        self.metrics.revision(name, &revision);
-        self.metrics.ready(name, failed == 0);
-        if failed == 0 {
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-            self.metrics.last_success(name, i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
+        if report.trouble.is_some() || report.stopped {
+            // What was done counts, but it is not all that there is to say.
+            return;
         }
+        self.metrics.all_holds(name, held);
+        let revision = report.revision.as_ref().map(ToString::to_string).unwrap_or_default();
         if report.outcomes.is_empty() {
             tracing::debug!(%sync, revision, "nothing to do");
         } else {
             tracing::info!(%sync, revision, objects = report.desired, kept = report.kept, failed, "passed");
+        }
+    }
+
+    fn repaired(&self, sync: &SyncName, name: &str, id: &ObjectId, drift: &Drift) {
+        let manager = drift.manager.as_deref().unwrap_or_default();
+        self.metrics.drift_repaired(name, manager);
+        let fields = drift.fields.join(", ");
+        let changed_at = drift.time.as_deref().unwrap_or_default();
+        tracing::info!(%sync, object = %id, manager, changed_at, fields, "repaired");
+    }
+
+    /// Shows what the status of a Sync says; the repository had nothing newer at that time.
+    pub(crate) fn show(&self, sync: &SyncName, status: &SyncStatus, current: Option<&Time>) {
+        let name = sync.to_string();
+        let is_ready = status.conditions.iter().any(|condition| {
+            condition.type_ == ConditionType::Ready.to_string() && condition.status == "True"
+        });
+        self.metrics.ready(&name, is_ready);
+        if let Some(applied) = status.revision.as_ref().and_then(|revision| revision.applied.as_ref()) {
+            self.metrics.revision(&name, applied);
+        }
+        if let Some(counts) = status.objects {
+            let states = [
+                ("desired", counts.desired),
+                ("applied", counts.applied),
+                ("held", counts.held),
+                ("failed", counts.failed),
+                ("drifted", counts.drifted),
+                ("pruned", counts.pruned),
+            ];
+            states.iter().for_each(|(state, count)| self.metrics.objects(&name, state, *count));
+        }
+        if let Some(at) = current.filter(|_| is_ready) {
+            self.metrics.last_success(&name, at.0.as_second());
         }
     }
 }

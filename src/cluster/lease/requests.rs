@@ -5,7 +5,7 @@
 //! tells.
 
 use std::error::Error as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -79,14 +79,13 @@ impl Requests {
         verb: &'static str,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, Trouble> {
-        let begun = Instant::now();
         let answer = tokio::time::timeout(self.timings.request, request).await;
         let code = match &answer {
             Ok(Ok(_)) => 200,
             Ok(Err(kube::Error::Api(status))) => status.code,
             Ok(Err(_)) | Err(_) => 0,
         };
-        self.metrics.request(Class::Lease, verb, code, begun.elapsed());
+        self.metrics.request(Class::Lease, verb, code);
         match answer {
             Ok(answer) => answer.map_err(trouble),
             Err(_) => Err(late(self.timings.request)),

@@ -26,7 +26,7 @@ use crate::api::SyncName;
 use crate::cluster::Cluster;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
-use crate::report::Trouble;
+use crate::report::{Trouble, is_applied};
 use crate::source::{Credentials, Error, Repository, Revision};
 
 /// How often it is asked what nobody has looked at for long.
@@ -81,10 +81,13 @@ struct Follower {
     context: Arc<Context>,
     owner: SyncName,
     order: Order,
+    /// Where the scope is written down, if the Sync has a status.
     desk: Option<Desk>,
+    /// Where all of it is told, whether the Sync has a status or not.
+    told: Desk,
     schedule: Schedule,
     revision: Option<Revision>,
-    /// When the revision was first seen, until it is applied.
+    /// When the revision was first seen, until it is applied; none if it was applied before.
     seen_at: Option<Instant>,
     /// Where the revisions of the repository are told.
     head: Arc<Head>,
@@ -116,11 +119,13 @@ pub(crate) async fn follow(
     let schedule = Schedule::new(context.pauses.cluster);
     let head = context.heads.of(order.head());
     let wake = order.cluster.wake(&owner);
+    let told = desk.clone().unwrap_or_else(|| Desk::new(context.clone(), owner.clone()));
     let mut follower = Follower {
         context,
         owner,
         order,
         desk,
+        told,
         schedule,
         revision: None,
         seen_at: None,
@@ -204,7 +209,7 @@ impl Follower {
         if self.revision.as_ref() == Some(&seen.revision) || self.order.wish.suspend {
             return None;
         }
-        self.seen_at = Some(Instant::now());
+        self.is_new(&seen.revision);
         self.revision = Some(seen.revision.clone());
         self.tell(Told::Seen(Ok(seen.revision), None));
         Some(Event::Heard)
@@ -294,7 +299,7 @@ impl Follower {
                 heads::tell(&self.head, revision);
             }
             if look == Look::New {
-                self.seen_at = Some(Instant::now());
+                self.is_new(revision);
             }
             self.revision = Some(revision.clone());
         }
@@ -355,9 +360,15 @@ impl Follower {
             self.context.registry.unready(&self.owner);
             self.context.neighbours.anew(&self.owner);
         }
-        if let (Pass::Settled, None, Some(seen)) = (&pass, &report.trouble, self.seen_at) {
-            self.context.metrics.commit_to_applied(&self.owner.to_string(), seen.elapsed());
-            self.seen_at = None;
+        let applied = !report.stopped
+            && report.trouble.is_none()
+            && is_applied(&report.outcomes, |id| {
+                report.set.as_ref().is_some_and(|set| set.get(id).is_some())
+            });
+        // One that is superseded was seen at another time.
+        if applied && !self.order.wish.suspend && report.revision == self.revision {
+            let seen = self.seen_at.take();
+            seen.inspect(|at| self.context.metrics.commit_to_applied(&self.owner.to_string(), at.elapsed()));
         }
         self.tell(Told::Passed(Box::new(report)));
         Event::Passed(pass)
@@ -365,10 +376,12 @@ impl Follower {
 }
 
 impl Follower {
+    /// Notes when a commit was seen, unless it is applied already.
+    fn is_new(&mut self, revision: &Revision) {
+        self.seen_at = (!self.told.has_applied(revision)).then(Instant::now);
+    }
+
     fn tell(&self, told: Told) {
-        match &self.desk {
-            Some(desk) => desk.tell(told),
-            None => self.context.count(&self.owner, &told),
-        }
+        self.told.tell(told);
     }
 }

@@ -3,94 +3,19 @@
 //! In: the status as it was, and [`Facts`]. Out: the status as it should be. The same facts give the same status, so
 //! that whoever writes it can see that there is nothing to write; time is told only where something changed.
 
+mod facts;
+
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::api::{
-    Approval, ConditionType, Contested, Finished, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions,
-    Scope, StatusProblem, SyncStatus,
+    Approval, ConditionType, Contested, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions,
+    StatusProblem, SyncStatus,
 };
 use crate::object::ObjectId;
 use crate::plan::{Failed, Hold, Outcome};
-
-/// Why there is nothing to go by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
-    /// One word for conditions, events and metrics.
-    pub reason: &'static str,
-    /// A sentence for people.
-    pub message: String,
-    /// The problems one by one, where there are several.
-    pub problems: Vec<String>,
-    /// True if asking again cannot help before there is new input.
-    pub lasting: bool,
-}
-
-/// What is known about a Sync now.
-#[derive(Clone)]
-pub struct Facts<'a> {
-    /// The generation of the spec that this is of.
-    pub generation: Option<i64>,
-    /// The Sync asks to be left alone.
-    pub suspended: bool,
-    /// What keeps the daemon from even beginning, or from looking at the repository.
-    pub trouble: Option<&'a Trouble>,
-    /// That is what the pass came to: it is about its revision.
-    pub of_revision: bool,
-    /// The newest revision in the repository.
-    pub seen: Option<String>,
-    /// The last pass, if there was one.
-    pub pass: Option<PassFacts<'a>>,
-    /// The value of the annotation that was obeyed last.
-    pub request: Option<String>,
-    /// The Lease of this daemon.
-    pub held_by: Option<String>,
-    /// The time.
-    pub now: Time,
-}
-
-/// What a pass came to.
-#[derive(Clone)]
-pub struct PassFacts<'a> {
-    /// The revision that the cluster was driven to.
-    pub revision: String,
-    /// What was read for it.
-    pub tree: Option<String>,
-    /// Every object about which there is something to say.
-    pub outcomes: &'a BTreeMap<ObjectId, Outcome>,
-    /// Where objects are written.
-    pub files: &'a dyn Fn(&ObjectId) -> Option<String>,
-    /// How many objects are wanted.
-    pub desired: usize,
-    /// Where it may own objects.
-    pub scope: Option<Scope>,
-    /// What would approve the prunes that wait.
-    pub approval: Option<&'a str>,
-    /// Some objects are still being compared: drift that was known before is told on.
-    pub pending: bool,
-    /// What people added to objects, in words.
-    pub added: &'a [(ObjectId, Box<str>)],
-    /// Jobs and Pods that have come to their end.
-    pub finished: &'a [Finished],
-    /// What is to be said of objects that are applied.
-    pub remarks: &'a [Remark],
-    /// Rights that are missing, one a line.
-    pub rights: &'a [String],
-    /// When it ended: whoever tells of it again later says the same.
-    pub ended: Option<Time>,
-}
-
-/// Something about an object that is applied as well as it can be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remark {
-    /// The object.
-    pub id: ObjectId,
-    /// One word.
-    pub reason: &'static str,
-    /// A sentence for people.
-    pub message: String,
-}
+pub use facts::{Facts, PassFacts, Remark, Trouble};
 
 /// The most problems that a status names.
 const MAX_PROBLEMS: usize = 10;
@@ -283,8 +208,7 @@ impl Verdict {
         let waits = matches!(reason, Reason::PruneHeld | Reason::Contested);
         Self {
             ready,
-            // What is on its way out keeps no commit from being applied.
-            applied: !pass.outcomes.iter().any(|(id, outcome)| pass.wants(id) && is_wanting(outcome)),
+            applied: is_applied(pass.outcomes, |id| pass.wants(id)),
             reconciling: !ready && !stalled && !waits,
             stalled,
             drifted,
@@ -292,6 +216,12 @@ impl Verdict {
             message,
         }
     }
+}
+
+/// True if all that is wanted is applied, but for what people ask to be left as it is. What is on its way out keeps no
+/// commit from being applied.
+pub fn is_applied(outcomes: &BTreeMap<ObjectId, Outcome>, wants: impl Fn(&ObjectId) -> bool) -> bool {
+    !outcomes.iter().any(|(id, outcome)| is_wanting(outcome) && wants(id))
 }
 
 /// An object that is not there as it should be, although nobody asked for that.

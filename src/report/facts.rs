@@ -1,0 +1,89 @@
+//! What a status is made of.
+//!
+//! In: what was found and done, from the stations that did it. Out: nothing but the words for it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::api::{Finished, Scope};
+use crate::object::ObjectId;
+use crate::plan::Outcome;
+
+/// Why there is nothing to go by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// One word for conditions, events and metrics.
+    pub reason: &'static str,
+    /// A sentence for people.
+    pub message: String,
+    /// The problems one by one, where there are several.
+    pub problems: Vec<String>,
+    /// True if asking again cannot help before there is new input.
+    pub lasting: bool,
+}
+
+/// What is known about a Sync now.
+#[derive(Clone)]
+pub struct Facts<'a> {
+    /// The generation of the spec that this is of.
+    pub generation: Option<i64>,
+    /// The Sync asks to be left alone.
+    pub suspended: bool,
+    /// What keeps the daemon from even beginning, or from looking at the repository.
+    pub trouble: Option<&'a Trouble>,
+    /// That is what the pass came to: it is about its revision.
+    pub of_revision: bool,
+    /// The newest revision in the repository.
+    pub seen: Option<String>,
+    /// The last pass, if there was one.
+    pub pass: Option<PassFacts<'a>>,
+    /// The value of the annotation that was obeyed last.
+    pub request: Option<String>,
+    /// The Lease of this daemon.
+    pub held_by: Option<String>,
+    /// The time.
+    pub now: Time,
+}
+
+/// What a pass came to.
+#[derive(Clone)]
+pub struct PassFacts<'a> {
+    /// The revision that the cluster was driven to.
+    pub revision: String,
+    /// What was read for it.
+    pub tree: Option<String>,
+    /// Every object about which there is something to say.
+    pub outcomes: &'a BTreeMap<ObjectId, Outcome>,
+    /// Where objects are written.
+    pub files: &'a dyn Fn(&ObjectId) -> Option<String>,
+    /// How many objects are wanted.
+    pub desired: usize,
+    /// Where it may own objects.
+    pub scope: Option<Scope>,
+    /// What would approve the prunes that wait.
+    pub approval: Option<&'a str>,
+    /// Some objects are still being compared: drift that was known before is told on.
+    pub pending: bool,
+    /// What people added to objects, in words.
+    pub added: &'a [(ObjectId, Box<str>)],
+    /// Jobs and Pods that have come to their end.
+    pub finished: &'a [Finished],
+    /// What is to be said of objects that are applied.
+    pub remarks: &'a [Remark],
+    /// Rights that are missing, one a line.
+    pub rights: &'a [String],
+    /// When it ended: whoever tells of it again later says the same.
+    pub ended: Option<Time>,
+}
+
+/// Something about an object that is applied as well as it can be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// The object.
+    pub id: ObjectId,
+    /// One word.
+    pub reason: &'static str,
+    /// A sentence for people.
+    pub message: String,
+}
