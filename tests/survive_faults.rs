@@ -253,6 +253,8 @@ async fn a_newer_commit_does_not_wait_for_what_an_older_one_waits_for() {
     let _daemon = scene.daemon();
     scene.sync("shop", json!({})).await;
     scene.until_ready("shop", &commit).await;
+    let digest = scene.status("shop", "/renderDigest").await;
+    assert!(digest.as_str().is_some_and(|text| text.starts_with("v1:")), "{digest}");
     let late = Duration::from_secs(40);
     let is_late = |asked: &Asked| asked.path.ends_with("/secrets");
     scene.proxy.rule(move |asked| if is_late(asked) { Fate::Delay(late) } else { Fate::Pass });
@@ -268,5 +270,6 @@ async fn a_newer_commit_does_not_wait_for_what_an_older_one_waits_for() {
     assert!(begun.elapsed() < late / 2, "{:?}", begun.elapsed());
     scene.proxy.heal();
     scene.until_ready("shop", &commit).await;
+    assert_ne!(scene.status("shop", "/renderDigest").await, digest);
     scene.delete_sync("shop").await;
 }

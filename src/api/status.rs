@@ -36,7 +36,7 @@ pub struct SyncStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree_id: Option<String>,
 
-    /// The hash of everything that the render was made of.
+    /// The hash of all objects as they were rendered: where it is the same, nothing differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub render_digest: Option<String>,
 

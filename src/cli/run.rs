@@ -219,7 +219,7 @@ async fn lead(
         // The address is printed without anything secret.
         Some(url) => BTreeMap::from([
             (SOURCE_ANNOTATION.to_owned(), address(url)?.to_string()),
-            (PATH_ANNOTATION.to_owned(), wish(arguments, url, namespace)?.path.clone()),
+            (PATH_ANNOTATION.to_owned(), wish(arguments, url, namespace)?.path),
         ]),
         None => BTreeMap::new(),
     };

@@ -27,12 +27,17 @@ impl Cluster {
         }
     }
 
-    /// The whole object as a forced apply would make it. Nothing is written.
-    pub async fn would_be(&self, wanted: &DesiredObject, owner: &SyncName) -> Result<Object, Failure> {
+    /// The whole object as a forced apply without these places would make it. Nothing is written.
+    pub async fn would_be(
+        &self,
+        wanted: &DesiredObject,
+        owner: &SyncName,
+        less: &[Box<str>],
+    ) -> Result<Object, Failure> {
         let path = self.path_to(&wanted.id, Some(&wanted.version))?;
         let manager = query(&owner.manager());
         let uri = format!("{path}?fieldManager={manager}&fieldValidation=Strict&force=true&dryRun=All");
-        let call = Call::new(Class::Verify, "patch", uri).content(APPLY, body(wanted, owner, &[])?);
+        let call = Call::new(Class::Verify, "patch", uri).content(APPLY, body(wanted, owner, less)?);
         let reply = self.send(call).await?;
         read_whole(&wanted.id, &reply)
     }

@@ -161,6 +161,14 @@ impl DesiredSet {
         self.0.binary_search_by(|object| object.id.cmp(id)).ok().map(|at| &self.0[at])
     }
 
+    /// A digest of all of it: which objects should exist, and what each should be.
+    pub fn digest(&self) -> SpecHash {
+        let told =
+            self.0.iter().flat_map(|object| [object.id.as_str().as_bytes(), b"\0", &object.hash.digest]);
+        let digest = canonical::digest(&told.collect::<Vec<_>>().concat());
+        SpecHash { form: CanonicalForm::V1, digest }
+    }
+
     /// True if nothing should exist.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -256,5 +264,15 @@ mod tests {
         assert_eq!(plain, hash(json!({"name": "a", "annotations": {"moorline.dev/id": "copied"}})));
         assert_ne!(plain, hash(json!({"name": "a", "namespace": "b"})));
         assert_ne!(plain, hash(json!({"name": "a", "labels": {"a": "b"}})));
+    }
+
+    #[test]
+    fn the_digest_is_of_all_objects_wherever_they_are_written() {
+        let map = |metadata: Value| manifest("v1", "ConfigMap", metadata);
+        let digest = |all: &[Value]| desired_of(all).unwrap().digest();
+        let (a, b) = (map(json!({"name": "a"})), map(json!({"name": "b"})));
+        assert_eq!(digest(&[a.clone(), b.clone()]), digest(&[b.clone(), a.clone()]));
+        assert_ne!(digest(&[a.clone(), b]), digest(std::slice::from_ref(&a)));
+        assert_ne!(digest(&[map(json!({"name": "a", "labels": {"a": "b"}}))]), digest(&[a]));
     }
 }

@@ -34,8 +34,8 @@ pub enum Hold {
     NamespaceTerminating(Box<str>),
     /// Fields that Git sets were changed, and the Sync only reports that.
     DriftReported(Box<Drift>),
-    /// Git says something else than when it was applied, and a person asks to leave it as it is until this time:
-    /// milliseconds since 1970.
+    /// Git says something else than when it was applied, or nothing any more, and a person asks to leave it as it is until
+    /// this time: milliseconds since 1970.
     Paused(i64),
     /// Others undo every repair, so that it is repaired less and less often.
     Contested(Box<Contest>),

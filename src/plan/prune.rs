@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
+use super::rest::paused;
 use super::{Action, Decided, Decision, Hold, Policy, wait};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
@@ -119,9 +120,11 @@ impl<'a> World<'a> {
             return Some(Decision::Hold(Hold::StillWanted((*other).clone())));
         }
         let (claim, behind) = (self.policy.claims.get(id), &self.policy.behind);
+        let pause = paused(seen, self.policy);
         let hold = match claim {
             _ if seen.deleting => Hold::BeingDeleted(seen.finalizers.clone()),
             _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
+            _ if pause.is_some() => Hold::Paused(pause.unwrap_or_default()),
             // It may be wanted, and then it is neither deleted nor given away.
             _ if self.unknown.contains(&id.group_kind()) => Hold::UnknownKind,
             Some(claim) if claim.ready => {

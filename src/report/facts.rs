@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{Finished, Scope};
+use crate::api::{Finished, Scope, SpecHash};
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 
@@ -53,6 +53,8 @@ pub struct PassFacts<'a> {
     pub revision: String,
     /// What was read for it.
     pub tree: Option<String>,
+    /// The digest of what is wanted.
+    pub digest: Option<SpecHash>,
     /// Every object about which there is something to say.
     pub outcomes: &'a BTreeMap<ObjectId, Outcome>,
     /// Where objects are written.

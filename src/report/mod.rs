@@ -75,6 +75,7 @@ fn told_by_pass(
         status.finished = pass.finished.to_vec();
         status.contested = contested(pass);
         status.tree_id.clone_from(&pass.tree);
+        status.render_digest = pass.digest.map(|digest| digest.to_string());
         status.scope = pass.scope.clone().or(status.scope.take());
         status.problems = object_problems(pass);
         if pass.pending && objects.is_some() && count(|it| matches!(it, Outcome::Failed(_))) == 0 {

@@ -68,7 +68,8 @@ impl Work<'_> {
     /// What is not known to be as Git says is repaired first.
     fn may_remove(&self, memory: &Memory, id: &ObjectId, seen: &Observed) -> bool {
         let now: Time = self.context.now();
-        let disabled = self.desired.get(id).is_some_and(|it| it.switches.reconcile_disabled);
+        let left_alone = |it: &DesiredObject| it.switches.reconcile_disabled || it.switches.apply_once;
+        let disabled = self.desired.get(id).is_some_and(left_alone);
         let paused = seen.pause_until.is_some_and(|until| until > super::survey::wall_clock());
         seen.standing == Standing::Verified
             && !(seen.deleting || seen.reconcile_disabled || disabled || paused)

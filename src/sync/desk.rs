@@ -347,6 +347,7 @@ impl Desk {
             Some(PassFacts {
                 revision: report.revision.as_ref()?.to_string(),
                 tree: report.tree.clone(),
+                digest: report.digest,
                 outcomes,
                 files: &files,
                 desired: report.desired,

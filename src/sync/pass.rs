@@ -20,7 +20,7 @@ use super::scope::{need_of, scope};
 use super::verify::to_verify;
 use super::wish::Wish;
 use super::{Context, chance};
-use crate::api::{Finished, Scope, SyncName};
+use crate::api::{Finished, Scope, SpecHash, SyncName};
 use crate::cluster::{Cluster, Failure, Kinds, Need};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{GroupKind, ObjectId};
@@ -44,6 +44,8 @@ pub(crate) struct Report {
     pub(crate) revision: Option<Revision>,
     /// What was read for it, as the id of the tree at the path.
     pub(crate) tree: Option<String>,
+    /// The digest of what was wanted.
+    pub(crate) digest: Option<SpecHash>,
     /// The value of the annotation that this pass answers.
     pub(crate) request: Option<String>,
     /// What was wanted.
@@ -73,6 +75,15 @@ pub(crate) struct Report {
     pub(crate) added: Vec<Added>,
     /// What has come to its end.
     pub(crate) finished: Vec<Finished>,
+}
+
+impl Report {
+    fn is_of(&mut self, prepared: &Prepared, path: &str) {
+        self.set = Some(prepared.desired.clone());
+        self.desired = prepared.desired.len();
+        self.digest = Some(prepared.digest);
+        self.tree = prepared.ids.get(path).copied().flatten().map(|id| id.to_string());
+    }
 }
 
 /// What a pass is about.
@@ -142,8 +153,7 @@ impl Subject<'_> {
         let desired = &*prepared.desired;
         self.context.registry.wants(self.owner, &prepared.desired, self.cluster, !self.wish.suspend);
         self.context.neighbours.rendered(self.owner, self.generation, self.revision.commit);
-        report.set = Some(prepared.desired.clone());
-        report.tree = prepared.ids.get(self.wish.path.as_str()).copied().flatten().map(|id| id.to_string());
+        report.is_of(&prepared, &self.wish.path);
         self.survey(memory, desired).await;
         let policy = self.policy(memory);
         let contested = policy.contested.clone();
@@ -159,7 +169,6 @@ impl Subject<'_> {
         report.pending = memory.compares;
         // Whether these are held is about to be known.
         plan.held.retain(|(_, hold)| *hold != Hold::Unverified);
-        report.desired = desired.len();
         report.kept = plan.kept.len() + memory.unverified.len();
         report.approval.clone_from(&plan.approval);
         let held: Vec<(ObjectId, Hold)> = plan.held.clone();

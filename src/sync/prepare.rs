@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::wish::Wish;
+use crate::api::SpecHash;
 use crate::cluster::Failure;
 use crate::desired::{DesiredSet, Scopes, desired};
 use crate::metrics::Metrics;
@@ -24,6 +25,8 @@ pub(crate) struct Prepared {
     pub(crate) ids: Ids,
     /// What Git and the Sync say.
     pub(crate) rendered: Arc<DesiredSet>,
+    /// A digest of that.
+    pub(crate) digest: SpecHash,
     /// The same without what is left to scalers.
     pub(crate) desired: Arc<DesiredSet>,
     /// Where each object that others scale keeps its number of replicas.
@@ -76,7 +79,8 @@ pub(crate) async fn prepare(
     let rendered = Arc::new(made.unwrap_or_else(|_| Err(stopped()))?.ignoring(&ignore));
     let complete = rendered.objects().iter().all(|object| object.scope.is_some());
     let (revision, desired, left) = (revision.clone(), rendered.clone(), BTreeMap::new());
-    Ok(Prepared { revision, ids, rendered, desired, left, complete })
+    let digest = rendered.digest();
+    Ok(Prepared { revision, ids, rendered, digest, desired, left, complete })
 }
 
 /// Counts what a reading took; one that failed is one that could not fetch, as far as anybody knows.

@@ -80,7 +80,7 @@ impl Work<'_> {
         for _ in 0..MAX_COMPARISONS {
             // One that is gone is told by its watch.
             let Some(live) = self.cluster.whole(id, Some(&wanted.version)).await? else { break };
-            let would_be = self.cluster.would_be(wanted, self.owner).await?;
+            let would_be = self.cluster.would_be(wanted, self.owner, &self.ledger.yielded(wanted)).await?;
             if live.metadata("resourceVersion") != would_be.metadata("resourceVersion") {
                 continue;
             }
