@@ -108,12 +108,15 @@ fn counts_are_what_was_called() {
 fn what_is_no_more_has_no_series() {
     let metrics = all();
     metrics.revision(SYNC, "2222222");
+    metrics.revision("shop/other", "1111111");
+    metrics.revision(SYNC, "2222222");
     metrics.holds(SYNC, "UnknownKind", 1);
     metrics.holds(SYNC, "OwnedBy", 0);
     metrics.holds("shop/other", "OwnedBy", 4);
     let text = metrics.render();
     assert_eq!(value(&text, "moorline_revision_info{revision=\"1111111\",sync=\"shop/web\"}"), None);
     assert_eq!(value(&text, "moorline_revision_info{revision=\"2222222\",sync=\"shop/web\"}"), Some("1"));
+    assert_eq!(value(&text, "moorline_revision_info{revision=\"1111111\",sync=\"shop/other\"}"), Some("1"));
     assert_eq!(value(&text, "moorline_holds{reason=\"OwnedBy\",sync=\"shop/web\"}"), None);
 
     metrics.all_holds(SYNC, [("Contested", 3)]);

@@ -10,7 +10,7 @@ mod table;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
@@ -20,7 +20,7 @@ use prometheus::{
 
 use distinct::Distinct;
 pub use table::{Kind, Row, TABLE};
-use table::{REASON_LABEL, REVISION_LABEL, SYNC};
+use table::{REASON_LABEL, SYNC};
 
 /// The media type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -83,6 +83,8 @@ struct Counters {
     registry: Registry,
     ready: IntGaugeVec,
     revision: IntGaugeVec,
+    /// The revision that is shown of each Sync.
+    shown: Mutex<HashMap<Box<str>, Box<str>>>,
     last_success: IntGaugeVec,
     commit_to_applied: HistogramVec,
     objects: IntGaugeVec,
@@ -110,6 +112,7 @@ impl Metrics {
         let counters = Counters {
             ready: new.gauge(&table::READY)?,
             revision: new.gauge(&table::REVISION)?,
+            shown: Mutex::default(),
             last_success: new.gauge(&table::LAST_SUCCESS)?,
             commit_to_applied: new.histogram(&table::COMMIT_TO_APPLIED)?,
             objects: new.gauge(&table::OBJECTS)?,
@@ -190,10 +193,19 @@ impl Metrics {
 
     /// The last commit of which all is applied; the series of the one before goes.
     pub fn revision(&self, sync: &str, revision: &str) {
-        remove(&self.0.revision, |labels| {
-            labels.get(SYNC) == Some(&sync) && labels.get(REVISION_LABEL) != Some(&revision)
-        });
+        let mut shown = self.shown();
+        match shown.get(sync) {
+            // It is said with every look at the repository.
+            Some(known) if **known == *revision => return,
+            Some(known) => drop(self.0.revision.remove_label_values(&[sync, known])),
+            None => {}
+        }
         self.0.revision.with_label_values(&[sync, revision]).set(1);
+        shown.insert(sync.into(), revision.into());
+    }
+
+    fn shown(&self) -> MutexGuard<'_, HashMap<Box<str>, Box<str>>> {
+        self.0.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long a commit took from being seen until all of its objects were applied.
@@ -240,8 +252,10 @@ impl Metrics {
     /// the last call for a Sync.
     pub fn forget(&self, sync: &str) {
         let of_it = |labels: &HashMap<&str, &str>| labels.get(SYNC) == Some(&sync);
-        for gauges in [&self.0.ready, &self.0.revision, &self.0.last_success, &self.0.objects, &self.0.holds]
-        {
+        if let Some(revision) = self.shown().remove(sync) {
+            let _ = self.0.revision.remove_label_values(&[sync, &revision]);
+        }
+        for gauges in [&self.0.ready, &self.0.last_success, &self.0.objects, &self.0.holds] {
             remove(gauges, of_it);
         }
         for counters in [&self.0.applied, &self.0.drift_repaired, &self.0.pruned] {

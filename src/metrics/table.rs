@@ -54,8 +54,6 @@ const fn row(
 
 /// The label that names a Sync as `namespace/name`. Series that carry it go when the Sync goes.
 pub(super) const SYNC: &str = "sync";
-/// The label of [`REVISION`] that changes.
-pub(super) const REVISION_LABEL: &str = "revision";
 /// The label of [`HOLDS`] that changes.
 pub(super) const REASON_LABEL: &str = "reason";
 
@@ -77,7 +75,7 @@ table! {
         "Always 1; the label is the version of this program.";
     READY: Gauge "moorline_ready" &[SYNC], &[],
         "1 if the Sync is ready, as its condition `Ready` says, else 0: also while it is suspended or cannot be looked at.";
-    REVISION: Gauge "moorline_revision_info" &[SYNC, REVISION_LABEL], &[],
+    REVISION: Gauge "moorline_revision_info" &[SYNC, "revision"], &[],
         "Always 1; the label is the last commit of which every object was applied, as `status.revision.applied`.";
     LAST_SUCCESS: Gauge "moorline_last_success_timestamp_seconds" &[SYNC], &[],
         "When the Sync was last known to be ready and the repository to have nothing newer, in seconds since 1970; moves with every look at the repository that finds it so.";

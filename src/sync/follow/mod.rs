@@ -14,6 +14,7 @@ use tokio::sync::{Notify, watch};
 
 use super::carry_out::Stop;
 use super::desk::Desk;
+use super::event::repaired;
 use super::heads::{self, Head, Key, Seen};
 use super::memory::Memory;
 use super::pass::{Report, Subject};
@@ -320,9 +321,10 @@ impl Follower {
         let (stop, desk, answered) = (self.stop.clone(), self.desk.clone(), self.answered.clone());
         self.passing = Some(
             async move {
-                if let Some(verifying) = verifying {
-                    verifying.await;
-                }
+                let verified = match verifying {
+                    Some(verifying) => Some(verifying.await),
+                    None => None,
+                };
                 let subject = Subject {
                     context: &context,
                     cluster: &order.cluster,
@@ -337,6 +339,13 @@ impl Follower {
                 };
                 let mut report = subject.pass(&mut memory).await;
                 report.request = answered;
+                // To the pass the object was as it should be, and only this tells that it had been repaired.
+                if let Some((id, Some(outcome))) =
+                    verified.filter(|(id, _)| !report.outcomes.contains_key(id))
+                    && repaired(&outcome).is_some()
+                {
+                    report.outcomes.insert(id, outcome);
+                }
                 (memory, report)
             }
             .boxed(),
