@@ -1,5 +1,8 @@
 //! What follows when others define, redefine or take away kinds, on a real API server.
 
+mod definitions {
+    mod redefined;
+}
 mod support;
 
 use http::Request;

@@ -4,8 +4,11 @@
 //! Whatever came of it, one more apply of ours must lead back to `verified`.
 
 mod drift {
+    mod admission;
     mod generation;
     pub(crate) mod ground;
+    mod lists;
+    mod managers;
     pub(crate) mod place;
 }
 mod support;

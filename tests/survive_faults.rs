@@ -5,7 +5,7 @@ mod support;
 
 use std::time::Duration;
 
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
 use support::daemon::until;
@@ -92,7 +92,7 @@ async fn watches_that_are_cut_go_on_where_they_were() {
     assert!(scene.proxy.cut_watches() >= 2, "Syncs and ConfigMaps are watched");
     let edit = json!({"data": {"key": "by hand"}});
     scene.maps().patch("a-1", &PatchParams::default(), &Patch::Merge(&edit)).await.unwrap();
-    scene.maps().delete("a-2", &Default::default()).await.unwrap();
+    scene.maps().delete("a-2", &DeleteParams::default()).await.unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
     scene.proxy.asked();
     scene.proxy.heal();
@@ -104,6 +104,43 @@ async fn watches_that_are_cut_go_on_where_they_were() {
     assert!(asked.iter().all(|one| !one.query.contains("sendInitialEvents")), "nothing is told anew");
     assert_eq!(scene.proxy.expired(), 0);
     scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_stream_what_is_there_is_asked_for_it_in_pages() {
+    for status in [422, 400] {
+        let Some(scene) = Scene::new("unstreamed").await else { return };
+        let streams = |asked: &Asked| asked.query.contains("sendInitialEvents");
+        scene.proxy.rule(move |asked| if streams(asked) { Fate::Answer(status, None) } else { Fate::Pass });
+        let commit = scene.push(&many(3, "one"));
+        let mut daemon = scene.daemon();
+        scene.sync("shop", json!({})).await;
+        scene.until_ready("shop", &commit).await;
+        daemon.terminate();
+        let change = async || {
+            let edit = json!({"data": {"key": "by hand"}});
+            scene.maps().patch("a-1", &PatchParams::default(), &Patch::Merge(&edit)).await.unwrap();
+            scene.maps().delete("a-2", &DeleteParams::default()).await.unwrap();
+        };
+        change().await;
+        scene.proxy.asked();
+        let _daemon = scene.daemon();
+        scene.until_values(&many(3, "one"), "what was changed meanwhile is repaired").await;
+        change().await;
+        scene.until_values(&many(3, "one"), "and what is changed under it").await;
+        let asked = scene.proxy.asked();
+        let of = |fits: &dyn Fn(&Asked) -> bool| -> Vec<&str> {
+            let mut paths: Vec<_> = asked.iter().filter(|one| fits(one)).map(|one| &*one.path).collect();
+            paths.sort_unstable();
+            paths
+        };
+        let both = ["/api/v1/configmaps", "/apis/moorline.dev/v1alpha1/syncs"];
+        assert_eq!(of(&streams), both, "each is asked to stream once");
+        assert_eq!(of(&|one| one.lists() && !one.looks_back()), both, "each is listed once");
+        assert_eq!(of(&|one| one.is_watch() && !streams(one)), both, "and then watched");
+        scene.assert_calm(&format!("after {status}")).await;
+        scene.delete_sync("shop").await;
+    }
 }
 
 #[tokio::test]

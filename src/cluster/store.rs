@@ -76,7 +76,12 @@ impl Store {
         let mut inner = self.lock();
         let label = inner.view_label(label);
         if !inner.views.contains_key(&label) {
-            let owner = owner(&label, &object)?;
+            let Some(owner) = owner(&label, &object) else {
+                // Under a label that stands for no Sync, it is gone from where it was all the same.
+                let before = inner.labels.remove(&object.id)?;
+                inner.gone(&before, &object.id);
+                return None;
+            };
             inner.view(&label, || owner);
         }
         let before = inner.labels.insert(object.id.clone(), label.clone());
@@ -399,6 +404,18 @@ mod tests {
         assert_eq!(known(&store, "lost"), None, "nobody but the reply to our apply ever told of it");
         assert_eq!(known(&store, "newer"), some("", false), "the list is older than this one");
         assert_eq!(store.lost(&owner()).len(), 1);
+    }
+
+    #[test]
+    fn an_object_whose_label_stands_for_nobody_is_lost() {
+        let store = Store::default();
+        store.seen(map("a", 10));
+        let mut other = map("a", 20);
+        other.body["metadata"]["labels"] = json!({"moorline.dev/sync": "x"});
+        store.seen(other);
+        assert_eq!((known(&store, "a"), store.lost(&owner()).len()), (None, 1));
+        store.seen(map("a", 30));
+        assert_eq!(known(&store, "a"), some("30", false), "and it comes back");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a changed definition makes doubtful.
 //!
 //! In: news of CustomResourceDefinitions. Out: what is known of kinds is asked for anew, and the objects of redefined
-//! kinds are verified once more: the server may read their fields in another way now, and tells nobody.
+//! kinds are verified once more, or tried once more: the server may read their fields in another way now, and tells nobody.
 
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
@@ -43,6 +43,8 @@ impl Subject<'_> {
             .collect();
         self.cluster.forget_replicas_paths(&redefined).await;
         memory.scaling.forget();
+        // What the server refused by the old definition it may take by the new one.
+        memory.failing.retain(|id, _| !redefined.contains(&id.group_kind()));
         let doubtful: Vec<ObjectId> = self.cluster.observed(self.owner, |observed| {
             let ids = observed.iter().map(|(id, _)| id).filter(|id| redefined.contains(&id.group_kind()));
             ids.cloned().collect()

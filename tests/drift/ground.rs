@@ -2,17 +2,19 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use http::Method;
 use moorline::observed::{Mark, Observed};
 use serde_json::Value;
 
 use super::place::{Place, shown};
 use crate::support::control_plane::shared;
 use crate::support::credentials::ADMIN;
+use crate::support::daemon::until;
 
 /// The namespace of one test on the real server.
 pub(crate) struct Ground {
     client: kube::Client,
-    namespace: String,
+    pub(crate) namespace: String,
 }
 
 impl Ground {
@@ -27,8 +29,31 @@ impl Ground {
         Place::new(self.client.clone(), &self.namespace, resource, &name, body)
     }
 
-    /// What is known of an object after others did something to it.
-    pub(crate) async fn after(&self, what: (&str, Value), act: impl AsyncFnOnce(&Place)) -> Observed {
+    /// What somebody asks of the API server who is not about an object of ours.
+    pub(crate) async fn ask(&self, method: Method, uri: &str, body: &Value) -> Result<Value, kube::Error> {
+        let request =
+            http::Request::builder().method(method).uri(uri).header("Content-Type", "application/json");
+        self.client.request(request.body(body.to_string().into_bytes()).expect("a literal request")).await
+    }
+
+    /// Defines a kind, and waits until it is served.
+    pub(crate) async fn define(&self, definition: &Value) {
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        self.ask(Method::POST, definitions, definition).await.expect("it is defined");
+        let spec = &definition["spec"];
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
+        let path = format!("/apis/{group}/{}/{plural}", text(&spec["versions"][0]["name"]));
+        until("the kind is served", async || self.ask(Method::GET, &path, &Value::Null).await.ok()).await;
+    }
+
+    /// What is known of an object after others did something to it, and the object after one more apply of ours.
+    pub(crate) async fn healed(
+        &self,
+        what: (&str, Value),
+        act: impl AsyncFnOnce(&Place),
+        expect: &str,
+    ) -> (Observed, Place) {
         let place = self.place(what);
         let applied = place.apply().await;
         assert_eq!((shown(&applied.standing), applied.mark.clone()), ("verified".to_owned(), Mark::Ours));
@@ -37,7 +62,8 @@ impl Ground {
         let seen = place.again(&applied).await;
         let healed = place.apply().await;
         assert_eq!(shown(&place.again(&healed).await.standing), "verified", "after one more apply");
-        seen
+        assert_eq!(shown(&seen.standing), expect);
+        (seen, place)
     }
 
     pub(crate) async fn check(
@@ -46,8 +72,6 @@ impl Ground {
         act: impl AsyncFnOnce(&Place),
         expect: &str,
     ) -> Observed {
-        let seen = self.after(what, act).await;
-        assert_eq!(shown(&seen.standing), expect);
-        seen
+        self.healed(what, act, expect).await.0
     }
 }
