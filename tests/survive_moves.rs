@@ -181,6 +181,32 @@ async fn a_sync_that_is_restored_without_its_status_knows_what_it_owned() {
     scene.delete_sync("shop").await;
 }
 
+/// A daemon that ends between the two requests of a move leaves the object in the hands of both.
+#[tokio::test]
+async fn what_a_sync_has_let_go_of_it_holds_no_longer() {
+    let Some(scene) = Scene::new("both-hands").await else { return };
+    let file = |path: &str, name: &str| (path.to_owned(), config_map(name, "one"));
+    let commit = scene.push(&[file("from/a.json", "a"), file("to/b.json", "b")]);
+    let _daemon = scene.daemon();
+    for name in ["from", "to"] {
+        scene.sync(name, json!({"path": name})).await;
+        scene.until_ready(name, &commit).await;
+    }
+    let half = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}, "data": {"rest": "of from"}});
+    let manager = format!("moorline/{}/from", scene.namespace);
+    let apply = PatchParams { field_manager: Some(manager), ..PatchParams::default() };
+    scene.maps().patch("b", &apply, &Patch::Apply(&half)).await.unwrap();
+    until("nothing of it is left", async || {
+        let data = scene.maps().get("b").await.unwrap().data?;
+        (!data.contains_key("rest")).then_some(())
+    })
+    .await;
+    scene.settle().await;
+    for name in ["from", "to"] {
+        scene.delete_sync(name).await;
+    }
+}
+
 /// A status that was written before anything could be seen does not say that nothing is owned.
 #[tokio::test]
 async fn a_status_from_before_the_first_pass_hides_nothing() {

@@ -99,10 +99,26 @@ impl Work<'_> {
             applied = self.cluster.apply_less(wanted, self.owner, Force::No, &without(&less)).await?;
         }
         self.ledger.warned(wanted, &applied.warnings);
+        self.release_others(wanted, &applied).await;
         if let Some(before) = &before {
             self.clear(wanted, before, &applied, &without(&less)).await;
         }
         Ok(applied)
+    }
+
+    /// Ends what a Sync still holds that has let go of the object, as when it ended between the two requests of a move.
+    async fn release_others(&self, wanted: &DesiredObject, applied: &Applied) {
+        let own = self.owner.manager();
+        let managers = applied.object.metadata("managedFields").and_then(Value::as_array);
+        let managers = managers.into_iter().flatten().filter_map(|entry| entry["manager"].as_str());
+        let others = managers.filter(|manager| **manager != *own);
+        let syncs = others.filter_map(|manager| manager.strip_prefix(api::MANAGER_PREFIX));
+        for sync in syncs.filter(|sync| self.context.registry.has_let_go(sync, &wanted.id)) {
+            // It is tried again with the next apply.
+            if let Err(failure) = self.cluster.release(&wanted.id, &wanted.version, sync).await {
+                tracing::debug!(sync = %self.owner, object = %wanted.id, %failure, "another Sync still holds fields of it");
+            }
+        }
     }
 
     /// The places that others have taken and fight for. What is ours of them at the moment stays: not to name it would

@@ -117,6 +117,14 @@ impl Registry {
         Some(Claimed { sync: name.clone(), wanted, cluster: cluster.clone() })
     }
 
+    /// True if this Sync is there and has let go of the object: its newest render is without it.
+    pub(crate) fn has_let_go(&self, sync: &str, id: &ObjectId) -> bool {
+        let known = self.lock();
+        let entry = known.syncs.iter().find(|(name, _)| name.to_string() == sync).map(|(_, entry)| entry);
+        let wants = entry.filter(|entry| entry.ready).and_then(|entry| entry.wants.as_ref());
+        wants.is_some_and(|wants| wants.set.get(id).is_none())
+    }
+
     /// True if it is certain that there is no such Sync.
     pub(crate) fn is_gone(&self, sync: &str) -> bool {
         let known = self.lock();
