@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use support::audit::AuditMark;
@@ -179,4 +179,50 @@ async fn a_namespace_in_which_others_live_is_not_pruned() {
     scene.push(&[("stays.json".into(), config_map("stays", "y"))]);
     until("the namespace is gone", async || namespaces.get_opt(&mine).await.unwrap().is_none().then_some(()))
         .await;
+}
+
+/// What cannot be deleted in time, or may not be, stays and is named, and the Sync goes.
+#[tokio::test]
+async fn a_sync_does_not_wait_for_what_never_ends_nor_for_rights() {
+    let Some(scene) = Scene::new("never").await else { return };
+    let stuck = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "stuck", "finalizers": ["example.com/never"]}, "data": {"key": "one"}});
+    let commit = scene.push(&[
+        ("late/a.json".to_owned(), stuck.to_string()),
+        ("denied/b.json".to_owned(), config_map("b", "one")),
+    ]);
+    let namespace = &scene.namespace;
+    let rbac = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
+    let rule = json!({"apiGroups": [""], "resources": ["configmaps"],
+        "verbs": ["get", "list", "watch", "create", "patch"]});
+    let binding = json!({"metadata": {"name": "tenant"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
+        "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}]});
+    for (uri, body) in [
+        (format!("/api/v1/namespaces/{namespace}/serviceaccounts"), json!({"metadata": {"name": "tenant"}})),
+        (format!("{rbac}/roles"), json!({"metadata": {"name": "tenant"}, "rules": [rule]})),
+        (format!("{rbac}/rolebindings"), binding),
+    ] {
+        let request = http::Request::post(uri).header("Content-Type", "application/json");
+        let request = request.body(body.to_string().into_bytes()).unwrap();
+        scene.admin.request::<Value>(request).await.unwrap();
+    }
+    let _daemon = scene.daemon();
+    scene.sync("late", json!({"path": "late", "deletionPolicy": "Delete", "timeout": "5s"})).await;
+    let denied = json!({"path": "denied", "deletionPolicy": "Delete", "serviceAccountName": "tenant"});
+    scene.sync("denied", denied).await;
+    for name in ["late", "denied"] {
+        scene.until_ready(name, &commit).await;
+        scene.delete_sync(name).await;
+    }
+    let told = until("both are told", async || {
+        let told = until_told(&scene).await;
+        (told.len() == 2).then_some(told)
+    })
+    .await;
+    let is_told = |words: &str| told.iter().any(|note| note.contains(words));
+    assert!(is_told("ConfigMap") && is_told("stuck (Timeout)") && is_told("b (Forbidden)"), "{told:?}");
+    assert_eq!(scene.values().await.into_keys().collect::<Vec<_>>(), ["b", "stuck"]);
+    let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    scene.maps().patch("stuck", &PatchParams::default(), &free).await.unwrap();
 }
