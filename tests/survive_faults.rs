@@ -310,3 +310,17 @@ async fn a_newer_commit_does_not_wait_for_what_an_older_one_waits_for() {
     assert_ne!(scene.status("shop", "/renderDigest").await, digest);
     scene.delete_sync("shop").await;
 }
+
+/// Who is asked to end waits for nobody who does not answer.
+#[tokio::test]
+async fn a_daemon_ends_in_time_while_its_writes_are_not_answered() {
+    let Some(scene) = Scene::new("ends").await else { return };
+    scene.proxy.rule(|asked| if asked.writes() { Fate::Delay(Duration::from_secs(60)) } else { Fate::Pass });
+    scene.push(&many(40, "one"));
+    let url = scene.git.url("repository.git");
+    let mut daemon = scene.daemon_with(&["--url", &url, "--leader-election=false"]);
+    let is_write = |asked: &Asked| asked.writes_object();
+    until("it writes", async || scene.proxy.asked().iter().any(is_write).then_some(())).await;
+    let took = daemon.terminate();
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}

@@ -125,6 +125,8 @@ impl Keeper {
             }
             Task::Others => {
                 self.takes_nothing().await;
+                // The other daemon tells of it.
+                self.context.metrics.forget(&self.name.to_string());
                 true
             }
             Task::Leave(leaving) => {
