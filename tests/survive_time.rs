@@ -2,6 +2,9 @@
 //! away, and another daemon holds what it would serve.
 
 mod support;
+mod survive_time {
+    mod polled;
+}
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
