@@ -77,7 +77,7 @@ async fn a_field_that_somebody_takes_just_before_git_drops_it_goes_or_is_named()
     let two = |name: &str| {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": "one", "more": "one"}}).to_string()
     };
-    let files = ["kubectl", "robot"].map(|name| (format!("{name}.json"), two(name)));
+    let files = ["kubectl", "robot", "wiped"].map(|name| (format!("{name}.json"), two(name)));
     let commit = scene.push(&files);
     let _daemon = scene.daemon();
     scene.sync("shop", json!({})).await;
@@ -87,10 +87,12 @@ async fn a_field_that_somebody_takes_just_before_git_drops_it_goes_or_is_named()
     scene.proxy.rule(|it| if it.writes_object() { Fate::Answer(503, None) } else { Fate::Pass });
     edit(&scene, "kubectl-edit", "kubectl", &json!({"data": {"more": "by hand"}})).await;
     edit(&scene, "robot", "robot", &json!({"data": {"more": "by robot"}})).await;
+    edit(&scene, "x", "wiped", &json!({"metadata": {"managedFields": [{}]}})).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     until("the edits are seen", async || scene.proxy.asked().iter().any(Asked::writes_object).then_some(()))
         .await;
-    let commit =
-        scene.push(&["kubectl", "robot"].map(|name| (format!("{name}.json"), config_map(name, "two"))));
+    let commit = scene
+        .push(&["kubectl", "robot", "wiped"].map(|name| (format!("{name}.json"), config_map(name, "two"))));
     scene.nudge("shop", "dropped").await;
     until("the commit is seen", async || {
         let seen = scene.status("shop", "/revision/attempted").await;
@@ -103,6 +105,8 @@ async fn a_field_that_somebody_takes_just_before_git_drops_it_goes_or_is_named()
     until_value(&scene, "robot", "two").await;
     let more = async |name: &str| scene.maps().get(name).await.unwrap().data.unwrap().remove("more");
     until("what a person took is gone", async || more("kubectl").await.is_none().then_some(())).await;
+    until_value(&scene, "wiped", "two").await;
+    until("what was held by nobody is gone", async || more("wiped").await.is_none().then_some(())).await;
     assert_eq!(more("robot").await.as_deref(), Some("by robot"));
     let problems = scene.status("shop", "/problems").await;
     let problem =

@@ -137,7 +137,8 @@ impl Work<'_> {
     /// What our entry owned until now; none where we have none.
     async fn before(&self, wanted: &DesiredObject) -> Result<Option<FieldSet>, Failure> {
         let known = self.cluster.observed(self.owner, |set| {
-            let seen = set.get(&wanted.id).filter(|seen| seen.applied_by_us)?;
+            // An entry that others wiped was ours all the same.
+            let seen = set.get(&wanted.id).filter(|seen| seen.applied_by_us || seen.baseline.is_some())?;
             Some(seen.owned())
         });
         match known {
