@@ -1,13 +1,13 @@
 //! Lists, page by page.
 //!
-//! In: a collection, and which objects of it. Out: the metadata of these objects, so many at a time that no answer is
-//! large.
+//! In: a collection, and which objects of it. Out: these objects, or their metadata alone, so many at a time that no
+//! answer is large.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::query;
-use super::wire::{Call, Failure, METADATA_LIST, Wire};
+use super::wire::{Call, Failure, METADATA_LIST, WHOLE, Wire};
 use crate::metrics::Class;
 
 /// Objects of a page.
@@ -19,6 +19,8 @@ pub(super) struct Pages<'a> {
     class: Class,
     /// The collection and the parameters that each of its pages is asked with.
     uri: String,
+    /// What is told of each object.
+    accept: &'static str,
     /// Where to go on; none after the last page.
     next: Option<String>,
 }
@@ -32,30 +34,36 @@ pub(super) struct Page {
 }
 
 impl<'a> Pages<'a> {
-    /// A list of what `selector`, a parameter of the request, selects; empty for all.
+    /// A list of the metadata of what `selector`, a parameter of the request, selects; empty for all.
     pub(super) fn new(wire: &'a Wire, class: Class, path: &str, selector: &str) -> Self {
         let uri = format!("{path}?limit={SIZE}&{selector}");
-        Self { wire, class, uri, next: Some(String::new()) }
+        Self { wire, class, uri, accept: METADATA_LIST, next: Some(String::new()) }
+    }
+
+    /// The same of whole objects.
+    pub(super) fn of_whole_objects(self) -> Self {
+        Self { accept: WHOLE, ..self }
     }
 
     /// The next page; none after the last one.
     pub(super) async fn next(&mut self) -> Result<Option<Page>, Failure> {
         let Some(next) = &self.next else { return Ok(None) };
-        let page = page(self.wire, self.class, format!("{}&continue={}", self.uri, query(next))).await?;
+        let uri = format!("{}&continue={}", self.uri, query(next));
+        let page = page(self.wire, self.class, uri, self.accept).await?;
         self.next = page.metadata.next.filter(|next| !next.is_empty());
         let items = page.items.unwrap_or_default();
         Ok(Some(Page { version: page.metadata.resource_version, items }))
     }
 }
 
-/// The first object that is listed so, if any is.
+/// The metadata of the first object that is listed so, if any is.
 pub(super) async fn first(wire: &Wire, uri: String) -> Result<Option<Map<String, Value>>, Failure> {
-    let page = page(wire, Class::Watch, uri).await?;
+    let page = page(wire, Class::Watch, uri, METADATA_LIST).await?;
     Ok(page.items.into_iter().flatten().next())
 }
 
-async fn page(wire: &Wire, class: Class, uri: String) -> Result<Listed, Failure> {
-    wire.send(Call::new(class, "list", uri).accept(METADATA_LIST)).await?.json()
+async fn page(wire: &Wire, class: Class, uri: String, accept: &'static str) -> Result<Listed, Failure> {
+    wire.send(Call::new(class, "list", uri).accept(accept)).await?.json()
 }
 
 /// A page as the server writes it.

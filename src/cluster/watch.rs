@@ -269,7 +269,8 @@ impl<S: FnMut(Event)> Watch<'_, S> {
     /// Tells everything in pages.
     async fn pages(&mut self) -> Result<(), Failure> {
         (self.sink)(Event::Begins);
-        let mut pages = Pages::new(self.wire, Class::Watch, &self.target.path, &self.target.selector);
+        let pages = Pages::new(self.wire, Class::Watch, &self.target.path, &self.target.selector);
+        let mut pages = if self.target.whole { pages.of_whole_objects() } else { pages };
         let mut version = Box::default();
         while let Some(page) = pages.next().await? {
             page.items.into_iter().for_each(|item| (self.sink)(Event::Seen(item)));
