@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use crate::api::{self, SyncName};
 use crate::object::{GroupKind, Object, ObjectId, Origin};
-use crate::observed::{Observed, ObservedSet, Standing};
+use crate::observed::{Mark, Observed, ObservedSet, Standing};
 
 /// What all watches of one identity have told; cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -238,7 +238,9 @@ impl View {
             Some(before) => before.again(&object, &self.owner),
             None => Observed::seen(&object, &self.owner),
         };
-        let matters = before.is_none_or(|before| !before.is_as(&now));
+        // Controllers copy our label to what they make, such as the EndpointSlices of a Service, by the thousand.
+        let stays_foreign = is_foreign(&now) && before.is_none_or(is_foreign);
+        let matters = !stays_foreign && before.is_none_or(|before| !before.is_as(&now));
         self.set.insert(object.id, now);
         if matters {
             self.wake.notify_one();
@@ -332,6 +334,11 @@ fn number(version: &str) -> u64 {
     version.parse().unwrap_or_default()
 }
 
+/// True for what another object controls and we have nothing to do with but by its label.
+fn is_foreign(seen: &Observed) -> bool {
+    seen.controlled && !seen.applied_by_us && matches!(seen.mark, Mark::None | Mark::Copied)
+}
+
 /// What was seen of an apply no longer counts.
 fn unverify(seen: &mut Observed) {
     if seen.standing == Standing::Verified {
@@ -404,6 +411,23 @@ mod tests {
         assert_eq!(known(&store, "lost"), None, "nobody but the reply to our apply ever told of it");
         assert_eq!(known(&store, "newer"), some("", false), "the list is older than this one");
         assert_eq!(store.lost(&owner()).len(), 1);
+    }
+
+    #[test]
+    fn what_controllers_make_with_our_label_wakes_nobody() {
+        let store = Store::default();
+        let wakes = |object: Object| {
+            store.seen(object);
+            futures::FutureExt::now_or_never(store.wake(&owner()).notified()).is_some()
+        };
+        assert!(wakes(map("ours", 10)));
+        let mut slice = map("slice", 20);
+        slice.body["metadata"]["annotations"] = json!({});
+        slice.body["metadata"]["ownerReferences"] = json!([{"uid": "1", "controller": true}]);
+        assert!(!wakes(slice.clone()));
+        slice.body["metadata"]["resourceVersion"] = "30".into();
+        slice.body["metadata"]["ownerReferences"] = json!([]);
+        assert!(wakes(slice), "now nobody else sees to it");
     }
 
     #[test]
