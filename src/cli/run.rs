@@ -217,10 +217,13 @@ async fn lead(
 ) -> anyhow::Result<Option<Leadership>> {
     let record = match &arguments.url {
         // The address is printed without anything secret.
-        Some(url) => BTreeMap::from([
-            (SOURCE_ANNOTATION.to_owned(), address(url)?.to_string()),
-            (PATH_ANNOTATION.to_owned(), wish(arguments, url, namespace)?.path),
-        ]),
+        Some(url) => {
+            let wish = wish(arguments, url, namespace)?;
+            BTreeMap::from([
+                (SOURCE_ANNOTATION.to_owned(), wish.address.to_string()),
+                (PATH_ANNOTATION.to_owned(), wish.path),
+            ])
+        }
         None => BTreeMap::new(),
     };
     let timings = Timings {
@@ -275,9 +278,9 @@ async fn follow_one(arguments: &Arguments, url: &str, context: Arc<Context>) -> 
     if let Some(rule) = render::sync_name_rule(&arguments.name) {
         bail!("--name: the name of a Sync {rule}");
     }
-    let repository = context.repositories.repository(&address(url)?, "", &Credentials::default())?;
-    let owner = SyncName::new(&context.namespace, &arguments.name);
     let wish = wish(arguments, url, &context.namespace)?;
+    let repository = context.repositories.repository(&wish.address, "", &Credentials::default())?;
+    let owner = SyncName::new(&context.namespace, &arguments.name);
     single::run(context, owner, wish, repository).await;
     Ok(())
 }

@@ -129,11 +129,17 @@ impl Shared {
             tokio::time::sleep(SETTLE).await;
             let mut open = shared.lock();
             for (user, known) in open.iter_mut().flat_map(|open| &mut open.users) {
-                known.extend(news.iter().map(|(name, news)| (name.clone(), *news)));
+                news.iter().for_each(|(name, news)| add(known, name, *news));
                 shared.store.wake(user).notify_one();
             }
         });
     }
+}
+
+/// What was there before and has come again may say something else.
+fn add(known: &mut AllNews, name: &str, news: News) {
+    let again = news == News::Came && known.get(name).is_some_and(|before| *before != News::Came);
+    known.insert(name.into(), if again { News::Changed } else { news });
 }
 
 /// The definitions that were told, each with its uid and its generation.
@@ -201,6 +207,19 @@ mod tests {
     fn definition(name: &str, generation: i64) -> Map<String, Value> {
         let body = json!({"metadata": {"name": name, "uid": "u", "generation": generation}});
         body.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn what_went_and_came_again_has_changed() {
+        let after = |all: &[News]| {
+            let mut known = AllNews::new();
+            all.iter().for_each(|news| add(&mut known, "a", *news));
+            known["a"]
+        };
+        assert_eq!(after(&[News::Came]), News::Came);
+        assert_eq!(after(&[News::Went, News::Came]), News::Changed);
+        assert_eq!(after(&[News::Came, News::Went]), News::Went);
+        assert_eq!(after(&[News::Came, News::Changed]), News::Changed);
     }
 
     #[test]

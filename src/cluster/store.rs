@@ -238,9 +238,11 @@ impl View {
             Some(before) => before.again(&object, &self.owner),
             None => Observed::seen(&object, &self.owner),
         };
-        // Controllers copy our label to what they make, such as the EndpointSlices of a Service, by the thousand.
-        let stays_foreign = is_foreign(&now) && before.is_none_or(is_foreign);
-        let matters = !stays_foreign && before.is_none_or(|before| !before.is_as(&now));
+        let matters = match before {
+            Some(before) => !before.is_as(&now),
+            // Controllers copy our label to what they make, such as the EndpointSlices of a Service, by the thousand.
+            None => !is_foreign(&now),
+        };
         self.set.insert(object.id, now);
         if matters {
             self.wake.notify_one();
@@ -334,9 +336,9 @@ fn number(version: &str) -> u64 {
     version.parse().unwrap_or_default()
 }
 
-/// True for what another object controls and we have nothing to do with but by its label.
+/// True for what has nothing of ours but the label.
 fn is_foreign(seen: &Observed) -> bool {
-    seen.controlled && !seen.applied_by_us && matches!(seen.mark, Mark::None | Mark::Copied)
+    !seen.applied_by_us && matches!(seen.mark, Mark::None | Mark::Copied)
 }
 
 /// What was seen of an apply no longer counts.
@@ -423,11 +425,12 @@ mod tests {
         assert!(wakes(map("ours", 10)));
         let mut slice = map("slice", 20);
         slice.body["metadata"]["annotations"] = json!({});
-        slice.body["metadata"]["ownerReferences"] = json!([{"uid": "1", "controller": true}]);
         assert!(!wakes(slice.clone()));
         slice.body["metadata"]["resourceVersion"] = "30".into();
-        slice.body["metadata"]["ownerReferences"] = json!([]);
-        assert!(wakes(slice), "now nobody else sees to it");
+        assert!(!wakes(slice.clone()), "nothing that matters has changed");
+        slice.body["metadata"]["resourceVersion"] = "40".into();
+        slice.body["metadata"]["annotations"] = json!({"moorline.dev/reconcile": "disabled"});
+        assert!(wakes(slice), "somebody may want it");
     }
 
     #[test]
