@@ -5,21 +5,14 @@ mod definitions {
 }
 mod support;
 
-use http::Request;
-use kube::Client;
 use serde_json::{Value, json};
 use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::until;
+use support::rest::ask;
 use support::scene::{Scene, config_map};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-async fn ask(admin: &Client, method: &str, uri: &str, body: &Value) -> Result<Value, kube::Error> {
-    let content = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-    let request = Request::builder().method(method).uri(uri).header("Content-Type", content);
-    admin.request(request.body(body.to_string().into_bytes()).unwrap()).await
-}
 
 /// The definition of boats of a group, in these versions: name, whether it is served and stored.
 fn definition(group: &str, versions: &[(&str, bool)]) -> Value {

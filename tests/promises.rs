@@ -4,19 +4,15 @@ mod support;
 
 use std::time::Duration;
 
-use kube::Client;
-use kube::api::{ListParams, Patch, PatchParams};
-use serde_json::{Value, json};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use serde_json::json;
 use support::audit::{AuditMark, Request};
 use support::credentials::MOORLINE;
 use support::daemon::until;
 use support::fault_proxy::{Asked, Fate};
+use support::rest::{ask, tenant};
 use support::scene::{CALM, Scene, config_map, many};
-
-async fn ask(admin: &Client, method: &str, uri: &str, body: Value) -> Result<Value, kube::Error> {
-    let request = http::Request::builder().method(method).uri(uri).header("Content-Type", "application/json");
-    admin.request(request.body(body.to_string().into_bytes()).unwrap()).await
-}
 
 async fn deletes(mark: &AuditMark) -> usize {
     mark.requests().await.of(MOORLINE).only(|request| request.verb == "delete").as_slice().len()
@@ -158,33 +154,11 @@ async fn a_definition_its_namespace_and_its_resources_come_in_one_commit() {
     ask(&scene.admin, "DELETE", definition, json!({})).await.unwrap();
 }
 
-/// The ServiceAccount `tenant`, which may do with ConfigMaps what it likes, and nothing else.
-async fn account(scene: &Scene) {
-    let namespace = &scene.namespace;
-    let rbac = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
-    let rule = json!({"apiGroups": [""], "resources": ["configmaps"],
-        "verbs": ["get", "list", "watch", "create", "patch", "delete"]});
-    let binding = json!({"metadata": {"name": "tenant"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
-        "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}]});
-    let all = [
-        (
-            format!("/api/v1/namespaces/{namespace}/serviceaccounts"),
-            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "tenant"}}),
-        ),
-        (format!("{rbac}/roles"), json!({"metadata": {"name": "tenant"}, "rules": [rule]})),
-        (format!("{rbac}/rolebindings"), binding),
-    ];
-    for (uri, body) in all {
-        ask(&scene.admin, "POST", &uri, body).await.unwrap();
-    }
-}
-
 /// Whoever lets go of an object does so with its own rights, and whoever takes it, too.
 #[tokio::test]
 async fn a_claim_gives_nobody_the_rights_of_another() {
     let Some(scene) = Scene::new("claims").await else { return };
-    account(&scene).await;
+    tenant(&scene.admin, &scene.namespace, &["get", "list", "watch", "create", "patch", "delete"]).await;
     let role = |verb: &str| {
         let rules = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": [verb]}]);
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "power"}, "rules": rules})
@@ -244,7 +218,7 @@ async fn a_sync_without_a_service_account_deletes_nothing() {
 async fn a_sync_acts_as_its_service_account_and_no_more() {
     let Some(scene) = Scene::new("account").await else { return };
     let namespace = &scene.namespace;
-    account(&scene).await;
+    tenant(&scene.admin, &scene.namespace, &["get", "list", "watch", "create", "patch", "delete"]).await;
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "beyond"}}).to_string();
     let commit = scene.push(&many(2, "one"));
     let mark = AuditMark::set(&scene.plane).await;
@@ -321,4 +295,56 @@ async fn a_pass_that_is_under_way_leaves_the_number_to_a_scaler_that_appears() {
     assert_eq!((&spec["minReadySeconds"], &spec["replicas"]), (&json!(4), &json!(5)));
     scene.proxy.heal();
     scene.delete_sync("shop").await;
+}
+
+/// The notes of all Events with this reason.
+async fn notes(scene: &Scene, reason: &str) -> Vec<String> {
+    let events: Api<Event> = Api::namespaced(scene.admin.clone(), &scene.namespace);
+    let events = events.list(&ListParams::default()).await.unwrap().items.into_iter();
+    events.filter(|event| event.reason.as_deref() == Some(reason)).filter_map(|event| event.note).collect()
+}
+
+#[tokio::test]
+async fn a_force_push_is_told_once_and_only_where_it_is_proven() {
+    let Some(scene) = Scene::new("force").await else { return };
+    scene.push(&many(2, "one"));
+    let mut daemon = scene.daemon();
+    let second = scene.push(&many(2, "two"));
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &second).await;
+    let third = scene.push(&many(2, "three"));
+    scene.nudge("shop", "third").await;
+    scene.until_ready("shop", &third).await;
+
+    // The last commit is replaced by another.
+    scene.work.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    let other = scene.push(&many(2, "other"));
+    scene.nudge("shop", "other").await;
+    scene.until_ready("shop", &other).await;
+    let told = |news: &str, old: &str| format!("force push: main@{news} does not have {old} in its history");
+    let once = [told(&other, &third)];
+    until("the force push is told", async || (notes(&scene, "ForcePush").await == once).then_some(())).await;
+
+    // And another, while nobody looks.
+    daemon.terminate();
+    scene.work.git(&["reset", "-q", "--hard", &second]);
+    let last = scene.push(&many(2, "last"));
+    let _daemon = scene.daemon_at(&scene.proxy, "second", &["--leader-election=false"]);
+    scene.until_ready("shop", &last).await;
+    until("that is told, too", async || {
+        let all = notes(&scene, "ForcePush").await;
+        (all.len() == 2 && all.contains(&told(&last, &other))).then_some(())
+    })
+    .await;
+
+    // So long a way that nobody has seen all of it.
+    scene.work.import("long", Some(&last), 300);
+    scene.work.git(&["reset", "-q", "--hard", "long"]);
+    let far = scene.push(&[]);
+    scene.nudge("shop", "far").await;
+    scene.until_ready("shop", &far).await;
+    until("that is told, too", async || (notes(&scene, "HistoryUnknown").await.len() == 1).then_some(()))
+        .await;
+    assert_eq!(notes(&scene, "ForcePush").await.len(), 2);
+    scene.assert_calm("after it").await;
 }

@@ -4,8 +4,6 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use http::Request;
-use kube::Client;
 use serde_json::{Value, json};
 
 use support::audit::AuditMark;
@@ -13,34 +11,11 @@ use support::control_plane::shared;
 use support::credentials::{ADMIN, TENANT};
 use support::daemon::{Daemon, until};
 use support::git_server::{GitServer, Work};
+use support::rest::{ask, grant, rule, user};
 
 fn config_map(name: &str, value: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": value}})
         .to_string()
-}
-
-async fn ask(client: &Client, verb: &str, uri: &str, body: &Value) -> Result<Value, String> {
-    let content = if verb == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-    let request = Request::builder().method(verb).uri(uri).header("Content-Type", content);
-    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-    client.request(request.body(body).expect("a request")).await.map_err(|error| error.to_string())
-}
-
-/// Gives the tenant rights on ConfigMaps in one namespace.
-async fn grant(admin: &Client, namespace: &str) {
-    let root = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
-    let verbs = ["get", "list", "watch", "create", "patch", "delete"];
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "tenant"},
-        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}],
-    });
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "tenant"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": TENANT}],
-    });
-    ask(admin, "POST", &format!("{root}/roles"), &role).await.expect("a Role");
-    ask(admin, "POST", &format!("{root}/rolebindings"), &binding).await.expect("a RoleBinding");
 }
 
 #[tokio::test]
@@ -77,7 +52,8 @@ async fn rights_in_one_namespace_are_enough_and_are_seen_when_they_are_given() {
     let count = |verb: &str| asked.get(&format!("{verb} configmaps")).copied().unwrap_or_default();
     assert!(count("patch") <= 25 && count("watch") <= 12 && count("list") <= 2, "{asked:?}");
 
-    grant(&admin, &namespace).await;
+    let verbs = ["get", "list", "watch", "create", "patch", "delete"];
+    grant(&admin, &namespace, &user(TENANT), &json!([rule("", &["configmaps"], &verbs)])).await;
     let granted = Instant::now();
     for at in 0..5 {
         until("it is applied", async || value(&format!("m{at}")).await).await;

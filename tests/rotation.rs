@@ -4,18 +4,11 @@ mod support;
 
 use std::time::Duration;
 
-use http::Request;
-use kube::Client;
-use serde_json::{Value, json};
+use serde_json::json;
 use support::authority::Authority;
 use support::git_server::{GitServer, Reply};
+use support::rest::ask;
 use support::scene::{CALM, Scene, config_map};
-
-async fn ask(admin: &Client, method: &str, uri: &str, body: Value) {
-    let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-    let request = Request::builder().method(method).uri(uri).header("Content-Type", kind);
-    admin.request::<Value>(request.body(body.to_string().into_bytes()).unwrap()).await.unwrap();
-}
 
 #[tokio::test]
 async fn a_changed_secret_wakes_exactly_the_syncs_that_name_it() {
@@ -31,7 +24,7 @@ async fn a_changed_secret_wakes_exactly_the_syncs_that_name_it() {
     let secrets = format!("/api/v1/namespaces/{}/secrets", scene.namespace);
     let data = |password: &str| json!({"username": "u", "password": password, "ca.crt": authority.pem});
     let login = json!({"metadata": {"name": "login"}, "stringData": data("old")});
-    ask(&scene.admin, "POST", &secrets, login).await;
+    ask(&scene.admin, "POST", &secrets, login).await.unwrap();
     let _daemon = scene.daemon();
     let url = format!("https://localhost:{}/repository.git", closed.port);
     let source = json!({"git": {"url": url, "secretRef": {"name": "login"}}});
@@ -43,7 +36,9 @@ async fn a_changed_secret_wakes_exactly_the_syncs_that_name_it() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     drop(scene.git.requests());
 
-    ask(&scene.admin, "PATCH", &format!("{secrets}/login"), json!({"stringData": data("new")})).await;
+    ask(&scene.admin, "PATCH", &format!("{secrets}/login"), json!({"stringData": data("new")}))
+        .await
+        .unwrap();
     scene.until_ready("closed", &commit).await;
     tokio::time::sleep(CALM).await;
     assert_eq!(scene.git.requests().len(), 0, "the repository of the other Sync is not asked");

@@ -2,8 +2,6 @@
 
 mod support;
 
-use http::Request;
-use kube::Client;
 use serde_json::{Value, json};
 
 use support::audit::AuditMark;
@@ -11,36 +9,10 @@ use support::control_plane::shared;
 use support::credentials::{ADMIN, MOORLINE, TENANT};
 use support::daemon::{Daemon, until};
 use support::git_server::{GitServer, Work};
+use support::rest::{self, ask, grant, rule};
 
 const MAP: &str =
     r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"key": "one"}}"#;
-
-async fn ask(client: &Client, verb: &str, uri: &str, body: &Value) -> Result<Value, String> {
-    let content = if verb == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-    let request = Request::builder().method(verb).uri(uri).header("Content-Type", content);
-    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-    client.request(request.body(body).expect("a request")).await.map_err(|error| error.to_string())
-}
-
-/// Gives the tenant rights on ConfigMaps, ServiceAccounts and Leases in one namespace.
-async fn grant(admin: &Client, namespace: &str) {
-    let root = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
-    let verbs = ["get", "list", "watch", "create", "patch", "delete"];
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "tenant"},
-        "rules": [
-            {"apiGroups": [""], "resources": ["configmaps", "serviceaccounts"], "verbs": verbs},
-            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
-        ],
-    });
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "tenant"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": TENANT}],
-    });
-    ask(admin, "POST", &format!("{root}/roles"), &role).await.expect("a Role");
-    ask(admin, "POST", &format!("{root}/rolebindings"), &binding).await.expect("a RoleBinding");
-}
 
 /// What a daemon without a Sync does about a kind that left Git while it was down.
 async fn a_kind_that_left_git_is_pruned(purpose: &str, user: &str, election: &str) -> Option<Value> {
@@ -48,7 +20,10 @@ async fn a_kind_that_left_git_is_pruned(purpose: &str, user: &str, election: &st
     let namespace = plane.namespace(purpose).await;
     let admin = plane.client(ADMIN).await;
     if user == TENANT {
-        grant(&admin, &namespace).await;
+        let verbs = ["get", "list", "watch", "create", "patch", "delete"];
+        let own = rule("", &["configmaps", "serviceaccounts"], &verbs);
+        let leases = rule("coordination.k8s.io", &["leases"], &["get", "create", "update"]);
+        grant(&admin, &namespace, &rest::user(TENANT), &json!([own, leases])).await;
     }
     let root = tempfile::tempdir().expect("a folder");
     let (work, server) = (Work::new(root.path()), GitServer::start(root.path()));

@@ -280,20 +280,6 @@ async fn what_is_missing_is_said() {
     assert_eq!(error.reason(), "RepositoryNotFound");
 }
 
-/// Makes a branch of so many empty commits, faster than one after the other.
-fn import_branch(bench: &Bench, branch: &str, commits: usize) {
-    let mut import = String::new();
-    for number in 0..commits {
-        import.push_str(&format!(
-            "commit refs/heads/{branch}\ncommitter a <a@example.com> {number} +0000\ndata 1\nx\n"
-        ));
-    }
-    bench.work.write("../import", &import);
-    let script = "git fast-import --quiet < ../import";
-    let done = std::process::Command::new("sh").args(["-c", script]).current_dir(&bench.work.folder).status();
-    assert!(done.unwrap().success());
-}
-
 #[tokio::test]
 async fn history_is_claimed_only_when_it_is_known() {
     let bench = Bench::new();
@@ -350,7 +336,7 @@ async fn history_is_claimed_only_when_it_is_known() {
     check(&tip, &orphan, History::Rewritten).await;
 
     // 300 commits, and no way to see their beginning.
-    import_branch(&bench, "long", 300);
+    bench.work.import("long", None, 300);
     bench.work.git(&["push", "-q", "-f", "origin", "long:main"]);
     let long = read(&bench).await;
     check(&orphan, &long, History::Unknown).await;

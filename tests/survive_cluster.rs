@@ -5,7 +5,6 @@ mod support;
 
 use std::time::Duration;
 
-use kube::Client;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -13,17 +12,8 @@ use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::{install, until};
 use support::fault_proxy::Fate;
+use support::rest::ask;
 use support::scene::{CALM, Scene, config_map, many};
-
-/// A request by hand.
-async fn ask(admin: &Client, method: &str, uri: &str, body: Value) -> Result<Value, kube::Error> {
-    let kind = match method {
-        "PATCH" => "application/merge-patch+json",
-        _ => "application/json",
-    };
-    let request = http::Request::builder().method(method).uri(uri).header("Content-Type", kind);
-    admin.request(request.body(body.to_string().into_bytes()).unwrap()).await
-}
 
 #[tokio::test]
 async fn an_api_server_is_restarted_in_the_middle_of_a_sync_and_its_history_is_lost() {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::until;
+use support::rest::tenant;
 use support::scene::{Scene, config_map, many};
 
 /// The uid of each ConfigMap that bears an identity, and whose it is.
@@ -191,22 +192,7 @@ async fn a_sync_does_not_wait_for_what_never_ends_nor_for_rights() {
         ("late/a.json".to_owned(), stuck.to_string()),
         ("denied/b.json".to_owned(), config_map("b", "one")),
     ]);
-    let namespace = &scene.namespace;
-    let rbac = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
-    let rule = json!({"apiGroups": [""], "resources": ["configmaps"],
-        "verbs": ["get", "list", "watch", "create", "patch"]});
-    let binding = json!({"metadata": {"name": "tenant"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
-        "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}]});
-    for (uri, body) in [
-        (format!("/api/v1/namespaces/{namespace}/serviceaccounts"), json!({"metadata": {"name": "tenant"}})),
-        (format!("{rbac}/roles"), json!({"metadata": {"name": "tenant"}, "rules": [rule]})),
-        (format!("{rbac}/rolebindings"), binding),
-    ] {
-        let request = http::Request::post(uri).header("Content-Type", "application/json");
-        let request = request.body(body.to_string().into_bytes()).unwrap();
-        scene.admin.request::<Value>(request).await.unwrap();
-    }
+    tenant(&scene.admin, &scene.namespace, &["get", "list", "watch", "create", "patch"]).await;
     let _daemon = scene.daemon();
     scene.sync("late", json!({"path": "late", "deletionPolicy": "Delete", "timeout": "5s"})).await;
     let denied = json!({"path": "denied", "deletionPolicy": "Delete", "serviceAccountName": "tenant"});

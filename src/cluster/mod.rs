@@ -41,6 +41,7 @@ pub(crate) use jitter::jitter;
 pub use kinds::{Kinds, Served};
 pub use live::NamespaceState;
 pub use residents::Inside;
+pub use scalers::Scaled;
 pub use syncs::{Following, SecretData, Told, version};
 pub(crate) use watch::POLL;
 pub use watches::Need;
@@ -197,7 +198,7 @@ impl Cluster {
     }
 
     /// The kinds of which there are objects with the label of a Sync, found by listing every kind that is not
-    /// watched anyway, and whether all kinds could be listed. Those who ask while it runs share the next one.
+    /// watched anyway, and whether all kinds may be listed. Those who ask while it runs share the next one.
     pub async fn sweep(&self, owner: &SyncName) -> Result<(BTreeSet<GroupKind>, bool), Failure> {
         let watched = self.0.watches.kinds();
         self.0.sweep.kinds(&self.0.wire, &self.kinds(), watched, owner).await
@@ -227,14 +228,9 @@ impl Cluster {
 
     /// The objects in these namespaces that HorizontalPodAutoscalers scale, once all of these were read. A Sync that
     /// asks is woken when that may have changed; one that asks about no namespace is not, and costs nothing.
-    pub async fn scaled(
-        &self,
-        owner: &SyncName,
-        namespaces: &BTreeSet<Box<str>>,
-        within: Duration,
-    ) -> Result<BTreeSet<ObjectId>, Failure> {
+    pub async fn scaled(&self, owner: &SyncName, namespaces: &BTreeSet<Box<str>>) -> Scaled {
         self.0.scalers.require(owner, namespaces, &self.kinds());
-        self.0.scalers.targets(namespaces, within).await
+        self.0.scalers.targets(namespaces).await
     }
 
     /// A HorizontalPodAutoscaler that scales this object, or of which nobody knows yet what it scales.

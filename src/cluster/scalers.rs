@@ -27,6 +27,17 @@ use crate::observed::Stamp;
 const SIDE_BY_SIDE: usize = 8;
 /// How often it is read again what changed while it was read.
 const MAX_ROUNDS: usize = 3;
+/// What is not told in this time is taken as not to be seen for now.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is scaled in the namespaces that were asked about.
+#[derive(Debug, Default)]
+pub struct Scaled {
+    /// The objects that are.
+    pub targets: BTreeSet<ObjectId>,
+    /// The namespaces in which it cannot be seen for now, and why not.
+    pub unseen: BTreeMap<Box<str>, Failure>,
+}
 
 /// The scalers that one identity sees.
 pub(super) struct Scalers {
@@ -130,16 +141,12 @@ impl Scalers {
         }
     }
 
-    /// What is scaled in these namespaces, once all of it is known.
-    pub(super) async fn targets(
-        &self,
-        namespaces: &BTreeSet<Box<str>>,
-        within: Duration,
-    ) -> Result<BTreeSet<ObjectId>, Failure> {
-        self.listed(namespaces, within).await?;
+    /// What is scaled in these namespaces, once all of it is known that can be.
+    pub(super) async fn targets(&self, namespaces: &BTreeSet<Box<str>>) -> Scaled {
+        let mut unseen = self.listed(namespaces).await;
         let _turn = self.reading.lock().await;
         for _ in 0..MAX_ROUNDS {
-            let changed = self.changed(namespaces);
+            let changed = self.changed(namespaces.iter().filter(|it| !unseen.contains_key(*it)));
             if changed.is_empty() {
                 break;
             }
@@ -149,13 +156,16 @@ impl Scalers {
             });
             let found: Vec<_> = reads.buffer_unordered(SIDE_BY_SIDE).collect().await;
             for (namespace, name, found) in found {
-                self.learn(&namespace, &name, found?);
+                match found {
+                    Ok(found) => self.learn(&namespace, &name, found),
+                    Err(failure) => drop(unseen.insert(namespace, failure)),
+                }
             }
         }
         let open = lock(&self.open);
         let places = namespaces.iter().filter_map(|namespace| open.get(namespace));
         let targets = places.flat_map(|place| place.scalers.values().filter_map(|it| it.target.clone()));
-        Ok(targets.collect())
+        Scaled { targets: targets.collect(), unseen }
     }
 
     /// A scaler of this object, or one that was not read yet.
@@ -167,33 +177,38 @@ impl Scalers {
         ObjectId::new(&kind().group, &kind().kind, namespace, name).ok()
     }
 
-    /// Waits until each of these namespaces was listed or may not be.
-    async fn listed(&self, namespaces: &BTreeSet<Box<str>>, within: Duration) -> Result<(), Failure> {
+    /// Waits until each of these namespaces was listed or may not be; with why, those that could not be listed.
+    async fn listed(&self, namespaces: &BTreeSet<Box<str>>) -> BTreeMap<Box<str>, Failure> {
         let mut told = self.told.subscribe();
-        let states = || -> Vec<State> {
+        let states = || -> Vec<(Box<str>, State)> {
             let open = lock(&self.open);
-            namespaces.iter().filter_map(|one| open.get(one).map(|place| place.state.clone())).collect()
+            let states = namespaces.iter().filter_map(|one| Some((one, open.get(one)?.state.clone())));
+            states.map(|(one, state)| (one.clone(), state)).collect()
         };
         let wait = async {
-            while states().contains(&State::Listing) {
+            while states().iter().any(|(_, state)| *state == State::Listing) {
                 if told.changed().await.is_err() {
                     return;
                 }
             }
         };
-        let waited = tokio::time::timeout(within, wait).await;
-        waited.map_err(|_| Failure::Timeout(within))?;
-        let broken = states().into_iter().find_map(|state| match state {
-            State::Blind(failure) if !is_forbidden(&failure) => Some(failure),
-            State::Blind(_) | State::Listed | State::Listing => None,
+        // Whoever is told of too late is woken then.
+        let _ = tokio::time::timeout(PATIENCE, wait).await;
+        let unseen = states().into_iter().filter_map(|(namespace, state)| match state {
+            State::Blind(failure) if !is_forbidden(&failure) => Some((namespace, failure)),
+            State::Listing => Some((namespace, Failure::Timeout(PATIENCE))),
+            State::Blind(_) | State::Listed => None,
         });
-        broken.map_or(Ok(()), Err)
+        unseen.collect()
     }
 
     /// What is to be read, with its path.
-    fn changed(&self, namespaces: &BTreeSet<Box<str>>) -> Vec<(Box<str>, Box<str>, String)> {
+    fn changed<'a>(
+        &self,
+        namespaces: impl Iterator<Item = &'a Box<str>>,
+    ) -> Vec<(Box<str>, Box<str>, String)> {
         let open = lock(&self.open);
-        let places = namespaces.iter().filter_map(|namespace| Some((namespace, open.get(namespace)?)));
+        let places = namespaces.filter_map(|namespace| Some((namespace, open.get(namespace)?)));
         let changed = places.flat_map(|(namespace, place)| {
             let scalers = place.scalers.iter().filter(|(_, scaler)| scaler.changed);
             scalers.map(|(name, _)| {

@@ -31,7 +31,7 @@ struct Found {
 
 impl Sweep {
     /// The kinds that may hold objects of a Sync: those found, and those that are watched, which show by themselves.
-    /// True if there is no kind that could not be listed.
+    /// True if there is no kind that may not be listed.
     pub(super) async fn kinds(
         &self,
         wire: &Wire,
@@ -40,9 +40,11 @@ impl Sweep {
         owner: &SyncName,
     ) -> Result<(BTreeSet<GroupKind>, bool), Failure> {
         let mut found = self.0.lock().await;
-        let complete = found.sweep(wire, kinds, &watched).await?;
+        let (complete, unlisted) = found.sweep(wire, kinds, &watched).await?;
         let mut kinds = found.labels.get(&*owner.label()).cloned().unwrap_or_default();
         kinds.extend(watched);
+        // Whoever watches them learns of what is in them as soon as that can be seen.
+        kinds.extend(unlisted);
         Ok((kinds, complete))
     }
 
@@ -57,13 +59,14 @@ impl Sweep {
 }
 
 impl Found {
+    /// Lists what was not listed yet. True if everything may be listed; with it, the kinds that could not be for now.
     async fn sweep(
         &mut self,
         wire: &Wire,
         kinds: &Kinds,
         watched: &BTreeSet<GroupKind>,
-    ) -> Result<bool, Failure> {
-        let mut complete = true;
+    ) -> Result<(bool, Vec<GroupKind>), Failure> {
+        let (mut complete, mut unlisted) = (true, Vec::new());
         let places = kinds.iter().filter(|(kind, _)| !watched.contains(*kind) && !self.swept.contains(*kind));
         let places: Vec<(GroupKind, String)> = places
             .map(|(kind, served)| (kind.clone(), served.collection(&kind.group, served.preferred(), None)))
@@ -81,15 +84,21 @@ impl Found {
                     }
                     self.swept.insert(kind);
                 }
-                // What may not be listed is asked again by the next who needs it; an API server that does not answer
-                // is another matter.
-                Err(Failure::Refused(refusal)) if matches!(refusal.code, 403 | 503) => complete = false,
-                // It is not there any more.
-                Err(Failure::Refused(refusal)) if matches!(refusal.code, 404 | 405) => {}
-                Err(failure) => return Err(failure),
+                Err(failure) => match failure.code() {
+                    // What may not be listed, or has no server behind it, is asked again by the next who needs it.
+                    Some(403 | 503) => complete = false,
+                    // It is not there any more.
+                    Some(404 | 405) => {}
+                    Some(500..) => {
+                        tracing::warn!(%kind, %failure, "objects that left Git may be of a kind that cannot be listed now");
+                        unlisted.push(kind);
+                    }
+                    // An API server that does not answer at all is another matter.
+                    _ => return Err(failure),
+                },
             }
         }
-        Ok(complete)
+        Ok((complete, unlisted))
     }
 }
 

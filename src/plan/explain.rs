@@ -367,6 +367,10 @@ mod tests {
             Hold::MayBeClaimed("ops/other".into()),
             "no longer in Git here, but the Sync ops/other goes by the same repository, has not rendered this commit, and may want it",
         );
+        check(
+            Hold::MayBeScaled("the server answered 500".into()),
+            "whether a HorizontalPodAutoscaler scales it cannot be seen now: the server answered 500",
+        );
         check(Hold::ReconcileDisabled, "moorline.dev/reconcile is disabled");
     }
 }

@@ -37,6 +37,8 @@ pub enum Hold {
     /// Git says something else than when it was applied, or nothing any more, and a person asks to leave it as it is until
     /// this time: milliseconds since 1970.
     Paused(i64),
+    /// Its number of replicas may be a HorizontalPodAutoscaler's, and this keeps us from seeing whether it is.
+    MayBeScaled(Box<str>),
     /// Others undo every repair, so that it is repaired less and less often.
     Contested(Box<Contest>),
     /// Whether it is as Git says is not known, since the start or since somebody wrote to it, and the Sync only
@@ -89,6 +91,7 @@ impl Hold {
             Self::NamespaceTerminating(_) => "NamespaceTerminating",
             Self::DriftReported(_) => "DriftReported",
             Self::Paused(_) => "Paused",
+            Self::MayBeScaled(_) => "MayBeScaled",
             Self::Contested(_) => "Contested",
             Self::Unverified => "Unverified",
             Self::Waits(_) => "Waits",
@@ -119,6 +122,7 @@ impl Hold {
                 | Self::NamespaceMissing(_)
                 | Self::NamespaceTerminating(_)
                 | Self::Paused(_)
+                | Self::MayBeScaled(_)
         )
     }
 }
@@ -149,6 +153,9 @@ impl fmt::Display for Hold {
             Self::Paused(until) => {
                 let until = jiff::Timestamp::from_millisecond(*until).unwrap_or_default();
                 write!(f, "changed in Git, but {} is {until}", crate::api::PAUSE_ANNOTATION)
+            }
+            Self::MayBeScaled(why) => {
+                write!(f, "whether a HorizontalPodAutoscaler scales it cannot be seen now: {why}")
             }
             Self::Contested(contest) => contest.fmt(f),
             Self::Unverified => f.write_str(

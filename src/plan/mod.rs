@@ -117,7 +117,11 @@ pub fn plan(desired: &DesiredSet, observed: &ObservedSet, policy: &Policy) -> Pl
             unwanted.push(entry);
         }
         let seen = live.next_if(|(id, _)| **id == object.id).map(|(_, seen)| seen);
-        decided.add(object.id.clone(), wanted(object, seen, policy), object.wave);
+        let decision = match (wanted(object, seen, policy), policy.in_doubt.get(&object.id)) {
+            (Decision::Write(_), Some(why)) => Decision::Hold(Hold::MayBeScaled(why.clone())),
+            (decision, _) => decision,
+        };
+        decided.add(object.id.clone(), decision, object.wave);
     }
     unwanted.extend(live);
     let approval = prune::decide(desired, observed, policy, &unwanted, &mut decided);

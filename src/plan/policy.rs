@@ -33,6 +33,8 @@ pub struct Policy {
     pub again: BTreeMap<ObjectId, Contest>,
     /// Jobs and Pods that have come to their end, and what they were then.
     pub finished: BTreeMap<ObjectId, SpecHash>,
+    /// Objects whose number of replicas may be somebody else's, and why nobody can tell now.
+    pub in_doubt: BTreeMap<ObjectId, Box<str>>,
 }
 
 /// What follows when somebody changes a field that Git sets.
@@ -91,6 +93,7 @@ impl Default for Policy {
             contested: BTreeMap::new(),
             again: BTreeMap::new(),
             finished: BTreeMap::new(),
+            in_doubt: BTreeMap::new(),
         }
     }
 }

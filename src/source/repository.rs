@@ -59,6 +59,8 @@ struct Shared {
     state: Arc<tokio::sync::Mutex<State>>,
     /// How many wait for the state.
     waiting: AtomicUsize,
+    /// The last answer about two commits.
+    related: Mutex<Option<((ObjectHash, ObjectHash), History)>>,
     /// What is talked to, and with which credentials, from the next call on.
     next: Mutex<Option<Remote>>,
     credentials: Mutex<Credentials>,
@@ -151,6 +153,7 @@ impl Repositories {
             server: server.into(),
             state: Arc::new(tokio::sync::Mutex::new(State { place, looked: Vec::new() })),
             waiting: AtomicUsize::new(0),
+            related: Mutex::default(),
             next: Mutex::new(self.remote(address, credentials)?),
             credentials: Mutex::new(credentials.clone()),
         });
@@ -274,14 +277,21 @@ impl Repository {
         .await
     }
 
-    /// How two commits are related. It may fetch up to 200 commits of history, which are not kept.
+    /// How two commits are related. It may fetch up to 200 commits of history, which are not kept. Many Syncs ask the
+    /// same one after the other.
     pub async fn history(&self, old: ObjectHash, new: ObjectHash, by: Instant) -> Result<History, Error> {
-        self.run(by, move |state| match &mut state.place {
+        let known = *self.shared.related.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, history)) = known.filter(|(of, _)| *of == (old, new)) {
+            return Ok(history);
+        }
+        let asked = self.run(by, move |state| match &mut state.place {
             Place::Mirrored(mirror) => mirror.history(old, new, by),
             Place::Local(local) => local.history(old, new),
             Place::Unopened(_) => Err(Error::Stopped),
-        })
-        .await
+        });
+        let history = asked.await?;
+        *self.shared.related.lock().unwrap_or_else(PoisonError::into_inner) = Some(((old, new), history));
+        Ok(history)
     }
 
     /// The number of packs on disk, and their bytes with those of their indexes.

@@ -18,7 +18,7 @@ use crate::api::{Finished, Scope, SyncName, SyncStatus};
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::{Facts, PassFacts, Trouble, status};
-use crate::source::Revision;
+use crate::source::{ObjectHash, Revision};
 
 /// Between two statuses of a Sync.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -67,6 +67,8 @@ struct State {
     waiting: Vec<oneshot::Sender<()>>,
     /// What was repaired since the last Event.
     repaired: Vec<String>,
+    /// What is said in Events only: types, reasons and notes.
+    news: Vec<(&'static str, &'static str, String)>,
     written: SyncStatus,
     /// The version of the Sync that our last write made.
     version: u64,
@@ -78,6 +80,8 @@ struct State {
 
 /// The most repairs that one Event names.
 const MAX_REPAIRS: usize = 5;
+/// The most Events that wait to be written.
+const MAX_NEWS: usize = 5;
 
 impl Desk {
     pub(crate) fn new(context: Arc<Context>, name: SyncName) -> Self {
@@ -183,6 +187,15 @@ impl Desk {
         tokio::time::timeout(within, wait).await.is_ok()
     }
 
+    /// The commit that was seen last under the same name, if this Sync asked for the same then.
+    pub(crate) fn last_seen(&self, now: &Revision) -> Option<Revision> {
+        let state = self.lock();
+        let same = state.written.observed_generation == state.generation;
+        let seen = state.written.revision.as_ref().filter(|_| same)?.seen.as_ref()?;
+        let commit = ObjectHash::parse(seen.get(seen.len().checked_sub(40)?..)?)?;
+        Some(Revision { commit, ..now.clone() }).filter(|revision| revision.to_string() == *seen)
+    }
+
     /// True if this is the commit that is applied.
     pub(crate) fn has_applied(&self, revision: &Revision) -> bool {
         let state = self.lock();
@@ -232,6 +245,12 @@ impl Desk {
                 state.current = Some(now());
                 (state.report, state.ended, state.pending) = (Some(report), Some(now()), None);
             }
+            Told::Moved(lineage) => {
+                let mut state = self.lock();
+                if !state.uid.is_empty() && state.news.len() < MAX_NEWS {
+                    state.news.extend(lineage.news());
+                }
+            }
             Told::Verified(id, outcome) => {
                 let Some(repair) = repair(&id, &outcome) else { return };
                 let mut state = self.lock();
@@ -264,6 +283,7 @@ impl Desk {
             } else {
                 self.0.changed.notified().await;
             }
+            self.say_news().await;
             let Some((uid, next)) = self.next() else {
                 self.served();
                 continue;
@@ -297,6 +317,17 @@ impl Desk {
         let repaired = std::mem::take(&mut state.repaired);
         let (type_, reason, note) = news(&state.written, next, &repaired)?;
         Some(event(&self.0.name, uid, type_, &reason, &note))
+    }
+
+    /// Writes the Events that do not depend on the status.
+    async fn say_news(&self) {
+        let (uid, news) = {
+            let mut state = self.lock();
+            (state.uid.clone(), std::mem::take(&mut state.news))
+        };
+        for (type_, reason, note) in news {
+            self.say(Some(event(&self.0.name, &uid, type_, reason, &note))).await;
+        }
     }
 
     /// Writes an Event. One that cannot be written is not worth another attempt: the status says the same.

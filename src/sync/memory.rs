@@ -57,7 +57,8 @@ pub(crate) struct Memory {
     pub(crate) scaling: Scaling,
     /// What has become of definitions and was not heeded yet.
     pub(crate) definitions: AllNews,
-    /// When kinds that the server does not know are asked for once more, as long as there are any.
+    /// When kinds that the server does not know, and scalers that it does not show, are asked for once more, as long as
+    /// there are any.
     pub(crate) unknown: Option<(Time, Backoff)>,
 }
 
@@ -211,8 +212,8 @@ impl Memory {
         }
     }
 
-    /// Remembers when to ask for kinds once more, if some are not known.
-    pub(crate) fn miss_kinds(&mut self, missing: bool, now: Time, chance: f64, pauses: Pauses) {
+    /// Remembers when to ask once more for what the server did not tell, if anything is missing.
+    pub(crate) fn miss(&mut self, missing: bool, now: Time, chance: f64, pauses: Pauses) {
         let mut backoff = match self.unknown {
             // Asked in between for another reason.
             Some((due, _)) if missing && due > now => return,

@@ -19,6 +19,7 @@ mod handover;
 mod heads;
 mod keep;
 mod ledger;
+mod lineage;
 mod memory;
 mod namespaces;
 mod neighbours;

@@ -137,8 +137,8 @@ impl Subject<'_> {
             self.scaled(&mut memory.scaling, &prepared.rendered)
         );
         report.blind = blind;
-        let left = async { self.leave_to_scalers(memory, &mut prepared, scaled?).await };
-        left.await.map_err(|failure| of_failure(&failure))?;
+        let scaled = scaled.map_err(|failure| of_failure(&failure))?;
+        self.leave_to_scalers(memory, &mut prepared, scaled).await;
         // Only now: what is verified later must not take the numbers back that are left to others.
         memory.prepared = Some(prepared.clone());
         Ok((prepared, need))
@@ -190,7 +190,8 @@ impl Subject<'_> {
         memory.learn(&outcomes, desired, self.context.now(), chance(), self.context.pauses);
         memory.fights.learn(&outcomes, desired, self.context.now());
         memory.wait(self.cluster, self.owner);
-        memory.miss_kinds(!self.knows(&prepared), self.context.now(), chance(), self.context.pauses);
+        let is_missing = !self.knows(&prepared) || !memory.scaling.in_doubt.is_empty();
+        memory.miss(is_missing, self.context.now(), chance(), self.context.pauses);
         self.note_pauses(memory);
         report.finished = memory.ends.written();
         report.remarks = ledger.remarks(desired);

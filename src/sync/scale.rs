@@ -11,7 +11,7 @@ use super::carry_out::Work;
 use super::memory::Memory;
 use super::pass::Subject;
 use super::prepare::Prepared;
-use crate::cluster::{Failure, Kinds};
+use crate::cluster::{Failure, Kinds, Scaled};
 use crate::desired::{DesiredObject, DesiredSet, Replicas, Scope, left_to_scalers};
 use crate::object::ObjectId;
 use crate::observed::Standing;
@@ -24,6 +24,8 @@ pub(crate) struct Scaling {
     found_in: Option<(Arc<DesiredSet>, Arc<Kinds>)>,
     replicas: Arc<BTreeMap<ObjectId, Replicas>>,
     by_git: BTreeSet<ObjectId>,
+    /// Objects whose number may be a scaler's that cannot be seen for now, and why not.
+    pub(super) in_doubt: BTreeMap<ObjectId, Box<str>>,
     /// In which version an object had drifted when it was asked who scales it.
     asked: HashMap<ObjectId, Box<str>>,
 }
@@ -44,6 +46,14 @@ impl Scaling {
     /// The numbers of replicas that Git says.
     pub(super) fn numbers(&self) -> Arc<BTreeMap<ObjectId, Replicas>> {
         self.replicas.clone()
+    }
+
+    /// Notes whose number may be a scaler's in the namespaces where none can be seen, but for those that are left to one
+    /// anyway.
+    fn doubt(&mut self, unseen: &BTreeMap<Box<str>, Failure>, left: &BTreeMap<ObjectId, Box<str>>) {
+        let own = self.replicas.iter().filter(|(id, number)| number.set && !left.contains_key(*id));
+        let why = |id: &ObjectId| Some(unseen.get(id.namespace()?)?.to_string().into());
+        self.in_doubt = own.filter_map(|(id, _)| Some((id.clone(), why(id)?))).collect();
     }
 
     /// The namespaces in which it matters who scales what.
@@ -68,9 +78,9 @@ impl Subject<'_> {
         &self,
         scaling: &mut Scaling,
         rendered: &Arc<DesiredSet>,
-    ) -> Result<BTreeSet<ObjectId>, Failure> {
+    ) -> Result<Scaled, Failure> {
         self.find(scaling, rendered).await?;
-        self.cluster.scaled(self.owner, &scaling.namespaces(), self.wish.timeout).await
+        Ok(self.cluster.scaled(self.owner, &scaling.namespaces()).await)
     }
 
     /// Takes out of a commit what is left to scalers. The objects themselves have been seen by now.
@@ -78,17 +88,22 @@ impl Subject<'_> {
         &self,
         memory: &mut Memory,
         prepared: &mut Prepared,
-        mut live: BTreeSet<ObjectId>,
-    ) -> Result<(), Failure> {
+        mut live: Scaled,
+    ) {
         let scaling = &mut memory.scaling;
-        let doubtful = self.doubtful(scaling, &live);
+        let doubtful = self.doubtful(scaling, &live.targets);
+        let mut unseen = BTreeMap::new();
         for namespace in &doubtful {
-            self.cluster.look_for_scalers(namespace).await?;
+            if let Err(failure) = self.cluster.look_for_scalers(namespace).await {
+                unseen.insert(namespace.clone(), failure);
+            }
         }
         if !doubtful.is_empty() {
-            live = self.cluster.scaled(self.owner, &scaling.namespaces(), self.wish.timeout).await?;
+            live = self.cluster.scaled(self.owner, &scaling.namespaces()).await;
         }
-        let left = left_to_scalers(&scaling.replicas, &scaling.by_git, &live);
+        unseen.extend(live.unseen);
+        let left = left_to_scalers(&scaling.replicas, &scaling.by_git, &live.targets);
+        scaling.doubt(&unseen, &left);
         if prepared.left != left {
             self.log(&prepared.left, &left);
             prepared.desired = match left.is_empty() {
@@ -97,7 +112,6 @@ impl Subject<'_> {
             };
             prepared.left = left;
         }
-        Ok(())
     }
 
     /// Finds out where Git says numbers of replicas.

@@ -119,6 +119,7 @@ impl Subject<'_> {
             contested: memory.fights.contested(now),
             again: memory.fights.again(now),
             finished: memory.ends.finished.clone(),
+            in_doubt: memory.scaling.in_doubt.clone(),
             ..self.wish.policy(self.approved.clone())
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::ground::{MERGE, deployment, expect, moment};
+use crate::ground::{deployment, expect, moment};
 use crate::numbers::{Numbers, api, scalers};
 use crate::support::audit::AuditMark;
 use crate::support::control_plane::{Shared, shared};
@@ -13,7 +13,8 @@ use crate::support::credentials::{ADMIN, MOORLINE, TENANT};
 use crate::support::daemon::{Daemon, until};
 use crate::support::fault_proxy::{Asked, Fate};
 use crate::support::git_server::{GitServer, Work};
-use crate::support::scene::Scene;
+use crate::support::rest::{ask, grant, rule, user};
+use crate::support::scene::{Scene, config_map};
 use crate::{GET_SCALER, WATCH_SCALERS, hash, on_web};
 
 /// A daemon of its own without a Sync.
@@ -48,7 +49,7 @@ impl Alone {
     }
 
     async fn ask(&self, verb: &str, uri: &str, body: &Value) -> Option<Value> {
-        ask(&self.admin, verb, uri, body).await
+        ask(&self.admin, verb, uri, body).await.ok()
     }
 
     fn web(&self) -> String {
@@ -100,19 +101,9 @@ async fn replicas_do_not_fall_with_a_restart() {
 #[tokio::test]
 async fn who_may_not_see_scalers_goes_on_and_says_it_once() {
     let Some(alone) = Alone::new("forbidden").await else { return };
-    let root = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}", alone.namespace);
     let verbs = ["get", "list", "watch", "create", "patch", "delete"];
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "tenant"},
-        "rules": [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": verbs}],
-    });
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "tenant"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": TENANT}],
-    });
-    alone.ask("POST", &format!("{root}/roles"), &role).await.expect("a Role");
-    alone.ask("POST", &format!("{root}/rolebindings"), &binding).await.expect("a RoleBinding");
+    let rules = json!([rule("apps", &["deployments"], &verbs)]);
+    grant(&alone.admin, &alone.namespace, &user(TENANT), &rules).await;
     alone.push(deployment(json!({"replicas": 3})));
     let mark = AuditMark::set(&alone.plane).await;
     let daemon = alone.start_as(TENANT);
@@ -131,13 +122,6 @@ fn web_of(scene: &Scene) -> String {
     format!("/apis/apps/v1/namespaces/{}/deployments/web", scene.namespace)
 }
 
-async fn ask(admin: &Client, verb: &str, uri: &str, body: &Value) -> Option<Value> {
-    let content = if verb == "PATCH" { MERGE } else { "application/json" };
-    let request = http::Request::builder().method(verb).uri(uri).header("Content-Type", content);
-    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-    admin.request(request.body(body).expect("a request")).await.ok()
-}
-
 fn asks_for_scalers(asked: &Asked) -> bool {
     asked.path.ends_with("/horizontalpodautoscalers")
 }
@@ -146,7 +130,7 @@ fn asks_for_scalers(asked: &Asked) -> bool {
 async fn replicas_do_not_fall_while_the_watch_on_scalers_is_broken() {
     let Some(scene) = Scene::new("behind").await else { return };
     let path = web_of(&scene);
-    let live = async || ask(&scene.admin, "GET", &path, &Value::Null).await;
+    let live = async || ask(&scene.admin, "GET", &path, Value::Null).await.ok();
     let eight = json!({"spec": {"replicas": 8}});
     let scaled = format!("{path}/scale?fieldManager=kube-controller-manager");
     scene.push(&[("web.json".into(), deployment(json!({"replicas": 3})).to_string())]);
@@ -168,16 +152,23 @@ async fn replicas_do_not_fall_while_the_watch_on_scalers_is_broken() {
     until("it is left to it", async || live().await.filter(|live| hash(live) != before)).await;
     assert_eq!(numbers.all().await, [3, 8]);
 
-    daemon.terminate();
-    scene.proxy.rule(|asked| if asks_for_scalers(asked) { Fate::Answer(500, None) } else { Fate::Pass });
-    scene.push(&[("web.json".into(), deployment(json!({"replicas": 3, "minReadySeconds": 7})).to_string())]);
-    let _daemon = scene.daemon_with(&arguments);
-    moment(3000).await;
-    let waits = live().await.expect("it");
-    assert_eq!(waits["spec"].get("minReadySeconds"), None, "who scales it is not known, so it waits");
-    scene.proxy.heal();
-    until("the commit is live", async || live().await.filter(|live| live["spec"]["minReadySeconds"] == 7))
-        .await;
+    // Neither the list of them nor one of them is answered: only what may be scaled waits.
+    for (seconds, end) in [(7, "/horizontalpodautoscalers"), (8, "/horizontalpodautoscalers/web")] {
+        daemon.terminate();
+        scene.proxy.rule(move |it| if it.path.ends_with(end) { Fate::Answer(500, None) } else { Fate::Pass });
+        let spec = json!({"replicas": 3, "minReadySeconds": seconds});
+        let other = config_map("other", &seconds.to_string());
+        scene
+            .push(&[("web.json".into(), deployment(spec).to_string()), ("other.json".into(), other.clone())]);
+        daemon = scene.daemon_with(&arguments);
+        scene.until_values(&[("other.json".into(), other)], "the rest does not wait").await;
+        moment(1500).await;
+        let waits = live().await.expect("it");
+        assert_ne!(waits["spec"]["minReadySeconds"], seconds, "who scales it is not known, so it waits");
+        scene.proxy.heal();
+        let is_live = |live: &Value| live["spec"]["minReadySeconds"] == seconds;
+        until("the commit is live", async || live().await.filter(is_live)).await;
+    }
     moment(500).await;
     assert_eq!(numbers.all().await, [3, 8]);
 }

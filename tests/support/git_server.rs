@@ -276,6 +276,22 @@ impl Work {
         self.git(&["rev-parse", "HEAD"])
     }
 
+    /// Makes a branch of so many empty commits, faster than one after the other.
+    pub(crate) fn import(&self, branch: &str, from: Option<&str>, commits: usize) {
+        let mut from = from.map(|commit| format!("from {commit}\n")).unwrap_or_default();
+        let mut import = String::new();
+        for number in 0..commits {
+            import.push_str(&format!(
+                "commit refs/heads/{branch}\ncommitter a <a@example.com> {number} +0000\ndata 1\nx\n"
+            ));
+            import.push_str(&std::mem::take(&mut from));
+        }
+        self.write("../import", &import);
+        let script = "git fast-import --quiet < ../import";
+        let done = Command::new("sh").args(["-c", script]).current_dir(&self.folder).status();
+        assert!(done.unwrap().success());
+    }
+
     /// Commits files and pushes the branch.
     pub(crate) fn push(&self, files: &[(&str, &str)]) -> String {
         let id = self.commit(files);

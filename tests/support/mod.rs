@@ -25,6 +25,7 @@ pub(crate) mod etcd;
 pub(crate) mod fault_proxy;
 pub(crate) mod git_server;
 pub(crate) mod reaper;
+pub(crate) mod rest;
 pub(crate) mod scene;
 pub(crate) mod second_server;
 pub(crate) mod server;

@@ -4,6 +4,7 @@
 //! are under way at one time, beside each other; while neither acts, objects that nobody has looked at since the
 //! start are verified one by one.
 
+mod lineage;
 mod verify;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use super::carry_out::Stop;
 use super::desk::Desk;
 use super::event::repaired;
 use super::heads::{self, Head, Key, Seen};
+use super::lineage::Lineage;
 use super::memory::Memory;
 use super::pass::{Report, Subject};
 use super::prepare::of_source;
@@ -59,6 +61,8 @@ pub(crate) enum Told {
     Passed(Box<Report>),
     /// An object was verified.
     Verified(ObjectId, Outcome),
+    /// It was found out how a commit came after another.
+    Moved(Lineage),
 }
 
 impl Order {
@@ -90,6 +94,10 @@ struct Follower {
     revision: Option<Revision>,
     /// When the revision was first seen, until it is applied; none if it was applied before.
     seen_at: Option<Instant>,
+    /// No revision was seen since the start.
+    is_first: bool,
+    /// The revision before, until it was asked how this one came after it.
+    before: Option<Revision>,
     /// Where the revisions of the repository are told.
     head: Arc<Head>,
     heard: watch::Receiver<Option<Seen>>,
@@ -107,6 +115,7 @@ struct Follower {
     passing: Option<BoxFuture<'static, (Memory, Report)>>,
     verifying: Option<BoxFuture<'static, (ObjectId, Option<Outcome>)>>,
     verify_stop: Arc<Stop>,
+    relating: Option<BoxFuture<'static, Lineage>>,
 }
 
 /// Follows a Sync until the daemon ends or nobody wants it any more.
@@ -130,6 +139,8 @@ pub(crate) async fn follow(
         schedule,
         revision: None,
         seen_at: None,
+        is_first: true,
+        before: None,
         heard: head.subscribe(),
         head,
         nudged: false,
@@ -142,6 +153,7 @@ pub(crate) async fn follow(
         passing: None,
         verifying: None,
         verify_stop: Arc::default(),
+        relating: None,
     };
     follower.run(&mut orders).await;
 }
@@ -168,6 +180,10 @@ impl Follower {
                     Some(event) => event,
                     None => continue,
                 },
+                lineage = running(&mut self.relating) => {
+                    self.related(lineage);
+                    continue;
+                }
                 () = self.wake.notified() => Event::Dirty,
                 () = bell.again.notified() => Event::Dirty,
                 () = bell.look.notified() => Event::Nudged,
@@ -229,7 +245,7 @@ impl Follower {
         let changed = order.generation != self.order.generation;
         let (old, new) = (&self.order.wish, &order.wish);
         if (&old.address, &old.reference, &old.secret) != (&new.address, &new.reference, &new.secret) {
-            self.revision = None;
+            (self.revision, self.before, self.relating) = (None, None, None);
             self.looking = None;
         }
         let other_eyes = old.service_account != new.service_account;
@@ -379,17 +395,15 @@ impl Follower {
             let seen = self.seen_at.take();
             seen.inspect(|at| self.context.metrics.commit_to_applied(&self.owner.to_string(), at.elapsed()));
         }
+        if !report.stopped {
+            self.begin_relating();
+        }
         self.tell(Told::Passed(Box::new(report)));
         Event::Passed(pass)
     }
 }
 
 impl Follower {
-    /// Notes when a commit was seen, unless it is applied already.
-    fn is_new(&mut self, revision: &Revision) {
-        self.seen_at = (!self.told.has_applied(revision)).then(Instant::now);
-    }
-
     fn tell(&self, told: Told) {
         self.told.tell(told);
     }

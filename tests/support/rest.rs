@@ -1,0 +1,55 @@
+//! Requests by their address, for what has no type, and the rights of tenants.
+//!
+//! In: a client, a method, an address and a body. Out: what the API server answers.
+
+use std::borrow::Borrow;
+
+use http::Request;
+use kube::Client;
+use serde_json::{Value, json};
+
+/// Sends a request; a patch is a merge patch, and no body is sent for null.
+pub(crate) async fn ask(
+    client: &Client,
+    method: &str,
+    uri: &str,
+    body: impl Borrow<Value>,
+) -> Result<Value, kube::Error> {
+    let content = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let body = match body.borrow() {
+        Value::Null => Vec::new(),
+        body => body.to_string().into_bytes(),
+    };
+    let request = Request::builder().method(method).uri(uri).header("Content-Type", content);
+    client.request(request.body(body).unwrap()).await
+}
+
+/// Gives `subject` rights in one namespace, by a Role and a RoleBinding named `tenant`.
+pub(crate) async fn grant(admin: &Client, namespace: &str, subject: &Value, rules: &Value) {
+    let root = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
+    let role = json!({"metadata": {"name": "tenant"}, "rules": rules});
+    let binding = json!({
+        "metadata": {"name": "tenant"}, "subjects": [subject],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
+    });
+    ask(admin, "POST", &format!("{root}/roles"), role).await.unwrap();
+    ask(admin, "POST", &format!("{root}/rolebindings"), binding).await.unwrap();
+}
+
+/// A user, as RoleBindings name it.
+pub(crate) fn user(name: &str) -> Value {
+    json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name})
+}
+
+/// Rights on kinds of one group.
+pub(crate) fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+/// The ServiceAccount `tenant` with rights on the ConfigMaps of its namespace.
+pub(crate) async fn tenant(admin: &Client, namespace: &str, verbs: &[&str]) {
+    let account = json!({"metadata": {"name": "tenant"}});
+    ask(admin, "POST", &format!("/api/v1/namespaces/{namespace}/serviceaccounts"), account).await.unwrap();
+    let subject = json!({"kind": "ServiceAccount", "name": "tenant", "namespace": namespace});
+    grant(admin, namespace, &subject, &json!([rule("", &["configmaps"], verbs)])).await;
+}
