@@ -261,7 +261,11 @@ fn full_status() -> SyncStatus {
             path: text("/spec/replicas"),
             manager: text("scaler"),
         }],
-        finished: vec![Finished { object: "batch/Job|shop/migrate".to_owned(), hash: "v1:0".to_owned() }],
+        finished: vec![Finished {
+            object: "batch/Job|shop/migrate".to_owned(),
+            hash: "v1:0".to_owned(),
+            begun: true,
+        }],
         history: vec![HistoryEntry {
             revision: "main@1".to_owned(),
             time: time(),

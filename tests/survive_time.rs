@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use support::audit::AuditMark;
@@ -249,6 +249,35 @@ async fn a_job_that_finished_and_was_cleared_away_has_run_once() {
     scene.until_ready("shop", &commit).await;
     scene.assert_calm("after the second Job").await;
     assert_eq!(made(&mark).await, 2, "another Job runs");
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn a_job_that_is_cleared_away_while_no_daemon_runs_has_run_once() {
+    let Some(scene) = Scene::new("job-alone").await else { return };
+    let mark = AuditMark::set(&scene.plane).await;
+    let commit = scene.push(&[many(2, "one"), vec![("job.json".to_owned(), job("one"))]].concat());
+    let mut daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    until("it is written down", async || scene.status("shop", "/finished/0/begun").await.as_bool()).await;
+    scene.assert_calm("while the Job runs").await;
+
+    // Who deletes a Job that has not ended wants it to run once more.
+    let jobs: Api<DynamicObject> = scene.dynamic("batch", "v1", "Job");
+    jobs.delete("migrate", &DeleteParams::background()).await.unwrap();
+    until("it is there once more", async || (made(&mark).await == 2).then_some(())).await;
+    scene.assert_calm("after that").await;
+
+    daemon.terminate();
+    completes(&scene).await;
+    let _daemon = scene.daemon_at(&scene.proxy, "second", &["--leader-election=false"]);
+    let commit = scene.push(&many(3, "two"));
+    scene.nudge("shop", "after the restart").await;
+    scene.until_ready("shop", &commit).await;
+    scene.assert_calm("after the restart").await;
+    assert_eq!(made(&mark).await, 2);
+    assert_eq!(scene.status("shop", "/finished/0/begun").await, Value::Null, "it has ended");
     scene.delete_sync("shop").await;
 }
 

@@ -163,7 +163,7 @@ pub struct Contested {
     pub manager: Option<String>,
 }
 
-/// A Job or Pod that ended.
+/// A Job or Pod that ended, or a Job that clears itself away when it ends.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Finished {
@@ -171,6 +171,9 @@ pub struct Finished {
     pub object: String,
     /// Its hash as it is annotated.
     pub hash: String,
+    /// It has begun, and nobody has seen its end: if it is gone after a restart, it has ended in between.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub begun: bool,
 }
 
 /// What became of a revision.

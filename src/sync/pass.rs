@@ -193,6 +193,7 @@ impl Subject<'_> {
         let is_missing = !self.knows(&prepared) || !memory.scaling.in_doubt.is_empty();
         memory.miss(is_missing, self.context.now(), chance(), self.context.pauses);
         self.note_pauses(memory);
+        self.cluster.observed(self.owner, |observed| memory.ends.begin(desired, observed));
         report.finished = memory.ends.written();
         report.remarks = ledger.remarks(desired);
         let kinds = self.cluster.kinds();

@@ -8,12 +8,14 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
+use serde_json::Value;
+
 use super::memory::Memory;
 use super::pass::Subject;
 use crate::api::{Finished, SpecHash};
-use crate::desired::DesiredSet;
+use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::ObjectId;
-use crate::observed::{Ended, Observed, has_ended, may_end};
+use crate::observed::{Ended, Observed, ObservedSet, has_ended, may_end};
 use crate::plan::{Policy, next_expiry};
 
 /// More finished objects are not kept in a status.
@@ -23,6 +25,10 @@ const MAX_FINISHED: usize = 100;
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     finished: BTreeMap<ObjectId, SpecHash>,
+    /// Jobs that are there, have not ended, and are cleared away by the cluster when they have.
+    begun: BTreeMap<ObjectId, SpecHash>,
+    /// Such Jobs of an earlier daemon, until it was seen whether they are still there.
+    inherited: BTreeMap<ObjectId, SpecHash>,
     /// At which write of its status an object was looked at.
     looked: BTreeMap<ObjectId, u64>,
 }
@@ -38,25 +44,45 @@ impl Ends {
     pub(crate) fn restore(&mut self, written: &[Finished]) {
         for entry in written {
             if let (Some(id), Some(hash)) = (ObjectId::parse(&entry.object), SpecHash::parse(&entry.hash)) {
-                self.finished.entry(id).or_insert(hash);
+                let known = if entry.begun { &mut self.inherited } else { &mut self.finished };
+                known.entry(id).or_insert(hash);
             }
         }
     }
 
     /// What is to be written down.
     pub(crate) fn written(&self) -> Vec<Finished> {
-        let entry = |(id, hash): (&ObjectId, &SpecHash)| Finished {
+        let entry = |(id, hash): (&ObjectId, &SpecHash), begun| Finished {
             object: id.as_str().to_owned(),
             hash: hash.to_string(),
+            begun,
         };
-        self.finished.iter().take(MAX_FINISHED).map(entry).collect()
+        let finished = self.finished.iter().map(|ended| entry(ended, false));
+        finished.chain(self.begun.iter().map(|job| entry(job, true))).take(MAX_FINISHED).collect()
+    }
+
+    /// Of the Jobs that an earlier daemon saw begin, those that are gone have ended.
+    fn inherit(&mut self, desired: &DesiredSet, observed: &ObservedSet) {
+        for (id, hash) in std::mem::take(&mut self.inherited) {
+            if is_wanted_as(desired, &id, &hash) && observed.get(&id).is_none() {
+                self.finished.insert(id, hash);
+            }
+        }
+    }
+
+    /// Notes which Jobs have begun, once they were applied.
+    pub(crate) fn begin(&mut self, desired: &DesiredSet, observed: &ObservedSet) {
+        let jobs = desired.objects().iter().filter(|it| it.id.is("batch", "Job") && is_cleared_away(it));
+        let begun = jobs.filter_map(|job| {
+            let hash = observed.get(&job.id)?.recorded.filter(|hash| job.is_recorded_as(hash))?;
+            (!self.finished.contains_key(&job.id)).then(|| (job.id.clone(), hash))
+        });
+        self.begun = begun.collect();
     }
 
     /// Forgets what is not wanted any more, or is wanted otherwise.
     fn forget(&mut self, desired: &DesiredSet) {
-        let stands =
-            |id: &ObjectId, hash: &SpecHash| desired.get(id).is_some_and(|it| it.is_recorded_as(hash));
-        self.finished.retain(|id, hash| stands(id, hash));
+        self.finished.retain(|id, hash| is_wanted_as(desired, id, hash));
         self.looked.retain(|id, _| desired.get(id).is_some());
     }
 
@@ -76,11 +102,21 @@ impl Ends {
     }
 }
 
+fn is_wanted_as(desired: &DesiredSet, id: &ObjectId, hash: &SpecHash) -> bool {
+    desired.get(id).is_some_and(|wanted| wanted.is_recorded_as(hash))
+}
+
+/// True for a Job that is deleted by the cluster some time after it has ended.
+fn is_cleared_away(job: &DesiredObject) -> bool {
+    job.body().get("spec").and_then(|spec| spec.get("ttlSecondsAfterFinished")).is_some_and(Value::is_number)
+}
+
 impl Subject<'_> {
     /// Finds out what has ended, and who deleted what.
     pub(crate) async fn survey(&self, memory: &mut Memory, desired: &DesiredSet) {
         memory.ends.forget(desired);
         let look: Vec<(ObjectId, Observed)> = self.cluster.observed(self.owner, |observed| {
+            memory.ends.inherit(desired, observed);
             let ending = observed.iter().filter(|(id, _)| may_end(id));
             let open = ending.filter(|(id, seen)| memory.ends.see(id, seen, desired));
             open.map(|(id, seen)| (id.clone(), seen.clone())).collect()
@@ -142,11 +178,13 @@ mod tests {
         let hash = SpecHash { form: crate::api::CanonicalForm::V1, digest: [3; 32] };
         let mut ends = Ends::default();
         ends.finished.insert(ObjectId::parse("batch/Job|shop/migrate").unwrap(), hash);
+        ends.begun.insert(ObjectId::parse("batch/Job|shop/import").unwrap(), hash);
         let written = ends.written();
         let mut read = Ends::default();
         read.restore(&written);
         assert_eq!(read.finished, ends.finished);
-        read.restore(&[Finished { object: "nonsense".into(), hash: "v9:".into() }]);
+        assert_eq!(read.inherited, ends.begun);
+        read.restore(&[Finished { object: "nonsense".into(), hash: "v9:".into(), begun: false }]);
         assert_eq!(read.finished, ends.finished);
     }
 }
