@@ -138,11 +138,10 @@ async fn whoever_undoes_every_repair_is_left_alone_until_a_commit() {
     // Only that field is left to them.
     let mark = AuditMark::set(&plane).await;
     maps.edit("a", "kubectl-edit", json!({"data": {"list": "b"}})).await;
-    until("what is not contested is repaired", async || {
-        let list = maps.data("a").await?.remove("list")?;
-        (list == "a").then_some(())
-    })
-    .await;
+    let repaired = until("what is not contested is repaired", async || {
+        maps.data("a").await.filter(|data| data["list"] == "a")
+    });
+    assert_eq!(repaired.await["key"], "theirs", "the repair leaves theirs alone");
     maps.edit("a", "operator", json!({"data": {"key": "still theirs"}})).await;
     tokio::time::sleep(2 * QUIET).await;
     assert_eq!(maps.value("a").await.as_deref(), Some("still theirs"), "and theirs is not touched");
