@@ -2,15 +2,17 @@
 //! custom resource `Sync`.
 //!
 //! This is the only place where they are spelled. The spec of a Sync is in `sync.rs` and `git.rs`, its status
-//! in `status.rs`, and the CustomResourceDefinition that the API server gets of both in `definition.rs`.
+//! in `status.rs`, why Events tell more in `event.rs`, and the CustomResourceDefinition that the API server gets of both in `definition.rs`.
 
 mod definition;
+mod event;
 mod git;
 mod span;
 mod status;
 mod sync;
 
 pub use definition::definition;
+pub use event::EventReason;
 pub use git::{Git, GitRef, SecretRef, Source};
 pub use span::{MAX_SPAN, MIN_SPAN, Span};
 pub use status::{

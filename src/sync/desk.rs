@@ -14,7 +14,7 @@ use super::Context;
 use super::event::{event, news, repair, repairs};
 use super::follow::Told;
 use super::pass::Report;
-use crate::api::{Finished, Scope, SyncName, SyncStatus};
+use crate::api::{EventReason, Finished, Scope, SyncName, SyncStatus};
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::{Facts, PassFacts, Trouble, status};
@@ -68,7 +68,7 @@ struct State {
     /// What was repaired since the last Event.
     repaired: Vec<String>,
     /// What is said in Events only: types, reasons and notes.
-    news: Vec<(&'static str, &'static str, String)>,
+    news: Vec<(&'static str, EventReason, String)>,
     written: SyncStatus,
     /// The version of the Sync that our last write made.
     version: u64,
@@ -326,7 +326,7 @@ impl Desk {
             (state.uid.clone(), std::mem::take(&mut state.news))
         };
         for (type_, reason, note) in news {
-            self.say(Some(event(&self.0.name, &uid, type_, reason, &note))).await;
+            self.say(Some(event(&self.0.name, &uid, type_, &reason.to_string(), &note))).await;
         }
     }
 
