@@ -55,6 +55,9 @@ pub const RECREATE_ANNOTATION: &str = "moorline.dev/recreate";
 /// Annotation: until this time (RFC 3339) edits by hand stay; they are repaired when it has passed.
 pub const PAUSE_ANNOTATION: &str = "moorline.dev/pause-until";
 
+/// Annotation on the definition of Syncs: the version of the program whose definition it is.
+pub const VERSION_ANNOTATION: &str = "moorline.dev/version";
+
 /// Annotation on a Sync: any new value asks the daemon to look at the repository now.
 pub const REQUEST_ANNOTATION: &str = "moorline.dev/requested-at";
 
