@@ -55,13 +55,13 @@ tools: ## fetch helm, kubectl and promtool for the tests of the chart, where the
 	bash .ci/tools.sh
 
 install: ## bring the definition of Syncs to the cluster
-	$(KUBECTL) apply --server-side -f config/crd/moorline.dev_syncs.yaml
+	$(KUBECTL) apply --server-side --force-conflicts -f config/crd/moorline.dev_syncs.yaml
 
 run: ## the daemon on this machine, with your own rights in the cluster
 	$(CARGO) run --locked -- run --data-dir target/mirrors
 
 deploy: ## the definition, the daemon and its rights, without Helm
-	$(KUBECTL) apply --server-side -k config/default
+	$(KUBECTL) apply --server-side --force-conflicts -k config/default
 
 # Syncs, their definition and their namespace stay: with them would go what they hold.
 undeploy: ## take the daemon and its rights away again; Syncs and objects stay

@@ -32,7 +32,7 @@ fn figures(expression: &str) -> Vec<(String, Vec<String>)> {
     let mut rest = expression;
     while let Some(at) = ["moorline_", "process_"].iter().filter_map(|prefix| rest.find(prefix)).min() {
         rest = &rest[at..];
-        let (name, behind) = rest.split_at(rest.find(|char| !is_name(char)).unwrap_or(rest.len()));
+        let (name, behind) = rest.split_at(rest.find(|char: char| !is_name(char)).unwrap_or(rest.len()));
         let selector = behind.strip_prefix('{').and_then(|behind| behind.split_once('}'));
         let labels = selector.map_or("", |(labels, _)| labels).split(", ").filter(|label| !label.is_empty());
         let label = |text: &str| text.split(['=', '!']).next().unwrap_or_default().to_owned();
@@ -97,7 +97,10 @@ fn every_alert_has_a_case_that_fires_it_and_one_that_does_not() {
     let alerts = alerts();
     for (name, _) in &alerts {
         for fires in [true, false] {
-            assert!(expected.contains(&(name, fires)), "{name} has no case in which it fires: {fires}");
+            assert!(
+                expected.contains(&(name.as_str(), fires)),
+                "{name} has no case in which it fires: {fires}"
+            );
         }
     }
     for (name, _) in expected {

@@ -67,7 +67,8 @@ fn helm_finds_nothing_wrong_with_the_chart() {
     let Some(helm) = Helm::here() else { return };
     let values = file(EVERYTHING);
     let values = values.path().to_string_lossy();
-    for more in [&[][..], &["--values", &values]] {
+    let sets: [&[&str]; 2] = [&[], &["--values", &values]];
+    for more in sets {
         let answer = run(helm.command().args(["lint", "--strict", CHART]).args(more));
         assert!(answer.is_ok(), "{answer:?}");
     }

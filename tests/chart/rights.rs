@@ -226,7 +226,7 @@ async fn every_right_of_the_chart_is_used_and_enough() {
     let roles = roles(&release, &tenant).await;
     let used = |right: &Right| asked.as_slice().iter().any(|it| is_allowed(it) && right.is_used_by(it));
     let idle: Vec<Right> = roles.iter().flat_map(Right::all).filter(|right| !used(right)).collect();
-    assert_eq!(idle, [], "{:#?}", asked.tally());
+    assert!(idle.is_empty(), "{idle:#?}\n{:#?}", asked.tally());
     refused(&release, &tenant).await;
     drop(daemon);
     release.end().await;
