@@ -34,6 +34,34 @@ fn spec(url: &str, path: &str, account: &str) -> Value {
     spec
 }
 
+/// Changes of a Sync that change nothing of what it asks for are RBAC's business.
+async fn others_may_only_label(release: &Release) {
+    let sync = json!({
+        "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "one"},
+        "spec": spec("https://host/one.git", "", ""),
+    });
+    let syncs = release.path("moorline.dev/v1alpha1", "syncs");
+    let refused = release.create(&syncs, sync.clone()).await;
+    assert!(refused.is_err(), "the administrator is named by no rule");
+    let by = async |user: &str, method: &str, path: &str, body: &Value| {
+        let content = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("Content-Type", content)
+            .header("Impersonate-User", user)
+            .header("Impersonate-Group", "system:masters")
+            .body(body.to_string().into_bytes())
+            .expect("a literal request");
+        release.admin.request_text(request).await.is_ok()
+    };
+    let one = format!("{syncs}/one");
+    assert!(by("alice", "POST", &syncs, &sync).await);
+    assert!(by("carol", "PATCH", &one, &json!({"metadata": {"finalizers": ["example.com/x"]}})).await);
+    assert!(!by("carol", "PATCH", &one, &json!({"spec": {"suspend": true}})).await);
+    assert!(by("alice", "PATCH", &one, &json!({"spec": {"suspend": true}})).await);
+}
+
 #[tokio::test]
 async fn a_sync_that_no_rule_allows_is_refused() {
     let Some(release) = Release::new("admission").await else { return };
@@ -77,5 +105,11 @@ async fn a_sync_that_no_rule_allows_is_refused() {
         let answer = create(&release, who, "a", spec(url, path, account)).await;
         assert_eq!(answer.is_ok(), allowed, "{who:?} {url} {path} {account}: {answer:?}");
     }
+    others_may_only_label(&release).await;
+    release.helm(&["uninstall", "moorline"]).expect("it is uninstalled");
+    until("the policy is in force no more", async || {
+        create(&release, bob, "probe", spec("https://elsewhere/evil.git", "", "")).await.ok()
+    })
+    .await;
     release.end().await;
 }

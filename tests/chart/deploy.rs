@@ -6,8 +6,34 @@ use serde_json::{Value, json};
 
 use super::programs::{command, documents, find, run, text};
 use super::release::Release;
+use super::rendered::EVERYTHING;
 use crate::support::credentials::ADMIN;
+use crate::support::daemon::install;
 use crate::support::rest::ask;
+
+#[tokio::test]
+async fn the_api_server_takes_all_that_the_chart_can_come_to() {
+    let Some(kubectl) = find("kubectl") else { return };
+    let Some(release) = Release::new("everything").await else { return };
+    install(&release.plane).await;
+    let mut values: Value = serde_json::from_str(EVERYTHING).expect("values");
+    values["rbac"]["namespaces"] = json!([release.namespace]);
+    values["tenants"][0]["namespace"] = json!(release.namespace);
+    let file = release.values_file(&values.to_string());
+    let rendered = release.helm(&["template", "moorline", release.chart(), "--values", &file]);
+    let rendered = rendered.unwrap_or_else(|error| panic!("{error}"));
+    // Of the Prometheus operator there are no definitions here.
+    let of_operator = |object: &Value| object["apiVersion"] == "monitoring.coreos.com/v1";
+    let objects = documents("rendered", &rendered).into_iter().filter(|object| !of_operator(object));
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects.collect::<Vec<_>>()});
+    let list = release.values_file(&list.to_string());
+    let mut apply = command(&kubectl);
+    let apply = apply.args(["apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", &list]);
+    let answer = run(apply.env("KUBECONFIG", release.plane.kubeconfig_file(ADMIN)));
+    let taken = answer.unwrap_or_else(|error| panic!("{error}"));
+    assert!(taken.lines().count() > 15, "{taken}");
+    release.end().await;
+}
 
 #[tokio::test]
 async fn what_is_deployed_without_helm_goes_and_leaves_syncs() {

@@ -87,6 +87,14 @@ impl Helm {
         command
     }
 
+    /// True if it words what is wrong with a value as it does since version 3.18.
+    pub(crate) fn words_as_today(&self) -> bool {
+        let version = run(self.command().args(["version", "--template", "{{.Version}}"])).unwrap_or_default();
+        let mut numbers = version.trim_start_matches('v').split('.').map(|part| part.parse().unwrap_or(0));
+        let number: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        number >= (3, 18)
+    }
+
     /// What the chart comes to with these values, as text.
     pub(crate) fn template(&self, values: &[&str]) -> Result<String, String> {
         let mut command = self.command();

@@ -11,7 +11,7 @@ use super::programs::{CHART, Helm, command, documents, find, run, text};
 const MAX_BYTES: usize = 40_000;
 
 /// Everything that can be switched on.
-const EVERYTHING: &str = r#"{
+pub(crate) const EVERYTHING: &str = r#"{
     "replicas": 2, "rbac": {"grant": "namespaceAdmin", "namespaces": ["shop"]},
     "tenants": [{"namespace": "team", "serviceAccounts": ["deployer"], "secrets": ["login"]}],
     "admission": {"enabled": true, "rules": [{"namespaces": ["team"], "paths": ["a"]}, {}]},

@@ -113,7 +113,10 @@ fn what_is_wrong_with_a_value_is_said() {
         ("tenants[0].namespace=a", of_schema("at '/tenants/0': missing property 'serviceAccounts'")),
     ] {
         let error = helm.template(&["--set", values]).expect_err("it is refused");
-        assert_eq!(error.trim_end(), expect, "{values}");
+        match helm.words_as_today() {
+            true => assert_eq!(error.trim_end(), expect, "{values}"),
+            false => assert!(error.contains("specifications of the schema"), "{values}: {error}"),
+        }
     }
     for (values, expect) in [
         ("sync.path=a", "sync.path is set and sync.url is not: set sync.url, or write both into sync.spec"),
