@@ -118,6 +118,10 @@ fn what_is_wrong_with_a_value_is_said() {
             false => assert!(error.contains("specifications of the schema"), "{values}: {error}"),
         }
     }
+    let unchecked =
+        ["--skip-schema-validation", "--set", "tenants[0].namespace=a,tenants[0].serviceAccounts=null"];
+    let error = helm.template(&unchecked).expect_err("no names would mean all names");
+    assert!(error.contains("tenants: the namespace a lists no serviceAccounts"), "{error}");
     for (values, expect) in [
         ("sync.path=a", "sync.path is set and sync.url is not: set sync.url, or write both into sync.spec"),
         (
