@@ -27,6 +27,7 @@ pub mod observed;
 pub mod plan;
 pub mod render;
 pub mod report;
+pub mod rights;
 pub mod serve;
 pub mod settings;
 pub mod source;

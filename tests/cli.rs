@@ -82,11 +82,6 @@ fn bad_input_is_told_with_its_place_and_what_to_do() {
         1,
         &format!("note: there is no live object; the plan is for an empty cluster\n{scope}"),
     );
-    check(
-        &["plan", "twice/a.yaml", "--against", "cluster"],
-        1,
-        "error: --against cluster: a live cluster cannot be asked yet; give a folder of live objects (a folder called cluster is ./cluster)\n",
-    );
 }
 
 #[test]

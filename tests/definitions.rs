@@ -1,6 +1,7 @@
 //! What follows when others define, redefine or take away kinds, on a real API server.
 
 mod definitions {
+    mod converted;
     mod redefined;
 }
 mod support;

@@ -70,6 +70,16 @@ fn every_annotation_that_counts_is_in_the_readme() {
 }
 
 #[test]
+fn the_readme_explains_every_event() {
+    let readme = text("README.md");
+    let (_, events) = readme.split_once("\n## Events\n").expect("a section");
+    let rows =
+        events.split("\n## ").next().unwrap_or_default().lines().filter(|line| line.starts_with("| `"));
+    let told: Vec<&str> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+    assert_eq!(told, moorline::api::EventReason::ALL.map(|reason| reason.to_string()));
+}
+
+#[test]
 fn the_readme_shows_every_verb() {
     let help = std::process::Command::new(env!("CARGO_BIN_EXE_moorline")).arg("--help").output();
     let help = String::from_utf8(help.expect("the binary runs").stdout).expect("help is text");

@@ -12,10 +12,89 @@ use support::credentials::{ADMIN, TENANT};
 use support::daemon::{Daemon, until};
 use support::git_server::{GitServer, Work};
 use support::rest::{ask, grant, rule, user};
+use support::scene::Scene;
 
 fn config_map(name: &str, value: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": value}})
         .to_string()
+}
+
+/// What `moorline rbac` prints for a Sync, as documents.
+fn printed(scene: &Scene, sync: &str) -> Vec<Value> {
+    let kubeconfig = scene.root.path().join("kubeconfig-of-a-person");
+    std::fs::write(&kubeconfig, scene.plane.kubeconfig(ADMIN)).expect("a file");
+    let printed = std::process::Command::new(env!("CARGO_BIN_EXE_moorline"))
+        .args(["rbac", "--sync", sync, "-n", &scene.namespace])
+        .env("KUBECONFIG", kubeconfig)
+        .output()
+        .expect("it runs");
+    assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+    let documents = moorline::yaml::read("printed", &printed.stdout, moorline::yaml::Dialect::Kubectl);
+    documents.expect("it is sound").into_iter().map(|document| document.value).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_printed_rights_are_enough_and_no_more() {
+    let Some(scene) = Scene::new("printed").await else { return };
+    let place = scene.namespace.clone();
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "runs"},
+        "rules": [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "delete"]}]});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "runs"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": place}]});
+    let labels = json!({"app": "web"});
+    let web = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
+        "replicas": 0, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "web", "image": "example.com/web:1"}]}}}});
+    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": format!("{place}-low")}, "value": 1});
+    let file = |name: &str, body: &Value| (format!("{name}.json"), body.to_string());
+    let commit = scene.push(&[
+        file("role", &role),
+        file("binding", &binding),
+        file("web", &web),
+        file("class", &class),
+        ("a.json".to_owned(), config_map("a", "one")),
+    ]);
+    let account = json!({"metadata": {"name": "tenant"}});
+    ask(&scene.admin, "POST", &format!("/api/v1/namespaces/{place}/serviceaccounts"), account)
+        .await
+        .expect("it");
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({"serviceAccountName": "tenant", "deletionPolicy": "Delete"})).await;
+    scene.until_reason("shop", "RightsMissing").await;
+    let message = scene.status("shop", "/conditions/0/message").await;
+    let command = format!("`moorline rbac --sync shop -n {place} | kubectl apply -f -`");
+    assert!(message.as_str().is_some_and(|message| message.contains(&command)), "{message}");
+
+    let documents = printed(&scene, "shop");
+    assert_eq!(documents.len(), 4, "{documents:?}");
+    for document in &documents {
+        let kind = document["kind"].as_str().expect("a kind").to_lowercase();
+        let namespace = document["metadata"]["namespace"].as_str();
+        let place = namespace.map(|namespace| format!("namespaces/{namespace}/")).unwrap_or_default();
+        let uri = format!("/apis/rbac.authorization.k8s.io/v1/{place}{kind}s");
+        ask(&scene.admin, "POST", &uri, document).await.expect("it is sound");
+    }
+    let granted = Instant::now();
+    scene.until_ready("shop", &commit).await;
+    assert!(granted.elapsed() < Duration::from_secs(10), "{:?}", granted.elapsed());
+    let may = async |verb: &str, resource: &str| {
+        let attributes = json!({"namespace": place, "verb": verb, "resource": resource});
+        let user = format!("system:serviceaccount:{place}:tenant");
+        let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {"user": user, "resourceAttributes": attributes}});
+        let uri = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        ask(&scene.admin, "POST", uri, review).await.expect("an answer")["status"]["allowed"] == true
+    };
+    assert!(may("patch", "configmaps").await);
+    assert!(!may("get", "secrets").await && !may("create", "pods").await);
+    scene.delete_sync("shop").await;
+    let gone = async || {
+        ask(&scene.admin, "GET", &format!("/apis/apps/v1/namespaces/{place}/deployments/web"), Value::Null)
+            .await
+    };
+    assert!(gone().await.is_err(), "it may delete as well");
 }
 
 #[tokio::test]

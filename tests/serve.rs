@@ -26,7 +26,7 @@ async fn server() -> Server {
     let (health, metrics) = (Health::new(), Metrics::new().unwrap());
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async move { drop(stopped.await) };
-    let task = tokio::spawn(serve(listener, health.clone(), metrics.clone(), stopped));
+    let task = tokio::spawn(serve(listener, health.clone(), metrics.clone(), None, stopped));
     Server { address, health, metrics, stop, task }
 }
 
@@ -122,7 +122,7 @@ async fn other_paths_and_methods_are_refused() {
     let server = server().await;
     for path in ["/", "/metrics/", "/healthz/x", "/../etc/passwd", "/%00"] {
         let (status, body) = server.get(path).await;
-        assert_eq!((status, body.contains("/healthz, /readyz and /metrics")), (404, true), "{path}");
+        assert_eq!((status, body.contains("/healthz, /readyz, /metrics and")), (404, true), "{path}");
     }
     assert_eq!(server.ask("POST", "/metrics").await.0, 405);
     let (status, _, body) = server.ask("HEAD", "/healthz").await;

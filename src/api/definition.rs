@@ -4,9 +4,9 @@
 //! what the API server does not want, or would take for something else, is left out.
 
 use kube::CustomResourceExt as _;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::Sync;
+use super::{Sync, VERSION_ANNOTATION};
 
 /// Where the schema lies in the definition.
 const SCHEMA: &str = "/spec/versions/0/schema/openAPIV3Schema";
@@ -14,6 +14,8 @@ const SCHEMA: &str = "/spec/versions/0/schema/openAPIV3Schema";
 /// The CustomResourceDefinition.
 pub fn definition() -> Result<Value, serde_json::Error> {
     let mut definition = serde_json::to_value(Sync::crd())?;
+    // An older program does not overwrite what a newer one has written.
+    definition["metadata"]["annotations"] = json!({VERSION_ANNOTATION: env!("CARGO_PKG_VERSION")});
     if let Some(schema) = definition.pointer_mut(SCHEMA) {
         tidy(schema);
         // A status is what the daemon wrote, and nothing that somebody fills in behind its back.

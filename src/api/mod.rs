@@ -2,15 +2,17 @@
 //! custom resource `Sync`.
 //!
 //! This is the only place where they are spelled. The spec of a Sync is in `sync.rs` and `git.rs`, its status
-//! in `status.rs`, and the CustomResourceDefinition that the API server gets of both in `definition.rs`.
+//! in `status.rs`, why Events tell more in `event.rs`, and the CustomResourceDefinition that the API server gets of both in `definition.rs`.
 
 mod definition;
+mod event;
 mod git;
 mod span;
 mod status;
 mod sync;
 
 pub use definition::definition;
+pub use event::EventReason;
 pub use git::{Git, GitRef, SecretRef, Source};
 pub use span::{MAX_SPAN, MIN_SPAN, Span};
 pub use status::{
@@ -52,6 +54,9 @@ pub const RECREATE_ANNOTATION: &str = "moorline.dev/recreate";
 
 /// Annotation: until this time (RFC 3339) edits by hand stay; they are repaired when it has passed.
 pub const PAUSE_ANNOTATION: &str = "moorline.dev/pause-until";
+
+/// Annotation on the definition of Syncs: the version of the program whose definition it is.
+pub const VERSION_ANNOTATION: &str = "moorline.dev/version";
 
 /// Annotation on a Sync: any new value asks the daemon to look at the repository now.
 pub const REQUEST_ANNOTATION: &str = "moorline.dev/requested-at";

@@ -6,16 +6,19 @@ mod crd;
 pub mod exit;
 pub mod logs;
 mod manifests;
+mod operate;
 mod plan;
+mod rbac;
 mod render;
 mod run;
 mod setting_flags;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::harmless::harmless;
 use exit::Exit;
@@ -38,7 +41,14 @@ enum Verb {
     Check(check::Arguments),
     Plan(plan::Arguments),
     Run(run::Arguments),
+    Status(operate::status::Arguments),
+    Sync(operate::nudge::Arguments),
+    Approve(operate::approve::Arguments),
+    Suspend(operate::suspend::Suspend),
+    Resume(operate::suspend::Resume),
+    Events(operate::events::Arguments),
     Crd(crd::Arguments),
+    Rbac(rbac::Arguments),
     Completions(completions::Arguments),
 }
 
@@ -82,9 +92,21 @@ impl<W: Write> Write for UntilClosed<W> {
     }
 }
 
+/// The command line under the name by which it is called: kubectl runs a binary named so as a verb of its own.
+fn command(called: Option<&OsString>) -> clap::Command {
+    let plugin =
+        called.is_some_and(|path| Path::new(path).file_stem().is_some_and(|name| name == "kubectl-moorline"));
+    match plugin {
+        true => Arguments::command().bin_name("kubectl moorline"),
+        false => Arguments::command(),
+    }
+}
+
 /// Runs the command line.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let parsed = command(arguments.first()).try_get_matches_from(arguments);
+    let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version come as errors, too; they are what was asked for.
@@ -102,7 +124,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Check(arguments) => check::run(arguments, &mut streams),
         Verb::Plan(arguments) => plan::run(arguments, &mut streams),
         Verb::Run(arguments) => run::run(arguments, &mut streams),
+        Verb::Status(arguments) => operate::status::run(arguments, &mut streams),
+        Verb::Sync(arguments) => operate::nudge::run(arguments, &mut streams),
+        Verb::Approve(arguments) => operate::approve::run(arguments, &mut streams),
+        Verb::Suspend(arguments) => operate::suspend::suspend(arguments, &mut streams),
+        Verb::Resume(arguments) => operate::suspend::resume(arguments, &mut streams),
+        Verb::Events(arguments) => operate::events::run(arguments, &mut streams),
         Verb::Crd(arguments) => crd::run(arguments, &mut streams),
+        Verb::Rbac(arguments) => rbac::run(arguments, &mut streams),
         Verb::Completions(arguments) => completions::run(arguments, &mut streams),
     };
     match result.and_then(|exit| Ok(streams.data.flush().map(|()| exit)?)) {

@@ -1,7 +1,7 @@
 //! `moorline plan`: what would change, and why.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
@@ -9,8 +9,11 @@ use clap::{Args, ValueEnum};
 use super::Streams;
 use super::exit::Exit;
 use super::manifests::{self, Selection};
-use crate::api::SyncName;
-use crate::desired::{Scope, Scopes, desired};
+use super::operate::{look, namespace, on_cluster, reading};
+use crate::api::{APPROVE_ANNOTATION, SyncName};
+use crate::cluster::{Cluster, Connection};
+use crate::desired::{DesiredSet, Scope, Scopes, desired};
+use crate::metrics::Metrics;
 use crate::object::Object;
 use crate::plan::{Paint, Plan, Policy, Preview, document, explain, plan, preview};
 use crate::render;
@@ -22,26 +25,37 @@ use crate::yaml;
 /// Decides with the same function as the daemon, and writes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  kubectl get deploy,svc,cm --all-namespaces --show-managed-fields -o yaml > live/objects.yaml
-  moorline plan clusters/prod --against live/ --namespace moorline --name prod
+  moorline plan --sync shop -n team                      what its next commit would change
+  moorline plan --sync shop -n team --revision v1.4.0    and what another one would
+  moorline plan clusters/prod --against cluster --namespace moorline --name prod
   moorline plan clusters/prod --against live/ --output json | jq '.held'
 
+Live objects in a folder are as `kubectl get -o yaml --show-managed-fields` prints them.
 Exit codes: 0 nothing to do, 1 failure, 2 changes, 3 nothing to write but something held.")]
 pub(super) struct Arguments {
     /// A folder of manifests, or one file
-    path: PathBuf,
+    #[arg(required_unless_present = "sync", conflicts_with = "sync", requires = "against")]
+    path: Option<PathBuf>,
 
-    /// A folder of live objects, as `kubectl get -o yaml` prints them
-    #[arg(long, value_name = "DIR")]
-    against: PathBuf,
+    /// `cluster` for the one of KUBECONFIG, or a folder of live objects
+    #[arg(long, value_name = "DIR", conflicts_with = "sync")]
+    against: Option<PathBuf>,
+
+    /// A Sync of the cluster of KUBECONFIG, whose repository is read
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "target_namespace"])]
+    sync: Option<String>,
+
+    /// A commit, branch or tag instead of the Sync's own
+    #[arg(long, value_name = "REVISION", requires = "sync")]
+    revision: Option<String>,
 
     /// The name of the Sync that owns the objects
     #[arg(long, default_value = "default", value_parser = name)]
     name: String,
 
-    /// The namespace of the Sync
-    #[arg(long, short, default_value = "default", value_parser = namespace)]
-    namespace: String,
+    /// The namespace of the Sync; with a cluster, else the one of the kubeconfig
+    #[arg(long, short, value_parser = namespace)]
+    namespace: Option<String>,
 
     /// The namespace of objects that name none; the Sync's own if absent
     #[arg(long, value_name = "NAMESPACE", value_parser = namespace)]
@@ -74,15 +88,29 @@ enum Colour {
 }
 
 pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    if arguments.against.as_os_str() == "cluster" {
-        bail!(
-            "--against cluster: a live cluster cannot be asked yet; give a folder of live objects (a folder called cluster is ./cluster)"
-        );
+    match (&arguments.sync, &arguments.path, &arguments.against) {
+        (Some(sync), _, _) => {
+            on_cluster(async |connection| of_sync(sync, arguments, connection, streams).await)
+        }
+        (None, Some(path), Some(against)) if against.as_os_str() == "cluster" => {
+            on_cluster(async |connection| on_live(path, arguments, connection, streams).await)
+        }
+        (None, Some(path), Some(against)) => in_folder(path, against, arguments, streams),
+        (None, _, _) => bail!("name a folder of manifests with --against, or a Sync with --sync"),
     }
-    let Some(complete) = manifests::read(&arguments.path, &arguments.selection, streams)? else {
+}
+
+/// Manifests at hand against live objects at hand.
+fn in_folder(
+    path: &Path,
+    against: &Path,
+    arguments: &Arguments,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let Some(complete) = manifests::read(path, &arguments.selection, streams)? else {
         return Ok(Exit::Failure);
     };
-    let (tree, inside) = directory::read(&arguments.against, render::is_read)?;
+    let (tree, inside) = directory::read(against, render::is_read)?;
     let live = match render::dump(&tree, &inside) {
         Ok(dump) => {
             manifests::tell_skipped(&dump.skipped, streams);
@@ -96,7 +124,8 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
     if live.is_empty() {
         streams.say("note: there is no live object; the plan is for an empty cluster");
     }
-    let target = arguments.target_namespace.as_deref().unwrap_or(&arguments.namespace);
+    let own = arguments.namespace.as_deref().unwrap_or("default");
+    let target = arguments.target_namespace.as_deref().unwrap_or(own);
     let desired = match desired(complete, target, &scopes(&live)) {
         Ok(desired) => desired,
         Err(problems) => {
@@ -104,14 +133,79 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
             return Ok(Exit::Failure);
         }
     };
-    let owner = SyncName::new(&arguments.namespace, &arguments.name);
-    let preview = preview(&desired, &live, &owner);
+    let owner = SyncName::new(own, &arguments.name);
+    finish(&desired, &live, &owner, Policy::default(), arguments, streams)
+}
+
+/// Manifests at hand against a cluster.
+async fn on_live(
+    path: &Path,
+    arguments: &Arguments,
+    connection: Connection,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let Some(complete) = manifests::read(path, &arguments.selection, streams)? else {
+        return Ok(Exit::Failure);
+    };
+    let own = arguments.namespace.clone().unwrap_or_else(|| connection.namespace.to_string());
+    let target = arguments.target_namespace.as_deref().unwrap_or(&own);
+    let cluster = reading(connection, &Metrics::new()?);
+    cluster.know().await?;
+    let desired = match desired(complete, target, &cluster.kinds().scopes()) {
+        Ok(desired) => desired,
+        Err(problems) => {
+            manifests::tell(&problems, streams);
+            return Ok(Exit::Failure);
+        }
+    };
+    let owner = SyncName::new(&own, &arguments.name);
+    let live = live(&cluster, &owner, &desired).await?;
+    finish(&desired, &live, &owner, Policy::default(), arguments, streams)
+}
+
+/// A Sync of a cluster, at its own revision or another.
+async fn of_sync(
+    sync: &str,
+    arguments: &Arguments,
+    connection: Connection,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let owner = SyncName::new(arguments.namespace.as_deref().unwrap_or(&connection.namespace), sync);
+    let seen = connection.sync(&owner).await?;
+    let metrics = Metrics::new()?;
+    let cluster = reading(connection, &metrics);
+    let at = arguments.revision.as_deref();
+    let inspected = look(&cluster, &metrics, &seen, at).await?;
+    streams.say(&format!("note: this is the plan for {}", inspected.revision));
+    let approved =
+        seen.whole.metadata.annotations.as_ref().and_then(|all| all.get(APPROVE_ANNOTATION)).cloned();
+    let live = live(&cluster, &owner, &inspected.desired).await?;
+    finish(&inspected.desired, &live, &owner, inspected.wish.policy(approved), arguments, streams)
+}
+
+/// The objects of a Sync and those that it would take over, as they are.
+async fn live(cluster: &Cluster, owner: &SyncName, desired: &DesiredSet) -> anyhow::Result<Vec<Object>> {
+    let (mut kinds, _) = cluster.sweep(owner).await?;
+    kinds.extend(desired.objects().iter().map(|object| object.id.group_kind()));
+    let wanted = desired.objects().iter().map(|object| &object.id);
+    Ok(cluster.live_set(owner, &kinds, wanted).await?)
+}
+
+fn finish(
+    desired: &DesiredSet,
+    live: &[Object],
+    owner: &SyncName,
+    policy: Policy,
+    arguments: &Arguments,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let preview = preview(desired, live, owner);
     if preview.assumed_entries {
         streams.say("note: live objects come without managed fields, so that Moorline applied those with its identity is assumed; kubectl prints them with --show-managed-fields");
     }
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-    let plan = plan(&desired, &preview.observed, &Policy { now, ..Policy::default() });
+    let plan = plan(desired, &preview.observed, &Policy { now, ..policy });
     print(&plan, &preview, arguments, streams)?;
     Ok(match (plan.is_quiet(), plan.held.is_empty()) {
         (false, _) => Exit::Changes,
@@ -148,10 +242,6 @@ fn scopes(live: &[Object]) -> Scopes {
         }
     }
     scopes
-}
-
-fn namespace(text: &str) -> Result<String, &'static str> {
-    render::namespace_rule(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
 fn name(text: &str) -> Result<String, &'static str> {

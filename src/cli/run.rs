@@ -8,16 +8,17 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use clap::{ArgAction, Args};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::exit::Exit;
 use super::setting_flags::SettingFlags;
 use super::{Streams, logs};
-use crate::api::{PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
+use crate::api::{self, PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
 use crate::cluster::lease::{Claim, Leadership, Permit, Timings};
-use crate::cluster::{Cluster, Connection, connect};
+use crate::cluster::{Cluster, Connection, Definition, connect};
 use crate::metrics::Metrics;
 use crate::render;
+use crate::serve::hooks::{Called, Hooks, repository_name};
 use crate::serve::{Health, serve};
 use crate::settings::Settings;
 use crate::source::{Address, Credentials, Proxy, Reference, Repositories};
@@ -118,7 +119,9 @@ async fn daemon(arguments: &Arguments, settings: Settings) -> anyhow::Result<Exi
     let metrics = Metrics::new()?;
     let health = Health::new();
     let (end, ending) = watch::channel(false);
-    let server = listen(&settings, &health, &metrics, ending.clone()).await?;
+    let (call, mut called) = mpsc::channel(MAX_CALLS);
+    let hooks = settings.webhook_secret_file.clone().map(|secret| Hooks::new(secret, call));
+    let server = listen(&settings, &health, &metrics, hooks, ending.clone()).await?;
     let direct: Vec<&str> = settings.proxy_direct.iter().map(|host| &**host).collect();
     let proxy = settings.proxy.as_ref().map(|url| Proxy::new(url.reveal(), &direct));
     let repositories = Repositories::new(&settings.data_dir, proxy.transpose()?)?;
@@ -127,12 +130,18 @@ async fn daemon(arguments: &Arguments, settings: Settings) -> anyhow::Result<Exi
         end.send_replace(true);
     });
     let leadership = match arguments.leader_election {
-        true => match lead(arguments, &settings, &connection, &namespace, &health, &metrics, ending.clone())
-            .await?
-        {
-            Some(leadership) => Some(leadership),
-            None => return Ok(Exit::Done),
-        },
+        true => {
+            let standby = async {
+                tokio::select! {
+                    led = lead(arguments, &settings, &connection, &namespace, &health, &metrics, ending.clone()) => led,
+                    () = pass_on(&connection, &mut called) => Ok(None),
+                }
+            };
+            match standby.await? {
+                Some(leadership) => Some(leadership),
+                None => return Ok(Exit::Done),
+            }
+        }
         false => None,
     };
     let permit = leadership.as_ref().map_or_else(Permit::always, Leadership::permit);
@@ -144,15 +153,6 @@ async fn daemon(arguments: &Arguments, settings: Settings) -> anyhow::Result<Exi
         cluster,
         Parts { repositories, metrics, health, settings, namespace, held_by, permit, notebook, ending },
     ));
-    let work = async {
-        match &arguments.url {
-            None => {
-                all::run(context.clone()).await;
-                Ok(())
-            }
-            Some(url) => follow_one(arguments, url, context.clone()).await,
-        }
-    };
     let lost = async {
         match &leadership {
             Some(leadership) => leadership.lost().await,
@@ -160,7 +160,7 @@ async fn daemon(arguments: &Arguments, settings: Settings) -> anyhow::Result<Exi
         }
     };
     tokio::select! {
-        done = work => done?,
+        done = work(arguments, context, called) => done?,
         loss = lost => bail!("the Lease is lost: {loss}"),
     }
     if let Some(leadership) = leadership {
@@ -172,6 +172,56 @@ async fn daemon(arguments: &Arguments, settings: Settings) -> anyhow::Result<Exi
     Ok(Exit::Done)
 }
 
+/// Follows what there is to follow, until the daemon ends.
+async fn work(
+    arguments: &Arguments,
+    context: Arc<Context>,
+    called: mpsc::Receiver<Called>,
+) -> anyhow::Result<()> {
+    match &arguments.url {
+        None => {
+            let cluster = context.cluster.clone();
+            tokio::join!(define(&cluster), all::run(context, called));
+            Ok(())
+        }
+        Some(url) => follow_one(arguments, url, context, called).await,
+    }
+}
+
+/// The most calls of webhooks that wait to be heeded.
+const MAX_CALLS: usize = 64;
+
+/// Brings the definition of Syncs up to date where that may be done. Nothing waits for it to be so.
+async fn define(cluster: &Cluster) {
+    let Ok(own) = api::definition() else { return };
+    let by_hand = "moorline crd | kubectl apply --server-side --force-conflicts -f -";
+    match cluster.define_syncs(&own).await {
+        Definition::Same => {}
+        Definition::Applied => tracing::info!("the definition of Syncs is brought up to date"),
+        Definition::Newer(version) => {
+            tracing::info!(version = &*version, "the definition of Syncs is of a newer Moorline, and stays")
+        }
+        Definition::Other(failure) => {
+            tracing::warn!(%failure, "the definition of Syncs is another one, and is served as it is; to bring it up to date: {by_hand}");
+        }
+        Definition::Unseen(failure) => {
+            tracing::info!(%failure, "whether the definition of Syncs is up to date is not known; to bring it there: {by_hand}");
+        }
+    }
+}
+
+/// While another daemon leads, calls are passed on to it, as an annotation of the Syncs that they are about.
+async fn pass_on(connection: &Connection, called: &mut mpsc::Receiver<Called>) {
+    while let Some(names) = called.recv().await {
+        match connection.call(|url| repository_name(url).is_some_and(|name| names.contains(&name))).await {
+            Ok(syncs) => tracing::debug!(syncs, "a webhook was passed on"),
+            Err(error) => tracing::warn!(%error, "a webhook could not be passed on"),
+        }
+    }
+    // Nobody can call any more.
+    std::future::pending().await
+}
+
 /// For the release of the Lease at the end, when what was under way has had its time: a stop takes ten seconds at most.
 const RELEASE: Duration = Duration::from_secs(2);
 
@@ -179,6 +229,7 @@ async fn listen(
     settings: &Settings,
     health: &Health,
     metrics: &Metrics,
+    hooks: Option<Hooks>,
     mut ending: watch::Receiver<bool>,
 ) -> anyhow::Result<Option<tokio::task::JoinHandle<std::io::Result<()>>>> {
     if settings.listen.is_empty() {
@@ -194,7 +245,7 @@ async fn listen(
         // Whoever could say it is gone: then it ends as well.
         let _ = ending.wait_for(|ending| *ending).await;
     };
-    Ok(Some(tokio::spawn(serve(listener, health.clone(), metrics.clone(), stop))))
+    Ok(Some(tokio::spawn(serve(listener, health.clone(), metrics.clone(), hooks, stop))))
 }
 
 fn lease_name(arguments: &Arguments, settings: &Settings) -> String {
@@ -274,14 +325,19 @@ fn wish(arguments: &Arguments, url: &str, namespace: &str) -> anyhow::Result<Wis
     Ok(Wish::plain(address(url)?, Reference::Head, &arguments.path, namespace, interval))
 }
 
-async fn follow_one(arguments: &Arguments, url: &str, context: Arc<Context>) -> anyhow::Result<()> {
+async fn follow_one(
+    arguments: &Arguments,
+    url: &str,
+    context: Arc<Context>,
+    called: mpsc::Receiver<Called>,
+) -> anyhow::Result<()> {
     if let Some(rule) = render::sync_name_rule(&arguments.name) {
         bail!("--name: the name of a Sync {rule}");
     }
     let wish = wish(arguments, url, &context.namespace)?;
     let repository = context.repositories.repository(&wish.address, "", &Credentials::default())?;
     let owner = SyncName::new(&context.namespace, &arguments.name);
-    single::run(context, owner, wish, repository).await;
+    single::run(context, owner, wish, repository, called).await;
     Ok(())
 }
 

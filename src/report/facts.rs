@@ -75,6 +75,8 @@ pub struct PassFacts<'a> {
     pub remarks: &'a [Remark],
     /// Rights that are missing, one a line.
     pub rights: &'a [String],
+    /// The command that gives all rights that the Sync needs.
+    pub grant: &'a str,
     /// When it ended: whoever tells of it again later says the same.
     pub ended: Option<Time>,
 }

@@ -177,7 +177,9 @@ impl Verdict {
         let contested = held(|hold| matches!(hold, Hold::Contested(_)));
         let (ready, reason, message) = match (failed.as_slice(), missing, contested.or(over_budget)) {
             _ if !pass.rights.is_empty() => {
-                (false, Reason::RightsMissing, format!("rights are missing: {}", pass.rights.join("; ")))
+                let missing = pass.rights.join("; ");
+                let message = format!("rights are missing, which `{}` gives: {missing}", pass.grant);
+                (false, Reason::RightsMissing, message)
             }
             ([(id, why), rest @ ..], _, _) => {
                 let more =

@@ -1,9 +1,10 @@
-//! What the daemon says over HTTP: `/healthz`, `/readyz` and `/metrics`.
+//! What the daemon says over HTTP: `/healthz`, `/readyz` and `/metrics`; and what it is told, at `/hooks/`.
 //!
 //! In: a listener, a [`Health`], [`Metrics`], and a future that ends when the daemon stops. Out: answers. Nothing here
 //! asks the cluster or a repository, so that a probe is answered at once whatever they do; and whoever connects costs
 //! at most one of a bounded number of connections, for a bounded time.
 
+pub mod hooks;
 mod probes;
 
 use std::io;
@@ -24,6 +25,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::metrics::{self, Metrics};
+use hooks::Hooks;
 pub use probes::{Health, MAX_SILENCE};
 
 /// The most connections at a time; more wait to be accepted.
@@ -40,7 +42,8 @@ const MAX_HEAD_BYTES: usize = 16 * 1024;
 const MAX_FAILURES: u32 = 60;
 
 const PLAIN: &str = "text/plain; charset=utf-8";
-const UNKNOWN: &str = "There is nothing here; there are /healthz, /readyz and /metrics.\n";
+const UNKNOWN: &str =
+    "There is nothing here; there are /healthz, /readyz, /metrics and, with a secret for them, /hooks/.\n";
 
 type Answer = (StatusCode, [(HeaderName, &'static str); 1], String);
 
@@ -50,9 +53,10 @@ pub async fn serve(
     listener: TcpListener,
     health: Health,
     metrics: Metrics,
+    hooks: Option<Hooks>,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let service = TowerToHyperService::new(router(health, metrics));
+    let service = TowerToHyperService::new(router(health, metrics, hooks));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(REQUEST_TIMEOUT).max_buf_size(MAX_HEAD_BYTES);
     let (closing, _) = watch::channel(());
@@ -106,7 +110,7 @@ async fn answer(
     let _ = timeout(LAST_WORDS, connection).await;
 }
 
-fn router(health: Health, metrics: Metrics) -> Router {
+fn router(health: Health, metrics: Metrics, hooks: Option<Hooks>) -> Router {
     let probes = Router::new()
         .route("/healthz", get(|State(health): State<Health>| async move { probe("alive", health.lives()) }))
         .route(
@@ -117,7 +121,11 @@ fn router(health: Health, metrics: Metrics) -> Router {
     let figures = Router::new()
         .route("/metrics", get(|State(metrics): State<Metrics>| async move { figures(&metrics) }))
         .with_state(metrics);
-    probes.merge(figures).fallback(|| async { text(StatusCode::NOT_FOUND, PLAIN, UNKNOWN.to_owned()) })
+    let told = hooks.map(Hooks::router).unwrap_or_default();
+    probes
+        .merge(figures)
+        .merge(told)
+        .fallback(|| async { text(StatusCode::NOT_FOUND, PLAIN, UNKNOWN.to_owned()) })
 }
 
 fn probe(good: &str, told: Result<(), String>) -> Answer {

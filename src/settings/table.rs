@@ -127,6 +127,9 @@ pub const TABLE: &[Row] = &[
         url => json!(url.as_ref().map(|_| HIDDEN)), true),
     row!("proxyDirect" "Hosts that are reached without the proxy: a name stands for itself and what lies below it."
         proxy_direct = given => given.list("a host name", is_host)?, hosts => json!(hosts)),
+    row!("webhookSecretFile" "File with the secret that calls of /hooks/ are signed with; empty: they are not answered."
+        webhook_secret_file = given => given.optional("an absolute path, such as /etc/moorline/webhook/secret", is_absolute)?.map(|path| path.into_string().into()),
+        path => json!(path.as_ref().map(|path: &std::path::PathBuf| path.to_string_lossy()))),
     row!("concurrency" "Writes to the API server that are in flight at a time, for each user that the daemon acts as."
         concurrency = given => given.number(1..=256)? as usize, number => json!(number)),
     number!("qps" "Writes to the API server per second; 0: no limit of ours." qps 0..=10_000),

@@ -1,6 +1,6 @@
 //! All Syncs of the cluster: which there are, each kept by a task of its own.
 //!
-//! In: the watch on Syncs. Out: tasks that begin and end with them.
+//! In: the watch on Syncs, and what webhooks call about. Out: tasks that begin and end with them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,9 +12,10 @@ use super::Context;
 use super::keep::{Seen, Sighting, keep};
 use crate::api::SyncName;
 use crate::cluster::Told;
+use crate::serve::hooks::Called;
 
-/// Follows all Syncs until the daemon ends.
-pub async fn run(context: Arc<Context>) {
+/// Follows all Syncs until the daemon ends. Whatever is `called` has those look that it is about.
+pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<Called>) {
     let (send, mut told) = mpsc::unbounded_channel();
     let instance = context.settings.instance.as_deref();
     let _following = context.cluster.follow_syncs(instance, move |event| {
@@ -40,6 +41,10 @@ pub async fn run(context: Arc<Context>) {
                 None => break,
             },
             _ = all.tasks.join_next(), if !all.tasks.is_empty() => {}
+            Some(called) = called.recv() => {
+                let syncs = context.neighbours.called(&called);
+                tracing::debug!(syncs, repositories = ?called, "a webhook has called");
+            }
             _ = beat.tick() => context.health.beat(),
             _ = sweep.tick() => {
                 let context = context.clone();

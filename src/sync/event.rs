@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::pass::Report;
-use crate::api::{ConditionType, Reason, SyncName, SyncStatus};
+use crate::api::{ConditionType, EventReason, Reason, SyncName, SyncStatus};
 use crate::object::ObjectId;
 use crate::observed::Drift;
 use crate::plan::{Change, Outcome};
@@ -81,7 +81,7 @@ pub(crate) fn news(
     let same = ready(before).is_some_and(|(before, why, _)| (&before, &why) == (&status, &reason));
     match (same, status.as_str()) {
         (true, _) if repaired.is_empty() => None,
-        (true, _) => Some(("Normal", "DriftRepaired".to_owned(), repaired.join("; "))),
+        (true, _) => Some(("Normal", EventReason::DriftRepaired.to_string(), repaired.join("; "))),
         // That it has begun is no news yet.
         (false, _) if reason == Reason::Progressing.to_string() => None,
         (false, "True") => Some(("Normal", reason, message)),

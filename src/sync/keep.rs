@@ -13,6 +13,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::desk::Desk;
 use super::farewell::{self, FINALIZER, Leaving};
 use super::follow::{Order, follow};
+use super::inspect::credentials;
 use super::wish::{self, Wish, wish};
 use super::{Context, prepare};
 use crate::api::{APPROVE_ANNOTATION, DeletionPolicy, REQUEST_ANNOTATION, Reason, Sync, SyncName};
@@ -326,16 +327,7 @@ impl Keeper {
                 self.context.cluster.follow_secret(&self.name.namespace, name, move || rotated.notify_one());
             self.secret = Some((name.clone(), following));
         }
-        let found = self.context.cluster.secret(&self.name.namespace, name).await;
-        match found.map_err(|failure| prepare::of_failure(&failure))? {
-            Some(data) => Credentials::from_secret(data.0).map_err(|error| prepare::of_source(error.into())),
-            None => Err(Trouble {
-                reason: "SecretMissing",
-                message: format!("there is no Secret {name} in the namespace {}", self.name.namespace),
-                problems: Vec::new(),
-                lasting: false,
-            }),
-        }
+        credentials(&self.context.cluster, &self.name.namespace, name).await
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::api::EventReason;
 use crate::source::{History, Repository, Revision};
 
 /// So long a server may take to tell of the past; nothing waits for it but those who ask it for more.
@@ -32,18 +33,18 @@ impl Lineage {
     }
 
     /// What there is to say of it: a type, a reason and a note, as an Event has them.
-    pub(crate) fn news(&self) -> Option<(&'static str, &'static str, String)> {
+    pub(crate) fn news(&self) -> Option<(&'static str, EventReason, String)> {
         let Self { before, now, history } = self;
         match history {
             History::Forward => None,
             History::Rewritten => {
                 let note = format!("force push: {now} does not have {} in its history", before.commit);
-                Some(("Warning", "ForcePush", note))
+                Some(("Warning", EventReason::ForcePush, note))
             }
             History::Unknown => {
                 let note =
                     format!("history unknown: it could not be proven that {now} follows {}", before.commit);
-                Some(("Normal", "HistoryUnknown", note))
+                Some(("Normal", EventReason::HistoryUnknown, note))
             }
         }
     }
@@ -64,9 +65,9 @@ mod tests {
         let news = |history| Lineage { before: revision("a"), now: revision("b"), history }.news();
         assert_eq!(news(History::Forward), None);
         let (type_, reason, note) = news(History::Rewritten).unwrap();
-        assert_eq!((type_, reason), ("Warning", "ForcePush"));
+        assert_eq!((type_, reason), ("Warning", EventReason::ForcePush));
         let (old, new) = ("a".repeat(40), "b".repeat(40));
         assert_eq!(note, format!("force push: main@{new} does not have {old} in its history"));
-        assert_eq!(news(History::Unknown).unwrap().1, "HistoryUnknown");
+        assert_eq!(news(History::Unknown).unwrap().1, EventReason::HistoryUnknown);
     }
 }

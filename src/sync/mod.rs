@@ -17,6 +17,7 @@ mod follow;
 pub(crate) mod gone;
 mod handover;
 mod heads;
+pub mod inspect;
 mod keep;
 mod ledger;
 mod lineage;

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use crate::api::SyncName;
+use crate::serve::hooks::{Called, repository_name};
 use crate::source::{Address, ObjectHash, Reference};
 
 /// What a Sync goes by.
@@ -49,6 +50,8 @@ pub(crate) struct Bell {
     pub(crate) look: Notify,
     /// Somebody has come as far as it has.
     pub(crate) again: Notify,
+    /// Its repository is said to have changed, whatever was seen of it a moment ago.
+    pub(crate) called: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -134,6 +137,18 @@ impl Neighbours {
     /// A Sync has rendered this commit.
     pub(crate) fn came_to(&self, sync: &SyncName, at: ObjectHash) {
         self.come(sync, u64::MAX, Some(at));
+    }
+
+    /// Has all Syncs look that follow a repository of these names; how many there are.
+    pub(crate) fn called(&self, names: &Called) -> usize {
+        let all = self.lock();
+        let follows = |known: &&Neighbour| match &known.course {
+            Course::Follows(path) if !path.suspended => {
+                repository_name(&path.address.to_string()).is_some_and(|name| names.contains(&name))
+            }
+            Course::Follows(_) | Course::Unknown | Course::Rests => false,
+        };
+        all.values().filter(follows).map(|known| known.bell.called.notify_one()).count()
     }
 
     fn come(&self, sync: &SyncName, asked: u64, at: Option<ObjectHash>) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use super::event::event;
-use crate::api::SyncName;
+use crate::api::{EventReason, SyncName};
 use crate::cluster::Cluster;
 use crate::object::ObjectId;
 use crate::observed::Mark;
@@ -62,7 +62,8 @@ impl Orphans {
             return;
         }
         let uid = sync.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
-        let mut event = event(name, uid, "Warning", "ObjectsOrphaned", &note);
+        let reason = EventReason::ObjectsOrphaned.to_string();
+        let mut event = event(name, uid, "Warning", &reason, &note);
         // A deletion that is tried again tells it once: the second of the name is refused.
         event["metadata"] = json!({"name": format!("moorline-{uid}-orphans"), "namespace": &*name.namespace});
         if let Err(failure) = context.cluster.write_event(event, &name.namespace).await {

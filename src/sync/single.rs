@@ -4,17 +4,25 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::Context;
 use super::follow::{Order, follow};
 use super::wish::Wish;
 use crate::api::SyncName;
 use crate::cluster::Told;
+use crate::serve::hooks::{Called, repository_name};
 use crate::source::{Credentials, Repository, Watch};
 
 /// Follows one Sync until the daemon ends.
-pub async fn run(context: Arc<Context>, owner: SyncName, wish: Wish, repository: Repository) {
+pub async fn run(
+    context: Arc<Context>,
+    owner: SyncName,
+    wish: Wish,
+    repository: Repository,
+    mut called: mpsc::Receiver<Called>,
+) {
+    let own_name = repository_name(&wish.address.to_string());
     let local = wish.address.local_path().map(Watch::new).and_then(|watch| {
         // Polling goes on beside it, so that without a watch a commit is only seen later.
         watch.inspect_err(|error| tracing::warn!(%error, "commits are seen by polling only")).ok()
@@ -46,6 +54,14 @@ pub async fn run(context: Arc<Context>, owner: SyncName, wish: Wish, repository:
             None => std::future::pending().await,
         }
     };
+    let calls = async {
+        while let Some(names) = called.recv().await {
+            if own_name.as_ref().is_some_and(|own| names.contains(own)) {
+                send.send_modify(|_| {});
+            }
+        }
+        std::future::pending().await
+    };
     let mut beat = tokio::time::interval(super::all::BEAT);
     let beats = async {
         loop {
@@ -57,6 +73,7 @@ pub async fn run(context: Arc<Context>, owner: SyncName, wish: Wish, repository:
     tokio::select! {
         () = follow(context.clone(), owner, receive, None) => {}
         () = nudges => {}
+        () = calls => {}
         () = beats => {}
     }
 }

@@ -35,8 +35,8 @@ impl Context {
             }
             Told::Passed(report) => self.passed(sync, &name, report),
             Told::Moved(lineage) => match lineage.news() {
-                Some(("Warning", reason, note)) => tracing::warn!(%sync, reason, "{note}"),
-                Some((_, reason, note)) => tracing::info!(%sync, reason, "{note}"),
+                Some(("Warning", reason, note)) => tracing::warn!(%sync, %reason, "{note}"),
+                Some((_, reason, note)) => tracing::info!(%sync, %reason, "{note}"),
                 None => tracing::debug!(%sync, before = %lineage.before, now = %lineage.now, "moved on"),
             },
         }

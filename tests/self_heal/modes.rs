@@ -188,9 +188,11 @@ async fn removes(
     maps: &Maps,
     api: &Api<DynamicObject>,
 ) {
+    // Not at one time with the other edit: what is removed is read before, and read again if it has changed since.
+    maps.edit("remove", "controller", json!({"data": {"theirs": "by a controller"}})).await;
+    tokio::time::sleep(QUIET).await;
     let mark = AuditMark::set(plane).await;
     maps.edit("remove", "kubectl-edit", json!({"data": {"more": "by hand"}})).await;
-    maps.edit("remove", "controller", json!({"data": {"theirs": "by a controller"}})).await;
     maps.edit("told", "kubectl-edit", json!({"data": {"more": "by hand"}})).await;
     until("what was added by hand is gone", async || {
         let data = maps.data("remove").await?;

@@ -38,7 +38,7 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 
 /// The table. A file belongs to the longest name that fits: `src/sync/schedule.rs` to `sync/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 25] = [
+pub(crate) const TABLE: [Row; 26] = [
     row(1, "api",            Pure,  Only(&[])),
     row(1, "fields",         Pure,  Only(&[])),
     row(1, "harmless",       Pure,  Only(&[])),
@@ -53,6 +53,7 @@ pub(crate) const TABLE: [Row; 25] = [
     row(3, "desired",        Pure,  Only(&["api", "fields", "nearest", "object", "yaml", "render"])),
     row(3, "sync/schedule",  Pure,  Only(&["api"])),
     row(4, "plan",           Pure,  Only(&["api", "harmless", "object", "observed", "desired"])),
+    row(4, "rights",         Pure,  Only(&["object", "desired"])),
     row(5, "report",         Pure,  Only(&["api", "object", "health", "plan"])),
     row(5, "serve/page",     Pure,  Only(&["report"])),
     row(6, "source",         Shell, Only(&["nearest", "tree"])),

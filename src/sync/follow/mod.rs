@@ -5,6 +5,7 @@
 //! start are verified one by one.
 
 mod lineage;
+mod passing;
 mod verify;
 
 use std::sync::Arc;
@@ -15,13 +16,12 @@ use tokio::sync::{Notify, watch};
 
 use super::carry_out::Stop;
 use super::desk::Desk;
-use super::event::repaired;
 use super::heads::{self, Head, Key, Seen};
 use super::lineage::Lineage;
 use super::memory::Memory;
-use super::pass::{Report, Subject};
+use super::pass::Report;
 use super::prepare::of_source;
-use super::schedule::{Command, Event, Look, Pass, Schedule};
+use super::schedule::{Command, Event, Look, Schedule};
 use super::waiting::{running, sleep_until};
 use super::wish::Wish;
 use super::{Context, chance};
@@ -29,7 +29,7 @@ use crate::api::SyncName;
 use crate::cluster::Cluster;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
-use crate::report::{Trouble, is_applied};
+use crate::report::Trouble;
 use crate::source::{Credentials, Error, Repository, Revision};
 
 /// How often it is asked what nobody has looked at for long.
@@ -187,6 +187,10 @@ impl Follower {
                 () = self.wake.notified() => Event::Dirty,
                 () = bell.again.notified() => Event::Dirty,
                 () = bell.look.notified() => Event::Nudged,
+                () = bell.called.notified() => {
+                    self.nudged = true;
+                    Event::Nudged
+                }
                 _ = self.heard.changed() => match self.heard() {
                     Some(event) => event,
                     None => continue,
@@ -323,83 +327,6 @@ impl Follower {
         self.answered.clone_from(&request);
         self.tell(Told::Seen(looked, request));
         Event::Looked(look)
-    }
-
-    fn pass(&mut self) {
-        let Some(revision) = self.revision.clone() else { return };
-        let mut memory = self.memory.take().unwrap_or_default();
-        memory.renew(self.order.generation, &revision);
-        // What is being verified is of the state before, and must be over before anything newer is written.
-        self.verify_stop.stop();
-        let verifying = self.verifying.take();
-        self.stop = Arc::default();
-        let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
-        let (stop, desk, answered) = (self.stop.clone(), self.desk.clone(), self.answered.clone());
-        self.passing = Some(
-            async move {
-                let verified = match verifying {
-                    Some(verifying) => Some(verifying.await),
-                    None => None,
-                };
-                let subject = Subject {
-                    context: &context,
-                    cluster: &order.cluster,
-                    desk: desk.as_ref(),
-                    owner: &owner,
-                    wish: &order.wish,
-                    generation: order.generation,
-                    approved: order.approved.clone(),
-                    repository: &order.repository,
-                    revision: &revision,
-                    stop: &stop,
-                };
-                let mut report = subject.pass(&mut memory).await;
-                report.request = answered;
-                // To the pass the object was as it should be, and only this tells that it had been repaired.
-                if let Some((id, Some(outcome))) =
-                    verified.filter(|(id, _)| !report.outcomes.contains_key(id))
-                    && repaired(&outcome).is_some()
-                {
-                    report.outcomes.insert(id, outcome);
-                }
-                (memory, report)
-            }
-            .boxed(),
-        );
-    }
-
-    fn passed(&mut self, memory: Memory, report: Report) -> Event {
-        self.passing = None;
-        let now = self.context.now();
-        let pass = match (&report.trouble, memory.next(now)) {
-            _ if report.stopped => Pass::Stopped,
-            (Some(trouble), _) if trouble.lasting => Pass::Settled,
-            (Some(_), _) => Pass::Failed,
-            (None, Some(due)) => Pass::Again(due.saturating_sub(now)),
-            (None, None) => Pass::Settled,
-        };
-        self.memory = Some(memory);
-        self.see_anew();
-        if report.trouble.is_some() {
-            // What it wanted of an older commit, or as an older spec had it, is given to nobody any more.
-            self.context.registry.unready(&self.owner);
-            self.context.neighbours.anew(&self.owner);
-        }
-        let applied = !report.stopped
-            && report.trouble.is_none()
-            && is_applied(&report.outcomes, |id| {
-                report.set.as_ref().is_some_and(|set| set.get(id).is_some())
-            });
-        // One that is superseded was seen at another time.
-        if applied && !self.order.wish.suspend && report.revision == self.revision {
-            let seen = self.seen_at.take();
-            seen.inspect(|at| self.context.metrics.commit_to_applied(&self.owner.to_string(), at.elapsed()));
-        }
-        if !report.stopped {
-            self.begin_relating();
-        }
-        self.tell(Told::Passed(Box::new(report)));
-        Event::Passed(pass)
     }
 }
 

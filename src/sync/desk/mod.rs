@@ -3,6 +3,8 @@
 //! In: what `follow` tells. Out: a status, written when it says something else than the last one, and not before
 //! there is something to say: what comes within a moment is written once.
 
+mod writer;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -11,19 +13,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{Notify, oneshot};
 
 use super::Context;
-use super::event::{event, news, repair, repairs};
+use super::event::{repair, repairs};
 use super::follow::Told;
 use super::pass::Report;
-use crate::api::{Finished, Scope, SyncName, SyncStatus};
+use crate::api::{EventReason, Finished, Scope, SyncName, SyncStatus};
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::{Facts, PassFacts, Trouble, status};
 use crate::source::{ObjectHash, Revision};
 
-/// Between two statuses of a Sync.
-const PAUSE: Duration = Duration::from_millis(100);
-/// After a status that could not be written: the first pause, and the longest.
-const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 /// A pass that takes longer is told of before it ends.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -68,7 +66,7 @@ struct State {
     /// What was repaired since the last Event.
     repaired: Vec<String>,
     /// What is said in Events only: types, reasons and notes.
-    news: Vec<(&'static str, &'static str, String)>,
+    news: Vec<(&'static str, EventReason, String)>,
     written: SyncStatus,
     /// The version of the Sync that our last write made.
     version: u64,
@@ -273,94 +271,6 @@ impl Desk {
         self.0.changed.notify_one();
     }
 
-    /// Writes statuses as long as it is polled.
-    pub(crate) async fn write(&self) {
-        let mut retry = RETRY.0;
-        loop {
-            if self.is_pending() {
-                // Nothing may happen for long; then that is what is told.
-                let _ = tokio::time::timeout(PATIENCE, self.0.changed.notified()).await;
-            } else {
-                self.0.changed.notified().await;
-            }
-            self.say_news().await;
-            let Some((uid, next)) = self.next() else {
-                self.served();
-                continue;
-            };
-            let Ok(value) = serde_json::to_value(&next) else { continue };
-            tracing::trace!(sync = %self.0.name, status = %value, "written");
-            // Before it is written: the watch may tell of the write sooner than its reply does.
-            let event = self.transition(&next, &uid);
-            let latest = self.lock().latest;
-            match self.0.context.cluster.write_status(&self.0.name, &uid, latest, value).await {
-                Ok(version) => {
-                    self.stands(version, next);
-                    self.served();
-                    self.say(event).await;
-                    retry = RETRY.0;
-                    tokio::time::sleep(PAUSE).await;
-                }
-                Err(failure) => {
-                    tracing::warn!(sync = %self.0.name, %failure, "the status could not be written");
-                    tokio::time::sleep(crate::cluster::jitter(retry)).await;
-                    retry = (retry * 2).min(RETRY.1);
-                    self.0.changed.notify_one();
-                }
-            }
-        }
-    }
-
-    /// The Kubernetes Event about a change of whether the Sync is ready, or why not, and about repairs.
-    fn transition(&self, next: &SyncStatus, uid: &str) -> Option<serde_json::Value> {
-        let mut state = self.lock();
-        let repaired = std::mem::take(&mut state.repaired);
-        let (type_, reason, note) = news(&state.written, next, &repaired)?;
-        Some(event(&self.0.name, uid, type_, &reason, &note))
-    }
-
-    /// Writes the Events that do not depend on the status.
-    async fn say_news(&self) {
-        let (uid, news) = {
-            let mut state = self.lock();
-            (state.uid.clone(), std::mem::take(&mut state.news))
-        };
-        for (type_, reason, note) in news {
-            self.say(Some(event(&self.0.name, &uid, type_, reason, &note))).await;
-        }
-    }
-
-    /// Writes an Event. One that cannot be written is not worth another attempt: the status says the same.
-    async fn say(&self, event: Option<serde_json::Value>) {
-        let Some(event) = event.filter(|_| self.0.context.events.take()) else { return };
-        if let Err(failure) = self.0.context.cluster.write_event(event, &self.0.name.namespace).await {
-            tracing::debug!(sync = %self.0.name, %failure, "an Event could not be written");
-        }
-    }
-
-    fn stands(&self, version: u64, status: SyncStatus) {
-        let mut state = self.lock();
-        state.version = state.version.max(version);
-        state.latest = state.latest.max(version);
-        state.written = status;
-    }
-
-    /// True while a pass is under way that will say more than is known now.
-    fn is_pending(&self) -> bool {
-        let state = self.lock();
-        state.report.is_none() || state.pending.or(state.asked).is_some()
-    }
-
-    /// Tells those who wait that the scope stands.
-    fn served(&self) {
-        let mut state = self.lock();
-        if state.written.scope == state.scope {
-            for done in state.waiting.drain(..) {
-                let _ = done.send(());
-            }
-        }
-    }
-
     /// The status that is to be written, if it is not the one that stands.
     fn next(&self) -> Option<(Box<str>, SyncStatus)> {
         let mut state = self.lock();
@@ -374,6 +284,11 @@ impl Desk {
         let outcomes: &BTreeMap<ObjectId, Outcome> = report.map_or(&empty, |report| &report.outcomes);
         let set = report.and_then(|report| report.set.as_ref());
         let files = |id: &ObjectId| Some(set?.get(id)?.origin.to_string());
+        let name = &self.0.name;
+        let grant = match state.uid.is_empty() {
+            true => "moorline rbac PATH | kubectl apply -f -".to_owned(),
+            false => format!("moorline rbac --sync {} -n {} | kubectl apply -f -", name.name, name.namespace),
+        };
         let pass = report.and_then(|report| {
             Some(PassFacts {
                 revision: report.revision.as_ref()?.to_string(),
@@ -389,6 +304,7 @@ impl Desk {
                 finished: &report.finished,
                 remarks: &report.remarks,
                 rights: &report.rights,
+                grant: &grant,
                 ended: state.ended.clone(),
             })
         });

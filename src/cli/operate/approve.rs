@@ -1,0 +1,41 @@
+//! `moorline approve`: let a deletion go ahead that waits.
+
+use clap::Args;
+use serde_json::json;
+
+use super::super::Streams;
+use super::super::exit::Exit;
+use super::{Target, on_cluster};
+use crate::api::APPROVE_ANNOTATION;
+
+/// Approve the deletions that a Sync holds back
+///
+/// Exactly those that its status names: if others come to them, or an object is made anew, it asks again.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  moorline status shop     what waits
+  moorline approve shop")]
+pub(in super::super) struct Arguments {
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    on_cluster(async |connection| {
+        let name = arguments.target.of(&connection);
+        let sync = connection.sync(&name).await?;
+        let Some(approval) = &sync.status.approval else {
+            streams.say(&format!("{name} holds no deletion back"));
+            return Ok(Exit::Done);
+        };
+        let patch = json!({"metadata": {"annotations": {APPROVE_ANNOTATION: approval.hash}}});
+        connection.change_sync(&name, patch).await?;
+        let objects = if approval.objects == 1 {
+            "1 object".to_owned()
+        } else {
+            format!("{} objects", approval.objects)
+        };
+        streams.say(&format!("approved: {name} deletes {objects} that left Git"));
+        Ok(Exit::Done)
+    })
+}

@@ -1,0 +1,133 @@
+//! `moorline sync`: look now, and say what became of it.
+
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::json;
+
+use super::super::exit::Exit;
+use super::super::{Streams, harmless};
+use super::status::details;
+use super::{Target, on_cluster, ready, short, write};
+use crate::api::REQUEST_ANNOTATION;
+use crate::cluster::Seen;
+
+/// Between two looks at the status.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// Have a Sync look at its repository now, and wait until it is settled
+///
+/// Ends when the newest commit is applied, or cannot be, and says which one that is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  moorline sync shop
+  moorline sync shop --timeout 30 && ./smoke-test.sh
+
+Exit codes: 0 the newest commit is applied, 1 it is not.")]
+pub(in super::super) struct Arguments {
+    #[command(flatten)]
+    target: Target,
+
+    /// How long to wait, in seconds
+    #[arg(long, default_value_t = 300)]
+    timeout: u64,
+
+    /// Only ask, and wait for nothing
+    #[arg(long)]
+    no_wait: bool,
+}
+
+pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    on_cluster(async |connection| {
+        let name = arguments.target.of(&connection);
+        let request = format!("moorline-cli-{}", jiff::Timestamp::now());
+        let patch = json!({"metadata": {"annotations": {REQUEST_ANNOTATION: request}}});
+        let before = connection.change_sync(&name, patch).await?;
+        if arguments.no_wait {
+            streams.say(&format!("{name} was asked to look"));
+            return Ok(Exit::Done);
+        }
+        let until = Instant::now() + Duration::from_secs(arguments.timeout);
+        let mut progress = Progress { shown: String::new(), terminal: std::io::stderr().is_terminal() };
+        loop {
+            let sync = connection.sync(&name).await?;
+            progress.show(&sync, streams);
+            if is_settled(&sync, &request) {
+                progress.end(streams);
+                write(&outcome(&before, &sync), streams)?;
+                let done = ready(&sync.status).0 == "True";
+                return Ok(if done { Exit::Done } else { Exit::Failure });
+            }
+            if Instant::now() > until {
+                progress.end(streams);
+                write(&details(&sync), streams)?;
+                bail!(
+                    "{name} is not settled after {} s; is a daemon running that serves it?",
+                    arguments.timeout
+                );
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    })
+}
+
+/// True once the request was answered and nothing more is on its way.
+fn is_settled(sync: &Seen, request: &str) -> bool {
+    let status = &sync.status;
+    let answered = status.last_handled_request.as_deref() == Some(request);
+    let current = status.observed_generation == sync.whole.metadata.generation;
+    let moving = status.conditions.iter().any(|it| it.type_ == "Reconciling" && it.status == "True");
+    let (is_ready, reason, _) = ready(status);
+    // What is tried again and again is told as it is.
+    answered && current && (is_ready == "True" || !moving || reason != "Progressing")
+}
+
+/// What has changed.
+fn outcome(before: &Seen, after: &Seen) -> String {
+    let applied = |sync: &Seen| sync.status.revision.clone().unwrap_or_default().applied.unwrap_or_default();
+    let (old, new) = (applied(before), applied(after));
+    let mut text = match (&*old, old == new) {
+        ("", _) => format!("{} is applied\n", short(&new)),
+        (_, true) => format!("{} is applied as before\n", short(&new)),
+        (_, false) => format!("{} -> {}\n", short(&old), short(&new)),
+    };
+    if ready(&after.status).0 != "True" {
+        text = String::new();
+    } else if before.status.last_applied_time == after.status.last_applied_time {
+        text.push_str("nothing had to be changed in the cluster\n");
+    }
+    text + &details(after)
+}
+
+/// Tells how far it is: on a terminal in one line, elsewhere a line for each change.
+struct Progress {
+    shown: String,
+    terminal: bool,
+}
+
+impl Progress {
+    fn show(&mut self, sync: &Seen, streams: &mut Streams<'_>) {
+        let counts = sync.status.objects.unwrap_or_default();
+        let (_, reason, message) = ready(&sync.status);
+        let line = format!("{reason}: {}/{} objects; {message}", counts.applied, counts.desired);
+        if line == self.shown {
+            return;
+        }
+        if self.terminal {
+            let short: String = line.chars().take(100).collect();
+            let _ = write!(streams.words, "\r\u{1b}[K{}", harmless(&short));
+            let _ = streams.words.flush();
+        } else {
+            streams.say(&line);
+        }
+        self.shown = line;
+    }
+
+    fn end(&self, streams: &mut Streams<'_>) {
+        if self.terminal {
+            let _ = write!(streams.words, "\r\u{1b}[K");
+        }
+    }
+}

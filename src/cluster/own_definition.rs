@@ -1,0 +1,95 @@
+//! The definition of `Sync` in the cluster, which the daemon brings up to date where it may.
+//!
+//! In: the definition that this program was built with. Out: how the cluster's compares with it, after an apply if
+//! need be. Nothing depends on it: where the daemon may not write it, what is there is served. A definition of a newer
+//! program stays: two daemons of different age must not take turns.
+
+use serde_json::Value;
+
+use super::Cluster;
+use super::apply::APPLY;
+use super::wire::{Call, Failure};
+use crate::api::VERSION_ANNOTATION;
+use crate::metrics::Class;
+
+/// Who applies the definition.
+const MANAGER: &str = "moorline-crd";
+/// Where it is.
+const PLACE: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev";
+/// What has to be the same.
+const PARTS: [&str; 2] = ["/spec/versions", "/spec/names/shortNames"];
+
+/// How the definition of the cluster compares with ours.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Definition {
+    /// It says the same.
+    Same,
+    /// It said something else, and says the same now.
+    Applied,
+    /// It is of a newer program.
+    Newer(Box<str>),
+    /// It says something else, and may not be changed.
+    Other(Failure),
+    /// There is none, or it may not be read.
+    Unseen(Failure),
+}
+
+impl Cluster {
+    /// Brings the definition of `Sync` up to date, if it is there and older.
+    pub async fn define_syncs(&self, own: &Value) -> Definition {
+        let live = match self.0.wire.send(Call::new(Class::Verify, "get", PLACE.to_owned())).await {
+            Ok(reply) => match reply.json::<Value>() {
+                Ok(live) => live,
+                Err(failure) => return Definition::Unseen(failure),
+            },
+            Err(failure) => return Definition::Unseen(failure),
+        };
+        if let Some(newer) = newer(&live, own) {
+            return Definition::Newer(newer.into());
+        }
+        if is_same(&live, own) {
+            return Definition::Same;
+        }
+        let uri = format!("{PLACE}?fieldManager={MANAGER}&force=true");
+        let call = Call::new(Class::Object, "patch", uri).content(APPLY, own.to_string().into_bytes());
+        match self.0.wire.send(call).await {
+            Ok(_) => Definition::Applied,
+            Err(failure) => Definition::Other(failure),
+        }
+    }
+}
+
+/// The version of the program whose definition this is, if it is newer than ours.
+fn newer<'a>(live: &'a Value, own: &Value) -> Option<&'a str> {
+    let of = |definition: &'a Value| definition["metadata"]["annotations"][VERSION_ANNOTATION].as_str();
+    let there = of(live)?;
+    let ours = own["metadata"]["annotations"][VERSION_ANNOTATION].as_str()?;
+    (numbers(there)? > numbers(ours)?).then_some(there)
+}
+
+fn numbers(version: &str) -> Option<Vec<u64>> {
+    version.split('.').map(|number| number.parse().ok()).collect()
+}
+
+fn is_same(live: &Value, own: &Value) -> bool {
+    PARTS.iter().all(|part| live.pointer(part) == own.pointer(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_newer_definition_is_known_by_its_number() {
+        let of = |version: &str| json!({"metadata": {"annotations": {VERSION_ANNOTATION: version}}});
+        let check = |live: Value, expect: Option<&str>| assert_eq!(newer(&live, &of("0.10.0")), expect);
+        check(of("0.10.1"), Some("0.10.1"));
+        check(of("1.0.0"), Some("1.0.0"));
+        check(of("0.10.0"), None);
+        check(of("0.9.7"), None);
+        check(of("nonsense"), None);
+        check(json!({"metadata": {}}), None);
+    }
+}

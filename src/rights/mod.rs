@@ -1,0 +1,96 @@
+//! The rights that a Sync needs: what its objects come to in the words of RBAC.
+//!
+//! In: a [`DesiredSet`]. Out: [`Rights`]: rules for the whole cluster and for each namespace, nothing that is not needed.
+//! Whoever creates a Role must hold what the Role grants, so that these rules are among them.
+
+mod manifest;
+mod plural;
+mod power;
+mod repository;
+mod rule;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use manifest::{Subject, manifests};
+pub use plural::Plurals;
+pub use power::power;
+pub use rule::Rule;
+
+use crate::desired::{DesiredSet, Scope, Scopes};
+use crate::object::ObjectId;
+
+/// What is done with an object from its creation to its end: an apply that creates needs both of the two.
+const ALL: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
+const LOOK: [&str; 3] = ["get", "list", "watch"];
+
+/// The rules that a Sync needs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rights {
+    /// Everywhere, and for objects without a namespace.
+    pub cluster: BTreeSet<Rule>,
+    /// In one namespace each.
+    pub namespaces: BTreeMap<Box<str>, BTreeSet<Rule>>,
+    /// Kinds whose resource names are guessed, because neither Kubernetes nor a definition at hand has them.
+    pub guessed: BTreeSet<Box<str>>,
+}
+
+impl Rights {
+    /// What the Sync of these objects needs; `plurals` has what a server calls its kinds, if one was asked.
+    pub fn of(desired: &DesiredSet, plurals: Plurals) -> Self {
+        let plurals = plurals.and_of(desired);
+        let mut rights = Self::default();
+        let mut custom = false;
+        let own = Scopes::builtin();
+        for object in desired.objects() {
+            let (group, kind) = (object.id.group(), object.id.kind());
+            let (plural, known) = plurals.of_kind(group, kind);
+            if !known {
+                rights.guessed.insert(object.id.group_kind().to_string().into());
+            }
+            custom |= own.of(group, kind).is_none();
+            rights.add(&object.id, object.scope, Rule::of(group, &plural, &ALL));
+            repository::grants(&mut rights, &object.id, &object.body(), desired);
+        }
+        rights.add_what_is_looked_at(desired, custom);
+        rights.cluster = rule::merged(&rights.cluster);
+        rights.namespaces.values_mut().for_each(|rules| *rules = rule::merged(rules));
+        rights
+    }
+
+    /// Adds a rule where it is needed for an object.
+    fn add(&mut self, id: &ObjectId, scope: Option<Scope>, rule: Rule) {
+        match (id.namespace(), scope) {
+            (Some(namespace), Some(Scope::Namespaced) | None) => {
+                self.namespaces.entry(namespace.into()).or_default().insert(rule);
+            }
+            (None, _) | (_, Some(Scope::Cluster)) => {
+                self.cluster.insert(rule);
+            }
+        }
+    }
+
+    /// What is not the Sync's own and is read all the same.
+    fn add_what_is_looked_at(&mut self, desired: &DesiredSet, custom: bool) {
+        let places: BTreeSet<&str> = desired.objects().iter().filter_map(|it| it.id.namespace()).collect();
+        if !places.is_empty() {
+            // Whether they are there, and not about to go.
+            self.cluster.insert(Rule::of("", "namespaces", &LOOK).named(places.iter().copied()));
+        }
+        if custom {
+            self.cluster.insert(Rule::of("apiextensions.k8s.io", "customresourcedefinitions", &LOOK));
+        }
+        // Only where a number stands may somebody else want another.
+        let has_number = |body: &serde_json::Map<String, serde_json::Value>| {
+            body.get("spec").and_then(|spec| spec.get("replicas")).is_some()
+        };
+        for object in desired.objects().iter().filter(|it| custom || has_number(&it.body())) {
+            if let Some(namespace) = object.id.namespace() {
+                let rules = self.namespaces.entry(namespace.into()).or_default();
+                rules.insert(Rule::of("autoscaling", "horizontalpodautoscalers", &LOOK));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Calls of services that host repositories: `POST /hooks/<kind>`.
+//!
+//! In: a call. Out: names of repositories to look at now. A call is believed when it is signed with the one secret that
+//! daemon and services share, and it is read only then. All it can bring about is a look: one that is sent again costs
+//! one, and no more than [`RATE`] a second are heeded.
+
+mod payload;
+mod signature;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+
+use super::{Answer, PLAIN, REQUEST_TIMEOUT, text};
+pub use payload::name as repository_name;
+
+/// The most bytes of a call.
+pub const MAX_BODY_BYTES: usize = 4 << 20;
+/// So many calls are heeded a second, and so many at once.
+pub const RATE: (f64, f64) = (10.0, 40.0);
+/// The most calls that are read at one time; each holds its body.
+const SIDE_BY_SIDE: usize = 4;
+
+/// What a call is about: names of repositories.
+pub type Called = BTreeSet<Box<str>>;
+
+/// Where calls go.
+#[derive(Debug, Clone)]
+pub struct Hooks(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    secret: PathBuf,
+    called: mpsc::Sender<Called>,
+    reading: Semaphore,
+    /// How many more are heeded, as of when.
+    left: Mutex<(f64, Instant)>,
+}
+
+/// Whose call it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Github,
+    Gitlab,
+    Gitea,
+    Bitbucket,
+    Generic,
+}
+
+impl Kind {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "github" => Some(Self::Github),
+            "gitlab" => Some(Self::Gitlab),
+            "gitea" | "forgejo" => Some(Self::Gitea),
+            "bitbucket" => Some(Self::Bitbucket),
+            "generic" => Some(Self::Generic),
+            _ => None,
+        }
+    }
+}
+
+const KINDS: &str = "github, gitlab, gitea, forgejo, bitbucket and generic";
+
+impl Hooks {
+    /// Calls are proven by the secret in this file, and told there.
+    pub fn new(secret: PathBuf, called: mpsc::Sender<Called>) -> Self {
+        let left = Mutex::new((RATE.1, Instant::now()));
+        Self(Arc::new(Inner { secret, called, reading: Semaphore::new(SIDE_BY_SIDE), left }))
+    }
+
+    pub(super) fn router(self) -> Router {
+        let call = |State(hooks): State<Self>, Path(kind): Path<String>, headers: HeaderMap, body: Body| async move {
+            match hooks.call(&kind, &headers, body).await {
+                Ok(said) => answer(StatusCode::ACCEPTED, said),
+                Err((status, why)) => {
+                    tracing::warn!(
+                        kind = &*crate::harmless::harmless(&kind),
+                        status = status.as_u16(),
+                        why,
+                        "a webhook was refused"
+                    );
+                    answer(status, &why)
+                }
+            }
+        };
+        Router::new().route("/hooks/{kind}", post(call)).with_state(self)
+    }
+
+    async fn call(
+        &self,
+        kind: &str,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<&'static str, (StatusCode, String)> {
+        let refuse = |status: StatusCode, why: &str| Err((status, why.to_owned()));
+        let Some(kind) = Kind::named(kind) else {
+            return refuse(StatusCode::NOT_FOUND, &format!("there is no such webhook; there are {KINDS}"));
+        };
+        let Ok(_turn) = self.0.reading.try_acquire() else {
+            return refuse(StatusCode::TOO_MANY_REQUESTS, "too many calls at one time");
+        };
+        // Who is slow keeps others waiting for no longer than a request may take anyway.
+        let Ok(Ok(body)) = timeout(REQUEST_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await else {
+            let why = format!("the body is longer than {MAX_BODY_BYTES} bytes, too slow, or was cut off");
+            return refuse(StatusCode::PAYLOAD_TOO_LARGE, &why);
+        };
+        let Some(secret) = self.secret() else {
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "the secret of the webhooks cannot be read");
+        };
+        if let Err(refused) = signature::check(kind, headers, &body, &secret) {
+            return refuse(StatusCode::UNAUTHORIZED, &refused.to_string());
+        }
+        if !self.take() {
+            return refuse(StatusCode::TOO_MANY_REQUESTS, "too many calls");
+        }
+        let Ok(body) = serde_json::from_slice(&body) else {
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "the body is not JSON: set the content type application/json",
+            );
+        };
+        let called = payload::repositories(&body);
+        if called.is_empty() {
+            return refuse(StatusCode::BAD_REQUEST, "the body names no repository: url or urls should");
+        }
+        match self.0.called.try_send(called) {
+            Ok(()) => Ok("heard"),
+            Err(_) => refuse(StatusCode::SERVICE_UNAVAILABLE, "nobody listens now"),
+        }
+    }
+
+    /// The secret as the file has it now; a line break at its end does not count.
+    fn secret(&self) -> Option<Vec<u8>> {
+        let mut secret = std::fs::read(&self.0.secret).ok()?;
+        while secret.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+            secret.pop();
+        }
+        (!secret.is_empty()).then_some(secret)
+    }
+
+    /// True if one more may be heeded.
+    fn take(&self) -> bool {
+        let mut left = self.0.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let gained = now.duration_since(left.1).as_secs_f64() * RATE.0;
+        *left = ((left.0 + gained).min(RATE.1), now);
+        let allowed = left.0 >= 1.0;
+        left.0 -= f64::from(u8::from(allowed));
+        allowed
+    }
+}
+
+fn answer(status: StatusCode, said: &str) -> Answer {
+    text(status, PLAIN, format!("{said}\n"))
+}

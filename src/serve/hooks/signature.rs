@@ -1,0 +1,111 @@
+//! Whether a call is from who knows the secret.
+//!
+//! In: headers and the raw body, before anything else is done with them. Out: yes, or what is wrong, in words that tell a
+//! stranger nothing. Comparisons take the same time wherever they differ.
+
+use axum::http::HeaderMap;
+use ring::hmac;
+
+use super::Kind;
+
+/// Why a call is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refused {
+    /// The header with the proof is missing.
+    #[error("the header {0} is missing: give the webhook the secret of the daemon")]
+    Missing(&'static str),
+    /// The proof is not one.
+    #[error("the header {0} does not fit: the webhook has another secret than the daemon")]
+    Wrong(&'static str),
+}
+
+/// What a header proves.
+enum Proof {
+    /// A SHA-256 HMAC of the body in hex digits, after this.
+    Hmac(&'static str),
+    /// That its sender knows the secret, which stands after this.
+    Secret(&'static str),
+}
+
+/// The headers that prove a call; one is enough.
+fn proofs(kind: Kind) -> &'static [(&'static str, Proof)] {
+    match kind {
+        Kind::Github => &[("X-Hub-Signature-256", Proof::Hmac("sha256="))],
+        Kind::Gitlab => &[("X-Gitlab-Token", Proof::Secret(""))],
+        Kind::Gitea => {
+            &[("X-Gitea-Signature", Proof::Hmac("")), ("X-Hub-Signature-256", Proof::Hmac("sha256="))]
+        }
+        Kind::Bitbucket => &[("X-Hub-Signature", Proof::Hmac("sha256="))],
+        Kind::Generic => {
+            &[("X-Moorline-Signature", Proof::Hmac("sha256=")), ("Authorization", Proof::Secret("Bearer "))]
+        }
+    }
+}
+
+/// Checks the proof of a call.
+pub(super) fn check(kind: Kind, headers: &HeaderMap, body: &[u8], secret: &[u8]) -> Result<(), Refused> {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+    let mut refused = Refused::Missing(proofs(kind)[0].0);
+    for (name, proof) in proofs(kind) {
+        let Some(value) = headers.get(*name).map(|value| value.as_bytes()) else { continue };
+        let fits = match proof {
+            Proof::Hmac(front) => value
+                .strip_prefix(front.as_bytes())
+                .and_then(digits)
+                .is_some_and(|tag| hmac::verify(&key, body, &tag).is_ok()),
+            // Compared by their digests, which are of one length.
+            Proof::Secret(front) => value
+                .strip_prefix(front.as_bytes())
+                .is_some_and(|given| hmac::verify(&key, secret, hmac::sign(&key, given).as_ref()).is_ok()),
+        };
+        if fits {
+            return Ok(());
+        }
+        refused = Refused::Wrong(name);
+    }
+    Err(refused)
+}
+
+/// The bytes that pairs of hex digits stand for.
+fn digits(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let pair = |pair: &[u8]| Some(digit(pair[0])? * 16 + digit(*pair.get(1)?)?);
+    text.chunks(2).map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(kind: Kind, header: &'static str, value: &str) -> Result<(), Refused> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header, value.parse().unwrap());
+        check(kind, &headers, b"Hello, World!", b"It's a Secret to Everybody")
+    }
+
+    #[test]
+    fn a_call_is_proven_by_what_its_kind_sends() {
+        // The example that GitHub documents.
+        let tag = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+        let signed = format!("sha256={tag}");
+        assert_eq!(checked(Kind::Github, "X-Hub-Signature-256", &signed), Ok(()));
+        assert_eq!(checked(Kind::Gitea, "X-Gitea-Signature", tag), Ok(()));
+        assert_eq!(checked(Kind::Gitea, "X-Hub-Signature-256", &signed), Ok(()));
+        assert_eq!(checked(Kind::Bitbucket, "X-Hub-Signature", &signed), Ok(()));
+        assert_eq!(checked(Kind::Generic, "X-Moorline-Signature", &signed), Ok(()));
+        let secret = "It's a Secret to Everybody";
+        assert_eq!(checked(Kind::Gitlab, "X-Gitlab-Token", secret), Ok(()));
+        assert_eq!(checked(Kind::Generic, "Authorization", &format!("Bearer {secret}")), Ok(()));
+
+        let wrong = Err(Refused::Wrong("X-Hub-Signature-256"));
+        for value in ["", "sha256=", "sha256=75", &signed[..70], &signed.replace('7', "8"), tag, "sha256=ü"]
+        {
+            assert_eq!(checked(Kind::Github, "X-Hub-Signature-256", value), wrong, "{value}");
+        }
+        assert_eq!(checked(Kind::Gitlab, "X-Gitlab-Token", ""), Err(Refused::Wrong("X-Gitlab-Token")));
+        let half = checked(Kind::Gitlab, "X-Gitlab-Token", &secret[..10]);
+        assert_eq!(half, Err(Refused::Wrong("X-Gitlab-Token")));
+        let missing = checked(Kind::Github, "X-Hub-Signature", &signed);
+        assert_eq!(missing, Err(Refused::Missing("X-Hub-Signature-256")));
+    }
+}

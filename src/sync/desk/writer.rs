@@ -1,0 +1,104 @@
+//! Writes what a desk has to say: statuses, and the Events beside them.
+//!
+//! In: what is known, as it changes. Out: writes, each after a pause, and tried again where they fail.
+
+use std::time::Duration;
+
+use super::super::event::{event, news};
+use super::{Desk, PATIENCE};
+use crate::api::SyncStatus;
+
+/// Between two statuses of a Sync.
+const PAUSE: Duration = Duration::from_millis(100);
+/// After a status that could not be written: the first pause, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+impl Desk {
+    /// Writes statuses as long as it is polled.
+    pub(crate) async fn write(&self) {
+        let mut retry = RETRY.0;
+        loop {
+            if self.is_pending() {
+                // Nothing may happen for long; then that is what is told.
+                let _ = tokio::time::timeout(PATIENCE, self.0.changed.notified()).await;
+            } else {
+                self.0.changed.notified().await;
+            }
+            self.say_news().await;
+            let Some((uid, next)) = self.next() else {
+                self.served();
+                continue;
+            };
+            let Ok(value) = serde_json::to_value(&next) else { continue };
+            tracing::trace!(sync = %self.0.name, status = %value, "written");
+            // Before it is written: the watch may tell of the write sooner than its reply does.
+            let event = self.transition(&next, &uid);
+            let latest = self.lock().latest;
+            match self.0.context.cluster.write_status(&self.0.name, &uid, latest, value).await {
+                Ok(version) => {
+                    self.stands(version, next);
+                    self.served();
+                    self.say(event).await;
+                    retry = RETRY.0;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(failure) => {
+                    tracing::warn!(sync = %self.0.name, %failure, "the status could not be written");
+                    tokio::time::sleep(crate::cluster::jitter(retry)).await;
+                    retry = (retry * 2).min(RETRY.1);
+                    self.0.changed.notify_one();
+                }
+            }
+        }
+    }
+
+    /// The Kubernetes Event about a change of whether the Sync is ready, or why not, and about repairs.
+    fn transition(&self, next: &SyncStatus, uid: &str) -> Option<serde_json::Value> {
+        let mut state = self.lock();
+        let repaired = std::mem::take(&mut state.repaired);
+        let (type_, reason, note) = news(&state.written, next, &repaired)?;
+        Some(event(&self.0.name, uid, type_, &reason, &note))
+    }
+
+    /// Writes the Events that do not depend on the status.
+    async fn say_news(&self) {
+        let (uid, news) = {
+            let mut state = self.lock();
+            (state.uid.clone(), std::mem::take(&mut state.news))
+        };
+        for (type_, reason, note) in news {
+            self.say(Some(event(&self.0.name, &uid, type_, &reason.to_string(), &note))).await;
+        }
+    }
+
+    /// Writes an Event. One that cannot be written is not worth another attempt: the status says the same.
+    async fn say(&self, event: Option<serde_json::Value>) {
+        let Some(event) = event.filter(|_| self.0.context.events.take()) else { return };
+        if let Err(failure) = self.0.context.cluster.write_event(event, &self.0.name.namespace).await {
+            tracing::debug!(sync = %self.0.name, %failure, "an Event could not be written");
+        }
+    }
+
+    fn stands(&self, version: u64, status: SyncStatus) {
+        let mut state = self.lock();
+        state.version = state.version.max(version);
+        state.latest = state.latest.max(version);
+        state.written = status;
+    }
+
+    /// True while a pass is under way that will say more than is known now.
+    fn is_pending(&self) -> bool {
+        let state = self.lock();
+        state.report.is_none() || state.pending.or(state.asked).is_some()
+    }
+
+    /// Tells those who wait that the scope stands.
+    fn served(&self) {
+        let mut state = self.lock();
+        if state.written.scope == state.scope {
+            for done in state.waiting.drain(..) {
+                let _ = done.send(());
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What a Sync comes to, for who asks without serving it.
+//!
+//! In: a Sync as the API server has it. Out: what Git says for it now, by the same stations that the daemon uses. Nothing is
+//! written.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::prepare::{self, of_failure, of_source, prepare};
+use super::wish::{self, Wish, wish};
+use crate::api::SyncName;
+use crate::cluster::Cluster;
+use crate::desired::DesiredSet;
+use crate::metrics::Metrics;
+use crate::report::Trouble;
+use crate::source::{
+    Credentials, Error, NameError, ObjectHash, Reference, Repositories, Repository, Revision,
+};
+
+/// What a Sync comes to.
+#[derive(Debug)]
+pub struct Inspected {
+    /// What it asks for.
+    pub wish: Wish,
+    /// The newest revision.
+    pub revision: Revision,
+    /// What that revision wants.
+    pub desired: Arc<DesiredSet>,
+}
+
+/// Finds out what a Sync comes to, at its own revision or at one that is named: a commit, a branch or a tag.
+pub async fn inspect(
+    cluster: &Cluster,
+    repositories: &Repositories,
+    metrics: &Metrics,
+    name: &SyncName,
+    sync: Value,
+    at: Option<&str>,
+) -> Result<Inspected, Trouble> {
+    let refuse = |refusal: wish::Refusal| Trouble {
+        reason: "SpecInvalid",
+        message: refusal.to_string(),
+        problems: Vec::new(),
+        lasting: true,
+    };
+    let wish = wish(name, &wish::read(sync).map_err(refuse)?.spec).map_err(refuse)?;
+    cluster.know().await.map_err(|failure| of_failure(&failure))?;
+    let credentials = match &wish.secret {
+        Some(secret) => credentials(cluster, &name.namespace, secret).await?,
+        None => Credentials::default(),
+    };
+    let repository = repositories.repository(&wish.address, "", &credentials).map_err(of_source)?;
+    let by = Instant::now() + wish.timeout;
+    let revision = match at {
+        None => repository.look(&wish.reference, by).await.map_err(of_source)?,
+        Some(name) => named(&repository, name, by).await?,
+    };
+    let scopes = cluster.kinds().scopes();
+    let prepared = prepare(&repository, &revision, &wish, scopes, None, by, metrics).await?;
+    Ok(Inspected { wish, revision, desired: prepared.rendered })
+}
+
+/// The revision that somebody means by this.
+async fn named(repository: &Repository, name: &str, by: Instant) -> Result<Revision, Trouble> {
+    if let Some(commit) = ObjectHash::parse(name) {
+        return repository.look(&Reference::Commit(commit), by).await.map_err(of_source);
+    }
+    let bad = |error: NameError| Trouble {
+        reason: "NoReference",
+        message: error.to_string(),
+        problems: Vec::new(),
+        lasting: true,
+    };
+    let branch = repository.look(&Reference::branch(name).map_err(bad)?, by).await;
+    match branch {
+        Err(Error::NoReference { .. }) => {
+            // If there is none of that name either, it is the branch that is told to be missing.
+            let tag = repository.look(&Reference::tag(name).map_err(bad)?, by).await;
+            tag.or(branch).map_err(of_source)
+        }
+        found => found.map_err(of_source),
+    }
+}
+
+/// What a Secret says about who reads a repository.
+pub(super) async fn credentials(
+    cluster: &Cluster,
+    namespace: &str,
+    name: &str,
+) -> Result<Credentials, Trouble> {
+    let found = cluster.secret(namespace, name).await;
+    match found.map_err(|failure| of_failure(&failure))? {
+        Some(data) => Credentials::from_secret(data.0).map_err(|error| prepare::of_source(error.into())),
+        None => Err(Trouble {
+            reason: "SecretMissing",
+            message: format!("there is no Secret {name} in the namespace {namespace}"),
+            problems: Vec::new(),
+            lasting: false,
+        }),
+    }
+}

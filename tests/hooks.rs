@@ -1,0 +1,218 @@
+//! Webhooks: strangers get nothing done, and whoever knows the secret has a Sync look at once.
+
+mod support;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use moorline::metrics::Metrics;
+use moorline::serve::hooks::{Called, Hooks, MAX_BODY_BYTES, RATE};
+use moorline::serve::{Health, serve};
+use ring::hmac;
+use serde_json::json;
+use support::daemon::{Daemon, until};
+use support::fault_proxy::FaultProxy;
+use support::scene::{Scene, many};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+const SECRET: &str = "a secret of some length";
+
+fn signed(body: &[u8]) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
+    let tag = hmac::sign(&key, body);
+    "sha256=".to_owned() + &tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+}
+
+/// Posts a body, and gives the status and what was said.
+fn post(address: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let mut head =
+        format!("POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+    headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
+    stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+    // Who has heard enough hangs up.
+    drop(stream.write_all(body));
+    let mut answer = Vec::new();
+    drop(stream.read_to_end(&mut answer));
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, said) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+    (status, said.trim_end().to_owned())
+}
+
+/// A server with webhooks, and where their calls arrive.
+struct Hooked {
+    address: String,
+    called: mpsc::Receiver<Called>,
+    folder: tempfile::TempDir,
+}
+
+impl Hooked {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let secret = folder.path().join("secret");
+        std::fs::write(&secret, format!("{SECRET}\n")).unwrap();
+        let (call, called) = mpsc::channel(100);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let hooks = Some(Hooks::new(secret, call));
+        tokio::spawn(serve(listener, Health::new(), Metrics::new().unwrap(), hooks, std::future::pending()));
+        Self { address, called, folder }
+    }
+
+    async fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
+        let address = self.address.clone();
+        let path = path.to_owned();
+        let headers: Vec<(String, String)> =
+            headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let body = body.to_vec();
+        let posted = tokio::task::spawn_blocking(move || {
+            let headers: Vec<(&str, &str)> = headers.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+            post(&address, &path, &headers, &body)
+        });
+        posted.await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn strangers_and_garbage_are_refused_in_words() {
+    let mut hooked = Hooked::new().await;
+    let body = json!({"repository": {"clone_url": "https://git.example.com/a/b.git"}}).to_string();
+    let body = body.as_bytes();
+    let proof = signed(body);
+    let refused = |status: u16, words: &str| (status, words.to_owned());
+
+    let header = "X-Hub-Signature-256";
+    assert_eq!(
+        hooked.post("/hooks/github", &[], body).await,
+        refused(401, "the header X-Hub-Signature-256 is missing: give the webhook the secret of the daemon")
+    );
+    assert_eq!(
+        hooked.post("/hooks/github", &[(header, &signed(b"another"))], body).await,
+        refused(
+            401,
+            "the header X-Hub-Signature-256 does not fit: the webhook has another secret than the daemon"
+        )
+    );
+    assert_eq!(
+        hooked.post("/hooks/svn", &[(header, &proof)], body).await,
+        refused(
+            404,
+            "there is no such webhook; there are github, gitlab, gitea, forgejo, bitbucket and generic"
+        )
+    );
+    let garbage = b"\xff{not json";
+    assert_eq!(
+        hooked.post("/hooks/github", &[(header, &signed(garbage))], garbage).await,
+        refused(400, "the body is not JSON: set the content type application/json")
+    );
+    assert_eq!(
+        hooked.post("/hooks/github", &[(header, &signed(b"{}"))], b"{}").await,
+        refused(400, "the body names no repository: url or urls should")
+    );
+    let (status, said) = hooked.post("/hooks/github", &[(header, &proof)], &vec![b' '; 100 << 20]).await;
+    assert!(status == 413 && said.contains(&MAX_BODY_BYTES.to_string()) || status == 0, "{status} {said}");
+    assert!(hooked.called.try_recv().is_err(), "none of them was heard");
+
+    assert_eq!(hooked.post("/hooks/github", &[(header, &proof)], body).await, refused(202, "heard"));
+    let called: Vec<_> = hooked.called.recv().await.unwrap().into_iter().collect();
+    assert_eq!(called, ["git.example.com/a/b".into()]);
+    std::fs::remove_file(hooked.folder.path().join("secret")).unwrap();
+    assert_eq!(
+        hooked.post("/hooks/github", &[(header, &proof)], body).await,
+        refused(503, "the secret of the webhooks cannot be read")
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_is_sent_again_and_again_is_heeded_so_often_and_no_more() {
+    let mut hooked = Hooked::new().await;
+    let body = json!({"url": "https://git.example.com/a/b.git"}).to_string();
+    let proof = format!("Bearer {SECRET}");
+    let begun = Instant::now();
+    let mut heard = 0;
+    for _ in 0..100 {
+        let (status, _) = hooked.post("/hooks/generic", &[("Authorization", &proof)], body.as_bytes()).await;
+        assert!(status == 202 || status == 429, "{status}");
+        heard += usize::from(status == 202);
+        drop(hooked.called.try_recv());
+    }
+    let most = RATE.1 + RATE.0 * begun.elapsed().as_secs_f64() + 1.0;
+    assert!(heard as f64 <= most && heard >= 40, "{heard} of at most {most}");
+}
+
+fn address_of(daemon: &Daemon) -> String {
+    let log = daemon.log();
+    let at = log.find("listening address=").expect("it listens") + "listening address=".len();
+    log[at..].split_whitespace().next().unwrap().to_owned()
+}
+
+fn secret_in(folder: &Path) -> PathBuf {
+    let path = folder.join("webhook-secret");
+    std::fs::write(&path, SECRET).unwrap();
+    path
+}
+
+fn call(daemon: &Daemon, scene: &Scene) {
+    let body = json!({"repository": {"clone_url": scene.git.url("repository.git")}}).to_string();
+    let proof = signed(body.as_bytes());
+    let told = post(&address_of(daemon), "/hooks/gitea", &[("X-Hub-Signature-256", &proof)], body.as_bytes());
+    assert_eq!(told, (202, "heard".to_owned()));
+}
+
+#[tokio::test]
+async fn a_call_has_the_repository_looked_at_at_once() {
+    let Some(scene) = Scene::new("hooks").await else { return };
+    let commit = scene.push(&many(2, "one"));
+    let secret = secret_in(scene.root.path());
+    let daemon = scene.daemon_with(&[
+        "--leader-election=false",
+        "--webhook-secret-file",
+        &secret.display().to_string(),
+    ]);
+    scene.sync("shop", json!({"interval": "1h"})).await;
+    scene.until_ready("shop", &commit).await;
+    let mut times = Vec::new();
+    for round in 0..5 {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let commit = scene.push(&many(2, &format!("round {round}")));
+        scene.git.requests();
+        let begun = Instant::now();
+        call(&daemon, &scene);
+        while scene.git.requests().is_empty() {
+            assert!(begun.elapsed() < Duration::from_secs(10), "nobody looks");
+            tokio::time::sleep(Duration::from_micros(200)).await;
+        }
+        times.push(begun.elapsed());
+        scene.until_ready("shop", &commit).await;
+    }
+    times.sort();
+    // The machine may do something else for a moment, but not most of the time.
+    assert!(times[2] < Duration::from_millis(50), "{times:?}");
+    println!("from the call to the look: {times:?}");
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn a_standby_passes_a_call_on() {
+    let Some(scene) = Scene::new("hooks-standby").await else { return };
+    let commit = scene.push(&many(2, "one"));
+    let secret = secret_in(scene.root.path());
+    let arguments = ["--webhook-secret-file", &secret.display().to_string()];
+    let _leader = scene.daemon_at(&scene.proxy, "leader", &arguments);
+    scene.sync("shop", json!({"interval": "1h"})).await;
+    scene.until_ready("shop", &commit).await;
+    let proxy = FaultProxy::start(&scene.plane);
+    let standby = scene.daemon_at(&proxy, "standby", &arguments);
+    until("the standby listens", async || standby.log().contains("listening address=").then_some(())).await;
+    let commit = scene.push(&many(2, "two"));
+    // It answers before it has anybody to listen for it, in the first moment.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    call(&standby, &scene);
+    scene.until_ready("shop", &commit).await;
+    assert!(scene.status("shop", "/lastHandledRequest").await.is_string());
+    scene.delete_sync("shop").await;
+}

@@ -1,0 +1,211 @@
+//! The verbs for who runs a cluster, from outside, against a daemon that serves.
+
+mod support;
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+use support::audit::AuditMark;
+use support::credentials::{ADMIN, MOORLINE};
+use support::daemon::until;
+use support::rest::ask;
+use support::scene::{CALM, Scene, config_map, many};
+
+/// What a verb said and how it ended.
+struct Said {
+    code: i32,
+    data: String,
+    words: String,
+}
+
+fn moorline(scene: &Scene, arguments: &[&str]) -> Said {
+    let kubeconfig = scene.root.path().join("kubeconfig-of-a-person");
+    std::fs::write(&kubeconfig, scene.plane.kubeconfig(ADMIN)).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_moorline"))
+        .args(arguments)
+        .args(["-n", &scene.namespace])
+        .env("KUBECONFIG", kubeconfig)
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Said { code: output.status.code().unwrap(), data: text(output.stdout), words: text(output.stderr) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {
+    let Some(scene) = Scene::new("operate").await else { return };
+    let first = scene.push(&many(16, "one"));
+    let none = moorline(&scene, &["status"]);
+    assert_eq!(
+        (none.code, none.words.trim()),
+        (0, "there are no Syncs here; -A shows those of all namespaces")
+    );
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({"interval": "1h"})).await;
+    scene.until_ready("shop", &first).await;
+
+    let status = moorline(&scene, &["status"]);
+    let line = status.data.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let front = format!("{} shop True main@{} 16/16 0 ", scene.namespace, &first[..7]);
+    assert!(status.code == 0 && line.starts_with(&front) && line.ends_with(" Applied"), "{}", status.data);
+
+    let second = scene.push(&many(16, "two"));
+    let synced = moorline(&scene, &["sync", "shop"]);
+    assert_eq!(synced.code, 0, "{}{}", synced.data, synced.words);
+    assert!(
+        synced.data.starts_with(&format!("main@{} -> main@{}\n", &first[..7], &second[..7])),
+        "{}",
+        synced.data
+    );
+    let again = moorline(&scene, &["sync", "shop"]);
+    let expect =
+        format!("main@{} is applied as before\nnothing had to be changed in the cluster\n", &second[..7]);
+    assert!(again.code == 0 && again.data.starts_with(&expect), "{}", again.data);
+
+    assert_eq!(
+        moorline(&scene, &["approve", "shop"]).words.trim(),
+        format!("{}/shop holds no deletion back", scene.namespace)
+    );
+    let files: Vec<String> = (4..16).map(|at| format!("a-{at}.json")).collect();
+    scene.remove(&files.iter().map(String::as_str).collect::<Vec<_>>());
+    let held = moorline(&scene, &["sync", "shop"]);
+    assert!(
+        held.code == 1 && held.data.contains("12 objects wait to be deleted: moorline approve shop"),
+        "{}",
+        held.data
+    );
+    let approved = moorline(&scene, &["approve", "shop"]);
+    assert_eq!(
+        approved.words.trim(),
+        format!("approved: {}/shop deletes 12 objects that left Git", scene.namespace)
+    );
+    until("they are gone", async || (scene.values().await.len() == 4).then_some(())).await;
+
+    let suspended = moorline(&scene, &["suspend", "shop"]);
+    assert_eq!(
+        suspended.words.trim(),
+        format!("{}/shop is suspended: nothing is written until moorline resume", scene.namespace)
+    );
+    scene.until_reason("shop", "Suspended").await;
+    assert_eq!(moorline(&scene, &["status", "shop"]).code, 1);
+    moorline(&scene, &["resume", "shop"]);
+    scene.until_reason("shop", "Applied").await;
+
+    let events = moorline(&scene, &["events", "shop"]);
+    assert!(events.data.contains("Normal") && events.data.contains("PruneHeld"), "{}", events.data);
+    let missing = moorline(&scene, &["status", "shopp"]);
+    let expect = format!("error: there is no Sync shopp in the namespace {}; is it shop?", scene.namespace);
+    assert_eq!((missing.code, missing.words.trim()), (1, expect.as_str()));
+    scene.delete_sync("shop").await;
+}
+
+#[test]
+fn kubectl_runs_it_as_a_verb_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("kubectl-moorline");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_moorline"), &link).unwrap();
+    let output = Command::new(link).args(["sync", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    assert!(help.contains("Usage: kubectl moorline sync"), "{help}");
+}
+
+#[test]
+fn without_a_cluster_it_is_said_what_to_set() {
+    let output = Command::new(env!("CARGO_BIN_EXE_moorline"))
+        .arg("status")
+        .env_clear()
+        .env("HOME", "/nonexistent")
+        .output()
+        .unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.contains("set KUBECONFIG"), "{words}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev";
+
+#[tokio::test]
+async fn an_older_definition_is_brought_up_to_date_and_a_newer_one_stays() {
+    let Some(scene) = Scene::new("definition").await else { return };
+    let columns = async || {
+        let live = ask(&scene.admin, "GET", DEFINITION, Value::Null).await.unwrap();
+        live["spec"]["versions"][0]["additionalPrinterColumns"].as_array().map(Vec::len).unwrap_or_default()
+    };
+    let change = async |version: &str| {
+        let mut live = ask(&scene.admin, "GET", DEFINITION, Value::Null).await.unwrap();
+        live["metadata"]["annotations"]["moorline.dev/version"] = version.into();
+        live["spec"]["versions"][0]["additionalPrinterColumns"] = json!([]);
+        ask(&scene.admin, "PUT", DEFINITION, live).await.unwrap();
+    };
+    let writes = async |mark: &AuditMark| {
+        let requests = mark.requests().await.of(MOORLINE);
+        requests.only(|it| it.verb == "patch" && it.resource == "customresourcedefinitions").as_slice().len()
+    };
+    let all = columns().await;
+    change("0.0.1").await;
+    let mark = AuditMark::set(&scene.plane).await;
+    let mut daemon = scene.daemon();
+    until("it is brought up to date", async || (columns().await == all).then_some(())).await;
+    daemon.terminate();
+    assert_eq!(writes(&mark).await, 1);
+
+    let mark = AuditMark::set(&scene.plane).await;
+    let mut daemon = scene.daemon();
+    until("it serves", async || daemon.log().contains("listening").then_some(())).await;
+    tokio::time::sleep(CALM).await;
+    daemon.terminate();
+    assert_eq!(writes(&mark).await, 0, "it is the same, {}", daemon.log());
+
+    change("99.0.0").await;
+    let daemon = scene.daemon();
+    until("it is left alone", async || daemon.log().contains("of a newer Moorline").then_some(())).await;
+    assert_eq!(columns().await, 0);
+    drop(daemon);
+    change("0.0.1").await;
+    let _daemon = scene.daemon();
+    until("it is as it was", async || (columns().await == all).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_of_a_live_sync_is_what_the_daemon_does() {
+    let Some(scene) = Scene::new("plan").await else { return };
+    let first = scene.push(&many(4, "one"));
+    let mut daemon = scene.daemon();
+    scene.sync("shop", json!({"interval": "1h"})).await;
+    scene.until_ready("shop", &first).await;
+    let quiet = moorline(&scene, &["plan", "--sync", "shop"]);
+    assert_eq!(
+        (quiet.code, quiet.data.as_str()),
+        (0, "Nothing to do: 4 objects are as in Git.\n"),
+        "{}",
+        quiet.words
+    );
+
+    // One is changed in Git, one is new there and stands in the cluster already, one is gone, one is edited by hand.
+    daemon.terminate();
+    let files =
+        [("a-0.json".to_owned(), config_map("a-0", "two")), ("b.json".to_owned(), config_map("b", "one"))];
+    let second = scene.push(&files);
+    scene.remove(&["a-1.json"]);
+    let edit = json!({"data": {"key": "by hand"}});
+    let maps = format!("/api/v1/namespaces/{}/configmaps", scene.namespace);
+    ask(&scene.admin, "PATCH", &format!("{maps}/a-2?fieldManager=kubectl-edit"), &edit).await.unwrap();
+    let there: Value = serde_json::from_str(&config_map("b", "before")).unwrap();
+    ask(&scene.admin, "POST", &maps, &there).await.unwrap();
+    let plan = moorline(&scene, &["plan", "--sync", "shop", "--output", "json"]);
+    assert_eq!(plan.code, 2, "{}{}", plan.data, plan.words);
+    let plan: Value = serde_json::from_str(&plan.data).unwrap();
+    let steps =
+        plan["stages"].as_array().unwrap().iter().flat_map(|stage| stage["steps"].as_array().unwrap());
+    let mut planned: Vec<String> = steps
+        .map(|step| format!("{} {}", step["action"].as_str().unwrap(), step["name"].as_str().unwrap()))
+        .collect();
+    planned.sort();
+    assert_eq!(planned, ["adopt b", "prune a-1", "update a-0", "update a-2"], "{plan:#}");
+
+    // The commit before last still has a-1.
+    let earlier = moorline(&scene, &["plan", "--sync", "shop", "--revision", &second]);
+    assert!(earlier.code == 2 && !earlier.data.contains("a-1"), "{}", earlier.data);
+    let missing = moorline(&scene, &["plan", "--sync", "shop", "--revision", "none"]);
+    assert!(missing.code == 1 && missing.words.contains("none"), "{}", missing.words);
+}
