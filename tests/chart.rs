@@ -46,21 +46,6 @@ async fn columns(release: &Release) -> usize {
     definition["spec"]["versions"][0]["additionalPrinterColumns"].as_array().expect("columns").len()
 }
 
-/// Writes the definition that belongs to this source, as the daemon's own account may.
-async fn apply_definition(release: &Release) {
-    let definition = moorline::api::definition().expect("the definition");
-    let request = http::Request::patch(format!("{CRD}?fieldManager=moorline-crd&force=true"))
-        .header("Content-Type", "application/apply-patch+yaml")
-        .body(definition.to_string().into_bytes())
-        .expect("a literal request");
-    release
-        .client()
-        .await
-        .request_text(request)
-        .await
-        .expect("the role lets the daemon write its definition");
-}
-
 /// Takes the release away, and a while later it comes again, with another daemon.
 async fn install_again(release: &Release, mut daemon: Daemon, install: &[&str]) -> Daemon {
     release.helm(&["uninstall", "moorline"]).expect("it is uninstalled");
@@ -96,6 +81,10 @@ async fn no_object_of_any_sync_is_deleted_whatever_becomes_of_the_release() {
     .await;
     let few = columns(&release).await;
     let mut daemon = release.daemon().await;
+    until("the role lets the daemon bring its definition", async || {
+        (columns(&release).await == few + 1).then_some(())
+    })
+    .await;
     until_ready(&release, "default", &commit).await;
     let first = map(&release, "a").await.expect("the object is there");
 
@@ -108,9 +97,6 @@ async fn no_object_of_any_sync_is_deleted_whatever_becomes_of_the_release() {
 
     let upgrade = [&["upgrade", "moorline", release.chart()], &values[..]].concat();
     release.helm(&[&upgrade[..], &["--set", "settings.logLevel=debug"]].concat()).expect("it is upgraded");
-    assert_eq!(columns(&release).await, few, "helm leaves a definition as it is");
-    apply_definition(&release).await;
-    assert_eq!(columns(&release).await, few + 1);
     let commit = release.push("clusters/one/c.json", &config_map("c", "one"));
     until_ready(&release, "default", &commit).await;
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::programs::{CHART, Helm, documents, run, text};
-use crate::support::control_plane::{Shared, client_of, shared};
+use crate::support::control_plane::{Shared, shared};
 use crate::support::credentials::ADMIN;
 use crate::support::daemon::{Daemon, until};
 use crate::support::git_server::{GitServer, Work};
@@ -135,11 +135,6 @@ impl Release {
             serde_json::from_str(&self.plane.kubeconfig(ADMIN)).expect("a kubeconfig is JSON");
         config["users"][0]["user"]["token"] = token;
         config.to_string()
-    }
-
-    /// A client of the chart's ServiceAccount.
-    pub(crate) async fn client(&self) -> Client {
-        client_of(&self.kubeconfig().await, "a test").await.expect("a client")
     }
 
     /// The daemon as the chart has it: with its ServiceAccount, and with the settings of its ConfigMap.

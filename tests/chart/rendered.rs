@@ -16,7 +16,7 @@ pub(crate) const EVERYTHING: &str = r#"{
     "tenants": [{"namespace": "team", "serviceAccounts": ["deployer"], "secrets": ["login"]}],
     "admission": {"enabled": true, "rules": [{"namespaces": ["team"], "paths": ["a"]}, {}]},
     "sync": {"url": "https://host/a.git", "path": "clusters/a", "spec": {"interval": "1m"}},
-    "settings": {"instance": "blue"}, "image": {"digest": ""}, "imagePullSecrets": [{"name": "registry"}],
+    "settings": {"instance": "blue"}, "webhookSecret": "webhook", "image": {"digest": ""}, "imagePullSecrets": [{"name": "registry"}],
     "env": [{"name": "MOORLINE_PROXY", "value": "http://proxy:3128"}], "priorityClassName": "high",
     "nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}], "affinity": {"nodeAffinity": {}},
     "podAnnotations": {"a": "b"}, "podLabels": {"c": "d"}, "service": {"annotations": {"a": "b"}},
@@ -153,6 +153,24 @@ fn a_grant_is_what_it_says() {
     let there = "RoleBinding shop/moorline.moorline.admin: admin";
     let values = ["--set", "rbac.grant=namespaceAdmin", "--set", "rbac.namespaces={shop,moorline}"];
     assert_eq!(bound(&values), [own[0], own[1], here, there]);
+}
+
+#[test]
+fn the_definition_is_changed_by_its_name_or_not_at_all() {
+    let Some(helm) = Helm::here() else { return };
+    let patched = |values: &[&str]| -> Vec<Value> {
+        let rules = helm.objects(values).into_iter().filter_map(|mut object| match object["rules"].take() {
+            Value::Array(rules) => Some(rules),
+            _ => None,
+        });
+        let is_patched = |rule: &Value| {
+            rule["resources"] == json!(["customresourcedefinitions"])
+                && rule["verbs"].as_array().is_some_and(|verbs| verbs.contains(&json!("patch")))
+        };
+        rules.flatten().filter(is_patched).map(|mut rule| rule["resourceNames"].take()).collect()
+    };
+    assert_eq!(patched(&[]), [json!(["syncs.moorline.dev"])]);
+    assert!(patched(&["--set", "rbac.updateDefinition=false"]).is_empty());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::support::audit::{AuditMark, Request};
 use crate::support::daemon::until;
 use crate::support::rest::{ask, grant, rule};
 use crate::support::scene::config_map;
-use crate::{apply_definition, until_ready};
+use crate::until_ready;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -147,7 +147,8 @@ async fn create_syncs(release: &Release, tenant: &str) {
         (&theirs, release.sync("login", json!({"source": away, "serviceAccountName": "deployer"}))),
     ];
     for (path, sync) in syncs {
-        release.create(path, sync).await.expect("a Sync");
+        // The definition has just changed, and is not served for a moment.
+        until("a Sync is taken", async || release.create(path, sync.clone()).await.ok()).await;
     }
 }
 
@@ -187,11 +188,13 @@ async fn every_right_of_the_chart_is_used_and_enough() {
     let tenant = prepare_tenant(&release).await;
     let tenants = json!([{"namespace": tenant, "serviceAccounts": ["deployer"], "secrets": ["login"]}]);
     let file = release.values_file(&json!({"tenants": tenants}).to_string());
-    release.helm(&["install", "moorline", release.chart(), "--values", &file]).expect("it is installed");
+    // The daemon has to bring its own definition.
+    release.without_definition().await;
+    let older = release.older_chart();
+    release.helm(&["install", "moorline", &older, "--values", &file]).expect("it is installed");
     grant_objects(&release).await;
     let commit = prepare_objects(&release).await;
     let mark = AuditMark::set(&release.plane).await;
-    apply_definition(&release).await;
     let daemon = release.daemon().await;
     create_syncs(&release, &tenant).await;
     until_ready(&release, "shop", &commit).await;

@@ -80,14 +80,15 @@ fn the_daemon_reads_the_rendered_settings() {
         Settings::from(Some(&documents("daemon.yaml", &file).remove(0)), [], [])
     };
     assert_eq!(read(&[]), Ok(Settings::default()));
-    let values = ["--set", "settings.qps=10000,settings.instance=blue,settings.proxyDirect={a,b}"];
+    let values = "settings.qps=10000,settings.instance=blue,settings.proxyDirect={a,b},webhookSecret=hooks";
     let expect = Settings {
         qps: 10_000,
         instance: Some("blue".into()),
         proxy_direct: vec!["a".into(), "b".into()],
+        webhook_secret_file: Some("/etc/moorline/webhook/secret".into()),
         ..Settings::default()
     };
-    assert_eq!(read(&values), Ok(expect));
+    assert_eq!(read(&["--set", values]), Ok(expect));
 }
 
 #[test]

@@ -179,7 +179,7 @@ impl Standing {
 }
 
 /// A client that goes straight to the server, whatever proxy the environment names.
-pub(crate) async fn client_of(kubeconfig: &str, agent: &str) -> Result<Client, String> {
+pub(super) async fn client_of(kubeconfig: &str, agent: &str) -> Result<Client, String> {
     // It fails when there is a provider already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig).map_err(|error| error.to_string())?;

@@ -56,6 +56,15 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{ regexFind "[0-9]+$" .Values.settings.listen }}
 {{- end }}
 
+{{/* The daemon's settings. */}}
+{{- define "moorline.settings" -}}
+{{- $settings := deepCopy .Values.settings }}
+{{- if .Values.webhookSecret }}
+{{- $_ := set $settings "webhookSecretFile" "/etc/moorline/webhook/secret" }}
+{{- end }}
+{{- toYaml $settings }}
+{{- end }}
+
 {{/* The Lease that the daemon takes, as it names it. */}}
 {{- define "moorline.lease" -}}
 moorline{{ with .Values.settings.instance }}-{{ . }}{{ end }}
