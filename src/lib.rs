@@ -30,6 +30,7 @@ pub mod report;
 pub mod rights;
 pub mod serve;
 pub mod settings;
+pub mod settings_watch;
 pub mod source;
 pub mod sync;
 pub mod tree;

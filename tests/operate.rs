@@ -209,3 +209,64 @@ async fn a_plan_of_a_live_sync_is_what_the_daemon_does() {
     let missing = moorline(&scene, &["plan", "--sync", "shop", "--revision", "none"]);
     assert!(missing.code == 1 && missing.words.contains("none"), "{}", missing.words);
 }
+
+#[tokio::test]
+async fn settings_that_change_take_effect_and_a_file_that_is_wrong_does_not() {
+    let Some(scene) = Scene::new("settings").await else { return };
+    let elsewhere = scene.plane.namespace("settings-team").await;
+    let commit = scene.push(&many(2, "one"));
+    // As a kubelet mounts it: the file is a link into a folder that is a link, and that is swapped.
+    let mount = scene.root.path().join("mount");
+    let write = |number: u8, text: &str| {
+        let folder = mount.join(format!("..{number}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("daemon.yaml"), text).unwrap();
+        std::os::unix::fs::symlink(&folder, mount.join("..new")).unwrap();
+        std::fs::rename(mount.join("..new"), mount.join("..data")).unwrap();
+    };
+    write(1, "verifyRate: 100\n");
+    std::os::unix::fs::symlink("..data/daemon.yaml", mount.join("daemon.yaml")).unwrap();
+    let file = mount.join("daemon.yaml").display().to_string();
+    let daemon = scene.daemon_with(&["--leader-election=false", "--config", &file]);
+    let said = async |words: &str| {
+        until(words, async || daemon.log().contains(words).then_some(())).await;
+    };
+    let sync = json!({
+        "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "shop"},
+        "spec": {"source": {"git": {"url": scene.git.url("repository.git")}}, "interval": "1h"},
+    });
+    let syncs = format!("/apis/moorline.dev/v1alpha1/namespaces/{elsewhere}/syncs");
+    ask(&scene.admin, "POST", &syncs, sync).await.unwrap();
+    let ready = async || {
+        let sync = ask(&scene.admin, "GET", &format!("{syncs}/shop"), Value::Null).await.unwrap();
+        let ready = &sync["status"]["conditions"][0];
+        (
+            ready["reason"].as_str().unwrap_or_default().to_owned(),
+            sync["status"]["revision"]["applied"].clone(),
+        )
+    };
+    until("it may not", async || (ready().await.0 == "ServiceAccountRequired").then_some(())).await;
+
+    write(2, "verifyRate: 100\nlogLevl: debug\nqps: -1\n");
+    said("the settings file is not taken, and what was set before goes on: ").await;
+    said("there is no setting `logLevl` (from the settings file); did you mean logLevel?").await;
+    assert_eq!(ready().await.0, "ServiceAccountRequired");
+
+    write(
+        3,
+        &format!(
+            "verifyRate: 50\nconcurrency: 4\nlogLevel: debug\ndaemonIdentityNamespaces: [{elsewhere}]\n"
+        ),
+    );
+    said("verifyRate is 50 now").await;
+    said("concurrency is 4 only after the next start").await;
+    said("DEBUG").await;
+    until("it may now", async || ready().await.1.as_str().filter(|it| it.ends_with(&commit)).map(drop)).await;
+
+    // Gone for a moment, and there again.
+    std::fs::remove_file(mount.join("..data")).unwrap();
+    said("cannot read").await;
+    write(4, "verifyRate: 60\n");
+    said("verifyRate is 60 now").await;
+    ask(&scene.admin, "DELETE", &format!("{syncs}/shop"), Value::Null).await.unwrap();
+}

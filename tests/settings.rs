@@ -38,7 +38,7 @@ fn the_annotated_file_has_the_defaults_and_nothing_else() {
     let blocks = text.split("\n\n").skip(1).map(str::trim_end);
     let expect = TABLE.iter().map(|row| {
         let line = text.lines().find(|line| line.starts_with(&format!("{}:", row.name)));
-        format!("# {}\n{}", row.meaning, line.unwrap_or_default())
+        format!("# {}\n{}", row.explained(), line.unwrap_or_default())
     });
     assert_eq!(blocks.collect::<Vec<_>>(), expect.collect::<Vec<_>>());
 }

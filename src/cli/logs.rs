@@ -16,36 +16,54 @@ use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::fmt::{self as lines, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::registry;
+use tracing_subscriber::{Registry, registry, reload};
 
 use crate::harmless::harmless;
 use crate::settings::{LogFormat, LogLevel};
 
-/// Writes the logs of this process to standard error from now on; to be called once.
-pub fn init(format: LogFormat, level: LogLevel) -> anyhow::Result<()> {
-    dispatcher::set_global_default(writing(format, level, io::stderr)).context("logs are written already")
+/// The way to other logs while the program runs.
+pub struct Level(reload::Handle<Targets, Registry>);
+
+impl Level {
+    /// Logs what is as important as that from now on.
+    pub fn set(&self, level: LogLevel) {
+        // It fails only where nothing is logged any more.
+        let _ = self.0.reload(targets(level));
+    }
 }
 
-fn writing<W>(format: LogFormat, level: LogLevel, to: W) -> Dispatch
-where
-    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
-{
+/// Writes the logs of this process to standard error from now on; to be called once.
+pub fn init(format: LogFormat, level: LogLevel) -> anyhow::Result<Level> {
+    let (dispatch, level) = writing(format, level, io::stderr);
+    dispatcher::set_global_default(dispatch).context("logs are written already")?;
+    Ok(level)
+}
+
+fn targets(level: LogLevel) -> Targets {
     // What libraries say is news for who looks for a fault in them.
     let libraries = match level {
         LogLevel::Trace => LevelFilter::DEBUG,
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn | LogLevel::Info | LogLevel::Debug => LevelFilter::WARN,
     };
-    let wanted = Targets::new().with_default(libraries).with_target(env!("CARGO_CRATE_NAME"), filter(level));
+    Targets::new().with_default(libraries).with_target(env!("CARGO_CRATE_NAME"), filter(level))
+}
+
+fn writing<W>(format: LogFormat, level: LogLevel, to: W) -> (Dispatch, Level)
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let (wanted, handle) = reload::Layer::new(targets(level));
     // Where standard error is closed there is nobody to tell that it is.
     let layer = lines::layer().with_writer(to).with_timer(Utc).with_ansi(false).log_internal_errors(false);
-    match format {
+    let dispatch = match format {
         LogFormat::Text => {
             let layer = layer.fmt_fields(debug_fn(write_field).delimited(" "));
             registry().with(wanted).with(layer).into()
         }
         LogFormat::Json => registry().with(wanted).with(layer.json().flatten_event(true)).into(),
-    }
+    };
+    (dispatch, Level(handle))
 }
 
 const fn filter(level: LogLevel) -> LevelFilter {
@@ -100,7 +118,7 @@ mod tests {
     fn written(format: LogFormat, level: LogLevel, events: impl FnOnce()) -> Vec<String> {
         let page = Page::default();
         let to = page.clone();
-        dispatcher::with_default(&writing(format, level, move || to.clone()), events);
+        dispatcher::with_default(&writing(format, level, move || to.clone()).0, events);
         let bytes = page.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
     }

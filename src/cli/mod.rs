@@ -12,6 +12,7 @@ mod rbac;
 mod render;
 mod run;
 mod setting_flags;
+mod settings_file;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

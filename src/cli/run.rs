@@ -1,18 +1,18 @@
 //! `moorline run`: the daemon.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use clap::{ArgAction, Args};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
 use super::exit::Exit;
 use super::setting_flags::SettingFlags;
-use super::{Streams, logs};
+use super::{Streams, logs, settings_file};
 use crate::api::{self, PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
 use crate::cluster::lease::{Claim, Leadership, Permit, Timings};
 use crate::cluster::{Cluster, Connection, Definition, connect};
@@ -25,7 +25,6 @@ use crate::source::{Address, Credentials, Proxy, Reference, Repositories};
 use crate::sync::gone::RUN;
 use crate::sync::wish::Wish;
 use crate::sync::{Context, Notebook, Parts, all, single};
-use crate::yaml;
 
 /// Follow Git repositories and hold the cluster to them
 ///
@@ -75,42 +74,25 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    let file = arguments.config.as_deref().map(read_config).transpose()?;
-    // Names and values that are no text are nobody's settings.
-    let environment = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let settings = match Settings::from(file.as_ref(), environment, arguments.settings.0.clone()) {
+    let settings = match settings_file::read(arguments.config.as_deref(), &arguments.settings)? {
         Ok(settings) => settings,
         Err(errors) => {
             super::manifests::tell(&errors, streams);
             return Ok(Exit::Failure);
         }
     };
-    logs::init(settings.log_format, settings.log_level)?;
+    let level = logs::init(settings.log_format, settings.log_level)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let exit = runtime.block_on(daemon(arguments, settings));
+    let exit = runtime.block_on(daemon(arguments, settings, level));
     // A look at a silent server may still hold a thread; it is not waited for.
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
 }
 
-fn read_config(path: &Path) -> anyhow::Result<serde_json::Value> {
-    let shown = path.display();
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
-    let name = shown.to_string();
-    let documents = yaml::read(&name, &bytes, yaml::Dialect::Kubectl).map_err(|error| anyhow!("{error}"))?;
-    let mut values = documents.into_iter().map(|document| document.value);
-    match (values.next(), values.next()) {
-        (Some(value), None) => Ok(value),
-        (None, _) => Ok(serde_json::Value::Object(serde_json::Map::new())),
-        (Some(_), Some(_)) => bail!("{shown} holds more than one document"),
-    }
-}
-
-async fn daemon(arguments: &Arguments, settings: Settings) -> anyhow::Result<Exit> {
+async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -> anyhow::Result<Exit> {
     let connection = connect(None).await?;
     let namespace: Box<str> = arguments.namespace.as_deref().map_or(connection.namespace.clone(), Box::from);
     if let Some(rule) = render::namespace_rule(&namespace) {
@@ -159,8 +141,11 @@ async fn daemon(arguments: &Arguments, settings: Settings) -> anyhow::Result<Exi
             None => std::future::pending().await,
         }
     };
+    let reset =
+        settings_file::follow(arguments.config.as_deref(), &arguments.settings, context.clone(), level);
     tokio::select! {
         done = work(arguments, context, called) => done?,
+        () = reset => {}
         loss = lost => bail!("the Lease is lost: {loss}"),
     }
     if let Some(leadership) = leadership {

@@ -24,7 +24,7 @@ impl Args for SettingFlags {
     fn augment_args(command: Command) -> Command {
         TABLE.iter().fold(command, |command, row| {
             let flag = row.flag();
-            let arg = Arg::new(flag.clone()).long(flag).value_name("VALUE").help(row.meaning);
+            let arg = Arg::new(flag.clone()).long(flag).value_name("VALUE").help(row.explained());
             command.arg(arg.help_heading("Settings"))
         })
     }

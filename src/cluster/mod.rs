@@ -219,6 +219,11 @@ impl Cluster {
         self.0.store.distrust_all();
     }
 
+    /// Writes at most so often from now on, as whomever.
+    pub fn bound(&self, per_second: u32, burst: u32) {
+        self.0.limits.rate.set(per_second, burst);
+    }
+
     /// Wakes all Syncs.
     pub fn wake_all(&self) {
         self.0.store.wake_all();

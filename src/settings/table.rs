@@ -23,6 +23,10 @@ const LEVELS: [(&str, LogLevel); 5] = [
     ("trace", LogLevel::Trace),
 ];
 
+/// The settings that may change while the daemon runs.
+const LIVE: [&str; 7] =
+    ["logLevel", "daemonIdentityNamespaces", "qps", "burst", "manifestRetry", "verifyEvery", "verifyRate"];
+
 /// One setting.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
@@ -45,6 +49,17 @@ impl Row {
     /// Its name on the command line, without the dashes in front.
     pub fn flag(&self) -> String {
         self.words('-')
+    }
+
+    /// True if a change takes effect while the daemon runs.
+    pub fn is_live(&self) -> bool {
+        LIVE.contains(&self.name)
+    }
+
+    /// What it means, and when a change of it does.
+    pub fn explained(&self) -> String {
+        let when = if self.is_live() { " A change takes effect at once." } else { "" };
+        format!("{}{when}", self.meaning)
     }
 
     /// Its value as the settings file would have it; what may hold a password is not shown.

@@ -17,8 +17,8 @@ use crate::serve::hooks::Called;
 /// Follows all Syncs until the daemon ends. Whatever is `called` has those look that it is about.
 pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<Called>) {
     let (send, mut told) = mpsc::unbounded_channel();
-    let instance = context.settings.instance.as_deref();
-    let _following = context.cluster.follow_syncs(instance, move |event| {
+    let instance = context.settings().instance.clone();
+    let _following = context.cluster.follow_syncs(instance.as_deref(), move |event| {
         // Nobody listens any more only when the daemon ends.
         let _ = send.send(event);
     });

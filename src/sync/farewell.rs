@@ -74,7 +74,7 @@ async fn part(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) -> 
     if wish.suspend {
         return Orphans::all(cluster.as_ref(), name, "Suspended");
     }
-    let (mut pauses, until) = (context.pauses.cluster, Instant::now() + wish.timeout);
+    let (mut pauses, until) = (context.pauses().cluster, Instant::now() + wish.timeout);
     loop {
         // Without an answer nothing is known, and who knows nothing lets go of nothing before the time is over.
         let failure = match delete(context, name, sync, wish, until).await {

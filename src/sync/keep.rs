@@ -68,7 +68,7 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
     let _writing = Writing(tokio::spawn(async move { writer.write().await }).abort_handle());
     let rotated = Arc::<Notify>::default();
     let mut keeper = Keeper {
-        context,
+        context: context.clone(),
         name,
         desk,
         orders: None,
@@ -89,6 +89,8 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
         tokio::select! {
             changed = seen.changed() => if changed.is_err() { break },
             () = rotated.notified() => {}
+            // Whose rights it may use, for one.
+            () = context.reset.notified() => {}
             () = tokio::time::sleep(jitter(retry)), if again => {}
         }
     }

@@ -46,9 +46,10 @@ pub mod wish;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::api::SyncName;
 use crate::cluster::lease::Permit;
@@ -78,7 +79,9 @@ pub struct Context {
     /// Whether this daemon lives and is ready.
     pub health: Health,
     /// What may be set.
-    pub settings: Settings,
+    settings: RwLock<Arc<Settings>>,
+    /// Told when that has changed.
+    reset: Notify,
     /// The namespace of the daemon: only Syncs in it may act with its rights.
     pub namespace: Box<str>,
     /// The Lease that this daemon holds, as namespace/name.
@@ -99,8 +102,8 @@ pub struct Context {
     /// How long what is under way may take then.
     grace: Duration,
     began: Instant,
-    pauses: Pauses,
-    verify: tokio::sync::Mutex<tokio::time::Interval>,
+    /// When the last object was verified of those that wait for their turn.
+    verify: tokio::sync::Mutex<Instant>,
     /// The cluster as service accounts see it.
     identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
 }
@@ -130,19 +133,11 @@ pub struct Parts {
 impl Context {
     /// Everything but the Syncs.
     pub fn new(cluster: Cluster, parts: Parts) -> Self {
-        let settings = &parts.settings;
-        let pause = Duration::from_secs(1) / settings.verify_rate.max(1);
-        let mut verify = tokio::time::interval(pause);
-        verify.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         Self {
             cluster,
             grace: GRACE,
             began: Instant::now(),
-            pauses: Pauses {
-                cluster: Backoff::new(settings.retry_base, settings.retry_cap),
-                manifest: settings.manifest_retry,
-            },
-            verify: tokio::sync::Mutex::new(verify),
+            verify: tokio::sync::Mutex::new(Instant::now()),
             identities: tokio::sync::Mutex::default(),
             registry: Registry::default(),
             neighbours: Neighbours::default(),
@@ -151,7 +146,8 @@ impl Context {
             repositories: parts.repositories,
             metrics: parts.metrics,
             health: parts.health,
-            settings: parts.settings,
+            settings: RwLock::new(Arc::new(parts.settings)),
+            reset: Notify::new(),
             namespace: parts.namespace,
             held_by: parts.held_by,
             permit: parts.permit,
@@ -160,10 +156,29 @@ impl Context {
         }
     }
 
+    /// What is set now.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Goes by other settings from now on, as far as they are read more than once.
+    pub fn change(&self, settings: Settings) {
+        self.cluster.bound(settings.qps, settings.burst);
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+        self.reset.notify_waiters();
+    }
+
+    /// The pauses after failures.
+    fn pauses(&self) -> Pauses {
+        let settings = self.settings();
+        let cluster = Backoff::new(settings.retry_base, settings.retry_cap);
+        Pauses { cluster, manifest: settings.manifest_retry }
+    }
+
     /// Whether a Sync may act with the daemon's own rights, if it names no others.
     fn may_act_as_itself(&self, sync: &SyncName, wish: &Wish) -> Result<(), String> {
         let trusted = self.namespace == sync.namespace
-            || self.settings.daemon_identity_namespaces.contains(&sync.namespace);
+            || self.settings().daemon_identity_namespaces.contains(&sync.namespace);
         if trusted || wish.service_account.is_some() {
             return Ok(());
         }
@@ -193,14 +208,14 @@ impl Context {
     }
 
     /// The server has gone back to an earlier state: what was seen of it is listed anew, as each identity sees it.
-    fn begin_anew(self: &std::sync::Arc<Self>) {
+    fn begin_anew(self: &Arc<Self>) {
         self.cluster.begin_anew();
         let this = self.clone();
         tokio::spawn(async move { this.identities.lock().await.values().for_each(Cluster::begin_anew) });
     }
 
     /// The server is another release: what it was seen to make of an apply says nothing any more.
-    fn distrust_all(self: &std::sync::Arc<Self>) {
+    fn distrust_all(self: &Arc<Self>) {
         self.cluster.distrust_all();
         let this = self.clone();
         tokio::spawn(async move { this.identities.lock().await.values().for_each(Cluster::distrust_all) });
@@ -216,7 +231,10 @@ impl Context {
 
     /// Waits until one more object may be verified.
     async fn verify_turn(&self) {
-        self.verify.lock().await.tick().await;
+        let mut last = self.verify.lock().await;
+        let pause = Duration::from_secs(1) / self.settings().verify_rate.max(1);
+        tokio::time::sleep_until((*last + pause).into()).await;
+        *last = Instant::now();
     }
 }
 

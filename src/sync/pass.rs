@@ -187,11 +187,11 @@ impl Subject<'_> {
         };
         let mut outcomes = carry_out(&work, plan, postponed.blocking).await;
         report.added = work.additions(self.wish, memory, &mut outcomes).await;
-        memory.learn(&outcomes, desired, self.context.now(), chance(), self.context.pauses);
+        memory.learn(&outcomes, desired, self.context.now(), chance(), self.context.pauses());
         memory.fights.learn(&outcomes, desired, self.context.now());
         memory.wait(self.cluster, self.owner);
         let is_missing = !self.knows(&prepared) || !memory.scaling.in_doubt.is_empty();
-        memory.miss(is_missing, self.context.now(), chance(), self.context.pauses);
+        memory.miss(is_missing, self.context.now(), chance(), self.context.pauses());
         self.note_pauses(memory);
         self.cluster.observed(self.owner, |observed| memory.ends.begin(desired, observed));
         report.finished = memory.ends.written();

@@ -126,7 +126,7 @@ pub(crate) async fn follow(
     desk: Option<Desk>,
 ) {
     let order = orders.borrow_and_update().clone();
-    let schedule = Schedule::new(context.pauses.cluster);
+    let schedule = Schedule::new(context.pauses().cluster);
     let head = context.heads.of(order.head());
     let wake = order.cluster.wake(&owner);
     let told = desk.clone().unwrap_or_else(|| Desk::new(context.clone(), owner.clone()));

@@ -18,7 +18,7 @@ impl Follower {
     /// What nobody has looked at for long is verified once more.
     pub(super) fn look_over(&mut self) {
         let Some(memory) = &mut self.memory else { return };
-        let stale = memory.stale(self.context.now(), self.context.settings.verify_every);
+        let stale = memory.stale(self.context.now(), self.context.settings().verify_every);
         if !stale.is_empty() {
             self.order.cluster.distrust(&self.owner, &stale);
             // How they may be looked at is for the plan to say.
@@ -59,7 +59,7 @@ impl Follower {
     pub(super) fn verified(&mut self, id: ObjectId, outcome: Option<Outcome>) -> Option<Event> {
         self.verifying = None;
         let outcome = outcome?;
-        let (now, pauses) = (self.context.now(), self.context.pauses);
+        let (now, pauses) = (self.context.now(), self.context.pauses());
         let due = self.memory.as_mut().is_some_and(|memory| {
             let desired = memory.prepared.as_ref().map(|prepared| prepared.desired.clone());
             desired.is_some_and(|set| memory.verified(&id, &outcome, &set, now, chance(), pauses))

@@ -1,0 +1,81 @@
+//! The settings file of the daemon: read at the start, and again whenever it may have changed.
+//!
+//! In: its path, and what counts more than it. Out: settings. A file that is wrong changes nothing: the daemon goes on with
+//! what it has, and says what is wrong.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow, bail};
+
+use super::logs::Level;
+use super::setting_flags::SettingFlags;
+use crate::settings::{Row, Settings, SettingsError, TABLE};
+use crate::settings_watch::SettingsWatch;
+use crate::sync::Context;
+use crate::yaml;
+
+/// The settings of the file, of the environment and of the flags together; or everything that is wrong with them.
+pub(super) fn read(
+    file: Option<&Path>,
+    flags: &SettingFlags,
+) -> anyhow::Result<Result<Settings, Vec<SettingsError>>> {
+    let file = file.map(document).transpose()?;
+    // Names and values that are no text are nobody's settings.
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    Ok(Settings::from(file.as_ref(), environment, flags.0.clone()))
+}
+
+fn document(path: &Path) -> anyhow::Result<serde_json::Value> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+    let name = shown.to_string();
+    let documents = yaml::read(&name, &bytes, yaml::Dialect::Kubectl).map_err(|error| anyhow!("{error}"))?;
+    let mut values = documents.into_iter().map(|document| document.value);
+    match (values.next(), values.next()) {
+        (Some(value), None) => Ok(value),
+        (None, _) => Ok(serde_json::Value::Object(serde_json::Map::new())),
+        (Some(_), Some(_)) => bail!("{shown} holds more than one document"),
+    }
+}
+
+/// Takes over what changes in the file, for ever.
+pub(super) async fn follow(file: Option<&Path>, flags: &SettingFlags, context: Arc<Context>, level: Level) {
+    let Some(file) = file else { return std::future::pending().await };
+    let watch = SettingsWatch::new(file);
+    // What has been said of a file that is wrong is not said again before it changes.
+    let mut told = String::new();
+    loop {
+        watch.changed().await;
+        let wrong = match read(Some(file), flags) {
+            Ok(Ok(settings)) => {
+                change(&context, &settings, &level);
+                String::new()
+            }
+            Ok(Err(errors)) => errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+            Err(error) => format!("{error:#}"),
+        };
+        if !wrong.is_empty() && wrong != told {
+            tracing::warn!("the settings file is not taken, and what was set before goes on: {wrong}");
+        }
+        told = wrong;
+    }
+}
+
+/// Takes over settings, as far as that can be done while the daemon runs.
+fn change(context: &Context, settings: &Settings, level: &Level) {
+    let before = context.settings();
+    let changed = TABLE.iter().filter(|row| row.value(settings) != row.value(&before));
+    let (now, later): (Vec<&Row>, Vec<&Row>) = changed.partition(|row| row.is_live());
+    for row in &now {
+        tracing::info!("{} is {} now", row.name, row.value(settings));
+    }
+    for row in &later {
+        tracing::warn!("{} is {} only after the next start", row.name, row.value(settings));
+    }
+    if !now.is_empty() || !later.is_empty() {
+        level.set(settings.log_level);
+        context.change(settings.clone());
+    }
+}
