@@ -25,10 +25,10 @@ fn the_settings_are_the_daemon_s() {
     assert_eq!(schema["additionalProperties"], false);
     assert_eq!(schema["properties"].as_object().expect("properties").len(), TABLE.len());
     for row in TABLE {
-        let above = format!("  # {}\n  {}:", row.meaning, row.name);
+        let above = format!("  # {}\n  {}:", row.explained(), row.name);
         assert!(shown.contains(&above), "values.yaml does not explain {} with\n{above}", row.name);
         let property = &schema["properties"][row.name];
-        assert_eq!(property["description"], row.meaning, "{}", row.name);
+        assert_eq!(property["description"], row.explained(), "{}", row.name);
         let expect = match row.value(&Settings::default()) {
             Value::Number(_) => json!("integer"),
             Value::Array(_) => json!("array"),
@@ -36,6 +36,32 @@ fn the_settings_are_the_daemon_s() {
             _ => json!("string"),
         };
         assert_eq!(property["type"], expect, "{}", row.name);
+    }
+}
+
+#[test]
+fn the_daemon_begins_anew_with_what_it_reads_at_the_start_only() {
+    let Some(helm) = Helm::here() else { return };
+    let annotation = |setting: &str| {
+        let mut objects = helm.objects(&["--set-json", setting]);
+        let deployment = objects.iter_mut().find(|object| object["kind"] == "Deployment").expect("one");
+        deployment["spec"]["template"]["metadata"]["annotations"]["moorline.dev/settings"].take()
+    };
+    let before = annotation("settings.qps=0");
+    for row in TABLE {
+        let other = match (row.name, row.value(&Settings::default())) {
+            (_, Value::Number(number)) => json!(number.as_u64().expect("a number") + 1),
+            (_, Value::Array(_)) => json!(["other"]),
+            ("dataDir" | "webhookSecretFile", _) => json!("/other"),
+            ("listen", _) => json!("0.0.0.0:80"),
+            ("logFormat", _) => json!("json"),
+            ("logLevel", _) => json!("debug"),
+            ("instance", _) => json!("other"),
+            ("proxy", _) => json!("http://other"),
+            _ => json!("7m"),
+        };
+        let changes = annotation(&format!("settings.{}={other}", row.name)) != before;
+        assert_eq!(changes, !row.is_live(), "{}", row.name);
     }
 }
 

@@ -65,6 +65,16 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- toYaml $settings }}
 {{- end }}
 
+{{/* Those whose change takes a new daemon; the others take effect as soon as the ConfigMap has reached the pod. */}}
+{{- define "moorline.restarts" -}}
+{{- $live := list "logLevel" "daemonIdentityNamespaces" "qps" "burst" "manifestRetry" "verifyEvery" "verifyRate" }}
+{{- $settings := fromYaml (include "moorline.settings" .) }}
+{{- range $live }}
+{{- $_ := unset $settings . }}
+{{- end }}
+{{- toYaml $settings }}
+{{- end }}
+
 {{/* The Lease that the daemon takes, as it names it. */}}
 {{- define "moorline.lease" -}}
 moorline{{ with .Values.settings.instance }}-{{ . }}{{ end }}
