@@ -238,6 +238,10 @@ pub enum Reason {
     HeldByOther,
     /// The Sync lies in a namespace that may not act with the daemon's rights.
     ServiceAccountRequired,
+    /// A Sync that it depends on has not applied as much yet.
+    DependencyNotReady,
+    /// It depends on itself, by way of others.
+    DependencyCycle,
     /// The identity that acts may not do what is to be done.
     RightsMissing,
     /// Every object is as it was applied.

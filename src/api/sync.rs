@@ -62,7 +62,9 @@ use super::{Source, Span, SyncStatus};
         priority = 1
     ),
     validation = Rule::new("size(self.metadata.name) <= 52")
-        .message("give the Sync a name of at most 52 characters: it is part of a field manager's name, which has a bound")
+        .message("give the Sync a name of at most 52 characters: it is part of a field manager's name, which has a bound"),
+    validation = Rule::new("!has(self.spec.dependsOn) || self.spec.dependsOn.all(on, on.name != self.metadata.name || has(on.namespace))")
+        .message("name another Sync in dependsOn: this is the one that would wait")
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!self.createNamespace || has(self.targetNamespace)")
@@ -128,6 +130,12 @@ pub struct SyncSpec {
         .message("write the name of a ServiceAccount in the Sync's own namespace, such as deployer"))]
     pub service_account_name: Option<String>,
 
+    /// Syncs whose newest commit must be applied before this one takes up a commit; of the same repository, that commit.
+    /// What is applied is held meanwhile. Deletions go the other way round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub depends_on: Vec<Dependency>,
+
     /// Fields that are left to others, on objects in Git that set them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
@@ -136,6 +144,23 @@ pub struct SyncSpec {
     /// Nothing is written while this is true.
     #[serde(default)]
     pub suspend: bool,
+}
+
+/// A Sync that another one depends on.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq, Eq)]
+pub struct Dependency {
+    /// Its name.
+    #[schemars(length(min = 1, max = 52))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')")
+        .message("write the name of a Sync, such as infrastructure"))]
+    pub name: String,
+
+    /// Its namespace; that of the Sync which depends on it, if it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
+        .message("write the name of a namespace: lower-case letters, digits and -, such as infra"))]
+    pub namespace: Option<String>,
 }
 
 /// How the files become objects.

@@ -126,6 +126,7 @@ impl All {
     fn seen(&mut self, name: SyncName, sync: Seen) {
         self.context.registry.add(&name);
         self.context.neighbours.add(&name);
+        self.context.dependencies.add(&name);
         if let Some(early) = &mut self.early {
             early.push((name, sync));
             return;
@@ -151,6 +152,7 @@ impl All {
         }
         self.context.registry.remove(name);
         self.context.neighbours.remove(name);
+        self.context.dependencies.remove(name);
         // What it applied may be taken over now.
         self.context.cluster.wake_all();
     }

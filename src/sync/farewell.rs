@@ -75,6 +75,8 @@ async fn part(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) -> 
         return Orphans::all(cluster.as_ref(), name, "Suspended");
     }
     let (mut pauses, until) = (context.pauses().cluster, Instant::now() + wish.timeout);
+    // Whoever depends on it goes first, as it came last.
+    let _ = tokio::time::timeout_at(until.into(), context.dependencies.last(name, GRACE)).await;
     loop {
         // Without an answer nothing is known, and who knows nothing lets go of nothing before the time is over.
         let failure = match delete(context, name, sync, wish, until).await {
@@ -88,6 +90,9 @@ async fn part(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) -> 
         tokio::time::sleep(pauses.failed(chance())).await;
     }
 }
+
+/// So long after a Sync others that depend on it may be deleted with it: nobody deletes several at one time.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// The rights are gone, and no waiting brings them back.
 fn is_denied(failure: &Failure) -> bool {

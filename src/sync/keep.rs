@@ -135,6 +135,7 @@ impl Keeper {
             Task::Leave(leaving) => {
                 self.context.registry.unready(&self.name);
                 self.context.neighbours.rests(&self.name);
+                self.context.dependencies.leaves(&self.name);
                 self.stop().await;
                 let (mut ending, mut seen) = (self.context.ending.clone(), self.seen.clone());
                 tokio::select! {

@@ -9,6 +9,7 @@ pub mod all;
 mod carry_out;
 mod contact;
 mod definitions;
+mod dependencies;
 mod desk;
 mod event;
 mod farewell;
@@ -59,6 +60,7 @@ use crate::report::Trouble;
 use crate::serve::Health;
 use crate::settings::Settings;
 use crate::source::Repositories;
+use dependencies::Dependencies;
 use event::Allowance;
 use heads::Heads;
 use memory::Pauses;
@@ -93,6 +95,8 @@ pub struct Context {
     /// All Syncs.
     pub registry: Registry,
     neighbours: Neighbours,
+    /// Which Syncs wait for which.
+    dependencies: Dependencies,
     /// The newest revisions.
     heads: Heads,
     /// How many Events may still be written.
@@ -141,6 +145,7 @@ impl Context {
             identities: tokio::sync::Mutex::default(),
             registry: Registry::default(),
             neighbours: Neighbours::default(),
+            dependencies: Dependencies::default(),
             heads: Heads::default(),
             events: Allowance::new(EVENTS),
             repositories: parts.repositories,

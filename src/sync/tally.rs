@@ -34,6 +34,8 @@ impl Context {
                 }
             }
             Told::Passed(report) => self.passed(sync, &name, report),
+            // The status says it, and it may be for long.
+            Told::Waits(_) => {}
             Told::Moved(lineage) => match lineage.news() {
                 Some(("Warning", reason, note)) => tracing::warn!(%sync, %reason, "{note}"),
                 Some((_, reason, note)) => tracing::info!(%sync, %reason, "{note}"),

@@ -12,8 +12,8 @@ use glob::Pattern;
 use serde_json::{Value, json};
 
 use crate::api::{
-    Conflicts, DeletionPolicy, DriftMode, ExtraFields, Git, GitRef, IgnoreFields, Plain, Prune, Span, Sync,
-    SyncName, SyncSpec,
+    Conflicts, DeletionPolicy, Dependency, DriftMode, ExtraFields, Git, GitRef, IgnoreFields, Plain, Prune,
+    Span, Sync, SyncName, SyncSpec,
 };
 pub use crate::desired::Ignore;
 use crate::object::GroupKind;
@@ -58,6 +58,8 @@ pub struct Wish {
     pub timeout: Duration,
     /// As whom to act; none for the daemon itself.
     pub service_account: Option<Box<str>>,
+    /// The Syncs that have to come first.
+    pub depends_on: BTreeSet<SyncName>,
     /// Fields that are left to others.
     pub ignore: Vec<Ignore>,
     /// Nothing is written.
@@ -123,6 +125,12 @@ pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
         interval: span("spec.interval", &spec.interval)?,
         timeout: span("spec.timeout", &spec.timeout)?,
         service_account: named("spec.serviceAccountName", spec.service_account_name.as_deref())?,
+        depends_on: spec
+            .depends_on
+            .iter()
+            .enumerate()
+            .map(|dependency| depends_on(name, dependency))
+            .collect::<Result<_, _>>()?,
         ignore: spec.ignore_fields.iter().enumerate().map(ignore).collect::<Result<_, _>>()?,
         suspend: spec.suspend,
     })
@@ -171,6 +179,7 @@ impl Wish {
             interval,
             timeout: TIMEOUT,
             service_account: None,
+            depends_on: BTreeSet::new(),
             ignore: Vec::new(),
             suspend: false,
         }
@@ -341,6 +350,21 @@ fn named(field: &str, name: Option<&str>) -> Result<Option<Box<str>>, Refusal> {
         ),
         name => Ok(name.map(Into::into)),
     }
+}
+
+fn depends_on(own: &SyncName, (at, on): (usize, &Dependency)) -> Result<SyncName, Refusal> {
+    let field = |name: &str| format!("spec.dependsOn[{at}].{name}");
+    if let Some(rule) = render::sync_name_rule(&on.name) {
+        return refuse(field("name"), format!("the name of a Sync {rule}"));
+    }
+    if let Some(rule) = on.namespace.as_deref().and_then(render::namespace_rule) {
+        return refuse(field("namespace"), format!("the name of a namespace {rule}"));
+    }
+    let other = SyncName::new(on.namespace.as_deref().unwrap_or(&own.namespace), &on.name);
+    if other == *own {
+        return refuse(field("name"), "name another Sync: this is the one that would wait");
+    }
+    Ok(other)
 }
 
 fn ignore((at, fields): (usize, &IgnoreFields)) -> Result<Ignore, Refusal> {

@@ -214,3 +214,23 @@ pub(crate) fn bad_switches() -> Vec<Bad> {
         bad(json!({"serviceAccountName": long}), "may not be more than 253", "spec.serviceAccountName"),
     ]
 }
+
+pub(crate) fn bad_dependencies() -> Vec<Bad> {
+    vec![
+        bad(
+            json!({"dependsOn": [{"name": "Infra"}]}),
+            "write the name of a Sync, such as infrastructure",
+            "spec.dependsOn[0].name",
+        ),
+        bad(
+            json!({"dependsOn": [{"name": "infra", "namespace": "Team"}]}),
+            "write the name of a namespace: lower-case letters, digits and -, such as infra",
+            "spec.dependsOn[0].namespace",
+        ),
+        bad(
+            json!({"dependsOn": [{"name": "bad"}]}),
+            "name another Sync in dependsOn: this is the one that would wait",
+            "spec.dependsOn[0].name",
+        ),
+    ]
+}

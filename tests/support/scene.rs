@@ -110,6 +110,14 @@ impl Scene {
         self.work.push(&[])
     }
 
+    /// Changes a ConfigMap by hand.
+    pub(crate) async fn edit(&self, name: &str, value: &str) {
+        let patch = Patch::Merge(json!({"data": {"key": value}}));
+        let parameters =
+            PatchParams { field_manager: Some("kubectl-edit".to_owned()), ..PatchParams::default() };
+        self.maps().patch(name, &parameters, &patch).await.unwrap();
+    }
+
     pub(crate) fn maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.admin.clone(), &self.namespace)
     }

@@ -47,6 +47,8 @@ struct State {
     refused: Option<Trouble>,
     /// Why the repository gives nothing.
     source: Option<Trouble>,
+    /// Why the newest revision is not taken up.
+    waits: Option<Trouble>,
     seen: Option<String>,
     request: Option<String>,
     report: Option<Box<Report>>,
@@ -243,6 +245,15 @@ impl Desk {
                 state.current = Some(now());
                 (state.report, state.ended, state.pending) = (Some(report), Some(now()), None);
             }
+            Told::Waits(waits) => {
+                let mut state = self.lock();
+                if state.waits == waits {
+                    return;
+                }
+                state.waits = waits;
+                // There is nothing that a pass will say in a moment.
+                state.pending = state.pending.filter(|_| state.waits.is_none());
+            }
             Told::Moved(lineage) => {
                 let mut state = self.lock();
                 if !state.uid.is_empty() && state.news.len() < MAX_NEWS {
@@ -276,7 +287,7 @@ impl Desk {
         let mut state = self.lock();
         // What is asked for may take long to find out, or to do.
         state.asked = state.asked.filter(|since| since.elapsed() < PATIENCE);
-        let trouble = state.refused.as_ref().or(state.source.as_ref());
+        let trouble = state.refused.as_ref().or(state.source.as_ref()).or(state.waits.as_ref());
         let report = state.report.as_deref();
         let of_revision = trouble.is_none();
         let trouble = trouble.or(report.and_then(|report| report.trouble.as_ref()));

@@ -7,6 +7,7 @@
 mod lineage;
 mod passing;
 mod verify;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,6 +62,8 @@ pub(crate) enum Told {
     Passed(Box<Report>),
     /// An object was verified.
     Verified(ObjectId, Outcome),
+    /// The newest revision waits for something, or not any more.
+    Waits(Option<Trouble>),
     /// It was found out how a commit came after another.
     Moved(Lineage),
 }
@@ -94,6 +97,8 @@ struct Follower {
     revision: Option<Revision>,
     /// When the revision was first seen, until it is applied; none if it was applied before.
     seen_at: Option<Instant>,
+    /// The last revision for which nothing had to be waited for.
+    taken_up: Option<Revision>,
     /// No revision was seen since the start.
     is_first: bool,
     /// The revision before, until it was asked how this one came after it.
@@ -139,6 +144,7 @@ pub(crate) async fn follow(
         schedule,
         revision: None,
         seen_at: None,
+        taken_up: None,
         is_first: true,
         before: None,
         heard: head.subscribe(),
@@ -163,6 +169,7 @@ impl Follower {
         let context = self.context.clone();
         let mut ending = context.ending.clone();
         let bell = context.neighbours.bell(&self.owner);
+        let first = context.dependencies.again(&self.owner);
         self.step(self.wished());
         let mut look_over = tokio::time::interval(LOOK_OVER);
         loop {
@@ -186,6 +193,7 @@ impl Follower {
                 }
                 () = self.wake.notified() => Event::Dirty,
                 () = bell.again.notified() => Event::Dirty,
+                () = first.notified() => Event::Dirty,
                 () = bell.look.notified() => Event::Nudged,
                 () = bell.called.notified() => {
                     self.nudged = true;
@@ -221,6 +229,7 @@ impl Follower {
         let wish = &self.order.wish;
         let known = self.revision.is_some();
         self.context.neighbours.anew(&self.owner);
+        self.context.dependencies.depends(&self.owner, &wish.depends_on);
         Event::Wished { suspended: wish.suspend, interval: wish.interval, known }
     }
 
@@ -250,6 +259,7 @@ impl Follower {
         let (old, new) = (&self.order.wish, &order.wish);
         if (&old.address, &old.reference, &old.secret) != (&new.address, &new.reference, &new.secret) {
             (self.revision, self.before, self.relating) = (None, None, None);
+            self.taken_up = None;
             self.looking = None;
         }
         let other_eyes = old.service_account != new.service_account;

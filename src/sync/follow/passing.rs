@@ -8,13 +8,24 @@ use super::super::event::repaired;
 use super::super::memory::Memory;
 use super::super::pass::{Report, Subject};
 use super::super::schedule::{Event, Pass};
+use super::waiting::is_waiting;
 use super::{Follower, Told};
 use crate::report::is_applied;
 
 impl Follower {
     pub(super) fn pass(&mut self) {
-        let Some(revision) = self.revision.clone() else { return };
+        let Some(mut revision) = self.revision.clone() else { return };
         let mut memory = self.memory.take().unwrap_or_default();
+        match (self.waits(&revision), self.taken_up.clone()) {
+            (None, _) => self.taken_up = Some(revision.clone()),
+            // What is applied is held meanwhile.
+            (Some(_), Some(before)) => revision = before,
+            (Some(trouble), None) => {
+                let report = Report { trouble: Some(trouble), ..Report::default() };
+                self.passing = Some(std::future::ready((memory, report)).boxed());
+                return;
+            }
+        }
         memory.renew(self.order.generation, &revision);
         // What is being verified is of the state before, and must be over before anything newer is written.
         self.verify_stop.stop();
@@ -60,7 +71,7 @@ impl Follower {
         let now = self.context.now();
         let pass = match (&report.trouble, memory.next(now)) {
             _ if report.stopped => Pass::Stopped,
-            (Some(trouble), _) if trouble.lasting => Pass::Settled,
+            (Some(trouble), _) if trouble.lasting || is_waiting(trouble) => Pass::Settled,
             (Some(_), _) => Pass::Failed,
             (None, Some(due)) => Pass::Again(due.saturating_sub(now)),
             (None, None) => Pass::Settled,
@@ -77,6 +88,7 @@ impl Follower {
             && is_applied(&report.outcomes, |id| {
                 report.set.as_ref().is_some_and(|set| set.get(id).is_some())
             });
+        self.has_applied(applied, &report);
         // One that is superseded was seen at another time.
         if applied && !self.order.wish.suspend && report.revision == self.revision {
             let seen = self.seen_at.take();

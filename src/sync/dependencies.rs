@@ -1,0 +1,254 @@
+//! What Syncs wait for before they take up a commit: other Syncs.
+//!
+//! In: what each Sync depends on, and what each has applied. Out: why a Sync has to wait, if it has to; whoever waits is
+//! woken when that may have changed. A Sync that waits goes on holding the cluster to the commit that it has: only the
+//! next one waits. Deletions go the other way round.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::api::SyncName;
+use crate::source::{Address, ObjectHash, Reference};
+
+/// What a Sync goes by, and how far it has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Applied {
+    pub(crate) address: Address,
+    pub(crate) reference: Reference,
+    pub(crate) commit: ObjectHash,
+}
+
+/// Why a Sync waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// For another one.
+    For(String),
+    /// For itself, by way of others: nobody ends that but a person.
+    Cycle(String),
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    on: BTreeSet<SyncName>,
+    applied: Option<Applied>,
+    leaving: bool,
+    /// Told whenever something changes that it may wait for.
+    again: Arc<Notify>,
+}
+
+/// All Syncs that this daemon knows of.
+#[derive(Debug, Default)]
+pub(crate) struct Dependencies {
+    syncs: Mutex<HashMap<SyncName, Entry>>,
+    /// Told when a Sync is gone or begins to go.
+    parting: Notify,
+}
+
+impl Dependencies {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SyncName, Entry>> {
+        self.syncs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A Sync is there.
+    pub(crate) fn add(&self, sync: &SyncName) {
+        let mut all = self.lock();
+        if !all.contains_key(sync) {
+            all.insert(sync.clone(), Entry::default());
+            wake(&all, sync);
+        }
+    }
+
+    /// A Sync is gone.
+    pub(crate) fn remove(&self, sync: &SyncName) {
+        let mut all = self.lock();
+        all.remove(sync);
+        wake(&all, sync);
+        self.parting.notify_waiters();
+    }
+
+    /// What wakes a Sync that waits.
+    pub(crate) fn again(&self, sync: &SyncName) -> Arc<Notify> {
+        self.lock().get(sync).map(|entry| entry.again.clone()).unwrap_or_default()
+    }
+
+    /// A Sync depends on these.
+    pub(crate) fn depends(&self, sync: &SyncName, on: &BTreeSet<SyncName>) {
+        let mut all = self.lock();
+        let Some(entry) = all.get_mut(sync).filter(|entry| entry.on != *on) else { return };
+        entry.on.clone_from(on);
+        // Any cycle may have come or gone.
+        all.values().for_each(|entry| entry.again.notify_one());
+    }
+
+    /// A Sync has applied all of a commit, or not any more.
+    pub(crate) fn applied(&self, sync: &SyncName, applied: Option<Applied>) {
+        let mut all = self.lock();
+        let Some(entry) = all.get_mut(sync).filter(|entry| entry.applied != applied) else { return };
+        entry.applied = applied;
+        wake(&all, sync);
+    }
+
+    /// Why a Sync does not take up a commit yet.
+    pub(crate) fn waits(&self, sync: &SyncName, next: &Applied) -> Option<Waits> {
+        let all = self.lock();
+        let entry = all.get(sync).filter(|entry| !entry.on.is_empty())?;
+        if let Some(cycle) = cycle(&all, sync) {
+            let names: Vec<String> = cycle.iter().map(ToString::to_string).collect();
+            return Some(Waits::Cycle(format!(
+                "it waits for itself: {}; take one of them out of spec.dependsOn",
+                names.join(" -> ")
+            )));
+        }
+        let unmet = entry.on.iter().find_map(|other| match all.get(other) {
+            None => Some(format!(
+                "it waits for the Sync {other}, which is not there, or is served by another daemon"
+            )),
+            Some(Entry { applied: None, .. }) => {
+                Some(format!("it waits for the Sync {other}, whose newest commit is not applied yet"))
+            }
+            Some(Entry { applied: Some(applied), .. }) => {
+                let beside = (&applied.address, &applied.reference) == (&next.address, &next.reference);
+                let behind = beside && applied.commit != next.commit;
+                behind.then(|| format!("it waits until the Sync {other} has applied {} as well", next.commit))
+            }
+        });
+        unmet.map(Waits::For)
+    }
+
+    /// A Sync is about to go.
+    pub(crate) fn leaves(&self, sync: &SyncName) {
+        if let Some(entry) = self.lock().get_mut(sync) {
+            entry.leaving = true;
+        }
+        self.parting.notify_waiters();
+    }
+
+    /// Waits as long as Syncs that depend on this one are on their way out; those that stay are waited for until they
+    /// have had their time to be deleted as well.
+    pub(crate) async fn last(&self, sync: &SyncName, grace: std::time::Duration) {
+        let begun = std::time::Instant::now();
+        loop {
+            let changed = self.parting.notified();
+            let left = grace.saturating_sub(begun.elapsed());
+            let (mut stay, mut leave) = (false, false);
+            for entry in self.lock().values().filter(|entry| entry.on.contains(sync)) {
+                (stay, leave) = (stay || !entry.leaving, leave || entry.leaving);
+            }
+            if !leave && (!stay || left.is_zero()) {
+                return;
+            }
+            let pause = if leave { grace } else { left };
+            // A cycle, or one that never ends, is for who waits for this to end.
+            let _ = tokio::time::timeout(pause, changed).await;
+        }
+    }
+}
+
+/// Wakes those that depend on a Sync.
+fn wake(all: &HashMap<SyncName, Entry>, sync: &SyncName) {
+    all.values().filter(|entry| entry.on.contains(sync)).for_each(|entry| entry.again.notify_one());
+}
+
+/// The way from a Sync back to itself, if there is one.
+fn cycle(all: &HashMap<SyncName, Entry>, sync: &SyncName) -> Option<Vec<SyncName>> {
+    let (mut ways, mut seen) = (vec![vec![sync.clone()]], BTreeSet::new());
+    while let Some(way) = ways.pop() {
+        let on = way.last().and_then(|last| all.get(last)).map(|entry| entry.on.clone()).unwrap_or_default();
+        for other in on {
+            let mut longer = way.clone();
+            longer.push(other.clone());
+            if other == *sync {
+                return Some(longer);
+            }
+            if seen.insert(other) {
+                ways.push(longer);
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn name(name: &str) -> SyncName {
+        SyncName::new("ops", name)
+    }
+
+    fn at(repository: &str, digit: &str) -> Applied {
+        let address = Address::remote(&format!("https://host/{repository}")).unwrap();
+        let commit = ObjectHash::parse(&digit.repeat(40)).unwrap();
+        Applied { address, reference: Reference::Head, commit }
+    }
+
+    /// `b` depends on `a`.
+    fn pair() -> Dependencies {
+        let all = Dependencies::default();
+        all.add(&name("b"));
+        all.depends(&name("b"), &[name("a")].into());
+        all
+    }
+
+    fn why(all: &Dependencies, sync: &str, next: &Applied) -> String {
+        match all.waits(&name(sync), next) {
+            Some(Waits::For(why)) => why,
+            Some(Waits::Cycle(why)) => format!("cycle: {why}"),
+            None => String::new(),
+        }
+    }
+
+    #[test]
+    fn it_waits_for_one_that_is_there_and_has_applied_as_much() {
+        let (all, next) = (pair(), at("x", "2"));
+        assert!(why(&all, "b", &next).contains("which is not there"));
+        let woken = all.again(&name("b"));
+        all.add(&name("a"));
+        assert!(woken.notified().now_or_never().is_some());
+        assert!(why(&all, "b", &next).contains("is not applied yet"));
+        all.applied(&name("a"), Some(at("y", "1")));
+        assert!(woken.notified().now_or_never().is_some());
+        assert_eq!(why(&all, "b", &next), "", "another repository has other commits");
+        all.applied(&name("a"), Some(at("x", "1")));
+        assert!(why(&all, "b", &next).contains("has applied 2222"));
+        all.applied(&name("a"), Some(next.clone()));
+        assert_eq!(why(&all, "b", &next), "");
+        assert_eq!(why(&all, "a", &next), "", "it depends on nobody");
+        all.remove(&name("a"));
+        assert!(why(&all, "b", &next).contains("which is not there"));
+    }
+
+    #[test]
+    fn a_cycle_is_named() {
+        let (all, next) = (pair(), at("x", "1"));
+        ["a", "c"].iter().for_each(|one| all.add(&name(one)));
+        all.depends(&name("a"), &[name("c")].into());
+        all.depends(&name("c"), &[name("b"), name("d")].into());
+        let expect = "cycle: it waits for itself: ops/b -> ops/a -> ops/c -> ops/b; take one of them out of spec.dependsOn";
+        assert_eq!(why(&all, "b", &next), expect);
+        all.add(&name("e"));
+        all.depends(&name("e"), &[name("b")].into());
+        assert!(why(&all, "e", &next).contains("ops/b"), "it is in no cycle itself");
+        all.depends(&name("c"), &BTreeSet::new());
+        assert!(!why(&all, "b", &next).contains("cycle"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_one_that_others_depend_on_goes_last() {
+        let all = pair();
+        all.add(&name("a"));
+        let second = std::time::Duration::from_secs(1);
+        all.last(&name("b"), second).await;
+        all.last(&name("a"), std::time::Duration::ZERO).await;
+        all.leaves(&name("b"));
+        let first = name("a");
+        let mut waiting = std::pin::pin!(all.last(&first, second));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        all.remove(&name("b"));
+        waiting.await;
+    }
+}

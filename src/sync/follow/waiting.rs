@@ -1,0 +1,56 @@
+//! Waits for the Syncs that have to come first.
+//!
+//! In: the revision that is to be taken up. Out: why it is not yet. Who waits is woken by those that it waits for.
+
+use super::super::dependencies::{Applied, Waits};
+use super::super::pass::Report;
+use super::{Follower, Told};
+use crate::api::Reason;
+use crate::report::Trouble;
+use crate::source::Revision;
+
+/// True for what ends by an event, and not by trying again.
+pub(super) fn is_waiting(trouble: &Trouble) -> bool {
+    trouble.reason == reason(Reason::DependencyNotReady)
+}
+
+fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::DependencyCycle => "DependencyCycle",
+        _ => "DependencyNotReady",
+    }
+}
+
+impl Follower {
+    /// Why a revision is not taken up yet. One that is applied already is not taken up anew.
+    pub(super) fn waits(&self, revision: &Revision) -> Option<Trouble> {
+        let known = self.taken_up.as_ref() == Some(revision) || self.told.has_applied(revision);
+        let waits = match known {
+            true => None,
+            false => self.context.dependencies.waits(&self.owner, &self.come_to(revision)),
+        };
+        let trouble = waits.map(|waits| {
+            let (why, message, lasting) = match waits {
+                Waits::For(message) => (Reason::DependencyNotReady, message, false),
+                Waits::Cycle(message) => (Reason::DependencyCycle, message, true),
+            };
+            Trouble { reason: reason(why), message, problems: Vec::new(), lasting }
+        });
+        self.tell(Told::Waits(trouble.clone()));
+        trouble
+    }
+
+    fn come_to(&self, revision: &Revision) -> Applied {
+        let wish = &self.order.wish;
+        Applied { address: wish.address.clone(), reference: wish.reference.clone(), commit: revision.commit }
+    }
+
+    /// Tells those that wait for this one how far it has come.
+    pub(super) fn has_applied(&self, applied: bool, report: &Report) {
+        if report.stopped {
+            return;
+        }
+        let revision = report.revision.as_ref().filter(|_| applied);
+        self.context.dependencies.applied(&self.owner, revision.map(|revision| self.come_to(revision)));
+    }
+}
