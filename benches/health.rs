@@ -4,6 +4,7 @@
 //! The bar: a rule takes less than 20 µs.
 
 use divan::{AllocProfiler, Bencher, black_box};
+use moorline::health::rules::{Rules, Written};
 use moorline::health::{Context, cause, health};
 use moorline::object::GroupKind;
 use serde_json::{Map, Value, json};
@@ -19,7 +20,9 @@ fn main() {
 }
 
 fn names() -> Vec<String> {
-    let name = |(kind, body): &(GroupKind, Map<String, Value>)| format!("{kind}: {}", body["metadata"]["annotations"]["expect"]);
+    let name = |(kind, body): &(GroupKind, Map<String, Value>)| {
+        format!("{kind}: {}", body["metadata"]["annotations"]["expect"])
+    };
     health_bodies::bodies().iter().map(name).collect()
 }
 
@@ -49,4 +52,33 @@ fn root_cause(bencher: Bencher<'_, '_>) {
         .collect();
     let pods: Vec<&Map<String, Value>> = pods.iter().collect();
     bencher.bench_local(|| cause(black_box(&kind), &owner, &[], black_box(&pods)));
+}
+
+const EXPRESSION: &str = "object.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True') \
+    && object.status.observedGeneration == object.metadata.generation";
+
+/// A Sync's own rule on a custom resource with 21 conditions, of which the last decides.
+#[divan::bench]
+fn rule_of_a_sync(bencher: Bencher<'_, '_>) {
+    let bodies = health_bodies::bodies();
+    let (kind, body) = bodies.iter().find(|(kind, _)| &*kind.kind == "Database").expect("a custom resource");
+    let rules = Rules::compile(&[written(kind)]).expect("a sound rule");
+    bencher.bench_local(|| rules.judge(black_box(kind), black_box(body)));
+}
+
+/// Reading it, once for each version of the Sync.
+#[divan::bench]
+fn reading_a_rule_of_a_sync(bencher: Bencher<'_, '_>) {
+    let kind = GroupKind::new("example.com", "Database");
+    bencher.bench_local(|| Rules::compile(black_box(&[written(&kind)])).expect("a sound rule"));
+}
+
+fn written(kind: &GroupKind) -> Written<'_> {
+    Written {
+        group: &kind.group,
+        kind: &kind.kind,
+        healthy: Some(EXPRESSION),
+        degraded: None,
+        progressing: None,
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use moorline::health::rules::{Rules, Written};
 use moorline::health::{Binding, Context, Health, Progress, Reports, cause, deadline, health, judge};
 use moorline::object::GroupKind;
 use proptest::prelude::*;
@@ -27,9 +28,30 @@ fn config() -> Config {
 
 /// Words that rules look for, so that chance finds more than the first branch.
 const WORDS: [&str; 24] = [
-    "True", "False", "Ready", "Available", "Failed", "Complete", "Progressing", "ReplicaFailure", "Stalled", "Accepted",
-    "Programmed", "PodScheduled", "Running", "Pending", "Always", "Never", "Bound", "LoadBalancer", "OnDelete",
-    "CrashLoopBackOff", "ProgressDeadlineExceeded", "a\u{1b}\n\tb", "", "2026-01-01T00:00:00Z",
+    "True",
+    "False",
+    "Ready",
+    "Available",
+    "Failed",
+    "Complete",
+    "Progressing",
+    "ReplicaFailure",
+    "Stalled",
+    "Accepted",
+    "Programmed",
+    "PodScheduled",
+    "Running",
+    "Pending",
+    "Always",
+    "Never",
+    "Bound",
+    "LoadBalancer",
+    "OnDelete",
+    "CrashLoopBackOff",
+    "ProgressDeadlineExceeded",
+    "a\u{1b}\n\tb",
+    "",
+    "2026-01-01T00:00:00Z",
 ];
 
 fn leaf() -> impl Strategy<Value = Value> {
@@ -48,9 +70,21 @@ fn leaf() -> impl Strategy<Value = Value> {
 
 fn tree() -> impl Strategy<Value = Value> {
     leaf().prop_recursive(4, 40, 6, |inner| {
-        let key = proptest::sample::select(&[
-            "metadata", "spec", "status", "conditions", "type", "reason", "message", "name", "state", "waiting", "phase",
-        ][..]);
+        let key = proptest::sample::select(
+            &[
+                "metadata",
+                "spec",
+                "status",
+                "conditions",
+                "type",
+                "reason",
+                "message",
+                "name",
+                "state",
+                "waiting",
+                "phase",
+            ][..],
+        );
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
             proptest::collection::vec((key, inner), 0..6)
@@ -104,8 +138,70 @@ fn look(kind: &GroupKind, body: &Map<String, Value>) {
     assert!(named.is_none_or(|named| !named.why.chars().any(char::is_control)));
 }
 
+/// Parts of expressions, put together in ways that mostly mean nothing.
+fn text() -> impl Strategy<Value = String> {
+    const PARTS: [&str; 44] = [
+        "object",
+        ".status",
+        ".conditions",
+        ".phase",
+        "[0]",
+        "['a']",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        " && ",
+        " || ",
+        " == ",
+        " in ",
+        "!",
+        "-",
+        " + ",
+        " * ",
+        " / ",
+        " % ",
+        " ? ",
+        " : ",
+        ", ",
+        "1",
+        "1.5",
+        "2u",
+        "null",
+        "true",
+        "'a'",
+        "r\"b\"",
+        "b'c'",
+        "size(",
+        ".exists(c, ",
+        ".all(c, ",
+        ".map(c, ",
+        ".filter(c, ",
+        "has(",
+        "c",
+        "\n",
+        "// d",
+        "ä\u{0}",
+        "\\",
+    ];
+    proptest::collection::vec(proptest::sample::select(&PARTS[..]), 0..24).prop_map(|parts| parts.concat())
+}
+
 proptest! {
     #![proptest_config(config())]
+
+    #[test]
+    fn no_expression_is_too_odd(text in text(), at in 0..64_usize) {
+        let bodies = bodies();
+        let (kind, body) = &bodies[at % bodies.len()];
+        let written = Written { group: &kind.group, kind: &kind.kind, healthy: Some(&text), degraded: None, progressing: None };
+        match Rules::compile(&[written]) {
+            Ok(rules) => assert!(rules.judge(kind, body).is_some()),
+            Err(errors) => assert!(errors.iter().all(|error| error.to_string().lines().count() == 1), "{errors:?}"),
+        }
+    }
 
     #[test]
     fn no_body_is_too_odd(at in 0..64_usize, metadata in tree(), spec in tree(), status in tree()) {

@@ -32,9 +32,12 @@ pub(super) fn deployment(live: Live<'_>, _: &Context) -> Health {
     if let Some(failure) = live.holds("ReplicaFailure") {
         return Health::degraded(format!("its Pods cannot be created: {}", failure.says()));
     }
-    let late = live.condition("Progressing").filter(|it| it.is_false() && it.reason == "ProgressDeadlineExceeded");
+    let late =
+        live.condition("Progressing").filter(|it| it.is_false() && it.reason == "ProgressDeadlineExceeded");
     match (rollout, late) {
-        (Some(why), Some(_)) => Health::degraded(format!("{why}, and there was no progress within {}", limit(live))),
+        (Some(why), Some(_)) => {
+            Health::degraded(format!("{why}, and there was no progress within {}", limit(live)))
+        }
         (None, Some(_)) => Health::degraded(format!("there was no progress within {}", limit(live))),
         (Some(why), None) => Health::progressing(why),
         (None, None) => Health::Healthy,
@@ -142,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_deployment() {
-        let check = |spec: &str, status: &str, expect| check("Deployment.apps", &seen(spec, status), expect);
+        let check =
+            |spec: &str, status: &str, expect: &str| check("Deployment.apps", &seen(spec, status), expect);
         let three = r#""replicas": 3"#;
         let counts = |all, updated, available| {
             format!(r#""replicas": {all}, "updatedReplicas": {updated}, "availableReplicas": {available}"#)
@@ -161,9 +165,18 @@ mod tests {
         let late = r#""conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]"#;
         let expect = "Degraded: 2 of 3 replicas are available, and there was no progress within 10 minutes";
         check(three, &format!("{}, {late}", counts(3, 3, 2)), expect);
-        check(r#""progressDeadlineSeconds": 30"#, late, "Degraded: 0 of 1 replica is updated, and there was no progress within 30 seconds");
-        let complete = late.replace("False", "True").replace("ProgressDeadlineExceeded", "NewReplicaSetAvailable");
-        check(three, &format!("{}, {complete}", counts(3, 3, 2)), "Progressing: 2 of 3 replicas are available");
+        check(
+            r#""progressDeadlineSeconds": 30"#,
+            late,
+            "Degraded: 0 of 1 replica is updated, and there was no progress within 30 seconds",
+        );
+        let complete =
+            late.replace("False", "True").replace("ProgressDeadlineExceeded", "NewReplicaSetAvailable");
+        check(
+            three,
+            &format!("{}, {complete}", counts(3, 3, 2)),
+            "Progressing: 2 of 3 replicas are available",
+        );
         let quota = r#""conditions": [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
             "message": "pods \"web-1\" is forbidden: exceeded quota: few"}]"#;
         let expect = r#"Degraded: its Pods cannot be created: FailedCreate: pods "web-1" is forbidden: exceeded quota: few"#;
@@ -174,7 +187,13 @@ mod tests {
     #[test]
     fn a_status_of_an_older_generation_says_nothing() {
         let fine = r#""replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1"#;
-        for kind in ["Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "ReplicationController"] {
+        for kind in [
+            "Deployment.apps",
+            "StatefulSet.apps",
+            "DaemonSet.apps",
+            "ReplicaSet.apps",
+            "ReplicationController",
+        ] {
             let body = seen("", fine);
             check(kind, &body, "Healthy");
             let old = "Progressing: the controller has seen generation 1, and the object is at 2";
@@ -189,19 +208,25 @@ mod tests {
 
     #[test]
     fn a_replica_set() {
-        let check = |spec: &str, status: &str, expect| check("ReplicaSet.apps", &seen(spec, status), expect);
+        let check =
+            |spec: &str, status: &str, expect: &str| check("ReplicaSet.apps", &seen(spec, status), expect);
         let two = r#""replicas": 2"#;
         check(two, r#""replicas": 2, "availableReplicas": 2"#, "Healthy");
         check(r#""replicas": 0"#, "", "Healthy");
         check(two, r#""replicas": 2, "availableReplicas": 1"#, "Progressing: 1 of 2 replicas is available");
-        check(two, r#""replicas": 4, "availableReplicas": 4"#, "Progressing: 2 replicas are still to be removed");
+        check(
+            two,
+            r#""replicas": 4, "availableReplicas": 4"#,
+            "Progressing: 2 replicas are still to be removed",
+        );
         let failure = r#""conditions": [{"type": "ReplicaFailure", "status": "True", "message": "no"}]"#;
         check(two, failure, "Degraded: its Pods cannot be created: no");
     }
 
     #[test]
     fn a_stateful_set() {
-        let check = |spec: &str, status: &str, expect| check("StatefulSet.apps", &seen(spec, status), expect);
+        let check =
+            |spec: &str, status: &str, expect: &str| check("StatefulSet.apps", &seen(spec, status), expect);
         let three = r#""replicas": 3"#;
         let rest = r#""replicas": 3, "readyReplicas": 3, "currentRevision": "a", "updateRevision": "a""#;
         let rolling = r#""replicas": 3, "readyReplicas": 3, "currentRevision": "a", "updateRevision": "b", "updatedReplicas": 1"#;
@@ -210,13 +235,19 @@ mod tests {
         check(three, "", "Progressing: 0 of 3 replicas are ready");
         check(three, rolling, "Progressing: 1 of 3 replicas is updated");
         check(r#""replicas": 2"#, rest, "Progressing: 1 replica is still to be removed");
-        let part = |partition| format!(r#"{three}, "updateStrategy": {{"rollingUpdate": {{"partition": {partition}}}}}"#);
+        let part = |partition| {
+            format!(r#"{three}, "updateStrategy": {{"rollingUpdate": {{"partition": {partition}}}}}"#)
+        };
         check(&part(2), rolling, "Healthy");
         check(&part(1), rolling, "Progressing: 1 of 2 replicas is updated");
         check(&part(9), rolling, "Healthy");
         let on_delete = format!(r#"{three}, "updateStrategy": {{"type": "OnDelete"}}"#);
         check(&on_delete, rolling, "Healthy");
-        check(&on_delete, &rolling.replace(r#""readyReplicas": 3"#, r#""readyReplicas": 2"#), "Progressing: 2 of 3 replicas are ready");
+        check(
+            &on_delete,
+            &rolling.replace(r#""readyReplicas": 3"#, r#""readyReplicas": 2"#),
+            "Progressing: 2 of 3 replicas are ready",
+        );
         let patient = format!(r#"{three}, "minReadySeconds": 30"#);
         check(&patient, rest, "Progressing: 0 of 3 replicas are available");
         check(&patient, &format!(r#"{rest}, "availableReplicas": 3"#), "Healthy");
@@ -224,9 +255,12 @@ mod tests {
 
     #[test]
     fn a_daemon_set() {
-        let check = |spec: &str, status: &str, expect| check("DaemonSet.apps", &seen(spec, status), expect);
+        let check =
+            |spec: &str, status: &str, expect: &str| check("DaemonSet.apps", &seen(spec, status), expect);
         let counts = |updated, available| {
-            format!(r#""desiredNumberScheduled": 3, "updatedNumberScheduled": {updated}, "numberAvailable": {available}"#)
+            format!(
+                r#""desiredNumberScheduled": 3, "updatedNumberScheduled": {updated}, "numberAvailable": {available}"#
+            )
         };
         check("", &counts(3, 3), "Healthy");
         check("", r#""desiredNumberScheduled": 0"#, "Healthy");

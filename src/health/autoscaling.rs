@@ -20,7 +20,9 @@ pub(super) fn autoscaler(live: Live<'_>, _: &Context) -> Health {
     match live.condition("ScalingActive").filter(|it| it.is_false()) {
         // The workload was scaled to 0 by hand.
         Some(idle) if idle.reason == "ScalingDisabled" => Health::Suspended,
-        Some(idle) if WRONG_SPEC.contains(&idle.reason) => Health::degraded(format!("it does not scale: {}", idle.says())),
+        Some(idle) if WRONG_SPEC.contains(&idle.reason) => {
+            Health::degraded(format!("it does not scale: {}", idle.says()))
+        }
         Some(idle) => Health::progressing(format!("it does not scale: {}", idle.says())),
         // In autoscaling/v1 the conditions are in an annotation, and the status has at least the replicas.
         None if live.has_no_status() => Health::progressing("the controller has not seen it yet"),
@@ -44,7 +46,7 @@ mod tests {
 
     #[test]
     fn an_autoscaler() {
-        let check = |status: &str, expect| {
+        let check = |status: &str, expect: &str| {
             let json = format!(r#"{{"metadata": {{"generation": 2}}, "status": {{{status}}}}}"#);
             check("HorizontalPodAutoscaler.autoscaling", &json, expect);
         };
@@ -61,7 +63,10 @@ mod tests {
         check(&conditions("False", "True", "FailedGetScale"), "Degraded: it cannot scale: FailedGetScale: m");
         let late = "Progressing: it does not scale: FailedGetResourceMetric: m";
         check(&conditions("True", "False", "FailedGetResourceMetric"), late);
-        check(&conditions("True", "False", "InvalidSelector"), "Degraded: it does not scale: InvalidSelector: m");
+        check(
+            &conditions("True", "False", "InvalidSelector"),
+            "Degraded: it does not scale: InvalidSelector: m",
+        );
         check(&conditions("True", "False", "ScalingDisabled"), "Suspended");
         let stale = format!(r#""observedGeneration": 1, {}"#, conditions("False", "True", "R"));
         check(&stale, "Progressing: the controller has seen generation 1, and the object is at 2");
@@ -69,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_disruption_budget() {
-        let check = |status: &str, expect| {
+        let check = |status: &str, expect: &str| {
             let json = format!(r#"{{"metadata": {{"generation": 2}}, "status": {{{status}}}}}"#);
             check("PodDisruptionBudget.policy", &json, expect);
         };
@@ -83,7 +88,8 @@ mod tests {
         check(&budget("False", "InsufficientPods"), "Healthy");
         check(&budget("False", "SyncFailed"), "Degraded: SyncFailed: m");
         check("", "Progressing: the controller has not seen it yet");
-        let stale = budget("True", "SufficientPods").replace(r#""observedGeneration": 2"#, r#""observedGeneration": 1"#);
+        let stale = budget("True", "SufficientPods")
+            .replace(r#""observedGeneration": 2"#, r#""observedGeneration": 1"#);
         check(&stale, "Progressing: the controller has seen generation 1, and the object is at 2");
     }
 }

@@ -38,7 +38,8 @@ pub(super) fn cron_job(live: Live<'_>, _: &Context) -> Health {
     let active = live.items(&["status", "active"]).len();
     // Without a history, the controller may never see that a run succeeded.
     let keeps_none = live.number(&["spec", "successfulJobsHistoryLimit"]) == Some(0);
-    let Some(started) = live.text(&["status", "lastScheduleTime"]).filter(|_| active == 0 && !keeps_none) else {
+    let Some(started) = live.text(&["status", "lastScheduleTime"]).filter(|_| active == 0 && !keeps_none)
+    else {
         return Health::Healthy;
     };
     // RFC 3339 in UTC, as Kubernetes writes it, is ordered as text.
@@ -54,14 +55,20 @@ mod tests {
 
     #[test]
     fn a_job() {
-        let check = |spec: &str, status: &str, expect| {
+        let check = |spec: &str, status: &str, expect: &str| {
             check("Job.batch", &format!(r#"{{"spec": {{{spec}}}, "status": {{{status}}}}}"#), expect);
         };
         let condition = |kind: &str, status: &str| {
-            format!(r#""conditions": [{{"type": "{kind}", "status": "{status}", "reason": "R", "message": "m"}}]"#)
+            format!(
+                r#""conditions": [{{"type": "{kind}", "status": "{status}", "reason": "R", "message": "m"}}]"#
+            )
         };
         check("", "", "Progressing: 0 of 1 Pod is complete");
-        check(r#""completions": 3"#, r#""active": 1, "succeeded": 1"#, "Progressing: 1 of 3 Pods is complete");
+        check(
+            r#""completions": 3"#,
+            r#""active": 1, "succeeded": 1"#,
+            "Progressing: 1 of 3 Pods is complete",
+        );
         check("", r#""failed": 2"#, "Progressing: 0 of 1 Pod is complete, and 2 failed");
         check("", &condition("Complete", "True"), "Healthy");
         check("", &condition("SuccessCriteriaMet", "True"), "Progressing: 0 of 1 Pod is complete");
@@ -84,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_cron_job() {
-        let check = |spec: &str, status: &str, expect| {
+        let check = |spec: &str, status: &str, expect: &str| {
             check("CronJob.batch", &format!(r#"{{"spec": {{{spec}}}, "status": {{{status}}}}}"#), expect);
         };
         let (ten, eleven) = (r#""2026-01-01T10:00:00Z""#, r#""2026-01-01T11:00:00Z""#);
@@ -94,7 +101,11 @@ mod tests {
         check("", &format!(r#""lastScheduleTime": {ten}, "lastSuccessfulTime": {eleven}"#), "Healthy");
         let failed = format!(r#""lastScheduleTime": {eleven}, "lastSuccessfulTime": {ten}"#);
         check("", &failed, "Progressing: its run of 2026-01-01T11:00:00Z has not succeeded");
-        check("", &format!(r#""lastScheduleTime": {ten}"#), "Progressing: its run of 2026-01-01T10:00:00Z has not succeeded");
+        check(
+            "",
+            &format!(r#""lastScheduleTime": {ten}"#),
+            "Progressing: its run of 2026-01-01T10:00:00Z has not succeeded",
+        );
         check(r#""successfulJobsHistoryLimit": 0"#, &failed, "Healthy");
     }
 }

@@ -86,7 +86,9 @@ enum Rank {
 
 fn trouble<'a>(pod: Live<'a>, owner: Live<'_>) -> Option<(Rank, &'a str, String)> {
     let failed = pod.text(&["status", "phase"]) == Some("Failed");
-    if pod.text(&["metadata", "deletionTimestamp"]).is_some() || pod.text(&["status", "phase"]) == Some("Succeeded") {
+    if pod.text(&["metadata", "deletionTimestamp"]).is_some()
+        || pod.text(&["status", "phase"]) == Some("Succeeded")
+    {
         return None;
     }
     if failed {
@@ -134,12 +136,15 @@ mod tests {
     }
 
     fn waiting(reason: &str) -> String {
-        format!(r#""phase": "Pending", "containerStatuses": [{{"name": "app", "state": {{"waiting": {{"reason": "{reason}"}}}}}}]"#)
+        format!(
+            r#""phase": "Pending", "containerStatuses": [{{"name": "app", "state": {{"waiting": {{"reason": "{reason}"}}}}}}]"#
+        )
     }
 
     /// `kind/name (pods): why`.
     fn found(of: &str, sets: &[Map<String, Value>], pods: &[Map<String, Value>]) -> String {
-        let workload = body(r#"{"metadata": {"name": "web", "uid": "web"}, "status": {"updateRevision": "new"}}"#);
+        let workload =
+            body(r#"{"metadata": {"name": "web", "uid": "web"}, "status": {"updateRevision": "new"}}"#);
         let (sets, pods): (Vec<_>, Vec<_>) = (sets.iter().collect(), pods.iter().collect());
         match cause(&kind(of), &workload, &sets, &pods) {
             Some(Cause { kind, name, pods, why }) => format!("{kind}/{name} ({pods}): {why}"),

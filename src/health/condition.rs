@@ -107,11 +107,13 @@ mod tests {
 
     #[test]
     fn some_reasons_are_failures() {
-        let check = |reason: &str, expect| {
+        let check = |reason: &str, expect: bool| {
             let condition = json!({"type": "Ready", "reason": reason});
             assert_eq!(Condition::of(&condition).unwrap().reason_is_failure(), expect, "{reason}");
         };
-        for reason in ["BuildFailed", "ReconcileError", "InvalidSpec", "FailedMount", "ErrorOccurred", "ErrImagePull"] {
+        for reason in
+            ["BuildFailed", "ReconcileError", "InvalidSpec", "FailedMount", "ErrorOccurred", "ErrImagePull"]
+        {
             check(reason, true);
         }
         for reason in ["", "Progressing", "Errand", "DoesNotExist", "Failing", "Invalidated"] {

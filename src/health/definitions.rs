@@ -62,22 +62,28 @@ mod tests {
 
     #[test]
     fn a_definition() {
-        let check = |conditions: &[(&str, &str)], expect| {
+        let check = |conditions: &[(&str, &str)], expect: &str| {
             check("CustomResourceDefinition.apiextensions.k8s.io", &with(conditions), expect);
         };
         let waits = "Progressing: the API server does not serve it yet";
         check(&[("NamesAccepted", "True"), ("Established", "True")], "Healthy");
         check(&[], waits);
         check(&[("NamesAccepted", "True"), ("Established", "False")], waits);
-        check(&[("NamesAccepted", "False"), ("Established", "False")], "Degraded: its names are not accepted: R: m");
-        check(&[("NamesAccepted", "False"), ("Established", "True")], "Degraded: its names are not accepted: R: m");
+        check(
+            &[("NamesAccepted", "False"), ("Established", "False")],
+            "Degraded: its names are not accepted: R: m",
+        );
+        check(
+            &[("NamesAccepted", "False"), ("Established", "True")],
+            "Degraded: its names are not accepted: R: m",
+        );
         let going = "Progressing: it is being deleted, with every object of its kind";
         check(&[("Established", "True"), ("Terminating", "True")], going);
     }
 
     #[test]
     fn an_api_service() {
-        let check = |conditions: &[(&str, &str)], expect| {
+        let check = |conditions: &[(&str, &str)], expect: &str| {
             check("APIService.apiregistration.k8s.io", &with(conditions), expect);
         };
         check(&[("Available", "True")], "Healthy");
@@ -88,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_namespace() {
-        let check = |json: &str, expect| check("Namespace", json, expect);
+        let check = |json: &str, expect: &str| check("Namespace", json, expect);
         let going = r#"{"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Terminating", "conditions": [
             {"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 1 resource instances"},
             {"type": "NamespaceFinalizersRemaining", "status": "False"}]}}"#;
@@ -96,7 +102,8 @@ mod tests {
         check("{}", "Progressing: it is being made");
         check(going, "Progressing: it is being deleted: pods. has 1 resource instances");
         check(r#"{"status": {"phase": "Terminating"}}"#, "Progressing: it is being deleted");
-        let just = r#"{"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Active"}}"#;
+        let just =
+            r#"{"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Active"}}"#;
         check(just, "Progressing: it is being deleted");
     }
 }

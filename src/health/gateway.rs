@@ -37,7 +37,8 @@ pub(super) fn gateway(live: Live<'_>, _: &Context) -> Health {
 fn listener_trouble(listener: &Value) -> Option<String> {
     let name = listener.get("name").and_then(Value::as_str).unwrap_or_default();
     let conflict = answer(listener, "Conflicted").filter(Condition::is_true);
-    let refused = ["Accepted", "ResolvedRefs"].into_iter().find_map(|kind| answer(listener, kind).filter(is_refusal));
+    let refused =
+        ["Accepted", "ResolvedRefs"].into_iter().find_map(|kind| answer(listener, kind).filter(is_refusal));
     let wrong = conflict.or(refused)?;
     Some(format!("the listener {}: {}", told(name), wrong.sentence()))
 }
@@ -61,7 +62,8 @@ pub(super) fn route(live: Live<'_>, _: &Context) -> Health {
             }
         }
     }
-    let answered = |parent: &&Value| answers.iter().any(|it| it.get("parentRef").is_some_and(|it| same(it, parent)));
+    let answered =
+        |parent: &&Value| answers.iter().any(|it| it.get("parentRef").is_some_and(|it| same(it, parent)));
     let silent = wanted.iter().find(|parent| !answered(parent));
     let silent = silent.map(|parent| format!("{} has not answered", told(name_of(Some(parent)))));
     waits.or(silent).map_or(Health::Healthy, Health::progressing)
@@ -79,7 +81,12 @@ pub(super) fn policy(live: Live<'_>, _: &Context) -> Health {
 }
 
 /// What keeps a condition from being true for this generation; none if nothing does.
-fn trouble(found: Option<Condition<'_>>, kind: &str, generation: Option<u64>, missing: &str) -> Option<Health> {
+fn trouble(
+    found: Option<Condition<'_>>,
+    kind: &str,
+    generation: Option<u64>,
+    missing: &str,
+) -> Option<Health> {
     let Some(condition) = found else { return Some(Health::progressing(missing)) };
     if condition.is_stale(generation) {
         return Some(Health::progressing(format!("{kind} speaks of an older generation")));
@@ -126,14 +133,24 @@ mod tests {
 
     #[test]
     fn a_class() {
-        let check = |conditions: &str, expect| {
-            let json = format!(r#"{{"metadata": {{"generation": 2}}, "status": {{"conditions": [{conditions}]}}}}"#);
+        let check = |conditions: &str, expect: &str| {
+            let json =
+                format!(r#"{{"metadata": {{"generation": 2}}, "status": {{"conditions": [{conditions}]}}}}"#);
             check("GatewayClass.gateway.networking.k8s.io", &json, expect);
         };
         check(&condition("Accepted", "True", "Accepted", 2), "Healthy");
-        check(&condition("Accepted", "True", "Accepted", 1), "Progressing: Accepted speaks of an older generation");
-        check(&condition("Accepted", "False", "InvalidParameters", 2), "Degraded: Accepted is False (InvalidParameters: m)");
-        check(&condition("Accepted", "Unknown", "Pending", 2), "Progressing: Accepted is Unknown (Pending: m)");
+        check(
+            &condition("Accepted", "True", "Accepted", 1),
+            "Progressing: Accepted speaks of an older generation",
+        );
+        check(
+            &condition("Accepted", "False", "InvalidParameters", 2),
+            "Degraded: Accepted is False (InvalidParameters: m)",
+        );
+        check(
+            &condition("Accepted", "Unknown", "Pending", 2),
+            "Progressing: Accepted is Unknown (Pending: m)",
+        );
         check("", "Progressing: no controller has taken it");
     }
 
@@ -142,7 +159,7 @@ mod tests {
         let listener = |kind: &str, status: &str, reason: &str| {
             format!(r#"[{{"name": "https", "conditions": [{}]}}]"#, condition(kind, status, reason, 2))
         };
-        let check = |accepted: &str, programmed: &str, listeners: &str, expect| {
+        let check = |accepted: &str, programmed: &str, listeners: &str, expect: &str| {
             let json = format!(
                 r#"{{"metadata": {{"generation": 2}}, "status": {{"conditions": [{accepted}, {programmed}], "listeners": {listeners}}}}}"#
             );
@@ -153,18 +170,38 @@ mod tests {
         let fine = listener("ResolvedRefs", "True", "ResolvedRefs");
         check(&accepted, &programmed, &fine, "Healthy");
         check(&accepted, &programmed, "[]", "Healthy");
-        check(&accepted, &condition("Programmed", "True", "R", 1), &fine, "Progressing: Programmed speaks of an older generation");
+        check(
+            &accepted,
+            &condition("Programmed", "True", "R", 1),
+            &fine,
+            "Progressing: Programmed speaks of an older generation",
+        );
         let waits = condition("Programmed", "False", "AddressNotAssigned", 2);
         check(&accepted, &waits, &fine, "Progressing: Programmed is False (AddressNotAssigned: m)");
-        check(&accepted, &condition("Programmed", "False", "NoResources", 2), &fine, "Degraded: Programmed is False (NoResources: m)");
+        check(
+            &accepted,
+            &condition("Programmed", "False", "NoResources", 2),
+            &fine,
+            "Degraded: Programmed is False (NoResources: m)",
+        );
         let pending = condition("Accepted", "Unknown", "Pending", 2);
-        check(&pending, &condition("Programmed", "Unknown", "Pending", 2), "[]", "Progressing: Accepted is Unknown (Pending: m)");
+        check(
+            &pending,
+            &condition("Programmed", "Unknown", "Pending", 2),
+            "[]",
+            "Progressing: Accepted is Unknown (Pending: m)",
+        );
         let certificate = listener("ResolvedRefs", "False", "InvalidCertificateRef");
         let expect = "Degraded: the listener https: ResolvedRefs is False (InvalidCertificateRef: m)";
         check(&accepted, &programmed, &certificate, expect);
         check(&condition("Accepted", "False", "ListenersNotValid", 2), &programmed, &certificate, expect);
         let conflict = listener("Conflicted", "True", "HostnameConflict");
-        check(&accepted, &programmed, &conflict, "Degraded: the listener https: Conflicted is True (HostnameConflict: m)");
+        check(
+            &accepted,
+            &programmed,
+            &conflict,
+            "Degraded: the listener https: Conflicted is True (HostnameConflict: m)",
+        );
         check(&accepted, &programmed, &listener("Conflicted", "False", "NoConflicts"), "Healthy");
     }
 
@@ -181,7 +218,7 @@ mod tests {
                 conditions.join(", ")
             )
         };
-        let check = |parents: &[String], expect| {
+        let check = |parents: &[String], expect: &str| {
             let json = format!(
                 r#"{{"metadata": {{"generation": 2}}, "spec": {{"parentRefs": [{{"name": "a"}}, {{"name": "b"}}]}},
                     "status": {{"parents": [{}]}}}}"#,
@@ -216,10 +253,13 @@ mod tests {
 
     #[test]
     fn a_policy() {
-        let check = |status: &str, expect| check("BackendTLSPolicy.gateway.networking.k8s.io", status, expect);
+        let check =
+            |status: &str, expect: &str| check("BackendTLSPolicy.gateway.networking.k8s.io", status, expect);
         let ancestor = |status: &str, reason: &str| {
             let condition = condition("Accepted", status, reason, 2);
-            format!(r#"{{"status": {{"ancestors": [{{"ancestorRef": {{"name": "a"}}, "conditions": [{condition}]}}]}}}}"#)
+            format!(
+                r#"{{"status": {{"ancestors": [{{"ancestorRef": {{"name": "a"}}, "conditions": [{condition}]}}]}}}}"#
+            )
         };
         check("{}", "Healthy");
         check(&ancestor("True", "Accepted"), "Healthy");

@@ -1,7 +1,7 @@
 //! The rule for every kind without one of its own.
 //!
 //! In: a live object of any kind. Out: its health by what controllers have in common: the generation that they have seen,
-//! conditions by their usual names, and last the word in `phase` or `state`.
+//! conditions by their usual names, the word in `phase` or `state`, and last a plain `ready`.
 //!
 //! An object that has not said anything yet is healthy only where nobody expects it to: a custom resource is applied long
 //! before its controller looks at it.
@@ -20,18 +20,74 @@ const DONE: [&str; 4] = ["Succeeded", "Complete", "Completed", "Finished"];
 
 /// What single words in `phase` and `state` mean, in small letters.
 const WELL_WORDS: [&str; 24] = [
-    "accepted", "active", "available", "bound", "complete", "completed", "created", "deployed", "enabled", "established",
-    "finished", "healthy", "installed", "ok", "online", "provisioned", "ready", "reconciled", "released", "running",
-    "succeeded", "success", "synced", "valid",
+    "accepted",
+    "active",
+    "available",
+    "bound",
+    "complete",
+    "completed",
+    "created",
+    "deployed",
+    "enabled",
+    "established",
+    "finished",
+    "healthy",
+    "installed",
+    "ok",
+    "online",
+    "provisioned",
+    "ready",
+    "reconciled",
+    "released",
+    "running",
+    "succeeded",
+    "success",
+    "synced",
+    "valid",
 ];
 const ON_ITS_WAY_WORDS: [&str; 26] = [
-    "applying", "binding", "bootstrapping", "building", "configuring", "creating", "deleting", "deploying", "inprogress",
-    "in-progress", "initializing", "installing", "migrating", "new", "pending", "processing", "progressing", "provisioning",
-    "queued", "reconciling", "restarting", "scaling", "starting", "terminating", "updating", "waiting",
+    "applying",
+    "binding",
+    "bootstrapping",
+    "building",
+    "configuring",
+    "creating",
+    "deleting",
+    "deploying",
+    "inprogress",
+    "in-progress",
+    "initializing",
+    "installing",
+    "migrating",
+    "new",
+    "pending",
+    "processing",
+    "progressing",
+    "provisioning",
+    "queued",
+    "reconciling",
+    "restarting",
+    "scaling",
+    "starting",
+    "terminating",
+    "updating",
+    "waiting",
 ];
 const WRONG_WORDS: [&str; 14] = [
-    "crashloopbackoff", "degraded", "denied", "error", "errored", "failed", "failing", "failure", "invalid", "lost",
-    "rejected", "stalled", "unavailable", "unhealthy",
+    "crashloopbackoff",
+    "degraded",
+    "denied",
+    "error",
+    "errored",
+    "failed",
+    "failing",
+    "failure",
+    "invalid",
+    "lost",
+    "rejected",
+    "stalled",
+    "unavailable",
+    "unhealthy",
 ];
 const SUSPENDED_WORDS: [&str; 5] = ["disabled", "hibernated", "paused", "stopped", "suspended"];
 /// Longer than any word of the above.
@@ -51,7 +107,7 @@ pub(super) fn generic(live: Live<'_>, context: &Context) -> Health {
             Reports::Perhaps | Reports::Yes => Health::progressing("its controller has reported nothing yet"),
         };
     }
-    by_conditions(live).or_else(|| by_word(live)).unwrap_or(Health::Healthy)
+    by_conditions(live).or_else(|| by_word(live)).or_else(|| by_flag(live)).unwrap_or(Health::Healthy)
 }
 
 /// True where the controller has not said anything: no status, or nothing in it but what every object gets by default.
@@ -128,11 +184,22 @@ fn by_word(live: Live<'_>) -> Option<Health> {
     })
 }
 
+/// What a plain `ready: false` says; none where there is none.
+fn by_flag(live: Live<'_>) -> Option<Health> {
+    let mut flags = ["ready", "readyToUse"].into_iter();
+    let (name, is) = flags.find_map(|name| Some((name, live.at(&["status", name])?.as_bool()?)))?;
+    Some(if is {
+        Health::Healthy
+    } else {
+        Health::progressing(with_message(format!("its {name} is false"), live))
+    })
+}
+
 /// What controllers write beside a word.
 fn with_message(said: String, live: Live<'_>) -> String {
-    let message = ["message", "reason"].iter().find_map(|field| {
-        live.text(&["status", field]).filter(|message| !message.trim().is_empty())
-    });
+    let message = ["message", "reason"]
+        .iter()
+        .find_map(|field| live.text(&["status", field]).filter(|message| !message.trim().is_empty()));
     match message {
         Some(message) => format!("{said} ({})", told(message)),
         None => said,
@@ -150,9 +217,9 @@ mod tests {
     }
 
     fn conditions(conditions: &[(&str, &str, &str)]) -> String {
-        let conditions = conditions
-            .iter()
-            .map(|(kind, status, reason)| format!(r#"{{"type": "{kind}", "status": "{status}", "reason": "{reason}"}}"#));
+        let conditions = conditions.iter().map(|(kind, status, reason)| {
+            format!(r#"{{"type": "{kind}", "status": "{status}", "reason": "{reason}"}}"#)
+        });
         format!(r#""observedGeneration": 3, "conditions": [{}]"#, conditions.collect::<Vec<_>>().join(", "))
     }
 
@@ -160,7 +227,9 @@ mod tests {
     fn silence_is_healthy_only_where_nobody_expects_a_word() {
         let silent = "Progressing: its controller has reported nothing yet";
         for json in ["{}", r#"{"status": {}}"#, r#"{"status": {"conditions": []}}"#, r#"{"status": null}"#] {
-            for (reports, expect) in [(Reports::No, "Healthy"), (Reports::Perhaps, silent), (Reports::Yes, silent)] {
+            for (reports, expect) in
+                [(Reports::No, "Healthy"), (Reports::Perhaps, silent), (Reports::Yes, silent)]
+            {
                 check_in(&Context { reports, binding: None }, "Database.example.com", json, expect);
             }
         }
@@ -176,7 +245,9 @@ mod tests {
         }
         check(&conditions(&[("Ready", "True", "")]).replace("3", "2"), old);
         check(&conditions(&[("Stalled", "True", "")]).replace("3", "2"), old);
-        let one = |kind: &str| format!(r#""conditions": [{{"type": "{kind}", "status": "True", "observedGeneration": 2}}]"#);
+        let one = |kind: &str| {
+            format!(r#""conditions": [{{"type": "{kind}", "status": "True", "observedGeneration": 2}}]"#)
+        };
         check(&one("Ready"), "Progressing: Ready speaks of an older generation");
         check(&one("Succeeded"), "Progressing: Succeeded speaks of an older generation");
         check(&one("Failed"), "Healthy");
@@ -187,7 +258,7 @@ mod tests {
 
     #[test]
     fn conditions_by_their_usual_names() {
-        let check = |all: &[(&str, &str, &str)], expect| check(&conditions(all), expect);
+        let check = |all: &[(&str, &str, &str)], expect: &str| check(&conditions(all), expect);
         for kind in ["Ready", "Available", "Healthy", "Synced", "Succeeded", "Complete"] {
             check(&[(kind, "True", "")], "Healthy");
             check(&[(kind, "Unknown", "Trying")], &format!("Progressing: {kind} is Unknown (Trying)"));
@@ -201,7 +272,10 @@ mod tests {
         check(&[("Stalled", "True", "R"), ("Reconciling", "True", "")], "Degraded: Stalled is True (R)");
         check(&[("Ready", "False", "Waits")], "Progressing: Ready is False (Waits)");
         check(&[("Ready", "False", "BuildFailed")], "Degraded: Ready is False (BuildFailed)");
-        check(&[("Ready", "True", ""), ("Synced", "False", "ReconcileError")], "Degraded: Synced is False (ReconcileError)");
+        check(
+            &[("Ready", "True", ""), ("Synced", "False", "ReconcileError")],
+            "Degraded: Synced is False (ReconcileError)",
+        );
         check(&[("Succeeded", "False", "R")], "Degraded: Succeeded is False (R)");
         check(&[("Complete", "False", "R")], "Progressing: Complete is False (R)");
         // One that runs on after its first success.
@@ -211,7 +285,7 @@ mod tests {
 
     #[test]
     fn words() {
-        let check = |word: &str, expect| check(&format!(r#""phase": "{word}""#), expect);
+        let check = |word: &str, expect: &str| check(&format!(r#""phase": "{word}""#), expect);
         for word in ["Running", "Active", "Bound", "READY", "succeeded"] {
             check(word, "Healthy");
         }
@@ -230,13 +304,26 @@ mod tests {
     fn words_stand_back_behind_conditions() {
         check(r#""state": "Creating", "message": "a disk""#, "Progressing: its state is Creating (a disk)");
         check(r#""phase": "Pending", "conditions": [{"type": "Ready", "status": "True"}]"#, "Healthy");
-        check(r#""phase": "Failed", "conditions": [{"type": "Initialized", "status": "True"}]"#, "Degraded: its phase is Failed");
+        check(
+            r#""phase": "Failed", "conditions": [{"type": "Initialized", "status": "True"}]"#,
+            "Degraded: its phase is Failed",
+        );
+    }
+
+    #[test]
+    fn flags_stand_back_behind_words() {
+        check(r#""ready": true"#, "Healthy");
+        check(r#""readyToUse": false, "message": "m""#, "Progressing: its readyToUse is false (m)");
+        check(r#""ready": false, "phase": "Failed""#, "Degraded: its phase is Failed");
+        check(r#""ready": "false""#, "Healthy");
     }
 
     #[test]
     fn what_is_suspended_looks_at_nothing() {
         for field in ["suspend", "suspended", "paused"] {
-            let json = format!(r#"{{"metadata": {{"generation": 3}}, "spec": {{"{field}": true}}, "status": {{"observedGeneration": 2}}}}"#);
+            let json = format!(
+                r#"{{"metadata": {{"generation": 3}}, "spec": {{"{field}": true}}, "status": {{"observedGeneration": 2}}}}"#
+            );
             check_in(&Context::default(), "Database.example.com", &json, "Suspended");
         }
         let json = r#"{"spec": {"paused": "true"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}"#;

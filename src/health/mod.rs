@@ -212,7 +212,7 @@ const FAMILIES: [Family; 25] = [
 #[rustfmt::skip]
 const STILL: [(&str, &[&str]); 12] = [
     ("", &[
-        "ConfigMap", "Secret", "ServiceAccount", "Endpoints", "Event", "LimitRange", "ResourceQuota", "PodTemplate", "Node",
+        "ConfigMap", "Secret", "ServiceAccount", "Endpoints", "Event", "LimitRange", "ResourceQuota", "PodTemplate",
     ]),
     ("apps", &["ControllerRevision"]),
     ("admissionregistration.k8s.io", &[
@@ -254,11 +254,18 @@ mod tests {
 
     #[test]
     fn kinds_that_only_say_something_are_healthy() {
-        for kind in ["ConfigMap", "Secret", "ClusterRole.rbac.authorization.k8s.io", "Lease.coordination.k8s.io"] {
+        for kind in
+            ["ConfigMap", "Secret", "ClusterRole.rbac.authorization.k8s.io", "Lease.coordination.k8s.io"]
+        {
             check(kind, r#"{"data": {"a": "b"}}"#, "Healthy");
         }
-        check("Secret", r#"{"status": {"phase": "Failed", "conditions": [{"type": "Ready", "status": "False"}]}}"#, "Healthy");
-        let deleted = r#"{"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b", "c"]}}"#;
+        check(
+            "Secret",
+            r#"{"status": {"phase": "Failed", "conditions": [{"type": "Ready", "status": "False"}]}}"#,
+            "Healthy",
+        );
+        let deleted =
+            r#"{"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b", "c"]}}"#;
         check("Secret", deleted, "Progressing: it is being deleted, and waits for the finalizer a/b and c");
         check("Deployment.apps", &deleted.replace(r#""a/b", "c""#, ""), "Progressing: it is being deleted");
     }

@@ -26,8 +26,12 @@ mod tests {
 
     #[test]
     fn a_service() {
-        let check = |json: &str, expect| check("Service", json, expect);
-        let balancer = |status: &str| format!(r#"{{"metadata": {{"generation": 2}}, "spec": {{"type": "LoadBalancer"}}, "status": {status}}}"#);
+        let check = |json: &str, expect: &str| check("Service", json, expect);
+        let balancer = |status: &str| {
+            format!(
+                r#"{{"metadata": {{"generation": 2}}, "spec": {{"type": "LoadBalancer"}}, "status": {status}}}"#
+            )
+        };
         let waits = "Progressing: its load balancer has no address yet";
         check(r#"{"spec": {"type": "ClusterIP"}, "status": {"loadBalancer": {}}}"#, "Healthy");
         check(r#"{"spec": {"type": "ExternalName"}}"#, "Healthy");
@@ -41,7 +45,7 @@ mod tests {
 
     #[test]
     fn an_ingress() {
-        let check = |json: &str, expect| check("Ingress.networking.k8s.io", json, expect);
+        let check = |json: &str, expect: &str| check("Ingress.networking.k8s.io", json, expect);
         check(r#"{"status": {"loadBalancer": {}}}"#, "Healthy");
         check(r#"{"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}"#, "Healthy");
         check("{}", "Healthy");

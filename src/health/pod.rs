@@ -109,9 +109,10 @@ fn failure(status: &Value) -> Option<String> {
             let last = last.unwrap_or_else(|| "it ended".to_owned());
             return Some(format!("the container {container} waits: CrashLoopBackOff ({last})"));
         }
-        let failed = ["Error", "BackOff", "Never", "Failed", "Unavailable"].iter().any(|end| reason.ends_with(end))
-            || reason.starts_with("Err")
-            || reason.starts_with("Invalid");
+        let failed =
+            ["Error", "BackOff", "Never", "Failed", "Unavailable"].iter().any(|end| reason.ends_with(end))
+                || reason.starts_with("Err")
+                || reason.starts_with("Invalid");
         if failed && !FINE.contains(&reason) {
             return Some(match text("message") {
                 "" => format!("the container {container} waits: {}", told(reason)),
@@ -133,7 +134,10 @@ fn failure(status: &Value) -> Option<String> {
 fn last_end(status: &Value) -> Option<String> {
     let ended = status.pointer("/lastState/terminated").or_else(|| state(status, "terminated"))?;
     let code = ended.get("exitCode").and_then(Value::as_i64);
-    let reason = ended.get("reason").and_then(Value::as_str).filter(|reason| !["Error", "Completed", ""].contains(reason));
+    let reason = ended
+        .get("reason")
+        .and_then(Value::as_str)
+        .filter(|reason| !["Error", "Completed", ""].contains(reason));
     Some(match (reason, code) {
         (Some(reason), Some(code)) => format!("its last run ended with {}, exit code {code}", told(reason)),
         (Some(reason), None) => format!("its last run ended with {}", told(reason)),
@@ -161,8 +165,12 @@ pub(super) fn end(live: Live<'_>) -> String {
     let Some((status, terminated)) = failed else { return "it failed".to_owned() };
     let code = terminated.get("exitCode").and_then(Value::as_i64).unwrap_or_default();
     match terminated.get("reason").and_then(Value::as_str) {
-        None | Some("Error" | "") => format!("the container {} ended with exit code {code}", told(name(status))),
-        Some(reason) => format!("the container {} ended with {}, exit code {code}", told(name(status)), told(reason)),
+        None | Some("Error" | "") => {
+            format!("the container {} ended with exit code {code}", told(name(status)))
+        }
+        Some(reason) => {
+            format!("the container {} ended with {}, exit code {code}", told(name(status)), told(reason))
+        }
     }
 }
 

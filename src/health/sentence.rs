@@ -11,7 +11,9 @@ pub(super) fn told(text: &str) -> String {
     let mut line = String::with_capacity(text.len().min(MAX_TOLD));
     let mut chars = 0;
     // Only so much is looked at: a message may have a megabyte.
-    for word in text.split(|char: char| char.is_whitespace() || char.is_control()).filter(|word| !word.is_empty()) {
+    for word in
+        text.split(|char: char| char.is_whitespace() || char.is_control()).filter(|word| !word.is_empty())
+    {
         if !line.is_empty() {
             line.push(' ');
             chars += 1;
@@ -78,6 +80,9 @@ mod tests {
         assert_eq!(of_are(0, 1, "replica"), "0 of 1 replica is");
         assert_eq!(of_are(2, 3, "replica"), "2 of 3 replicas are");
         let spans = [1, 60, 90, 600, 3600, 5400, 0].map(|seconds| span(seconds * 1000));
-        assert_eq!(spans, ["1 second", "1 minute", "90 seconds", "10 minutes", "1 hour", "90 minutes", "0 seconds"]);
+        assert_eq!(
+            spans,
+            ["1 second", "1 minute", "90 seconds", "10 minutes", "1 hour", "90 minutes", "0 seconds"]
+        );
     }
 }

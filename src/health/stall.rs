@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_stands_still_is_degraded() {
-        let check = |looks: &[(i64, Option<&str>)], expect| {
+        let check = |looks: &[(i64, Option<&str>)], expect: &str| {
             assert_eq!(shown(looks, &Context::default()), expect, "{looks:?}");
         };
         let (a, b) = (Some("1 of 2"), Some("0 of 2"));
@@ -126,7 +126,9 @@ mod tests {
     #[test]
     fn what_goes_to_and_fro_is_degraded_too() {
         let looks = |minutes: i64| -> Vec<_> {
-            (0..=minutes).map(|minute| (minute, Some(if minute % 2 == 0 { "1 of 2" } else { "0 of 2" }))).collect()
+            (0..=minutes)
+                .map(|minute| (minute, Some(if minute % 2 == 0 { "1 of 2" } else { "0 of 2" })))
+                .collect()
         };
         assert_eq!(shown(&looks(59), &Context::default()), "Progressing: 0 of 2");
         assert_eq!(shown(&looks(60), &Context::default()), "Degraded: 1 of 2, for more than 1 hour");
@@ -136,7 +138,8 @@ mod tests {
     fn silence_of_a_kind_that_may_never_speak_is_no_failure() {
         let context = |reports| Context { reports, binding: None };
         let looks = [(0, Some("nothing was reported")), (10, Some("nothing was reported"))];
-        let unknown = "Unknown: nothing was reported, for more than 10 minutes, and no object of its kind ever did";
+        let unknown =
+            "Unknown: nothing was reported, for more than 10 minutes, and no object of its kind ever did";
         assert_eq!(shown(&looks, &context(Reports::Perhaps)), unknown);
         assert!(shown(&looks, &context(Reports::Yes)).starts_with("Degraded: "));
     }
@@ -148,7 +151,11 @@ mod tests {
         };
         check("Deployment.apps", r#"{"spec": {"progressDeadlineSeconds": 600}}"#, 11);
         check("Deployment.apps", r#"{"spec": {"progressDeadlineSeconds": 30}}"#, 10);
-        check("Deployment.apps", r#"{"spec": {"progressDeadlineSeconds": 18446744073709551615}}"#, 7 * 24 * 60 + 1);
+        check(
+            "Deployment.apps",
+            r#"{"spec": {"progressDeadlineSeconds": 18446744073709551615}}"#,
+            7 * 24 * 60 + 1,
+        );
         check("StatefulSet.apps", "{}", 10);
         check("Job.batch", r#"{"spec": {"activeDeadlineSeconds": 7200}}"#, 121);
         check("Pod", r#"{"spec": {"restartPolicy": "Never"}}"#, 61);

@@ -21,7 +21,9 @@ pub(super) fn claim(live: Live<'_>, context: &Context) -> Health {
             let selected = live.text(&["metadata", "annotations", SELECTED_NODE]).is_some();
             match context.binding {
                 Some(Binding::WaitForFirstConsumer) if !selected => Health::Healthy,
-                Some(Binding::WaitForFirstConsumer) => Health::progressing("it waits for a volume on the node of its Pod"),
+                Some(Binding::WaitForFirstConsumer) => {
+                    Health::progressing("it waits for a volume on the node of its Pod")
+                }
                 Some(Binding::Immediate) => Health::progressing("it waits for a volume"),
                 None => Health::progressing("it waits for a volume, or for the first Pod that uses it"),
             }
@@ -37,7 +39,7 @@ mod tests {
 
     #[test]
     fn a_claim() {
-        let check = |binding, json: &str, expect| {
+        let check = |binding, json: &str, expect: &str| {
             let context = Context { binding, ..Context::default() };
             check_in(&context, "PersistentVolumeClaim", json, expect);
         };
@@ -51,7 +53,11 @@ mod tests {
         check(late, &phase("Pending"), "Healthy");
         check(late, "{}", "Healthy");
         check(now, &phase("Pending"), "Progressing: it waits for a volume");
-        check(None, &phase("Pending"), "Progressing: it waits for a volume, or for the first Pod that uses it");
+        check(
+            None,
+            &phase("Pending"),
+            "Progressing: it waits for a volume, or for the first Pod that uses it",
+        );
         let selected = r#"{"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "a"}}, "status": {"phase": "Pending"}}"#;
         check(late, selected, "Progressing: it waits for a volume on the node of its Pod");
         let resize = r#"{"status": {"phase": "Bound", "conditions": [{"type": "NodeResizeError", "status": "True", "message": "too small"}]}}"#;

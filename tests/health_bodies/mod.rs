@@ -36,9 +36,7 @@ fn condition(kind: &str, status: &str) -> Value {
 }
 
 fn template() -> Value {
-    let container = |name: &str| {
-        json!({"name": name, "image": "example.com/web:1", "env": [{"name": "A", "value": "b"}], "ports": [{"containerPort": 80}]})
-    };
+    let container = |name: &str| json!({"name": name, "image": "example.com/web:1", "env": [{"name": "A", "value": "b"}], "ports": [{"containerPort": 80}]});
     json!({"spec": {"containers": [container("app"), container("proxy")], "initContainers": [container("load")]}})
 }
 
@@ -51,10 +49,12 @@ fn workloads() -> Vec<Named> {
     let spec = json!({"replicas": 3, "template": template()});
     let statuses = |ready: bool| -> Vec<Value> {
         (0..4)
-            .map(|at| json!({
-                "name": format!("c{at}"), "ready": ready, "restartCount": 3, "state": {"running": {}},
-                "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
-            }))
+            .map(|at| {
+                json!({
+                    "name": format!("c{at}"), "ready": ready, "restartCount": 3, "state": {"running": {}},
+                    "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
+                })
+            })
             .collect()
     };
     let pod = |ready: bool| {
@@ -64,7 +64,8 @@ fn workloads() -> Vec<Named> {
             .collect();
         json!({"phase": "Running", "conditions": conditions, "containerStatuses": statuses(ready)})
     };
-    let with = |expect: &str, status: &Value| json!({"metadata": metadata(expect), "spec": spec, "status": status});
+    let with =
+        |expect: &str, status: &Value| json!({"metadata": metadata(expect), "spec": spec, "status": status});
     let job = json!({"conditions": [condition("SuccessCriteriaMet", "True"), condition("Complete", "True")]});
     vec![
         ("Deployment", "apps", with("Progressing", &counts)),
@@ -91,21 +92,53 @@ fn others() -> Vec<Named> {
         ("PersistentVolumeClaim", "", with("Progressing", json!({"phase": "Pending"}))),
         ("Service", "", with("Progressing", json!({"loadBalancer": {}}))),
         ("Ingress", "networking.k8s.io", with("Healthy", json!({"loadBalancer": {}}))),
-        ("HorizontalPodAutoscaler", "autoscaling", with("Progressing", json!({"conditions": many(&["AbleToScale"], "ScalingActive")}))),
-        ("PodDisruptionBudget", "policy", with("Healthy", json!({"observedGeneration": 4, "conditions": many(&[], "DisruptionAllowed")}))),
-        ("APIService", "apiregistration.k8s.io", with("Progressing", json!({"conditions": many(&[], "Available")}))),
-        ("CustomResourceDefinition", "apiextensions.k8s.io", with("Progressing", json!({"conditions": many(&["NamesAccepted"], "Established")}))),
+        (
+            "HorizontalPodAutoscaler",
+            "autoscaling",
+            with("Progressing", json!({"conditions": many(&["AbleToScale"], "ScalingActive")})),
+        ),
+        (
+            "PodDisruptionBudget",
+            "policy",
+            with("Healthy", json!({"observedGeneration": 4, "conditions": many(&[], "DisruptionAllowed")})),
+        ),
+        (
+            "APIService",
+            "apiregistration.k8s.io",
+            with("Progressing", json!({"conditions": many(&[], "Available")})),
+        ),
+        (
+            "CustomResourceDefinition",
+            "apiextensions.k8s.io",
+            with("Progressing", json!({"conditions": many(&["NamesAccepted"], "Established")})),
+        ),
         ("Namespace", "", with("Progressing", json!({"phase": "Terminating", "conditions": namespace}))),
-        ("Database", "example.com", with("Progressing", json!({"observedGeneration": 4, "conditions": ready}))),
-        ("Database", "example.com", with("Degraded", json!({"phase": "CreateFailed", "message": "m", "conditions": plain}))),
+        (
+            "Database",
+            "example.com",
+            with("Progressing", json!({"observedGeneration": 4, "conditions": ready})),
+        ),
+        (
+            "Database",
+            "example.com",
+            with("Degraded", json!({"phase": "CreateFailed", "message": "m", "conditions": plain})),
+        ),
         ("ConfigMap", "", with("Healthy", json!({}))),
     ]
 }
 
 fn gateways() -> Vec<Named> {
-    let accepted = |last: &str| json!([condition("Accepted", "True"), condition("ResolvedRefs", last), condition("Programmed", "True")]);
-    let listeners: Vec<Value> = (0..16).map(|at| json!({"name": format!("l{at}"), "conditions": accepted("True")})).collect();
-    let refs: Vec<Value> = (0..8).map(|at| json!({"name": format!("g{at}"), "sectionName": "https"})).collect();
+    let accepted = |last: &str| {
+        json!([
+            condition("Accepted", "True"),
+            condition("ResolvedRefs", last),
+            condition("Programmed", "True")
+        ])
+    };
+    let listeners: Vec<Value> =
+        (0..16).map(|at| json!({"name": format!("l{at}"), "conditions": accepted("True")})).collect();
+    let refs: Vec<Value> =
+        (0..8).map(|at| json!({"name": format!("g{at}"), "sectionName": "https"})).collect();
     let parents: Vec<Value> = refs
         .iter()
         .enumerate()

@@ -7,7 +7,9 @@ fn check(spec: &str, status: &str, expect: &str) {
 }
 
 fn waiting(reason: &str, message: &str) -> String {
-    format!(r#"{{"name": "app", "ready": false, "state": {{"waiting": {{"reason": "{reason}", "message": "{message}"}}}}}}"#)
+    format!(
+        r#"{{"name": "app", "ready": false, "state": {{"waiting": {{"reason": "{reason}", "message": "{message}"}}}}}}"#
+    )
 }
 
 const ONCE: &str = r#""restartPolicy": "Never""#;
@@ -23,7 +25,11 @@ fn phases() {
     let gate = r#""phase": "Running", "conditions": [{"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady", "message": "m"}]"#;
     check("", gate, "Progressing: it is not ready: ReadinessGatesNotReady: m");
     // One that runs once is ready long before it is done.
-    check(ONCE, r#""phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]"#, "Progressing: it has not come to its end");
+    check(
+        ONCE,
+        r#""phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]"#,
+        "Progressing: it has not come to its end",
+    );
     check(ONCE, r#""phase": "Succeeded""#, "Healthy");
 }
 
@@ -52,22 +58,38 @@ fn failures() {
 #[test]
 fn scheduling() {
     let scheduled = |reason: &str| {
-        format!(r#""phase": "Pending", "conditions": [{{"type": "PodScheduled", "status": "False", "reason": "{reason}", "message": "0/3 nodes are available."}}]"#)
+        format!(
+            r#""phase": "Pending", "conditions": [{{"type": "PodScheduled", "status": "False", "reason": "{reason}", "message": "0/3 nodes are available."}}]"#
+        )
     };
-    check("", &scheduled("Unschedulable"), "Progressing: it cannot be scheduled: Unschedulable: 0/3 nodes are available");
+    check(
+        "",
+        &scheduled("Unschedulable"),
+        "Progressing: it cannot be scheduled: Unschedulable: 0/3 nodes are available",
+    );
     check("", &scheduled("SchedulingGated"), "Progressing: its scheduling gates are closed");
 }
 
 #[test]
 fn waiting_containers() {
-    let check = |reason: &str, message: &str, expect| {
-        check("", &format!(r#""phase": "Pending", "containerStatuses": [{}]"#, waiting(reason, message)), expect);
+    let check = |reason: &str, message: &str, expect: &str| {
+        check(
+            "",
+            &format!(r#""phase": "Pending", "containerStatuses": [{}]"#, waiting(reason, message)),
+            expect,
+        );
     };
     check("ContainerCreating", "", "Progressing: the container app is being created");
     check("PodInitializing", "", "Progressing: the container app is being created");
     check("ImagePullBackOff", "", "Degraded: the container app waits: ImagePullBackOff");
     check("ErrImagePull", "no such image", "Degraded: the container app waits: ErrImagePull (no such image)");
-    for reason in ["InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "ErrImageNeverPull"] {
+    for reason in [
+        "InvalidImageName",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+        "ErrImageNeverPull",
+    ] {
         check(reason, "", &format!("Degraded: the container app waits: {reason}"));
     }
 }
@@ -89,7 +111,11 @@ fn containers_that_do_not_stay_up() {
     check("", &status(runs, 3, false), between);
     check("", &status(runs, 1, false), "Progressing: the container app is not ready");
     check("", &status(runs, 9, true), "Healthy");
-    check("", &status(r#""terminated": {"exitCode": 1}"#, 1, false), "Progressing: the container app is not ready");
+    check(
+        "",
+        &status(r#""terminated": {"exitCode": 1}"#, 1, false),
+        "Progressing: the container app is not ready",
+    );
 }
 
 #[test]
@@ -102,13 +128,28 @@ fn init_containers_and_sidecars() {
                 "containerStatuses": [{app}]"#
         )
     };
-    let (up, down) = (r#""ready": true, "started": true, "state": {"running": {}}"#, r#""ready": false, "state": {"running": {}}"#);
+    let (up, down) = (
+        r#""ready": true, "started": true, "state": {"running": {}}"#,
+        r#""ready": false, "state": {"running": {}}"#,
+    );
     let done = r#""ready": true, "state": {"terminated": {"exitCode": 0}}"#;
     let waits = waiting("PodInitializing", "");
-    check(spec, &status(up, down, &waits), "Progressing: the init container load has not finished (0 of 2 have)");
-    check(spec, &status(up, done, &waits), "Progressing: the init container move has not finished (1 of 2 have)");
+    check(
+        spec,
+        &status(up, down, &waits),
+        "Progressing: the init container load has not finished (0 of 2 have)",
+    );
+    check(
+        spec,
+        &status(up, done, &waits),
+        "Progressing: the init container move has not finished (1 of 2 have)",
+    );
     let crash = r#""ready": false, "restartCount": 2, "state": {"waiting": {"reason": "CrashLoopBackOff"}}"#;
-    check(spec, &status(crash, down, &waits), "Degraded: the container proxy waits: CrashLoopBackOff (it ended)");
+    check(
+        spec,
+        &status(crash, down, &waits),
+        "Degraded: the container proxy waits: CrashLoopBackOff (it ended)",
+    );
     let ready = r#"{"name": "app", "ready": true, "state": {"running": {}}}"#;
     let only = r#""initContainers": [{"name": "proxy", "restartPolicy": "Always"}]"#;
     let late = format!(
