@@ -233,7 +233,7 @@ mod tests {
         let (a, b) = (parent("a", &[yes(), refs("True", "ResolvedRefs")]), parent("b", &[yes()]));
         check(&[a.clone(), b], "Healthy");
         check(&[], "Progressing: a has not answered");
-        check(&[a.clone()], "Progressing: b has not answered");
+        check(std::slice::from_ref(&a), "Progressing: b has not answered");
         check(&[a.clone(), parent("b", &[])], "Progressing: b: it has not answered");
         let old = parent("b", &[condition("Accepted", "True", "Accepted", 1)]);
         check(&[a.clone(), old], "Progressing: b: Accepted speaks of an older generation");
