@@ -1,9 +1,9 @@
 //! What it costs to say how an object is: one rule on one body of the size that a cluster has, the root cause of a workload
-//! with a hundred Pods, and a rule of a Sync. `cargo bench --bench health` prints a table of times and allocations.
+//! with a hundred Pods, and a rule of a Sync. `cargo bench --bench health` prints a table of times.
 //!
 //! The bar: a rule takes less than 20 µs.
 
-use divan::{AllocProfiler, Bencher, black_box};
+use divan::{Bencher, black_box};
 use moorline::health::rules::{Rules, Written};
 use moorline::health::{Context, cause, health};
 use moorline::object::GroupKind;
@@ -11,9 +11,6 @@ use serde_json::{Map, Value, json};
 
 #[path = "../tests/health_bodies/mod.rs"]
 mod health_bodies;
-
-#[global_allocator]
-static ALLOCATIONS: AllocProfiler = AllocProfiler::system();
 
 fn main() {
     divan::main();

@@ -128,7 +128,7 @@ fn look(kind: &GroupKind, body: &Map<String, Value>) {
         assert!(deadline > 0);
         let progress = Progress::follow(None, &found, 0);
         assert_eq!(progress.is_some(), matches!(found, Health::Progressing { .. }));
-        let shown = judge(found.clone(), progress.as_ref(), i64::MAX, deadline, body, &context);
+        let shown = judge(kind, body, &context, found.clone(), progress.as_ref(), i64::MAX, deadline);
         assert!(!matches!(shown, Health::Progressing { .. }), "{kind} progresses for ever: {shown:?}");
         for why in found.why().into_iter().chain(shown.why()) {
             assert!(!why.is_empty() && why.len() < 4_000 && !why.chars().any(char::is_control), "{why:?}");

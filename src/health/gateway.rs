@@ -47,7 +47,10 @@ pub(super) fn route(live: Live<'_>, _: &Context) -> Health {
     let wanted = live.items(&["spec", "parentRefs"]);
     let answers = live.items(&["status", "parents"]);
     let mut waits = None;
-    for parent in answers {
+    // What a Gateway that is no longer named said once does not count.
+    let named =
+        |answer: &&Value| answer.get("parentRef").is_some_and(|of| wanted.iter().any(|it| same(it, of)));
+    for parent in answers.iter().filter(named) {
         let of = told(name_of(parent.get("parentRef")));
         for kind in ["Accepted", "ResolvedRefs"] {
             let found = answer(parent, kind);
@@ -242,6 +245,8 @@ mod tests {
         let refused = parent("b", &[condition("Accepted", "False", "NotAllowedByListeners", 2)]);
         check(&[pending, refused], "Degraded: b: Accepted is False (NotAllowedByListeners: m)");
         let nowhere = parent("b", &[yes(), refs("False", "BackendNotFound")]);
+        let gone = parent("gone", &[condition("Accepted", "False", "NotAllowedByListeners", 1)]);
+        check(&[a.clone(), parent("b", &[yes()]), gone], "Healthy");
         check(&[a, nowhere], "Degraded: b: ResolvedRefs is False (BackendNotFound: m)");
     }
 

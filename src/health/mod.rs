@@ -9,7 +9,8 @@
 //! ```text
 //! found    = rules.judge(kind, body) or else health(kind, body, context)
 //! progress = Progress::follow(progress, &found, now)
-//! shown    = judge(found, progress, deadline, context)
+//! shown    = judge(kind, body, context, found, progress, now, the Sync's timeout or else deadline(kind, body))
+//! look again at progress.ends(..), or when the object changes
 //! ```
 //!
 //! Two things hold for every rule. A status that speaks of an older generation is never taken for the newest one's. And a

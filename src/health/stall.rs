@@ -69,12 +69,13 @@ pub fn deadline(kind: &GroupKind, body: &Map<String, Value>) -> i64 {
 /// The health that is shown: what was found, unless it has been progressing for too long.
 #[must_use]
 pub fn judge(
+    kind: &GroupKind,
+    body: &Map<String, Value>,
+    context: &Context,
     found: Health,
     progress: Option<&Progress>,
     now: i64,
     deadline: i64,
-    body: &Map<String, Value>,
-    context: &Context,
 ) -> Health {
     let (Health::Progressing { why }, Some(progress)) = (&found, progress) else { return found };
     if now < progress.ends(deadline) {
@@ -82,7 +83,8 @@ pub fn judge(
     }
     let still = now.saturating_sub(progress.moved) >= deadline;
     let for_long = if still { deadline } else { deadline.saturating_mul(DEADLINES_IN_ALL) };
-    if context.reports == Reports::Perhaps && generic::is_silent(Live::new(body)) {
+    let may_be_mute = family(kind).is_none() && context.reports == Reports::Perhaps;
+    if may_be_mute && generic::is_silent(Live::new(body)) {
         let span = span(for_long);
         return Health::unknown(format!("{why}, for more than {span}, and no object of its kind ever did"));
     }
@@ -97,13 +99,13 @@ mod tests {
     const MINUTE: i64 = 60_000;
 
     /// What is shown after looks at these minutes, each of which found this sentence; none is healthy.
-    fn shown(looks: &[(i64, Option<&str>)], context: &Context) -> String {
-        let body = Map::new();
+    fn shown(of: &str, looks: &[(i64, Option<&str>)], context: &Context) -> String {
+        let (kind, body) = (kind(of), Map::new());
         let (mut progress, mut shown) = (None, Health::Healthy);
         for (minute, why) in looks {
             let found = why.map_or(Health::Healthy, Health::progressing);
             progress = Progress::follow(progress, &found, minute * MINUTE);
-            shown = judge(found, progress.as_ref(), minute * MINUTE, 10 * MINUTE, &body, context);
+            shown = judge(&kind, &body, context, found, progress.as_ref(), minute * MINUTE, 10 * MINUTE);
         }
         told(&shown)
     }
@@ -111,7 +113,7 @@ mod tests {
     #[test]
     fn what_stands_still_is_degraded() {
         let check = |looks: &[(i64, Option<&str>)], expect: &str| {
-            assert_eq!(shown(looks, &Context::default()), expect, "{looks:?}");
+            assert_eq!(shown("Database.example.com", looks, &Context::default()), expect, "{looks:?}");
         };
         let (a, b) = (Some("1 of 2"), Some("0 of 2"));
         check(&[(0, a)], "Progressing: 1 of 2");
@@ -130,8 +132,8 @@ mod tests {
                 .map(|minute| (minute, Some(if minute % 2 == 0 { "1 of 2" } else { "0 of 2" })))
                 .collect()
         };
-        assert_eq!(shown(&looks(59), &Context::default()), "Progressing: 0 of 2");
-        assert_eq!(shown(&looks(60), &Context::default()), "Degraded: 1 of 2, for more than 1 hour");
+        assert_eq!(shown("Pod", &looks(59), &Context::default()), "Progressing: 0 of 2");
+        assert_eq!(shown("Pod", &looks(60), &Context::default()), "Degraded: 1 of 2, for more than 1 hour");
     }
 
     #[test]
@@ -140,8 +142,9 @@ mod tests {
         let looks = [(0, Some("nothing was reported")), (10, Some("nothing was reported"))];
         let unknown =
             "Unknown: nothing was reported, for more than 10 minutes, and no object of its kind ever did";
-        assert_eq!(shown(&looks, &context(Reports::Perhaps)), unknown);
-        assert!(shown(&looks, &context(Reports::Yes)).starts_with("Degraded: "));
+        assert_eq!(shown("Database.example.com", &looks, &context(Reports::Perhaps)), unknown);
+        assert!(shown("Database.example.com", &looks, &context(Reports::Yes)).starts_with("Degraded: "));
+        assert!(shown("Deployment.apps", &looks, &context(Reports::Perhaps)).starts_with("Degraded: "));
     }
 
     #[test]
