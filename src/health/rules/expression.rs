@@ -4,8 +4,8 @@
 //! what of it means nothing here, with its place. Names are resolved once, when the Sync is read: an evaluation never looks up
 //! a name, and a rule with a misspelt function is refused before it is needed.
 
-use cel::Program;
-use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, SelectExpr, SourceInfo};
+use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
+use cel::parser::PrattParser;
 
 use super::scan::{TooMuch, scan};
 
@@ -13,6 +13,8 @@ use super::scan::{TooMuch, scan};
 const OBJECT: &str = "object";
 /// How deep the tree may be. A macro such as `exists` is a few levels by itself.
 const MAX_DEPTH: usize = 128;
+/// How often the parser may call itself. The text was measured before; this is for what the measure does not see.
+const MAX_PARSED: u16 = 96;
 /// Nodes of a tree.
 const MAX_NODES: usize = 2_048;
 
@@ -144,9 +146,10 @@ pub(super) fn expression(text: &str) -> Result<Expression, Refused> {
     if text.trim().is_empty() {
         return Err(Refused { at: 0, problem: "the expression is empty".to_owned() });
     }
-    let program = Program::compile(text).map_err(|errors| syntax(text, &errors))?;
-    let mut lowering = Lowering { text, places: program.source_info(), scope: Vec::new(), nodes: 0 };
-    lowering.lower(program.expression(), 0)
+    let parser = PrattParser::new().max_recursion_depth(MAX_PARSED).max_expression_node_count(MAX_NODES);
+    let tree = parser.parse(text).map_err(|errors| syntax(text, &errors))?;
+    let mut lowering = Lowering { text, scope: Vec::new(), nodes: 0 };
+    lowering.lower(&tree, 0)
 }
 
 /// The first error of the parser, with its place.
@@ -161,14 +164,14 @@ fn syntax(text: &str, errors: &cel::ParseErrors) -> Refused {
         .map(str::len)
         .sum::<usize>();
     let rest = text.get(before..).unwrap_or_default();
+    // The parser's columns are bytes, from 1.
     let column = usize::try_from(column).unwrap_or_default().saturating_sub(1);
-    let within = rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at);
+    let within = rest.floor_char_boundary(column);
     Refused { at: before + within, problem: super::super::sentence::told(&first.msg) }
 }
 
 struct Lowering<'a> {
     text: &'a str,
-    places: &'a SourceInfo,
     /// The names of the variables in force.
     scope: Vec<&'a str>,
     nodes: usize,
@@ -182,7 +185,7 @@ impl<'a> Lowering<'a> {
         }
         let depth = depth + 1;
         match &node.expr {
-            Expr::Ident(name) => self.variable(node.id, name),
+            Expr::Ident(name) => self.variable(name),
             Expr::Literal(literal) => self.literal(literal),
             Expr::Select(select) => self.select(select, depth),
             Expr::Call(call) => self.call(call, depth),
@@ -196,11 +199,11 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn variable(&self, id: u64, name: &str) -> Result<Expression, Refused> {
+    fn variable(&self, name: &str) -> Result<Expression, Refused> {
         match self.scope.iter().rposition(|local| *local == name) {
             Some(place) => Ok(Expression::Local(place)),
             None if name == OBJECT => Ok(Expression::Object),
-            None => self.refuse_at(id, name, format!("there is no variable {name:?}, only \"object\"")),
+            None => self.refuse(name, format!("there is no variable {name:?}, only \"object\"")),
         }
     }
 
@@ -272,15 +275,6 @@ impl<'a> Lowering<'a> {
         let result = self.lower(&fold.result, depth)?;
         self.scope.pop();
         Ok(Expression::Fold(Box::new(Fold { range, start, go_on, step, result })))
-    }
-
-    /// A refusal at the place of a node, if that is where the word stands.
-    fn refuse_at<T>(&self, id: u64, word: &str, problem: String) -> Result<T, Refused> {
-        let at = self.places.offset_for(id).and_then(|(at, _)| usize::try_from(at).ok());
-        match at.filter(|at| self.text.get(*at..).is_some_and(|rest| rest.starts_with(word))) {
-            Some(at) => Err(Refused { at, problem }),
-            None => self.refuse(word, problem),
-        }
     }
 
     /// A refusal at the first place where a word stands. A word that is refused is refused wherever it

@@ -97,6 +97,8 @@ fn an_error_names_rule_field_and_place() {
     };
     check("object.status.phase ==", "1:");
     check("object.status.phase = 'up'", "1:21: ");
+    check("'ää' = 1", "1:6: ");
+    check("true ||\n'ä' = 1", "2:5: ");
     check("true &&\n  objekt.status.ready", "2:3: there is no variable \"objekt\", only \"object\"");
     check("object.status.ok.foo(1)", "1:18: there is no function \"foo\"");
     check("object.name.matches('^(a+)+$')", "1:13: patterns are not known here");
