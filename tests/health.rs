@@ -1,6 +1,7 @@
 //! What holds for the health of every body, however odd: no rule panics, every sentence is one bounded line, the same body
 //! gives the same answer, and no rule takes long.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use moorline::health::rules::{Rules, Written};
@@ -13,6 +14,8 @@ use serde_json::{Map, Value, json};
 mod health_bodies;
 
 use health_bodies::bodies;
+
+static BODIES: LazyLock<Vec<(GroupKind, Map<String, Value>)>> = LazyLock::new(bodies);
 
 /// Chance is seeded, so that a run can be had again; more cases look further.
 fn config() -> Config {
@@ -194,8 +197,7 @@ proptest! {
 
     #[test]
     fn no_expression_is_too_odd(text in text(), at in 0..64_usize) {
-        let bodies = bodies();
-        let (kind, body) = &bodies[at % bodies.len()];
+        let (kind, body) = &BODIES[at % BODIES.len()];
         let written = Written { group: &kind.group, kind: &kind.kind, healthy: Some(&text), degraded: None, progressing: None };
         match Rules::compile(&[written]) {
             Ok(rules) => assert!(rules.judge(kind, body).is_some()),
@@ -205,16 +207,14 @@ proptest! {
 
     #[test]
     fn no_body_is_too_odd(at in 0..64_usize, metadata in tree(), spec in tree(), status in tree()) {
-        let bodies = bodies();
-        let (kind, _) = &bodies[at % bodies.len()];
+        let (kind, _) = &BODIES[at % BODIES.len()];
         let body = json!({"metadata": metadata, "spec": spec, "status": status});
         look(kind, body.as_object().expect("a literal mapping"));
     }
 
     #[test]
     fn no_change_of_a_field_is_too_odd(at in 0..64_usize, place in any::<proptest::sample::Index>(), value in leaf()) {
-        let bodies = bodies();
-        let (kind, body) = &bodies[at % bodies.len()];
+        let (kind, body) = &BODIES[at % BODIES.len()];
         let mut body = Value::Object(body.clone());
         let mut found = Vec::new();
         places(&body, "", &mut found);
@@ -225,8 +225,8 @@ proptest! {
 
 #[test]
 fn every_body_of_the_benchmark_is_what_it_is_named_for() {
-    for (kind, body) in bodies() {
-        let found = health(&kind, &body, &Context::default());
+    for (kind, body) in &*BODIES {
+        let found = health(kind, body, &Context::default());
         let expect = body["metadata"]["annotations"]["expect"].as_str().expect("an annotation");
         assert_eq!(found.word(), expect, "{kind}: {found:?}");
     }
@@ -236,10 +236,10 @@ fn every_body_of_the_benchmark_is_what_it_is_named_for() {
 #[test]
 fn a_rule_takes_no_time() {
     const ROUNDS: u32 = 200;
-    for (kind, body) in bodies() {
+    for (kind, body) in &*BODIES {
         let start = Instant::now();
         for _ in 0..ROUNDS {
-            let _ = health(&kind, std::hint::black_box(&body), &Context::default());
+            let _ = health(kind, std::hint::black_box(body), &Context::default());
         }
         let each = start.elapsed() / ROUNDS;
         assert!(each < Duration::from_millis(1), "{kind}: {each:?}");
