@@ -139,11 +139,7 @@ pub fn table() -> Vec<[String; 4]> {
     let mut rows = vec![
         row("none".into(), "no connection".into(), "Unreachable", Remedy::Cluster),
         row("none".into(), "no answer in time".into(), "Timeout", Remedy::Cluster),
-        row("422".into(), "only of fields that cannot change".into(), "Immutable", Remedy::Manifest),
     ];
-    rows.extend(BY_SENTENCE.iter().map(|(code, says, reason, remedy)| {
-        row(code.to_string(), format!("`{}`", says.trim()), reason, *remedy)
-    }));
     rows.extend(DENIED.iter().map(|(who, says, reason)| {
         row(
             "any".into(),
@@ -151,6 +147,11 @@ pub fn table() -> Vec<[String; 4]> {
             reason,
             Remedy::Manifest,
         )
+    }));
+    let fixed = "only of fields that cannot change".to_owned();
+    rows.push(row("422".into(), fixed, "Immutable", Remedy::Manifest));
+    rows.extend(BY_SENTENCE.iter().map(|(code, says, reason, remedy)| {
+        row(code.to_string(), format!("`{}`", says.trim()), reason, *remedy)
     }));
     rows.extend(
         BY_STATUS.iter().map(|(code, reason, remedy)| row(code.to_string(), String::new(), reason, *remedy)),
