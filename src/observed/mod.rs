@@ -188,6 +188,11 @@ impl Observed {
         known.map(Own::fields).or_else(|| FieldSet::from_bytes(self.own.as_ref()?))
     }
 
+    /// True if the reply to our own apply did not show our entry: then nothing can be said of it by its absence.
+    pub fn hides_entries(&self) -> bool {
+        self.baseline.as_ref().is_some_and(|baseline| baseline.own.is_none())
+    }
+
     /// True if this field, as people are told of it, is not ours: somebody took it, or it was left to them.
     pub fn lacks(&self, field: &str) -> bool {
         let taken =
