@@ -1,8 +1,8 @@
 //! How many writes are under way at one time.
 //!
 //! In: the settings' bounds and what the server's answers say. Out: turns, first come, first served. The bound is
-//! halved when the server says that it is too much, and grows again by one for every round of answers without
-//! such a complaint. How many may begin in a second is bounded for the whole daemon.
+//! halved when the server says that it is too much, or takes long, and grows again by one for every round of answers
+//! without such a complaint. How many may begin in a second is bounded for the whole daemon.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -71,8 +71,9 @@ impl Gate {
     /// Sends a request when it is its turn, and heeds the answer.
     pub(super) async fn send(&self, wire: &Wire, call: Call) -> Result<Reply, Failure> {
         let turn = self.enter().await.ok_or(Failure::NotLeading)?;
+        let begun = Instant::now();
         let answer = wire.send(call).await;
-        turn.heed(&answer);
+        turn.heed(&answer, begun.elapsed());
         answer
     }
 
@@ -104,8 +105,10 @@ struct Turn<'a> {
 
 impl Turn<'_> {
     /// Takes in what an answer says of the server: whether it has too much to do, and for how long.
-    fn heed<T>(&self, answer: &Result<T, Failure>) {
+    fn heed<T>(&self, answer: &Result<T, Failure>, took: Duration) {
         match answer {
+            // It may also be a webhook that takes its time, so that this alone never leaves one write after the other.
+            Ok(_) if took >= SLOW => self.narrow(self.gate.most.div_ceil(4)),
             Ok(_) => self.calm(),
             Err(Failure::Refused(refusal)) if refusal.code == 429 || refusal.retry_after.is_some() => {
                 self.strained(refusal.retry_after);
@@ -137,18 +140,24 @@ impl Turn<'_> {
         }
     }
 
-    /// The server has too much to do, and may say for how long.
-    fn strained(&self, pause: Option<Duration>) {
+    /// Halves the width, but not below `least`.
+    fn narrow(&self, least: usize) {
         let mut bound = self.gate.bound();
         // What was sent together is refused together, and that is one complaint.
         if bound.halved == self.halved {
-            let gone = bound.width / 2;
+            let gone = (bound.width / 2).min(bound.width.saturating_sub(least));
             bound.halved += 1;
             bound.calm = 0;
             bound.width -= gone;
             bound.owed += gone - self.gate.permits.forget_permits(gone);
         }
+    }
+
+    /// The server has too much to do, and may say for how long.
+    fn strained(&self, pause: Option<Duration>) {
+        self.narrow(1);
         if let Some(pause) = pause {
+            let mut bound = self.gate.bound();
             let until = Instant::now() + pause.min(MAX_PAUSE);
             bound.closed_until = Some(bound.closed_until.map_or(until, |known| known.max(until)));
         }
@@ -166,6 +175,9 @@ impl Drop for Turn<'_> {
         }
     }
 }
+
+/// An answer that takes longer says that the server has much to do.
+const SLOW: Duration = Duration::from_secs(5);
 
 /// However long a server wants to be left alone, it is asked again after this time.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
@@ -213,6 +225,22 @@ mod tests {
         }
         assert_eq!(gate.permits.available_permits(), 1, "one is always left");
         assert!(gate.enter().await.is_some());
+    }
+
+    #[tokio::test]
+    async fn slow_answers_narrow_it_and_never_to_one_after_the_other() {
+        let gate = gate(8);
+        let fine = Ok::<(), Failure>(());
+        enter(&gate).await.heed(&fine, SLOW);
+        assert_eq!(gate.permits.available_permits(), 4);
+        for _ in 0..10 {
+            enter(&gate).await.heed(&fine, SLOW);
+        }
+        assert_eq!(gate.permits.available_permits(), 2);
+        for _ in 0..100 {
+            enter(&gate).await.heed(&fine, Duration::from_millis(5));
+        }
+        assert_eq!(gate.permits.available_permits(), 8);
     }
 
     #[tokio::test(start_paused = true)]
