@@ -23,8 +23,20 @@ impl Leaving {
         self.0 = still.map(|(id, _)| (id.clone(), known.remove(id).unwrap_or(now))).collect();
     }
 
-    /// What a hold comes to.
-    pub(crate) fn judge(&self, id: &ObjectId, hold: Hold, now: Time, within: Duration) -> Outcome {
+    /// What holds come to.
+    pub(crate) fn judged(
+        &self,
+        held: Vec<(ObjectId, Hold)>,
+        now: Time,
+        within: Duration,
+    ) -> impl Iterator<Item = (ObjectId, Outcome)> {
+        held.into_iter().map(move |(id, hold)| {
+            let outcome = self.judge(&id, hold, now, within);
+            (id, outcome)
+        })
+    }
+
+    fn judge(&self, id: &ObjectId, hold: Hold, now: Time, within: Duration) -> Outcome {
         let late = self.0.get(id).is_some_and(|since| now.saturating_sub(*since) >= within);
         match late {
             true => Outcome::Failed(Failed {

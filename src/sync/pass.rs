@@ -206,12 +206,8 @@ impl Subject<'_> {
         let kinds = self.cluster.kinds();
         report.remarks.extend(polled(desired, |kind| kinds.get(kind).is_some_and(|it| !it.watchable)));
         memory.replied(outcomes.keys().cloned(), self.context.now());
-        let (leaving, now) = (&memory.leaving, self.context.now());
-        let judged = held.into_iter().map(|(id, hold)| {
-            let outcome = leaving.judge(&id, hold, now, self.wish.timeout);
-            (id, outcome)
-        });
-        report.adds(judged.chain(postponed.outcomes).chain(outcomes));
+        let held = memory.leaving.judged(held, self.context.now(), self.wish.timeout);
+        report.adds(held.chain(postponed.outcomes).chain(outcomes));
         let need = self.cluster.observed(self.owner, |observed| remaining(need, desired, observed, &kinds));
         memory.kinds.clone_from(&need.kinds);
         memory.places.clone_from(&need.namespaces);
