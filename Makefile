@@ -25,7 +25,7 @@ test: ## everything: format, lints, documentation, release build, control plane,
 	$(MAKE) doc
 	$(MAKE) release
 	$(MAKE) control-plane
-	$(CARGO) test --workspace --locked --no-fail-fast
+	MOORLINE_LONG_TESTS=1 $(CARGO) test --workspace --locked --no-fail-fast
 
 test-core: ## the tests that need only Rust and git, with fixed seeds; minutes, once built
 	PROPTEST_RNG_SEED=1 $(CARGO) test --locked --lib --bins $(addprefix --test ,$(CORE_TESTS))

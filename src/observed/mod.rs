@@ -221,15 +221,7 @@ impl Observed {
             }
             _ => {}
         }
-        let Some(baseline) = &self.baseline else {
-            let standing = match &self.standing {
-                Standing::Verified => Standing::Unverified,
-                standing @ (Standing::Unverified | Standing::Moved | Standing::Drifted(_)) => {
-                    standing.clone()
-                }
-            };
-            return Self { standing, own: baseline::own(object, &owner.manager()), ..now };
-        };
+        let Some(baseline) = &self.baseline else { return self.unverified_again(now, object, owner) };
         let trace = Trace::of(object, &owner.manager());
         match judge::judge(baseline, &trace, object) {
             Verdict::Unchanged => {
@@ -246,6 +238,22 @@ impl Observed {
                 Self { standing, baseline: self.baseline.clone(), extras, ..now }
             }
         }
+    }
+
+    /// The object is seen once more before anybody has looked at it: what we have lost meanwhile is not as Git says,
+    /// whatever the rest is.
+    fn unverified_again(&self, now: Self, object: &Object, owner: &SyncName) -> Self {
+        let trace = Trace::of(object, &owner.manager());
+        let before = self.own.as_ref().and_then(|own| FieldSet::from_bytes(own));
+        let standing =
+            match (before.and_then(|before| judge::lost_since(&before, &trace, object)), &self.standing) {
+                (Some(drift), standing) => standing.drifted(drift),
+                (None, Standing::Verified) => Standing::Unverified,
+                (None, standing @ (Standing::Unverified | Standing::Moved | Standing::Drifted(_))) => {
+                    standing.clone()
+                }
+            };
+        Self { standing, own: baseline::own(object, &owner.manager()), ..now }
     }
 
     /// The object was deleted and made anew. What was known of the old one is worth nothing.
