@@ -13,6 +13,7 @@ mod judge;
 mod marks;
 mod removal;
 mod stamp;
+mod standing;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,7 @@ pub use extras::{Extra, additions};
 pub use generation::generation_is_trusted;
 pub use removal::{removal, sets};
 pub use stamp::Stamp;
+pub use standing::Standing;
 
 use crate::api::{self, SpecHash, SyncName};
 use crate::fields::{FieldPath, FieldSet};
@@ -94,19 +96,6 @@ pub enum Mark {
     Copied,
     /// There is no mark.
     None,
-}
-
-/// What is known of the fields that Git sets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
-    /// They are as they were applied.
-    Verified,
-    /// Nobody has looked since this program started.
-    Unverified,
-    /// Somebody wrote to the object since, and whether fields of ours were changed is not known.
-    Moved,
-    /// Somebody changed them.
-    Drifted(Box<Drift>),
 }
 
 impl ObservedSet {
@@ -337,26 +326,6 @@ impl Observed {
             own: None,
             extras: Box::default(),
         }
-    }
-}
-
-impl Standing {
-    /// The standing after a write that may have changed fields of ours.
-    fn moved(&self) -> Self {
-        match self {
-            Self::Verified | Self::Moved => Self::Moved,
-            Self::Unverified | Self::Drifted(_) => self.clone(),
-        }
-    }
-
-    /// The standing after a write that changed fields of ours.
-    fn drifted(&self, mut drift: Drift) -> Self {
-        // Who wrote later may hide who wrote first; a name once known is kept.
-        if let (Self::Drifted(before), None) = (self, &drift.manager) {
-            drift.manager.clone_from(&before.manager);
-            drift.time.clone_from(&before.time);
-        }
-        Self::Drifted(Box::new(drift))
     }
 }
 
