@@ -221,3 +221,28 @@ async fn no_more_is_written_in_a_second_than_is_set_and_a_server_is_given_its_pa
     assert!(pause >= Duration::from_millis(1900), "{pause:?}");
     scene.delete_sync("shop").await;
 }
+
+#[tokio::test]
+async fn a_small_sync_does_not_wait_for_all_of_a_large_one() {
+    let Some(scene) = Scene::new("fair").await else { return };
+    let map = |at: usize| (format!("large/{at}.json"), config_map(&format!("l-{at}"), "one"));
+    let small = ("small/a.json".to_owned(), config_map("small", "one"));
+    let commit = scene.push(&(0..400).map(map).chain([small]).collect::<Vec<_>>());
+    scene.proxy.rule(|asked| match asked.writes_object() {
+        true => Fate::Delay(Duration::from_millis(50)),
+        false => Fate::Pass,
+    });
+    let _daemon = scene.daemon_with(&["--leader-election=false", "--concurrency", "2"]);
+    scene.sync("large", json!({"path": "large", "interval": "1h"})).await;
+    until("the large one has begun", async || (scene.values().await.len() > 10).then_some(())).await;
+    scene.sync("small", json!({"path": "small", "interval": "1h"})).await;
+    until("the small one is there", async || scene.values().await.contains_key("small").then_some(())).await;
+    let others = scene.values().await.len() - 1;
+    assert!(others < 300, "{others} of 400 went first");
+    scene.proxy.heal();
+    scene.until_ready("large", &commit).await;
+    scene.until_ready("small", &commit).await;
+    for name in ["large", "small"] {
+        scene.delete_sync(name).await;
+    }
+}
