@@ -1,10 +1,12 @@
 //! Tests: when something that failed is tried again, and when something is looked at once more.
 
+use std::cmp::Reverse;
+
 use serde_json::json;
 
 use super::*;
 use crate::desired::{Scopes, desired};
-use crate::plan::{Failed, Rank};
+use crate::plan::{Failed, Rank, holds_back};
 use crate::render::{Options, Rendered, render};
 use crate::source::ObjectHash;
 use crate::tree::FileTree;
@@ -120,6 +122,19 @@ fn what_the_cluster_refuses_is_tried_at_once_and_then_less_and_less_often() {
     assert_eq!(scene.memory.next(now), None, "it does not fail any more");
     scene.learns(now, &[("ConfigMap/a", failed("Unreachable", false))]);
     scene.tries(now, &["ConfigMap/a"]);
+}
+
+#[test]
+fn what_is_postponed_holds_higher_waves_and_prunes_but_not_its_peers() {
+    let mut scene = Scene::new(&["ConfigMap/a", "ConfigMap/b"]);
+    scene.learns(at(0), &[("ConfigMap/a", failed("Invalid", true))]);
+    let (_, postponed) = scene.plans(at(1));
+    let holds = |stage: Stage| holds_back(&postponed.blocking, stage, &id("ConfigMap/c"));
+    let rank = Rank::Workload;
+    assert_eq!(holds(Stage::Apply { wave: 1, rank }), Some(id("ConfigMap/a")));
+    assert_eq!(holds(Stage::Apply { wave: 0, rank }), None);
+    let prune = Stage::Prune { wave: Reverse(0), rank: Reverse(rank) };
+    assert_eq!(holds(prune), Some(id("ConfigMap/a")));
 }
 
 #[test]
