@@ -184,7 +184,12 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
+    use kube::client::Body;
+
+    use super::super::lease::Permit;
+    use super::super::newest::Written;
     use super::*;
+    use crate::metrics::Class;
 
     fn gate(most: usize) -> Gate {
         Gate::new(most, Arc::new(Rate::new(0, 1)), Metrics::new().unwrap())
@@ -322,5 +327,96 @@ mod tests {
         };
         let (waited, ()) = tokio::join!(waiting, halved);
         assert_eq!(waited, 10, "only one may be under way");
+    }
+    /// A server that gives these answers, and then says that all is well.
+    struct Server {
+        wire: Wire,
+        began: Instant,
+        asked: Arc<Mutex<Vec<Instant>>>,
+    }
+
+    impl Server {
+        fn new(answers: Vec<http::Response<Body>>) -> Self {
+            let (asked, answers) = (Arc::<Mutex<Vec<Instant>>>::default(), Mutex::new(answers.into_iter()));
+            let times = asked.clone();
+            let service = tower::service_fn(move |_: http::Request<Body>| {
+                times.lock().unwrap().push(Instant::now());
+                let next = answers.lock().unwrap().next();
+                let well = || http::Response::new(Body::from(b"{}".to_vec()));
+                std::future::ready(Ok::<_, tower::BoxError>(next.unwrap_or_else(well)))
+            });
+            let wire = Wire {
+                client: kube::Client::new(service, "default"),
+                metrics: Metrics::new().unwrap(),
+                permit: Permit::always(),
+                timeout: Duration::from_secs(30),
+                open: Duration::from_secs(60)..=Duration::from_secs(90),
+                written: Written::default(),
+            };
+            Self { wire, began: Instant::now(), asked }
+        }
+
+        async fn send(&self, gate: &Gate) -> Result<Reply, Failure> {
+            gate.send(&self.wire, Call::new(Class::Object, "patch", "/api/v1/namespaces/a".to_owned())).await
+        }
+
+        /// Sends so many at once, each of which succeeds.
+        async fn send_many(&self, gate: &Gate, count: usize) {
+            let sent = futures::future::join_all((0..count).map(|_| self.send(gate))).await;
+            assert!(sent.iter().all(Result::is_ok), "{sent:?}");
+        }
+
+        /// When the requests came, in tenths of a second since the beginning.
+        fn tenths(&self) -> Vec<u128> {
+            self.asked.lock().unwrap().iter().map(|at| (*at - self.began).as_millis() / 100).collect()
+        }
+    }
+
+    fn refusal(code: u16, retry_after: Option<&str>) -> http::Response<Body> {
+        let mut response = http::Response::builder().status(code);
+        if let Some(seconds) = retry_after {
+            response = response.header(http::header::RETRY_AFTER, seconds);
+        }
+        response.body(Body::from(b"{}".to_vec())).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_is_sent_in_a_second_than_is_allowed() {
+        let server = Server::new(Vec::new());
+        let gate = Gate::new(8, Arc::new(Rate::new(5, 1)), Metrics::new().unwrap());
+        server.send_many(&gate, 11).await;
+        assert_eq!(server.tenths(), [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20]);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        server.send_many(&gate, 3).await;
+        let tenths = server.tenths();
+        assert_eq!(
+            [tenths[12] - tenths[11], tenths[13] - tenths[12]],
+            [2, 2],
+            "one may go at once, not more"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_asks_for_a_pause_is_left_alone_by_every_write() {
+        for code in [429, 503] {
+            let server = Server::new(vec![refusal(code, Some("5"))]);
+            let gate = gate(8);
+            let refused = server.send(&gate).await.unwrap_err();
+            assert_eq!(refused.code(), Some(code));
+            server.send_many(&gate, 4).await;
+            assert_eq!(server.tenths(), [0, 50, 50, 50, 50], "{code}");
+            assert_eq!(width_and_owed(&gate), (5, 0), "halved, and four answers let it grow by one");
+        }
+        let server = Server::new(vec![refusal(429, Some("3600")), refusal(503, None), refusal(429, None)]);
+        let gate = gate(8);
+        for width in [4, 4, 2] {
+            assert!(server.send(&gate).await.is_err());
+            assert_eq!(width_and_owed(&gate).0, width);
+        }
+        assert_eq!(
+            server.tenths(),
+            [0, 600, 600],
+            "a minute is the longest pause, and without a time there is none"
+        );
     }
 }

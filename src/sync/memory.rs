@@ -247,7 +247,7 @@ impl Memory {
         found
     }
 
-    /// The server has answered about these objects now; all others that are not wanted are forgotten.
+    /// The server has answered about these objects now. One that is not wanted any more is forgotten when it is stale.
     pub(crate) fn replied(&mut self, ids: impl Iterator<Item = ObjectId>, now: Time) {
         self.replied.extend(ids.map(|id| (id, now)));
     }
@@ -267,3 +267,6 @@ impl Failing {
         self.until > now
     }
 }
+
+#[cfg(test)]
+mod tests;
