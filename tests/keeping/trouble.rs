@@ -1,13 +1,47 @@
-//! Repositories that cannot be read.
+//! Repositories that change while they are applied, and repositories that cannot be read.
+
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::support::audit::AuditMark;
 use super::support::credentials::MOORLINE;
 use super::support::daemon::until;
-use super::support::fault_proxy::Asked;
+use super::support::fault_proxy::{Asked, Fate};
 use super::support::git_server::{Reply, Work};
 use super::support::scene::{Scene, config_map, many};
+
+#[tokio::test]
+async fn a_newer_commit_supersedes_one_that_is_being_applied() {
+    let Some(scene) = Scene::new("supersedes").await else { return };
+    let of = |value: &'static str| {
+        move |asked: &Asked| asked.writes_object() && asked.text().contains(&format!("\"key\":\"{value}\""))
+    };
+    scene.proxy.rule(|asked| match asked.writes_object() {
+        true => Fate::Delay(Duration::from_millis(300)),
+        false => Fate::Pass,
+    });
+    scene.push(&many(30, "old"));
+    let _daemon = scene.daemon_with(&["--leader-election=false", "--concurrency", "2"]);
+    scene.sync("shop", json!({})).await;
+    let mut asked = Vec::new();
+    until("some are being applied", async || {
+        asked.extend(scene.proxy.asked());
+        (asked.iter().filter(|one| of("old")(one)).count() >= 3).then_some(())
+    })
+    .await;
+    let commit = scene.push(&many(30, "new"));
+    scene.nudge("shop", "newer").await;
+    scene.until_ready("shop", &commit).await;
+    scene.until_values(&many(30, "new"), "the newer commit is applied").await;
+    asked.extend(scene.proxy.asked());
+    let count = |value| asked.iter().filter(|one| of(value)(one)).count();
+    assert_eq!(count("new"), 30);
+    assert!(count("old") <= 10, "{} of 30 objects were still given the old value", count("old"));
+    scene.proxy.heal();
+    scene.assert_calm("after it").await;
+    scene.delete_sync("shop").await;
+}
 
 /// What makes the repository unreadable.
 #[derive(Debug, Clone, Copy, PartialEq)]
