@@ -221,13 +221,13 @@ async fn a_sync_acts_as_its_service_account_and_no_more() {
     tenant(&scene.admin, &scene.namespace, &["get", "list", "watch", "create", "patch", "delete"]).await;
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "beyond"}}).to_string();
     let commit = scene.push(&many(2, "one"));
-    let mark = AuditMark::set(&scene.plane).await;
+    let begin = AuditMark::set(&scene.plane).await;
     let _daemon = scene.daemon();
     scene.sync("shop", json!({"serviceAccountName": "tenant"})).await;
     scene.until_ready("shop", &commit).await;
     // It may not list most kinds, so that where it owns objects could not be found out later: that is written down
     // before the first of them is there.
-    let requests = mark.requests().await.of(MOORLINE);
+    let requests = begin.requests().await.of(MOORLINE);
     let first = |is: &dyn Fn(&Request) -> bool| requests.as_slice().iter().position(is).unwrap();
     let of_status = |it: &Request| it.resource == "syncs" && ["patch", "update"].contains(&&*it.verb);
     assert!(first(&of_status) < first(&|it| it.resource == "configmaps" && it.verb == "patch"));
@@ -242,6 +242,17 @@ async fn a_sync_acts_as_its_service_account_and_no_more() {
     let writes = writes.as_slice();
     assert!(!writes.is_empty() && writes.iter().all(|it| it.impersonated == as_tenant));
 
+    // And whatever else is asked about objects, from the first list to the last deletion.
+    scene.remove(&["a-1.json"]);
+    scene.nudge("shop", "less").await;
+    scene.until_values(&many(1, "one"), "what left Git is gone").await;
+    let asked = begin.requests().await.of(MOORLINE).only(|it| it.resource == "configmaps");
+    let as_itself: Vec<_> = asked.as_slice().iter().filter(|it| it.impersonated != as_tenant).collect();
+    assert!(as_itself.is_empty(), "{as_itself:?}");
+    for verb in ["get", "list", "watch", "patch", "delete"] {
+        assert!(asked.as_slice().iter().any(|it| it.verb == verb), "{verb}: {:?}", asked.tally());
+    }
+
     scene.push(&[("secret.json".to_owned(), secret)]);
     scene.nudge("shop", "beyond").await;
     scene.until_reason("shop", "RightsMissing").await;
@@ -249,7 +260,7 @@ async fn a_sync_acts_as_its_service_account_and_no_more() {
     let secrets =
         ask(&scene.admin, "GET", &format!("/api/v1/namespaces/{namespace}/secrets"), json!({})).await;
     assert_eq!(secrets.unwrap()["items"], json!([]));
-    assert_eq!(scene.values().await.len(), 2);
+    assert_eq!(scene.values().await.len(), 1);
     assert_eq!(scene.syncs().list(&ListParams::default()).await.unwrap().items.len(), 1);
     scene.delete_sync("shop").await;
 }

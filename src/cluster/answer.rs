@@ -169,6 +169,7 @@ pub fn answer(failure: &Failure, id: &ObjectId) -> Answer {
         Failure::Timeout(_) => plain("Timeout"),
         Failure::BadAnswer(_) => plain("BadAnswer"),
         Failure::NotLeading => plain("NotLeading"),
+        Failure::Superseded => plain("Superseded"),
         Failure::Refused(refusal) => {
             let (reason, remedy) = meaning(refusal);
             let message = if id.is("", "Secret") { without_values(refusal) } else { sentence(refusal) };
@@ -265,6 +266,7 @@ mod tests {
         check(&Failure::Unreachable("x".into()), "Unreachable", Cluster);
         check(&Failure::Timeout(Duration::from_secs(1)), "Timeout", Cluster);
         check(&Failure::NotLeading, "NotLeading", Cluster);
+        check(&Failure::Superseded, "Superseded", Cluster);
         for (code, reason, remedy) in BY_STATUS {
             check(&refused(code, "", &[]), reason, remedy);
         }

@@ -167,7 +167,7 @@ impl Cluster {
 
     /// Sends a write when it is its turn.
     pub(super) async fn send(&self, call: Call) -> Result<Reply, Failure> {
-        self.0.gate.send(&self.0.wire, call).await
+        self.0.gate.send(&self.0.wire, call, self.1.as_deref()).await
     }
 
     /// The same, and tells the store what it came to.
@@ -186,7 +186,7 @@ impl Cluster {
                 match &failure {
                     // The server did not do it. From 500 on nobody knows.
                     Failure::Refused(refusal) if refusal.code < 500 => writing.refused(),
-                    Failure::NotLeading => writing.refused(),
+                    Failure::NotLeading | Failure::Superseded => writing.refused(),
                     Failure::Refused(_)
                     | Failure::Unreachable(_)
                     | Failure::BadAnswer(_)

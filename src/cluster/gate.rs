@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use super::rate::Rate;
+use super::stop::Together;
 use super::wire::{Call, Failure, Reply, Wire};
 use crate::metrics::Metrics;
 
@@ -68,9 +69,18 @@ impl Gate {
         }
     }
 
-    /// Sends a request when it is its turn, and heeds the answer.
-    pub(super) async fn send(&self, wire: &Wire, call: Call) -> Result<Reply, Failure> {
-        let turn = self.enter().await.ok_or(Failure::NotLeading)?;
+    /// Sends a request when it is its turn, and heeds the answer. One that is not to be sent any more does not wait.
+    pub(super) async fn send(
+        &self,
+        wire: &Wire,
+        call: Call,
+        together: Option<&Together>,
+    ) -> Result<Reply, Failure> {
+        let turn = match together {
+            Some(together) => together.begin(self.enter()).await.ok_or(Failure::Superseded)?,
+            None => self.enter().await,
+        };
+        let turn = turn.ok_or(Failure::NotLeading)?;
         let begun = Instant::now();
         let answer = wire.send(call).await;
         turn.heed(&answer, begun.elapsed());
@@ -115,7 +125,11 @@ impl Turn<'_> {
             }
             Err(Failure::Timeout(_)) => self.strained(None),
             Err(
-                Failure::Refused(_) | Failure::Unreachable(_) | Failure::BadAnswer(_) | Failure::NotLeading,
+                Failure::Refused(_)
+                | Failure::Unreachable(_)
+                | Failure::BadAnswer(_)
+                | Failure::NotLeading
+                | Failure::Superseded,
             ) => {}
         }
     }
@@ -357,7 +371,8 @@ mod tests {
         }
 
         async fn send(&self, gate: &Gate) -> Result<Reply, Failure> {
-            gate.send(&self.wire, Call::new(Class::Object, "patch", "/api/v1/namespaces/a".to_owned())).await
+            gate.send(&self.wire, Call::new(Class::Object, "patch", "/api/v1/namespaces/a".to_owned()), None)
+                .await
         }
 
         /// Sends so many at once, each of which succeeds.

@@ -23,6 +23,7 @@ mod replicas;
 mod residents;
 mod scalers;
 mod server;
+mod stop;
 mod store;
 mod sweep;
 mod syncs;
@@ -48,6 +49,7 @@ pub use operator::{OperatorError, Seen};
 pub use own_definition::Definition;
 pub use residents::Inside;
 pub use scalers::Scaled;
+pub use stop::Stop;
 pub use syncs::{Following, SecretData, Told, version};
 pub(crate) use watch::POLL;
 pub use watches::Need;
@@ -65,6 +67,7 @@ use newest::Written;
 use rate::Rate;
 use replicas::Defined;
 use scalers::Scalers;
+use stop::Together;
 use store::Store;
 use sweep::Sweep;
 use watches::Watches;
@@ -75,7 +78,7 @@ const STATUSES: usize = 8;
 
 /// One API server, as one user sees it; cheap to clone.
 #[derive(Clone)]
-pub struct Cluster(Arc<Inner>);
+pub struct Cluster(Arc<Inner>, Option<Arc<Together>>);
 
 struct Inner {
     wire: Wire,
@@ -129,7 +132,7 @@ impl Cluster {
     fn with(wire: Wire, limits: Limits) -> Self {
         let store = Store::default();
         let gate = |most| Gate::new(most, limits.rate.clone(), wire.metrics.clone());
-        Self(Arc::new(Inner {
+        let inner = Arc::new(Inner {
             gate: gate(limits.concurrency),
             desk: gate(STATUSES),
             limits,
@@ -143,7 +146,13 @@ impl Cluster {
             sweep: Sweep::default(),
             is_hidden: AtomicBool::new(false),
             store,
-        }))
+        });
+        Self(inner, None)
+    }
+
+    /// The same cluster for writes that belong together, of which the first is not sent any more once `stop` says so.
+    pub fn until(&self, stop: &Stop) -> Self {
+        Self(self.0.clone(), Some(Arc::new(Together::new(stop))))
     }
 
     /// What was learnt last about the server's kinds.

@@ -128,7 +128,7 @@ impl Cluster {
         let call = Call::new(Class::Status, "update", status_path(name))
             .accept(METADATA)
             .content("application/json", body.to_string().into_bytes());
-        match self.0.desk.send(&self.0.wire, call).await {
+        match self.0.desk.send(&self.0.wire, call, None).await {
             Err(failure) if failure.code() == Some(409) => Ok(None),
             reply => reply.map(Some),
         }
@@ -143,7 +143,7 @@ impl Cluster {
         let call = Call::new(Class::Status, "patch", status_path(name))
             .accept(METADATA)
             .content("application/json-patch+json", steps.to_string().into_bytes());
-        self.0.desk.send(&self.0.wire, call).await
+        self.0.desk.send(&self.0.wire, call, None).await
     }
 
     /// Sets the finalizers of a Sync, if it is still in this version.
@@ -158,7 +158,7 @@ impl Cluster {
         let call = Call::new(Class::Status, "patch", uri)
             .accept(METADATA)
             .content("application/merge-patch+json", body.to_string().into_bytes());
-        self.0.desk.send(&self.0.wire, call).await.map(drop)
+        self.0.desk.send(&self.0.wire, call, None).await.map(drop)
     }
 
     /// True if there is a Sync of this name, whoever serves it.
@@ -235,7 +235,7 @@ impl Cluster {
         let call = Call::new(Class::Status, "create", uri)
             .accept(METADATA)
             .content("application/json", event.to_string().into_bytes());
-        self.0.desk.send(&self.0.wire, call).await.map(drop)
+        self.0.desk.send(&self.0.wire, call, None).await.map(drop)
     }
 }
 

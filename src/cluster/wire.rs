@@ -117,6 +117,9 @@ pub enum Failure {
     /// This daemon leads no more, so it does not write.
     #[error("another daemon leads, so nothing is written")]
     NotLeading,
+    /// Something newer has come before it was sent.
+    #[error("something newer has come, so it is not written any more")]
+    Superseded,
 }
 
 impl Failure {
@@ -124,7 +127,11 @@ impl Failure {
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Refused(refusal) => Some(refusal.code),
-            Self::Unreachable(_) | Self::Timeout(_) | Self::BadAnswer(_) | Self::NotLeading => None,
+            Self::Unreachable(_)
+            | Self::Timeout(_)
+            | Self::BadAnswer(_)
+            | Self::NotLeading
+            | Self::Superseded => None,
         }
     }
 }

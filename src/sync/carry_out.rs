@@ -6,49 +6,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use futures::StreamExt as _;
-use tokio::sync::Notify;
 
 use super::Context;
 use super::ledger::Ledger;
 use super::registry::Claimed;
 use crate::api::{Conflicts, SyncName};
-use crate::cluster::{Cluster, Failure, Force, Remedy, answer};
+use crate::cluster::{Cluster, Failure, Force, Remedy, Stop, answer};
 use crate::desired::{DesiredSet, Replicas};
 use crate::object::ObjectId;
 use crate::plan::{Action, Change, Contest, Failed, Hold, Outcome, Plan, Stage, Step, holds_back};
+use futures::StreamExt as _;
 
 /// Steps that wait for their turn at one time. How many of them are sent is for the gate before the cluster to say.
 const SIDE_BY_SIDE: usize = 64;
-
-/// Set when nothing more is to be written.
-#[derive(Debug, Default)]
-pub(crate) struct Stop {
-    stopped: AtomicBool,
-    told: Notify,
-}
-
-impl Stop {
-    pub(crate) fn stop(&self) {
-        self.stopped.store(true, Ordering::SeqCst);
-        self.told.notify_waiters();
-    }
-
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::SeqCst)
-    }
-
-    /// Waits until nothing more is to be written.
-    pub(crate) async fn stopped(&self) {
-        let mut told = std::pin::pin!(self.told.notified());
-        told.as_mut().enable();
-        if !self.is_stopped() {
-            told.await;
-        }
-    }
-}
 
 /// Who writes, where, and what.
 pub(crate) struct Work<'a> {
@@ -59,7 +29,7 @@ pub(crate) struct Work<'a> {
     pub(crate) conflicts: Conflicts,
     pub(crate) ledger: &'a Ledger,
     /// Whose repairs others undo.
-    pub(crate) contested: BTreeMap<ObjectId, Contest>,
+    pub(crate) contested: Arc<BTreeMap<ObjectId, Contest>>,
     /// The numbers of replicas that Git says.
     pub(crate) numbers: Arc<BTreeMap<ObjectId, Replicas>>,
     pub(crate) stop: &'a Stop,
@@ -91,7 +61,7 @@ pub(crate) async fn carry_out(
             .map(|(_, step)| async move {
                 let outcome = match work.stop.is_stopped() {
                     true => None,
-                    false => Some(work.step(&step).await),
+                    false => work.step(&step).await,
                 };
                 (step.id, outcome)
             })
@@ -117,9 +87,24 @@ fn blocks(outcome: &Outcome) -> bool {
 }
 
 impl Work<'_> {
-    /// Carries out one step.
-    pub(crate) async fn step(&self, step: &Step) -> Outcome {
-        let done = match &step.action {
+    /// Carries out one step; none if it was stopped while it waited for its turn. Many wait there at a time, and after
+    /// a newer commit none of them is sent.
+    pub(crate) async fn step(&self, step: &Step) -> Option<Outcome> {
+        let cluster = match step.action {
+            // Of its two writes the first is another Sync's, and the second must follow.
+            Action::HandOver { .. } => self.cluster.clone(),
+            _ => self.cluster.until(self.stop),
+        };
+        let (contested, numbers) = (self.contested.clone(), self.numbers.clone());
+        let work = Work { cluster: &cluster, contested, numbers, ..*self };
+        match work.act(step).await {
+            Err(Failure::Superseded) => None,
+            done => Some(done.unwrap_or_else(|failure| failed(&failure, &step.id))),
+        }
+    }
+
+    async fn act(&self, step: &Step) -> Result<Outcome, Failure> {
+        match &step.action {
             Action::Create => self.first_contact(&step.id).await,
             Action::Adopt { managers } => {
                 self.apply(&step.id, None, |_| Outcome::Adopted(managers.clone())).await
@@ -135,8 +120,7 @@ impl Work<'_> {
             }
             Action::HandOver { to } => self.hand_over(&step.id, to).await,
             Action::Prune { uid, resource_version } => self.prune(&step.id, uid, resource_version).await,
-        };
-        done.unwrap_or_else(|failure| failed(&failure, &step.id))
+        }
     }
 
     /// The object was not seen. That it is there all the same is found out by the write itself.

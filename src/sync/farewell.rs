@@ -4,19 +4,19 @@
 //! finalizer too; what another Sync wants goes to that one; what may not be deleted, or takes too long, stays and is
 //! named.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::carry_out::{Stop, Work, carry_out};
+use super::carry_out::{Work, carry_out};
 use super::ledger::Ledger;
 use super::orphans::Orphans;
 use super::wish::Wish;
 use super::{Context, chance, parting};
 use crate::api::{DeletionPolicy, SyncName, SyncStatus};
-use crate::cluster::{Cluster, Failure, Need};
+use crate::cluster::{Cluster, Failure, Need, Stop};
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
 use crate::plan::{Hold, Outcome, Plan, farewell};
@@ -174,7 +174,7 @@ async fn delete(
             desired: &nothing,
             conflicts: wish.conflicts,
             ledger: &ledger,
-            contested: BTreeMap::new(),
+            contested: Arc::default(),
             numbers: Arc::default(),
             stop: &stop,
         };

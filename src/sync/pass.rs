@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::additions::Added;
-use super::carry_out::{Stop, Work, carry_out};
+use super::carry_out::{Work, carry_out};
 use super::desk::Desk;
 use super::ledger::polled;
 use super::memory::Memory;
@@ -21,7 +21,7 @@ use super::verify::to_verify;
 use super::wish::Wish;
 use super::{Context, chance};
 use crate::api::{Finished, Scope, SpecHash, SyncName};
-use crate::cluster::{Cluster, Failure, Kinds, Need};
+use crate::cluster::{Cluster, Failure, Kinds, Need, Stop};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
@@ -188,7 +188,7 @@ impl Subject<'_> {
             desired,
             conflicts: self.wish.conflicts,
             ledger: &ledger,
-            contested,
+            contested: Arc::new(contested),
             numbers: memory.scaling.numbers(),
             stop: self.stop,
         };

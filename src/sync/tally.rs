@@ -30,7 +30,7 @@ impl Context {
                 self.metrics.applied(&name, outcome.verb());
                 match repaired(outcome) {
                     Some(drift) => self.repaired(sync, &name, id, &drift),
-                    None => tracing::info!(%sync, object = %id, "{}", outcome.verb()),
+                    None => done(sync, id, outcome),
                 }
             }
             Told::Passed(report) => self.passed(sync, &name, report),
@@ -69,7 +69,7 @@ impl Context {
                 }
                 other => match repaired(other) {
                     Some(drift) => self.repaired(sync, name, id, &drift),
-                    None => tracing::info!(%sync, object = %id, "{}", other.verb()),
+                    None => done(sync, id, other),
                 },
             }
             self.metrics.applied(name, outcome.verb());
@@ -119,5 +119,15 @@ impl Context {
         if let Some(at) = current.filter(|_| is_ready) {
             self.metrics.last_success(&name, at.0.as_second());
         }
+    }
+}
+
+/// Logs what was done to an object; of one that was somebody else's, whose.
+fn done(sync: &SyncName, id: &ObjectId, outcome: &Outcome) {
+    match outcome {
+        Outcome::Adopted(managers) if !managers.is_empty() => {
+            tracing::info!(%sync, object = %id, managers = managers.join(", "), "adopted");
+        }
+        outcome => tracing::info!(%sync, object = %id, "{}", outcome.verb()),
     }
 }

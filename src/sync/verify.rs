@@ -67,12 +67,12 @@ impl Work<'_> {
         if !open || self.stop.is_stopped() {
             return None;
         }
-        Some(match how {
+        match how {
             How::Apply => {
                 self.step(&Step { id: id.clone(), action: Action::Update(Change::Unverified) }).await
             }
-            How::Compare => self.compare(id).await.unwrap_or_else(|failure| failed(&failure, id)),
-        })
+            How::Compare => Some(self.compare(id).await.unwrap_or_else(|failure| failed(&failure, id))),
+        }
     }
 
     async fn compare(&self, id: &ObjectId) -> Result<Outcome, crate::cluster::Failure> {

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use futures::future::{BoxFuture, FutureExt as _};
 use tokio::sync::{Notify, watch};
 
-use super::carry_out::Stop;
 use super::desk::Desk;
 use super::heads::{self, Head, Key, Seen};
 use super::lineage::Lineage;
@@ -27,7 +26,7 @@ use super::waiting::{running, sleep_until};
 use super::wish::Wish;
 use super::{Context, chance};
 use crate::api::SyncName;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Stop};
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::Trouble;
@@ -115,11 +114,11 @@ struct Follower {
     wake: Arc<Notify>,
     /// The cluster as it was seen before, as somebody else; what is under way may use it still.
     left: Vec<Cluster>,
-    stop: Arc<Stop>,
+    stop: Stop,
     looking: Option<BoxFuture<'static, Looked>>,
     passing: Option<BoxFuture<'static, (Memory, Report)>>,
     verifying: Option<BoxFuture<'static, (ObjectId, Option<Outcome>)>>,
-    verify_stop: Arc<Stop>,
+    verify_stop: Stop,
     relating: Option<BoxFuture<'static, Lineage>>,
 }
 
@@ -154,11 +153,11 @@ pub(crate) async fn follow(
         memory: Some(Memory::default()),
         wake,
         left: Vec::new(),
-        stop: Arc::default(),
+        stop: Stop::default(),
         looking: None,
         passing: None,
         verifying: None,
-        verify_stop: Arc::default(),
+        verify_stop: Stop::default(),
         relating: None,
     };
     follower.run(&mut orders).await;

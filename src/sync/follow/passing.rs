@@ -1,7 +1,5 @@
 //! One pass after the other: how it begins, and what follows from its end.
 
-use std::sync::Arc;
-
 use futures::future::FutureExt as _;
 
 use super::super::event::repaired;
@@ -10,6 +8,7 @@ use super::super::pass::{Report, Subject};
 use super::super::schedule::{Event, Pass};
 use super::waiting::is_waiting;
 use super::{Follower, Told};
+use crate::cluster::Stop;
 use crate::report::is_applied;
 
 impl Follower {
@@ -30,7 +29,7 @@ impl Follower {
         // What is being verified is of the state before, and must be over before anything newer is written.
         self.verify_stop.stop();
         let verifying = self.verifying.take();
-        self.stop = Arc::default();
+        self.stop = Stop::default();
         let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
         let (stop, desk, answered) = (self.stop.clone(), self.desk.clone(), self.answered.clone());
         self.passing = Some(

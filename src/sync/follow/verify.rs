@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use futures::future::FutureExt as _;
 
-use super::super::carry_out::{Stop, Work};
+use super::super::carry_out::Work;
 use super::super::chance;
 use super::super::schedule::Event;
 use super::{Follower, Told};
+use crate::cluster::Stop;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 
@@ -32,7 +33,7 @@ impl Follower {
         let Some(prepared) = memory.prepared.clone() else { return };
         let Some((id, how)) = memory.unverified.pop_front() else { return };
         let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
-        let (stop, ledger) = (Arc::<Stop>::default(), memory.ledger.clone());
+        let (stop, ledger) = (Stop::default(), memory.ledger.clone());
         let (contested, numbers) = (memory.fights.contested(context.now()), memory.scaling.numbers());
         self.verify_stop = stop.clone();
         self.verifying = Some(
@@ -44,7 +45,7 @@ impl Follower {
                     desired: &prepared.desired,
                     conflicts: order.wish.conflicts,
                     ledger: &ledger,
-                    contested,
+                    contested: Arc::new(contested),
                     numbers,
                     stop: &stop,
                 };

@@ -93,7 +93,7 @@ fn what_a_manifest_does_wrong_is_not_sent_again_for_long() {
     let mut scene = Scene::new(&["ConfigMap/a", "ConfigMap/b"]);
     let why = failed("Invalid", true);
     scene.learns(at(100), &[("ConfigMap/a", why.clone()), ("ConfigMap/b", Outcome::Created)]);
-    assert_eq!(scene.memory.next(at(100)), Some(at(700)));
+    assert_eq!(scene.memory.next(at(100), at(300)), Some(at(700)));
     let (tried, postponed) = scene.plans(at(699));
     assert_eq!(tried, [id("ConfigMap/b")]);
     assert_eq!(postponed.blocking, [(STAGE, id("ConfigMap/a"))], "what comes later waits for it");
@@ -115,11 +115,11 @@ fn what_the_cluster_refuses_is_tried_at_once_and_then_less_and_less_often() {
             scene.tries(until - Duration::from_millis(1), &[]);
         }
         scene.tries(until, &["ConfigMap/a"]);
-        assert_eq!(scene.memory.next(now), Some(until));
+        assert_eq!(scene.memory.next(now, at(300)), Some(until));
         now = until;
     }
     scene.learns(now, &[("ConfigMap/a", Outcome::Kept)]);
-    assert_eq!(scene.memory.next(now), None, "it does not fail any more");
+    assert_eq!(scene.memory.next(now, at(300)), None, "it does not fail any more");
     scene.learns(now, &[("ConfigMap/a", failed("Unreachable", false))]);
     scene.tries(now, &["ConfigMap/a"]);
 }
@@ -175,7 +175,7 @@ fn what_is_tried_again_is_written_and_what_is_no_step_any_more_is_forgotten() {
     assert_eq!(actions, [&Action::Update(Change::Moved), &Action::Update(Change::Unverified)]);
     plan.stages.clear();
     scene.memory.postpone(&mut plan, &scene.desired, at(0));
-    assert_eq!(scene.memory.next(at(0)), None, "others brought it about");
+    assert_eq!(scene.memory.next(at(0), at(300)), None, "others brought it about");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn what_the_server_did_not_tell_is_asked_for_less_and_less_often() {
     let mut misses = |missing: bool, now: u64| {
         let pauses = Pauses { cluster: Backoff::new(at(1), at(60)), manifest: at(600) };
         memory.miss(missing, at(now), 1.0, pauses);
-        memory.next(at(now))
+        memory.next(at(now), Duration::from_secs(300))
     };
     assert_eq!(misses(false, 9), None);
     assert_eq!(misses(true, 10), Some(at(10)));

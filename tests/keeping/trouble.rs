@@ -1,0 +1,121 @@
+//! Repositories that change while they are applied, and repositories that cannot be read.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::support::audit::AuditMark;
+use super::support::credentials::MOORLINE;
+use super::support::daemon::until;
+use super::support::fault_proxy::{Asked, Fate};
+use super::support::git_server::{Reply, Work};
+use super::support::scene::{Scene, config_map, many};
+
+#[tokio::test]
+async fn a_newer_commit_supersedes_one_that_is_being_applied() {
+    let Some(scene) = Scene::new("supersedes").await else { return };
+    let of = |value: &'static str| {
+        move |asked: &Asked| asked.writes_object() && asked.text().contains(&format!("\"key\":\"{value}\""))
+    };
+    scene.proxy.rule(|asked| match asked.writes_object() {
+        true => Fate::Delay(Duration::from_millis(300)),
+        false => Fate::Pass,
+    });
+    scene.push(&many(30, "old"));
+    let _daemon = scene.daemon_with(&["--leader-election=false", "--concurrency", "2"]);
+    scene.sync("shop", json!({})).await;
+    let mut asked = Vec::new();
+    until("some are being applied", async || {
+        asked.extend(scene.proxy.asked());
+        (asked.iter().filter(|one| of("old")(one)).count() >= 3).then_some(())
+    })
+    .await;
+    let commit = scene.push(&many(30, "new"));
+    scene.nudge("shop", "newer").await;
+    scene.until_ready("shop", &commit).await;
+    scene.until_values(&many(30, "new"), "the newer commit is applied").await;
+    asked.extend(scene.proxy.asked());
+    let count = |value| asked.iter().filter(|one| of(value)(one)).count();
+    assert_eq!(count("new"), 30);
+    assert!(count("old") <= 10, "{} of 30 objects were still given the old value", count("old"));
+    scene.proxy.heal();
+    scene.assert_calm("after it").await;
+    scene.delete_sync("shop").await;
+}
+
+/// What makes the repository unreadable.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Trouble {
+    Missing,
+    Page,
+    Branch,
+    Path,
+}
+
+/// Begins the trouble.
+fn begin(scene: &Scene, trouble: Trouble) {
+    let html = b"<html><body>Please sign in</body></html>".to_vec();
+    match trouble {
+        Trouble::Missing => scene.git.rule(|_| Reply::Raw(404, "", Vec::new())),
+        Trouble::Page => {
+            scene.git.rule(move |_| Reply::Raw(200, "Content-Type: text/html\r\n", html.clone()));
+        }
+        Trouble::Branch => {
+            Work::git_in(&scene.work.bare, &["branch", "-q", "other", "main"]);
+            Work::git_in(&scene.work.bare, &["update-ref", "-d", "refs/heads/main"]);
+        }
+        Trouble::Path => {
+            scene.work.git(&["mv", "app", "elsewhere"]);
+            scene.push(&[]);
+        }
+    }
+}
+
+/// Ends it, with a commit that changes one object.
+fn end(scene: &Scene, trouble: Trouble, value: &str) -> String {
+    scene.git.rule(|_| Reply::Git);
+    if trouble == Trouble::Path {
+        scene.work.git(&["mv", "elsewhere", "app"]);
+    }
+    scene.push(&[("app/a-0.json".to_owned(), config_map("a-0", value))])
+}
+
+#[tokio::test]
+async fn a_repository_that_cannot_be_read_changes_nothing_and_says_why() {
+    let Some(scene) = Scene::new("unreadable").await else { return };
+    let files = many(3, "one").into_iter().map(|(path, text)| (format!("app/{path}"), text));
+    let mut commit = scene.push(&files.collect::<Vec<_>>());
+    let _daemon = scene.daemon();
+    let source = json!({"git": {"url": scene.git.url("repository.git"), "ref": {"branch": "main"}}});
+    scene.sync("shop", json!({"path": "app", "source": source})).await;
+    scene.until_ready("shop", &commit).await;
+    let (mark, mut reasons) = (AuditMark::set(&scene.plane).await, Vec::new());
+    for trouble in [Trouble::Missing, Trouble::Page, Trouble::Branch, Trouble::Path] {
+        let before = scene.versions().await;
+        scene.proxy.asked();
+        begin(&scene, trouble);
+        scene.nudge("shop", &format!("{trouble:?}")).await;
+        let reason = until(&format!("{trouble:?} is told"), async || {
+            let status = scene.status("shop", "").await;
+            let (ready, reason) = (&status["conditions"][0]["status"], &status["conditions"][0]["reason"]);
+            (ready == "False" && reason != "Progressing").then(|| reason.as_str().unwrap().to_owned())
+        })
+        .await;
+        assert_eq!(scene.versions().await, before, "{trouble:?}");
+        let applied = scene.status("shop", "/revision/applied").await;
+        assert!(applied.as_str().is_some_and(|it| it.ends_with(&commit)), "{trouble:?}: {applied}");
+        let about: Vec<String> =
+            scene.proxy.asked().into_iter().filter(Asked::is_on_object).map(|it| it.path).collect();
+        assert_eq!(about, Vec::<String>::new(), "{trouble:?}");
+        reasons.push(reason);
+
+        commit = end(&scene, trouble, &format!("after {trouble:?}"));
+        scene.nudge("shop", &format!("after {trouble:?}")).await;
+        scene.until_ready("shop", &commit).await;
+        assert_eq!(scene.values().await["a-0"], format!("after {trouble:?}"));
+    }
+    assert_eq!(reasons, ["RepositoryNotFound", "RepositoryBadAnswer", "ReferenceNotFound", "PathNotFound"]);
+    let deletes = mark.requests().await.of(MOORLINE).only(|it| it.verb == "delete");
+    assert_eq!(deletes.as_slice().len(), 0);
+    scene.delete_sync("shop").await;
+}
