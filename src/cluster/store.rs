@@ -34,7 +34,7 @@ struct Inner {
 struct View {
     owner: SyncName,
     set: ObservedSet,
-    writes: HashMap<ObjectId, Option<Parked>>,
+    writes: HashMap<ObjectId, InFlight>,
     /// Objects that somebody else deleted, or took our label off, since this was asked last.
     lost: Vec<(ObjectId, Observed)>,
     wake: Arc<Notify>,
@@ -42,6 +42,14 @@ struct View {
 
 /// More lost objects are not kept; those beyond are made anew without a word about who deleted them.
 const MAX_LOST: usize = 1000;
+
+/// An object that is being written.
+#[derive(Debug, Default)]
+struct InFlight {
+    /// How many writes are under way: another Sync that hands the object over writes it for this one.
+    writes: usize,
+    parked: Option<Parked>,
+}
 
 /// The newest event of an object that is being written.
 #[derive(Debug)]
@@ -212,10 +220,10 @@ impl Store {
         self.lock().views.values().for_each(|view| view.wake.notify_one());
     }
 
-    /// From now on events of the object are parked, until the guard is asked to finish or dropped.
+    /// From now on events of the object are parked, until the last guard is asked to finish or dropped.
     pub(super) fn writing(&self, owner: &SyncName, id: &ObjectId) -> Writing {
         let label = owner.label();
-        self.lock().view(&label, || owner.clone()).writes.insert(id.clone(), None);
+        self.lock().view(&label, || owner.clone()).writes.entry(id.clone()).or_default().writes += 1;
         Writing { store: self.clone(), label, id: id.clone(), finished: false }
     }
 }
@@ -246,7 +254,7 @@ impl Inner {
 
 impl View {
     fn seen(&mut self, object: Object) -> Option<Object> {
-        if let Some(parked) = self.writes.get_mut(&object.id) {
+        if let Some(InFlight { parked, .. }) = self.writes.get_mut(&object.id) {
             if parked.as_ref().is_some_and(|parked| parked.version() > version(&object)) {
                 return Some(object);
             }
@@ -276,7 +284,7 @@ impl View {
     /// Nothing is kept of what was known, or is parked; a write that is under way finds out by itself.
     fn went_back(&mut self, object: Object) {
         match self.writes.get_mut(&object.id) {
-            Some(parked) => *parked = Some(Parked::Seen(Box::new(object))),
+            Some(in_flight) => in_flight.parked = Some(Parked::Seen(Box::new(object))),
             None => {
                 let seen = Observed::seen(&object, &self.owner);
                 self.set.insert(object.id, seen);
@@ -291,8 +299,8 @@ impl View {
 
     fn gone(&mut self, id: &ObjectId, version: u64) {
         match self.writes.get_mut(id) {
-            Some(Some(parked)) if parked.version() > version => {}
-            Some(parked) => *parked = Some(Parked::Gone(version)),
+            Some(InFlight { parked: Some(parked), .. }) if parked.version() > version => {}
+            Some(in_flight) => in_flight.parked = Some(Parked::Gone(version)),
             None => {
                 if let Some(observed) = self.set.remove(id) {
                     if self.lost.len() < MAX_LOST {
@@ -305,7 +313,12 @@ impl View {
     }
 
     fn unpark(&mut self, id: &ObjectId) {
-        match self.writes.remove(id).flatten() {
+        let Some(in_flight) = self.writes.get_mut(id) else { return };
+        in_flight.writes -= 1;
+        if in_flight.writes > 0 {
+            return;
+        }
+        match self.writes.remove(id).and_then(|in_flight| in_flight.parked) {
             Some(Parked::Seen(object)) => drop(self.seen(*object)),
             Some(Parked::Gone(version)) if !self.knows_later(id, version) => self.gone(id, version),
             Some(Parked::Gone(_)) | None => {}

@@ -265,3 +265,28 @@ fn a_history_that_began_anew_takes_the_place_of_what_is_parked() {
         store.read(&owner(), BTreeSet::new(), |set| set.get(&id).map(|seen| seen.resource_version.clone()));
     assert_eq!(version.as_deref(), Some("15"), "version 30 is of a history that is gone");
 }
+
+#[test]
+fn events_are_parked_until_the_last_of_several_writes_ends() {
+    for edited_before in [true, false] {
+        let store = Store::default();
+        let id = applied(10, "old").id;
+        store.writing(&owner(), &id).applied(&applied(10, "old"));
+        let wake = store.wake(&owner());
+        let woken = || futures::FutureExt::now_or_never(wake.notified()).is_some();
+        let first = store.writing(&owner(), &id);
+        if edited_before {
+            Told::Later.tell(&store, "old");
+        }
+        let second = store.writing(&owner(), &id);
+        first.applied(&applied(20, "old"));
+        if !edited_before {
+            Told::Later.tell(&store, "old");
+        }
+        assert!(!woken(), "one write is still under way");
+        second.applied(&applied(21, "old"));
+        assert!(woken(), "the edit came after both");
+        let drifted = |set: &ObservedSet| matches!(set.get(&id).unwrap().standing, Standing::Drifted(_));
+        assert!(store.read(&owner(), BTreeSet::new(), drifted));
+    }
+}
