@@ -2,7 +2,6 @@
 //!
 //! In: names, and what is to be changed. Out: Syncs as the API server has them, and errors that say what to do.
 
-use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
@@ -125,12 +124,15 @@ impl Connection {
     }
 
     /// The Events about a Sync, the oldest first.
-    pub async fn sync_events(&self, sync: &Seen) -> Result<Vec<Event>, OperatorError> {
-        let events: Api<Event> = Api::namespaced(self.client.clone(), &sync.name.namespace);
-        let uid = sync.whole.metadata.uid.clone();
-        let mut events = events.list(&ListParams::default()).await?.items;
-        events.retain(|event| event.regarding.as_ref().is_some_and(|it| it.uid == uid));
-        events.sort_by(|a, b| a.event_time.cmp(&b.event_time));
+    pub async fn sync_events(&self, sync: &Seen) -> Result<Vec<Value>, OperatorError> {
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("events.k8s.io", "v1", "Event"));
+        let events: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &sync.name.namespace, &kind);
+        let uid = sync.whole.metadata.uid.as_deref();
+        let events = events.list(&ListParams::default()).await?.items.into_iter().map(|event| event.data);
+        let mut events: Vec<Value> = events.filter(|event| event["regarding"]["uid"].as_str() == uid).collect();
+        // Times are of one form, so that they compare as texts.
+        events.sort_by(|a, b| a["eventTime"].as_str().cmp(&b["eventTime"].as_str()));
         Ok(events)
     }
 

@@ -1,7 +1,7 @@
 //! `moorline events`: what happened to a Sync.
 
 use clap::Args;
-use k8s_openapi::api::events::v1::Event;
+use serde_json::Value;
 
 use super::super::Streams;
 use super::super::exit::Exit;
@@ -32,9 +32,9 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
     })
 }
 
-fn row(event: &Event) -> Vec<String> {
-    let now = jiff::Timestamp::now();
-    let age = event.event_time.as_ref().map(|time| ago(now.as_second() - time.0.as_second()));
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    vec![age.unwrap_or_default(), text(&event.type_), text(&event.reason), text(&event.note)]
+fn row(event: &Value) -> Vec<String> {
+    let text = |field: &str| event[field].as_str().unwrap_or_default().to_owned();
+    let at = text("eventTime").parse::<jiff::Timestamp>().ok();
+    let age = at.map(|at| ago(jiff::Timestamp::now().as_second() - at.as_second()));
+    vec![age.unwrap_or_default(), text("type"), text("reason"), text("note")]
 }
