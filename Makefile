@@ -2,15 +2,17 @@
 
 SHELL := /bin/sh
 CARGO ?= cargo
+# The cluster of its current context is the one that install, run, deploy and undeploy mean.
+KUBECTL ?= kubectl
 # Seconds for each fuzz target.
 FUZZ_SECONDS ?= 60
 
 TESTS := $(basename $(notdir $(wildcard tests/*.rs)))
 # What test-core leaves out: the image needs the release build, and these a control plane.
-PLANE_TESTS := $(basename $(notdir $(shell grep -lE 'shared\(\)|(Scene|Ground)::new' tests/*.rs)))
+PLANE_TESTS := $(basename $(notdir $(shell grep -lE 'shared\(\)|(Scene|Ground|Release)::new' tests/*.rs)))
 CORE_TESTS := $(filter-out image $(PLANE_TESTS),$(TESTS))
 
-.PHONY: help test test-core fmt check-fmt lint doc release control-plane bench fuzz deny
+.PHONY: help test test-core fmt check-fmt lint doc release control-plane tools install run deploy undeploy bench fuzz deny
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target what; do \
@@ -23,7 +25,7 @@ test: ## everything: format, lints, documentation, release build, control plane,
 	$(MAKE) doc
 	$(MAKE) release
 	$(MAKE) control-plane
-	$(CARGO) test --workspace --locked --no-fail-fast
+	MOORLINE_LONG_TESTS=1 $(CARGO) test --workspace --locked --no-fail-fast
 
 test-core: ## the tests that need only Rust and git, with fixed seeds; minutes, once built
 	PROPTEST_RNG_SEED=1 $(CARGO) test --locked --lib --bins $(addprefix --test ,$(CORE_TESTS))
@@ -48,6 +50,23 @@ control-plane: ## build the API server of the tests; minutes the first time, the
 		echo "Go is needed for the control plane: tests/control-plane/go.mod says which version (https://go.dev/dl/)" >&2; \
 		exit 1; }
 	sh tests/control-plane/build.sh
+
+tools: ## fetch helm, kubectl and promtool for the tests of the chart, where they are not on PATH
+	bash .ci/tools.sh
+
+install: ## bring the definition of Syncs to the cluster
+	$(KUBECTL) apply --server-side --force-conflicts -f config/crd/moorline.dev_syncs.yaml
+
+run: ## the daemon on this machine, with your own rights in the cluster
+	$(CARGO) run --locked -- run --data-dir target/mirrors
+
+deploy: ## the definition, the daemon and its rights, without Helm
+	$(KUBECTL) apply --server-side --force-conflicts -k config/default
+
+# Syncs, their definition and their namespace stay: with them would go what they hold.
+undeploy: ## take the daemon and its rights away again; Syncs and objects stay
+	$(KUBECTL) delete --ignore-not-found -k config/manager
+	$(KUBECTL) delete --ignore-not-found -k config/rbac
 
 bench: ## the benchmarks; that of the loop needs the control plane, and takes half an hour
 	$(MAKE) control-plane

@@ -20,6 +20,7 @@ pub mod cluster;
 pub mod desired;
 pub mod fields;
 pub mod harmless;
+pub mod health;
 pub mod metrics;
 pub mod nearest;
 pub mod object;

@@ -12,6 +12,8 @@ use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use support::daemon::{Daemon, until};
+use support::fault_proxy::{Asked, Fate};
+use support::git_server::Reply;
 use support::scene::{Scene, config_map, many};
 
 /// Figures and statuses have times in whole seconds: after this they have another one.
@@ -282,4 +284,40 @@ async fn a_run_without_a_sync_shows_the_same() {
     let last = scene.remove(&["b.json"]);
     let figures = until_ready(&last).await;
     assert_eq!(figures.of_sync("commit_to_applied_seconds_count", &alone), Some(2.0));
+}
+
+#[tokio::test]
+async fn what_is_asked_of_the_cluster_and_of_repositories_is_counted() {
+    let Some(scene) = Scene::new("counted").await else { return };
+    let commit = scene.push(&many(3, "one"));
+    let daemon = scene.daemon_with(&[]);
+    scene.sync("shop", json!({"interval": "1h"})).await;
+    scene.until_ready("shop", &commit).await;
+    edit(&scene, "a-1").await;
+    scene.until_values(&many(3, "one"), "it is repaired").await;
+    tokio::time::sleep(SECOND).await;
+    let (asked, figures) = (scene.proxy.asked(), Figures::of(&daemon));
+    let count = |fits: &dyn Fn(&Asked) -> bool| asked.iter().filter(|one| fits(one)).count() as f64;
+    assert_eq!(figures.sum("requests_total", "class=\"object\""), count(&Asked::writes_object));
+    let statuses = count(&|one| one.method == "PUT" && one.path.ends_with("/status"));
+    assert_eq!(figures.sum("requests_total", "class=\"status\",code=\"200\",verb=\"update\""), statuses);
+    for class in ["lease", "watch"] {
+        assert!(figures.sum("requests_total", &format!("class=\"{class}\"")) > 0.0, "{class}");
+    }
+    assert_eq!((figures.get("leader"), figures.get("queue_depth")), (Some(1.0), Some(0.0)));
+    assert!(figures.get("git_seconds_count{what=\"look\"}") > Some(0.0));
+    assert_eq!(figures.sum("git_errors_total", ""), 0.0);
+
+    // A watch whose place is forgotten, and a server of repositories that is broken.
+    scene.proxy.first(1, |one| one.is_watch() && one.path.contains("/configmaps"), Fate::Answer(410, None));
+    scene.proxy.cut_watches();
+    scene.git.rule(|_| Reply::Raw(500, "", Vec::new()));
+    scene.nudge("shop", "broken").await;
+    until("both are counted", async || {
+        let figures = Figures::of(&daemon);
+        let restarts = figures.sum("watch_restarts_total", "ConfigMap");
+        (restarts > 0.0 && figures.sum("git_errors_total", "what=\"look\"") > 0.0).then_some(())
+    })
+    .await;
+    scene.delete_sync("shop").await;
 }

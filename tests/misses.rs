@@ -118,6 +118,32 @@ async fn a_field_that_somebody_takes_just_before_git_drops_it_goes_or_is_named()
     scene.delete_sync("shop").await;
 }
 
+/// Something between the daemon and the server hides who wrote what: then every change is looked at, and none for ever.
+#[tokio::test]
+async fn where_entries_are_hidden_changes_are_looked_at_and_nothing_is_pruned() {
+    let Some(scene) = Scene::new("hidden").await else { return };
+    scene.proxy.hide_entries();
+    let commit = scene.push(&many(3, "one"));
+    let daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    scene.assert_calm("after the first sync").await;
+    scene.edit("a-1", "by hand").await;
+    until_value(&scene, "a-1", "one").await;
+    scene.assert_calm("after a repair").await;
+    let commit = scene.push(&many(3, "two"));
+    scene.nudge("shop", "two").await;
+    scene.until_values(&many(3, "two"), "a commit is applied").await;
+    scene.until_ready("shop", &commit).await;
+    scene.remove(&["a-2.json"]);
+    scene.nudge("shop", "less").await;
+    scene.until_reason("shop", "Applied").await;
+    scene.assert_calm("after a removal").await;
+    assert!(scene.values().await.contains_key("a-2"), "whether it is ours cannot be seen");
+    assert_eq!(daemon.log().matches("takes managedFields out of its answers").count(), 1);
+    scene.delete_sync("shop").await;
+}
+
 /// Has the key of ConfigMaps changed on the way to the server where this holds.
 async fn policy(scene: &Scene, name: &str, condition: &str, value: &str) {
     let name = format!("{name}.{}", scene.namespace);

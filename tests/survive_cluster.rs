@@ -83,7 +83,7 @@ async fn an_object_whose_finalizer_never_ends_keeps_nobody_else() {
         config_map("stuck", "x").replace("\"name\"", "\"finalizers\":[\"example.com/never\"],\"name\"");
     let commit = scene.push(&[("stuck.json".to_owned(), stuck)]);
     let _daemon = scene.daemon();
-    scene.sync("shop", json!({})).await;
+    scene.sync("shop", json!({"timeout": "5s"})).await;
     scene.until_ready("shop", &commit).await;
     scene.remove(&["stuck.json"]);
     let commit = scene.push(&many(3, "two"));
@@ -92,6 +92,20 @@ async fn an_object_whose_finalizer_never_ends_keeps_nobody_else() {
     scene.until_values(&held, "the others go on").await;
     let stuck = async || scene.maps().get("stuck").await.unwrap().metadata.deletion_timestamp;
     until("it is being deleted", async || stuck().await).await;
+    let problem = async || scene.status("shop", "/problems/0/message").await;
+    let told = "it is being deleted, and waits for the finalizer example.com/never";
+    until("it is told for what it waits", async || (problem().await == told).then_some(())).await;
+    scene.until_reason("shop", "ApplyFailed").await;
+    assert_eq!(problem().await, format!("{told} for more than 5 s"));
+    let conditions = scene.status("shop", "/conditions").await;
+    let is = |kind: &str| {
+        conditions.as_array().unwrap().iter().find(|it| it["type"] == kind).map(|it| it["status"] == "True")
+    };
+    assert_eq!(
+        (is("Stalled"), is("Reconciling")),
+        (Some(true), None),
+        "it is for a person now: {conditions}"
+    );
     scene.assert_calm("while it is stuck").await;
     let free = json!({"metadata": {"finalizers": null}});
     scene.maps().patch("stuck", &PatchParams::default(), &Patch::Merge(&free)).await.unwrap();

@@ -50,7 +50,7 @@ pub(super) struct Arguments {
     selection: Selection,
 }
 
-/// Where the daemon is, if nothing else is said.
+/// Where the daemon is, if neither a flag nor the Sync says it.
 const NAMESPACE: &str = "moorline";
 
 pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
@@ -91,7 +91,12 @@ async fn of_sync(
     let kinds = cluster.kinds();
     let plurals = Plurals::of(kinds.iter().map(|(kind, served)| (kind.clone(), served.plural.clone())));
     let account = inspected.wish.service_account.as_deref().unwrap_or(&arguments.service_account);
-    let own = if inspected.wish.service_account.is_some() { &name.namespace } else { NAMESPACE };
+    // The Lease is where the daemon is.
+    let daemon = seen.status.held_by.as_deref().and_then(|lease| lease.split_once('/'));
+    let own = match inspected.wish.service_account {
+        Some(_) => &*name.namespace,
+        None => daemon.map_or(NAMESPACE, |(namespace, _)| namespace),
+    };
     print(&inspected.desired, plurals, own, account, streams)
 }
 

@@ -78,12 +78,10 @@ pub struct Answer {
 type Row = (u16, &'static str, &'static str, Remedy);
 
 /// The rows in which the sentence tells more than the status. The first that fits counts.
-const BY_SENTENCE: [Row; 13] = [
+const BY_SENTENCE: [Row; 11] = [
     (403, "because it is being terminated", "NamespaceTerminating", Remedy::Cluster),
     (403, "exceeded quota", "QuotaExceeded", Remedy::Cluster),
     (403, "failed quota", "QuotaExceeded", Remedy::Cluster),
-    (403, " denied the request", "WebhookDenied", Remedy::Manifest),
-    (403, " denied request", "PolicyDenied", Remedy::Manifest),
     (403, "violates PodSecurity", "PodSecurity", Remedy::Manifest),
     (404, "namespaces \"", "NamespaceMissing", Remedy::Cluster),
     (500, "failed calling webhook", "WebhookFailed", Remedy::Cluster),
@@ -92,6 +90,13 @@ const BY_SENTENCE: [Row; 13] = [
     (500, "failed to convert new object", "SchemaMismatch", Remedy::Manifest),
     (500, "request is too large", "TooLarge", Remedy::Manifest),
     (500, "failed to create manager for existing fields", "SchemaMismatch", Remedy::Manifest),
+];
+
+/// Who says no in the place of the server, with any status it likes: how the sentence begins or is introduced, how it goes
+/// on, and our word. What follows is its author's own text, which means nothing to us.
+const DENIED: [(&str, &str, &str); 2] = [
+    ("admission webhook \"", " denied the request", "WebhookDenied"),
+    ("ValidatingAdmissionPolicy '", "' denied request", "PolicyDenied"),
 ];
 
 /// The rows that the status alone decides; what is in none of them is the server's fault from 500 on.
@@ -134,13 +139,20 @@ pub fn table() -> Vec<[String; 4]> {
     let mut rows = vec![
         row("none".into(), "no connection".into(), "Unreachable", Remedy::Cluster),
         row("none".into(), "no answer in time".into(), "Timeout", Remedy::Cluster),
-        row("422".into(), "only of fields that cannot change".into(), "Immutable", Remedy::Manifest),
     ];
+    rows.extend(DENIED.iter().map(|(who, says, reason)| {
+        row(
+            "any".into(),
+            format!("`{} ...{}`", who.trim_end_matches(['\'', '"', ' ']), says.trim_start_matches('\'')),
+            reason,
+            Remedy::Manifest,
+        )
+    }));
+    let fixed = "only of fields that cannot change".to_owned();
+    rows.push(row("422".into(), fixed, "Immutable", Remedy::Manifest));
     rows.extend(BY_SENTENCE.iter().map(|(code, says, reason, remedy)| {
         row(code.to_string(), format!("`{}`", says.trim()), reason, *remedy)
     }));
-    let denied = "`admission webhook ... denied`".to_owned();
-    rows.push(row("any".into(), denied, "WebhookDenied", Remedy::Manifest));
     rows.extend(
         BY_STATUS.iter().map(|(code, reason, remedy)| row(code.to_string(), String::new(), reason, *remedy)),
     );
@@ -167,6 +179,13 @@ pub fn answer(failure: &Failure, id: &ObjectId) -> Answer {
 }
 
 fn meaning(refusal: &Refusal) -> (&'static str, Remedy) {
+    // First of all: whoever says no may say it in the server's own words.
+    let says = |text: &str| refusal.message.find(text);
+    let denied =
+        DENIED.iter().find(|(who, no, _)| says(who).is_some_and(|at| says(no).is_some_and(|no| at < no)));
+    if let Some((_, _, reason)) = denied {
+        return (reason, Remedy::Manifest);
+    }
     if is_immutable(refusal) {
         return ("Immutable", Remedy::Manifest);
     }
@@ -174,16 +193,11 @@ fn meaning(refusal: &Refusal) -> (&'static str, Remedy) {
         .iter()
         .find(|(code, part, ..)| *code == refusal.code && refusal.message.contains(part))
         .map(|(_, _, reason, remedy)| (*reason, *remedy));
-    // A webhook says no with any status it likes.
-    let denied = refusal.message.starts_with("admission webhook ") && refusal.message.contains(" denied ");
     let status = BY_STATUS
         .iter()
         .find(|(code, ..)| *code == refusal.code)
         .map(|(_, reason, remedy)| (*reason, *remedy));
-    sentence
-        .or(denied.then_some(("WebhookDenied", Remedy::Manifest)))
-        .or(status)
-        .unwrap_or(("ServerError", Remedy::Cluster))
+    sentence.or(status).unwrap_or(("ServerError", Remedy::Cluster))
 }
 
 /// True if every complaint is about a field that cannot change, so that creating the object anew would help.
@@ -278,6 +292,11 @@ mod tests {
             Remedy::Manifest,
         );
         check(&refused(400, "field is immutable", &[]), "BadRequest", Remedy::Manifest);
+        // A policy that says so means something else, and making the object anew would not help.
+        let no = "secrets \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: field is immutable";
+        check(&refused(422, no, &[("", "field is immutable")]), "PolicyDenied", Remedy::Manifest);
+        let no = "admission webhook \"a.b\" denied the request: field is immutable";
+        check(&refused(422, no, &[("", "field is immutable")]), "WebhookDenied", Remedy::Manifest);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! In: what should be. Out: [`Applied`], or a [`Failure`]. Every write is a server-side apply under the field
 //! manager of the Sync, answered with metadata alone; deletions name the uid and the version that they mean.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::{Value, json};
 
 use super::kinds::Served;
@@ -89,6 +91,11 @@ impl Cluster {
             Ok(object)
         });
         let (reply, object) = reply.await?;
+        if object.metadata("managedFields").is_none() && !self.0.is_hidden.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "something between here and the API server takes managedFields out of its answers: every change of an object is looked at with a request, whoever made it cannot be named, and nothing can be pruned"
+            );
+        }
         let version = version(&object);
         self.0.wire.written.note(&self.0.wire.client, &path, wanted.id.name(), number(Some(&version)));
         Ok(Applied { created: reply.created, version, warnings: reply.warnings, object })

@@ -1,8 +1,8 @@
 //! How many writes are under way at one time.
 //!
 //! In: the settings' bounds and what the server's answers say. Out: turns, first come, first served. The bound is
-//! halved when the server says that it is too much, and grows again by one for every round of answers without
-//! such a complaint. How many may begin in a second is bounded for the whole daemon.
+//! halved when the server says that it is too much, or takes long, and grows again by one for every round of answers
+//! without such a complaint. How many may begin in a second is bounded for the whole daemon.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -81,8 +81,9 @@ impl Gate {
             None => self.enter().await,
         };
         let turn = turn.ok_or(Failure::NotLeading)?;
+        let begun = Instant::now();
         let answer = wire.send(call).await;
-        turn.heed(&answer);
+        turn.heed(&answer, begun.elapsed());
         answer
     }
 
@@ -114,8 +115,10 @@ struct Turn<'a> {
 
 impl Turn<'_> {
     /// Takes in what an answer says of the server: whether it has too much to do, and for how long.
-    fn heed<T>(&self, answer: &Result<T, Failure>) {
+    fn heed<T>(&self, answer: &Result<T, Failure>, took: Duration) {
         match answer {
+            // It may also be a webhook that takes its time, so that this alone never leaves one write after the other.
+            Ok(_) if took >= SLOW => self.narrow(self.gate.most.div_ceil(4)),
             Ok(_) => self.calm(),
             Err(Failure::Refused(refusal)) if refusal.code == 429 || refusal.retry_after.is_some() => {
                 self.strained(refusal.retry_after);
@@ -151,18 +154,24 @@ impl Turn<'_> {
         }
     }
 
-    /// The server has too much to do, and may say for how long.
-    fn strained(&self, pause: Option<Duration>) {
+    /// Halves the width, but not below `least`.
+    fn narrow(&self, least: usize) {
         let mut bound = self.gate.bound();
         // What was sent together is refused together, and that is one complaint.
         if bound.halved == self.halved {
-            let gone = bound.width / 2;
+            let gone = (bound.width / 2).min(bound.width.saturating_sub(least));
             bound.halved += 1;
             bound.calm = 0;
             bound.width -= gone;
             bound.owed += gone - self.gate.permits.forget_permits(gone);
         }
+    }
+
+    /// The server has too much to do, and may say for how long.
+    fn strained(&self, pause: Option<Duration>) {
+        self.narrow(1);
         if let Some(pause) = pause {
+            let mut bound = self.gate.bound();
             let until = Instant::now() + pause.min(MAX_PAUSE);
             bound.closed_until = Some(bound.closed_until.map_or(until, |known| known.max(until)));
         }
@@ -181,12 +190,20 @@ impl Drop for Turn<'_> {
     }
 }
 
+/// An answer that takes longer says that the server has much to do.
+const SLOW: Duration = Duration::from_secs(5);
+
 /// However long a server wants to be left alone, it is asked again after this time.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
+    use kube::client::Body;
+
+    use super::super::lease::Permit;
+    use super::super::newest::Written;
     use super::*;
+    use crate::metrics::Class;
 
     fn gate(most: usize) -> Gate {
         Gate::new(most, Arc::new(Rate::new(0, 1)), Metrics::new().unwrap())
@@ -227,6 +244,22 @@ mod tests {
         }
         assert_eq!(gate.permits.available_permits(), 1, "one is always left");
         assert!(gate.enter().await.is_some());
+    }
+
+    #[tokio::test]
+    async fn slow_answers_narrow_it_and_never_to_one_after_the_other() {
+        let gate = gate(8);
+        let fine = Ok::<(), Failure>(());
+        enter(&gate).await.heed(&fine, SLOW);
+        assert_eq!(gate.permits.available_permits(), 4);
+        for _ in 0..10 {
+            enter(&gate).await.heed(&fine, SLOW);
+        }
+        assert_eq!(gate.permits.available_permits(), 2);
+        for _ in 0..100 {
+            enter(&gate).await.heed(&fine, Duration::from_millis(5));
+        }
+        assert_eq!(gate.permits.available_permits(), 8);
     }
 
     #[tokio::test(start_paused = true)]
@@ -308,5 +341,97 @@ mod tests {
         };
         let (waited, ()) = tokio::join!(waiting, halved);
         assert_eq!(waited, 10, "only one may be under way");
+    }
+    /// A server that gives these answers, and then says that all is well.
+    struct Server {
+        wire: Wire,
+        began: Instant,
+        asked: Arc<Mutex<Vec<Instant>>>,
+    }
+
+    impl Server {
+        fn new(answers: Vec<http::Response<Body>>) -> Self {
+            let (asked, answers) = (Arc::<Mutex<Vec<Instant>>>::default(), Mutex::new(answers.into_iter()));
+            let times = asked.clone();
+            let service = tower::service_fn(move |_: http::Request<Body>| {
+                times.lock().unwrap().push(Instant::now());
+                let next = answers.lock().unwrap().next();
+                let well = || http::Response::new(Body::from(b"{}".to_vec()));
+                std::future::ready(Ok::<_, tower::BoxError>(next.unwrap_or_else(well)))
+            });
+            let wire = Wire {
+                client: kube::Client::new(service, "default"),
+                metrics: Metrics::new().unwrap(),
+                permit: Permit::always(),
+                timeout: Duration::from_secs(30),
+                open: Duration::from_secs(60)..=Duration::from_secs(90),
+                written: Written::default(),
+            };
+            Self { wire, began: Instant::now(), asked }
+        }
+
+        async fn send(&self, gate: &Gate) -> Result<Reply, Failure> {
+            gate.send(&self.wire, Call::new(Class::Object, "patch", "/api/v1/namespaces/a".to_owned()), None)
+                .await
+        }
+
+        /// Sends so many at once, each of which succeeds.
+        async fn send_many(&self, gate: &Gate, count: usize) {
+            let sent = futures::future::join_all((0..count).map(|_| self.send(gate))).await;
+            assert!(sent.iter().all(Result::is_ok), "{sent:?}");
+        }
+
+        /// When the requests came, in tenths of a second since the beginning.
+        fn tenths(&self) -> Vec<u128> {
+            self.asked.lock().unwrap().iter().map(|at| (*at - self.began).as_millis() / 100).collect()
+        }
+    }
+
+    fn refusal(code: u16, retry_after: Option<&str>) -> http::Response<Body> {
+        let mut response = http::Response::builder().status(code);
+        if let Some(seconds) = retry_after {
+            response = response.header(http::header::RETRY_AFTER, seconds);
+        }
+        response.body(Body::from(b"{}".to_vec())).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_is_sent_in_a_second_than_is_allowed() {
+        let server = Server::new(Vec::new());
+        let gate = Gate::new(8, Arc::new(Rate::new(5, 1)), Metrics::new().unwrap());
+        server.send_many(&gate, 11).await;
+        assert_eq!(server.tenths(), [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20]);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        server.send_many(&gate, 3).await;
+        let tenths = server.tenths();
+        assert_eq!(
+            [tenths[12] - tenths[11], tenths[13] - tenths[12]],
+            [2, 2],
+            "one may go at once, not more"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_asks_for_a_pause_is_left_alone_by_every_write() {
+        for code in [429, 503] {
+            let server = Server::new(vec![refusal(code, Some("5"))]);
+            let gate = gate(8);
+            let refused = server.send(&gate).await.unwrap_err();
+            assert_eq!(refused.code(), Some(code));
+            server.send_many(&gate, 4).await;
+            assert_eq!(server.tenths(), [0, 50, 50, 50, 50], "{code}");
+            assert_eq!(width_and_owed(&gate), (5, 0), "halved, and four answers let it grow by one");
+        }
+        let server = Server::new(vec![refusal(429, Some("3600")), refusal(503, None), refusal(429, None)]);
+        let gate = gate(8);
+        for width in [4, 4, 2] {
+            assert!(server.send(&gate).await.is_err());
+            assert_eq!(width_and_owed(&gate).0, width);
+        }
+        assert_eq!(
+            server.tenths(),
+            [0, 600, 600],
+            "a minute is the longest pause, and without a time there is none"
+        );
     }
 }

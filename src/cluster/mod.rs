@@ -33,6 +33,7 @@ mod whole;
 mod wire;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -95,6 +96,8 @@ struct Inner {
     /// Where kinds keep their replicas, as long as the server's kinds are the same.
     defined: tokio::sync::Mutex<Defined>,
     sweep: Sweep,
+    /// Answers came without the managed fields, which was said.
+    is_hidden: AtomicBool,
 }
 
 /// What bounds the writes of one user, and of all together.
@@ -141,6 +144,7 @@ impl Cluster {
             kinds: Mutex::default(),
             discovery: tokio::sync::Mutex::default(),
             sweep: Sweep::default(),
+            is_hidden: AtomicBool::new(false),
             store,
         });
         Self(inner, None)

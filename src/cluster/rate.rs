@@ -3,7 +3,9 @@
 //! In: a number per second and how many may go at once before it counts. Out: turns, in the order of asking.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// A bound on writes in a second, shared by everyone whom the daemon acts as.
 #[derive(Debug)]
@@ -46,7 +48,7 @@ impl Rate {
     pub(super) async fn turn(&self) {
         if let Some(each) = self.bound().each {
             let until = self.book(each, Instant::now());
-            tokio::time::sleep_until(until.into()).await;
+            tokio::time::sleep_until(until).await;
         }
     }
 

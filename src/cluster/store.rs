@@ -5,11 +5,14 @@
 //! way its events are parked, the newest only, and judged after the reply: any interleaving of events and
 //! replies comes to the same.
 
+mod writing;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
+pub(super) use writing::Writing;
 
 use crate::api::{self, SyncName};
 use crate::object::{GroupKind, Object, ObjectId, Origin};
@@ -31,7 +34,7 @@ struct Inner {
 struct View {
     owner: SyncName,
     set: ObservedSet,
-    writes: HashMap<ObjectId, Option<Parked>>,
+    writes: HashMap<ObjectId, InFlight>,
     /// Objects that somebody else deleted, or took our label off, since this was asked last.
     lost: Vec<(ObjectId, Observed)>,
     wake: Arc<Notify>,
@@ -40,11 +43,29 @@ struct View {
 /// More lost objects are not kept; those beyond are made anew without a word about who deleted them.
 const MAX_LOST: usize = 1000;
 
+/// An object that is being written.
+#[derive(Debug, Default)]
+struct InFlight {
+    /// How many writes are under way: another Sync that hands the object over writes it for this one.
+    writes: usize,
+    parked: Option<Parked>,
+}
+
 /// The newest event of an object that is being written.
 #[derive(Debug)]
 enum Parked {
     Seen(Box<Object>),
-    Gone,
+    /// It was gone in this version.
+    Gone(u64),
+}
+
+impl Parked {
+    fn version(&self) -> u64 {
+        match self {
+            Self::Seen(object) => version(object),
+            Self::Gone(version) => *version,
+        }
+    }
 }
 
 impl Store {
@@ -79,23 +100,30 @@ impl Store {
             let Some(owner) = owner(&label, &object) else {
                 // Under a label that stands for no Sync, it is gone from where it was all the same.
                 let before = inner.labels.remove(&object.id)?;
-                inner.gone(&before, &object.id);
+                inner.gone(&before, &object.id, version(&object));
                 return None;
             };
             inner.view(&label, || owner);
         }
         let before = inner.labels.insert(object.id.clone(), label.clone());
         if let Some(before) = before.filter(|before| *before != label) {
-            inner.gone(&before, &object.id);
+            inner.gone(&before, &object.id, version(&object));
         }
         inner.views.get_mut(&label)?.seen(object)
     }
 
-    /// An object is gone, or bears no label of ours any more.
-    pub(super) fn gone(&self, id: &ObjectId) {
+    /// An object is gone, or bears no label of ours any more. It stays if what is known of it is newer: a write of ours
+    /// has made it anew since, and was answered first.
+    pub(super) fn gone(&self, object: &Object) {
+        let (id, version) = (&object.id, version(object));
         let mut inner = self.lock();
-        if let Some(label) = inner.labels.remove(id) {
-            inner.gone(&label, id);
+        let inner = &mut *inner;
+        let Some(label) = inner.labels.get(id) else { return };
+        if let Some(view) = inner.views.get_mut(label)
+            && (view.writes.contains_key(id) || !view.knows_later(id, version))
+        {
+            view.gone(id, version);
+            inner.labels.remove(id);
         }
     }
 
@@ -115,7 +143,7 @@ impl Store {
             inner.labels.keys().filter(of_kind).filter(|id| !told.contains(*id)).cloned().collect();
         for id in lost {
             if let Some(label) = inner.labels.remove(&id) {
-                inner.gone(&label, &id);
+                inner.gone(&label, &id, version);
             }
         }
         // What is known by the reply to our own apply alone, because the watch broke before it told of it.
@@ -124,7 +152,7 @@ impl Store {
             let known = view.set.iter().filter(|(id, _)| here(id));
             let old = known.filter(|(_, seen)| number(&seen.resource_version) <= version);
             let lost: Vec<ObjectId> = old.map(|(id, _)| id.clone()).collect();
-            lost.iter().for_each(|id| view.gone(id));
+            lost.iter().for_each(|id| view.gone(id, version));
         }
     }
 
@@ -192,10 +220,10 @@ impl Store {
         self.lock().views.values().for_each(|view| view.wake.notify_one());
     }
 
-    /// From now on events of the object are parked, until the guard is asked to finish or dropped.
+    /// From now on events of the object are parked, until the last guard is asked to finish or dropped.
     pub(super) fn writing(&self, owner: &SyncName, id: &ObjectId) -> Writing {
         let label = owner.label();
-        self.lock().view(&label, || owner.clone()).writes.insert(id.clone(), None);
+        self.lock().view(&label, || owner.clone()).writes.entry(id.clone()).or_default().writes += 1;
         Writing { store: self.clone(), label, id: id.clone(), finished: false }
     }
 }
@@ -217,16 +245,19 @@ impl Inner {
         })
     }
 
-    fn gone(&mut self, label: &str, id: &ObjectId) {
+    fn gone(&mut self, label: &str, id: &ObjectId, version: u64) {
         if let Some(view) = self.views.get_mut(label) {
-            view.gone(id);
+            view.gone(id, version);
         }
     }
 }
 
 impl View {
     fn seen(&mut self, object: Object) -> Option<Object> {
-        if let Some(parked) = self.writes.get_mut(&object.id) {
+        if let Some(InFlight { parked, .. }) = self.writes.get_mut(&object.id) {
+            if parked.as_ref().is_some_and(|parked| parked.version() > version(&object)) {
+                return Some(object);
+            }
             *parked = Some(Parked::Seen(Box::new(object)));
             return None;
         }
@@ -250,18 +281,26 @@ impl View {
         None
     }
 
-    /// Nothing is kept of what was known; a write that is under way finds out by itself.
+    /// Nothing is kept of what was known, or is parked; a write that is under way finds out by itself.
     fn went_back(&mut self, object: Object) {
-        if !self.writes.contains_key(&object.id) {
-            let seen = Observed::seen(&object, &self.owner);
-            self.set.insert(object.id, seen);
-            self.wake.notify_one();
+        match self.writes.get_mut(&object.id) {
+            Some(in_flight) => in_flight.parked = Some(Parked::Seen(Box::new(object))),
+            None => {
+                let seen = Observed::seen(&object, &self.owner);
+                self.set.insert(object.id, seen);
+                self.wake.notify_one();
+            }
         }
     }
 
-    fn gone(&mut self, id: &ObjectId) {
+    fn knows_later(&self, id: &ObjectId, version: u64) -> bool {
+        self.set.get(id).is_some_and(|seen| number(&seen.resource_version) > version)
+    }
+
+    fn gone(&mut self, id: &ObjectId, version: u64) {
         match self.writes.get_mut(id) {
-            Some(parked) => *parked = Some(Parked::Gone),
+            Some(InFlight { parked: Some(parked), .. }) if parked.version() > version => {}
+            Some(in_flight) => in_flight.parked = Some(Parked::Gone(version)),
             None => {
                 if let Some(observed) = self.set.remove(id) {
                     if self.lost.len() < MAX_LOST {
@@ -274,66 +313,27 @@ impl View {
     }
 
     fn unpark(&mut self, id: &ObjectId) {
-        match self.writes.remove(id).flatten() {
+        let Some(in_flight) = self.writes.get_mut(id) else { return };
+        in_flight.writes -= 1;
+        if in_flight.writes > 0 {
+            return;
+        }
+        match self.writes.remove(id).and_then(|in_flight| in_flight.parked) {
             Some(Parked::Seen(object)) => drop(self.seen(*object)),
-            Some(Parked::Gone) => self.gone(id),
-            None => {}
-        }
-    }
-}
-
-/// A write that is under way.
-#[derive(Debug)]
-pub(super) struct Writing {
-    store: Store,
-    label: String,
-    id: ObjectId,
-    finished: bool,
-}
-
-impl Writing {
-    /// The object as the reply shows it.
-    pub(super) fn applied(mut self, reply: &Object) {
-        self.finish(|view, id| view.set.insert(id.clone(), Observed::applied(reply, &view.owner)));
-    }
-
-    /// The object is gone, as the reply says, or going.
-    pub(super) fn deleted(mut self, gone: bool) {
-        self.finish(|view, id| match gone {
-            true => drop(view.set.remove(id)),
-            false => view.set.change(id, |observed| observed.deleting = true),
-        });
-    }
-
-    /// The server said no, so that everything is as it was.
-    pub(super) fn refused(mut self) {
-        self.finish(|_, _| {});
-    }
-
-    fn finish(&mut self, change: impl FnOnce(&mut View, &ObjectId)) {
-        self.finished = true;
-        let mut inner = self.store.lock();
-        if let Some(view) = inner.views.get_mut(&*self.label) {
-            change(view, &self.id);
-            view.unpark(&self.id);
-        }
-    }
-}
-
-impl Drop for Writing {
-    /// A write whose reply was lost may have happened or not.
-    fn drop(&mut self) {
-        if !self.finished {
-            self.finish(|view, id| {
-                view.set.change(id, |observed| observed.standing = Standing::Unverified);
-                view.wake.notify_one();
-            });
+            Some(Parked::Gone(version)) if !self.knows_later(id, version) => self.gone(id, version),
+            Some(Parked::Gone(_)) | None => {}
         }
     }
 }
 
 fn number(version: &str) -> u64 {
     version.parse().unwrap_or_default()
+}
+
+/// The version of an event; one without a version that is a number is the newest.
+fn version(object: &Object) -> u64 {
+    let text = object.metadata("resourceVersion").and_then(Value::as_str);
+    text.and_then(|text| text.parse().ok()).unwrap_or(u64::MAX)
 }
 
 /// True for what has nothing of ours but the label.
@@ -366,6 +366,9 @@ pub(super) fn object(kind: &GroupKind, version: &str, body: Map<String, Value>) 
     let origin = Origin { file: Arc::from(""), document: 0, line: 0, item: None };
     Some(Object { id, version: version.into(), body, origin })
 }
+
+#[cfg(test)]
+mod interleavings;
 
 #[cfg(test)]
 mod tests {

@@ -261,7 +261,7 @@ impl Sink {
             }
             Event::Gone(seen) => {
                 if let Some(object) = object(&self.target.kind, &self.version, seen) {
-                    self.store.gone(&object.id);
+                    self.store.gone(&object);
                 }
             }
             Event::Listed(version) => {

@@ -294,3 +294,49 @@ fn refusal(code: u16, headers: &HeaderMap, body: &[u8]) -> Refusal {
         retry_after: seconds.map(Duration::from_secs),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_when_to_ask_again() {
+        let check = |header: Option<&str>, details: serde_json::Value, expect: Option<u64>| {
+            let mut headers = HeaderMap::new();
+            if let Some(value) = header {
+                headers.insert(header::RETRY_AFTER, value.parse().unwrap());
+            }
+            let body =
+                json!({"reason": "TooManyRequests", "message": "later", "details": details}).to_string();
+            let refusal = refusal(429, &headers, body.as_bytes());
+            assert_eq!(refusal.retry_after, expect.map(Duration::from_secs), "{header:?} {details}");
+            assert_eq!((&*refusal.reason, &*refusal.message), ("TooManyRequests", "later"));
+        };
+        check(Some("5"), json!(null), Some(5));
+        check(None, json!({"retryAfterSeconds": 7}), Some(7));
+        check(Some("5"), json!({"retryAfterSeconds": 7}), Some(5));
+        check(None, json!({"retryAfterSeconds": 0}), None);
+        check(None, json!({"causes": []}), None);
+        // Proxies may send a date, which is as good as nothing.
+        check(Some("Wed, 21 Oct 2026 07:28:00 GMT"), json!({}), None);
+        check(Some("Wed, 21 Oct 2026 07:28:00 GMT"), json!({"retryAfterSeconds": 7}), Some(7));
+        // What proxies say is no JSON; the header counts all the same.
+        let headers = HeaderMap::from_iter([(header::RETRY_AFTER, "9".parse().unwrap())]);
+        let proxied = refusal(503, &headers, b"<html>busy</html>");
+        assert_eq!((proxied.retry_after, &*proxied.message), (Some(Duration::from_secs(9)), ""));
+    }
+
+    #[test]
+    fn warnings_are_told_without_their_wrapping_and_not_too_many() {
+        let mut headers = HeaderMap::new();
+        for nth in 0..7 {
+            headers.append(header::WARNING, format!("299 - \"field {nth} is old\"").parse().unwrap());
+        }
+        headers.insert("x-other", "299 - \"no\"".parse().unwrap());
+        let told = warnings(&headers);
+        assert_eq!((told.len(), &*told[0], &*told[4]), (5, "field 0 is old", "field 4 is old"));
+        assert!(warnings(&HeaderMap::from_iter([(header::WARNING, "odd".parse().unwrap())])).is_empty());
+    }
+}

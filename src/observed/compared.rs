@@ -14,11 +14,10 @@ use crate::fields::{Entry, entries};
 use crate::object::Object;
 
 impl Observed {
-    /// True if what is known is a later version of the same object.
+    /// True if what is known is later, of the same object or of one that was made anew under its name.
     pub fn is_newer_than(&self, object: &Object) -> bool {
-        let text = |field| object.metadata(field).and_then(Value::as_str).unwrap_or_default();
-        let older = age(text("resourceVersion"), &self.resource_version) == Some(Ordering::Less);
-        older && *self.uid == *text("uid")
+        let version = object.metadata("resourceVersion").and_then(Value::as_str).unwrap_or_default();
+        age(version, &self.resource_version) == Some(Ordering::Less)
     }
 
     /// The object after a comparison with what an apply would make of it: these fields differ. What is known of a later

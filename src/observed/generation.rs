@@ -54,7 +54,28 @@ pub fn generation_is_trusted(group: &str, kind: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
     use super::*;
+
+    /// What the tests on the real API server change.
+    const CHANGED: &str = include_str!("../../tests/drift/generation.json");
+
+    #[test]
+    fn every_kind_of_the_table_is_changed_on_the_real_server() {
+        let rows: Vec<Value> = serde_json::from_str(CHANGED).unwrap();
+        let text = |row: &Value, field: &str| row["body"][field].as_str().unwrap().to_owned();
+        let changed = rows.iter().map(|row| {
+            let version = text(row, "apiVersion");
+            let group = version.split_once('/').map_or("", |(group, _)| group);
+            (group.to_owned(), text(row, "kind"))
+        });
+        let counted = COUNTED.iter().flat_map(|(group, kinds)| kinds.iter().map(|kind| (*group, *kind)));
+        let counted: BTreeSet<_> = counted.map(|(group, kind)| (group.to_owned(), kind.to_owned())).collect();
+        assert_eq!(changed.collect::<BTreeSet<_>>(), counted);
+    }
 
     #[test]
     fn only_a_counted_generation_is_trusted() {

@@ -267,16 +267,23 @@ fn versions_are_compared_as_numbers_of_any_length() {
     assert_eq!(age("a", "9"), None);
 }
 
-#[test]
-fn what_is_known_gets_worse_until_an_apply() {
-    let before = Live::applied("apps", "Deployment");
-    let edited = before.clone().then(|metadata| {
+fn before_edit() -> Live {
+    Live::applied("apps", "Deployment")
+}
+
+fn edited_by_hand() -> Live {
+    before_edit().then(|metadata| {
         drop(own(metadata)["fieldsV1"]["f:spec"].as_object_mut().unwrap().remove("f:replicas"));
         push(
             metadata,
             entry("kubectl-edit", "", "2026-01-01T00:00:09Z", json!({"f:spec": {"f:replicas": {}}})),
         );
-    });
+    })
+}
+
+#[test]
+fn what_is_known_gets_worse_until_an_apply() {
+    let (before, edited) = (before_edit(), edited_by_hand());
     let known = again(&applied(&before), &edited);
     let Standing::Drifted(drift) = &known.standing else { panic!("{known:?}") };
     assert_eq!(drift.time.as_deref(), Some("2026-01-01T00:00:09Z"));
@@ -287,6 +294,10 @@ fn what_is_known_gets_worse_until_an_apply() {
     let unverified = Observed::of(&before.object(), &owner());
     let moved = before.then(|metadata| metadata["generation"] = 2.into());
     assert_eq!(again(&unverified, &moved).standing, Standing::Unverified);
+    // But what we lose meanwhile is known to be lost.
+    let listed = Observed::seen(&before_edit().object(), &owner());
+    assert_eq!(shown(&again(&listed, &edited_by_hand()).standing), "kubectl-edit: spec.replicas");
+    assert_eq!(again(&listed, &before_edit().then(|_| {})).standing, Standing::Unverified);
     // Without our entry nothing is compared, and any move is looked into.
     let hidden = Live::applied("apps", "Deployment").then(|metadata| metadata["managedFields"] = json!([]));
     let known = applied(&hidden);

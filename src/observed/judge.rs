@@ -60,6 +60,13 @@ pub(super) fn remade(baseline: Option<&Baseline>, object: &Object, trace: &Trace
     signed(vec!["metadata.uid".to_owned()], maker)
 }
 
+/// What of these fields of ours is ours no more, if anything is.
+pub(super) fn lost_since(before: &FieldSet, trace: &Trace, object: &Object) -> Option<Drift> {
+    let lost = before.minus(&trace.own.as_ref()?.fields);
+    let fields: Vec<String> = lost.outermost().iter().take(MAX_FIELDS).map(ToString::to_string).collect();
+    (!lost.is_empty()).then(|| signed(fields, author(&lost, object, trace)))
+}
+
 /// Our entry is gone. Resetting all entries changes no field, so that only fields that others hold now are named.
 fn entry_lost(old: &FieldSet, object: &Object) -> Drift {
     let foreign = foreign(object, None);

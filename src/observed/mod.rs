@@ -13,6 +13,7 @@ mod judge;
 mod marks;
 mod removal;
 mod stamp;
+mod standing;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,7 @@ pub use extras::{Extra, additions};
 pub use generation::generation_is_trusted;
 pub use removal::{removal, sets};
 pub use stamp::Stamp;
+pub use standing::Standing;
 
 use crate::api::{self, SpecHash, SyncName};
 use crate::fields::{FieldPath, FieldSet};
@@ -94,19 +96,6 @@ pub enum Mark {
     Copied,
     /// There is no mark.
     None,
-}
-
-/// What is known of the fields that Git sets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
-    /// They are as they were applied.
-    Verified,
-    /// Nobody has looked since this program started.
-    Unverified,
-    /// Somebody wrote to the object since, and whether fields of ours were changed is not known.
-    Moved,
-    /// Somebody changed them.
-    Drifted(Box<Drift>),
 }
 
 impl ObservedSet {
@@ -188,6 +177,11 @@ impl Observed {
         known.map(Own::fields).or_else(|| FieldSet::from_bytes(self.own.as_ref()?))
     }
 
+    /// True if the reply to our own apply did not show our entry: then nothing can be said of it by its absence.
+    pub fn hides_entries(&self) -> bool {
+        self.baseline.as_ref().is_some_and(|baseline| baseline.own.is_none())
+    }
+
     /// True if this field, as people are told of it, is not ours: somebody took it, or it was left to them.
     pub fn lacks(&self, field: &str) -> bool {
         let taken =
@@ -216,15 +210,7 @@ impl Observed {
             }
             _ => {}
         }
-        let Some(baseline) = &self.baseline else {
-            let standing = match &self.standing {
-                Standing::Verified => Standing::Unverified,
-                standing @ (Standing::Unverified | Standing::Moved | Standing::Drifted(_)) => {
-                    standing.clone()
-                }
-            };
-            return Self { standing, own: baseline::own(object, &owner.manager()), ..now };
-        };
+        let Some(baseline) = &self.baseline else { return self.unverified_again(now, object, owner) };
         let trace = Trace::of(object, &owner.manager());
         match judge::judge(baseline, &trace, object) {
             Verdict::Unchanged => {
@@ -241,6 +227,22 @@ impl Observed {
                 Self { standing, baseline: self.baseline.clone(), extras, ..now }
             }
         }
+    }
+
+    /// The object is seen once more before anybody has looked at it: what we have lost meanwhile is not as Git says,
+    /// whatever the rest is.
+    fn unverified_again(&self, now: Self, object: &Object, owner: &SyncName) -> Self {
+        let trace = Trace::of(object, &owner.manager());
+        let before = self.own.as_ref().and_then(|own| FieldSet::from_bytes(own));
+        let standing =
+            match (before.and_then(|before| judge::lost_since(&before, &trace, object)), &self.standing) {
+                (Some(drift), standing) => standing.drifted(drift),
+                (None, Standing::Verified) => Standing::Unverified,
+                (None, standing @ (Standing::Unverified | Standing::Moved | Standing::Drifted(_))) => {
+                    standing.clone()
+                }
+            };
+        Self { standing, own: baseline::own(object, &owner.manager()), ..now }
     }
 
     /// The object was deleted and made anew. What was known of the old one is worth nothing.
@@ -324,26 +326,6 @@ impl Observed {
             own: None,
             extras: Box::default(),
         }
-    }
-}
-
-impl Standing {
-    /// The standing after a write that may have changed fields of ours.
-    fn moved(&self) -> Self {
-        match self {
-            Self::Verified | Self::Moved => Self::Moved,
-            Self::Unverified | Self::Drifted(_) => self.clone(),
-        }
-    }
-
-    /// The standing after a write that changed fields of ours.
-    fn drifted(&self, mut drift: Drift) -> Self {
-        // Who wrote later may hide who wrote first; a name once known is kept.
-        if let (Self::Drifted(before), None) = (self, &drift.manager) {
-            drift.manager.clone_from(&before.manager);
-            drift.time.clone_from(&before.time);
-        }
-        Self::Drifted(Box::new(drift))
     }
 }
 

@@ -207,7 +207,11 @@ fn owned(object: &DesiredObject, seen: &Observed, policy: &Policy) -> Decision {
     let drift = match &seen.standing {
         Standing::Drifted(drift) => drift.clone(),
         Standing::Verified | Standing::Unverified | Standing::Moved if unmarked => mark_removed(),
-        Standing::Verified | Standing::Unverified | Standing::Moved if !seen.applied_by_us => Box::default(),
+        Standing::Verified | Standing::Unverified | Standing::Moved
+            if !seen.applied_by_us && !seen.hides_entries() =>
+        {
+            Box::default()
+        }
         Standing::Verified if mode == DriftMode::Repair => return rest::verified(object, seen, policy),
         Standing::Verified => return Decision::Keep,
         Standing::Unverified => return unknown(Change::Unverified, mode, repair),

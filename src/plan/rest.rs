@@ -149,6 +149,31 @@ mod tests {
     }
 
     #[test]
+    fn where_the_server_hides_our_entry_only_a_move_is_looked_at() {
+        let origin = crate::object::Origin { file: "live".into(), document: 0, line: 1, item: None };
+        let live = |version: &str| {
+            let metadata = json!({
+                "name": "a", "namespace": "a", "uid": "1", "resourceVersion": version,
+                "annotations": {"moorline.dev/id": format!("ops/web|{ID}")},
+            });
+            let Value::Object(body) = json!({"metadata": metadata}) else { unreachable!("a mapping") };
+            crate::object::Object { id: id(ID), version: "v1".into(), body, origin: origin.clone() }
+        };
+        let owner = crate::api::SyncName::new("ops", "web");
+        let applied = Observed::applied(&live("7"), &owner);
+        let later = applied.again(&live("8"), &owner);
+        let check = |known: Observed, expect: &str| {
+            let with = |seen: &mut Observed, hash| {
+                *seen = Observed { recorded: Some(hash), mark: crate::observed::Mark::Ours, ..known }
+            };
+            assert_eq!(word(with, &Policy::default()), expect);
+        };
+        check(applied, "keep");
+        check(later, "Moved");
+        check(Observed::of(&live("7"), &owner), "EntryLost");
+    }
+
+    #[test]
     fn before_the_time_drift_is_reported_and_from_then_on_repaired() {
         let check = |until: Option<i64>, expect: [&str; 3]| {
             let policy = Policy { now: 1000, ..Policy::default() };

@@ -164,6 +164,59 @@ mod tests {
         assert!(waits(&wants, &unwanted, "/Secret|a/later").is_empty());
     }
 
+    /// Checks what a step waits for once another could not be done; each is an id, its wave and whether it is pruned.
+    #[track_caller]
+    fn holds(failed: (&str, i32, bool), next: (&str, i32, bool), expect: bool) {
+        let stage = |(text, wave, prune): (&str, i32, bool)| (super::stage(&id(text), wave, prune), id(text));
+        let ((first, blocker), (then, step)) = (stage(failed), stage(next));
+        let held = holds_back(&[(first, blocker.clone())], then, &step);
+        assert_eq!(held, expect.then_some(blocker), "{next:?} after {failed:?}");
+        assert_eq!(holds_back(&[], then, &step), None);
+    }
+
+    #[test]
+    fn what_could_not_be_written_holds_higher_waves_and_never_its_peers() {
+        let failed = ("/ConfigMap|a/x", 0, false);
+        holds(failed, ("/ConfigMap|a/y", 1, false), true);
+        holds(failed, ("/Namespace|/b", 1, false), true);
+        holds(failed, ("/ConfigMap|a/y", 0, false), false);
+        // A Deployment comes later in the same wave, and does without its peers' success.
+        holds(failed, ("apps/Deployment|a/y", 0, false), false);
+        holds(failed, ("/ConfigMap|a/y", -1, false), false);
+        holds(("/ConfigMap|a/x", -2, false), ("/ConfigMap|a/y", -1, false), true);
+    }
+
+    #[test]
+    fn what_could_not_be_written_holds_what_cannot_be_without_it() {
+        let namespace = ("/Namespace|/a", 0, false);
+        holds(namespace, ("/ConfigMap|a/x", 0, false), true);
+        holds(namespace, ("example.com/Widget|a/x", 0, false), true);
+        holds(namespace, ("/ConfigMap|b/x", 0, false), false);
+        holds(namespace, ("rbac.authorization.k8s.io/ClusterRole|/a", 0, false), false);
+        holds(namespace, ("/ConfigMap|a/x", -1, false), true);
+        let definition = ("apiextensions.k8s.io/CustomResourceDefinition|/widgets.example.com", 0, false);
+        holds(definition, ("example.com/Widget|a/x", 0, false), true);
+        holds(definition, ("example.com/Gadget|a/x", 0, false), false);
+        holds(definition, ("other.com/Widget|a/x", 0, false), false);
+        // A ConfigMap that is called as the namespace is no namespace.
+        holds(("/ConfigMap|b/a", 0, false), ("/ConfigMap|a/x", 0, false), false);
+    }
+
+    #[test]
+    fn prunes_wait_for_all_that_is_written_and_for_what_goes_before_them() {
+        holds(("/ConfigMap|a/x", 5, false), ("/ConfigMap|a/y", 9, true), true);
+        holds(("/ConfigMap|a/x", 5, false), ("/ConfigMap|b/y", 0, true), true);
+        let going = ("example.com/Widget|a/x", 0, true);
+        holds(going, ("apps/Deployment|a/operator", 0, true), true);
+        let definition = "apiextensions.k8s.io/CustomResourceDefinition|/widgets.example.com";
+        holds(going, (definition, 0, true), true);
+        holds(going, ("example.com/Widget|a/y", 0, true), false);
+        holds(going, ("/ConfigMap|a/y", -1, true), true);
+        holds(going, ("/ConfigMap|a/y", 1, true), false);
+        // Nothing that is wanted waits for what is not.
+        holds(going, ("/ConfigMap|a/y", 9, false), false);
+    }
+
     #[test]
     fn a_definition_is_known_by_its_plural() {
         let defines = |name, text: &str| defines(name, &id(text));

@@ -4,6 +4,8 @@
 //! that whoever writes it can see that there is nothing to write; time is told only where something changed.
 
 mod facts;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 

@@ -197,3 +197,44 @@ pub(crate) fn failed(failure: &Failure, id: &ObjectId) -> Outcome {
         manifest: answer.remedy == Remedy::Manifest,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_not_there_as_it_should_be_blocks_what_comes_later() {
+        let failed = |manifest| Outcome::Failed(Failed { reason: "Any", message: String::new(), manifest });
+        let held = Outcome::Held;
+        let id = ObjectId::parse("/ConfigMap|a/x").unwrap();
+        for blocker in [
+            failed(true),
+            failed(false),
+            Outcome::Pruned { gone: false },
+            held(Hold::UnknownKind),
+            held(Hold::OwnedBy("ops/other".into())),
+            held(Hold::Conflict { managers: Vec::new(), fields: Vec::new() }),
+            held(Hold::NamespaceMissing("a".into())),
+            held(Hold::NamespaceTerminating("a".into())),
+            held(Hold::BeingDeleted(Box::default())),
+            held(Hold::Waits(id)),
+        ] {
+            assert!(blocks(&blocker), "{blocker:?}");
+        }
+        for done in [
+            Outcome::Created,
+            Outcome::Adopted(Vec::new()),
+            Outcome::Updated(Change::Moved),
+            Outcome::Recreated,
+            Outcome::Kept,
+            Outcome::HandedOver("ops/other".into()),
+            Outcome::Pruned { gone: true },
+            held(Hold::ReconcileDisabled),
+            held(Hold::PruneDisabled),
+            held(Hold::Protected),
+            held(Hold::NotAppliedByUs),
+        ] {
+            assert!(!blocks(&done), "{done:?}");
+        }
+    }
+}

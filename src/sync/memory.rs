@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fights::Fights;
+use super::leaving::Leaving;
 use super::ledger::Ledger;
 use super::namespaces::Namespaces;
 use super::prepare::Prepared;
@@ -45,6 +46,8 @@ pub(crate) struct Memory {
     pub(crate) compares: bool,
     /// Who undoes our repairs.
     pub(crate) fights: Fights,
+    /// What is on its way out.
+    pub(crate) leaving: Leaving,
     /// What has come to its end.
     pub(crate) ends: Ends,
     /// When the next pause ends for which people ask.
@@ -244,16 +247,17 @@ impl Memory {
         found
     }
 
-    /// The server has answered about these objects now; all others that are not wanted are forgotten.
+    /// The server has answered about these objects now. One that is not wanted any more is forgotten when it is stale.
     pub(crate) fn replied(&mut self, ids: impl Iterator<Item = ObjectId>, now: Time) {
         self.replied.extend(ids.map(|id| (id, now)));
     }
 
-    /// When something that failed is tried again, or something that waits for a time may go on.
-    pub(crate) fn next(&self, now: Time) -> Option<Time> {
+    /// When something that failed is tried again, or something that waits for a time may go on or has waited too long.
+    pub(crate) fn next(&self, now: Time, within: Duration) -> Option<Time> {
         let failing = self.failing.values().map(|failing| failing.until);
         let unknown = self.unknown.map(|(due, _)| due);
-        failing.chain(self.fights.next(now)).chain(self.pause_ends).chain(unknown).min()
+        let late = self.leaving.next(now, within);
+        failing.chain(self.fights.next(now)).chain(self.pause_ends).chain(unknown).chain(late).min()
     }
 }
 
@@ -263,3 +267,6 @@ impl Failing {
         self.until > now
     }
 }
+
+#[cfg(test)]
+mod tests;

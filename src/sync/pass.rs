@@ -78,6 +78,12 @@ pub(crate) struct Report {
 }
 
 impl Report {
+    /// Takes in what a round came to: what was wrong before is found out anew.
+    fn adds(&mut self, outcomes: impl Iterator<Item = (ObjectId, Outcome)>) {
+        self.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
+        self.outcomes.extend(outcomes);
+    }
+
     fn is_of(&mut self, prepared: &Prepared, path: &str) {
         self.set = Some(prepared.desired.clone());
         self.desired = prepared.desired.len();
@@ -172,6 +178,7 @@ impl Subject<'_> {
         report.kept = plan.kept.len() + memory.unverified.len();
         report.approval.clone_from(&plan.approval);
         let held: Vec<(ObjectId, Hold)> = plan.held.clone();
+        memory.leaving.see(&held, now);
         self.create_namespace(&plan, desired).await;
         let ledger = memory.ledger.clone();
         let work = Work {
@@ -199,10 +206,8 @@ impl Subject<'_> {
         let kinds = self.cluster.kinds();
         report.remarks.extend(polled(desired, |kind| kinds.get(kind).is_some_and(|it| !it.watchable)));
         memory.replied(outcomes.keys().cloned(), self.context.now());
-        report.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
-        report.outcomes.extend(held.into_iter().map(|(id, hold)| (id, Outcome::Held(hold))));
-        report.outcomes.extend(postponed.outcomes);
-        report.outcomes.extend(outcomes);
+        let held = memory.leaving.judged(held, self.context.now(), self.wish.timeout);
+        report.adds(held.chain(postponed.outcomes).chain(outcomes));
         let need = self.cluster.observed(self.owner, |observed| remaining(need, desired, observed, &kinds));
         memory.kinds.clone_from(&need.kinds);
         memory.places.clone_from(&need.namespaces);

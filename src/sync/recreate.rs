@@ -94,3 +94,24 @@ impl Work<'_> {
 fn is_never_recreated(id: &ObjectId) -> bool {
     NEVER.iter().any(|(group, kind)| id.is(group, kind))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_data_or_others_is_never_recreated() {
+        let check = |id: &str, never: bool| {
+            assert_eq!(is_never_recreated(&ObjectId::parse(id).unwrap()), never, "{id}");
+        };
+        check("/PersistentVolumeClaim|shop/data", true);
+        check("/PersistentVolume|/data", true);
+        check("/Namespace|/shop", true);
+        check("apiextensions.k8s.io/CustomResourceDefinition|/widgets.example.com", true);
+        check("apps/Deployment|shop/web", false);
+        check("batch/Job|shop/migrate", false);
+        check("/ConfigMap|shop/a", false);
+        // The name of a kind says nothing without its group.
+        check("example.com/Namespace|shop/a", false);
+    }
+}

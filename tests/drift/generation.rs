@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::ground::Ground;
 use super::place::MERGE;
 
-/// Objects, each with its path and a change of its spec.
+/// Objects, each with its path and a change of what its generation counts; a unit test of the table compares the kinds.
 const KINDS: &str = include_str!("generation.json");
 
 #[tokio::test]
@@ -19,14 +19,17 @@ async fn a_generation_that_is_trusted_moves_with_the_spec() {
         let group =
             body["apiVersion"].as_str().and_then(|it| it.split_once('/')).map_or("", |it| it.0).to_owned();
         let name = body["kind"].as_str().expect("a kind").to_owned();
-        let place = ground.place((&resource, body));
+        let namespace = if kind["cluster"] == true { "" } else { &ground.namespace };
+        let place = ground.place_in(namespace, kind["name"].as_str(), (&resource, body));
         place.apply().await;
         let generation = async || place.seen().await.metadata("generation").and_then(Value::as_i64);
         let first = generation().await;
         assert!(first.is_some_and(|first| first > 0), "{name} has none");
         place.patch("x", MERGE, json!({"metadata": {"labels": {"x": "y"}}})).await;
-        assert_eq!(generation().await, first, "{name}: a label is no spec");
-        place.patch("x", MERGE, json!({"spec": change})).await;
+        // EndpointSlices count labels as well: each is looked at once more than it need be.
+        assert_eq!(generation().await != first, kind["labels"] == true, "{name}: a label is no spec");
+        let first = generation().await;
+        place.patch("x", MERGE, change).await;
         assert!(generation().await > first, "{name}");
         assert!(generation_is_trusted(&group, &name), "{name}");
     }

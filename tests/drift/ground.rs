@@ -23,10 +23,21 @@ impl Ground {
         Some(Self { client: plane.client(ADMIN).await, namespace: plane.namespace("drift").await })
     }
 
-    pub(crate) fn place(&self, (resource, body): (&str, Value)) -> Place {
+    pub(crate) fn place(&self, what: (&str, Value)) -> Place {
+        self.place_in(&self.namespace, None, what)
+    }
+
+    /// The same in a namespace, or in none, and under a name where the kind demands one.
+    pub(crate) fn place_in(
+        &self,
+        namespace: &str,
+        name: Option<&str>,
+        (resource, body): (&str, Value),
+    ) -> Place {
         static COUNT: AtomicU32 = AtomicU32::new(1);
-        let name = format!("a{}", COUNT.fetch_add(1, Ordering::Relaxed));
-        Place::new(self.client.clone(), &self.namespace, resource, &name, body)
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = name.map_or_else(|| format!("a{count}"), str::to_owned);
+        Place::new(self.client.clone(), namespace, resource, &name, body)
     }
 
     /// What somebody asks of the API server who is not about an object of ours.

@@ -21,13 +21,14 @@ pub(crate) fn owner() -> SyncName {
 pub(crate) struct Place {
     client: Client,
     id: ObjectId,
-    /// The path of its kind in its namespace.
+    /// The path of its kind, in its namespace where it has one.
     pub(crate) collection: String,
     pub(crate) body: Value,
 }
 
 impl Place {
-    /// `resource` is the kind as paths have it; `body` lacks what every object of a Sync has.
+    /// `resource` is the kind as paths have it; `body` lacks what every object of a Sync has. What belongs to the whole
+    /// cluster has the namespace "".
     pub(crate) fn new(client: Client, namespace: &str, resource: &str, name: &str, mut body: Value) -> Self {
         let api_version = body["apiVersion"].as_str().expect("apiVersion").to_owned();
         let (group, prefix) = match api_version.split_once('/') {
@@ -36,14 +37,21 @@ impl Place {
         };
         let id = ObjectId::new(group, body["kind"].as_str().expect("kind"), namespace, name).expect("an id");
         body["metadata"] = json!({
-            "name": name, "namespace": namespace,
+            "name": name,
             "labels": {"moorline.dev/sync": owner().label()},
             "annotations": {
                 "moorline.dev/id": owner().identity(id.as_str()),
                 "moorline.dev/spec-hash": format!("v1:{}", "a5".repeat(32)),
             },
         });
-        let collection = format!("/{prefix}/{api_version}/namespaces/{namespace}/{resource}");
+        let place = match namespace {
+            "" => String::new(),
+            namespace => {
+                body["metadata"]["namespace"] = namespace.into();
+                format!("/namespaces/{namespace}")
+            }
+        };
+        let collection = format!("/{prefix}/{api_version}{place}/{resource}");
         Self { client, id, collection, body }
     }
 

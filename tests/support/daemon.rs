@@ -52,7 +52,13 @@ impl Daemon {
         let log = folder.join("daemon.log");
         let output =
             std::fs::OpenOptions::new().create(true).append(true).open(&log).expect("a file for the log");
-        let child = Command::new(env!("CARGO_BIN_EXE_moorline"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));
+        // Variables of the tests, such as where helm is, would be unknown settings.
+        let ours = std::env::vars_os().map(|(name, _)| name);
+        ours.filter(|name| name.to_string_lossy().starts_with("MOORLINE_")).for_each(|name| {
+            command.env_remove(name);
+        });
+        let child = command
             .arg("run")
             .args(arguments)
             .args(["--listen", "127.0.0.1:0"])

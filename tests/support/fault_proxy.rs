@@ -7,6 +7,7 @@
 use std::io::{self, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -55,6 +56,8 @@ struct Inner {
     streams: Mutex<Vec<(TcpStream, TcpStream)>>,
     /// Watches that the API server ended because it had forgotten where they were.
     expired: Mutex<usize>,
+    /// No answer shows who wrote what.
+    hides: AtomicBool,
     server: String,
     /// The server of the watches and lists, if it is another.
     reads: Mutex<Option<String>>,
@@ -85,6 +88,7 @@ impl FaultProxy {
             doomed: Mutex::default(),
             streams: Mutex::default(),
             expired: Mutex::default(),
+            hides: AtomicBool::new(false),
             reads: Mutex::default(),
             server: plane.url.trim_start_matches("https://").to_owned(),
             tls: Arc::new(tls),
@@ -170,6 +174,11 @@ impl FaultProxy {
         streams.len()
     }
 
+    /// Takes the managed fields out of all answers from now on, as some proxies do.
+    pub(crate) fn hide_entries(&self) {
+        self.inner.hides.store(true, Ordering::Relaxed);
+    }
+
     /// The requests since the last call.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         std::mem::take(&mut *lock(&self.inner.log))
@@ -249,6 +258,21 @@ impl Inner {
         Ok(())
     }
 
+    /// A part of an answer as the daemon gets it. Its length stays, because it was told already.
+    fn shown(&self, mut part: Vec<u8>) -> Vec<u8> {
+        const FIELD: &[u8] = b"\"managedFields\":";
+        if self.hides.load(Ordering::Relaxed) {
+            let found: Vec<usize> = part
+                .windows(FIELD.len())
+                .enumerate()
+                .filter(|(_, it)| *it == FIELD)
+                .map(|(at, _)| at)
+                .collect();
+            found.into_iter().for_each(|at| part[at + 1..at + 3].copy_from_slice(b"no"));
+        }
+        part
+    }
+
     /// Passes one answer on, as it comes.
     fn relay(&self, server: &mut Server, to: &mut impl Write, watch: Option<&TcpStream>) -> io::Result<()> {
         let (mut head, mut length, mut chunked) = (String::new(), None, false);
@@ -279,7 +303,9 @@ impl Inner {
             lock(&self.streams).push((client.try_clone()?, tcp));
         }
         if !chunked {
-            io::copy(&mut server.take(length.unwrap_or(0)), to)?;
+            let mut body = Vec::new();
+            server.take(length.unwrap_or(0)).read_to_end(&mut body)?;
+            to.write_all(&self.shown(body))?;
             return to.flush();
         }
         loop {
@@ -291,7 +317,7 @@ impl Inner {
                 *lock(&self.expired) += usize::from(String::from_utf8_lossy(&chunk).contains("\"code\":410"));
             }
             to.write_all(size.as_bytes())?;
-            to.write_all(&chunk)?;
+            to.write_all(&self.shown(chunk))?;
             to.flush()?;
             if count == 0 {
                 return Ok(());

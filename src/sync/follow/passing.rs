@@ -68,7 +68,7 @@ impl Follower {
     pub(super) fn passed(&mut self, memory: Memory, report: Report) -> Event {
         self.passing = None;
         let now = self.context.now();
-        let pass = match (&report.trouble, memory.next(now)) {
+        let pass = match (&report.trouble, memory.next(now, self.order.wish.timeout)) {
             _ if report.stopped => Pass::Stopped,
             (Some(trouble), _) if trouble.lasting || is_waiting(trouble) => Pass::Settled,
             (Some(_), _) => Pass::Failed,

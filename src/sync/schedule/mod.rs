@@ -131,7 +131,7 @@ impl Schedule {
             Event::Heard => {
                 let stop = self.supersede(now);
                 // The repository was asked a moment ago, if not by us.
-                self.look = self.look.map(|due| due.max(now + self.interval.mul_f64(0.875 + chance / 4.0)));
+                self.look = self.look.map(|due| due.max(now + self.spread(chance)));
                 return stop.into_iter().chain(self.due(now)).collect();
             }
             Event::Dirty if self.passing => self.again = true,
@@ -154,6 +154,11 @@ impl Schedule {
     /// True while nothing is to be done but to look from time to time.
     pub fn is_quiet(&self) -> bool {
         !self.passing && self.pass.is_none()
+    }
+
+    /// The interval, an eighth more or less, so that those who began together do not ask together for ever.
+    fn spread(&self, chance: f64) -> Duration {
+        self.interval.mul_f64(0.875 + chance / 4.0)
     }
 
     fn may_pass(&self) -> bool {
@@ -184,8 +189,7 @@ impl Schedule {
 
     fn looked(&mut self, look: Look, now: Time, chance: f64) -> Vec<Command> {
         self.looking = false;
-        // A quarter more or less, so that those who began together do not ask together for ever.
-        let interval = self.interval.mul_f64(0.875 + chance / 4.0);
+        let interval = self.spread(chance);
         let mut commands = Vec::new();
         let pause = match look {
             Look::Same | Look::New => {
@@ -282,6 +286,24 @@ mod tests {
             assert_eq!(schedule.next(), Some(at(30 * round)));
             assert_eq!(schedule.step(Event::Woke, at(30 * round), 0.5), [Command::Look]);
             assert_eq!(schedule.step(Event::Looked(Look::Same), at(30 * round), 0.5), []);
+        }
+    }
+
+    #[test]
+    fn the_next_look_is_within_an_eighth_of_the_interval() {
+        for (chance, milliseconds) in [(0.0, 26_250), (0.5, 30_000), (1.0, 33_750)] {
+            let next = Duration::from_millis(milliseconds);
+            for look in [Look::Same, Look::New, Look::Hopeless] {
+                let mut schedule = settled();
+                schedule.step(Event::Nudged, at(10), chance);
+                schedule.step(Event::Looked(look), at(10), chance);
+                schedule.step(Event::Passed(Pass::Settled), at(10), chance);
+                assert_eq!(schedule.next(), Some(at(10) + next), "{look:?} {chance}");
+            }
+            let mut schedule = settled();
+            schedule.step(Event::Heard, at(10), chance);
+            schedule.step(Event::Passed(Pass::Settled), at(10), chance);
+            assert_eq!(schedule.next(), Some(at(10) + next), "heard {chance}");
         }
     }
 

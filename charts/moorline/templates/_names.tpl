@@ -1,0 +1,81 @@
+{{- define "moorline.name" -}}
+{{ .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "moorline.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{ .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains (include "moorline.name" .) .Release.Name -}}
+{{ .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else -}}
+{{ printf "%s-%s" .Release.Name (include "moorline.name" .) | trunc 63 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{/* What has no namespace, or stands in somebody else's. A namespace has no dot, so that no two releases share a name. */}}
+{{- define "moorline.widename" -}}
+{{ .Release.Namespace }}.{{ include "moorline.fullname" . }}
+{{- end }}
+
+{{- define "moorline.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{ .Values.serviceAccount.name | default (include "moorline.fullname" .) }}
+{{- else -}}
+{{ required "serviceAccount.create is false: serviceAccount.name must say which ServiceAccount there is" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "moorline.subject" -}}
+- kind: ServiceAccount
+  name: {{ include "moorline.serviceAccount" . }}
+  namespace: {{ .Release.Namespace }}
+{{- end }}
+
+{{- define "moorline.selector" -}}
+app.kubernetes.io/name: {{ include "moorline.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "moorline.labels" -}}
+{{ include "moorline.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "moorline.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+{{- end }}
+
+{{/* The port of the probes and figures. */}}
+{{- define "moorline.port" -}}
+{{ regexFind "[0-9]+$" .Values.settings.listen }}
+{{- end }}
+
+{{/* The daemon's settings. */}}
+{{- define "moorline.settings" -}}
+{{- $settings := deepCopy .Values.settings }}
+{{- if .Values.webhookSecret }}
+{{- $_ := set $settings "webhookSecretFile" "/etc/moorline/webhook/secret" }}
+{{- end }}
+{{- toYaml $settings }}
+{{- end }}
+
+{{/* Those whose change takes a new daemon; the others take effect as soon as the ConfigMap has reached the pod. */}}
+{{- define "moorline.restarts" -}}
+{{- $live := list "logLevel" "daemonIdentityNamespaces" "qps" "burst" "manifestRetry" "verifyEvery" "verifyRate" }}
+{{- $settings := fromYaml (include "moorline.settings" .) }}
+{{- range $live }}
+{{- $_ := unset $settings . }}
+{{- end }}
+{{- toYaml $settings }}
+{{- end }}
+
+{{/* The Lease that the daemon takes, as it names it. */}}
+{{- define "moorline.lease" -}}
+moorline{{ with .Values.settings.instance }}-{{ . }}{{ end }}
+{{- end }}

@@ -1,0 +1,95 @@
+//! What limits or moves the number of Pods: HorizontalPodAutoscaler and PodDisruptionBudget.
+//!
+//! In: a live object. Out: its health. How many disruptions a budget allows is no matter of health: none is what it is
+//! there for.
+
+use super::live::Live;
+use super::{Context, Health};
+
+/// What only a change of the autoscaler itself mends. Metrics that cannot be had are often late with a new workload, so
+/// those progress, and the deadline judges them.
+const WRONG_SPEC: [&str; 3] = ["InvalidSelector", "InvalidMetricSourceType", "AmbiguousSelector"];
+
+pub(super) fn autoscaler(live: Live<'_>, _: &Context) -> Health {
+    if let Some(stale) = live.stale() {
+        return stale;
+    }
+    if let Some(unable) = live.condition("AbleToScale").filter(|it| it.is_false()) {
+        return Health::degraded(format!("it cannot scale: {}", unable.says()));
+    }
+    match live.condition("ScalingActive").filter(|it| it.is_false()) {
+        // The workload was scaled to 0 by hand.
+        Some(idle) if idle.reason == "ScalingDisabled" => Health::Suspended,
+        Some(idle) if WRONG_SPEC.contains(&idle.reason) => {
+            Health::degraded(format!("it does not scale: {}", idle.says()))
+        }
+        Some(idle) => Health::progressing(format!("it does not scale: {}", idle.says())),
+        // In autoscaling/v1 the conditions are in an annotation, and the status has at least the replicas.
+        None if live.has_no_status() => Health::progressing("the controller has not seen it yet"),
+        None => Health::Healthy,
+    }
+}
+
+pub(super) fn disruption_budget(live: Live<'_>, _: &Context) -> Health {
+    if let Some(unseen) = live.unseen() {
+        return unseen;
+    }
+    match live.condition("DisruptionAllowed").filter(|it| it.is_false() && it.reason == "SyncFailed") {
+        Some(failed) => Health::degraded(failed.says()),
+        None => Health::Healthy,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::check;
+
+    #[test]
+    fn an_autoscaler() {
+        let check = |status: &str, expect: &str| {
+            let json = format!(r#"{{"metadata": {{"generation": 2}}, "status": {{{status}}}}}"#);
+            check("HorizontalPodAutoscaler.autoscaling", &json, expect);
+        };
+        let conditions = |able: &str, active: &str, reason: &str| {
+            format!(
+                r#""conditions": [{{"type": "AbleToScale", "status": "{able}", "reason": "{reason}", "message": "m"}},
+                    {{"type": "ScalingActive", "status": "{active}", "reason": "{reason}", "message": "m"}},
+                    {{"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}}]"#
+            )
+        };
+        check(&conditions("True", "True", "R"), "Healthy");
+        check(r#""currentReplicas": 2, "desiredReplicas": 2"#, "Healthy");
+        check("", "Progressing: the controller has not seen it yet");
+        check(&conditions("False", "True", "FailedGetScale"), "Degraded: it cannot scale: FailedGetScale: m");
+        let late = "Progressing: it does not scale: FailedGetResourceMetric: m";
+        check(&conditions("True", "False", "FailedGetResourceMetric"), late);
+        check(
+            &conditions("True", "False", "InvalidSelector"),
+            "Degraded: it does not scale: InvalidSelector: m",
+        );
+        check(&conditions("True", "False", "ScalingDisabled"), "Suspended");
+        let stale = format!(r#""observedGeneration": 1, {}"#, conditions("False", "True", "R"));
+        check(&stale, "Progressing: the controller has seen generation 1, and the object is at 2");
+    }
+
+    #[test]
+    fn a_disruption_budget() {
+        let check = |status: &str, expect: &str| {
+            let json = format!(r#"{{"metadata": {{"generation": 2}}, "status": {{{status}}}}}"#);
+            check("PodDisruptionBudget.policy", &json, expect);
+        };
+        let budget = |status: &str, reason: &str| {
+            format!(
+                r#""observedGeneration": 2, "disruptionsAllowed": 0,
+                    "conditions": [{{"type": "DisruptionAllowed", "status": "{status}", "reason": "{reason}", "message": "m"}}]"#
+            )
+        };
+        check(&budget("True", "SufficientPods"), "Healthy");
+        check(&budget("False", "InsufficientPods"), "Healthy");
+        check(&budget("False", "SyncFailed"), "Degraded: SyncFailed: m");
+        check("", "Progressing: the controller has not seen it yet");
+        let stale = budget("True", "SufficientPods")
+            .replace(r#""observedGeneration": 2"#, r#""observedGeneration": 1"#);
+        check(&stale, "Progressing: the controller has seen generation 1, and the object is at 2");
+    }
+}

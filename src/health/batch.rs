@@ -1,0 +1,111 @@
+//! Work that comes to an end: Job and CronJob.
+//!
+//! In: a live object. Out: its health. A Job's controller writes no generation: its template cannot be changed, and
+//! `suspend` is read from the spec.
+
+use super::live::Live;
+use super::sentence::{of_are, told};
+use super::{Context, Health};
+
+pub(super) fn job(live: Live<'_>, _: &Context) -> Health {
+    // What has ended stays so, whatever the spec says now.
+    if let Some(failed) = live.holds("Failed").or_else(|| live.holds("FailureTarget")) {
+        return Health::degraded(format!("it failed: {}", failed.says()));
+    }
+    if live.holds("Complete").is_some() {
+        return Health::Healthy;
+    }
+    // A condition Suspended that is False means that the Job was resumed, and nothing more.
+    if live.is_true(&["spec", "suspend"]) {
+        return Health::Suspended;
+    }
+    let count = |field| live.count(&["status", field]);
+    let (succeeded, failed) = (count("succeeded"), count("failed"));
+    let wanted = live.number(&["spec", "completions"]).unwrap_or(1).max(1);
+    let done = format!("{} complete", of_are(succeeded, wanted, "Pod"));
+    Health::progressing(match failed {
+        0 => done,
+        _ => format!("{done}, and {failed} failed"),
+    })
+}
+
+/// A CronJob whose newest run came to its end without success is Progressing at first: its controller writes that a run
+/// ended, and only then that it succeeded. After the deadline it is no longer the controller that one waits for.
+pub(super) fn cron_job(live: Live<'_>, _: &Context) -> Health {
+    if live.is_true(&["spec", "suspend"]) {
+        return Health::Suspended;
+    }
+    let active = live.items(&["status", "active"]).len();
+    // Without a history, the controller may never see that a run succeeded.
+    let keeps_none = live.number(&["spec", "successfulJobsHistoryLimit"]) == Some(0);
+    let Some(started) = live.text(&["status", "lastScheduleTime"]).filter(|_| active == 0 && !keeps_none)
+    else {
+        return Health::Healthy;
+    };
+    // RFC 3339 in UTC, as Kubernetes writes it, is ordered as text.
+    match live.text(&["status", "lastSuccessfulTime"]) {
+        Some(succeeded) if succeeded >= started => Health::Healthy,
+        _ => Health::progressing(format!("its run of {} has not succeeded", told(started))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::check;
+
+    #[test]
+    fn a_job() {
+        let check = |spec: &str, status: &str, expect: &str| {
+            check("Job.batch", &format!(r#"{{"spec": {{{spec}}}, "status": {{{status}}}}}"#), expect);
+        };
+        let condition = |kind: &str, status: &str| {
+            format!(
+                r#""conditions": [{{"type": "{kind}", "status": "{status}", "reason": "R", "message": "m"}}]"#
+            )
+        };
+        check("", "", "Progressing: 0 of 1 Pod is complete");
+        check(
+            r#""completions": 3"#,
+            r#""active": 1, "succeeded": 1"#,
+            "Progressing: 1 of 3 Pods is complete",
+        );
+        check("", r#""failed": 2"#, "Progressing: 0 of 1 Pod is complete, and 2 failed");
+        check("", &condition("Complete", "True"), "Healthy");
+        check("", &condition("SuccessCriteriaMet", "True"), "Progressing: 0 of 1 Pod is complete");
+        check("", &condition("Failed", "True"), "Degraded: it failed: R: m");
+        check("", &condition("FailureTarget", "True"), "Degraded: it failed: R: m");
+        check("", &condition("Failed", "False"), "Progressing: 0 of 1 Pod is complete");
+        check(r#""suspend": true"#, &condition("Suspended", "True"), "Suspended");
+        check(r#""suspend": true"#, "", "Suspended");
+        check(r#""suspend": true"#, &condition("Complete", "True"), "Healthy");
+        check(r#""suspend": true"#, &condition("Failed", "True"), "Degraded: it failed: R: m");
+        // Resumed, and far from complete.
+        check(r#""suspend": false"#, &condition("Suspended", "False"), "Progressing: 0 of 1 Pod is complete");
+    }
+
+    #[test]
+    fn a_job_has_no_generation_to_wait_for() {
+        let done = r#"{"metadata": {"generation": 2}, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}"#;
+        check("Job.batch", done, "Healthy");
+    }
+
+    #[test]
+    fn a_cron_job() {
+        let check = |spec: &str, status: &str, expect: &str| {
+            check("CronJob.batch", &format!(r#"{{"spec": {{{spec}}}, "status": {{{status}}}}}"#), expect);
+        };
+        let (ten, eleven) = (r#""2026-01-01T10:00:00Z""#, r#""2026-01-01T11:00:00Z""#);
+        check("", "", "Healthy");
+        check(r#""suspend": true"#, "", "Suspended");
+        check("", &format!(r#""active": [{{}}], "lastScheduleTime": {ten}"#), "Healthy");
+        check("", &format!(r#""lastScheduleTime": {ten}, "lastSuccessfulTime": {eleven}"#), "Healthy");
+        let failed = format!(r#""lastScheduleTime": {eleven}, "lastSuccessfulTime": {ten}"#);
+        check("", &failed, "Progressing: its run of 2026-01-01T11:00:00Z has not succeeded");
+        check(
+            "",
+            &format!(r#""lastScheduleTime": {ten}"#),
+            "Progressing: its run of 2026-01-01T10:00:00Z has not succeeded",
+        );
+        check(r#""successfulJobsHistoryLimit": 0"#, &failed, "Healthy");
+    }
+}

@@ -1,0 +1,123 @@
+//! One condition of a status.
+//!
+//! In: an item of `conditions`. Out: [`Condition`], and what its writer says, as part of a sentence.
+
+use serde_json::Value;
+
+use super::sentence::told;
+
+/// A condition as it was written. What is missing is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Condition<'a> {
+    /// Its `type`.
+    pub(super) kind: &'a str,
+    status: &'a str,
+    /// One word for programs.
+    pub(super) reason: &'a str,
+    message: &'a str,
+    /// The generation it speaks of, where it says so.
+    observed: Option<u64>,
+}
+
+impl<'a> Condition<'a> {
+    /// The condition in a JSON value; none if it has no type.
+    pub(super) fn of(value: &'a Value) -> Option<Self> {
+        let text = |field: &str| value.get(field).and_then(Value::as_str);
+        Some(Self {
+            kind: text("type")?,
+            status: text("status").unwrap_or_default(),
+            reason: text("reason").unwrap_or_default(),
+            message: text("message").unwrap_or_default(),
+            observed: value.get("observedGeneration").and_then(Value::as_u64),
+        })
+    }
+
+    pub(super) fn is_true(&self) -> bool {
+        self.status == "True"
+    }
+
+    pub(super) fn is_false(&self) -> bool {
+        self.status == "False"
+    }
+
+    /// True where it speaks of an older generation than the object has.
+    pub(super) fn is_stale(&self, generation: Option<u64>) -> bool {
+        self.observed.zip(generation).is_some_and(|(observed, generation)| observed < generation)
+    }
+
+    /// What its writer says: the message, else the reason; with the reason in front where both are there.
+    pub(super) fn says(&self) -> String {
+        match (self.reason, self.message) {
+            ("", "") => format!("{} is {}", self.kind, self.status_or_unknown()),
+            ("", message) => told(message),
+            (reason, "") => told(reason),
+            (reason, message) => format!("{}: {}", told(reason), told(message)),
+        }
+    }
+
+    /// `Ready is False (reason: message)`.
+    pub(super) fn sentence(&self) -> String {
+        match (self.reason, self.message) {
+            ("", "") => self.says(),
+            _ => format!("{} is {} ({})", told(self.kind), self.status_or_unknown(), self.says()),
+        }
+    }
+
+    /// True where the reason says that something went wrong, and not that it goes on.
+    pub(super) fn reason_is_failure(&self) -> bool {
+        const ENDS: [&str; 4] = ["Failed", "Failure", "Error", "Errors"];
+        const BEGINS: [&str; 4] = ["Failed", "Error", "Invalid", "Err"];
+        ENDS.iter().any(|end| self.reason.ends_with(end))
+            || BEGINS.iter().any(|begin| begins_with_word(self.reason, begin))
+    }
+
+    fn status_or_unknown(&self) -> &'static str {
+        match self.status {
+            "True" => "True",
+            "False" => "False",
+            _ => "Unknown",
+        }
+    }
+}
+
+/// Whether a reason begins with a whole word: `ErrImagePull` with `Err`, `Errand` not.
+fn begins_with_word(reason: &str, word: &str) -> bool {
+    reason.strip_prefix(word).is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_lowercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_condition_becomes_a_sentence() {
+        let check = |condition: Value, sentence: &str| {
+            assert_eq!(Condition::of(&condition).unwrap().sentence(), sentence, "{condition}");
+        };
+        check(json!({"type": "Ready", "status": "False"}), "Ready is False");
+        check(json!({"type": "Ready"}), "Ready is Unknown");
+        check(json!({"type": "Ready", "status": "False", "reason": "Waits"}), "Ready is False (Waits)");
+        check(json!({"type": "Ready", "status": "True", "message": "a\nb"}), "Ready is True (a b)");
+        check(json!({"type": "A", "status": 1, "reason": "R", "message": "m."}), "A is Unknown (R: m)");
+        assert_eq!(Condition::of(&json!({"status": "True"})), None);
+        assert_eq!(Condition::of(&json!("Ready")), None);
+    }
+
+    #[test]
+    fn some_reasons_are_failures() {
+        let check = |reason: &str, expect: bool| {
+            let condition = json!({"type": "Ready", "reason": reason});
+            assert_eq!(Condition::of(&condition).unwrap().reason_is_failure(), expect, "{reason}");
+        };
+        for reason in
+            ["BuildFailed", "ReconcileError", "InvalidSpec", "FailedMount", "ErrorOccurred", "ErrImagePull"]
+        {
+            check(reason, true);
+        }
+        for reason in ["", "Progressing", "Errand", "DoesNotExist", "Failing", "Invalidated"] {
+            check(reason, false);
+        }
+    }
+}

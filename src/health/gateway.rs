@@ -1,0 +1,273 @@
+//! Gateway API: GatewayClass, Gateway, the routes, BackendTLSPolicy.
+//!
+//! In: a live object. Out: its health. Each condition has a generation of its own, and each Gateway that a route names
+//! answers by itself: a route is as its worst answer.
+
+use serde_json::Value;
+
+use super::condition::Condition;
+use super::live::Live;
+use super::sentence::told;
+use super::{Context, Health};
+
+/// Reasons that say `not yet`, not `no`.
+const NOT_YET: [&str; 6] =
+    ["Pending", "Waiting", "NotReconciled", "AddressNotAssigned", "WaitingForController", "Unknown"];
+
+pub(super) fn class(live: Live<'_>, _: &Context) -> Health {
+    let found = live.condition("Accepted");
+    trouble(found, "Accepted", live.generation(), "no controller has taken it").unwrap_or(Health::Healthy)
+}
+
+pub(super) fn gateway(live: Live<'_>, _: &Context) -> Health {
+    let generation = live.generation();
+    let listeners = || live.items(&["status", "listeners"]).iter().find_map(listener_trouble);
+    for kind in ["Accepted", "Programmed"] {
+        match trouble(live.condition(kind), kind, generation, "no controller has taken it") {
+            // A listener says more than the Gateway does of it.
+            Some(Health::Degraded { why }) => return Health::degraded(listeners().unwrap_or(why)),
+            Some(trouble) => return trouble,
+            None => {}
+        }
+    }
+    listeners().map_or(Health::Healthy, Health::degraded)
+}
+
+/// What is wrong with one listener, as a sentence.
+fn listener_trouble(listener: &Value) -> Option<String> {
+    let name = listener.get("name").and_then(Value::as_str).unwrap_or_default();
+    let conflict = answer(listener, "Conflicted").filter(Condition::is_true);
+    let refused =
+        ["Accepted", "ResolvedRefs"].into_iter().find_map(|kind| answer(listener, kind).filter(is_refusal));
+    let wrong = conflict.or(refused)?;
+    Some(format!("the listener {}: {}", told(name), wrong.sentence()))
+}
+
+pub(super) fn route(live: Live<'_>, _: &Context) -> Health {
+    let wanted = live.items(&["spec", "parentRefs"]);
+    let answers = live.items(&["status", "parents"]);
+    let mut waits = None;
+    // What a Gateway that is no longer named said once does not count.
+    let named =
+        |answer: &&Value| answer.get("parentRef").is_some_and(|of| wanted.iter().any(|it| same(it, of)));
+    for parent in answers.iter().filter(named) {
+        let of = told(name_of(parent.get("parentRef")));
+        for kind in ["Accepted", "ResolvedRefs"] {
+            let found = answer(parent, kind);
+            // Only the first is an answer that has to come.
+            if kind == "ResolvedRefs" && found.is_none() {
+                continue;
+            }
+            match trouble(found, kind, live.generation(), "it has not answered") {
+                Some(Health::Degraded { why }) => return Health::degraded(format!("{of}: {why}")),
+                Some(Health::Progressing { why }) => waits = waits.or(Some(format!("{of}: {why}"))),
+                Some(Health::Healthy | Health::Suspended | Health::Unknown { .. }) | None => {}
+            }
+        }
+    }
+    let answered =
+        |parent: &&Value| answers.iter().any(|it| it.get("parentRef").is_some_and(|it| same(it, parent)));
+    let silent = wanted.iter().find(|parent| !answered(parent));
+    let silent = silent.map(|parent| format!("{} has not answered", told(name_of(Some(parent)))));
+    waits.or(silent).map_or(Health::Healthy, Health::progressing)
+}
+
+/// Only the Gateways that lead to its backends answer for a policy, and there may be none.
+pub(super) fn policy(live: Live<'_>, _: &Context) -> Health {
+    for ancestor in live.items(&["status", "ancestors"]) {
+        let of = told(name_of(ancestor.get("ancestorRef")));
+        if let Some(refused) = answer(ancestor, "Accepted").filter(is_refusal) {
+            return Health::degraded(format!("{of}: {}", refused.sentence()));
+        }
+    }
+    Health::Healthy
+}
+
+/// What keeps a condition from being true for this generation; none if nothing does.
+fn trouble(
+    found: Option<Condition<'_>>,
+    kind: &str,
+    generation: Option<u64>,
+    missing: &str,
+) -> Option<Health> {
+    let Some(condition) = found else { return Some(Health::progressing(missing)) };
+    if condition.is_stale(generation) {
+        return Some(Health::progressing(format!("{kind} speaks of an older generation")));
+    }
+    match condition {
+        _ if condition.is_true() => None,
+        _ if is_refusal(&condition) => Some(Health::degraded(condition.sentence())),
+        _ => Some(Health::progressing(condition.sentence())),
+    }
+}
+
+fn is_refusal(condition: &Condition<'_>) -> bool {
+    condition.is_false() && !NOT_YET.contains(&condition.reason)
+}
+
+/// The condition of a type in an item that has conditions of its own.
+fn answer<'a>(item: &'a Value, kind: &str) -> Option<Condition<'a>> {
+    let conditions = item.get("conditions").and_then(Value::as_array).into_iter().flatten();
+    conditions.filter_map(Condition::of).find(|condition| condition.kind == kind)
+}
+
+fn name_of(reference: Option<&Value>) -> &str {
+    reference.and_then(|reference| reference.get("name")?.as_str()).unwrap_or("a parent without a name")
+}
+
+/// Whether two references name one parent. What a reference leaves out has a default, which some controllers fill in.
+fn same(left: &Value, right: &Value) -> bool {
+    let both = |field: &str| match (left.get(field), right.get(field)) {
+        (Some(left), Some(right)) => left == right,
+        _ => true,
+    };
+    ["name", "namespace", "kind", "sectionName", "port"].into_iter().all(both)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::check;
+
+    fn condition(kind: &str, status: &str, reason: &str, observed: u64) -> String {
+        format!(
+            r#"{{"type": "{kind}", "status": "{status}", "reason": "{reason}", "message": "m", "observedGeneration": {observed}}}"#
+        )
+    }
+
+    #[test]
+    fn a_class() {
+        let check = |conditions: &str, expect: &str| {
+            let json =
+                format!(r#"{{"metadata": {{"generation": 2}}, "status": {{"conditions": [{conditions}]}}}}"#);
+            check("GatewayClass.gateway.networking.k8s.io", &json, expect);
+        };
+        check(&condition("Accepted", "True", "Accepted", 2), "Healthy");
+        check(
+            &condition("Accepted", "True", "Accepted", 1),
+            "Progressing: Accepted speaks of an older generation",
+        );
+        check(
+            &condition("Accepted", "False", "InvalidParameters", 2),
+            "Degraded: Accepted is False (InvalidParameters: m)",
+        );
+        check(
+            &condition("Accepted", "Unknown", "Pending", 2),
+            "Progressing: Accepted is Unknown (Pending: m)",
+        );
+        check("", "Progressing: no controller has taken it");
+    }
+
+    #[test]
+    fn a_gateway() {
+        let listener = |kind: &str, status: &str, reason: &str| {
+            format!(r#"[{{"name": "https", "conditions": [{}]}}]"#, condition(kind, status, reason, 2))
+        };
+        let check = |accepted: &str, programmed: &str, listeners: &str, expect: &str| {
+            let json = format!(
+                r#"{{"metadata": {{"generation": 2}}, "status": {{"conditions": [{accepted}, {programmed}], "listeners": {listeners}}}}}"#
+            );
+            check("Gateway.gateway.networking.k8s.io", &json, expect);
+        };
+        let accepted = condition("Accepted", "True", "Accepted", 2);
+        let programmed = condition("Programmed", "True", "Programmed", 2);
+        let fine = listener("ResolvedRefs", "True", "ResolvedRefs");
+        check(&accepted, &programmed, &fine, "Healthy");
+        check(&accepted, &programmed, "[]", "Healthy");
+        check(
+            &accepted,
+            &condition("Programmed", "True", "R", 1),
+            &fine,
+            "Progressing: Programmed speaks of an older generation",
+        );
+        let waits = condition("Programmed", "False", "AddressNotAssigned", 2);
+        check(&accepted, &waits, &fine, "Progressing: Programmed is False (AddressNotAssigned: m)");
+        check(
+            &accepted,
+            &condition("Programmed", "False", "NoResources", 2),
+            &fine,
+            "Degraded: Programmed is False (NoResources: m)",
+        );
+        let pending = condition("Accepted", "Unknown", "Pending", 2);
+        check(
+            &pending,
+            &condition("Programmed", "Unknown", "Pending", 2),
+            "[]",
+            "Progressing: Accepted is Unknown (Pending: m)",
+        );
+        let certificate = listener("ResolvedRefs", "False", "InvalidCertificateRef");
+        let expect = "Degraded: the listener https: ResolvedRefs is False (InvalidCertificateRef: m)";
+        check(&accepted, &programmed, &certificate, expect);
+        check(&condition("Accepted", "False", "ListenersNotValid", 2), &programmed, &certificate, expect);
+        let conflict = listener("Conflicted", "True", "HostnameConflict");
+        check(
+            &accepted,
+            &programmed,
+            &conflict,
+            "Degraded: the listener https: Conflicted is True (HostnameConflict: m)",
+        );
+        check(&accepted, &programmed, &listener("Conflicted", "False", "NoConflicts"), "Healthy");
+    }
+
+    #[test]
+    fn a_gateway_that_nobody_took() {
+        check("Gateway.gateway.networking.k8s.io", "{}", "Progressing: no controller has taken it");
+    }
+
+    #[test]
+    fn a_route() {
+        let parent = |name: &str, conditions: &[String]| {
+            format!(
+                r#"{{"parentRef": {{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "{name}"}}, "conditions": [{}]}}"#,
+                conditions.join(", ")
+            )
+        };
+        let check = |parents: &[String], expect: &str| {
+            let json = format!(
+                r#"{{"metadata": {{"generation": 2}}, "spec": {{"parentRefs": [{{"name": "a"}}, {{"name": "b"}}]}},
+                    "status": {{"parents": [{}]}}}}"#,
+                parents.join(", ")
+            );
+            for kind in ["HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"] {
+                check(&format!("{kind}.gateway.networking.k8s.io"), &json, expect);
+            }
+        };
+        let yes = || condition("Accepted", "True", "Accepted", 2);
+        let refs = |status: &str, reason: &str| condition("ResolvedRefs", status, reason, 2);
+        let (a, b) = (parent("a", &[yes(), refs("True", "ResolvedRefs")]), parent("b", &[yes()]));
+        check(&[a.clone(), b], "Healthy");
+        check(&[], "Progressing: a has not answered");
+        check(std::slice::from_ref(&a), "Progressing: b has not answered");
+        check(&[a.clone(), parent("b", &[])], "Progressing: b: it has not answered");
+        let old = parent("b", &[condition("Accepted", "True", "Accepted", 1)]);
+        check(&[a.clone(), old], "Progressing: b: Accepted speaks of an older generation");
+        let pending = parent("b", &[condition("Accepted", "False", "Pending", 2)]);
+        check(&[a.clone(), pending.clone()], "Progressing: b: Accepted is False (Pending: m)");
+        let refused = parent("b", &[condition("Accepted", "False", "NotAllowedByListeners", 2)]);
+        check(&[pending, refused], "Degraded: b: Accepted is False (NotAllowedByListeners: m)");
+        let nowhere = parent("b", &[yes(), refs("False", "BackendNotFound")]);
+        let gone = parent("gone", &[condition("Accepted", "False", "NotAllowedByListeners", 1)]);
+        check(&[a.clone(), parent("b", &[yes()]), gone], "Healthy");
+        check(&[a, nowhere], "Degraded: b: ResolvedRefs is False (BackendNotFound: m)");
+    }
+
+    #[test]
+    fn a_route_without_parents_waits_for_nobody() {
+        check("HTTPRoute.gateway.networking.k8s.io", r#"{"spec": {}}"#, "Healthy");
+        check("ReferenceGrant.gateway.networking.k8s.io", "{}", "Healthy");
+    }
+
+    #[test]
+    fn a_policy() {
+        let check =
+            |status: &str, expect: &str| check("BackendTLSPolicy.gateway.networking.k8s.io", status, expect);
+        let ancestor = |status: &str, reason: &str| {
+            let condition = condition("Accepted", status, reason, 2);
+            format!(
+                r#"{{"status": {{"ancestors": [{{"ancestorRef": {{"name": "a"}}, "conditions": [{condition}]}}]}}}}"#
+            )
+        };
+        check("{}", "Healthy");
+        check(&ancestor("True", "Accepted"), "Healthy");
+        check(&ancestor("False", "Conflicted"), "Degraded: a: Accepted is False (Conflicted: m)");
+    }
+}

@@ -1,0 +1,159 @@
+//! An expression's text is measured before it is parsed.
+//!
+//! In: the text. Out: nothing, or the first place where it is more than a rule needs. The parser calls itself for each
+//! bracket and each operator, and a stack that is used up cannot be caught: what it is given has to be known to fit.
+
+/// Bytes of one expression.
+pub(super) const MAX_BYTES: usize = 2_048;
+/// Brackets inside one another.
+const MAX_BRACKETS: usize = 16;
+/// `? :` in one expression, of which each may be inside the one before.
+const MAX_CHOICES: usize = 16;
+/// How deep the parsed expression can be: the operators and dots beside each other, and those around them.
+const MAX_DEPTH: usize = 96;
+
+/// Why a text is not parsed: the byte at which it is too much, and what is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooMuch {
+    pub(super) at: usize,
+    pub(super) problem: String,
+}
+
+/// One pair of brackets, or the whole.
+#[derive(Default)]
+struct Level {
+    /// Operators since the last comma.
+    operators: usize,
+    /// The deepest bracket since the last comma.
+    inner: usize,
+    /// The deepest item before the last comma.
+    items: usize,
+}
+
+impl Level {
+    fn depth(&self) -> usize {
+        self.items.max(self.operators + self.inner + 1)
+    }
+}
+
+/// Whether a text is small and flat enough to be parsed.
+pub(super) fn scan(text: &str) -> Result<(), TooMuch> {
+    let refuse = |at: usize, problem: String| Err(TooMuch { at, problem });
+    if text.len() > MAX_BYTES {
+        return refuse(MAX_BYTES, format!("the expression has more than {MAX_BYTES} bytes"));
+    }
+    let bytes = text.as_bytes();
+    let mut levels = vec![Level::default()];
+    let (mut at, mut choices) = (0, 0);
+    while let Some(byte) = bytes.get(at).copied() {
+        let length = literal(&bytes[at..]);
+        if length > 0 {
+            at += length;
+            continue;
+        }
+        let inside = levels.len() > 1;
+        let Some(level) = levels.last_mut() else { break };
+        match byte {
+            b'(' | b'[' | b'{' => {
+                // The call, index or literal that the bracket is.
+                level.operators += 1;
+                levels.push(Level::default());
+            }
+            b')' | b']' | b'}' if inside => {
+                let depth = levels.pop().map_or(0, |level| level.depth());
+                if let Some(level) = levels.last_mut() {
+                    level.inner = level.inner.max(depth);
+                }
+            }
+            b',' => *level = Level { items: level.depth(), ..Level::default() },
+            // Of `&&` and `==` one byte counts; `!!` and `--` are two operators.
+            b'.' | b'!' | b'-' | b'+' | b'*' | b'/' | b'%' | b'<' | b'>' | b'=' | b'&' | b'|' | b':' => {
+                level.operators +=
+                    usize::from(!bytes[..at].ends_with(&[byte]) || matches!(byte, b'!' | b'-'));
+            }
+            b'?' => (level.operators, choices) = (level.operators + 1, choices + 1),
+            b'i' if is_word(bytes, at, b"in") => level.operators += 1,
+            _ => {}
+        }
+        if levels.len() > MAX_BRACKETS + 1 {
+            return refuse(at, format!("more than {MAX_BRACKETS} brackets inside one another"));
+        }
+        if choices > MAX_CHOICES {
+            return refuse(at, format!("more than {MAX_CHOICES} question marks"));
+        }
+        if levels.iter().map(|level| level.operators + 1).sum::<usize>() > MAX_DEPTH
+            || levels.iter().any(|level| level.depth() > MAX_DEPTH)
+        {
+            return refuse(at, format!("more than {MAX_DEPTH} operators and dots one around the other"));
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// How many bytes of text in quotes or of a comment begin here. Where a literal has no end, all the rest is one: the parser
+/// will say so.
+fn literal(bytes: &[u8]) -> usize {
+    if bytes.starts_with(b"//") {
+        return bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+    }
+    let prefix = bytes.iter().take_while(|byte| matches!(byte, b'r' | b'R' | b'b' | b'B')).count();
+    if prefix > 2 {
+        return 0;
+    }
+    let raw = bytes[..prefix].iter().any(|byte| matches!(byte, b'r' | b'R'));
+    let rest = &bytes[prefix..];
+    let quotes: [&[u8]; 4] = [b"\"\"\"", b"'''", b"\"", b"'"];
+    let Some(quote) = quotes.into_iter().find(|quote| rest.starts_with(quote)) else { return 0 };
+    let mut at = quote.len();
+    while at < rest.len() {
+        match rest[at] {
+            b'\\' if !raw => at += 2,
+            _ if rest[at..].starts_with(quote) => return prefix + at + quote.len(),
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// Whether a whole word begins here.
+fn is_word(bytes: &[u8], at: usize, word: &[u8]) -> bool {
+    let letter = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+    bytes[at..].starts_with(word) && !letter(before) && !letter(bytes.get(at + word.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: Option<usize>) {
+        assert_eq!(scan(text).err().map(|too_much| too_much.at), expect, "{text}");
+    }
+
+    #[test]
+    fn what_rules_need_passes() {
+        check("", None);
+        check("object.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')", None);
+        check(&["object.status.phase == 'a'"; 15].join(" || "), None);
+        check(&format!("object.status.phase in [{}]", ["'abc.def'"; 100].join(", ")), None);
+        check("')))((((((((((((((((((((((((' == \"\\\"((((((((((((((((((((\"", None);
+        check("r'\\' == '' // ((((((((((((((((((((((((((((((\n", None);
+    }
+
+    #[test]
+    fn what_would_use_up_the_stack_does_not() {
+        check(&" ".repeat(2_049), Some(2_048));
+        check(&"(".repeat(100), Some(16));
+        check(&"[".repeat(100), Some(16));
+        check(&"!".repeat(200), Some(95));
+        check(&"-".repeat(200), Some(95));
+        check(&format!("a{}", ".a".repeat(500)), Some(191));
+        check(&format!("1{}", "+1".repeat(500)), Some(191));
+        check(&"a?b:".repeat(100), Some(16 * 4 + 1));
+        check(&"a in ".repeat(200), Some(95 * 5 + 2));
+        // Flat beside each other, and deep together.
+        check(&format!("f(a{}, a{})", ".a".repeat(60), ".a".repeat(60)), None);
+        check(&format!("a{}[b{}]", ".a".repeat(60), ".a".repeat(60)), Some(189));
+    }
+}

@@ -1,0 +1,88 @@
+//! How things are put into words.
+//!
+//! In: counts, spans, texts of controllers. Out: parts of a sentence on one line and of a bounded length. The texts are
+//! written by whoever may write a status; what a terminal would obey is left to whoever shows them.
+
+/// How many characters of one text of a controller a sentence quotes.
+const MAX_TOLD: usize = 240;
+
+/// A controller's text as part of a sentence: one line, bounded, without the full stop at its end.
+pub(super) fn told(text: &str) -> String {
+    let mut line = String::with_capacity(text.len().min(MAX_TOLD));
+    let mut chars = 0;
+    // Only so much is looked at: a message may have a megabyte.
+    for word in
+        text.split(|char: char| char.is_whitespace() || char.is_control()).filter(|word| !word.is_empty())
+    {
+        if !line.is_empty() {
+            line.push(' ');
+            chars += 1;
+        }
+        let room = MAX_TOLD.saturating_sub(chars);
+        line.extend(word.chars().take(room));
+        chars += word.chars().take(room + 1).count();
+        if chars > MAX_TOLD {
+            line.push('…');
+            return line;
+        }
+    }
+    line.truncate(line.trim_end_matches('.').len());
+    line
+}
+
+/// `1 replica is`, `3 replicas are`.
+pub(super) fn are(count: u64, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun} is"),
+        _ => format!("{count} {noun}s are"),
+    }
+}
+
+/// `1 of 3 replicas is`, `0 of 1 replica is`.
+pub(super) fn of_are(count: u64, all: u64, noun: &str) -> String {
+    let plural = if all == 1 { "" } else { "s" };
+    let verb = if count == 1 || all == 1 { "is" } else { "are" };
+    format!("{count} of {all} {noun}{plural} {verb}")
+}
+
+/// `10 minutes`, `1 hour`: a span in the largest unit that divides it.
+pub(super) fn span(milliseconds: i64) -> String {
+    let seconds = milliseconds / 1000;
+    let (count, unit) = match seconds {
+        _ if seconds >= 3600 && seconds % 3600 == 0 => (seconds / 3600, "hour"),
+        _ if seconds >= 60 && seconds % 60 == 0 => (seconds / 60, "minute"),
+        _ => (seconds, "second"),
+    };
+    match count {
+        1 => format!("1 {unit}"),
+        _ => format!("{count} {unit}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_one_bounded_line() {
+        assert_eq!(told(" a\n\tb\u{1b}c. "), "a b c");
+        assert_eq!(told(""), "");
+        assert_eq!(told(&"x".repeat(MAX_TOLD)), "x".repeat(MAX_TOLD));
+        assert_eq!(told(&"ä".repeat(9_999)), "ä".repeat(MAX_TOLD) + "…");
+        assert_eq!(told(&"ab ".repeat(9_999)).chars().count(), MAX_TOLD + 1);
+    }
+
+    #[test]
+    fn counts_and_spans_are_plain() {
+        assert_eq!(are(1, "replica"), "1 replica is");
+        assert_eq!(are(0, "replica"), "0 replicas are");
+        assert_eq!(of_are(1, 3, "replica"), "1 of 3 replicas is");
+        assert_eq!(of_are(0, 1, "replica"), "0 of 1 replica is");
+        assert_eq!(of_are(2, 3, "replica"), "2 of 3 replicas are");
+        let spans = [1, 60, 90, 600, 3600, 5400, 0].map(|seconds| span(seconds * 1000));
+        assert_eq!(
+            spans,
+            ["1 second", "1 minute", "90 seconds", "10 minutes", "1 hour", "90 minutes", "0 seconds"]
+        );
+    }
+}

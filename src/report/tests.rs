@@ -1,0 +1,299 @@
+//! Tests: what a status says about what was found and done.
+
+use super::*;
+use crate::observed::Drift;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+fn at(second: i64) -> Time {
+    Time(k8s_openapi::jiff::Timestamp::from_second(second).unwrap())
+}
+
+fn id(name: &str) -> ObjectId {
+    ObjectId::new("", "ConfigMap", "shop", name).unwrap()
+}
+
+fn failed(manifest: bool) -> Outcome {
+    Outcome::Failed(Failed { reason: "Invalid", message: "it is wrong".to_owned(), manifest })
+}
+
+fn missing() -> Outcome {
+    Outcome::Held(Hold::NamespaceMissing("shop".into()))
+}
+
+fn over_budget() -> Outcome {
+    Outcome::Held(Hold::OverBudget { prunes: 20, owned: 30 })
+}
+
+fn reported() -> Outcome {
+    let drift = Drift { fields: vec!["data.a".to_owned()], manager: Some("kubectl".to_owned()), time: None };
+    Outcome::Held(Hold::DriftReported(Box::new(drift)))
+}
+
+/// What became of these objects. One whose name begins with `old` is not in Git any more.
+fn outcomes<const N: usize>(of: [(&str, Outcome); N]) -> BTreeMap<ObjectId, Outcome> {
+    of.into_iter().map(|(name, outcome)| (id(name), outcome)).collect()
+}
+
+fn written(id: &ObjectId) -> Option<String> {
+    (!id.name().starts_with("old")).then(|| format!("{}.yaml:1", id.name()))
+}
+
+fn pass<'a>(revision: &str, outcomes: &'a BTreeMap<ObjectId, Outcome>) -> PassFacts<'a> {
+    PassFacts {
+        revision: revision.to_owned(),
+        tree: Some("tree".to_owned()),
+        digest: None,
+        outcomes,
+        files: &written,
+        desired: 20,
+        scope: None,
+        approval: None,
+        pending: false,
+        added: &[],
+        finished: &[],
+        remarks: &[],
+        rights: &[],
+        grant: "moorline rbac",
+        ended: Some(at(100)),
+    }
+}
+
+fn facts(pass: Option<PassFacts<'_>>) -> Facts<'_> {
+    let seen = pass.as_ref().map(|pass| pass.revision.clone());
+    Facts {
+        generation: Some(3),
+        suspended: false,
+        trouble: None,
+        of_revision: false,
+        seen,
+        pass,
+        request: None,
+        held_by: None,
+        now: at(100),
+    }
+}
+
+fn trouble(lasting: bool) -> Trouble {
+    let message = "a.yaml:1: no YAML".to_owned();
+    Trouble { reason: "RenderIncomplete", message, problems: Vec::new(), lasting }
+}
+
+/// The conditions in a line: `Ready=False Stalled=True: ApplyFailed`.
+fn shown(status: &SyncStatus) -> String {
+    let each: Vec<_> = status.conditions.iter().map(|it| format!("{}={}", it.type_, it.status)).collect();
+    format!("{}: {}", each.join(" "), status.conditions[0].reason)
+}
+
+fn applied(status: &SyncStatus) -> Option<&str> {
+    status.revision.as_ref()?.applied.as_deref()
+}
+
+/// Checks the conditions and the revision that is applied then, where `main@1` was before. Told once more at a later
+/// time, it must be the same status.
+fn check(facts: &Facts<'_>, expect: &str, expect_applied: &str) -> SyncStatus {
+    let nothing = BTreeMap::new();
+    let before = status(&SyncStatus::default(), &self::facts(Some(pass("main@1", &nothing))));
+    let now = status(&before, facts);
+    assert_eq!(shown(&now), expect);
+    assert_eq!(applied(&now), Some(expect_applied), "{expect}");
+    assert_eq!(now.observed_generation, Some(3));
+    assert!(now.conditions.iter().all(|it| it.observed_generation == Some(3)));
+    let later = status(&now, &Facts { now: at(500), ..facts.clone() });
+    assert_eq!(later, now, "{expect}: nothing else is known");
+    now
+}
+
+fn check_pass<const N: usize>(of: [(&str, Outcome); N], expect: &str, expect_applied: &str) -> SyncStatus {
+    let outcomes = outcomes(of);
+    check(&facts(Some(pass("main@2", &outcomes))), expect, expect_applied)
+}
+
+#[test]
+fn at_rest_there_is_neither_reconciling_nor_stalled() {
+    check_pass([], "Ready=True: Applied", "main@2");
+    let done = [("a", Outcome::Created), ("b", Outcome::Kept), ("old", Outcome::Pruned { gone: true })];
+    let now = check_pass(done, "Ready=True: Applied", "main@2");
+    assert_eq!(now.last_applied_time, Some(at(100)));
+    assert_eq!(now.conditions[0].message, "20 objects are as in main@2");
+    let counts = ObjectCounts { desired: 20, applied: 20, pruned: 1, ..ObjectCounts::default() };
+    assert_eq!(now.objects, Some(counts));
+    let kept = check_pass([("a", Outcome::Kept)], "Ready=True: Applied", "main@2");
+    assert_eq!(kept.last_applied_time, None, "nothing was changed");
+}
+
+#[test]
+fn what_only_another_manifest_helps_is_stalled_and_all_else_is_tried_again() {
+    check_pass([("a", failed(true))], "Ready=False Stalled=True: ApplyFailed", "main@1");
+    check_pass([("a", failed(false))], "Ready=False Reconciling=True: ApplyFailed", "main@1");
+    let both = [("a", failed(true)), ("b", failed(false)), ("c", missing())];
+    let now = check_pass(both, "Ready=False Reconciling=True: ApplyFailed", "main@1");
+    assert_eq!(now.conditions[0].message, "ConfigMap shop/a: it is wrong (and 1 more)");
+    let counts = ObjectCounts { desired: 20, applied: 17, held: 1, failed: 2, ..ObjectCounts::default() };
+    assert_eq!(now.objects, Some(counts));
+    check_pass([("a", missing())], "Ready=False Reconciling=True: ObjectsHeld", "main@1");
+}
+
+#[test]
+fn what_is_on_its_way_out_keeps_no_commit_from_being_applied() {
+    let now = check_pass([("old", failed(false))], "Ready=False Reconciling=True: ApplyFailed", "main@2");
+    assert_eq!(now.objects.map(|objects| (objects.applied, objects.failed)), Some((20, 1)));
+    let going = Outcome::Held(Hold::BeingDeleted(Box::default()));
+    check_pass([("old", going)], "Ready=False Reconciling=True: ObjectsHeld", "main@2");
+    check_pass([("a", Outcome::Held(Hold::ReconcileDisabled))], "Ready=True: Applied", "main@2");
+}
+
+#[test]
+fn a_prune_that_waits_for_a_person_is_at_rest_and_says_how_to_approve_it() {
+    let held = outcomes([("old-1", over_budget()), ("old-2", over_budget())]);
+    let pass = PassFacts { approval: Some("abc"), ..pass("main@2", &held) };
+    let now = check(&facts(Some(pass)), "Ready=False: PruneHeld", "main@2");
+    assert_eq!(now.approval, Some(Approval { hash: "abc".to_owned(), objects: 2 }));
+    assert!(now.conditions[0].message.ends_with("annotate the Sync with moorline.dev/approve=abc"));
+    let protected = Outcome::Held(Hold::Protected);
+    let now = check_pass([("old", protected)], "Ready=True: Applied", "main@2");
+    assert!(now.conditions[0].message.contains("1 that Git has no more wait for approval"));
+}
+
+#[test]
+fn drift_that_is_only_reported_is_a_condition_of_its_own_and_outlives_a_comparison() {
+    let now = check_pass([("a", reported())], "Ready=True Drifted=True: Applied", "main@2");
+    assert_eq!(now.objects.map(|objects| objects.drifted), Some(1));
+    assert_eq!(
+        now.conditions[1].message,
+        "ConfigMap shop/a: data.a was changed by kubectl, and only reported"
+    );
+    let unknown = outcomes([("a", Outcome::Held(Hold::Unverified))]);
+    let compared = PassFacts { pending: true, ..pass("main@2", &unknown) };
+    let later = status(&now, &facts(Some(compared)));
+    assert_eq!(later.conditions[1], now.conditions[1], "what was known is told on");
+    assert_eq!((later.objects, &later.problems), (now.objects, &now.problems));
+    let over = status(&later, &facts(Some(pass("main@2", &BTreeMap::new()))));
+    assert_eq!(shown(&over), "Ready=True: Applied");
+}
+
+#[test]
+fn a_suspended_sync_is_at_rest_and_applies_nothing() {
+    let none = BTreeMap::new();
+    let facts = Facts { suspended: true, ..facts(Some(pass("main@2", &none))) };
+    let now = check(&facts, "Ready=False: Suspended", "main@1");
+    assert_eq!(now.history.len(), 1, "the commit has become nothing yet");
+    let broken = trouble(true);
+    let now = check(
+        &Facts { trouble: Some(&broken), ..facts },
+        "Ready=False Stalled=True: RenderIncomplete",
+        "main@1",
+    );
+    assert_eq!(now.history.len(), 1);
+}
+
+#[test]
+fn trouble_is_told_and_what_was_applied_before_stays() {
+    let passing = trouble(false);
+    let facts = Facts { trouble: Some(&passing), ..facts(None) };
+    let now = check(&facts, "Ready=False Reconciling=True: RenderIncomplete", "main@1");
+    assert_eq!(now.objects.map(|objects| objects.applied), Some(20));
+    assert_eq!((now.problems.len(), &*now.problems[0].message), (1, "a.yaml:1: no YAML"));
+    let many = Trouble { problems: (0..15).map(|nth| format!("{nth}")).collect(), ..trouble(true) };
+    let now = check(
+        &Facts { trouble: Some(&many), ..facts },
+        "Ready=False Stalled=True: RenderIncomplete",
+        "main@1",
+    );
+    let told: Vec<&str> = now.problems.iter().map(|it| &*it.message).collect();
+    assert_eq!(told, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]);
+    let nothing = self::facts(None);
+    check(&nothing, "Ready=False Reconciling=True: Progressing", "main@1");
+}
+
+#[test]
+fn missing_rights_come_before_all_that_follows_from_them() {
+    let (denied, rights) = (outcomes([("a", failed(true))]), ["create configmaps".to_owned()]);
+    let pass = PassFacts { rights: &rights, ..pass("main@2", &denied) };
+    let now = status(&SyncStatus::default(), &facts(Some(pass)));
+    assert_eq!(now.conditions[0].reason, "RightsMissing");
+    let message = "rights are missing, which `moorline rbac` gives: create configmaps";
+    assert_eq!(now.conditions[0].message, message);
+}
+
+#[test]
+fn ten_problems_are_told_the_failures_first() {
+    let held = (0..12).map(|nth| (id(&format!("a{nth:02}")), missing()));
+    let failures = (0..3).map(|nth| (id(&format!("z{nth}")), failed(nth > 0)));
+    let all = held.chain(failures).collect();
+    let remarks = [Remark { id: id("b"), reason: "Deprecated", message: "soon gone".to_owned() }];
+    let pass = PassFacts { remarks: &remarks, ..pass("main@2", &all) };
+    let now = status(&SyncStatus::default(), &facts(Some(pass)));
+    let told: Vec<&str> = now.problems.iter().filter_map(|it| it.file.as_deref()).collect();
+    assert_eq!(told[..4], ["z0.yaml:1", "z1.yaml:1", "z2.yaml:1", "a00.yaml:1"]);
+    assert_eq!((told.len(), &*now.problems[0].reason), (10, "Invalid"));
+    assert_eq!(now.problems[3].reason, "NamespaceMissing");
+    let few = outcomes([("a", missing())]);
+    let pass = PassFacts { remarks: &remarks, ..self::pass("main@2", &few) };
+    let now = status(&SyncStatus::default(), &facts(Some(pass)));
+    assert_eq!(
+        now.problems.iter().map(|it| &*it.reason).collect::<Vec<_>>(),
+        ["NamespaceMissing", "Deprecated"]
+    );
+}
+
+#[test]
+fn a_message_is_cut_at_a_thousand_characters() {
+    let long = Trouble { message: "ä".repeat(1001), ..trouble(true) };
+    let now = status(&SyncStatus::default(), &Facts { trouble: Some(&long), ..facts(None) });
+    for message in [&now.conditions[0].message, &now.problems[0].message] {
+        assert_eq!(message.chars().count(), 1001);
+        assert!(message.ends_with("ä…"));
+    }
+}
+
+#[test]
+fn a_transition_is_a_change_of_the_status_alone() {
+    let tell = |before: &SyncStatus, second, outcome| {
+        let outcomes = outcomes([("a", outcome)]);
+        status(before, &Facts { now: at(second), ..facts(Some(pass("main@2", &outcomes))) })
+    };
+    let times = |status: &SyncStatus| {
+        status.conditions.iter().map(|it| it.last_transition_time.0.as_second()).collect::<Vec<_>>()
+    };
+    let failing = tell(&SyncStatus::default(), 100, failed(true));
+    assert_eq!(times(&failing), [100, 100]);
+    let held = tell(&failing, 200, missing());
+    assert_eq!(times(&held), [100, 200], "it was not ready before either; it reconciles since now");
+    let ready = tell(&held, 300, Outcome::Updated(crate::plan::Change::Moved));
+    assert_eq!(times(&ready), [300]);
+    assert_eq!(times(&tell(&ready, 400, failed(true))), [400, 400]);
+}
+
+#[test]
+fn history_keeps_the_last_ten_and_marks_what_was_rejected() {
+    let (good, bad) = (outcomes([]), outcomes([("a", failed(true))]));
+    let mut now = SyncStatus::default();
+    for nth in 1..=12 {
+        let became = if nth == 11 { &bad } else { &good };
+        let facts = facts(Some(pass(&format!("main@{nth}"), became)));
+        now = status(&now, &Facts { now: at(nth), ..facts.clone() });
+        // Tried again later, which is no new event.
+        now = status(&now, &Facts { now: at(nth + 50), ..facts });
+    }
+    let told: Vec<_> = now.history.iter().map(|it| format!("{} {}", it.revision, it.result)).collect();
+    assert_eq!(told.len(), 10);
+    assert_eq!(told[..3], ["main@12 Applied", "main@11 ApplyFailed", "main@10 Applied"]);
+    assert_eq!((told[9].as_str(), &now.history[9].time), ("main@3 Applied", &at(3)));
+    let messages: Vec<_> = now.history.iter().map(|it| &*it.message).take(2).collect();
+    assert_eq!(messages, ["", "ConfigMap shop/a: it is wrong"]);
+    // What is still under way has become nothing yet.
+    let waits = outcomes([("a", failed(false))]);
+    let under_way = status(&now, &facts(Some(pass("main@13", &waits))));
+    assert_eq!(under_way.history, now.history);
+    assert_eq!(applied(&under_way), Some("main@12"));
+    // A commit that does not render is marked as well, where the trouble is of that commit.
+    let broken = trouble(true);
+    let facts = Facts { trouble: Some(&broken), ..facts(Some(pass("main@13", &good))) };
+    assert_eq!(status(&now, &facts).history, now.history, "the repository could not be read");
+    let rejected = status(&now, &Facts { of_revision: true, ..facts });
+    assert_eq!(
+        (&*rejected.history[0].revision, &*rejected.history[0].result),
+        ("main@13", "RenderIncomplete")
+    );
+    assert_eq!(applied(&rejected), Some("main@12"));
+}

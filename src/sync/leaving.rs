@@ -1,0 +1,85 @@
+//! What is on its way out, and for how long.
+//!
+//! In: what a pass found to be in deletion. Out: the same, as a failure once it has taken longer than a pass may wait. It is
+//! held on all the same, and so is what must go after it: what a finalizer waits for is for a person to find out.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::schedule::Time;
+use crate::object::ObjectId;
+use crate::plan::{Failed, Hold, Outcome};
+
+/// Since when each object was seen to be deleted.
+#[derive(Debug, Default)]
+pub(crate) struct Leaving(BTreeMap<ObjectId, Time>);
+
+impl Leaving {
+    /// Takes in what is held now.
+    pub(crate) fn see(&mut self, held: &[(ObjectId, Hold)], now: Time) {
+        let leaving = |hold: &Hold| matches!(hold, Hold::BeingDeleted(_));
+        let mut known = std::mem::take(&mut self.0);
+        let still = held.iter().filter(|(_, hold)| leaving(hold));
+        self.0 = still.map(|(id, _)| (id.clone(), known.remove(id).unwrap_or(now))).collect();
+    }
+
+    /// What holds come to.
+    pub(crate) fn judged(
+        &self,
+        held: Vec<(ObjectId, Hold)>,
+        now: Time,
+        within: Duration,
+    ) -> impl Iterator<Item = (ObjectId, Outcome)> {
+        held.into_iter().map(move |(id, hold)| {
+            let outcome = self.judge(&id, hold, now, within);
+            (id, outcome)
+        })
+    }
+
+    fn judge(&self, id: &ObjectId, hold: Hold, now: Time, within: Duration) -> Outcome {
+        let late = self.0.get(id).is_some_and(|since| now.saturating_sub(*since) >= within);
+        match late {
+            true => Outcome::Failed(Failed {
+                reason: "DeletionStuck",
+                message: format!("{hold} for more than {} s", within.as_secs()),
+                manifest: true,
+            }),
+            false => Outcome::Held(hold),
+        }
+    }
+
+    /// When the next of them will have taken too long.
+    pub(crate) fn next(&self, now: Time, within: Duration) -> Option<Time> {
+        self.0.values().map(|since| *since + within).filter(|due| *due > now).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_end_is_a_failure_after_its_time() {
+        let at = Duration::from_secs;
+        let id = |name: &str| ObjectId::parse(&format!("/ConfigMap|a/{name}")).unwrap();
+        let hold = || Hold::BeingDeleted(Box::new(["example.com/x".into()]));
+        let mut leaving = Leaving::default();
+        let held = [(id("a"), hold()), (id("b"), Hold::Suspended)];
+        leaving.see(&held, at(10));
+        leaving.see(&held, at(12));
+        assert_eq!(leaving.next(at(12), at(5)), Some(at(15)));
+        assert_eq!(leaving.judge(&id("a"), hold(), at(14), at(5)), Outcome::Held(hold()));
+        let Outcome::Failed(why) = leaving.judge(&id("a"), hold(), at(15), at(5)) else {
+            panic!("it is late")
+        };
+        assert_eq!(
+            why.message,
+            "it is being deleted, and waits for the finalizer example.com/x for more than 5 s"
+        );
+        assert_eq!(leaving.next(at(15), at(5)), None);
+        // Gone and there again, it has its time anew.
+        leaving.see(&[], at(20));
+        leaving.see(&held, at(30));
+        assert_eq!(leaving.judge(&id("a"), hold(), at(31), at(5)), Outcome::Held(hold()));
+    }
+}

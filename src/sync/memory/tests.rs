@@ -1,0 +1,248 @@
+//! Tests: when something that failed is tried again, and when something is looked at once more.
+
+use std::cmp::Reverse;
+
+use serde_json::json;
+
+use super::*;
+use crate::desired::{Scopes, desired};
+use crate::plan::{Failed, Rank, holds_back};
+use crate::render::{Options, Rendered, render};
+use crate::source::ObjectHash;
+use crate::tree::FileTree;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const STAGE: Stage = Stage::Apply { wave: 0, rank: Rank::Configuration };
+
+fn at(seconds: u64) -> Time {
+    Duration::from_secs(seconds)
+}
+
+/// `ConfigMap/a`, in the namespace `shop`.
+fn id(text: &str) -> ObjectId {
+    let (kind, name) = text.split_once('/').unwrap();
+    ObjectId::new("", kind, "shop", name).unwrap()
+}
+
+/// What Git wants: these objects with this content.
+fn wanted(ids: &[&str], content: &str) -> DesiredSet {
+    let texts: Vec<String> = ids
+        .iter()
+        .map(|text| {
+            let (kind, name) = text.split_once('/').unwrap();
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "annotations": {"is": content}}})
+                .to_string()
+        })
+        .collect();
+    let names: Vec<String> = (0..texts.len()).map(|at| format!("{at}.json")).collect();
+    let files = names.iter().map(String::as_str).zip(texts.iter().map(String::as_str));
+    let Rendered::Complete(complete) = render(&FileTree::from_texts(files), &Options::default()) else {
+        panic!("the manifests are sound")
+    };
+    desired(complete, "shop", &Scopes::builtin()).unwrap()
+}
+
+fn revision(digit: &str) -> Revision {
+    let commit = ObjectHash::parse(&digit.repeat(40)).unwrap();
+    Revision { commit, name: "refs/heads/main".into(), tag: None }
+}
+
+fn failed(reason: &'static str, manifest: bool) -> Outcome {
+    Outcome::Failed(Failed { reason, message: String::new(), manifest })
+}
+
+/// A memory of the generation 1 and the first revision, and what Git wants.
+struct Scene {
+    memory: Memory,
+    desired: DesiredSet,
+}
+
+impl Scene {
+    fn new(ids: &[&str]) -> Self {
+        let mut memory = Memory::default();
+        memory.renew(1, &revision("1"));
+        Self { memory, desired: wanted(ids, "first") }
+    }
+
+    fn learns(&mut self, now: Time, of: &[(&str, Outcome)]) {
+        let outcomes = of.iter().map(|(text, outcome)| (id(text), outcome.clone())).collect();
+        let pauses = Pauses { cluster: Backoff::new(at(1), at(60)), manifest: at(600) };
+        self.memory.learn(&outcomes, &self.desired, now, 1.0, pauses);
+    }
+
+    /// What becomes of a plan that updates every object: which are tried, and what is postponed.
+    fn plans(&mut self, now: Time) -> (Vec<ObjectId>, Postponed) {
+        let action = Action::Update(Change::Unverified);
+        let ids = self.desired.objects().iter().map(|wanted| wanted.id.clone());
+        let steps = ids.map(|id| Step { id, action: action.clone() }).collect();
+        let mut plan =
+            Plan { stages: vec![(STAGE, steps)], held: Vec::new(), kept: Vec::new(), approval: None };
+        let postponed = self.memory.postpone(&mut plan, &self.desired, now);
+        (plan.steps().map(|step| step.id.clone()).collect(), postponed)
+    }
+
+    #[track_caller]
+    fn tries(&mut self, now: Time, expect: &[&str]) {
+        let expect: Vec<ObjectId> = expect.iter().map(|text| id(text)).collect();
+        assert_eq!(self.plans(now).0, expect, "at {now:?}");
+    }
+}
+
+#[test]
+fn what_a_manifest_does_wrong_is_not_sent_again_for_long() {
+    let mut scene = Scene::new(&["ConfigMap/a", "ConfigMap/b"]);
+    let why = failed("Invalid", true);
+    scene.learns(at(100), &[("ConfigMap/a", why.clone()), ("ConfigMap/b", Outcome::Created)]);
+    assert_eq!(scene.memory.next(at(100), at(300)), Some(at(700)));
+    let (tried, postponed) = scene.plans(at(699));
+    assert_eq!(tried, [id("ConfigMap/b")]);
+    assert_eq!(postponed.blocking, [(STAGE, id("ConfigMap/a"))], "what comes later waits for it");
+    assert_eq!(postponed.outcomes, BTreeMap::from([(id("ConfigMap/a"), why.clone())]), "and it is told on");
+    scene.tries(at(700), &["ConfigMap/a", "ConfigMap/b"]);
+    scene.learns(at(700), &[("ConfigMap/a", why)]);
+    scene.tries(at(1299), &["ConfigMap/b"]);
+    scene.tries(at(1300), &["ConfigMap/a", "ConfigMap/b"]);
+}
+
+#[test]
+fn what_the_cluster_refuses_is_tried_at_once_and_then_less_and_less_often() {
+    let mut scene = Scene::new(&["ConfigMap/a"]);
+    let mut now = at(100);
+    for pause in [0, 1, 2, 4, 8, 16, 32, 60, 60] {
+        scene.learns(now, &[("ConfigMap/a", failed("Unreachable", false))]);
+        let until = now + at(pause);
+        if pause > 0 {
+            scene.tries(until - Duration::from_millis(1), &[]);
+        }
+        scene.tries(until, &["ConfigMap/a"]);
+        assert_eq!(scene.memory.next(now, at(300)), Some(until));
+        now = until;
+    }
+    scene.learns(now, &[("ConfigMap/a", Outcome::Kept)]);
+    assert_eq!(scene.memory.next(now, at(300)), None, "it does not fail any more");
+    scene.learns(now, &[("ConfigMap/a", failed("Unreachable", false))]);
+    scene.tries(now, &["ConfigMap/a"]);
+}
+
+#[test]
+fn what_is_postponed_holds_higher_waves_and_prunes_but_not_its_peers() {
+    let mut scene = Scene::new(&["ConfigMap/a", "ConfigMap/b"]);
+    scene.learns(at(0), &[("ConfigMap/a", failed("Invalid", true))]);
+    let (_, postponed) = scene.plans(at(1));
+    let holds = |stage: Stage| holds_back(&postponed.blocking, stage, &id("ConfigMap/c"));
+    let rank = Rank::Workload;
+    assert_eq!(holds(Stage::Apply { wave: 1, rank }), Some(id("ConfigMap/a")));
+    assert_eq!(holds(Stage::Apply { wave: 0, rank }), None);
+    let prune = Stage::Prune { wave: Reverse(0), rank: Reverse(rank) };
+    assert_eq!(holds(prune), Some(id("ConfigMap/a")));
+}
+
+#[test]
+fn new_input_is_tried_at_once() {
+    let failing = |why: Outcome| {
+        let mut scene = Scene::new(&["ConfigMap/a"]);
+        (0..9).for_each(|_| scene.learns(at(100), &[("ConfigMap/a", why.clone())]));
+        scene.tries(at(101), &[]);
+        scene
+    };
+    for why in [failed("Invalid", true), failed("Unreachable", false)] {
+        let mut scene = failing(why.clone());
+        scene.memory.renew(1, &revision("1"));
+        scene.tries(at(101), &[]);
+        scene.memory.renew(1, &revision("2"));
+        scene.tries(at(101), &["ConfigMap/a"]);
+        let mut scene = failing(why.clone());
+        scene.memory.renew(2, &revision("1"));
+        scene.tries(at(101), &["ConfigMap/a"]);
+        // A value that it is made from, such as a Secret's, is new without either.
+        let mut scene = failing(why);
+        scene.desired = wanted(&["ConfigMap/a"], "second");
+        scene.tries(at(101), &["ConfigMap/a"]);
+        scene.learns(at(101), &[("ConfigMap/a", failed("Unreachable", false))]);
+        scene.tries(at(101), &["ConfigMap/a"]);
+    }
+}
+
+#[test]
+fn what_is_tried_again_is_written_and_what_is_no_step_any_more_is_forgotten() {
+    let mut scene = Scene::new(&["ConfigMap/a", "ConfigMap/b"]);
+    scene.learns(at(0), &[("ConfigMap/a", failed("Unreachable", false))]);
+    let step = |text: &str| Step { id: id(text), action: Action::Update(Change::Unverified) };
+    let steps = vec![step("ConfigMap/a"), step("ConfigMap/b")];
+    let mut plan = Plan { stages: vec![(STAGE, steps)], held: Vec::new(), kept: Vec::new(), approval: None };
+    scene.memory.postpone(&mut plan, &scene.desired, at(0));
+    let actions: Vec<&Action> = plan.steps().map(|step| &step.action).collect();
+    assert_eq!(actions, [&Action::Update(Change::Moved), &Action::Update(Change::Unverified)]);
+    plan.stages.clear();
+    scene.memory.postpone(&mut plan, &scene.desired, at(0));
+    assert_eq!(scene.memory.next(at(0), at(300)), None, "others brought it about");
+}
+
+#[test]
+fn what_waits_for_somebody_is_looked_at_every_minute() {
+    let mut scene = Scene::new(&["ConfigMap/a", "ConfigMap/b"]);
+    let conflict = Hold::Conflict { managers: Vec::new(), fields: Vec::new() };
+    let waits = Hold::Waits(id("ConfigMap/a"));
+    scene.learns(at(0), &[("ConfigMap/a", Outcome::Held(conflict)), ("ConfigMap/b", Outcome::Held(waits))]);
+    scene.tries(at(59), &["ConfigMap/b"]);
+    scene.tries(at(60), &["ConfigMap/a", "ConfigMap/b"]);
+}
+
+#[test]
+fn of_what_is_forbidden_one_of_a_kind_is_tried_for_all() {
+    let ids = ["ConfigMap/a", "ConfigMap/b", "ConfigMap/c", "Secret/a", "Service/a"];
+    let mut scene = Scene::new(&ids);
+    let forbidden = || failed("Forbidden", false);
+    let each = ["ConfigMap/a", "ConfigMap/b", "ConfigMap/c", "Secret/a"].map(|it| (it, forbidden()));
+    (0..9).for_each(|_| scene.learns(at(0), &each));
+    (0..9).for_each(|_| scene.learns(at(0), &[("Service/a", failed("Unreachable", false))]));
+    scene.tries(at(3), &[]);
+    scene.tries(at(4), &["ConfigMap/a", "Secret/a"]);
+    scene.learns(at(4), &[("ConfigMap/a", forbidden()), ("Secret/a", forbidden())]);
+    scene.tries(at(7), &[]);
+    scene.tries(at(8), &["ConfigMap/a", "Secret/a"]);
+    scene.learns(at(8), &[("ConfigMap/a", Outcome::Created), ("Secret/a", forbidden())]);
+    scene.tries(at(8), &["ConfigMap/a", "ConfigMap/b", "ConfigMap/c"]);
+}
+
+#[test]
+fn what_the_server_did_not_tell_is_asked_for_less_and_less_often() {
+    let mut memory = Memory::default();
+    let mut misses = |missing: bool, now: u64| {
+        let pauses = Pauses { cluster: Backoff::new(at(1), at(60)), manifest: at(600) };
+        memory.miss(missing, at(now), 1.0, pauses);
+        memory.next(at(now), Duration::from_secs(300))
+    };
+    assert_eq!(misses(false, 9), None);
+    assert_eq!(misses(true, 10), Some(at(10)));
+    assert_eq!(misses(true, 10), Some(at(11)));
+    assert_eq!(misses(true, 11), Some(at(13)));
+    assert_eq!(misses(true, 12), Some(at(13)), "it is not due, and a pass for another reason moves nothing");
+    assert_eq!(misses(true, 13), Some(at(17)));
+    assert_eq!(misses(false, 14), None);
+    assert_eq!(misses(true, 15), Some(at(15)), "it begins anew");
+}
+
+#[test]
+fn objects_are_looked_at_about_once_in_a_period_and_each_at_its_own_time() {
+    let ids: Vec<ObjectId> = (0..1000).map(|nth| id(&format!("ConfigMap/a{nth}"))).collect();
+    let mut memory = Memory::default();
+    memory.replied(ids.iter().cloned(), Time::ZERO);
+    assert!(memory.stale(DAY.mul_f64(0.75) - at(1), DAY).is_empty(), "too early");
+    let parts = (1..=20).map(|part| memory.stale(DAY.mul_f64(0.75 + f64::from(part) / 40.0), DAY));
+    let parts: Vec<Vec<ObjectId>> = parts.collect();
+    assert!(parts.iter().all(|part| (10..150).contains(&part.len())), "they do not come together");
+    let told: BTreeSet<ObjectId> = parts.into_iter().flatten().collect();
+    assert_eq!(told.len(), 1000, "all by one and a quarter of the period");
+    assert!(memory.stale(9 * DAY, DAY).is_empty(), "each is told once");
+    memory.replied(ids.iter().cloned(), Time::ZERO);
+    memory.replied(ids[..10].iter().cloned(), DAY.mul_f64(0.7));
+    let due = memory.stale(DAY.mul_f64(1.25), DAY);
+    assert!(due.len() == 990 && ids[..10].iter().all(|id| !due.contains(id)), "a reply begins a new period");
+    assert_eq!(memory.stale(DAY.mul_f64(1.95), DAY).len(), 10);
+}
+
+#[test]
+fn the_time_of_an_object_is_the_same_in_every_run() {
+    assert_eq!([hash(&id("ConfigMap/a")), hash(&id("ConfigMap/b"))], [48_567, 48_311]);
+}

@@ -1,0 +1,115 @@
+//! Who may create which Sync: the chart's policy on the real API server.
+
+use serde_json::{Value, json};
+
+use super::release::Release;
+use crate::support::daemon::until;
+
+/// Creates a Sync as somebody who may create any, as far as RBAC goes: the refusal, if it is refused.
+async fn create(release: &Release, who: (&str, &str), name: &str, spec: Value) -> Result<(), String> {
+    let sync = json!({
+        "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "metadata": {"name": name}, "spec": spec,
+    });
+    let request = http::Request::post(release.path("moorline.dev/v1alpha1", "syncs?dryRun=All"))
+        .header("Content-Type", "application/json")
+        .header("Impersonate-User", who.0)
+        .header("Impersonate-Group", who.1)
+        .header("Impersonate-Group", "system:masters")
+        .body(sync.to_string().into_bytes())
+        .expect("a literal request");
+    match release.admin.request_text(request).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) => Err(status.message.clone()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn spec(url: &str, path: &str, account: &str) -> Value {
+    let mut spec = json!({"source": {"git": {"url": url}}});
+    for (field, value) in [("path", path), ("serviceAccountName", account)] {
+        if !value.is_empty() {
+            spec[field] = json!(value);
+        }
+    }
+    spec
+}
+
+/// Changes of a Sync that change nothing of what it asks for are RBAC's business.
+async fn others_may_only_label(release: &Release) {
+    let sync = json!({
+        "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "one"},
+        "spec": spec("https://host/one.git", "", ""),
+    });
+    let syncs = release.path("moorline.dev/v1alpha1", "syncs");
+    let refused = release.create(&syncs, sync.clone()).await;
+    assert!(refused.is_err(), "the administrator is named by no rule");
+    let by = async |user: &str, method: &str, path: &str, body: &Value| {
+        let content = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("Content-Type", content)
+            .header("Impersonate-User", user)
+            .header("Impersonate-Group", "system:masters")
+            .body(body.to_string().into_bytes())
+            .expect("a literal request");
+        release.admin.request_text(request).await.is_ok()
+    };
+    let one = format!("{syncs}/one");
+    assert!(by("alice", "POST", &syncs, &sync).await);
+    assert!(by("carol", "PATCH", &one, &json!({"metadata": {"finalizers": ["example.com/x"]}})).await);
+    assert!(!by("carol", "PATCH", &one, &json!({"spec": {"suspend": true}})).await);
+    assert!(by("alice", "PATCH", &one, &json!({"spec": {"suspend": true}})).await);
+}
+
+#[tokio::test]
+async fn a_sync_that_no_rule_allows_is_refused() {
+    let Some(release) = Release::new("admission").await else { return };
+    let rules = json!([
+        {"namespaces": [release.namespace], "groups": ["shop-team"], "urls": ["https://host/shop/"],
+         "paths": ["./clusters/shop/"], "serviceAccounts": ["deployer"]},
+        {"users": ["alice"], "urls": ["https://host/one.git"], "serviceAccounts": [""]},
+    ]);
+    let values = json!({"admission": {"enabled": true, "rules": rules}}).to_string();
+    let file = release.values_file(&values);
+    release.helm(&["install", "moorline", release.chart(), "--values", &file]).expect("it is installed");
+    let (bob, alice) = (("bob", "shop-team"), ("alice", "other-team"));
+    let evil = spec("https://elsewhere/evil.git", "clusters/shop", "deployer");
+    until("the policy is in force", async || {
+        create(&release, bob, "probe", evil.clone()).await.is_err().then_some(())
+    })
+    .await;
+
+    let refused = create(&release, bob, "a", evil).await.expect_err("it is refused");
+    let expect = format!(
+        "no rule of the chart value admission.rules lets bob have a Sync of https://elsewhere/evil.git with the path \
+         \"clusters/shop\" and the ServiceAccount \"deployer\" in {}",
+        release.namespace
+    );
+    assert!(refused.ends_with(&expect), "{refused}");
+    for (who, url, path, account, allowed) in [
+        (bob, "https://host/shop/a.git", "clusters/shop", "deployer", true),
+        (bob, "https://host/shop/a.git", "./clusters/shop/web", "deployer", true),
+        (bob, "https://host/shop/a.git", "./clusters/shopping", "deployer", false),
+        (bob, "https://host/shop/a.git", "", "deployer", false),
+        (bob, "https://host/shop/a.git", "clusters/shop", "", false),
+        (bob, "https://host/shop/a.git", "clusters/shop", "admin", false),
+        (bob, "https://host/shopping/a.git", "clusters/shop", "deployer", false),
+        (bob, "https://host/one.git", "", "", false),
+        (alice, "https://host/one.git", "", "", true),
+        (alice, "https://host/one.git", "any", "", true),
+        (alice, "https://host/one.git", "", "deployer", false),
+        (alice, "https://host/one.git/more", "", "", false),
+        (alice, "https://host/shop/a.git", "clusters/shop", "deployer", false),
+    ] {
+        let answer = create(&release, who, "a", spec(url, path, account)).await;
+        assert_eq!(answer.is_ok(), allowed, "{who:?} {url} {path} {account}: {answer:?}");
+    }
+    others_may_only_label(&release).await;
+    release.helm(&["uninstall", "moorline"]).expect("it is uninstalled");
+    until("the policy is in force no more", async || {
+        create(&release, bob, "probe", spec("https://elsewhere/evil.git", "", "")).await.ok()
+    })
+    .await;
+    release.end().await;
+}

@@ -1,0 +1,276 @@
+//! What the chart comes to, and that it is the same as `config/`.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::programs::{CHART, Helm, command, documents, find, run, text};
+
+/// The most bytes of all that the chart can come to.
+const MAX_BYTES: usize = 40_000;
+
+/// Everything that can be switched on.
+pub(crate) const EVERYTHING: &str = r#"{
+    "replicas": 2, "rbac": {"grant": "namespaceAdmin", "namespaces": ["shop"]},
+    "tenants": [{"namespace": "team", "serviceAccounts": ["deployer"], "secrets": ["login"]}],
+    "admission": {"enabled": true, "rules": [{"namespaces": ["team"], "paths": ["a"]}, {}]},
+    "sync": {"url": "https://host/a.git", "path": "clusters/a", "spec": {"interval": "1m"}},
+    "settings": {"instance": "blue"}, "webhookSecret": "webhook", "image": {"digest": ""}, "imagePullSecrets": [{"name": "registry"}],
+    "env": [{"name": "MOORLINE_PROXY", "value": "http://proxy:3128"}], "priorityClassName": "high",
+    "nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}], "affinity": {"nodeAffinity": {}},
+    "podAnnotations": {"a": "b"}, "podLabels": {"c": "d"}, "service": {"annotations": {"a": "b"}},
+    "serviceAccount": {"annotations": {"a": "b"}}, "networkPolicy": {"enabled": true, "from": [{"podSelector": {}}]},
+    "serviceMonitor": {"enabled": true, "labels": {"release": "prometheus"}}, "podMonitor": {"enabled": true},
+    "prometheusRule": {"enabled": true}, "dashboard": {"enabled": true},
+    "volumes": [{"name": "ca", "secret": {"secretName": "ca"}}],
+    "volumeMounts": [{"name": "ca", "mountPath": "/ca"}]
+}"#;
+
+/// Values as a file that is there as long as the test.
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let file = tempfile::Builder::new().suffix(".json").tempfile().expect("a file");
+    std::fs::write(file.path(), text).expect("a file of values");
+    file
+}
+
+fn everything(helm: &Helm) -> String {
+    let values = file(EVERYTHING);
+    helm.template(&["--values", &values.path().to_string_lossy()]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Objects by kind and name.
+fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
+    let name = |object: &Value| {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let metadata = &object["metadata"];
+        format!("{} {}/{}", text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
+    };
+    objects.into_iter().map(|object| (name(&object), object)).collect()
+}
+
+fn kinds(objects: &[Value]) -> Vec<&str> {
+    let mut kinds: Vec<&str> = objects.iter().filter_map(|object| object["kind"].as_str()).collect();
+    kinds.sort_unstable();
+    kinds
+}
+
+/// Takes a field of a map away.
+fn drop_field(value: &mut Value, pointer: &str, field: &str) {
+    if let Some(map) = value.pointer_mut(pointer).and_then(Value::as_object_mut) {
+        map.remove(field);
+    }
+}
+
+#[test]
+fn helm_finds_nothing_wrong_with_the_chart() {
+    let Some(helm) = Helm::here() else { return };
+    let values = file(EVERYTHING);
+    let values = values.path().to_string_lossy();
+    let sets: [&[&str]; 2] = [&[], &["--values", &values]];
+    for more in sets {
+        let answer = run(helm.command().args(["lint", "--strict", CHART]).args(more));
+        assert!(answer.is_ok(), "{answer:?}");
+    }
+}
+
+#[test]
+fn the_chart_is_small_and_has_no_more_than_is_asked_for() {
+    let Some(helm) = Helm::here() else { return };
+    let whole = everything(&helm);
+    assert!(whole.len() < MAX_BYTES, "{} bytes", whole.len());
+    let base = [
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ConfigMap",
+        "Deployment",
+        "Role",
+        "RoleBinding",
+        "Service",
+        "ServiceAccount",
+    ];
+    assert_eq!(kinds(&helm.objects(&[])), base);
+    let mut all = base.to_vec();
+    all.extend([
+        "ConfigMap",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "PodMonitor",
+        "PrometheusRule",
+        "Role",
+        "RoleBinding",
+        "RoleBinding",
+        "RoleBinding",
+        "ServiceMonitor",
+        "Sync",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    ]);
+    all.sort_unstable();
+    assert_eq!(kinds(&documents("rendered", &whole)), all);
+}
+
+#[test]
+fn nobody_is_impersonated_but_by_name() {
+    let Some(helm) = Helm::here() else { return };
+    let mut seen = 0;
+    for object in documents("rendered", &everything(&helm)) {
+        for rule in object["rules"].as_array().into_iter().flatten() {
+            let verbs = rule["verbs"].as_array().expect("verbs");
+            assert!(!verbs.contains(&json!("*")), "{rule}");
+            if verbs.contains(&json!("impersonate")) {
+                assert_eq!(
+                    (&object["kind"], &object["metadata"]["namespace"]),
+                    (&json!("Role"), &json!("team"))
+                );
+                assert_eq!(rule["resourceNames"], json!(["deployer"]));
+                seen += 1;
+            }
+        }
+    }
+    assert_eq!(seen, 1);
+}
+
+#[test]
+fn a_grant_is_what_it_says() {
+    let Some(helm) = Helm::here() else { return };
+    let bound = |values: &[&str]| -> Vec<String> {
+        let objects = by_name(helm.objects(values));
+        let bindings = objects.iter().filter(|(name, _)| name.contains("Binding"));
+        let role = |(name, object): (&String, &Value)| {
+            format!("{name}: {}", object["roleRef"]["name"].as_str().unwrap_or_default())
+        };
+        bindings.map(role).collect()
+    };
+    let own = [
+        "ClusterRoleBinding /moorline.moorline: moorline.moorline",
+        "RoleBinding moorline/moorline: moorline",
+    ];
+    assert_eq!(bound(&[]), own);
+    let all = "ClusterRoleBinding /moorline.moorline.cluster-admin: cluster-admin";
+    assert_eq!(bound(&["--set", "rbac.grant=clusterAdmin"]), [own[0], all, own[1]]);
+    let here = "RoleBinding moorline/moorline.moorline.admin: admin";
+    let there = "RoleBinding shop/moorline.moorline.admin: admin";
+    let values = ["--set", "rbac.grant=namespaceAdmin", "--set", "rbac.namespaces={shop,moorline}"];
+    assert_eq!(bound(&values), [own[0], own[1], here, there]);
+}
+
+#[test]
+fn the_definition_is_changed_by_its_name_or_not_at_all() {
+    let Some(helm) = Helm::here() else { return };
+    let patched = |values: &[&str]| -> Vec<Value> {
+        let rules = helm.objects(values).into_iter().filter_map(|mut object| match object["rules"].take() {
+            Value::Array(rules) => Some(rules),
+            _ => None,
+        });
+        let is_patched = |rule: &Value| {
+            rule["resources"] == json!(["customresourcedefinitions"])
+                && rule["verbs"].as_array().is_some_and(|verbs| verbs.contains(&json!("patch")))
+        };
+        rules.flatten().filter(is_patched).map(|mut rule| rule["resourceNames"].take()).collect()
+    };
+    assert_eq!(patched(&[]), [json!(["syncs.moorline.dev"])]);
+    assert!(patched(&["--set", "rbac.updateDefinition=false"]).is_empty());
+}
+
+#[test]
+fn the_first_sync_is_as_the_values_say() {
+    let Some(helm) = Helm::here() else { return };
+    let spec = |values: &str| {
+        let values = file(values);
+        let objects = helm.objects(&["--values", &values.path().to_string_lossy()]);
+        let sync = objects.into_iter().find(|object| object["kind"] == "Sync");
+        sync.map(|mut sync| (sync["metadata"]["name"].take(), sync["spec"].take()))
+    };
+    assert_eq!(spec("{}"), None);
+    let git = json!({"git": {"url": "https://host/a.git"}});
+    let least = json!({"deletionPolicy": "Orphan", "source": git});
+    assert_eq!(spec(r#"{"sync": {"url": "https://host/a.git"}}"#), Some((json!("default"), least)));
+    let given = r#"{"sync": {"name": "shop", "url": "https://host/a.git", "path": "b", "spec":
+        {"path": "a", "prune": {"enabled": false}, "source": {"git": {"url": "no", "ref": {"tag": "v1"}}}}}}"#;
+    let whole = json!({
+        "deletionPolicy": "Orphan", "path": "b", "prune": {"enabled": false},
+        "source": {"git": {"url": "https://host/a.git", "ref": {"tag": "v1"}}},
+    });
+    assert_eq!(spec(given), Some((json!("shop"), whole)));
+}
+
+#[test]
+fn the_rights_in_config_are_the_chart_s() {
+    let Some(helm) = Helm::here() else { return };
+    let is_right = |object: &Value| {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        kind.contains("Role") || kind == "ServiceAccount"
+    };
+    let mut rendered: Vec<Value> = helm.objects(&[]).into_iter().filter(is_right).collect();
+    rendered.iter_mut().for_each(|object| drop_field(object, "/metadata", "labels"));
+    let files = ["service_account", "role", "role_binding"].map(|name| format!("config/rbac/{name}.yaml"));
+    let own = files.iter().flat_map(|file| documents(file, &text(file))).collect();
+    assert_eq!(by_name(own), by_name(rendered));
+}
+
+#[test]
+fn the_deployment_in_config_is_the_chart_s() {
+    let Some(helm) = Helm::here() else { return };
+    let rendered = by_name(helm.objects(&[]));
+    for (name, file) in [("Deployment", "deployment"), ("Service", "service")] {
+        let file = format!("config/manager/{file}.yaml");
+        let own = documents(&file, &text(&file)).remove(0);
+        let mut object = rendered[&format!("{name} moorline/moorline")].clone();
+        drop_field(&mut object, "/metadata", "labels");
+        if name == "Deployment" {
+            let labels = object["spec"]["selector"]["matchLabels"].clone();
+            object["spec"]["template"]["metadata"] = json!({"labels": labels});
+            // kustomize adds the tag.
+            object["spec"]["template"]["spec"]["containers"][0]["image"] = json!("moorline");
+        }
+        assert_eq!(own, object);
+    }
+}
+
+#[test]
+fn kustomize_builds_what_is_in_config() {
+    let Some(kubectl) = find("kubectl") else { return };
+    let place = format!("{}/config/default", env!("CARGO_MANIFEST_DIR"));
+    let built = run(command(&kubectl).args(["kustomize", &place])).unwrap_or_else(|error| panic!("{error}"));
+    let built = documents("config/default", &built);
+    let expect = [
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ConfigMap",
+        "CustomResourceDefinition",
+        "Deployment",
+        "Namespace",
+        "Role",
+        "RoleBinding",
+        "Service",
+        "ServiceAccount",
+    ];
+    assert_eq!(kinds(&built), expect);
+    let find = |kind: &str| built.iter().find(|object| object["kind"] == kind).expect("it is built");
+    let pod = &find("Deployment")["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"][0]["image"], concat!("moorline:", env!("CARGO_PKG_VERSION")));
+    assert_eq!(pod["volumes"][0]["configMap"]["name"], find("ConfigMap")["metadata"]["name"]);
+    let settings = find("ConfigMap")["data"]["daemon.yaml"].as_str().expect("a file").to_owned();
+    let settings = documents("config/manager/daemon.yaml", &settings).remove(0);
+    let read = moorline::settings::Settings::from(Some(&settings), [], []);
+    assert_eq!(read, Ok(moorline::settings::Settings::default()));
+}
+
+#[test]
+fn the_definition_in_the_chart_is_the_printed_one() {
+    let printed = Command::new(env!("CARGO_BIN_EXE_moorline")).arg("crd").output().expect("the binary runs");
+    let printed = String::from_utf8(printed.stdout).expect("YAML is text");
+    assert!(
+        printed == text("charts/moorline/crds/moorline.dev_syncs.yaml"),
+        "the chart's definition is not what the binary prints; update it with\n\n    \
+         cargo run -- crd > charts/moorline/crds/moorline.dev_syncs.yaml\n"
+    );
+}
+
+#[test]
+fn the_chart_is_of_this_version() {
+    let chart = documents("Chart.yaml", &text("charts/moorline/Chart.yaml")).remove(0);
+    assert_eq!(chart["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
+}
