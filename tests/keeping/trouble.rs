@@ -17,10 +17,8 @@ async fn a_newer_commit_supersedes_one_that_is_being_applied() {
     let of = |value: &'static str| {
         move |asked: &Asked| asked.writes_object() && asked.text().contains(&format!("\"key\":\"{value}\""))
     };
-    scene.proxy.rule(|asked| match asked.writes_object() {
-        true => Fate::Delay(Duration::from_millis(300)),
-        false => Fate::Pass,
-    });
+    let delay = Duration::from_millis(500);
+    scene.proxy.rule(move |asked| if of("old")(asked) { Fate::Delay(delay) } else { Fate::Pass });
     scene.push(&many(30, "old"));
     let _daemon = scene.daemon_with(&["--leader-election=false", "--concurrency", "2"]);
     scene.sync("shop", json!({})).await;
@@ -37,7 +35,8 @@ async fn a_newer_commit_supersedes_one_that_is_being_applied() {
     asked.extend(scene.proxy.asked());
     let count = |value| asked.iter().filter(|one| of(value)(one)).count();
     assert_eq!(count("new"), 30);
-    assert!(count("old") <= 10, "{} of 30 objects were still given the old value", count("old"));
+    assert!(count("old") < 15, "{} of 30 objects were still given the old value", count("old"));
+    println!("{} of 30 objects were given the old value", count("old"));
     scene.proxy.heal();
     scene.assert_calm("after it").await;
     scene.delete_sync("shop").await;
@@ -92,7 +91,6 @@ async fn a_repository_that_cannot_be_read_changes_nothing_and_says_why() {
     let (mark, mut reasons) = (AuditMark::set(&scene.plane).await, Vec::new());
     for trouble in [Trouble::Missing, Trouble::Page, Trouble::Branch, Trouble::Path] {
         let before = scene.versions().await;
-        scene.proxy.asked();
         begin(&scene, trouble);
         scene.nudge("shop", &format!("{trouble:?}")).await;
         let reason = until(&format!("{trouble:?} is told"), async || {
@@ -101,12 +99,11 @@ async fn a_repository_that_cannot_be_read_changes_nothing_and_says_why() {
             (ready == "False" && reason != "Progressing").then(|| reason.as_str().unwrap().to_owned())
         })
         .await;
+        // Also while it is asked again, which changes nothing that could be said.
+        scene.assert_calm(&format!("{trouble:?}")).await;
         assert_eq!(scene.versions().await, before, "{trouble:?}");
         let applied = scene.status("shop", "/revision/applied").await;
         assert!(applied.as_str().is_some_and(|it| it.ends_with(&commit)), "{trouble:?}: {applied}");
-        let about: Vec<String> =
-            scene.proxy.asked().into_iter().filter(Asked::is_on_object).map(|it| it.path).collect();
-        assert_eq!(about, Vec::<String>::new(), "{trouble:?}");
         reasons.push(reason);
 
         commit = end(&scene, trouble, &format!("after {trouble:?}"));
@@ -115,7 +112,13 @@ async fn a_repository_that_cannot_be_read_changes_nothing_and_says_why() {
         assert_eq!(scene.values().await["a-0"], format!("after {trouble:?}"));
     }
     assert_eq!(reasons, ["RepositoryNotFound", "RepositoryBadAnswer", "ReferenceNotFound", "PathNotFound"]);
-    let deletes = mark.requests().await.of(MOORLINE).only(|it| it.verb == "delete");
-    assert_eq!(deletes.as_slice().len(), 0);
+    let writes = mark.requests().await.of(MOORLINE).only(|it| it.resource == "configmaps");
+    let writes = writes.only(|it| !["get", "list", "watch"].contains(&&*it.verb)).tally();
+    let expect = [("patch configmaps".to_owned(), reasons.len())];
+    assert_eq!(
+        writes.into_iter().collect::<Vec<_>>(),
+        expect,
+        "only what ends each trouble changes something"
+    );
     scene.delete_sync("shop").await;
 }
