@@ -130,7 +130,8 @@ impl Connection {
             Api::namespaced_with(self.client.clone(), &sync.name.namespace, &kind);
         let uid = sync.whole.metadata.uid.as_deref();
         let events = events.list(&ListParams::default()).await?.items.into_iter().map(|event| event.data);
-        let mut events: Vec<Value> = events.filter(|event| event["regarding"]["uid"].as_str() == uid).collect();
+        let mut events: Vec<Value> =
+            events.filter(|event| event["regarding"]["uid"].as_str() == uid).collect();
         // Times are of one form, so that they compare as texts.
         events.sort_by(|a, b| a["eventTime"].as_str().cmp(&b["eventTime"].as_str()));
         Ok(events)
