@@ -7,6 +7,7 @@ use clap::Args;
 use glob::Pattern;
 
 use super::Streams;
+use crate::desired::{DesiredSet, Scopes, desired};
 use crate::render::{self, Complete, Options, PlainOptions, Rendered, Skipped};
 use crate::source::directory;
 
@@ -56,6 +57,16 @@ pub(super) fn read(
             Ok(None)
         }
     }
+}
+
+/// What the objects come to in a cluster; problems are told. None if there are any.
+pub(super) fn desire(
+    complete: Complete,
+    namespace: &str,
+    scopes: &Scopes,
+    streams: &mut Streams<'_>,
+) -> Option<DesiredSet> {
+    desired(complete, namespace, scopes).inspect_err(|problems| tell(problems, streams)).ok()
 }
 
 /// Says every problem, a line each, and how many there are.

@@ -12,7 +12,7 @@ use super::manifests::{self, Selection};
 use super::operate::{look, namespace, on_cluster, reading};
 use crate::api::{APPROVE_ANNOTATION, SyncName};
 use crate::cluster::{Cluster, Connection};
-use crate::desired::{DesiredSet, Scope, Scopes, desired};
+use crate::desired::{DesiredSet, Scope, Scopes};
 use crate::metrics::Metrics;
 use crate::object::Object;
 use crate::plan::{Paint, Plan, Policy, Preview, document, explain, plan, preview};
@@ -126,12 +126,8 @@ fn in_folder(
     }
     let own = arguments.namespace.as_deref().unwrap_or("default");
     let target = arguments.target_namespace.as_deref().unwrap_or(own);
-    let desired = match desired(complete, target, &scopes(&live)) {
-        Ok(desired) => desired,
-        Err(problems) => {
-            manifests::tell(&problems, streams);
-            return Ok(Exit::Failure);
-        }
+    let Some(desired) = manifests::desire(complete, target, &scopes(&live), streams) else {
+        return Ok(Exit::Failure);
     };
     let owner = SyncName::new(own, &arguments.name);
     finish(&desired, &live, &owner, Policy::default(), arguments, streams)
@@ -151,12 +147,8 @@ async fn on_live(
     let target = arguments.target_namespace.as_deref().unwrap_or(&own);
     let cluster = reading(connection, &Metrics::new()?);
     cluster.know().await?;
-    let desired = match desired(complete, target, &cluster.kinds().scopes()) {
-        Ok(desired) => desired,
-        Err(problems) => {
-            manifests::tell(&problems, streams);
-            return Ok(Exit::Failure);
-        }
+    let Some(desired) = manifests::desire(complete, target, &cluster.kinds().scopes(), streams) else {
+        return Ok(Exit::Failure);
     };
     let owner = SyncName::new(&own, &arguments.name);
     let live = live(&cluster, &owner, &desired).await?;

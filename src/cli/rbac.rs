@@ -11,7 +11,7 @@ use super::operate::{look, namespace, on_cluster, reading};
 use super::{Streams, harmless};
 use crate::api::SyncName;
 use crate::cluster::Connection;
-use crate::desired::{DesiredSet, Scopes, desired};
+use crate::desired::{DesiredSet, Scopes};
 use crate::metrics::Metrics;
 use crate::rights::{Plurals, Rights, Subject, manifests as roles};
 use crate::yaml;
@@ -67,12 +67,8 @@ fn of_path(path: &Path, arguments: &Arguments, streams: &mut Streams<'_>) -> any
     };
     let namespace = arguments.namespace.as_deref().unwrap_or(NAMESPACE);
     let target = arguments.target_namespace.as_deref().unwrap_or(namespace);
-    let desired = match desired(complete, target, &Scopes::builtin()) {
-        Ok(desired) => desired,
-        Err(problems) => {
-            manifests::tell(&problems, streams);
-            return Ok(Exit::Failure);
-        }
+    let Some(desired) = manifests::desire(complete, target, &Scopes::builtin(), streams) else {
+        return Ok(Exit::Failure);
     };
     print(&desired, Plurals::default(), namespace, &arguments.service_account, streams)
 }
