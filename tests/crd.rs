@@ -244,6 +244,7 @@ fn full_status() -> SyncStatus {
             seen: text("main@2"),
             attempted: text("main@2"),
             applied: text("main@1"),
+            healthy: text("main@1"),
         }),
         tree_id: text("0123"),
         render_digest: text("4567"),

@@ -20,8 +20,8 @@ pub use status::{
     Scope, StatusProblem, SyncStatus,
 };
 pub use sync::{
-    Conflicts, DeletionPolicy, Dependency, Drift, DriftMode, ExtraFields, IgnoreFields, IgnoreTarget, Plain,
-    Prune, PruneBudget, Render, Sync, SyncSpec,
+    Conflicts, DeletionPolicy, Dependency, Drift, DriftMode, ExtraFields, HealthRule, HealthSpec,
+    IgnoreFields, IgnoreTarget, Plain, Prune, PruneBudget, Render, Sync, SyncSpec,
 };
 
 /// Label on every object of a Sync, and the selector of the daemon's watches.

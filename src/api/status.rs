@@ -23,7 +23,7 @@ pub struct SyncStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 
-    /// Ready, Reconciling, Stalled and Drifted; at rest, Reconciling and Stalled are absent or False.
+    /// Ready, Reconciling, Stalled, Healthy and Drifted; at rest, Reconciling and Stalled are absent or False.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
@@ -95,6 +95,9 @@ pub struct Revisions {
     /// The last one of which every object is applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
+    /// The last one of which every object was applied and healthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub healthy: Option<String>,
 }
 
 /// How many objects.
@@ -205,12 +208,14 @@ pub struct Approval {
 /// The conditions of a Sync. Their names are read by kstatus and by `kubectl wait`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConditionType {
-    /// The newest revision is applied, all of it.
+    /// The newest revision is applied, all of it, and healthy where that is waited for.
     Ready,
     /// Something is being done about it.
     Reconciling,
     /// Nothing is done until a person changes something.
     Stalled,
+    /// Every object is as it should be, by its own status.
+    Healthy,
     /// Objects differ from what was applied.
     Drifted,
 }
@@ -244,6 +249,12 @@ pub enum Reason {
     DependencyCycle,
     /// The identity that acts may not do what is to be done.
     RightsMissing,
+    /// Every object is as it should be, by its own status.
+    Healthy,
+    /// An object failed, or has been on its way for too long.
+    Degraded,
+    /// Nobody can tell how an object is.
+    HealthUnknown,
     /// Every object is as it was applied.
     InSync,
     /// Objects differ from what was applied.

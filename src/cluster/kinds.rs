@@ -34,6 +34,8 @@ pub struct Served {
     pub watchable: bool,
     /// The versions in which others can scale its objects.
     pub scales: Vec<Box<str>>,
+    /// True if its objects have a status of their own.
+    pub reports: bool,
 }
 
 impl Kinds {
@@ -94,7 +96,8 @@ impl Kinds {
                     _ => Scope::Cluster,
                 };
                 let watchable = can("watch");
-                let scales = resource.subresources.iter().any(|it| &*it.subresource == "scale");
+                let has = |name: &str| resource.subresources.iter().any(|it| &*it.subresource == name);
+                let (scales, reports) = (has("scale"), has("status"));
                 let known = self.kinds.entry(GroupKind::new(&group.metadata.name, &kind.kind));
                 let known = known.or_insert(Served {
                     plural: resource.resource,
@@ -102,6 +105,7 @@ impl Kinds {
                     versions: Vec::new(),
                     watchable,
                     scales: Vec::new(),
+                    reports,
                 });
                 known.versions.push(version.version.clone());
                 known.scales.extend(scales.then(|| version.version.clone()));

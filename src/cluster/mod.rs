@@ -23,6 +23,7 @@ mod replicas;
 mod residents;
 mod scalers;
 mod server;
+mod statuses;
 mod stop;
 mod store;
 mod sweep;
@@ -49,6 +50,7 @@ pub use operator::{OperatorError, Seen};
 pub use own_definition::Definition;
 pub use residents::Inside;
 pub use scalers::Scaled;
+pub use statuses::Beneath;
 pub use stop::Stop;
 pub use syncs::{Following, SecretData, Told, version};
 pub(crate) use watch::POLL;
@@ -194,6 +196,16 @@ impl Cluster {
     /// Wakes when something changed that a Sync may care about.
     pub fn wake(&self, owner: &SyncName) -> Arc<tokio::sync::Notify> {
         self.0.store.wake(owner)
+    }
+
+    /// Wakes when objects of a Sync were written, by whomever.
+    pub fn stir(&self, owner: &SyncName) -> Arc<tokio::sync::Notify> {
+        self.0.store.stir(owner)
+    }
+
+    /// The objects of a Sync that were written since this was asked last.
+    pub fn stirred(&self, owner: &SyncName) -> BTreeSet<ObjectId> {
+        self.0.store.stirred(owner)
     }
 
     /// Sees to it that everything a Sync needs is watched, and waits until it was listed. What could not be is told.

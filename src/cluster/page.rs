@@ -10,8 +10,9 @@ use super::query;
 use super::wire::{Call, Failure, METADATA_LIST, WHOLE, Wire};
 use crate::metrics::Class;
 
-/// Objects of a page.
+/// Objects of a page: metadata alone, and whole.
 const SIZE: usize = 500;
+const SIZE_OF_WHOLE: usize = 100;
 
 /// A list that has not come to its end.
 pub(super) struct Pages<'a> {
@@ -19,6 +20,7 @@ pub(super) struct Pages<'a> {
     class: Class,
     /// The collection and the parameters that each of its pages is asked with.
     uri: String,
+    size: usize,
     /// What is told of each object.
     accept: &'static str,
     /// Where to go on; none after the last page.
@@ -36,19 +38,19 @@ pub(super) struct Page {
 impl<'a> Pages<'a> {
     /// A list of the metadata of what `selector`, a parameter of the request, selects; empty for all.
     pub(super) fn new(wire: &'a Wire, class: Class, path: &str, selector: &str) -> Self {
-        let uri = format!("{path}?limit={SIZE}&{selector}");
-        Self { wire, class, uri, accept: METADATA_LIST, next: Some(String::new()) }
+        let uri = format!("{path}?{selector}");
+        Self { wire, class, uri, size: SIZE, accept: METADATA_LIST, next: Some(String::new()) }
     }
 
     /// The same of whole objects.
     pub(super) fn of_whole_objects(self) -> Self {
-        Self { accept: WHOLE, ..self }
+        Self { accept: WHOLE, size: SIZE_OF_WHOLE, ..self }
     }
 
     /// The next page; none after the last one.
     pub(super) async fn next(&mut self) -> Result<Option<Page>, Failure> {
         let Some(next) = &self.next else { return Ok(None) };
-        let uri = format!("{}&continue={}", self.uri, query(next));
+        let uri = format!("{}&limit={}&continue={}", self.uri, self.size, query(next));
         let page = page(self.wire, self.class, uri, self.accept).await?;
         self.next = page.metadata.next.filter(|next| !next.is_empty());
         let items = page.items.unwrap_or_default();

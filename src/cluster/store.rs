@@ -38,6 +38,9 @@ struct View {
     /// Objects that somebody else deleted, or took our label off, since this was asked last.
     lost: Vec<(ObjectId, Observed)>,
     wake: Arc<Notify>,
+    /// Objects of ours that were written, by whomever, since this was asked last: their statuses may have changed.
+    stirred: BTreeSet<ObjectId>,
+    stir: Arc<Notify>,
 }
 
 /// More lost objects are not kept; those beyond are made anew without a word about who deleted them.
@@ -156,6 +159,16 @@ impl Store {
         }
     }
 
+    /// What says that objects were written.
+    pub(super) fn stir(&self, owner: &SyncName) -> Arc<Notify> {
+        self.lock().view(&owner.label(), || owner.clone()).stir.clone()
+    }
+
+    /// The objects of a Sync that were written since this was asked last.
+    pub(super) fn stirred(&self, owner: &SyncName) -> BTreeSet<ObjectId> {
+        std::mem::take(&mut self.lock().view(&owner.label(), || owner.clone()).stirred)
+    }
+
     /// What is lost, told once.
     pub(super) fn lost(&self, owner: &SyncName) -> Vec<(ObjectId, Observed)> {
         std::mem::take(&mut self.lock().view(&owner.label(), || owner.clone()).lost)
@@ -242,6 +255,8 @@ impl Inner {
             writes: HashMap::new(),
             lost: Vec::new(),
             wake: Arc::default(),
+            stirred: BTreeSet::new(),
+            stir: Arc::default(),
         })
     }
 
@@ -274,6 +289,11 @@ impl View {
             // Controllers copy our label to what they make, such as the EndpointSlices of a Service, by the thousand.
             None => !is_foreign(&now),
         };
+        let stirs =
+            before.is_none_or(|before| before.resource_version != now.resource_version) && !is_foreign(&now);
+        if stirs {
+            self.stirs(&object.id);
+        }
         self.set.insert(object.id, now);
         if matters {
             self.wake.notify_one();
@@ -287,10 +307,17 @@ impl View {
             Some(in_flight) => in_flight.parked = Some(Parked::Seen(Box::new(object))),
             None => {
                 let seen = Observed::seen(&object, &self.owner);
+                self.stirs(&object.id);
                 self.set.insert(object.id, seen);
                 self.wake.notify_one();
             }
         }
+    }
+
+    /// The object was written, or is gone.
+    fn stirs(&mut self, id: &ObjectId) {
+        self.stirred.insert(id.clone());
+        self.stir.notify_one();
     }
 
     fn knows_later(&self, id: &ObjectId, version: u64) -> bool {
@@ -303,6 +330,7 @@ impl View {
             Some(in_flight) => in_flight.parked = Some(Parked::Gone(version)),
             None => {
                 if let Some(observed) = self.set.remove(id) {
+                    self.stirs(id);
                     if self.lost.len() < MAX_LOST {
                         self.lost.push((id.clone(), observed));
                     }

@@ -4,14 +4,7 @@
 //! one body and nothing else; what lies beneath a workload is named by [`cause()`], what a Sync says of a kind itself is in
 //! [`rules`], and what has been going on for too long is judged by [`Progress`].
 //!
-//! How the parts are put together, for each object that changed:
-//!
-//! ```text
-//! found    = rules.judge(kind, body) or else health(kind, body, context)
-//! progress = Progress::follow(progress, &found, now)
-//! shown    = judge(kind, body, context, found, progress, now, the Sync's timeout or else deadline(kind, body))
-//! look again at progress.ends(..), or when the object changes
-//! ```
+//! [`Watchlist`] puts them together for all objects of a Sync, and says which of them have to be read, and when.
 //!
 //! Two things hold for every rule. A status that speaks of an older generation is never taken for the newest one's. And a
 //! status without any word of trouble is trusted: nothing is degraded on a guess.
@@ -31,12 +24,14 @@ pub mod rules;
 mod sentence;
 mod stall;
 mod storage;
+mod watchlist;
 
 use serde_json::{Map, Value};
 
 pub use cause::{Cause, cause, newest_replica_set};
 use live::Live;
 pub use stall::{Progress, deadline, judge};
+pub use watchlist::{Due, Judgement, Summary, Watchlist};
 
 use crate::object::GroupKind;
 
@@ -72,7 +67,7 @@ pub enum Reports {
     #[default]
     No,
     /// Its definition has a status subresource, and no object of the kind was seen to use it. Many definitions have one by
-    /// habit, so silence is waited for and is no failure.
+    /// habit, so silence is waited for, for a minute, and is no failure.
     Perhaps,
     /// Another object of the kind has reported.
     Yes,
@@ -231,6 +226,19 @@ const STILL: [(&str, &[&str]); 12] = [
     ("storage.k8s.io", &["StorageClass", "CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttributesClass"]),
 ];
 
+/// True for an object whose status says nothing, as far as its manifest tells: a Service that needs no load balancer.
+pub fn is_told_by_manifest(kind: &GroupKind, manifest: &[u8]) -> bool {
+    let balanced = || manifest.windows(BALANCER.len()).any(|part| part == BALANCER);
+    kind.group.is_empty() && &*kind.kind == "Service" && !balanced()
+}
+
+/// True if something reports of the object in its status.
+pub fn says_something(body: &Map<String, Value>) -> bool {
+    !generic::is_silent(Live::new(body))
+}
+
+const BALANCER: &[u8] = b"LoadBalancer";
+
 fn family(kind: &GroupKind) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| family.kind == &*kind.kind && family.group == &*kind.group)
 }
@@ -283,5 +291,9 @@ mod tests {
         check("example.com", "Database", false, true);
         check("", "PersistentVolume", false, true);
         check("rbac.authorization.k8s.io", "Role", false, false);
+        let service = GroupKind::new("", "Service");
+        assert!(is_told_by_manifest(&service, br#"{"spec":{"ports":[]}}"#));
+        assert!(!is_told_by_manifest(&service, br#"{"spec":{"type":"LoadBalancer"}}"#));
+        assert!(!is_told_by_manifest(&GroupKind::new("apps", "Deployment"), b"{}"));
     }
 }

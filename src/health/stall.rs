@@ -15,6 +15,8 @@ use crate::object::GroupKind;
 const GENERIC_DEADLINE: i64 = 30 * 60_000;
 /// How many deadlines an object may progress in all, however often its sentence changes.
 const DEADLINES_IN_ALL: i64 = 6;
+/// For objects that say nothing, of a kind of which none ever did: many definitions have a status by habit.
+const MUTE: i64 = 60_000;
 /// What a controller with a deadline of its own gets on top of it, so that its word comes first.
 const GRACE: i64 = 60_000;
 /// A deadline that somebody wrote is taken up to this many seconds: a week.
@@ -66,6 +68,36 @@ pub fn deadline(kind: &GroupKind, body: &Map<String, Value>) -> i64 {
     own.unwrap_or_default().max(default)
 }
 
+/// How long this object may be on its way: the Sync's own word goes before its kind's.
+pub(super) fn patience(
+    kind: &GroupKind,
+    body: &Map<String, Value>,
+    context: &Context,
+    timeout: Option<i64>,
+) -> i64 {
+    match is_mute(kind, body, context) {
+        true => MUTE,
+        false => timeout.unwrap_or_else(|| deadline(kind, body)),
+    }
+}
+
+/// True if the object has had its time to say something, of a kind that may never say anything. `now` is in milliseconds
+/// since 1970.
+pub(super) fn is_mute_for_good(
+    kind: &GroupKind,
+    body: &Map<String, Value>,
+    context: &Context,
+    now: i64,
+) -> bool {
+    let made = || Live::new(body).text(&["metadata", "creationTimestamp"])?.parse::<jiff::Timestamp>().ok();
+    is_mute(kind, body, context)
+        && made().is_some_and(|made| now.saturating_sub(made.as_millisecond()) >= MUTE)
+}
+
+fn is_mute(kind: &GroupKind, body: &Map<String, Value>, context: &Context) -> bool {
+    family(kind).is_none() && context.reports == Reports::Perhaps && generic::is_silent(Live::new(body))
+}
+
 /// The health that is shown: what was found, unless it has been progressing for too long.
 #[must_use]
 pub fn judge(
@@ -81,13 +113,11 @@ pub fn judge(
     if now < progress.ends(deadline) {
         return found;
     }
+    if is_mute(kind, body, context) {
+        return Health::Healthy;
+    }
     let still = now.saturating_sub(progress.moved) >= deadline;
     let for_long = if still { deadline } else { deadline.saturating_mul(DEADLINES_IN_ALL) };
-    let may_be_mute = family(kind).is_none() && context.reports == Reports::Perhaps;
-    if may_be_mute && generic::is_silent(Live::new(body)) {
-        let span = span(for_long);
-        return Health::unknown(format!("{why}, for more than {span}, and no object of its kind ever did"));
-    }
     Health::degraded(format!("{why}, for more than {}", span(for_long)))
 }
 
@@ -140,11 +170,27 @@ mod tests {
     fn silence_of_a_kind_that_may_never_speak_is_no_failure() {
         let context = |reports| Context { reports, binding: None };
         let looks = [(0, Some("nothing was reported")), (10, Some("nothing was reported"))];
-        let unknown =
-            "Unknown: nothing was reported, for more than 10 minutes, and no object of its kind ever did";
-        assert_eq!(shown("Database.example.com", &looks, &context(Reports::Perhaps)), unknown);
+        assert_eq!(shown("Database.example.com", &looks, &context(Reports::Perhaps)), "Healthy");
         assert!(shown("Database.example.com", &looks, &context(Reports::Yes)).starts_with("Degraded: "));
         assert!(shown("Deployment.apps", &looks, &context(Reports::Perhaps)).starts_with("Degraded: "));
+    }
+
+    #[test]
+    fn it_is_waited_for_no_longer_than_a_minute() {
+        let (kind, perhaps) =
+            (kind("Database.example.com"), Context { reports: Reports::Perhaps, binding: None });
+        let made = body(r#"{"metadata": {"creationTimestamp": "1970-01-01T00:10:00Z"}}"#);
+        assert_eq!(patience(&kind, &made, &perhaps, Some(10 * MINUTE)), MINUTE);
+        assert!(!is_mute_for_good(&kind, &made, &perhaps, 11 * MINUTE - 1));
+        assert!(is_mute_for_good(&kind, &made, &perhaps, 11 * MINUTE));
+        let says = body(
+            r#"{"metadata": {"creationTimestamp": "1970-01-01T00:10:00Z"}, "status": {"phase": "New"}}"#,
+        );
+        assert!(!is_mute_for_good(&kind, &says, &perhaps, 60 * MINUTE));
+        assert_eq!(patience(&kind, &says, &perhaps, Some(10 * MINUTE)), 10 * MINUTE);
+        let yes = Context { reports: Reports::Yes, binding: None };
+        assert!(!is_mute_for_good(&kind, &made, &yes, 60 * MINUTE));
+        assert_eq!(patience(&kind, &made, &yes, None), 30 * MINUTE);
     }
 
     #[test]

@@ -82,6 +82,7 @@ pub struct Metrics(Arc<Counters>);
 struct Counters {
     registry: Registry,
     ready: IntGaugeVec,
+    healthy: IntGaugeVec,
     revision: IntGaugeVec,
     /// The revision that is shown of each Sync.
     shown: Mutex<HashMap<Box<str>, Box<str>>>,
@@ -111,6 +112,7 @@ impl Metrics {
         new.register(&table::CPU, process::Process::new())?;
         let counters = Counters {
             ready: new.gauge(&table::READY)?,
+            healthy: new.gauge(&table::HEALTHY)?,
             revision: new.gauge(&table::REVISION)?,
             shown: Mutex::default(),
             last_success: new.gauge(&table::LAST_SUCCESS)?,
@@ -243,6 +245,11 @@ impl Metrics {
         self.0.ready.with_label_values(&[sync]).set(i64::from(ready));
     }
 
+    /// Whether the objects of a Sync are healthy.
+    pub fn healthy(&self, sync: &str, healthy: bool) {
+        self.0.healthy.with_label_values(&[sync]).set(i64::from(healthy));
+    }
+
     /// Whether this process writes to the cluster.
     pub fn leader(&self, leader: bool) {
         self.0.leader.with_label_values(NONE).set(i64::from(leader));
@@ -255,7 +262,7 @@ impl Metrics {
         if let Some(revision) = self.shown().remove(sync) {
             let _ = self.0.revision.remove_label_values(&[sync, &revision]);
         }
-        for gauges in [&self.0.ready, &self.0.last_success, &self.0.objects, &self.0.holds] {
+        for gauges in [&self.0.ready, &self.0.healthy, &self.0.last_success, &self.0.objects, &self.0.holds] {
             remove(gauges, of_it);
         }
         for counters in [&self.0.applied, &self.0.drift_repaired, &self.0.pruned] {

@@ -75,6 +75,8 @@ table! {
         "Always 1; the label is the version of this program.";
     READY: Gauge "moorline_ready" &[SYNC], &[],
         "1 if the Sync is ready, as its condition `Ready` says, else 0: also while it is suspended or cannot be looked at.";
+    HEALTHY: Gauge "moorline_healthy" &[SYNC], &[],
+        "1 if every object of the Sync is healthy, as its condition `Healthy` says, else 0.";
     REVISION: Gauge "moorline_revision_info" &[SYNC, "revision"], &[],
         "Always 1; the label is the last commit of which every object was applied, as `status.revision.applied`.";
     LAST_SUCCESS: Gauge "moorline_last_success_timestamp_seconds" &[SYNC], &[],

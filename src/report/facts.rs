@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{Finished, Scope, SpecHash};
+use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 
@@ -38,6 +39,10 @@ pub struct Facts<'a> {
     pub seen: Option<String>,
     /// The last pass, if there was one.
     pub pass: Option<PassFacts<'a>>,
+    /// How the objects are, once that is known.
+    pub health: Option<&'a Summary>,
+    /// The Sync is not ready before they are as they should be.
+    pub waits_for_health: bool,
     /// The value of the annotation that was obeyed last.
     pub request: Option<String>,
     /// The Lease of this daemon.

@@ -4,6 +4,7 @@
 //! that whoever writes it can see that there is nothing to write; time is told only where something changed.
 
 mod facts;
+mod health;
 #[cfg(test)]
 mod tests;
 
@@ -15,9 +16,11 @@ use crate::api::{
     Approval, ConditionType, Contested, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions,
     StatusProblem, SyncStatus,
 };
+use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::{Failed, Hold, Outcome};
 pub use facts::{Facts, PassFacts, Remark, Trouble};
+use health::Wellness;
 
 /// The most problems that a status names.
 const MAX_PROBLEMS: usize = 10;
@@ -26,7 +29,8 @@ const MAX_MESSAGE: usize = 1000;
 
 /// The status that says what is known, and changes only where it says something else than before.
 pub fn status(before: &SyncStatus, facts: &Facts<'_>) -> SyncStatus {
-    let verdict = Verdict::of(facts);
+    let wellness = Wellness::of(before, facts);
+    let verdict = Verdict::of(facts, wellness.as_ref());
     let mut status = SyncStatus {
         observed_generation: facts.generation,
         held_by: facts.held_by.clone(),
@@ -39,11 +43,15 @@ pub fn status(before: &SyncStatus, facts: &Facts<'_>) -> SyncStatus {
     }
     if let Some(pass) = &facts.pass {
         told_by_pass(&mut status, &mut revision, pass, &verdict, facts);
+        if verdict.applied && wellness.as_ref().is_some_and(Wellness::is_well) {
+            revision.healthy = Some(pass.revision.clone());
+        }
     } else if let Some(trouble) = facts.trouble {
         status.problems = problems(trouble);
     }
     status.revision = Some(revision).filter(|revision| *revision != Revisions::default());
-    status.conditions = conditions(&before.conditions, &verdict, facts);
+    let wellness = wellness.or_else(|| Wellness::before(before));
+    status.conditions = conditions(&before.conditions, &verdict, wellness.as_ref(), facts);
     status
 }
 
@@ -79,7 +87,7 @@ fn told_by_pass(
         status.tree_id.clone_from(&pass.tree);
         status.render_digest = pass.digest.map(|digest| digest.to_string());
         status.scope = pass.scope.clone().or(status.scope.take());
-        status.problems = object_problems(pass);
+        status.problems = object_problems(pass, facts.health);
         if pass.pending && objects.is_some() && count(|it| matches!(it, Outcome::Failed(_))) == 0 {
             // What was wrong before is likely to be wrong still, and is about to be known.
             (status.objects, status.problems) = (objects, problems);
@@ -103,6 +111,15 @@ fn told_by_pass(
     // What a person or the repository keeps from us says nothing about the commit.
     let of_revision = !facts.suspended && (facts.trouble.is_none() || facts.of_revision);
     if of_revision && !told && !verdict.reconciling {
+        // How the objects of a revision are may change to and fro; what became of it is told once.
+        let by_health = |result: &str| {
+            [Reason::Degraded, Reason::HealthUnknown].iter().any(|it| it.to_string() == result)
+        };
+        let first = status.history.first().filter(|last| last.revision == pass.revision);
+        let changed = first.is_some_and(|last| by_health(&last.result) || by_health(&verdict.reason));
+        if changed {
+            status.history.remove(0);
+        }
         let entry = HistoryEntry {
             revision: pass.revision.clone(),
             time: facts.now.clone(),
@@ -133,7 +150,7 @@ struct Verdict {
 }
 
 impl Verdict {
-    fn of(facts: &Facts<'_>) -> Self {
+    fn of(facts: &Facts<'_>, wellness: Option<&Wellness>) -> Self {
         let not_ready = |reason: &str, message: String, stalled: bool| Self {
             ready: false,
             applied: false,
@@ -152,7 +169,24 @@ impl Verdict {
         }
         match &facts.pass {
             None => not_ready(&Reason::Progressing.to_string(), "the repository is being read".into(), false),
-            Some(pass) => Self::of_pass(pass),
+            Some(pass) => match wellness.filter(|_| facts.waits_for_health) {
+                Some(wellness) => Self::of_pass(pass).with(wellness),
+                None => Self::of_pass(pass),
+            },
+        }
+    }
+
+    /// The verdict where objects have to be well, too.
+    fn with(self, wellness: &Wellness) -> Self {
+        if !self.ready || wellness.is_well() {
+            return self;
+        }
+        Self {
+            ready: false,
+            reconciling: wellness.is_on_its_way(),
+            reason: wellness.reason.clone(),
+            message: wellness.message.clone(),
+            ..self
         }
     }
 
@@ -292,7 +326,7 @@ fn problems(trouble: &Trouble) -> Vec<StatusProblem> {
 }
 
 /// Failures first, then what is held.
-fn object_problems(pass: &PassFacts<'_>) -> Vec<StatusProblem> {
+fn object_problems(pass: &PassFacts<'_>, health: Option<&Summary>) -> Vec<StatusProblem> {
     let one = |id: &ObjectId, reason: &str, message: String| StatusProblem {
         object: Some(id.to_string()),
         file: (pass.files)(id),
@@ -309,10 +343,17 @@ fn object_problems(pass: &PassFacts<'_>) -> Vec<StatusProblem> {
     });
     let added = pass.added.iter().map(|(id, text)| one(id, "FieldsAdded", text.to_string()));
     let remarks = pass.remarks.iter().map(|it| one(&it.id, it.reason, it.message.clone()));
-    failed.chain(held).chain(added).chain(remarks).take(MAX_PROBLEMS).collect()
+    let unwell = health.into_iter().flat_map(health::wanting);
+    let unwell = unwell.map(|(id, reason, why)| one(id, reason, why.to_owned()));
+    failed.chain(held).chain(unwell).chain(added).chain(remarks).take(MAX_PROBLEMS).collect()
 }
 
-fn conditions(before: &[Condition], verdict: &Verdict, facts: &Facts<'_>) -> Vec<Condition> {
+fn conditions(
+    before: &[Condition],
+    verdict: &Verdict,
+    wellness: Option<&Wellness>,
+    facts: &Facts<'_>,
+) -> Vec<Condition> {
     let truth = |is: bool| if is { "True" } else { "False" };
     let condition = |type_: ConditionType, status: &str, reason: &str, message: &str| {
         let type_ = type_.to_string();
@@ -333,6 +374,9 @@ fn conditions(before: &[Condition], verdict: &Verdict, facts: &Facts<'_>) -> Vec
     }
     if verdict.stalled {
         conditions.push(condition(ConditionType::Stalled, "True", reason, message));
+    }
+    if let Some(Wellness { status, reason, message }) = wellness {
+        conditions.push(condition(ConditionType::Healthy, status, reason, message));
     }
     let drifted = ConditionType::Drifted.to_string();
     let before = before.iter().find(|known| known.type_ == drifted);

@@ -67,6 +67,8 @@ fn facts(pass: Option<PassFacts<'_>>) -> Facts<'_> {
         of_revision: false,
         seen,
         pass,
+        health: None,
+        waits_for_health: false,
         request: None,
         held_by: None,
         now: at(100),

@@ -119,6 +119,18 @@ pub(crate) fn repaired(outcome: &Outcome) -> Option<Drift> {
     }
 }
 
+/// True if the object was written.
+pub(crate) fn is_change(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Created | Outcome::Adopted(_) | Outcome::Updated(_) | Outcome::Recreated => true,
+        Outcome::Kept
+        | Outcome::HandedOver(_)
+        | Outcome::Pruned { .. }
+        | Outcome::Held(_)
+        | Outcome::Failed(_) => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -43,6 +43,7 @@ pub mod single;
 mod survey;
 mod tally;
 mod verify;
+mod vitals;
 mod waiting;
 pub mod wish;
 
@@ -109,6 +110,8 @@ pub struct Context {
     began: Instant,
     /// When the last object was verified of those that wait for their turn.
     verify: tokio::sync::Mutex<Instant>,
+    /// Who may read statuses now.
+    reads: tokio::sync::Semaphore,
     /// The cluster as service accounts see it.
     identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
 }
@@ -143,6 +146,7 @@ impl Context {
             grace: GRACE,
             began: Instant::now(),
             verify: tokio::sync::Mutex::new(Instant::now()),
+            reads: tokio::sync::Semaphore::new(READS),
             identities: tokio::sync::Mutex::default(),
             registry: Registry::default(),
             neighbours: Neighbours::default(),
@@ -246,6 +250,8 @@ impl Context {
 
 /// Events at once, and in a second after that: who creates hundreds of Syncs reads their statuses.
 const EVENTS: (u32, u32) = (50, 5);
+/// Syncs whose statuses are read at one time.
+const READS: usize = 8;
 /// How long what is under way may take when the daemon ends.
 const GRACE: Duration = Duration::from_secs(8);
 

@@ -36,6 +36,17 @@ impl Context {
             Told::Passed(report) => self.passed(sync, &name, report),
             // The status says it, and it may be for long.
             Told::Waits(_) => {}
+            Told::Health(summary, _) => match summary.worst.first() {
+                Some((id, health)) if summary.degraded + summary.unknown > 0 => {
+                    let why = health.why().unwrap_or_default();
+                    tracing::warn!(%sync, object = %id, health = health.word(), "{why}");
+                }
+                first => {
+                    let (objects, waiting) = (summary.objects, summary.unread + summary.progressing);
+                    let why = first.and_then(|(_, health)| health.why()).unwrap_or_default();
+                    tracing::debug!(%sync, objects, waiting, why, "examined");
+                }
+            },
             Told::Moved(lineage) => match lineage.news() {
                 Some(("Warning", reason, note)) => tracing::warn!(%sync, %reason, "{note}"),
                 Some((_, reason, note)) => tracing::info!(%sync, %reason, "{note}"),
@@ -98,10 +109,13 @@ impl Context {
     /// Shows what the status of a Sync says; the repository had nothing newer at that time.
     pub(crate) fn show(&self, sync: &SyncName, status: &SyncStatus, current: Option<&Time>) {
         let name = sync.to_string();
-        let is_ready = status.conditions.iter().any(|condition| {
-            condition.type_ == ConditionType::Ready.to_string() && condition.status == "True"
-        });
+        let is = |type_: ConditionType| {
+            let type_ = type_.to_string();
+            status.conditions.iter().any(|known| known.type_ == type_ && known.status == "True")
+        };
+        let is_ready = is(ConditionType::Ready);
         self.metrics.ready(&name, is_ready);
+        self.metrics.healthy(&name, is(ConditionType::Healthy));
         if let Some(applied) = status.revision.as_ref().and_then(|revision| revision.applied.as_ref()) {
             self.metrics.revision(&name, applied);
         }

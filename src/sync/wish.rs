@@ -4,6 +4,8 @@
 //! Stalled. The API server refuses most of this already; it is checked again, because a CustomResourceDefinition
 //! may be older than the daemon, and because a Sync that slipped through must not stop the others.
 
+mod health;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
@@ -20,6 +22,7 @@ use crate::object::GroupKind;
 use crate::plan::{self, Budget, Policy};
 use crate::render::{self, Options, PlainOptions};
 use crate::source::{Address, ObjectHash, Reference};
+pub use health::HealthWish;
 
 /// What a Sync wishes, checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +63,8 @@ pub struct Wish {
     pub service_account: Option<Box<str>>,
     /// The Syncs that have to come first.
     pub depends_on: BTreeSet<SyncName>,
+    /// What is made of how its objects are.
+    pub health: HealthWish,
     /// Fields that are left to others.
     pub ignore: Vec<Ignore>,
     /// Nothing is written.
@@ -131,6 +136,7 @@ pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
             .enumerate()
             .map(|dependency| depends_on(name, dependency))
             .collect::<Result<_, _>>()?,
+        health: health::health(&spec.health)?,
         ignore: spec.ignore_fields.iter().enumerate().map(ignore).collect::<Result<_, _>>()?,
         suspend: spec.suspend,
     })
@@ -180,6 +186,7 @@ impl Wish {
             timeout: TIMEOUT,
             service_account: None,
             depends_on: BTreeSet::new(),
+            health: HealthWish::default(),
             ignore: Vec::new(),
             suspend: false,
         }

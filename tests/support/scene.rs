@@ -161,12 +161,14 @@ impl Scene {
         self.dynamic("moorline.dev", "v1alpha1", "Sync")
     }
 
-    /// Creates a Sync of the repository; `spec` is merged into its spec.
+    /// Creates a Sync of the repository; `spec` is merged into its spec. No kubelet runs Pods here, so that without a word
+    /// about it nobody waits for health.
     pub(crate) async fn sync(&self, name: &str, spec: Value) -> DynamicObject {
         let mut whole = json!({
             "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
             "metadata": {"name": name, "namespace": self.namespace},
-            "spec": {"source": {"git": {"url": self.git.url("repository.git")}}, "interval": "5s"},
+            "spec": {"source": {"git": {"url": self.git.url("repository.git")}}, "interval": "5s",
+                "health": {"wait": false}},
         });
         for (field, value) in spec.as_object().unwrap() {
             whole["spec"][field] = value.clone();

@@ -18,7 +18,13 @@ pub(in super::super) struct Writing {
 impl Writing {
     /// The object as the reply shows it.
     pub(in super::super) fn applied(mut self, reply: &Object) {
-        self.finish(|view, id| view.set.insert(id.clone(), Observed::applied(reply, &view.owner)));
+        self.finish(|view, id| {
+            let applied = Observed::applied(reply, &view.owner);
+            if view.set.get(id).is_none_or(|before| before.resource_version != applied.resource_version) {
+                view.stirs(id);
+            }
+            view.set.insert(id.clone(), applied);
+        });
     }
 
     /// The object is gone, as the reply says, or going.

@@ -17,6 +17,7 @@ use super::event::{repair, repairs};
 use super::follow::Told;
 use super::pass::Report;
 use crate::api::{EventReason, Finished, Scope, SyncName, SyncStatus};
+use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::{Facts, PassFacts, Trouble, status};
@@ -52,6 +53,12 @@ struct State {
     seen: Option<String>,
     request: Option<String>,
     report: Option<Box<Report>>,
+    /// How the objects are.
+    health: Option<Box<Summary>>,
+    /// The Sync is not ready before they are well.
+    waits_for_health: bool,
+    /// Until when it is waited for the health of what was just written.
+    unread: Option<Instant>,
     /// Since when a newer revision is being applied.
     pending: Option<Instant>,
     /// Since when the Sync asks for something else than at the last pass.
@@ -78,6 +85,8 @@ struct State {
     history: u64,
 }
 
+/// How long it takes as a rule to learn how objects are that were just written.
+const MOMENT: Duration = Duration::from_millis(400);
 /// The most repairs that one Event names.
 const MAX_REPAIRS: usize = 5;
 /// The most Events that wait to be written.
@@ -245,6 +254,12 @@ impl Desk {
                 state.current = Some(now());
                 (state.report, state.ended, state.pending) = (Some(report), Some(now()), None);
             }
+            Told::Health(health, waits) => {
+                let mut state = self.lock();
+                let until = || Instant::now() + MOMENT;
+                state.unread = (health.unread > 0).then(|| state.unread.unwrap_or_else(until));
+                (state.health, state.waits_for_health) = (Some(health), waits);
+            }
             Told::Waits(waits) => {
                 let mut state = self.lock();
                 if state.waits == waits {
@@ -324,7 +339,8 @@ impl Desk {
         let waits = !state.written.conditions.is_empty()
             || state.since.is_none_or(|since| since.elapsed() < PATIENCE);
         let pending = state.pending.is_some_and(|since| since.elapsed() < PATIENCE);
-        let says_more_soon = pending || state.asked.is_some() || speechless && waits;
+        let unread = state.unread.is_some_and(|until| Instant::now() < until);
+        let says_more_soon = pending || state.asked.is_some() || unread || speechless && waits;
         if says_more_soon && state.waiting.is_empty() && !state.uid.is_empty() {
             return None;
         }
@@ -335,6 +351,8 @@ impl Desk {
             of_revision,
             seen: state.seen.clone(),
             pass,
+            health: state.health.as_deref(),
+            waits_for_health: state.waits_for_health,
             request: state.request.clone(),
             held_by: self.0.context.held_by.clone(),
             now: now(),

@@ -2,7 +2,7 @@
 //!
 //! In: what is known, as it changes. Out: writes, each after a pause, and tried again where they fail.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::super::event::{event, news};
 use super::{Desk, PATIENCE};
@@ -18,11 +18,10 @@ impl Desk {
     pub(crate) async fn write(&self) {
         let mut retry = RETRY.0;
         loop {
-            if self.is_pending() {
+            match self.pending() {
                 // Nothing may happen for long; then that is what is told.
-                let _ = tokio::time::timeout(PATIENCE, self.0.changed.notified()).await;
-            } else {
-                self.0.changed.notified().await;
+                Some(patience) => drop(tokio::time::timeout(patience, self.0.changed.notified()).await),
+                None => self.0.changed.notified().await,
             }
             self.say_news().await;
             let Some((uid, next)) = self.next() else {
@@ -86,10 +85,12 @@ impl Desk {
         state.written = status;
     }
 
-    /// True while a pass is under way that will say more than is known now.
-    fn is_pending(&self) -> bool {
+    /// How long to wait for something that will say more than is known now.
+    fn pending(&self) -> Option<Duration> {
         let state = self.lock();
-        state.report.is_none() || state.pending.or(state.asked).is_some()
+        let unread = state.unread.map(|until| until.saturating_duration_since(Instant::now()));
+        let is_pending = state.report.is_none() || state.pending.or(state.asked).is_some();
+        unread.filter(|left| !left.is_zero()).or(is_pending.then_some(PATIENCE))
     }
 
     /// Tells those who wait that the scope stands.

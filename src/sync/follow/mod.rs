@@ -4,6 +4,7 @@
 //! are under way at one time, beside each other; while neither acts, objects that nobody has looked at since the
 //! start are verified one by one.
 
+mod health;
 mod lineage;
 mod passing;
 mod verify;
@@ -22,15 +23,18 @@ use super::memory::Memory;
 use super::pass::Report;
 use super::prepare::of_source;
 use super::schedule::{Command, Event, Look, Schedule};
+use super::vitals::Vitals;
 use super::waiting::{running, sleep_until};
 use super::wish::Wish;
 use super::{Context, chance};
 use crate::api::SyncName;
 use crate::cluster::{Cluster, Stop};
+use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::Trouble;
 use crate::source::{Credentials, Error, Repository, Revision};
+use health::ToldHealth;
 
 /// How often it is asked what nobody has looked at for long.
 const LOOK_OVER: Duration = Duration::from_secs(60);
@@ -65,6 +69,8 @@ pub(crate) enum Told {
     Waits(Option<Trouble>),
     /// It was found out how a commit came after another.
     Moved(Lineage),
+    /// It was found out how the objects are, and whether the Sync is not ready before they are well.
+    Health(Box<Summary>, bool),
 }
 
 impl Order {
@@ -120,6 +126,14 @@ struct Follower {
     verifying: Option<BoxFuture<'static, (ObjectId, Option<Outcome>)>>,
     verify_stop: Stop,
     relating: Option<BoxFuture<'static, Lineage>>,
+    /// How the objects are.
+    vitals: Arc<Vitals>,
+    /// What wakes it when objects of the Sync were written.
+    stir: Arc<Notify>,
+    reading: Option<BoxFuture<'static, ()>>,
+    told_health: ToldHealth,
+    /// What was applied last, all of it.
+    applied: Option<Revision>,
 }
 
 /// Follows a Sync until the daemon ends or nobody wants it any more.
@@ -133,6 +147,9 @@ pub(crate) async fn follow(
     let schedule = Schedule::new(context.pauses().cluster);
     let head = context.heads.of(order.head());
     let wake = order.cluster.wake(&owner);
+    let stir = order.cluster.stir(&owner);
+    let of_wish = (context.clone(), order.cluster.clone(), owner.clone(), order.wish.health.clone());
+    let vitals = Arc::new(Vitals::new(of_wish.0, of_wish.1, of_wish.2, of_wish.3));
     let told = desk.clone().unwrap_or_else(|| Desk::new(context.clone(), owner.clone()));
     let mut follower = Follower {
         context,
@@ -159,6 +176,11 @@ pub(crate) async fn follow(
         verifying: None,
         verify_stop: Stop::default(),
         relating: None,
+        vitals,
+        stir,
+        reading: None,
+        told_health: ToldHealth::default(),
+        applied: None,
     };
     follower.run(&mut orders).await;
 }
@@ -173,7 +195,9 @@ impl Follower {
         let mut look_over = tokio::time::interval(LOOK_OVER);
         loop {
             self.begin_verifying();
-            let next = self.schedule.next().map(|due| context.instant(due));
+            self.begin_reading();
+            let next = self.schedule.next().into_iter().chain(self.next_read()).min();
+            let next = next.map(|due| context.instant(due));
             let event = tokio::select! {
                 changed = orders.changed() => match changed {
                     Ok(()) => self.ordered(orders.borrow_and_update().clone()),
@@ -188,6 +212,14 @@ impl Follower {
                 },
                 lineage = running(&mut self.relating) => {
                     self.related(lineage);
+                    continue;
+                }
+                () = running(&mut self.reading) => {
+                    self.have_read();
+                    continue;
+                }
+                () = self.stir.notified() => {
+                    self.vitals.stir();
                     continue;
                 }
                 () = self.wake.notified() => Event::Dirty,
@@ -261,9 +293,13 @@ impl Follower {
             self.taken_up = None;
             self.looking = None;
         }
+        let judges_anew = old.health != new.health;
         let other_eyes = old.service_account != new.service_account;
         let last = std::mem::replace(&mut self.order, order);
         self.left.extend(other_eyes.then_some(last.cluster));
+        if judges_anew {
+            self.examine_anew();
+        }
         if self.passing.is_none() {
             self.see_anew();
         }
@@ -285,6 +321,7 @@ impl Follower {
         self.left.drain(..).for_each(|cluster| cluster.forget(&self.owner));
         self.wake = self.order.cluster.wake(&self.owner);
         self.memory = Some(Memory::default());
+        self.examine_anew();
     }
 
     fn step(&mut self, event: Event) {

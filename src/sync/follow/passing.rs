@@ -87,7 +87,11 @@ impl Follower {
             && is_applied(&report.outcomes, |id| {
                 report.set.as_ref().is_some_and(|set| set.get(id).is_some())
             });
-        self.has_applied(applied, &report);
+        if !report.stopped {
+            self.applied = report.revision.clone().filter(|_| applied);
+        }
+        self.examine(&report);
+        self.has_come();
         // One that is superseded was seen at another time.
         if applied && !self.order.wish.suspend && report.revision == self.revision {
             let seen = self.seen_at.take();

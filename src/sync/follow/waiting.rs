@@ -3,7 +3,6 @@
 //! In: the revision that is to be taken up. Out: why it is not yet. Who waits is woken by those that it waits for.
 
 use super::super::dependencies::{Applied, Waits};
-use super::super::pass::Report;
 use super::{Follower, Told};
 use crate::api::Reason;
 use crate::report::Trouble;
@@ -46,11 +45,8 @@ impl Follower {
     }
 
     /// Tells those that wait for this one how far it has come.
-    pub(super) fn has_applied(&self, applied: bool, report: &Report) {
-        if report.stopped {
-            return;
-        }
-        let revision = report.revision.as_ref().filter(|_| applied);
-        self.context.dependencies.applied(&self.owner, revision.map(|revision| self.come_to(revision)));
+    pub(super) fn has_come(&self) {
+        let applied = self.applied.as_ref().filter(|_| self.is_well());
+        self.context.dependencies.applied(&self.owner, applied.map(|revision| self.come_to(revision)));
     }
 }

@@ -1,0 +1,484 @@
+//! How all objects of a Sync are, and which of them have to be read for it.
+//!
+//! In: which objects changed, the bodies that were read because of it, and the time. Out: [`Due`], what is to be read now;
+//! when to ask again; and [`Summary`]. What a controller writes in several steps is read once, and no object more often than
+//! once a second. A workload that is not well is read from time to time with what lies beneath it, because its Pods get into
+//! trouble without a word in its own status. Times are milliseconds on any one clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::rules::Rules;
+use super::stall::{is_mute_for_good, patience};
+use super::{Context, Health, Progress, Reports, health, judge};
+use crate::object::{GroupKind, ObjectId};
+
+/// From a change to the read: controllers answer to a change within a moment.
+const SETTLE: i64 = 100;
+/// Between two reads of one object.
+const PAUSE: i64 = 1_000;
+/// After a read that failed.
+const RETRY: i64 = 10_000;
+/// Between two looks beneath a workload that is not well: the first, and the longest.
+const BENEATH: (i64, i64) = (2_000, 60_000);
+/// So many workloads of a Sync are looked beneath at one time.
+const MAX_BENEATH: usize = 10;
+/// The most objects that a summary names.
+const MAX_WORST: usize = 10;
+
+/// Every object of a Sync whose status has to be read.
+#[derive(Debug, Default)]
+pub struct Watchlist {
+    objects: BTreeMap<ObjectId, Entry>,
+    /// When something is to be done about which object.
+    agenda: BTreeSet<(i64, ObjectId)>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// When it has to be read.
+    due: Option<i64>,
+    /// When what lies beneath it has to be read with it.
+    beneath: Option<i64>,
+    /// How often that was done since it was well.
+    looks: u32,
+    read: i64,
+    known: Option<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    shown: Health,
+    progress: Option<Progress>,
+    /// What it comes to if nothing changes until then.
+    late: Option<(i64, Health)>,
+    /// What lies beneath it.
+    cause: Option<String>,
+}
+
+/// What is to be read now.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Due {
+    /// Objects.
+    pub read: Vec<ObjectId>,
+    /// Objects with what lies beneath them.
+    pub beneath: Vec<ObjectId>,
+}
+
+/// What is held against a body.
+#[derive(Debug, Clone, Copy)]
+pub struct Judgement<'a> {
+    /// What the Sync says of kinds.
+    pub rules: &'a Rules,
+    /// How long an object may be on its way, where the Sync says it.
+    pub timeout: Option<i64>,
+    /// What the body cannot say.
+    pub context: Context,
+    /// The time in milliseconds since 1970.
+    pub wall: i64,
+}
+
+/// How the objects of a Sync are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// So many may report how they are.
+    pub objects: usize,
+    /// So many were not read yet, or not since they were written.
+    pub unread: usize,
+    /// So many are on their way.
+    pub progressing: usize,
+    /// So many failed.
+    pub degraded: usize,
+    /// Of so many nobody can tell.
+    pub unknown: usize,
+    /// The first of those that are not well, the worst first, each with its sentence.
+    pub worst: Vec<(ObjectId, Health)>,
+}
+
+impl Watchlist {
+    /// An object changed, or is to be watched from now on.
+    pub fn changed(&mut self, id: &ObjectId, now: i64) {
+        self.enter(id, |entry| entry.is_due(now));
+    }
+
+    /// An object was changed by its Sync: what was known of it counts no more.
+    pub fn written(&mut self, id: &ObjectId, now: i64) {
+        self.enter(id, |entry| {
+            entry.known = None;
+            entry.is_due(now);
+        });
+    }
+
+    /// An object is gone.
+    pub fn gone(&mut self, id: &ObjectId) {
+        if let Some(entry) = self.objects.remove(id) {
+            entry.next().map(|at| self.agenda.remove(&(at, id.clone())));
+        }
+    }
+
+    /// Only these are watched any more.
+    pub fn retain(&mut self, keep: impl Fn(&ObjectId) -> bool) {
+        let gone: Vec<ObjectId> = self.objects.keys().filter(|id| !keep(id)).cloned().collect();
+        gone.iter().for_each(|id| self.gone(id));
+    }
+
+    /// This object says something of its kind that the others are judged by.
+    pub fn speaks(&mut self, first: &ObjectId, now: i64) {
+        let of_kind = self.objects.keys().filter(|id| id.is(first.group(), first.kind()) && *id != first);
+        let all: Vec<ObjectId> = of_kind.cloned().collect();
+        all.iter().for_each(|id| self.changed(id, now));
+    }
+
+    /// True if the object is watched.
+    pub fn has(&self, id: &ObjectId) -> bool {
+        self.objects.contains_key(id)
+    }
+
+    /// When something is to be done, if nothing happens before.
+    pub fn next(&self) -> Option<i64> {
+        self.agenda.first().map(|(at, _)| *at)
+    }
+
+    /// Takes what is to be read by now. Whoever asks reads it.
+    #[must_use]
+    pub fn due(&mut self, now: i64) -> Due {
+        let mut due = Due::default();
+        let all: Vec<ObjectId> =
+            self.agenda.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| id.clone()).collect();
+        for id in all {
+            self.enter(&id, |entry| {
+                if entry.beneath.is_some_and(|at| at <= now) {
+                    (entry.beneath, entry.due, entry.read) = (None, None, now);
+                    due.beneath.push(id.clone());
+                } else if entry.due.is_some_and(|at| at <= now) {
+                    (entry.due, entry.read) = (None, now);
+                    due.read.push(id.clone());
+                }
+                if let Some(known) = &mut entry.known
+                    && let Some((_, late)) = known.late.take_if(|(at, _)| *at <= now)
+                {
+                    known.shown = late;
+                }
+            });
+        }
+        due
+    }
+
+    /// An object was read, with what lies beneath it where that was asked for.
+    pub fn read(
+        &mut self,
+        id: &ObjectId,
+        body: &Map<String, Value>,
+        cause: Option<Option<String>>,
+        of: &Judgement<'_>,
+        now: i64,
+    ) {
+        let free = self.objects.values().filter(|entry| entry.beneath.is_some()).count() < MAX_BENEATH;
+        if !self.has(id) {
+            return;
+        }
+        let kind = id.group_kind();
+        self.enter(id, |entry| {
+            let (known, is_asked) = (Known::of(&kind, body, entry.known.take(), of, now), cause.is_some());
+            entry.looks += u32::from(is_asked);
+            entry.known = Some(Known { cause: cause.unwrap_or(known.cause), ..known });
+            entry.look_beneath(&kind, free, now);
+        });
+    }
+
+    /// An object could not be read.
+    pub fn failed(&mut self, id: &ObjectId, why: &str, now: i64) {
+        if !self.has(id) {
+            return;
+        }
+        self.enter(id, |entry| {
+            let shown = Health::unknown(format!("its status cannot be read: {why}"));
+            entry.known = Some(Known { shown, progress: None, late: None, cause: None });
+            entry.due = Some(now + RETRY);
+        });
+    }
+
+    /// What all of them come to.
+    pub fn summary(&self) -> Summary {
+        let mut summary = Summary { objects: self.objects.len(), ..Summary::default() };
+        let mut worst = [Vec::new(), Vec::new(), Vec::new()];
+        for (id, entry) in &self.objects {
+            let Some(known) = &entry.known else {
+                summary.unread += 1;
+                continue;
+            };
+            let (count, list) = match known.shown {
+                Health::Healthy | Health::Suspended => continue,
+                Health::Degraded { .. } => (&mut summary.degraded, &mut worst[0]),
+                Health::Unknown { .. } => (&mut summary.unknown, &mut worst[1]),
+                Health::Progressing { .. } => (&mut summary.progressing, &mut worst[2]),
+            };
+            *count += 1;
+            if list.len() < MAX_WORST {
+                list.push((id.clone(), known.told()));
+            }
+        }
+        summary.worst = worst.into_iter().flatten().take(MAX_WORST).collect();
+        summary
+    }
+
+    /// Changes what is known of an object, and when it is looked at next.
+    fn enter(&mut self, id: &ObjectId, change: impl FnOnce(&mut Entry)) {
+        let entry = self.objects.entry(id.clone()).or_insert(Entry::NEW);
+        if let Some(at) = entry.next() {
+            self.agenda.remove(&(at, id.clone()));
+        }
+        change(entry);
+        if let Some(at) = entry.next() {
+            self.agenda.insert((at, id.clone()));
+        }
+    }
+}
+
+impl Entry {
+    const NEW: Self = Self { due: None, beneath: None, looks: 0, read: i64::MIN / 2, known: None };
+
+    fn next(&self) -> Option<i64> {
+        let late = self.known.as_ref().and_then(|known| known.late.as_ref()).map(|(at, _)| *at);
+        [self.due, self.beneath, late].into_iter().flatten().min()
+    }
+
+    fn is_due(&mut self, now: i64) {
+        let due = (now + SETTLE).max(self.read + PAUSE);
+        self.due = Some(self.due.map_or(due, |known| known.min(due)));
+    }
+
+    /// Notes when to look beneath a workload that is not well.
+    fn look_beneath(&mut self, kind: &GroupKind, free: bool, now: i64) {
+        let is_well = !self.known.as_ref().is_some_and(|known| known.shown.is_wanting());
+        if is_well || !has_beneath(kind) {
+            (self.beneath, self.looks) = (None, 0);
+        } else if self.beneath.is_none() && free {
+            let pause = BENEATH.0.saturating_mul(1 << self.looks.min(10)).min(BENEATH.1);
+            self.beneath = Some(now + pause);
+        }
+    }
+}
+
+impl Known {
+    fn of(
+        kind: &GroupKind,
+        body: &Map<String, Value>,
+        before: Option<Self>,
+        of: &Judgement<'_>,
+        now: i64,
+    ) -> Self {
+        let mut context = of.context;
+        if is_mute_for_good(kind, body, &context, of.wall) {
+            context.reports = Reports::No;
+        }
+        let found = of.rules.judge(kind, body).unwrap_or_else(|| health(kind, body, &context));
+        let (progress, cause) = before.map_or((None, None), |before| (before.progress, before.cause));
+        let progress = Progress::follow(progress, &found, now);
+        let deadline = patience(kind, body, &context, of.timeout);
+        let late = progress.as_ref().map(|progress| {
+            let ends = progress.ends(deadline);
+            (ends, judge(kind, body, &context, found.clone(), Some(progress), ends, deadline))
+        });
+        let cause = cause.filter(|_| found.is_wanting());
+        Self { shown: found, progress, late, cause }
+    }
+
+    /// The health with what lies beneath it.
+    fn told(&self) -> Health {
+        let with = |why: &str| match &self.cause {
+            Some(cause) => format!("{why}; {cause}"),
+            None => why.to_owned(),
+        };
+        match &self.shown {
+            Health::Progressing { why } => Health::progressing(with(why)),
+            Health::Degraded { why } => Health::degraded(with(why)),
+            other => other.clone(),
+        }
+    }
+}
+
+impl Health {
+    fn is_wanting(&self) -> bool {
+        matches!(self, Self::Progressing { .. } | Self::Degraded { .. })
+    }
+}
+
+impl Summary {
+    /// True if every object is known and as it should be.
+    pub fn is_healthy(&self) -> bool {
+        self.unread + self.progressing + self.degraded + self.unknown == 0
+    }
+
+    /// True if every object was read.
+    pub fn is_known(&self) -> bool {
+        self.unread == 0
+    }
+
+    /// True if nothing but sentences differs.
+    pub fn is_as(&self, other: &Self) -> bool {
+        let words = |of: &Self| -> Vec<(ObjectId, &'static str)> {
+            of.worst.iter().map(|(id, health)| (id.clone(), health.word())).collect()
+        };
+        let counts = |of: &Self| [of.objects, of.unread, of.progressing, of.degraded, of.unknown];
+        counts(self) == counts(other) && words(self) == words(other)
+    }
+}
+
+/// The kinds whose Pods tell more than they do.
+fn has_beneath(kind: &GroupKind) -> bool {
+    let workloads = ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"];
+    &*kind.group == "apps" && workloads.contains(&&*kind.kind)
+        || &*kind.group == "batch" && &*kind.kind == "Job"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(name: &str) -> ObjectId {
+        ObjectId::new("apps", "Deployment", "shop", name).unwrap()
+    }
+
+    fn deployment(ready: u8) -> Map<String, Value> {
+        let text = format!(
+            r#"{{"metadata": {{"name": "web", "generation": 2}}, "spec": {{"replicas": 3}}, "status": {{
+                "observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": {ready},
+                "availableReplicas": {ready}}}}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    struct Case {
+        list: Watchlist,
+        rules: Rules,
+        timeout: Option<i64>,
+    }
+
+    impl Case {
+        fn new() -> Self {
+            Self { list: Watchlist::default(), rules: Rules::default(), timeout: None }
+        }
+
+        fn read(&mut self, name: &str, ready: u8, cause: Option<Option<&str>>, now: i64) {
+            let cause = cause.map(|cause| cause.map(str::to_owned));
+            let (timeout, context) = (self.timeout, Context::default());
+            let of = Judgement { rules: &self.rules, timeout, context, wall: 0 };
+            self.list.read(&id(name), &deployment(ready), cause, &of, now);
+        }
+
+        fn due(&mut self, now: i64) -> (usize, usize) {
+            let due = self.list.due(now);
+            (due.read.len(), due.beneath.len())
+        }
+
+        fn worst(&self) -> String {
+            let summary = self.list.summary();
+            summary.worst.first().map(|(_, health)| format!("{health:?}")).unwrap_or_default()
+        }
+    }
+
+    #[test]
+    fn an_object_is_read_once_a_second_however_often_it_changes() {
+        let mut case = Case::new();
+        let mut reads = Vec::new();
+        for now in 0..5_000 {
+            if now < 3_000 && now % 7 == 0 {
+                case.list.changed(&id("web"), now);
+            }
+            if case.due(now).0 > 0 {
+                reads.push(now);
+                case.read("web", 3, None, now + 3);
+            }
+        }
+        assert_eq!(reads, [100, 1_100, 2_100, 3_100]);
+        assert_eq!(case.list.next(), None, "and never while nothing changes");
+        assert!(case.list.summary().is_healthy());
+    }
+
+    #[test]
+    fn what_was_written_is_not_healthy_before_it_was_read() {
+        let mut case = Case::new();
+        case.list.changed(&id("web"), 0);
+        assert_eq!(case.list.summary().unread, 1);
+        assert_eq!(case.due(100), (1, 0));
+        case.read("web", 3, None, 105);
+        assert!(case.list.summary().is_healthy());
+        case.list.changed(&id("web"), 5_000);
+        assert!(case.list.summary().is_healthy(), "others' changes are read first");
+        case.list.written(&id("web"), 5_000);
+        assert!(!case.list.summary().is_healthy());
+        assert_eq!(case.due(5_100), (1, 0));
+        case.list.gone(&id("web"));
+        assert_eq!((case.list.next(), case.list.summary()), (None, Summary::default()));
+        case.read("web", 3, None, 5_105);
+        assert_eq!(case.list.summary().objects, 0, "a late answer brings nothing back");
+    }
+
+    #[test]
+    fn what_comes_no_further_is_degraded_by_time_alone() {
+        let mut case = Case::new();
+        case.timeout = Some(60_000);
+        case.list.changed(&id("web"), 0);
+        assert_eq!(case.due(100), (1, 0));
+        case.read("web", 1, None, 105);
+        assert!(case.worst().starts_with("Progressing"), "{}", case.worst());
+        while let Some(next) = case.list.next().filter(|next| *next < 60_105) {
+            let _ = case.list.due(next);
+        }
+        assert_eq!(case.list.next(), Some(60_105));
+        let _ = case.list.due(60_105);
+        assert!(case.worst().starts_with("Degraded"), "{}", case.worst());
+        case.list.changed(&id("web"), 61_000);
+        assert_eq!(case.due(61_105).0, 1);
+        case.read("web", 3, None, 61_110);
+        assert!(case.list.summary().is_healthy());
+    }
+
+    #[test]
+    fn what_lies_beneath_is_looked_at_from_time_to_time() {
+        let mut case = Case::new();
+        case.list.changed(&id("web"), 0);
+        assert_eq!(case.due(100), (1, 0));
+        case.read("web", 1, None, 100);
+        let mut looks = Vec::new();
+        while let Some(next) = case.list.next().filter(|next| *next < 200_000) {
+            assert_eq!(case.due(next), (0, 1));
+            looks.push(next / 1000);
+            case.read("web", 1, Some(Some("Pod web-1 cannot pull its image")), next);
+        }
+        assert_eq!(looks, [2, 6, 14, 30, 62, 122, 182]);
+        assert!(case.worst().contains("; Pod web-1 cannot pull"), "{}", case.worst());
+        case.list.changed(&id("web"), 200_000);
+        assert_eq!(case.due(200_100), (1, 0));
+        case.read("web", 2, None, 200_100);
+        assert!(case.worst().contains("; Pod web-1 cannot pull"), "it stays until it is asked again");
+        case.list.changed(&id("web"), 202_000);
+        assert_eq!(case.due(202_100).0, 1);
+        case.read("web", 3, None, 202_100);
+        assert_eq!(case.list.next(), None);
+    }
+
+    #[test]
+    fn the_worst_come_first_and_are_few() {
+        let mut case = Case::new();
+        for at in 0..30 {
+            case.list.changed(&id(&format!("web-{at:02}")), 0);
+        }
+        case.list.failed(&id("web-29"), "forbidden", 0);
+        for at in 0..29 {
+            case.read(&format!("web-{at:02}"), 1, None, 0);
+        }
+        let summary = case.list.summary();
+        assert_eq!((summary.progressing, summary.unknown, summary.worst.len()), (29, 1, 10));
+        assert_eq!(summary.worst[0].0, id("web-29"));
+        let beneath = case.list.due(BENEATH.0).beneath.len();
+        assert_eq!(beneath, MAX_BENEATH);
+        let mut other = summary.clone();
+        other.worst[0].1 = Health::unknown("another sentence");
+        assert!(other.is_as(&summary) && other != summary);
+        other.worst[0].1 = Health::degraded("another sentence");
+        assert!(!other.is_as(&summary));
+    }
+}

@@ -1,0 +1,86 @@
+//! What is said of how the objects are.
+//!
+//! In: a summary of their health, and the status as it was. Out: the condition Healthy, and what keeps the Sync from being
+//! ready. While objects are still being read, what was said of the same revision stands.
+
+use super::Facts;
+use crate::api::{ConditionType, Reason, SyncStatus};
+use crate::health::{Health, Summary};
+
+/// What is said of how the objects are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wellness {
+    pub(super) status: &'static str,
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+impl Wellness {
+    /// None where nothing can be said yet, or nothing at all.
+    pub(super) fn of(before: &SyncStatus, facts: &Facts<'_>) -> Option<Self> {
+        let (summary, pass) = (facts.health?, facts.pass.as_ref()?);
+        if summary.is_known() || summary.degraded > 0 {
+            return Some(Self::of_summary(summary));
+        }
+        let attempted = before.revision.as_ref().and_then(|revision| revision.attempted.as_ref());
+        let same = attempted == Some(&pass.revision) && before.observed_generation == facts.generation;
+        let stands = Self::before(before).filter(|_| same);
+        stands.or_else(|| Some(Self::of_summary(summary)))
+    }
+
+    /// What was said last.
+    pub(super) fn before(before: &SyncStatus) -> Option<Self> {
+        let type_ = ConditionType::Healthy.to_string();
+        let known = before.conditions.iter().find(|condition| condition.type_ == type_)?;
+        let status = ["True", "False"].into_iter().find(|status| **status == *known.status);
+        Some(Self {
+            status: status.unwrap_or("Unknown"),
+            reason: known.reason.clone(),
+            message: known.message.clone(),
+        })
+    }
+
+    fn of_summary(summary: &Summary) -> Self {
+        let waiting = summary.unread + summary.progressing;
+        let (status, reason) = match (summary.degraded, summary.unknown, waiting) {
+            (1.., _, _) => ("False", Reason::Degraded),
+            (0, 1.., _) => ("Unknown", Reason::HealthUnknown),
+            (0, 0, 1..) => ("Unknown", Reason::Progressing),
+            (0, 0, 0) => ("True", Reason::Healthy),
+        };
+        let message = match summary.worst.first() {
+            Some((id, health)) => {
+                let all = summary.degraded + summary.unknown + waiting;
+                let more = if all > 1 { format!(" (and {} more)", all - 1) } else { String::new() };
+                format!("{id}: {}{more}", health.why().unwrap_or_default())
+            }
+            None if summary.unread > 0 => {
+                format!("the statuses of {} of {} objects are being read", summary.unread, summary.objects)
+            }
+            None if summary.objects == 0 => "none of the objects reports how it is".to_owned(),
+            None if summary.objects == 1 => "the one object that reports how it is, is healthy".to_owned(),
+            None => format!("all {} objects that report how they are, are healthy", summary.objects),
+        };
+        Self { status, reason: reason.to_string(), message }
+    }
+
+    pub(super) fn is_well(&self) -> bool {
+        self.status == "True"
+    }
+
+    /// True for what goes on by itself.
+    pub(super) fn is_on_its_way(&self) -> bool {
+        self.reason == Reason::Progressing.to_string()
+    }
+}
+
+/// The objects that are not well and will not be by themselves, each with its sentence.
+pub(super) fn wanting(
+    summary: &Summary,
+) -> impl Iterator<Item = (&crate::object::ObjectId, &'static str, &str)> {
+    summary.worst.iter().filter_map(|(id, health)| match health {
+        Health::Degraded { why } => Some((id, "Degraded", why.as_str())),
+        Health::Unknown { why } => Some((id, "HealthUnknown", why.as_str())),
+        Health::Progressing { .. } | Health::Healthy | Health::Suspended => None,
+    })
+}

@@ -1,0 +1,232 @@
+//! How the objects of one Sync are, as it is found out.
+//!
+//! In: which objects were written, by whomever. Out: a [`Summary`], once their statuses were read. Watches carry metadata
+//! only, so that a changed status costs a read; `health/watchlist.rs` says which reads, and when.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value};
+
+use super::Context;
+use super::survey::wall_clock;
+use super::wish::HealthWish;
+use crate::api::SyncName;
+use crate::cluster::{Cluster, Failure};
+use crate::desired::{DesiredObject, DesiredSet};
+use crate::harmless::harmless;
+use crate::health::{
+    self, Binding, Due, Health, Judgement, Reports, Summary, Watchlist, cause, is_told_by_manifest,
+    may_report, says_something,
+};
+use crate::object::{GroupKind, Object, ObjectId};
+
+/// What is known of the health of one Sync's objects.
+pub(crate) struct Vitals {
+    context: Arc<Context>,
+    cluster: Cluster,
+    owner: SyncName,
+    wish: HealthWish,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    list: Watchlist,
+    /// What is wanted.
+    set: Option<Arc<DesiredSet>>,
+    /// Kinds without a rule of which an object was seen to report.
+    reporting: BTreeSet<GroupKind>,
+    /// When the classes of volume claims make their volumes.
+    classes: BTreeMap<String, Option<Binding>>,
+}
+
+impl Vitals {
+    pub(crate) fn new(context: Arc<Context>, cluster: Cluster, owner: SyncName, wish: HealthWish) -> Self {
+        Self { context, cluster, owner, wish, state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> i64 {
+        i64::try_from(self.context.now().as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// These objects are wanted from now on, and of them these were written by the Sync just now.
+    pub(crate) fn wants<'a>(&self, set: &Arc<DesiredSet>, written: impl Iterator<Item = &'a ObjectId>) {
+        let now = self.now();
+        let mut state = self.lock();
+        if state.set.as_ref().is_none_or(|known| !Arc::ptr_eq(known, set)) {
+            let mut known = BTreeMap::new();
+            let watched = |object: &&DesiredObject| self.is_watched(object, &mut known);
+            let watched: BTreeSet<&ObjectId> =
+                set.objects().iter().filter(watched).map(|it| &it.id).collect();
+            state.list.retain(|id| watched.contains(id));
+            let is_new = |id: &&&ObjectId| !state.list.has(id);
+            let new: Vec<&ObjectId> = self.cluster.observed(&self.owner, |observed| {
+                watched.iter().filter(is_new).filter(|id| observed.get(id).is_some()).copied().collect()
+            });
+            new.into_iter().for_each(|id| state.list.changed(id, now));
+            state.set = Some(set.clone());
+        }
+        for id in written {
+            if self.wanted(&state, id) {
+                state.list.written(id, now);
+            }
+        }
+    }
+
+    /// Takes in which objects were written, or are gone.
+    pub(crate) fn stir(&self) {
+        let (stirred, now) = (self.cluster.stirred(&self.owner), self.now());
+        let mut state = self.lock();
+        let (there, gone): (Vec<ObjectId>, Vec<ObjectId>) = self
+            .cluster
+            .observed(&self.owner, |observed| stirred.into_iter().partition(|id| observed.get(id).is_some()));
+        gone.iter().for_each(|id| state.list.gone(id));
+        for id in there {
+            if state.list.has(&id) || self.wanted(&state, &id) {
+                state.list.changed(&id, now);
+            }
+        }
+    }
+
+    fn wanted(&self, state: &State, id: &ObjectId) -> bool {
+        let wanted = state.set.as_ref().and_then(|set| set.get(id));
+        wanted.is_some_and(|wanted| self.is_watched(&wanted, &mut BTreeMap::new()))
+    }
+
+    /// True for objects whose statuses have to be read; `known` are kinds of which that was asked before.
+    fn is_watched(&self, wanted: &&DesiredObject, known: &mut BTreeMap<GroupKind, bool>) -> bool {
+        let kind = wanted.id.group_kind();
+        let covered = self.wish.rules.cover(&kind);
+        let told = || !covered && is_told_by_manifest(&kind, &wanted.canonical);
+        let watched = *known.entry(kind.clone()).or_insert_with(|| covered || may_report(&kind));
+        watched && !told()
+    }
+
+    /// When something is to be read, if nothing happens before.
+    pub(crate) fn next(&self) -> Option<i64> {
+        self.lock().list.next()
+    }
+
+    /// What is to be read now.
+    pub(crate) fn due(&self) -> Due {
+        let now = self.now();
+        self.lock().list.due(now)
+    }
+
+    /// What all of them come to, once it is known what is wanted.
+    pub(crate) fn summary(&self) -> Option<Summary> {
+        let mut summary = {
+            let state = self.lock();
+            state.set.as_ref()?;
+            state.list.summary()
+        };
+        for (_, health) in &mut summary.worst {
+            match health {
+                Health::Progressing { why } | Health::Degraded { why } | Health::Unknown { why } => {
+                    *why = harmless(why);
+                }
+                Health::Healthy | Health::Suspended => {}
+            }
+        }
+        Some(summary)
+    }
+
+    /// Reads what is due, and judges it.
+    pub(crate) async fn read(self: Arc<Self>, due: Due) {
+        // All Syncs together read a few at a time.
+        let Ok(_turn) = self.context.reads.acquire().await else { return };
+        let (claims, others) =
+            due.read.into_iter().partition(|id: &ObjectId| id.is("", "PersistentVolumeClaim"));
+        self.cluster.statuses(&self.owner, others, |id, read| self.take(id, read, None)).await;
+        let claims: Vec<ObjectId> = claims;
+        for id in claims {
+            let read = self.cluster.whole(&id, None).await;
+            if let Ok(Some(claim)) = &read {
+                self.learn_class(&claim.body).await;
+            }
+            self.take(&id, read, None);
+        }
+        for id in due.beneath {
+            let read = self.cluster.whole(&id, None).await;
+            let cause = match &read {
+                Ok(Some(workload)) => Some(self.cause(workload).await),
+                Ok(None) | Err(_) => None,
+            };
+            self.take(&id, read, cause);
+        }
+    }
+
+    fn take(&self, id: &ObjectId, read: Result<Option<Object>, Failure>, cause: Option<Option<String>>) {
+        let now = self.now();
+        let kind = id.group_kind();
+        let mut state = self.lock();
+        match read {
+            Ok(Some(object)) => {
+                if says_something(&object.body)
+                    && state.reporting.insert(kind.clone())
+                    && !health::has_rule(&kind)
+                {
+                    // What was taken for a kind that never reports may be one that has not reported yet.
+                    state.list.speaks(id, now);
+                }
+                let context = health::Context {
+                    reports: self.reports(&state, &kind),
+                    binding: class(&object.body).and_then(|class| *state.classes.get(class)?),
+                };
+                let timeout =
+                    self.wish.timeout.map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX));
+                let of = Judgement { rules: &self.wish.rules, timeout, context, wall: wall_clock() };
+                state.list.read(id, &object.body, cause, &of, now);
+            }
+            Ok(None) => state.list.gone(id),
+            Err(failure) => state.list.failed(id, &failure.to_string(), now),
+        }
+    }
+
+    fn reports(&self, state: &State, kind: &GroupKind) -> Reports {
+        let may = self.cluster.kinds().get(kind).is_some_and(|served| served.reports);
+        match (state.reporting.contains(kind), may) {
+            (true, _) => Reports::Yes,
+            (false, true) => Reports::Perhaps,
+            (false, false) => Reports::No,
+        }
+    }
+
+    /// Finds out when the class of a claim makes its volumes, once for each class: that never changes.
+    async fn learn_class(&self, claim: &Map<String, Value>) {
+        let Some(name) = class(claim).filter(|name| !self.lock().classes.contains_key(*name)) else { return };
+        let Ok(id) = ObjectId::new("storage.k8s.io", "StorageClass", "", name) else { return };
+        // Without the right to read classes the claim's own words have to do.
+        let Ok(read) = self.cluster.whole(&id, None).await else { return };
+        let mode =
+            read.as_ref().and_then(|class| class.body.get("volumeBindingMode")).and_then(Value::as_str);
+        let binding = match mode {
+            Some("WaitForFirstConsumer") => Some(Binding::WaitForFirstConsumer),
+            Some("Immediate") => Some(Binding::Immediate),
+            _ => None,
+        };
+        self.lock().classes.insert(name.to_owned(), binding);
+    }
+
+    /// What lies beneath a workload, in a sentence.
+    async fn cause(&self, workload: &Object) -> Option<String> {
+        // Without the right to see Pods the workload's own words have to do.
+        let beneath = self.cluster.beneath(workload).await.ok()?;
+        let (sets, pods): (Vec<_>, Vec<_>) =
+            (beneath.replica_sets.iter().collect(), beneath.pods.iter().collect());
+        let found = cause(&workload.id.group_kind(), &workload.body, &sets, &pods)?;
+        let more =
+            if found.pods > 1 { format!(" (and {} more like it)", found.pods - 1) } else { String::new() };
+        Some(format!("{} {}: {}{more}", found.kind, found.name, found.why))
+    }
+}
+
+/// The class of a volume claim.
+fn class(claim: &Map<String, Value>) -> Option<&str> {
+    claim.get("spec")?.get("storageClassName")?.as_str()
+}

@@ -1,0 +1,294 @@
+//! When a Sync is ready: its objects are applied, and as they should be.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use support::daemon::{Daemon, until};
+use support::scene::{CALM, Scene, config_map};
+
+/// A definition of a kind whose objects have a status of their own.
+fn definition(kind: &str) -> Value {
+    let plural = format!("{}s", kind.to_lowercase());
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema = json!({"type": "object", "properties": {"spec": anything, "status": anything}});
+    let version = json!({
+        "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.ready.example")},
+        "spec": {
+            "group": "ready.example", "scope": "Namespaced", "versions": [version],
+            "names": {"kind": kind, "plural": plural},
+        },
+    })
+}
+
+async fn define(scene: &Scene, kind: &str) -> Api<DynamicObject> {
+    let definitions =
+        kube::core::GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let resource = kube::api::ApiResource::from_gvk(&definitions);
+    let api: Api<DynamicObject> = Api::all_with(scene.admin.clone(), &resource);
+    let body = definition(kind);
+    let name = body["metadata"]["name"].as_str().unwrap().to_owned();
+    api.patch(&name, &PatchParams::apply("test").force(), &Patch::Apply(&body)).await.unwrap();
+    let objects = scene.dynamic("ready.example", "v1", kind);
+    until("the kind is served", async || objects.list(&ListParams::default()).await.ok()).await;
+    objects
+}
+
+fn object(kind: &str, name: &str) -> (String, String) {
+    let body = json!({"apiVersion": "ready.example/v1", "kind": kind, "metadata": {"name": name}, "spec": {"size": 1}});
+    (format!("{name}.json"), body.to_string())
+}
+
+fn deployment(name: &str, image: &str, replicas: u8) -> (String, String) {
+    let labels = json!({"app": name});
+    let body = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas, "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "web", "image": image}]},
+            },
+        },
+    });
+    (format!("{name}.json"), body.to_string())
+}
+
+/// Writes a status as a controller does.
+async fn report(objects: &Api<DynamicObject>, name: &str, status: Value) {
+    let body = json!({"status": status});
+    objects.patch_status(name, &PatchParams::default(), &Patch::Merge(&body)).await.unwrap();
+}
+
+fn ready(status: &str, message: &str) -> Value {
+    json!({"conditions": [{"type": "Ready", "status": status, "reason": "Told", "message": message}]})
+}
+
+async fn condition(scene: &Scene, sync: &str, type_: &str) -> Value {
+    let conditions = scene.status(sync, "/conditions").await;
+    let all = conditions.as_array().cloned().unwrap_or_default();
+    all.into_iter().find(|condition| condition["type"] == type_).unwrap_or_default()
+}
+
+async fn until_healthy(scene: &Scene, sync: &str, status: &str, reason: &str) -> String {
+    let what = format!("Healthy is {status} because of {reason}");
+    let told = until(&what, async || {
+        let told = condition(scene, sync, "Healthy").await;
+        (told["status"] == status && told["reason"] == reason).then_some(told)
+    });
+    told.await["message"].as_str().unwrap().to_owned()
+}
+
+/// A Sync that waits for the health of its objects, as one does without a word about it.
+async fn waiting(scene: &Scene, name: &str, spec: Value) {
+    let mut whole = json!({"interval": "1h", "health": {}});
+    for (field, value) in spec.as_object().unwrap() {
+        whole[field] = value.clone();
+    }
+    scene.sync(name, whole).await;
+}
+
+fn reads(scene: &Scene, name: &str) -> usize {
+    let end = format!("/{name}");
+    scene.proxy.asked().iter().filter(|one| one.method == "GET" && one.path.ends_with(&end)).count()
+}
+
+#[tokio::test]
+async fn a_sync_is_ready_once_its_objects_are() {
+    let Some(scene) = Scene::new("ready").await else { return };
+    let gadgets = define(&scene, "Gadget").await;
+    // Another object of the kind reports, so that this one is known to have to.
+    let commit = scene.push(&[
+        object("Gadget", "one"),
+        object("Gadget", "two"),
+        ("a.json".into(), config_map("a", "1")),
+    ]);
+    let _daemon = scene.daemon();
+    waiting(&scene, "shop", json!({})).await;
+    let message = until_healthy(&scene, "shop", "Unknown", "Progressing").await;
+    assert!(message.contains("its controller has reported nothing yet (and 1 more)"), "{message}");
+    let told = condition(&scene, "shop", "Ready").await;
+    assert_eq!((&told["status"], &told["reason"]), (&json!("False"), &json!("Progressing")), "{told}");
+    assert_eq!(condition(&scene, "shop", "Reconciling").await["status"], "True");
+    assert!(scene.status("shop", "/revision/applied").await.as_str().unwrap().ends_with(&commit));
+    assert_eq!(scene.status("shop", "/revision/healthy").await, Value::Null);
+
+    report(&gadgets, "one", ready("True", "")).await;
+    report(&gadgets, "two", ready("False", "its disk is full")).await;
+    until("the other one is waited for", async || {
+        let told = condition(&scene, "shop", "Ready").await;
+        told["message"].as_str().unwrap().contains("its disk is full").then_some(())
+    })
+    .await;
+    report(&gadgets, "two", ready("True", "")).await;
+    scene.until_ready("shop", &commit).await;
+    assert_eq!(
+        until_healthy(&scene, "shop", "True", "Healthy").await,
+        "all 2 objects that report how they are, are healthy"
+    );
+    assert!(scene.status("shop", "/revision/healthy").await.as_str().unwrap().ends_with(&commit));
+    assert_eq!(condition(&scene, "shop", "Reconciling").await, Value::Null);
+    scene.assert_calm("while nothing changes").await;
+
+    let mut failed = ready("False", "");
+    failed["conditions"][0] =
+        json!({"type": "Failed", "status": "True", "reason": "Broken", "message": "no more disks"});
+    report(&gadgets, "two", failed).await;
+    let message = until_healthy(&scene, "shop", "False", "Degraded").await;
+    assert!(message.contains("shop/two") || message.contains("/two:"), "{message}");
+    assert!(message.contains("no more disks"), "{message}");
+    let told = condition(&scene, "shop", "Ready").await;
+    assert_eq!((&told["status"], &told["reason"]), (&json!("False"), &json!("Degraded")));
+    assert_eq!(scene.status("shop", "/problems/0/file").await, "two.json:1");
+    assert_eq!(condition(&scene, "shop", "Reconciling").await, Value::Null, "nothing is being done about it");
+    report(&gadgets, "two", ready("True", "")).await;
+    scene.until_ready("shop", &commit).await;
+    let history = scene.status("shop", "/history").await;
+    assert_eq!(history.as_array().unwrap().len(), 1, "one commit, one entry: {history}");
+    assert_eq!(history[0]["result"], "Applied");
+}
+
+#[tokio::test]
+async fn a_status_is_judged_at_once_and_read_once_a_second() {
+    let Some(scene) = Scene::new("judged").await else { return };
+    let gauges = define(&scene, "Gauge").await;
+    let commit = scene.push(&[object("Gauge", "one")]);
+    let _daemon = scene.daemon();
+    waiting(&scene, "shop", json!({})).await;
+    until("it is there", async || gauges.get_opt("one").await.unwrap()).await;
+    report(&gauges, "one", ready("True", "")).await;
+    scene.until_ready("shop", &commit).await;
+    let mut took = Vec::new();
+    for round in 0..5 {
+        tokio::time::sleep(CALM).await;
+        scene.proxy.asked();
+        let (value, begun) = (if round % 2 == 0 { "False" } else { "True" }, Instant::now());
+        report(&gauges, "one", ready(value, "")).await;
+        let read = until("it is read", async || {
+            scene.proxy.asked().into_iter().find(|one| one.method == "GET" && one.path.ends_with("/one"))
+        })
+        .await;
+        took.push(read.at - begun);
+    }
+    println!("a status is read within {took:?}");
+    took.sort();
+    assert!(took[3] < Duration::from_millis(200), "{took:?}");
+
+    tokio::time::sleep(CALM).await;
+    scene.proxy.asked();
+    let begun = Instant::now();
+    let mut writes = 0;
+    while begun.elapsed() < Duration::from_secs(4) {
+        report(&gauges, "one", ready("False", &format!("{writes} of many"))).await;
+        writes += 1;
+    }
+    let reads = reads(&scene, "one");
+    assert!(writes > 50 && (3..=5).contains(&reads), "{reads} reads of {writes} statuses in 4 s");
+    report(&gauges, "one", ready("True", "")).await;
+    scene.until_ready("shop", &commit).await;
+}
+
+#[tokio::test]
+async fn what_lies_beneath_is_named() {
+    let Some(scene) = Scene::new("beneath").await else { return };
+    let commit = scene.push(&[deployment("web", "registry.example/web:1", 1)]);
+    let _daemon = scene.daemon();
+    waiting(&scene, "shop", json!({})).await;
+    until_healthy(&scene, "shop", "Unknown", "Progressing").await;
+    let pods = scene.dynamic("", "v1", "Pod");
+    let pod =
+        until("there is a Pod", async || pods.list(&ListParams::default()).await.unwrap().items.pop()).await;
+    let name = pod.metadata.name.unwrap();
+    let waits = json!({"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}});
+    let container =
+        json!({"name": "web", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": waits});
+    report(&pods, &name, json!({"phase": "Pending", "containerStatuses": [container]})).await;
+    let message = until("the cause is told", async || {
+        let told = condition(&scene, "shop", "Ready").await;
+        let message = told["message"].as_str().unwrap_or_default().to_owned();
+        message.contains(&name).then_some(message)
+    })
+    .await;
+    assert!(message.contains("ImagePullBackOff"), "{message}");
+    println!("{message}");
+    let running = json!({"name": "web", "image": "", "imageID": "", "ready": true, "restartCount": 0, "started": true,
+        "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}});
+    let up = json!([{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    report(&pods, &name, json!({"phase": "Running", "conditions": up, "containerStatuses": [running]})).await;
+    scene.until_ready("shop", &commit).await;
+    // Nothing is asked any more.
+    scene.settle().await;
+    scene.assert_calm("while nothing changes").await;
+}
+
+#[tokio::test]
+async fn a_rule_of_the_sync_decides() {
+    let Some(scene) = Scene::new("rules").await else { return };
+    let engines = define(&scene, "Engine").await;
+    let commit = scene.push(&[object("Engine", "one")]);
+    let _daemon = scene.daemon();
+    let rule =
+        |healthy: &str| json!({"rules": [{"group": "ready.example", "kind": "Engine", "healthy": healthy}]});
+    waiting(&scene, "shop", json!({"health": rule("object.status.speed >")})).await;
+    scene.until_reason("shop", "SpecInvalid").await;
+    let told = condition(&scene, "shop", "Stalled").await["message"].as_str().unwrap().to_owned();
+    assert!(told.contains("spec.health.rules[0] (Engine.ready.example) healthy:1:"), "{told}");
+    scene.patch_sync("shop", json!({"spec": {"health": rule("object.status.speed > 10")}})).await;
+    until_healthy(&scene, "shop", "Unknown", "Progressing").await;
+    report(&engines, "one", json!({"speed": 5})).await;
+    until("the rule is asked", async || {
+        let told = condition(&scene, "shop", "Healthy").await;
+        told["message"].as_str().unwrap_or_default().contains("the rule's healthy is not true").then_some(())
+    })
+    .await;
+    report(&engines, "one", json!({"speed": 50})).await;
+    scene.until_ready("shop", &commit).await;
+    // Whoever does not wait is told all the same.
+    report(&engines, "one", json!({"speed": 5})).await;
+    scene.until_reason("shop", "Progressing").await;
+    let mut without = rule("object.status.speed > 10");
+    without["wait"] = false.into();
+    scene.patch_sync("shop", json!({"spec": {"health": without}})).await;
+    scene.until_ready("shop", &commit).await;
+    until_healthy(&scene, "shop", "Unknown", "Progressing").await;
+}
+
+#[tokio::test]
+async fn who_depends_on_a_sync_waits_until_it_is_healthy_and_a_restart_keeps_what_is_known() {
+    let Some(scene) = Scene::new("after").await else { return };
+    let gates = define(&scene, "Gate").await;
+    let folder = |name: &str, (file, text): (String, String)| (format!("{name}/{file}"), text);
+    let commit = scene.push(&[
+        folder("first", object("Gate", "one")),
+        folder("second", ("a.json".into(), config_map("a", "1"))),
+    ]);
+    let daemon = scene.daemon();
+    waiting(&scene, "second", json!({"path": "second", "dependsOn": [{"name": "first"}]})).await;
+    waiting(&scene, "first", json!({"path": "first"})).await;
+    until_healthy(&scene, "first", "Unknown", "Progressing").await;
+    scene.until_reason("second", "DependencyNotReady").await;
+    tokio::time::sleep(CALM).await;
+    assert!(scene.values().await.is_empty(), "the first one is not healthy");
+    report(&gates, "one", ready("True", "")).await;
+    scene.until_ready("second", &commit).await;
+    restarts_quietly(&scene, daemon, &commit).await;
+}
+
+/// A new daemon finds everything as it was, and writes no status.
+async fn restarts_quietly(scene: &Scene, daemon: Daemon, commit: &str) {
+    drop(daemon);
+    let version = async || scene.syncs().get("first").await.unwrap().metadata.resource_version;
+    let before = version().await;
+    let _daemon = scene.daemon();
+    scene.settle().await;
+    tokio::time::sleep(CALM).await;
+    assert_eq!(version().await, before, "nothing is said anew");
+    scene.until_ready("first", commit).await;
+}
