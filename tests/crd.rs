@@ -122,6 +122,7 @@ async fn the_server_fills_in_the_defaults_and_they_are_those_of_the_daemon() {
         "conflicts": "Force",
         "interval": "30s",
         "timeout": "5m",
+        "health": {"wait": true},
         "suspend": false,
     });
     assert_eq!(taken["spec"], expect);

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::ground::{Ground, MOMENT, Window};
 use super::settled::now;
-use super::tail::{is_apply, is_on_objects, is_status};
+use super::tail::{is_about_manifests, is_apply, is_look, is_on_objects, is_status};
 use super::verdict::{Bar, Check, Row, median, rounded};
 use super::workload::{self, EACH};
 use crate::support::audit::Request;
@@ -63,9 +63,10 @@ pub(crate) async fn change(ground: &mut Ground) -> Row {
     let checks = vec![
         Check::new("nudge to live, s", wall, Bar::Under(0.5)),
         Check::new("applies", count(ground, &window, is_apply), Bar::Is(1.0)),
-        Check::new("requests on objects", count(ground, &window, is_on_objects), Bar::Is(1.0)),
+        Check::new("requests on objects", count(ground, &window, is_about_manifests), Bar::Is(1.0)),
     ];
-    row("change", ground, &window, wall, checks, json!({"settled_seconds": settled}))
+    let looks = count(ground, &window, is_look);
+    row("change", ground, &window, wall, checks, json!({"settled_seconds": settled, "status_reads": looks}))
 }
 
 /// Edits by hand of Deployments, one after the other.
@@ -96,7 +97,8 @@ pub(crate) async fn repair(ground: &mut Ground) -> Row {
         Check::new("most requests on one object", most, Bar::Is(1.0)),
     ];
     let times: Vec<f64> = times.into_iter().map(rounded).collect();
-    row("repair", ground, &window, wall, checks, json!({"times": times}))
+    let looks = count(ground, &window, is_look);
+    row("repair", ground, &window, wall, checks, json!({"times": times, "status_reads": looks}))
 }
 
 /// A tenth of the applications leaves Git.
@@ -165,7 +167,7 @@ pub(crate) fn count(ground: &mut Ground, window: &Window, sort: impl Fn(&Request
 /// The most requests that the daemon made on one object.
 pub(crate) fn most_on_one(ground: &mut Ground, window: &Window) -> f64 {
     let mut counts = std::collections::BTreeMap::<(String, String), u32>::new();
-    for request in ground.tail.since(window.mark).iter().filter(|request| is_on_objects(request)) {
+    for request in ground.tail.since(window.mark).iter().filter(|request| is_about_manifests(request)) {
         *counts.entry((request.resource.clone(), request.name.clone())).or_default() += 1;
     }
     counts.into_values().max().unwrap_or(0).into()

@@ -107,6 +107,16 @@ pub(crate) fn is_on_objects(request: &Request) -> bool {
     request.user == MOORLINE && request.namespace == APPS && request.verb != "watch" && request.verb != "list"
 }
 
+/// The same without looks at how an object is after somebody wrote to it: those are counted beside.
+pub(crate) fn is_about_manifests(request: &Request) -> bool {
+    is_on_objects(request) && !request.reads_status()
+}
+
+/// True for such a look.
+pub(crate) fn is_look(request: &Request) -> bool {
+    is_on_objects(request) && request.reads_status()
+}
+
 /// True for an apply of an object of a Sync.
 pub(crate) fn is_apply(request: &Request) -> bool {
     is_on_objects(request) && request.verb == "patch"

@@ -7,6 +7,7 @@
 mod definition;
 mod event;
 mod git;
+mod health;
 mod span;
 mod status;
 mod sync;
@@ -14,14 +15,15 @@ mod sync;
 pub use definition::definition;
 pub use event::EventReason;
 pub use git::{Git, GitRef, SecretRef, Source};
+pub use health::{HealthRule, HealthSpec};
 pub use span::{MAX_SPAN, MIN_SPAN, Span};
 pub use status::{
     Approval, ConditionType, Contested, Finished, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions,
     Scope, StatusProblem, SyncStatus,
 };
 pub use sync::{
-    Conflicts, DeletionPolicy, Dependency, Drift, DriftMode, ExtraFields, HealthRule, HealthSpec,
-    IgnoreFields, IgnoreTarget, Plain, Prune, PruneBudget, Render, Sync, SyncSpec,
+    Conflicts, DeletionPolicy, Dependency, Drift, DriftMode, ExtraFields, IgnoreFields, IgnoreTarget, Plain,
+    Prune, PruneBudget, Render, Sync, SyncSpec,
 };
 
 /// Label on every object of a Sync, and the selector of the daemon's watches.

@@ -14,7 +14,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Source, Span, SyncStatus};
+use super::{HealthSpec, Source, Span, SyncStatus};
 
 /// A folder of a Git repository that a cluster is held to.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Debug, Clone, PartialEq)]
@@ -165,57 +165,6 @@ pub struct Dependency {
     #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')")
         .message("write the name of a namespace: lower-case letters, digits and -, such as infra"))]
     pub namespace: Option<String>,
-}
-
-/// What is made of how the objects are, once they are applied.
-#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
-pub struct HealthSpec {
-    /// The Sync is Ready once its objects are applied and healthy. If this is false, being applied is enough, for Syncs
-    /// that depend on it as well; the condition Healthy tells the rest.
-    #[serde(default = "yes")]
-    pub wait: bool,
-
-    /// How long an object may be on its way without coming further until it counts as degraded; if it is absent, as long
-    /// as is usual for its kind, such as 10 minutes for a Deployment.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<Span>,
-
-    /// How the objects of a kind are judged, in the Common Expression Language over the variable `object`; this goes before
-    /// what Moorline knows of the kind. An expression that misses a field is not true.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32))]
-    pub rules: Vec<HealthRule>,
-}
-
-/// How the objects of a kind are judged: `degraded` is asked first, then `progressing`, then `healthy`. Where none of them is
-/// true, the object is on its way, or healthy if the rule has no `healthy`.
-#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
-#[x_kube(validation = Rule::new("has(self.healthy) || has(self.degraded) || has(self.progressing)")
-    .message("write at least one of healthy, degraded and progressing, such as healthy: object.status.phase == 'Running'"))]
-pub struct HealthRule {
-    /// The API group of the kind; empty for the core group.
-    #[serde(default)]
-    #[schemars(length(max = 253))]
-    pub group: String,
-
-    /// The kind.
-    #[schemars(length(min = 1, max = 63))]
-    pub kind: String,
-
-    /// True where an object is as it should be.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 2048))]
-    pub healthy: Option<String>,
-
-    /// True where it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 2048))]
-    pub degraded: Option<String>,
-
-    /// True where it is on its way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 2048))]
-    pub progressing: Option<String>,
 }
 
 /// How the files become objects.
@@ -388,12 +337,6 @@ pub struct IgnoreTarget {
 impl Default for Plain {
     fn default() -> Self {
         Self { recurse: yes(), include: Vec::new(), exclude: Vec::new() }
-    }
-}
-
-impl Default for HealthSpec {
-    fn default() -> Self {
-        Self { wait: yes(), timeout: None, rules: Vec::new() }
     }
 }
 

@@ -52,13 +52,19 @@ impl Cluster {
             }
         }
         let reads = futures::stream::iter(single).map(|id| async move {
-            let read = self.whole(&id, None).await;
+            let read = self.status(owner, &id).await;
             (id, read)
         });
         let mut reads = reads.buffer_unordered(SIDE_BY_SIDE);
         while let Some((id, read)) = reads.next().await {
             take(&id, read);
         }
+    }
+
+    /// Reads an object as a whole: none if it is not there any more.
+    pub async fn status(&self, owner: &SyncName, id: &ObjectId) -> Result<Option<Object>, Failure> {
+        let version = self.observed(owner, |set| set.get(id).map(|seen| seen.resource_version.clone()));
+        self.since(id, &version.unwrap_or_default()).await
     }
 
     /// Lists the objects of a Sync of one kind in one place, and takes those that are asked for.

@@ -27,6 +27,17 @@ impl Cluster {
         }
     }
 
+    /// The whole object as it is in this version or a later one, for its status. The server has that at hand, and asks its
+    /// store nothing.
+    pub(super) async fn since(&self, id: &ObjectId, version: &str) -> Result<Option<Object>, Failure> {
+        let path = format!("{}?resourceVersion={}", self.path_to(id, None)?, query(version));
+        match self.0.wire.send(Call::new(Class::Verify, "get", path)).await {
+            Ok(reply) => read_whole(id, &reply).map(Some),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// The whole object as a forced apply without these places would make it. Nothing is written.
     pub async fn would_be(
         &self,

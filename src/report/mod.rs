@@ -103,6 +103,11 @@ fn told_by_pass(
     if verdict.applied && revision.applied.as_ref() != Some(&pass.revision) {
         revision.applied = Some(pass.revision.clone());
     }
+    note_history(status, pass, verdict, facts);
+}
+
+/// Notes what became of a revision.
+fn note_history(status: &mut SyncStatus, pass: &PassFacts<'_>, verdict: &Verdict, facts: &Facts<'_>) {
     // Trying again is no new event.
     let told = status
         .history

@@ -145,14 +145,14 @@ impl Vitals {
         self.cluster.statuses(&self.owner, others, |id, read| self.take(id, read, None)).await;
         let claims: Vec<ObjectId> = claims;
         for id in claims {
-            let read = self.cluster.whole(&id, None).await;
+            let read = self.cluster.status(&self.owner, &id).await;
             if let Ok(Some(claim)) = &read {
                 self.learn_class(&claim.body).await;
             }
             self.take(&id, read, None);
         }
         for id in due.beneath {
-            let read = self.cluster.whole(&id, None).await;
+            let read = self.cluster.status(&self.owner, &id).await;
             let cause = match &read {
                 Ok(Some(workload)) => Some(self.cause(workload).await),
                 Ok(None) | Err(_) => None,

@@ -5,6 +5,7 @@
 //! may be older than the daemon, and because a Sync that slipped through must not stop the others.
 
 mod health;
+mod ignore;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,8 +15,8 @@ use glob::Pattern;
 use serde_json::{Value, json};
 
 use crate::api::{
-    Conflicts, DeletionPolicy, Dependency, DriftMode, ExtraFields, Git, GitRef, IgnoreFields, Plain, Prune,
-    Span, Sync, SyncName, SyncSpec,
+    Conflicts, DeletionPolicy, Dependency, DriftMode, ExtraFields, Git, GitRef, Plain, Prune, Span, Sync,
+    SyncName, SyncSpec,
 };
 pub use crate::desired::Ignore;
 use crate::object::GroupKind;
@@ -91,9 +92,6 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// What is never ignored, because it says which object it is.
-const IDENTITY: [&str; 5] = ["/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"];
-
 /// Checks what a Sync says.
 pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
     if let Some(rule) = render::sync_name_rule(&name.name) {
@@ -137,7 +135,7 @@ pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
             .map(|dependency| depends_on(name, dependency))
             .collect::<Result<_, _>>()?,
         health: health::health(&spec.health)?,
-        ignore: spec.ignore_fields.iter().enumerate().map(ignore).collect::<Result<_, _>>()?,
+        ignore: spec.ignore_fields.iter().enumerate().map(ignore::ignore).collect::<Result<_, _>>()?,
         suspend: spec.suspend,
     })
 }
@@ -372,36 +370,6 @@ fn depends_on(own: &SyncName, (at, on): (usize, &Dependency)) -> Result<SyncName
         return refuse(field("name"), "name another Sync: this is the one that would wait");
     }
     Ok(other)
-}
-
-fn ignore((at, fields): (usize, &IgnoreFields)) -> Result<Ignore, Refusal> {
-    let refused = |message: &str| refuse(format!("spec.ignoreFields[{at}].paths"), message);
-    if fields.paths.is_empty() || !fields.paths.iter().all(|path| is_pointer(path)) {
-        return refused(
-            "write JSON pointers such as /spec/replicas, in which ~1 is a slash in a name and ~0 is ~",
-        );
-    }
-    if fields.paths.iter().any(|path| IDENTITY.contains(&path.as_str())) {
-        return refused(
-            "leave out /apiVersion, /kind, /metadata, /metadata/name and /metadata/namespace: they say which object it is",
-        );
-    }
-    let text = |text: &Option<String>| text.as_deref().map(Into::into);
-    let target = &fields.target;
-    Ok(Ignore {
-        group: text(&target.group),
-        kind: text(&target.kind),
-        namespace: text(&target.namespace),
-        name: text(&target.name),
-        paths: fields.paths.iter().map(|path| path.as_str().into()).collect(),
-    })
-}
-
-/// True for `/a/b`, with `~` only in front of 0 and 1, and no empty names.
-fn is_pointer(text: &str) -> bool {
-    let sound =
-        |part: &str| !part.is_empty() && part.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
-    text.strip_prefix('/').is_some_and(|rest| rest.split('/').all(sound))
 }
 
 #[cfg(test)]

@@ -88,6 +88,7 @@ impl Ground {
     pub(crate) async fn sync(&self, mut spec: Value) {
         spec["source"] = json!({"git": {"url": self.server.url("repository.git")}});
         spec["targetNamespace"] = self.target.clone().into();
+        spec["health"] = json!({"wait": false});
         let sync = json!({
             "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "spec": spec,
             "metadata": {"name": self.target},

@@ -16,7 +16,8 @@ use crate::support::git_server::{GitServer, Work};
 fn sync(name: &str, namespace: &str, url: &str, drift: Value) -> DynamicObject {
     let sync = json!({
         "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "metadata": {"name": name, "namespace": namespace},
-        "spec": {"source": {"git": {"url": url}}, "path": format!("./{name}"), "drift": drift},
+        "spec": {"source": {"git": {"url": url}}, "path": format!("./{name}"), "drift": drift,
+            "health": {"wait": false}},
     });
     serde_json::from_value(sync).unwrap()
 }

@@ -235,25 +235,7 @@ impl Desk {
                 state.request = request.or(state.request.take());
             }
             Told::Passed(report) if report.stopped => return,
-            Told::Passed(mut report) => {
-                let mut state = self.lock();
-                state.request = report.request.clone().or(state.request.take());
-                state.repaired.extend(repairs(&report).take(MAX_REPAIRS));
-                state.repaired.truncate(MAX_REPAIRS);
-                state.scope = report.scope.clone().or_else(|| state.scope.take());
-                // A pass that came to nothing says nothing about objects.
-                if let (Some(_), Some(last)) = (&report.trouble, &mut state.report) {
-                    report.outcomes = std::mem::take(&mut last.outcomes);
-                    report.set = last.set.take();
-                    report.desired = last.desired;
-                    report.finished = std::mem::take(&mut last.finished);
-                }
-                if state.order == Some(report.order) {
-                    state.asked = None;
-                }
-                state.current = Some(now());
-                (state.report, state.ended, state.pending) = (Some(report), Some(now()), None);
-            }
+            Told::Passed(report) => self.lock().passed(report),
             Told::Health(health, waits) => {
                 let mut state = self.lock();
                 let until = || Instant::now() + MOMENT;
@@ -365,6 +347,28 @@ impl Desk {
             return None;
         }
         (next != state.written).then(|| (state.uid.clone(), next))
+    }
+}
+
+impl State {
+    /// Takes in what a pass came to.
+    fn passed(&mut self, mut report: Box<Report>) {
+        self.request = report.request.clone().or(self.request.take());
+        self.repaired.extend(repairs(&report).take(MAX_REPAIRS));
+        self.repaired.truncate(MAX_REPAIRS);
+        self.scope = report.scope.clone().or_else(|| self.scope.take());
+        // A pass that came to nothing says nothing about objects.
+        if let (Some(_), Some(last)) = (&report.trouble, &mut self.report) {
+            report.outcomes = std::mem::take(&mut last.outcomes);
+            report.set = last.set.take();
+            report.desired = last.desired;
+            report.finished = std::mem::take(&mut last.finished);
+        }
+        if self.order == Some(report.order) {
+            self.asked = None;
+        }
+        self.current = Some(now());
+        (self.report, self.ended, self.pending) = (Some(report), Some(now()), None);
     }
 }
 
