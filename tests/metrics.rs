@@ -25,6 +25,7 @@ fn all() -> Metrics {
 
 fn of_sync(metrics: &Metrics, sync: &str) {
     metrics.ready(sync, true);
+    metrics.healthy(sync, true);
     metrics.revision(sync, "1111111");
     metrics.last_success(sync, 1_700_000_000);
     metrics.commit_to_applied(sync, Duration::from_millis(400));

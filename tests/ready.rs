@@ -131,7 +131,7 @@ async fn a_sync_is_ready_once_its_objects_are() {
     scene.until_ready("shop", &commit).await;
     assert_eq!(
         until_healthy(&scene, "shop", "True", "Healthy").await,
-        "all 2 objects that report how they are, are healthy"
+        "every object that reports how it is, is healthy"
     );
     assert!(scene.status("shop", "/revision/healthy").await.as_str().unwrap().ends_with(&commit));
     assert_eq!(condition(&scene, "shop", "Reconciling").await, Value::Null);

@@ -57,9 +57,8 @@ impl Wellness {
             None if summary.unread > 0 => {
                 format!("the statuses of {} of {} objects are being read", summary.unread, summary.objects)
             }
-            None if summary.objects == 0 => "none of the objects reports how it is".to_owned(),
-            None if summary.objects == 1 => "the one object that reports how it is, is healthy".to_owned(),
-            None => format!("all {} objects that report how they are, are healthy", summary.objects),
+            // No number: what comes to its end and is cleared away is no news.
+            None => "every object that reports how it is, is healthy".to_owned(),
         };
         Self { status, reason: reason.to_string(), message }
     }

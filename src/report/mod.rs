@@ -3,6 +3,7 @@
 //! In: the status as it was, and [`Facts`]. Out: the status as it should be. The same facts give the same status, so
 //! that whoever writes it can see that there is nothing to write; time is told only where something changed.
 
+mod conditions;
 mod facts;
 mod health;
 #[cfg(test)]
@@ -10,15 +11,14 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-
 use crate::api::{
-    Approval, ConditionType, Contested, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions,
-    StatusProblem, SyncStatus,
+    Approval, Contested, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions, StatusProblem,
+    SyncStatus,
 };
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::{Failed, Hold, Outcome};
+use conditions::conditions;
 pub use facts::{Facts, PassFacts, Remark, Trouble};
 use health::Wellness;
 
@@ -351,48 +351,6 @@ fn object_problems(pass: &PassFacts<'_>, health: Option<&Summary>) -> Vec<Status
     let unwell = health.into_iter().flat_map(health::wanting);
     let unwell = unwell.map(|(id, reason, why)| one(id, reason, why.to_owned()));
     failed.chain(held).chain(unwell).chain(added).chain(remarks).take(MAX_PROBLEMS).collect()
-}
-
-fn conditions(
-    before: &[Condition],
-    verdict: &Verdict,
-    wellness: Option<&Wellness>,
-    facts: &Facts<'_>,
-) -> Vec<Condition> {
-    let truth = |is: bool| if is { "True" } else { "False" };
-    let condition = |type_: ConditionType, status: &str, reason: &str, message: &str| {
-        let type_ = type_.to_string();
-        let known = before.iter().find(|known| known.type_ == type_ && known.status == status);
-        Condition {
-            last_transition_time: known.map_or(facts.now.clone(), |known| known.last_transition_time.clone()),
-            message: bounded(message),
-            observed_generation: facts.generation,
-            reason: reason.to_owned(),
-            status: status.to_owned(),
-            type_,
-        }
-    };
-    let (reason, message) = (verdict.reason.as_str(), verdict.message.as_str());
-    let mut conditions = vec![condition(ConditionType::Ready, truth(verdict.ready), reason, message)];
-    if verdict.reconciling {
-        conditions.push(condition(ConditionType::Reconciling, "True", reason, message));
-    }
-    if verdict.stalled {
-        conditions.push(condition(ConditionType::Stalled, "True", reason, message));
-    }
-    if let Some(Wellness { status, reason, message }) = wellness {
-        conditions.push(condition(ConditionType::Healthy, status, reason, message));
-    }
-    let drifted = ConditionType::Drifted.to_string();
-    let before = before.iter().find(|known| known.type_ == drifted);
-    if verdict.drifted.is_none() && facts.pass.as_ref().is_some_and(|pass| pass.pending) {
-        conditions.extend(before.cloned());
-    }
-    if let Some(drifted) = &verdict.drifted {
-        let reason = Reason::FieldsDiffer.to_string();
-        conditions.push(condition(ConditionType::Drifted, "True", &reason, drifted));
-    }
-    conditions
 }
 
 fn bounded(text: &str) -> String {

@@ -110,7 +110,7 @@ impl Release {
     pub(crate) fn sync(&self, name: &str, spec: Value) -> Value {
         let mut whole = json!({
             "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "metadata": {"name": name},
-            "spec": {"source": {"git": {"url": self.url()}}, "interval": "5s"},
+            "spec": {"source": {"git": {"url": self.url()}}, "interval": "5s", "health": {"wait": false}},
         });
         for (field, value) in spec.as_object().expect("a map") {
             whole["spec"][field] = value.clone();

@@ -1,0 +1,52 @@
+//! The conditions of a Sync.
+//!
+//! In: the conditions as they were, and what all of it comes to. Out: the conditions as they should be; the time of each is
+//! that of its last change between true and false.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::health::Wellness;
+use super::{Facts, Verdict, bounded};
+use crate::api::{ConditionType, Reason};
+
+pub(super) fn conditions(
+    before: &[Condition],
+    verdict: &Verdict,
+    wellness: Option<&Wellness>,
+    facts: &Facts<'_>,
+) -> Vec<Condition> {
+    let truth = |is: bool| if is { "True" } else { "False" };
+    let condition = |type_: ConditionType, status: &str, reason: &str, message: &str| {
+        let type_ = type_.to_string();
+        let known = before.iter().find(|known| known.type_ == type_ && known.status == status);
+        Condition {
+            last_transition_time: known.map_or(facts.now.clone(), |known| known.last_transition_time.clone()),
+            message: bounded(message),
+            observed_generation: facts.generation,
+            reason: reason.to_owned(),
+            status: status.to_owned(),
+            type_,
+        }
+    };
+    let (reason, message) = (verdict.reason.as_str(), verdict.message.as_str());
+    let mut conditions = vec![condition(ConditionType::Ready, truth(verdict.ready), reason, message)];
+    if verdict.reconciling {
+        conditions.push(condition(ConditionType::Reconciling, "True", reason, message));
+    }
+    if verdict.stalled {
+        conditions.push(condition(ConditionType::Stalled, "True", reason, message));
+    }
+    if let Some(Wellness { status, reason, message }) = wellness {
+        conditions.push(condition(ConditionType::Healthy, status, reason, message));
+    }
+    let drifted = ConditionType::Drifted.to_string();
+    let before = before.iter().find(|known| known.type_ == drifted);
+    if verdict.drifted.is_none() && facts.pass.as_ref().is_some_and(|pass| pass.pending) {
+        conditions.extend(before.cloned());
+    }
+    if let Some(drifted) = &verdict.drifted {
+        let reason = Reason::FieldsDiffer.to_string();
+        conditions.push(condition(ConditionType::Drifted, "True", &reason, drifted));
+    }
+    conditions
+}
