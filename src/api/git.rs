@@ -25,7 +25,10 @@ pub struct Source {
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!self.url.startsWith('http://') || !has(self.secretRef)")
     .message("write https:// in the URL: over plain http, everybody on the way could read the Secret that secretRef names")
-    .field_path(".url"))]
+    .field_path(".url"),
+    validation = Rule::new("!has(self.verify) || self.verify.mode == 'HEAD' || has(self.ref) && (has(self.ref.tag) || has(self.ref.semver))")
+    .message("name a tag in ref.tag or ref.semver: only a tag has a tag's signature")
+    .field_path(".verify"))]
 pub struct Git {
     /// `https://host/path`, `ssh://user@host/path` or `user@host:path`, without user and password for https, which
     /// belong into a Secret.
@@ -59,6 +62,38 @@ pub struct Git {
     /// The Secret in the Sync's namespace that holds what the server wants to see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
+
+    /// Only what somebody has signed who is trusted is applied, and of a branch only what follows from what is applied. What
+    /// is refused is said, and the last revision that was good is held meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Verify>,
+}
+
+/// Whose signatures are asked for, and on what.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Verify {
+    /// What has to be signed.
+    #[serde(default)]
+    pub mode: VerifyMode,
+
+    /// The Secret in the Sync's namespace whose values are the public keys that are trusted: ssh public keys or lines of an
+    /// allowed_signers file, or armoured OpenPGP keys.
+    pub secret_ref: SecretRef,
+}
+
+/// What has to be signed.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum VerifyMode {
+    /// The commit.
+    #[default]
+    #[serde(rename = "HEAD")]
+    Head,
+    /// The annotated tag that names it.
+    Tag,
+    /// Both of them.
+    #[serde(rename = "TagAndHEAD")]
+    TagAndHead,
 }
 
 /// A revision of a repository, named in one of four ways.

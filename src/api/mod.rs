@@ -14,7 +14,7 @@ mod sync;
 
 pub use definition::definition;
 pub use event::EventReason;
-pub use git::{Git, GitRef, SecretRef, Source};
+pub use git::{Git, GitRef, SecretRef, Source, Verify, VerifyMode};
 pub use health::{HealthRule, HealthSpec};
 pub use span::{MAX_SPAN, MIN_SPAN, Span};
 pub use status::{

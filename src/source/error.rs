@@ -5,6 +5,7 @@
 
 use super::address::AddressError;
 use super::credentials::CredentialsError;
+use super::signature::SignatureError;
 
 /// Why a repository gave no revision or no files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -162,6 +163,33 @@ pub enum Error {
         /// What the library said.
         cause: Box<str>,
     },
+    /// A commit or tag that nobody signed who is trusted.
+    #[error("{0}; what was applied before is held")]
+    Unsigned(SignatureError),
+    /// A commit that does not follow the one that is applied, where that is asked for.
+    #[error(
+        "{now} does not have {before} in its history, which is applied: it was pushed with force, and spec.source.git.verify \
+         refuses that. Push a commit that follows {before}, or name the commit in spec.source.git.ref.commit; what was \
+         applied before is held"
+    )]
+    Rewritten {
+        /// The commit that is applied.
+        before: Box<str>,
+        /// The revision that was pushed.
+        now: Box<str>,
+    },
+    /// A commit of which it cannot be known whether it follows the one that is applied, where that is asked for.
+    #[error(
+        "it could not be proven that {now} follows {before}, which is applied, and spec.source.git.verify asks for that: more \
+         commits lie between them than are looked at, or the server does not give them out. Name the commit in \
+         spec.source.git.ref.commit; what was applied before is held"
+    )]
+    Unproven {
+        /// The commit that is applied.
+        before: Box<str>,
+        /// The revision that was pushed.
+        now: Box<str>,
+    },
     /// A part of this program stopped.
     #[error("reading the repository was stopped")]
     Stopped,
@@ -191,12 +219,22 @@ impl Error {
             Self::Corrupt { .. } => "RepositoryCorrupt",
             Self::Disk { .. } => "DataFolder",
             Self::Local { .. } => "RepositoryUnreadable",
+            Self::Unsigned(error) => error.problem.reason(),
+            Self::Rewritten { .. } => "HistoryRewritten",
+            Self::Unproven { .. } => "HistoryUnknown",
             Self::Stopped => "Stopped",
         }
     }
 
     /// True if only another Sync or Secret can help, so that asking again is pointless.
     pub fn needs_new_input(&self) -> bool {
-        matches!(self, Self::Address(_) | Self::Credentials(_) | Self::Setting { .. })
+        matches!(
+            self,
+            Self::Address(_)
+                | Self::Credentials(_)
+                | Self::Setting { .. }
+                | Self::Unsigned(_)
+                | Self::Rewritten { .. }
+        )
     }
 }

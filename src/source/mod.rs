@@ -4,7 +4,7 @@
 //! `revision.rs`, `range.rs`, `address.rs` and `credentials.rs`; what is said to servers is in `protocol.rs` over
 //! `packet.rs` and `remote.rs`, by the ways in `transport.rs` (`web.rs` over `http.rs`, `ssh.rs` over
 //! `ssh_session.rs` and `known_hosts.rs`); what lies on disk is in `guard.rs`, `store.rs`, `mirror.rs`, `local.rs` and
-//! `snapshot.rs`; and `repository.rs` is what the daemon uses, with `watch.rs` beside it.
+//! `snapshot.rs`; who signed it is checked in `signature.rs`; and `repository.rs` is what the daemon uses, with `watch.rs` beside it.
 //!
 //! The library (libgit2) is used for packs and objects only. Fetching is spoken here, because the library knows
 //! neither version 2 of the protocol, nor deadlines for a request, nor trust for a repository, and its calls
@@ -26,6 +26,7 @@ mod range;
 mod remote;
 mod repository;
 mod revision;
+mod signature;
 mod snapshot;
 mod ssh;
 mod ssh_session;
@@ -41,5 +42,6 @@ pub use http::Proxy;
 pub use range::{Range, RangeError};
 pub use repository::{MAX_WORKERS, Reading, Repositories, Repository};
 pub use revision::{History, NameError, ObjectHash, Reference, Revision};
+pub use signature::{Keys, KeysError, Problem, SignatureError, Signed};
 pub use snapshot::{Ids, Snapshot};
 pub use watch::Watch;

@@ -5,6 +5,8 @@
 //! [`MAX_WORKERS`]. A call that is given up leaves its thread behind until the thread's own deadline, and
 //! the next call waits for it instead of starting another: a silent server costs one thread, however often asked.
 
+mod trust;
+
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;

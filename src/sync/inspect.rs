@@ -11,12 +11,12 @@ use serde_json::Value;
 use super::prepare::{self, of_failure, of_source, prepare};
 use super::wish::{self, Wish, wish};
 use crate::api::SyncName;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, SecretData};
 use crate::desired::DesiredSet;
 use crate::metrics::Metrics;
 use crate::report::Trouble;
 use crate::source::{
-    Credentials, Error, NameError, ObjectHash, Reference, Repositories, Repository, Revision,
+    Credentials, Error, Keys, NameError, ObjectHash, Reference, Repositories, Repository, Revision,
 };
 
 /// What a Sync comes to.
@@ -57,6 +57,10 @@ pub async fn inspect(
         None => repository.look(&wish.reference, by).await.map_err(of_source)?,
         Some(name) => named(&repository, name, by).await?,
     };
+    if let Some((signed, secret)) = &wish.verify {
+        let keys = keys(cluster, &name.namespace, secret).await?;
+        repository.verify(&revision, *signed, &keys, by).await.map_err(of_source)?;
+    }
     let scopes = cluster.kinds().scopes();
     let prepared = prepare(&repository, &revision, &wish, scopes, None, by, metrics).await?;
     Ok(Inspected { wish, revision, desired: prepared.rendered })
@@ -90,14 +94,27 @@ pub(super) async fn credentials(
     namespace: &str,
     name: &str,
 ) -> Result<Credentials, Trouble> {
+    let data = secret(cluster, namespace, name).await?;
+    Credentials::from_secret(data.0).map_err(|error| prepare::of_source(error.into()))
+}
+
+/// The keys in a Secret whose signatures count.
+pub(super) async fn keys(cluster: &Cluster, namespace: &str, name: &str) -> Result<Arc<Keys>, Trouble> {
+    let data = secret(cluster, namespace, name).await?;
+    Keys::from_secret(data.0).map(Arc::new).map_err(|error| Trouble {
+        reason: "KeysInvalid",
+        message: format!("the Secret {name} that spec.source.git.verify names: {error}"),
+        problems: Vec::new(),
+        lasting: true,
+    })
+}
+
+async fn secret(cluster: &Cluster, namespace: &str, name: &str) -> Result<SecretData, Trouble> {
     let found = cluster.secret(namespace, name).await;
-    match found.map_err(|failure| of_failure(&failure))? {
-        Some(data) => Credentials::from_secret(data.0).map_err(|error| prepare::of_source(error.into())),
-        None => Err(Trouble {
-            reason: "SecretMissing",
-            message: format!("there is no Secret {name} in the namespace {namespace}"),
-            problems: Vec::new(),
-            lasting: false,
-        }),
-    }
+    found.map_err(|failure| of_failure(&failure))?.ok_or_else(|| Trouble {
+        reason: "SecretMissing",
+        message: format!("there is no Secret {name} in the namespace {namespace}"),
+        problems: Vec::new(),
+        lasting: false,
+    })
 }

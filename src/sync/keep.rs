@@ -13,13 +13,13 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::desk::Desk;
 use super::farewell::{self, FINALIZER, Leaving};
 use super::follow::{Order, follow};
-use super::inspect::credentials;
+use super::inspect::{credentials, keys};
 use super::wish::{self, Wish, wish};
 use super::{Context, prepare};
 use crate::api::{APPROVE_ANNOTATION, DeletionPolicy, REQUEST_ANNOTATION, Reason, Sync, SyncName};
 use crate::cluster::{Following, jitter, version};
 use crate::report::Trouble;
-use crate::source::{Address, Credentials, Reference};
+use crate::source::{Address, Credentials, Keys, Reference};
 
 /// A Sync as the API server has it.
 #[derive(Clone)]
@@ -41,8 +41,10 @@ struct Keeper {
     desk: Desk,
     orders: Option<watch::Sender<Order>>,
     following: Option<JoinHandle<()>>,
+    /// The Secret that the repository wants to see, and the one with the keys whose signatures count.
     secret: Option<(Box<str>, Following)>,
-    /// Told when the Secret changed.
+    trusted: Option<(Box<str>, Following)>,
+    /// Told when a Secret changed.
     rotated: Arc<Notify>,
     generation: u64,
     /// That of the Sync as it was seen last.
@@ -74,6 +76,7 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
         orders: None,
         following: None,
         secret: None,
+        trusted: None,
         rotated: rotated.clone(),
         generation: 0,
         history: 0,
@@ -288,6 +291,7 @@ impl Keeper {
 
     async fn order(&mut self, sync: &Sync, wish: Wish) -> Result<Order, Trouble> {
         let credentials = self.credentials(&wish).await?;
+        let keys = self.keys(&wish).await?;
         let owner = match &wish.secret {
             Some(secret) => format!("{}/{secret}", self.name.namespace),
             None => String::new(),
@@ -303,6 +307,7 @@ impl Keeper {
             wish: Arc::new(wish),
             repository,
             credentials,
+            keys,
             namespace: self.name.namespace.clone(),
             cluster,
             approved: annotation(APPROVE_ANNOTATION),
@@ -320,17 +325,38 @@ impl Keeper {
 
     /// The content of the Secret that the Sync names, which is watched from now on.
     async fn credentials(&mut self, wish: &Wish) -> Result<Credentials, Trouble> {
-        let Some(name) = &wish.secret else {
-            self.secret = None;
-            return Ok(Credentials::default());
-        };
-        if self.secret.as_ref().is_none_or(|(known, _)| known != name) {
-            let rotated = self.rotated.clone();
-            let following =
-                self.context.cluster.follow_secret(&self.name.namespace, name, move || rotated.notify_one());
-            self.secret = Some((name.clone(), following));
+        let known = self.secret.take();
+        self.secret = self.followed(wish.secret.as_deref(), known);
+        match &wish.secret {
+            Some(name) => credentials(&self.context.cluster, &self.name.namespace, name).await,
+            None => Ok(Credentials::default()),
         }
-        credentials(&self.context.cluster, &self.name.namespace, name).await
+    }
+
+    /// The keys whose signatures count, if the Sync asks for any; their Secret is watched from now on.
+    async fn keys(&mut self, wish: &Wish) -> Result<Option<Arc<Keys>>, Trouble> {
+        let name = wish.verify.as_ref().map(|(_, name)| &**name);
+        let known = self.trusted.take();
+        self.trusted = self.followed(name, known);
+        match name {
+            Some(name) => keys(&self.context.cluster, &self.name.namespace, name).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Watches a Secret, if it is not the one that is watched already.
+    fn followed(
+        &self,
+        name: Option<&str>,
+        known: Option<(Box<str>, Following)>,
+    ) -> Option<(Box<str>, Following)> {
+        let name = name?;
+        let known = known.filter(|(known, _)| **known == *name);
+        known.or_else(|| {
+            let rotated = self.rotated.clone();
+            let tell = move || rotated.notify_one();
+            Some((name.into(), self.context.cluster.follow_secret(&self.name.namespace, name, tell)))
+        })
     }
 }
 

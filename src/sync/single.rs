@@ -31,6 +31,7 @@ pub async fn run(
         wish: Arc::new(wish),
         repository,
         credentials: Credentials::default(),
+        keys: None,
         namespace: owner.namespace.clone(),
         cluster: context.cluster.clone(),
         approved: None,

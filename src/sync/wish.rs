@@ -6,6 +6,7 @@
 
 mod health;
 mod ignore;
+mod source;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,14 +16,14 @@ use glob::Pattern;
 use serde_json::{Value, json};
 
 use crate::api::{
-    Conflicts, DeletionPolicy, Dependency, DriftMode, ExtraFields, Git, GitRef, Plain, Prune, Span, Sync,
-    SyncName, SyncSpec,
+    Conflicts, DeletionPolicy, Dependency, DriftMode, ExtraFields, Plain, Prune, Span, Sync, SyncName,
+    SyncSpec,
 };
 pub use crate::desired::Ignore;
 use crate::object::GroupKind;
 use crate::plan::{self, Budget, Policy};
 use crate::render::{self, Options, PlainOptions};
-use crate::source::{Address, ObjectHash, Reference};
+use crate::source::{Address, Reference, Signed};
 pub use health::HealthWish;
 
 /// What a Sync wishes, checked.
@@ -34,6 +35,8 @@ pub struct Wish {
     pub reference: Reference,
     /// The Secret in the Sync's namespace that holds what the server wants to see.
     pub secret: Option<Box<str>>,
+    /// What has to be signed, and the Secret that holds the keys which count.
+    pub verify: Option<(Signed, Box<str>)>,
     /// The folder or file in the repository, without `./`; empty for all of it. `options` has the same.
     pub path: String,
     /// How the files are rendered.
@@ -98,7 +101,7 @@ pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
         return refuse("metadata.name", format!("the name of a Sync {rule}"));
     }
     let git = &spec.source.git;
-    let path = path(&spec.path)?;
+    let path = source::path(&spec.path)?;
     let target = spec.target_namespace.as_deref();
     if let Some(rule) = target.and_then(render::namespace_rule) {
         return refuse("spec.targetNamespace", format!("the name of a namespace {rule}"));
@@ -107,9 +110,10 @@ pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
         return refuse("spec.createNamespace", "name the namespace that is to be created in targetNamespace");
     }
     Ok(Wish {
-        address: address(git)?,
-        reference: git.reference.as_ref().map_or(Ok(Reference::Head), reference)?,
+        address: source::address(git)?,
+        reference: git.reference.as_ref().map_or(Ok(Reference::Head), source::reference)?,
         secret: named("spec.source.git.secretRef.name", git.secret_ref.as_ref().map(|secret| &*secret.name))?,
+        verify: git.verify.as_ref().map(|verify| source::signed(git, verify)).transpose()?,
         options: Options { path: path.clone(), plain: plain(&spec.render.plain)? },
         path,
         target_namespace: target.unwrap_or(&name.namespace).into(),
@@ -169,6 +173,7 @@ impl Wish {
             address,
             reference,
             secret: None,
+            verify: None,
             options: Options { path: path.clone(), ..Options::default() },
             path,
             target_namespace: namespace.into(),
@@ -232,58 +237,6 @@ fn unreadable(spec: &Value) -> Refusal {
             "this version of Moorline cannot read it{expected}; `kubectl explain sync.spec{field}` says what to write"
         )
         .into(),
-    }
-}
-
-fn address(git: &Git) -> Result<Address, Refusal> {
-    const FIELD: &str = "spec.source.git.url";
-    let url = git.url.trim();
-    // Without a user in front of the host, `host:path` may as well be a login and its password.
-    let short =
-        !url.contains("://") && url.split_once(':').is_some_and(|(login, _)| !login.contains(['@', '/']));
-    if short {
-        return refuse(FIELD, "write https://host/path, ssh://user@host/path or user@host:path");
-    }
-    let address = Address::remote(url).or_else(|error| refuse(FIELD, error.to_string()))?;
-    if git.secret_ref.is_some() && url.to_ascii_lowercase().starts_with("http://") {
-        return refuse(
-            FIELD,
-            "write https:// in the URL: over plain http, everybody on the way could read the Secret that secretRef names",
-        );
-    }
-    Ok(address)
-}
-
-fn reference(reference: &GitRef) -> Result<Reference, Refusal> {
-    const FIELD: &str = "spec.source.git.ref";
-    let GitRef { branch, tag, semver, commit } = reference;
-    let told = |name: &str, error: &dyn fmt::Display| refuse(format!("{FIELD}.{name}"), error.to_string());
-    match (branch, tag, semver, commit) {
-        (Some(name), None, None, None) => Reference::branch(name).or_else(|error| told("branch", &error)),
-        (None, Some(name), None, None) => Reference::tag(name).or_else(|error| told("tag", &error)),
-        (None, None, Some(range), None) => {
-            range.parse().map(Reference::Semver).or_else(|error| told("semver", &error))
-        }
-        (None, None, None, Some(commit)) => match ObjectHash::parse(commit) {
-            Some(commit) => Ok(Reference::Commit(commit)),
-            None => told("commit", &"write all 40 hex digits of the commit; git rev-parse prints them"),
-        },
-        _ => refuse(
-            FIELD,
-            "write exactly one of branch, tag, semver and commit; without ref, the repository's main branch is meant",
-        ),
-    }
-}
-
-/// The path in one form: no `.` in it and no slash at its end.
-fn path(text: &str) -> Result<String, Refusal> {
-    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-    match text.is_empty() || text.starts_with('/') || parts.contains(&"..") {
-        true => refuse(
-            "spec.path",
-            "write a path inside the repository such as ./clusters/prod: no / in front, and no .. in it",
-        ),
-        false => Ok(parts.join("/")),
     }
 }
 

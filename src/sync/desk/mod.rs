@@ -16,7 +16,7 @@ use super::Context;
 use super::event::{repair, repairs};
 use super::follow::Told;
 use super::pass::Report;
-use crate::api::{EventReason, Finished, Scope, SyncName, SyncStatus};
+use crate::api::{EventReason, Finished, Revisions, Scope, SyncName, SyncStatus};
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
@@ -198,11 +198,20 @@ impl Desk {
 
     /// The commit that was seen last under the same name, if this Sync asked for the same then.
     pub(crate) fn last_seen(&self, now: &Revision) -> Option<Revision> {
+        self.last(now, |revisions| revisions.seen.as_ref())
+    }
+
+    /// The same of the commit that was applied last.
+    pub(crate) fn last_applied(&self, now: &Revision) -> Option<Revision> {
+        self.last(now, |revisions| revisions.applied.as_ref())
+    }
+
+    fn last(&self, now: &Revision, told: fn(&Revisions) -> Option<&String>) -> Option<Revision> {
         let state = self.lock();
         let same = state.written.observed_generation == state.generation;
-        let seen = state.written.revision.as_ref().filter(|_| same)?.seen.as_ref()?;
-        let commit = ObjectHash::parse(seen.get(seen.len().checked_sub(40)?..)?)?;
-        Some(Revision { commit, ..now.clone() }).filter(|revision| revision.to_string() == *seen)
+        let told = told(state.written.revision.as_ref().filter(|_| same)?)?;
+        let commit = ObjectHash::parse(told.get(told.len().checked_sub(40)?..)?)?;
+        Some(Revision { commit, ..now.clone() }).filter(|revision| revision.to_string() == *told)
     }
 
     /// True if this is the commit that is applied.

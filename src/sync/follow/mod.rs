@@ -6,23 +6,24 @@
 
 mod health;
 mod lineage;
+mod looking;
 mod passing;
+mod trust;
 mod verify;
 mod waiting;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::{BoxFuture, FutureExt as _};
+use futures::future::BoxFuture;
 use tokio::sync::{Notify, watch};
 
 use super::desk::Desk;
-use super::heads::{self, Head, Key, Seen};
+use super::heads::{Head, Key, Seen};
 use super::lineage::Lineage;
 use super::memory::Memory;
 use super::pass::Report;
-use super::prepare::of_source;
-use super::schedule::{Command, Event, Look, Schedule};
+use super::schedule::{Command, Event, Schedule};
 use super::vitals::Vitals;
 use super::waiting::{running, sleep_until};
 use super::wish::Wish;
@@ -33,7 +34,7 @@ use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::Trouble;
-use crate::source::{Credentials, Error, Repository, Revision};
+use crate::source::{Credentials, Keys, Repository, Revision};
 use health::ToldHealth;
 
 /// How often it is asked what nobody has looked at for long.
@@ -47,6 +48,8 @@ pub(crate) struct Order {
     /// The approval that a person gave.
     pub(crate) approved: Option<String>,
     pub(crate) credentials: Credentials,
+    /// Whose signatures count, where they are asked for.
+    pub(crate) keys: Option<Arc<Keys>>,
     /// The namespace of the Sync, where its Secret is.
     pub(crate) namespace: Box<str>,
     pub(crate) cluster: Cluster,
@@ -83,7 +86,8 @@ impl Order {
 
     /// True if nothing but a look is asked for anew.
     pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
-        (&self.wish, &self.approved, &self.credentials) == (&other.wish, &other.approved, &other.credentials)
+        (&self.wish, &self.approved) == (&other.wish, &other.approved)
+            && (&self.credentials, &self.keys) == (&other.credentials, &other.keys)
     }
 }
 
@@ -264,31 +268,15 @@ impl Follower {
         Event::Wished { suspended: wish.suspend, interval: wish.interval, known }
     }
 
-    /// Another Sync of the same repository has looked.
-    fn heard(&mut self) -> Option<Event> {
-        let seen = self.heard.borrow_and_update().clone()?;
-        if self.revision.as_ref() == Some(&seen.revision) || self.order.wish.suspend {
-            return None;
-        }
-        self.is_new(&seen.revision);
-        self.revision = Some(seen.revision.clone());
-        self.tell(Told::Seen(Ok(seen.revision), None));
-        Some(Event::Heard)
-    }
-
-    /// What another has seen within half of the interval is new enough, unless somebody asks.
-    fn known(&self) -> Option<Revision> {
-        if self.nudged {
-            return None;
-        }
-        let seen = self.head.borrow().clone()?;
-        (seen.at.elapsed() < self.order.wish.interval / 2).then_some(seen.revision)
-    }
-
     fn ordered(&mut self, order: Order) -> Event {
         let changed = order.generation != self.order.generation;
         let (old, new) = (&self.order.wish, &order.wish);
-        if (&old.address, &old.reference, &old.secret) != (&new.address, &new.reference, &new.secret) {
+        let elsewhere =
+            (&old.address, &old.reference, &old.secret) != (&new.address, &new.reference, &new.secret);
+        if elsewhere {
+            self.applied = None;
+        }
+        if elsewhere || (&old.verify, &self.order.keys) != (&new.verify, &order.keys) {
             (self.revision, self.before, self.relating) = (None, None, None);
             self.taken_up = None;
             self.looking = None;
@@ -334,49 +322,6 @@ impl Follower {
         }
     }
 
-    fn look(&mut self) {
-        let Order { repository, wish, request, .. } = self.order.clone();
-        let known = self.known();
-        self.nudged = false;
-        let context = self.context.clone();
-        self.looking = Some(
-            async move {
-                if let Some(known) = known {
-                    return (Ok(known), request);
-                }
-                let begun = Instant::now();
-                let looked = repository.look(&wish.reference, begun + wish.timeout).await;
-                context.metrics.git("look", begun.elapsed(), looked.as_ref().err().map(Error::reason));
-                (looked.map_err(of_source), request)
-            }
-            .boxed(),
-        );
-    }
-
-    fn looked(&mut self, looked: Result<Revision, Trouble>, request: Option<String>) -> Event {
-        self.looking = None;
-        let look = match &looked {
-            Ok(revision) if self.revision.as_ref() == Some(revision) => Look::Same,
-            Ok(_) => Look::New,
-            Err(trouble) if trouble.lasting => Look::Hopeless,
-            Err(_) => Look::Failed,
-        };
-        if let Ok(revision) = &looked {
-            if self.known().as_ref() != Some(revision) {
-                heads::tell(&self.head, revision);
-            }
-            if look == Look::New {
-                self.is_new(revision);
-            }
-            self.revision = Some(revision.clone());
-        }
-        self.answered.clone_from(&request);
-        self.tell(Told::Seen(looked, request));
-        Event::Looked(look)
-    }
-}
-
-impl Follower {
     fn tell(&self, told: Told) {
         self.told.tell(told);
     }

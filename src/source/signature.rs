@@ -1,0 +1,220 @@
+//! Whether somebody who is trusted has signed a commit or a tag.
+//!
+//! In: the public keys of a Secret, and the bytes of a commit or tag. Out: nothing, or [`SignatureError`] with what is wrong.
+//! A key is trusted because it is in the Secret, and for no other reason: who vouches for it is not asked. A signed tag
+//! counts only under its own name and for the commit that it names, so that an old one cannot stand for a new one.
+
+mod openpgp;
+mod ssh;
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use super::error::Error;
+use super::revision::{ObjectHash, Revision};
+
+/// The most bytes of a signed commit or tag that are looked at.
+const MAX_SIGNED_BYTES: usize = 1024 * 1024;
+
+/// Public keys whose signatures count.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Keys {
+    ssh: Vec<ssh::Key>,
+    openpgp: Vec<openpgp::Key>,
+}
+
+/// Why a Secret cannot be used for its keys. They are public, but other things may have got into the Secret: values are not
+/// quoted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeysError {
+    /// A value that is no public key.
+    #[error("the Secret's key {key} {problem}")]
+    Value {
+        /// The key.
+        key: String,
+        /// What is wrong with its value.
+        problem: String,
+    },
+    /// A Secret without keys.
+    #[error(
+        "the Secret has no public keys; put ssh or OpenPGP public keys into it, each under a name of its own"
+    )]
+    Nothing,
+}
+
+/// What has to be signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signed {
+    /// The commit.
+    Commit,
+    /// The tag.
+    Tag,
+    /// Both of them.
+    Both,
+}
+
+/// Why a revision is not trusted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} {problem}")]
+pub struct SignatureError {
+    /// The commit or tag.
+    pub what: Box<str>,
+    /// What is wrong with its signature.
+    pub problem: Problem,
+}
+
+/// What is wrong with a signature.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// There is none.
+    #[error("is not signed")]
+    Missing,
+    /// A tag that is a name and nothing else.
+    #[error("is no annotated tag, which alone can be signed (git tag -s)")]
+    Lightweight,
+    /// A tag object that speaks of something else.
+    #[error("is signed as something else: {0}")]
+    Other(&'static str),
+    /// The signature cannot be read.
+    #[error("has a signature that cannot be read: {0}")]
+    Unreadable(&'static str),
+    /// Nobody who is trusted made it.
+    #[error("is signed by {0}, which is not among the keys of the Secret")]
+    Unknown(Box<str>),
+    /// It does not fit.
+    #[error("does not fit its signature by {0}")]
+    Wrong(Box<str>),
+    /// The key may not be used.
+    #[error("is signed by {0}, a key that {1}")]
+    Unusable(Box<str>, &'static str),
+}
+
+impl Problem {
+    /// One word for conditions, events and metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Missing | Self::Lightweight => "SignatureMissing",
+            Self::Unknown(_) | Self::Unusable(..) => "SignerUnknown",
+            Self::Other(_) | Self::Unreadable(_) | Self::Wrong(_) => "SignatureInvalid",
+        }
+    }
+}
+
+/// A signed text, and its signature as it stands beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seal {
+    text: Vec<u8>,
+    signature: Option<String>,
+}
+
+impl Keys {
+    /// Reads the values of a Secret: ssh public keys or lines of an `allowed_signers` file, and armoured OpenPGP keys.
+    pub fn from_secret<K: AsRef<str>, V: AsRef<[u8]>>(
+        data: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Self, KeysError> {
+        let data: BTreeMap<String, Vec<u8>> =
+            data.into_iter().map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_vec())).collect();
+        let mut keys = Self::default();
+        for (key, value) in data {
+            let refuse = |problem: String| KeysError::Value { key: key.clone(), problem };
+            let text = String::from_utf8(value).map_err(|_| refuse("is no text".to_owned()))?;
+            match text.contains(openpgp::BEGIN) {
+                true => keys.openpgp.extend(openpgp::read(&text).map_err(|it| refuse(it.to_owned()))?),
+                false => keys.ssh.extend(ssh::read(&text).map_err(refuse)?),
+            }
+        }
+        let is_empty = keys.ssh.is_empty() && keys.openpgp.is_empty();
+        if is_empty { Err(KeysError::Nothing) } else { Ok(keys) }
+    }
+
+    /// Makes sure that somebody who is trusted has signed this.
+    fn check(&self, seal: &Seal) -> Result<(), Problem> {
+        let signature = seal.signature.as_ref().ok_or(Problem::Missing)?;
+        match signature.trim_start() {
+            text if text.starts_with(ssh::SIGNATURE) => ssh::check(&self.ssh, &seal.text, text),
+            text if text.starts_with(openpgp::SIGNATURE) => {
+                openpgp::check(&self.openpgp, &seal.text, text, SystemTime::now())
+            }
+            _ => Err(Problem::Unreadable("it is neither of ssh nor of OpenPGP")),
+        }
+    }
+}
+
+/// Makes sure that what has to be signed of a revision is.
+pub(super) fn verify(
+    repository: &git2::Repository,
+    revision: &Revision,
+    signed: Signed,
+    keys: &Keys,
+) -> Result<(), Error> {
+    if signed != Signed::Tag {
+        let what = format!("commit {}", revision.commit);
+        let seal = of_commit(repository, revision.commit)?;
+        keys.check(&seal).map_err(|problem| refused(what, problem))?;
+    }
+    if signed == Signed::Commit {
+        return Ok(());
+    }
+    let name = revision.name.strip_prefix("refs/tags/").unwrap_or(&revision.name);
+    let refuse = |problem| refused(format!("tag {name}"), problem);
+    let tag = revision.tag.ok_or_else(|| refuse(Problem::Lightweight))?;
+    let seal = of_tag(repository, tag)?;
+    says(&seal.text, revision.commit, name).map_err(refuse)?;
+    keys.check(&seal).map_err(refuse)
+}
+
+fn refused(what: String, problem: Problem) -> Error {
+    Error::Unsigned(SignatureError { what: what.into(), problem })
+}
+
+fn of_commit(repository: &git2::Repository, commit: ObjectHash) -> Result<Seal, Error> {
+    let whole = read(repository, commit)?;
+    match repository.extract_signature(&commit.oid(), None) {
+        Ok((signature, text)) => Ok(Seal {
+            text: text.to_vec(),
+            signature: std::str::from_utf8(&signature).ok().map(str::to_owned),
+        }),
+        Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(Seal { text: whole, signature: None }),
+        Err(_) => Err(Error::Corrupt { what: "a commit cannot be read" }),
+    }
+}
+
+fn of_tag(repository: &git2::Repository, tag: ObjectHash) -> Result<Seal, Error> {
+    Ok(split(read(repository, tag)?))
+}
+
+fn read(repository: &git2::Repository, id: ObjectHash) -> Result<Vec<u8>, Error> {
+    let corrupt = |_| Error::Corrupt { what: "a commit or tag is missing" };
+    let database = repository.odb().map_err(corrupt)?;
+    let object = database.read(id.oid()).map_err(corrupt)?;
+    match object.data().len() > MAX_SIGNED_BYTES {
+        true => Err(Error::Corrupt { what: "a commit or tag is larger than one MiB" }),
+        false => Ok(object.data().to_vec()),
+    }
+}
+
+/// Splits a tag into what is signed and the signature behind it.
+fn split(tag: Vec<u8>) -> Seal {
+    let begins = |mark: &str| {
+        let mark = mark.as_bytes();
+        let at = tag.windows(mark.len()).rposition(|part| part == mark)?;
+        (at == 0 || tag.get(at - 1) == Some(&b'\n')).then_some(at)
+    };
+    let at = [ssh::SIGNATURE, openpgp::SIGNATURE].into_iter().filter_map(begins).max();
+    let signature = at.and_then(|at| std::str::from_utf8(&tag[at..]).ok().map(str::to_owned));
+    let text = at.map_or(tag.clone(), |at| tag[..at].to_vec());
+    Seal { text, signature }
+}
+
+/// Makes sure that a tag is about this commit, and has this name.
+fn says(tag: &[u8], commit: ObjectHash, name: &str) -> Result<(), Problem> {
+    let head = tag.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
+    let mut fields = head.filter_map(|line| std::str::from_utf8(line).ok()?.split_once(' '));
+    let mut expect = |field: &str, value: &str, problem: &'static str| match fields.next() {
+        Some((known, said)) if known == field && said == value => Ok(()),
+        _ => Err(Problem::Other(problem)),
+    };
+    expect("object", &commit.to_string(), "it names another commit")?;
+    expect("type", "commit", "it names no commit")?;
+    expect("tag", name, "it has another name")
+}

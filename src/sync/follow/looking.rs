@@ -1,0 +1,91 @@
+//! Looks at the repository: what is asked of it, what others have seen of it, and what follows from that.
+
+use std::time::Instant;
+
+use futures::future::FutureExt as _;
+
+use super::super::heads;
+use super::super::prepare::of_source;
+use super::super::schedule::{Event, Look};
+use super::{Follower, Order, Told};
+use crate::report::Trouble;
+use crate::source::{Error, Revision};
+
+impl Follower {
+    /// Another Sync of the same repository has looked.
+    pub(super) fn heard(&mut self) -> Option<Event> {
+        let seen = self.heard.borrow_and_update().clone()?;
+        if self.revision.as_ref() == Some(&seen.revision) || self.order.wish.suspend {
+            return None;
+        }
+        if self.order.keys.is_some() {
+            // Whether it is to be trusted is for each Sync to find out.
+            return Some(Event::Nudged);
+        }
+        self.is_new(&seen.revision);
+        self.revision = Some(seen.revision.clone());
+        self.tell(Told::Seen(Ok(seen.revision), None));
+        Some(Event::Heard)
+    }
+
+    /// What another has seen within half of the interval is new enough, unless somebody asks.
+    fn known(&self) -> Option<Revision> {
+        if self.nudged {
+            return None;
+        }
+        let seen = self.head.borrow().clone()?;
+        (seen.at.elapsed() < self.order.wish.interval / 2).then_some(seen.revision)
+    }
+
+    pub(super) fn look(&mut self) {
+        let Order { repository, wish, request, keys, .. } = self.order.clone();
+        let (known, trust) = (self.known(), self.trust(keys));
+        self.nudged = false;
+        let context = self.context.clone();
+        self.looking = Some(
+            async move {
+                let begun = Instant::now();
+                let looked = match known {
+                    Some(known) => Ok(known),
+                    None => {
+                        let looked = repository.look(&wish.reference, begun + wish.timeout).await;
+                        context.metrics.git(
+                            "look",
+                            begun.elapsed(),
+                            looked.as_ref().err().map(Error::reason),
+                        );
+                        looked
+                    }
+                };
+                let trusted = match looked {
+                    Ok(revision) => trust.check(&repository, revision, begun + wish.timeout).await,
+                    Err(error) => Err(error),
+                };
+                (trusted.map_err(of_source), request)
+            }
+            .boxed(),
+        );
+    }
+
+    pub(super) fn looked(&mut self, looked: Result<Revision, Trouble>, request: Option<String>) -> Event {
+        self.looking = None;
+        let look = match &looked {
+            Ok(revision) if self.revision.as_ref() == Some(revision) => Look::Same,
+            Ok(_) => Look::New,
+            Err(trouble) if trouble.lasting => Look::Hopeless,
+            Err(_) => Look::Failed,
+        };
+        if let Ok(revision) = &looked {
+            if self.known().as_ref() != Some(revision) {
+                heads::tell(&self.head, revision);
+            }
+            if look == Look::New {
+                self.is_new(revision);
+            }
+            self.revision = Some(revision.clone());
+        }
+        self.answered.clone_from(&request);
+        self.tell(Told::Seen(looked, request));
+        Event::Looked(look)
+    }
+}

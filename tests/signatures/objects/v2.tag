@@ -1,0 +1,13 @@
+object 72645c447666efd882b5f0d79a06b59d246c91b5
+type commit
+tag v2
+tagger Ann <ann@example.com> 1767323045 +0000
+
+release v2
+-----BEGIN PGP SIGNATURE-----
+
+iIcEABYIAC8WIQSj5YTStwtSRnjmSNcc1VhRUdAgygUCawLUNhEcZ2luYUBleGFt
+cGxlLmNvbQAKCRAc1VhRUdAgyu4MAP4pQtBCkm44SHHUBPMjK7JeMMXTC7ORWaeS
+ACc4ONuJxgEA+EhUDpMYDmcgjAhWKp26NAsOYxLDFE+iEry14F3KYAE=
+=cBgL
+-----END PGP SIGNATURE-----

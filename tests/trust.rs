@@ -1,0 +1,165 @@
+//! A Sync that asks for signatures takes up what somebody has signed who is trusted, and holds what it has else.
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
+use support::daemon::until;
+use support::scene::{CALM, Scene, config_map};
+
+/// An ssh key of somebody; none where there is no program that makes one.
+fn key(scene: &Scene, name: &str) -> Option<PathBuf> {
+    let file = scene.root.path().join(name);
+    let made = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"])
+        .arg(&file)
+        .status();
+    let made = made.is_ok_and(|status| status.success());
+    if !made {
+        assert!(std::env::var_os("CI").is_none(), "ssh-keygen is needed to sign commits");
+        eprintln!("not tested: there is no ssh-keygen to sign commits with");
+    }
+    made.then_some(file)
+}
+
+/// From now on commits and tags are signed with this key, or not at all.
+fn sign(scene: &Scene, key: Option<&PathBuf>) {
+    let signs = if key.is_some() { "true" } else { "false" };
+    scene.work.git(&["config", "commit.gpgSign", signs]);
+    if let Some(key) = key {
+        scene.work.git(&["config", "gpg.format", "ssh"]);
+        scene.work.git(&["config", "user.signingKey", &key.display().to_string()]);
+    }
+}
+
+/// The keys that are trusted from now on.
+async fn trust(scene: &Scene, keys: &[&PathBuf]) {
+    let public = |key: &&PathBuf| std::fs::read_to_string(key.with_extension("pub")).unwrap();
+    let lines: String = keys.iter().map(public).collect();
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "signers"}, "stringData": {"team": lines},
+    });
+    let secrets: Api<Secret> = Api::namespaced(scene.admin.clone(), &scene.namespace);
+    secrets.patch("signers", &PatchParams::apply("test").force(), &Patch::Apply(&secret)).await.unwrap();
+}
+
+fn spec(scene: &Scene, mode: &str, reference: serde_json::Value) -> serde_json::Value {
+    let mut git = json!({
+        "url": scene.git.url("repository.git"), "verify": {"mode": mode, "secretRef": {"name": "signers"}},
+    });
+    if !reference.is_null() {
+        git["ref"] = reference;
+    }
+    json!({"source": {"git": git}, "interval": "5s"})
+}
+
+async fn value(scene: &Scene) -> Option<String> {
+    scene.values().await.remove("a")
+}
+
+#[tokio::test]
+async fn only_what_is_signed_is_taken_up_and_the_last_good_is_held() {
+    let Some(scene) = Scene::new("trust").await else { return };
+    let (Some(ann), Some(bob)) = (key(&scene, "ann"), key(&scene, "bob")) else { return };
+    let push = |value: &str| scene.push(&[("a.json".to_owned(), config_map("a", value))]);
+    trust(&scene, &[&ann]).await;
+    let _daemon = scene.daemon();
+    sign(&scene, None);
+    push("unsigned");
+    scene.sync("shop", spec(&scene, "HEAD", serde_json::Value::Null)).await;
+    scene.until_reason("shop", "SignatureMissing").await;
+    assert_eq!(value(&scene).await, None, "nothing of it is applied");
+    sign(&scene, Some(&ann));
+    let first = push("first");
+    scene.nudge("shop", "first").await;
+    scene.until_ready("shop", &first).await;
+    assert_eq!(value(&scene).await.as_deref(), Some("first"));
+
+    sign(&scene, Some(&bob));
+    let second = push("second");
+    scene.nudge("shop", "second").await;
+    scene.until_reason("shop", "SignerUnknown").await;
+    assert_eq!(scene.status("shop", "/conditions/0/status").await, "False");
+    // What was good is held meanwhile, whatever others do.
+    scene.edit("a", "by hand").await;
+    until("the edit is repaired", async || (value(&scene).await? == "first").then_some(())).await;
+    trust(&scene, &[&ann, &bob]).await;
+    scene.until_ready("shop", &second).await;
+    assert_eq!(value(&scene).await.as_deref(), Some("second"));
+    // Somebody leaves: what is here now was signed by nobody who is trusted any more.
+    trust(&scene, &[&ann]).await;
+    scene.until_reason("shop", "SignerUnknown").await;
+    assert_eq!(value(&scene).await.as_deref(), Some("second"), "nothing is taken away");
+    trust(&scene, &[&ann, &bob]).await;
+    scene.until_ready("shop", &second).await;
+    scene.assert_calm("with a commit that is trusted").await;
+}
+
+#[tokio::test]
+async fn a_rollback_by_force_is_refused_also_after_a_restart() {
+    let Some(scene) = Scene::new("rollback").await else { return };
+    let Some(ann) = key(&scene, "ann") else { return };
+    let push = |value: &str| scene.push(&[("a.json".to_owned(), config_map("a", value))]);
+    trust(&scene, &[&ann]).await;
+    sign(&scene, Some(&ann));
+    let first = push("first");
+    let second = push("second");
+    let daemon = scene.daemon();
+    scene.sync("shop", spec(&scene, "HEAD", serde_json::Value::Null)).await;
+    scene.until_ready("shop", &second).await;
+    scene.work.git(&["reset", "-q", "--hard", &first]);
+    scene.work.git(&["push", "-q", "--force", "origin", "HEAD"]);
+    scene.nudge("shop", "back").await;
+    scene.until_reason("shop", "HistoryRewritten").await;
+    let message = scene.status("shop", "/conditions/0/message").await;
+    assert!(message.as_str().unwrap().contains(&second), "{message}");
+    drop(daemon);
+    let _daemon = scene.daemon();
+    scene.nudge("shop", "again").await;
+    tokio::time::sleep(CALM).await;
+    scene.until_reason("shop", "HistoryRewritten").await;
+    assert_eq!(value(&scene).await.as_deref(), Some("second"));
+    // A person may want it all the same.
+    scene.patch_sync("shop", json!({"spec": {"source": {"git": {"ref": {"commit": first}}}}})).await;
+    scene.until_ready("shop", &first).await;
+    assert_eq!(value(&scene).await.as_deref(), Some("first"));
+}
+
+#[tokio::test]
+async fn a_signed_tag_is_asked_for() {
+    let Some(scene) = Scene::new("tags").await else { return };
+    let (Some(ann), Some(bob)) = (key(&scene, "ann"), key(&scene, "bob")) else { return };
+    let push = |value: &str| scene.push(&[("a.json".to_owned(), config_map("a", value))]);
+    let tag = |name: &str, key: &PathBuf| {
+        sign(&scene, Some(key));
+        scene.work.git(&["tag", "-s", "-m", name, name]);
+        scene.work.git(&["push", "-q", "origin", name]);
+    };
+    trust(&scene, &[&ann]).await;
+    sign(&scene, None);
+    scene.work.git(&["config", "user.name", "Ann"]);
+    scene.work.git(&["config", "user.email", "ann@example.com"]);
+    let first = push("first");
+    tag("v1.0.0", &ann);
+    let _daemon = scene.daemon();
+    scene.sync("shop", spec(&scene, "Tag", json!({"semver": "1.x"}))).await;
+    scene.until_ready("shop", &first).await;
+    sign(&scene, None);
+    push("second");
+    tag("v1.1.0", &bob);
+    scene.nudge("shop", "second").await;
+    scene.until_reason("shop", "SignerUnknown").await;
+    assert_eq!(value(&scene).await.as_deref(), Some("first"));
+    sign(&scene, None);
+    let third = push("third");
+    tag("v1.2.0", &ann);
+    scene.nudge("shop", "third").await;
+    scene.until_ready("shop", &third).await;
+    let without = Patch::Merge(json!({"spec": {"source": {"git": {"ref": null}}}}));
+    let told = scene.syncs().patch("shop", &PatchParams::default(), &without).await.unwrap_err().to_string();
+    assert!(told.contains("name a tag in ref.tag or ref.semver"), "{told}");
+}
