@@ -28,10 +28,7 @@ fn on_maps(asked: &Asked) -> bool {
 #[tokio::test]
 async fn only_metadata_are_asked_for_but_where_fields_are_compared() {
     let Some(scene) = Scene::new("metadata").await else { return };
-    let commit = scene.push(&many(3, "one"));
-    let _daemon = scene.daemon();
-    scene.sync("shop", json!({"deletionPolicy": "Delete"})).await;
-    scene.until_ready("shop", &commit).await;
+    let (_daemon, _) = scene.applied(&many(3, "one"), json!({"deletionPolicy": "Delete"})).await;
     scene.edit("a-1", "by hand").await;
     scene.until_values(&many(3, "one"), "it is repaired").await;
     scene.remove(&["a-2.json"]);
@@ -111,10 +108,7 @@ async fn of_secrets_only_those_that_are_named_are_asked_for() {
 #[tokio::test]
 async fn after_a_restart_news_go_before_what_is_only_made_sure_of() {
     let Some(scene) = Scene::new("order").await else { return };
-    let commit = scene.push(&many(20, "one"));
-    let mut daemon = scene.daemon();
-    scene.sync("shop", json!({"interval": "1h"})).await;
-    scene.until_ready("shop", &commit).await;
+    let (mut daemon, _) = scene.applied(&many(20, "one"), json!({"interval": "1h"})).await;
     daemon.terminate();
     scene.proxy.asked();
     let _daemon = scene.daemon_at(&scene.proxy, "second", &["--leader-election=false", "--verify-rate", "2"]);
@@ -142,10 +136,7 @@ async fn after_a_restart_news_go_before_what_is_only_made_sure_of() {
 #[tokio::test]
 async fn a_suspended_sync_leaves_an_edit_alone_and_repairs_it_later() {
     let Some(scene) = Scene::new("suspended").await else { return };
-    let commit = scene.push(&many(2, "one"));
-    let _daemon = scene.daemon();
-    scene.sync("shop", json!({})).await;
-    scene.until_ready("shop", &commit).await;
+    let (_daemon, commit) = scene.applied(&many(2, "one"), json!({})).await;
     scene.patch_sync("shop", json!({"spec": {"suspend": true}})).await;
     scene.until_reason("shop", "Suspended").await;
     scene.edit("a-1", "by hand").await;
