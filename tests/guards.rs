@@ -47,8 +47,8 @@ async fn until_told(scene: &Scene, object: &str, reason: &str) -> Value {
 }
 
 /// Waits until a request was made.
-async fn until_asked(scene: &Scene, what: &str, is: impl Fn(&Asked) -> bool) {
-    until(what, async || scene.proxy.asked().iter().any(&is).then_some(())).await;
+async fn until_asked(scene: &Scene, what: &str, is: impl Fn(&Asked) -> bool) -> Asked {
+    until(what, async || scene.proxy.asked().into_iter().find(&is)).await
 }
 
 #[tokio::test]
@@ -64,7 +64,10 @@ async fn an_object_that_is_made_anew_while_its_deletion_is_on_its_way_stays() {
     scene.proxy.first(1, is_deletion, Fate::Delay(MEANWHILE));
     let commit = scene.remove(&["a-5.json"]);
     scene.nudge("shop", "less").await;
-    until_asked(&scene, "its deletion is on its way", is_deletion).await;
+    let deletion = until_asked(&scene, "its deletion is on its way", is_deletion).await;
+    let options: Value = serde_json::from_slice(&deletion.body).unwrap();
+    let meant = json!({"uid": old.metadata.uid, "resourceVersion": old.metadata.resource_version});
+    assert_eq!(options["preconditions"], meant, "either of them alone would do here");
 
     // Whoever makes it anew takes all of the old one, with its label and its annotations.
     let mut copy: ConfigMap = ConfigMap { data: old.data, ..ConfigMap::default() };

@@ -144,12 +144,6 @@ async fn a_call_that_is_sent_again_and_again_is_heeded_so_often_and_no_more() {
     assert!(heard as f64 <= most && heard >= 40, "{heard} of at most {most}");
 }
 
-fn address_of(daemon: &Daemon) -> String {
-    let log = daemon.log();
-    let at = log.find("listening address=").expect("it listens") + "listening address=".len();
-    log[at..].split_whitespace().next().unwrap().to_owned()
-}
-
 fn secret_in(folder: &Path) -> PathBuf {
     let path = folder.join("webhook-secret");
     std::fs::write(&path, SECRET).unwrap();
@@ -159,7 +153,12 @@ fn secret_in(folder: &Path) -> PathBuf {
 fn call(daemon: &Daemon, scene: &Scene) {
     let body = json!({"repository": {"clone_url": scene.git.url("repository.git")}}).to_string();
     let proof = signed(body.as_bytes());
-    let told = post(&address_of(daemon), "/hooks/gitea", &[("X-Hub-Signature-256", &proof)], body.as_bytes());
+    let told = post(
+        &daemon.address().expect("it listens"),
+        "/hooks/gitea",
+        &[("X-Hub-Signature-256", &proof)],
+        body.as_bytes(),
+    );
     assert_eq!(told, (202, "heard".to_owned()));
 }
 
@@ -207,7 +206,7 @@ async fn a_standby_passes_a_call_on() {
     scene.until_ready("shop", &commit).await;
     let proxy = FaultProxy::start(&scene.plane);
     let standby = scene.daemon_at(&proxy, "standby", &arguments);
-    until("the standby listens", async || standby.log().contains("listening address=").then_some(())).await;
+    until("the standby listens", async || standby.address()).await;
     let commit = scene.push(&many(2, "two"));
     // It answers before it has anybody to listen for it, in the first moment.
     tokio::time::sleep(Duration::from_millis(500)).await;

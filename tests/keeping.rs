@@ -7,6 +7,8 @@ mod support;
 #[path = "keeping/trouble.rs"]
 mod trouble;
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -53,7 +55,14 @@ fn writes(scene: &Scene) -> Vec<String> {
 #[tokio::test]
 async fn what_fails_holds_later_waves_and_prunes_and_no_peer() {
     let Some(scene) = Scene::new("waves").await else { return };
-    let commit = scene.push(&[file("a-0", "one"), in_wave("late", "one", "1"), file("gone", "one")]);
+    // A peer that is applied after ConfigMaps.
+    let service = |port: u16| {
+        let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "peer"},
+            "spec": {"ports": [{"port": port}]}});
+        ("peer.json".to_owned(), body.to_string())
+    };
+    let commit =
+        scene.push(&[file("a-0", "one"), in_wave("late", "one", "1"), file("gone", "one"), service(1)]);
     let _daemon = scene.daemon();
     scene.sync("shop", json!({})).await;
     scene.until_ready("shop", &commit).await;
@@ -64,14 +73,15 @@ async fn what_fails_holds_later_waves_and_prunes_and_no_peer() {
     // No API server takes a key with a blank in it.
     let invalid = config_map("bad", "two").replace("\"key\"", "\"no key\"");
     scene.work.git(&["rm", "-q", "gone.json"]);
-    scene.push(&[file("a-0", "two"), ("bad.json".to_owned(), invalid), in_wave("late", "two", "1")]);
+    let two = [file("a-0", "two"), in_wave("late", "two", "1"), service(2)];
+    scene.push(&[&two[..], &[("bad.json".to_owned(), invalid)]].concat());
     scene.nudge("shop", "invalid").await;
     scene.until_reason("shop", "ApplyFailed").await;
     assert_eq!(said(&scene).await, ["bad Invalid", "gone Waits", "late Waits"]);
     is("a-0", Some("two")).await;
     let mut written = writes(&scene);
     written.sort();
-    assert_eq!(written, ["PATCH a-0", "PATCH bad"], "a peer, and what fails, each once");
+    assert_eq!(written, ["PATCH a-0", "PATCH bad", "PATCH peer"], "peers, and what fails, each once");
     // Longer than the longest pause between two attempts.
     scene.assert_calm("while the manifest is wrong").await;
 
@@ -164,19 +174,25 @@ async fn where_objects_may_be_is_written_down_before_the_first_of_them_is_there(
     scene.until_ready("shop", &commit).await;
     assert!(!scene.status("shop", "/scope").await.to_string().contains("Secret"));
     let is_secret = |asked: &Asked| asked.method == "PATCH" && asked.path.ends_with("/secrets/late");
+    let names_it = |one: &Asked| {
+        one.writes() && one.path.ends_with("/syncs/shop/status") && one.text().contains("Secret")
+    };
     scene.proxy.asked();
-    scene.proxy.first(1, is_secret, Fate::KillAfter);
+    let takes = Duration::from_secs(1);
+    scene.proxy.rule(move |asked| match (names_it(asked), is_secret(asked)) {
+        (true, _) => Fate::Delay(takes),
+        (_, true) => Fate::KillAfter,
+        (false, false) => Fate::Pass,
+    });
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "late"}}).to_string();
     scene.push(&[("late.json".to_owned(), secret)]);
     scene.nudge("shop", "more").await;
     until("it is killed", async || scene.proxy.has_struck().then_some(())).await;
     daemon.child.wait().unwrap();
     let asked = scene.proxy.asked();
-    let names_it = |one: &Asked| {
-        one.writes() && one.path.ends_with("/syncs/shop/status") && one.text().contains("Secret")
-    };
-    let (written, applied) = (asked.iter().position(names_it), asked.iter().position(is_secret));
-    assert!(written.is_some() && written < applied, "{written:?} {applied:?}");
+    let at = |fits: fn(&Asked) -> bool| asked.iter().find(|one| fits(one)).map(|one| one.at);
+    let (written, applied) = (at(names_it).expect("it is written"), at(is_secret).expect("it is applied"));
+    assert!(applied - written >= takes, "it is applied when that stands: {:?}", applied - written);
     let secrets: Api<Secret> = Api::namespaced(scene.admin.clone(), &scene.namespace);
     assert!(secrets.get_opt("late").await.unwrap().is_some(), "it was applied");
 

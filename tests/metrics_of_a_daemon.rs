@@ -3,8 +3,6 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::time::Duration;
 
 use k8s_openapi::api::events::v1::Event;
@@ -24,14 +22,7 @@ struct Figures(BTreeMap<String, f64>);
 
 impl Figures {
     fn of(daemon: &Daemon) -> Self {
-        let log = daemon.log();
-        let address = log.rsplit("address=").next().and_then(|rest| rest.split_whitespace().next());
-        let mut stream = TcpStream::connect(address.expect("an address")).expect("the daemon answers");
-        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time");
-        let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-        stream.write_all(request).expect("a question");
-        let mut text = String::new();
-        stream.read_to_string(&mut text).expect("an answer");
+        let text = daemon.get("/metrics").expect("an answer");
         let sample = |line: &str| {
             let (series, value) = line.strip_prefix("moorline_")?.rsplit_once(' ')?;
             Some((series.to_owned(), value.parse().ok()?))
@@ -265,7 +256,7 @@ async fn a_run_without_a_sync_shows_the_same() {
         })
         .await
     };
-    until("the daemon answers", async || daemon.log().contains("address=").then_some(())).await;
+    until("the daemon answers", async || daemon.address()).await;
     let figures = until_ready(&first).await;
     assert_eq!(figures.by("objects", "state", &alone)["applied"], 2.0);
     let success = figures.of_sync("last_success_timestamp_seconds", &alone).unwrap();

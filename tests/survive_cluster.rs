@@ -2,11 +2,13 @@
 //! definitions are deleted, objects never end; and nothing secret is ever told.
 
 mod support;
+#[path = "survive_cluster/told.rs"]
+mod told;
 
 use std::time::Duration;
 
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use support::audit::AuditMark;
 use support::credentials::MOORLINE;
@@ -55,10 +57,7 @@ async fn an_api_server_is_restarted_in_the_middle_of_a_sync_and_its_history_is_l
 #[tokio::test]
 async fn our_entry_in_the_managed_fields_is_wiped_and_comes_back() {
     let Some(scene) = Scene::new("wiped").await else { return };
-    let commit = scene.push(&many(2, "one"));
-    let _daemon = scene.daemon();
-    scene.sync("shop", json!({})).await;
-    scene.until_ready("shop", &commit).await;
+    let (_daemon, _) = scene.applied(&many(2, "one"), json!({})).await;
     let wipe = json!({"metadata": {"managedFields": [{}]}, "data": {"key": "by hand"}});
     scene.maps().patch("a-1", &PatchParams::default(), &Patch::Merge(&wipe)).await.unwrap();
     scene.until_values(&many(2, "one"), "the edit is repaired").await;
@@ -81,10 +80,7 @@ async fn an_object_whose_finalizer_never_ends_keeps_nobody_else() {
     scene.push(&many(3, "one"));
     let stuck =
         config_map("stuck", "x").replace("\"name\"", "\"finalizers\":[\"example.com/never\"],\"name\"");
-    let commit = scene.push(&[("stuck.json".to_owned(), stuck)]);
-    let _daemon = scene.daemon();
-    scene.sync("shop", json!({"timeout": "5s"})).await;
-    scene.until_ready("shop", &commit).await;
+    let (_daemon, _) = scene.applied(&[("stuck.json".to_owned(), stuck)], json!({"timeout": "5s"})).await;
     scene.remove(&["stuck.json"]);
     let commit = scene.push(&many(3, "two"));
     scene.nudge("shop", "gone").await;
@@ -119,10 +115,8 @@ async fn a_namespace_goes_and_comes_under_its_objects() {
     let Some(scene) = Scene::new("going").await else { return };
     let inner = scene.plane.namespace("going-inner").await;
     let there = config_map("there", "x").replace("\"name\"", &format!("\"namespace\":\"{inner}\",\"name\""));
-    let commit = scene.push(&[many(2, "one"), vec![("there.json".to_owned(), there)]].concat());
-    let _daemon = scene.daemon();
-    scene.sync("shop", json!({})).await;
-    scene.until_ready("shop", &commit).await;
+    let (_daemon, commit) =
+        scene.applied(&[many(2, "one"), vec![("there.json".to_owned(), there)]].concat(), json!({})).await;
     let uri = format!("/api/v1/namespaces/{inner}");
     ask(&scene.admin, "DELETE", &uri, json!({})).await.unwrap();
     until("the namespace is gone", async || ask(&scene.admin, "GET", &uri, json!({})).await.err()).await;
@@ -154,10 +148,8 @@ async fn a_definition_is_removed_under_its_resources_and_comes_back_with_them() 
     let Some(scene) = Scene::new("definition").await else { return };
     let widget = json!({"apiVersion": "survive.example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "size": 1});
     let files = [("definition.json", definition()), ("widget.json", widget.to_string())];
-    let commit = scene.push(&files.map(|(path, text)| (path.to_owned(), text)));
-    let _daemon = scene.daemon();
-    scene.sync("shop", json!({})).await;
-    scene.until_ready("shop", &commit).await;
+    let (_daemon, commit) =
+        scene.applied(&files.map(|(path, text)| (path.to_owned(), text)), json!({})).await;
     let widgets = scene.dynamic("survive.example.com", "v1", "Widget");
     let before = widgets.get("w").await.unwrap().metadata.uid;
     let uri = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.survive.example.com";
@@ -212,10 +204,7 @@ async fn the_namespace_of_a_sync_is_deleted() {
 #[tokio::test]
 async fn the_definition_of_syncs_is_deleted_with_syncs_left() {
     let Some(scene) = Scene::new("undefined").await else { return };
-    let commit = scene.push(&many(3, "one"));
-    let _daemon = scene.daemon();
-    scene.sync("shop", json!({"render": {"plain": {"recurse": false}}})).await;
-    scene.until_ready("shop", &commit).await;
+    let (_daemon, _) = scene.applied(&many(3, "one"), json!({"render": {"plain": {"recurse": false}}})).await;
     // One that would take its objects along, were it deleted for itself.
     let more = [("more/b.json".to_owned(), config_map("b-0", "one"))];
     let commit = scene.push(&more);
@@ -240,76 +229,4 @@ async fn the_definition_of_syncs_is_deleted_with_syncs_left() {
     left.extend(more);
     scene.until_values(&left, "and knows what it owned").await;
     scene.delete_sync("shop").await;
-}
-
-const PLANTED: [&str; 3] = ["planted-in-git-7c1", "planted-bad-91e", "planted-token-55d"];
-
-#[tokio::test]
-async fn nothing_secret_is_told() {
-    let Some(scene) = Scene::new("secret").await else { return };
-    let secret = |name: &str, value: Value, kind: &str| {
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": kind, "stringData": value})
-            .to_string()
-    };
-    let good = secret("good", json!({"password": PLANTED[0]}), "Opaque");
-    // The API server refuses this one, and quotes what it refuses.
-    let bad = secret("bad", json!({".dockerconfigjson": PLANTED[1]}), "kubernetes.io/dockerconfigjson");
-    // And on this one it remarks what it cannot read in it.
-    let odd = secret("odd", json!({"tls.crt": PLANTED[0], "tls.key": PLANTED[1]}), "kubernetes.io/tls");
-    scene.push(&[("good.json".to_owned(), good), ("bad.json".to_owned(), bad), ("odd.json".to_owned(), odd)]);
-    let login =
-        json!({"metadata": {"name": "login"}, "stringData": {"username": "u", "password": PLANTED[2]}});
-    let uri = format!("/api/v1/namespaces/{}/secrets", scene.namespace);
-    ask(&scene.admin, "POST", &uri, login).await.unwrap();
-    let daemon = scene.daemon_with(&["--leader-election=false", "--log-level", "trace"]);
-    scene.sync("shop", json!({})).await;
-    scene.until_reason("shop", "ApplyFailed").await;
-    // An edit by hand, whose repair is told of.
-    let edit = json!({"stringData": {"password": "planted-by-hand-3d2"}});
-    until("the good one is there", async || {
-        ask(&scene.admin, "PATCH", &format!("{uri}/good"), edit.clone()).await.ok()
-    })
-    .await;
-    // A login is sent over TLS only, and nobody answers there.
-    let url = scene.git.url("repository.git").replace("http://", "https://");
-    let credentials = json!({"source": {"git": {"url": url, "secretRef": {"name": "login"}}}});
-    scene.sync("login", credentials).await;
-    until("the repository is asked with the login", async || {
-        (scene.status("login", "/conditions/0/status").await == "False").then_some(())
-    })
-    .await;
-    tokio::time::sleep(CALM).await;
-    let log = daemon.log();
-    let address = log.split("address=").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap();
-    let metrics = String::from_utf8(
-        std::process::Command::new("curl")
-            .arg("-s")
-            .arg(format!("http://{address}/metrics"))
-            .output()
-            .unwrap()
-            .stdout,
-    )
-    .unwrap();
-    assert!(metrics.contains("moorline_"), "{metrics}");
-    let namespace = &scene.namespace;
-    let events =
-        ask(&scene.admin, "GET", &format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"), json!({}))
-            .await;
-    let syncs = serde_json::to_string(&scene.syncs().list(&ListParams::default()).await.unwrap()).unwrap();
-    let events = events.unwrap().to_string();
-    assert!(events.contains("ApplyFailed"), "Events are written at all: {events}");
-    assert!(syncs.contains("remarks something that is not repeated"), "{syncs}");
-    let told = [("log", log), ("metrics", metrics), ("events", events), ("status", syncs)];
-    for (place, text) in &told {
-        assert!(!text.contains("PEM data"), "a remark on a Secret is in the {place}");
-        for planted in PLANTED.iter().chain(&["planted-by-hand-3d2"]) {
-            let encoded = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, planted);
-            for form in [*planted, &encoded] {
-                assert!(!text.contains(form), "{form} is in the {place}");
-            }
-        }
-    }
-    for name in ["shop", "login"] {
-        scene.delete_sync(name).await;
-    }
 }

@@ -4,11 +4,11 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use serde_json::json;
 
-use super::deleted;
 use super::support::audit::AuditMark;
 use super::support::daemon::until;
 use super::support::fault_proxy::{Asked, Fate};
 use super::support::scene::{CALM, Scene, many};
+use super::{deleted, until_asked, until_told};
 
 #[tokio::test]
 async fn a_commit_that_breaks_a_file_deletes_nothing_of_what_it_removes() {
@@ -78,5 +78,24 @@ async fn what_cannot_be_listed_is_not_deleted_and_keeps_nothing_else_waiting() {
         .await;
     assert_eq!(deleted(&mark).await, ["a-2", "old"]);
     assert!(secrets.get_opt("kept").await.unwrap().is_some());
+    scene.assert_calm("when all is seen").await;
+
+    // Then the server forgets where the watch was, and does not list anew.
+    scene.proxy.rule(move |asked| match lists(asked) {
+        true if asked.query.contains("&resourceVersion=") => Fate::Answer(410, None),
+        true => Fate::Answer(500, None),
+        false => Fate::Pass,
+    });
+    scene.proxy.asked();
+    scene.proxy.cut_watches();
+    let anew = |asked: &Asked| lists(asked) && asked.query.contains("resourceVersionMatch");
+    until_asked(&scene, "it is to be listed anew", anew).await;
+    scene.remove(&["kept.json"]);
+    scene.nudge("shop", "none").await;
+    until_told(&scene, "/kept", "Unlisted").await;
+    assert_eq!(deleted(&mark).await, ["a-2", "old"]);
+    scene.proxy.heal();
+    until("it goes as well", async || secrets.get_opt("kept").await.unwrap().is_none().then_some(())).await;
+    assert_eq!(deleted(&mark).await, ["a-2", "old", "kept"]);
     scene.delete_sync("shop").await;
 }

@@ -1,13 +1,11 @@
 //! One repository without a Sync: the Lease that says whose it is, and a repository on the local disk.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 
-use super::support::daemon::{Daemon, until};
+use super::support::daemon::until;
 use super::support::fault_proxy::{Asked, FaultProxy};
 use super::support::git_server::Work;
 use super::support::scene::{CALM, Scene, many};
@@ -21,21 +19,6 @@ async fn holder(scene: &Scene) -> String {
     let leases: Api<Lease> = Api::namespaced(scene.admin.clone(), &scene.namespace);
     let lease = leases.get("moorline-default").await.unwrap().spec.unwrap();
     lease.holder_identity.unwrap_or_default()
-}
-
-/// What a daemon answers to a probe: the first line.
-fn probe(daemon: &Daemon, path: &str) -> Option<String> {
-    let log = daemon.log();
-    let after = log.split("listening").nth(1)?;
-    let at = after.find("127.0.0.1:")?;
-    let address: String =
-        after[at..].chars().take_while(|one| one.is_ascii_digit() || ".:".contains(*one)).collect();
-    let mut stream = TcpStream::connect(address).ok()?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    Some(answer.lines().next()?.to_owned())
 }
 
 #[tokio::test]
@@ -55,7 +38,7 @@ async fn a_lease_keeps_another_repository_out_until_it_is_taken_over() {
     // One that waits for its turn is ready, and writes nothing.
     let proxy = FaultProxy::start(&scene.plane);
     let standby = run(&urls[0], &[], &proxy, "standby");
-    let ready = async || probe(&standby, "/readyz").filter(|line| line.contains(" 200 "));
+    let ready = async || standby.get("/readyz").filter(|answer| answer.starts_with("HTTP/1.1 200 "));
     until("the standby is ready", ready).await;
     tokio::time::sleep(CALM).await;
     let wrote: Vec<Asked> = proxy.asked().into_iter().filter(Asked::writes).collect();

@@ -1,5 +1,7 @@
 //! The real binary as a daemon beside the control plane, and what a test waits for.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -91,6 +93,22 @@ impl Daemon {
 
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Where it listens, once it does.
+    pub(crate) fn address(&self) -> Option<String> {
+        let log = self.log();
+        Some(log.rsplit_once("listening address=")?.1.split_whitespace().next()?.to_owned())
+    }
+
+    /// What it answers to a request, with the head; none if it cannot be asked.
+    pub(crate) fn get(&self, path: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(self.address()?).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
     }
 }
 

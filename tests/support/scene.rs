@@ -99,6 +99,14 @@ impl Scene {
         daemon
     }
 
+    /// A daemon that has applied these files, by the Sync `shop` with this in its spec; and their commit.
+    pub(crate) async fn applied(&self, files: &[(String, String)], spec: Value) -> (Daemon, String) {
+        let (commit, daemon) = (self.push(files), self.daemon());
+        self.sync("shop", spec).await;
+        self.until_ready("shop", &commit).await;
+        (daemon, commit)
+    }
+
     pub(crate) fn push(&self, files: &[(String, String)]) -> String {
         let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         self.work.push(&files)

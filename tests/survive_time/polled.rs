@@ -13,7 +13,7 @@ use crate::support::credentials::{ADMIN, MOORLINE};
 use crate::support::daemon::{Daemon, until};
 use crate::support::fault_proxy::{Fate, FaultProxy};
 use crate::support::git_server::{GitServer, Work};
-use crate::support::scene::many;
+use crate::support::scene::{Scene, many};
 
 /// What aggregated discovery says of the core group, as a server would that cannot watch ConfigMaps.
 async fn without_watches(admin: &Client) -> &'static str {
@@ -60,4 +60,19 @@ async fn a_kind_that_cannot_be_watched_is_listed_from_time_to_time() {
     let watches = asked.iter().filter(|one| one.is_watch() && one.path.ends_with("/configmaps")).count();
     let writes = asked.iter().filter(|one| one.writes_object()).count();
     assert_eq!((lists, watches, writes), (1, 0, 2), "one list told of both");
+}
+
+#[tokio::test]
+async fn a_sync_says_which_kinds_are_not_watched() {
+    let Some(scene) = Scene::new("unwatched").await else { return };
+    let said = without_watches(&scene.admin).await;
+    scene.proxy.rule(move |asked| if asked.path == "/api" { Fate::Say(said) } else { Fate::Pass });
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "watched"}}).to_string();
+    let files = [many(2, "one"), vec![("secret.json".to_owned(), secret)]].concat();
+    let (_daemon, _) = scene.applied(&files, json!({})).await;
+    let object = format!("ConfigMap {}/a-0", scene.namespace);
+    let message = "the API server cannot watch ConfigMap, so that it is listed every 60 s: edits by hand are seen that late";
+    let expect = json!([{"reason": "Polled", "object": object, "file": "a-0.json:1", "message": message}]);
+    assert_eq!(scene.status("shop", "/problems").await, expect);
+    scene.delete_sync("shop").await;
 }
