@@ -24,9 +24,8 @@ struct Figures(BTreeMap<String, f64>);
 
 impl Figures {
     fn of(daemon: &Daemon) -> Self {
-        let log = daemon.log();
-        let address = log.rsplit("address=").next().and_then(|rest| rest.split_whitespace().next());
-        let mut stream = TcpStream::connect(address.expect("an address")).expect("the daemon answers");
+        let address = daemon.address().expect("an address");
+        let mut stream = TcpStream::connect(address).expect("the daemon answers");
         stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time");
         let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         stream.write_all(request).expect("a question");

@@ -89,6 +89,13 @@ impl Daemon {
         begun.elapsed()
     }
 
+    /// Where it answers, once its log says so.
+    pub(crate) fn address(&self) -> Option<String> {
+        let log = self.log();
+        let (_, last) = log.rsplit_once("address=")?;
+        last.split_whitespace().next().map(str::to_owned)
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
