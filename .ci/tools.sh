@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings the programs with which tests are made into target/tools: helm, kubectl, promtool, prometheus. What is on PATH
-# stays as it is.
+# Brings the programs with which tests are made into target/tools: helm, kubectl, promtool, prometheus, sshd. What is on
+# PATH stays as it is.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools=$PWD/target/tools
@@ -85,6 +85,23 @@ if ! has promtool || ! has prometheus; then
     unpack prometheus prometheus
     for program in promtool prometheus; do
         has "$program" || take "usr/bin/$program" "$program"
+        has "$program" || lacks "$program" "the package prometheus does not hold it"
     done
+fi
+
+# sshd with a library that Debian alone links it to, the programs that it begins with since version 9.8, and a library by
+# which it believes in a user of the tests, whoever runs them.
+if ! has sshd; then
+    unpack sshd openssh-server libwrap0
+    take usr/sbin/sshd sshd
+    has sshd || lacks sshd "the package openssh-server does not hold it"
+    for program in sshd-session sshd-auth; do
+        take "usr/lib/openssh/$program" "openssh/$program"
+    done
+    take "usr/lib/$(uname -m)-linux-gnu/libwrap.so.0" openssh/libwrap.so.0
+fi
+if [ ! -e "$tools/openssh/libnss_wrapper.so" ]; then
+    unpack libnss_wrapper.so libnss-wrapper
+    take "usr/lib/$(uname -m)-linux-gnu/libnss_wrapper.so" openssh/libnss_wrapper.so
 fi
 exit "$failed"

@@ -1,4 +1,4 @@
-//! Programs that tests start and the repository does not have: helm, kubectl, promtool, prometheus.
+//! Programs that tests start and the repository does not have: helm, kubectl, promtool, prometheus, sshd.
 //!
 //! In: a name. Out: where the program is, or a line that says which test is left out. In CI that is a failure, because
 //! there nobody would notice.
