@@ -54,14 +54,9 @@ UNPACK
     fi
 fi
 
-# Downloads packages of Debian and unpacks them into $work/root; nothing is installed.
+# Downloads packages of Debian and unpacks them into $work/root, where there is apt-get; nothing is installed.
 unpack() {
-    local program=$1
-    shift
-    if ! command -v apt-get >/dev/null 2>&1; then
-        lacks "$program" "there is no apt-get that could fetch $*"
-        return
-    fi
+    command -v apt-get >/dev/null 2>&1 || return 0
     local download=(apt-get download -qq -o APT::Sandbox::User=root "$@")
     (cd "$work" && { "${download[@]}" || { apt-get update -qq && "${download[@]}"; }; })
     for archive in "$work"/*.deb; do
@@ -82,26 +77,28 @@ take() {
 
 # One package holds the whole of Prometheus.
 if ! has promtool || ! has prometheus; then
-    unpack prometheus prometheus
+    unpack prometheus
     for program in promtool prometheus; do
         has "$program" || take "usr/bin/$program" "$program"
-        has "$program" || lacks "$program" "the package prometheus does not hold it"
+        has "$program" || lacks "$program" "apt-get fetches no package prometheus that holds it"
     done
 fi
 
 # sshd with a library that Debian alone links it to, the programs that it begins with since version 9.8, and a library by
 # which it believes in a user of the tests, whoever runs them.
 if ! has sshd; then
-    unpack sshd openssh-server libwrap0
+    unpack openssh-server libwrap0
     take usr/sbin/sshd sshd
-    has sshd || lacks sshd "the package openssh-server does not hold it"
+    has sshd || lacks sshd "apt-get fetches no package openssh-server that holds it"
     for program in sshd-session sshd-auth; do
         take "usr/lib/openssh/$program" "openssh/$program"
     done
     take "usr/lib/$(uname -m)-linux-gnu/libwrap.so.0" openssh/libwrap.so.0
 fi
 if [ ! -e "$tools/openssh/libnss_wrapper.so" ]; then
-    unpack libnss_wrapper.so libnss-wrapper
+    unpack libnss-wrapper
     take "usr/lib/$(uname -m)-linux-gnu/libnss_wrapper.so" openssh/libnss_wrapper.so
+    [ -e "$tools/openssh/libnss_wrapper.so" ] ||
+        lacks libnss_wrapper.so "apt-get fetches no package libnss-wrapper that holds it"
 fi
 exit "$failed"
