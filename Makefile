@@ -51,7 +51,7 @@ control-plane: ## build the API server of the tests; minutes the first time, the
 		exit 1; }
 	sh tests/control-plane/build.sh
 
-tools: ## fetch helm, kubectl and promtool for the tests of the chart, where they are not on PATH
+tools: ## fetch helm, kubectl, Prometheus and sshd for the tests, where they are not on PATH
 	bash .ci/tools.sh
 
 install: ## bring the definition of Syncs to the cluster

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Brings helm, kubectl and promtool, with which the chart is tested, into target/tools. What is on PATH stays as it is.
+# Brings the programs with which tests are made into target/tools: helm, kubectl, promtool, prometheus, sshd. What is on
+# PATH stays as it is.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools=$PWD/target/tools
@@ -53,15 +54,51 @@ UNPACK
     fi
 fi
 
-# The package of Debian holds the whole of Prometheus; it is unpacked, not installed.
-if ! has promtool; then
-    if ! command -v apt-get >/dev/null 2>&1; then
-        lacks promtool "there is no apt-get that could fetch the package prometheus"
-    else
-        (cd "$work" && { apt-get download -qq -o APT::Sandbox::User=root prometheus || { apt-get update -qq && apt-get download -qq -o APT::Sandbox::User=root prometheus; }; })
-        dpkg-deb --fsys-tarfile "$work"/prometheus_*.deb | tar -xO ./usr/bin/promtool >"$tools/promtool.new"
-        chmod 755 "$tools/promtool.new"
-        mv "$tools/promtool.new" "$tools/promtool"
-    fi
+# Downloads packages of Debian and unpacks them into $work/root, where there is apt-get; nothing is installed.
+unpack() {
+    command -v apt-get >/dev/null 2>&1 || return 0
+    local download=(apt-get download -qq -o APT::Sandbox::User=root "$@")
+    (cd "$work" && { "${download[@]}" || { apt-get update -qq && "${download[@]}"; }; })
+    for archive in "$work"/*.deb; do
+        dpkg-deb -x "$archive" "$work/root"
+        rm "$archive"
+    done
+}
+
+# Takes a file of $work/root; whoever runs the tests meanwhile sees the whole of it or nothing.
+take() {
+    local from=$work/root/$1 to=$tools/$2
+    [ -e "$from" ] || return 0
+    mkdir -p "$(dirname "$to")"
+    cp "$from" "$to.new"
+    chmod 755 "$to.new"
+    mv "$to.new" "$to"
+}
+
+# One package holds the whole of Prometheus.
+if ! has promtool || ! has prometheus; then
+    unpack prometheus
+    for program in promtool prometheus; do
+        has "$program" || take "usr/bin/$program" "$program"
+        has "$program" || lacks "$program" "apt-get fetches no package prometheus that holds it"
+    done
+fi
+
+# sshd with a library that Debian alone links it to, the programs that it begins with since version 9.8, and a library by
+# which it believes in a user of the tests, whoever runs them.
+if ! has sshd; then
+    unpack openssh-server libwrap0
+    take usr/sbin/sshd sshd
+    has sshd || lacks sshd "apt-get fetches no package openssh-server that holds it"
+    for program in sshd-session sshd-auth; do
+        take "usr/lib/openssh/$program" "openssh/$program"
+    done
+    take "usr/lib/$(uname -m)-linux-gnu/libwrap.so.0" openssh/libwrap.so.0
+fi
+if [ ! -e "$tools/openssh/libnss_wrapper.so" ]; then
+    unpack libnss-wrapper
+    take "usr/lib/$(uname -m)-linux-gnu/libnss_wrapper.so" openssh/libnss_wrapper.so
+    [ -e "$tools/openssh/libnss_wrapper.so" ] ||
+        lacks libnss_wrapper.so "apt-get fetches no package libnss-wrapper that holds it"
 fi
 exit "$failed"

@@ -2,7 +2,7 @@
 //!
 //! Releases go one after the other, because there is one definition of Syncs, and every daemon sees the Syncs of all.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kube::Client;
 use serde_json::{Value, json};
@@ -103,7 +103,12 @@ impl Release {
 
     /// Pushes a file.
     pub(crate) fn push(&self, path: &str, text: &str) -> String {
-        self.work.push(&[(path, text)])
+        self.push_all(&[(path, text)])
+    }
+
+    /// Pushes files.
+    pub(crate) fn push_all(&self, files: &[(&str, &str)]) -> String {
+        self.work.push(files)
     }
 
     /// A Sync of the repository; `spec` is merged into its spec.
@@ -137,14 +142,17 @@ impl Release {
         config.to_string()
     }
 
-    /// The daemon as the chart has it: with its ServiceAccount, and with the settings of its ConfigMap.
+    /// The daemon as the chart has it, but that it tries again sooner.
     pub(crate) async fn daemon(&self) -> Daemon {
+        self.installed().await.start(&["--retry-base", "100ms", "--retry-cap", "1s"])
+    }
+
+    /// What the daemon has of the chart: its ServiceAccount, and the settings of its ConfigMap.
+    pub(crate) async fn installed(&self) -> Installed<'_> {
         let settings = self.get(&self.path("v1", "configmaps/moorline")).await.expect("the settings");
         let file = self.root.path().join("daemon.yaml");
         std::fs::write(&file, settings["data"]["daemon.yaml"].as_str().expect("a file")).expect("a file");
-        let arguments = ["--config", &file.to_string_lossy(), "--namespace", &self.namespace];
-        let arguments = [&arguments[..], &["--retry-base", "100ms", "--retry-cap", "1s"]].concat();
-        Daemon::with_kubeconfig(&self.plane.reaper, &self.kubeconfig().await, self.root.path(), &arguments)
+        Installed { release: self, kubeconfig: self.kubeconfig().await, settings: file }
     }
 
     /// Takes the release and all Syncs of the namespace away, so that no later daemon serves them.
@@ -158,6 +166,22 @@ impl Release {
             let _ = ask(&self.admin, "PATCH", &path, free).await;
             let _ = ask(&self.admin, "DELETE", &path, Value::Null).await;
         }
+    }
+}
+
+/// What the daemon is started with.
+pub(crate) struct Installed<'release> {
+    release: &'release Release,
+    kubeconfig: String,
+    settings: PathBuf,
+}
+
+impl Installed<'_> {
+    pub(crate) fn start(&self, more: &[&str]) -> Daemon {
+        let Self { release, kubeconfig, settings } = self;
+        let arguments = ["--config", &settings.to_string_lossy(), "--namespace", &release.namespace];
+        let arguments = [&arguments[..], more].concat();
+        Daemon::with_kubeconfig(&release.plane.reaper, kubeconfig, release.root.path(), &arguments)
     }
 }
 

@@ -29,7 +29,7 @@ fn key(line: &str) -> Result<Key, &'static str> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_kind = |word: &&str| ["ssh-", "ecdsa-", "sk-"].iter().any(|front| word.starts_with(front));
     // In front of the key there may be principals and options.
-    let Some(at) = words.iter().position(|word| is_kind(word)) else {
+    let Some(at) = words.iter().position(is_kind) else {
         return Err("no ssh public key, such as ssh-ed25519 AAAA...");
     };
     let options = words[..at].iter().skip(1).flat_map(|word| word.split(','));

@@ -1,0 +1,58 @@
+//! Programs that tests start and the repository does not have: helm, kubectl, promtool, prometheus, sshd.
+//!
+//! In: a name. Out: where the program is, or a line that says which test is left out. In CI that is a failure, because
+//! there nobody would notice.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where `make tools` puts what it fetches.
+pub(crate) fn tools() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools")
+}
+
+/// A program: the one in `MOORLINE_<NAME>`, else in target/tools, else on PATH.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let variable = format!("MOORLINE_{}", name.to_uppercase());
+    let given = std::env::var_os(&variable).map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path: Vec<PathBuf> = std::env::split_paths(&path).map(|folder| folder.join(name)).collect();
+    let found = given.into_iter().chain([tools().join(name)]).chain(on_path).find(|place| place.is_file());
+    if found.is_none() {
+        leave_out(&format!(
+            "there is no {name} on PATH, in {variable} or in target/tools; `make tools` fetches it"
+        ));
+    }
+    found
+}
+
+/// Says that the running test is left out.
+pub(crate) fn leave_out(why: &str) {
+    if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false") {
+        panic!("CI is set, so that this test must run: {why}");
+    }
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    // Past libtest, which hides what passing tests print.
+    let _ = writeln!(std::io::stderr(), "skipped {test}: {why}");
+}
+
+/// A program that asks nothing of its environment but where it is told to look.
+pub(crate) fn command(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+        command.env_remove(proxy).env_remove(proxy.to_lowercase());
+    }
+    command.env("NO_PROXY", "127.0.0.1").env_remove("KUBECONFIG");
+    command
+}
+
+/// Runs it: what it wrote to standard output, or else to standard error.
+pub(crate) fn run(command: &mut Command) -> Result<String, String> {
+    let output = command.output().expect("the program starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr)),
+    }
+}
