@@ -112,7 +112,7 @@ async fn the_server_fills_in_the_defaults_and_they_are_those_of_the_daemon() {
     let written = sync("least", &json!({"targetNamespace": null, "interval": null, "prune": null}));
     let taken = create(&syncs, &written).await.expect("a Sync with a URL alone");
     let expect = json!({
-        "source": {"git": {"url": "https://host/a.git"}},
+        "source": {"git": {"url": "https://host/a.git", "submodules": false}},
         "path": "./",
         "render": {"plain": {"recurse": true}},
         "createNamespace": false,

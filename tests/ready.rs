@@ -2,10 +2,12 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
+use support::asked::Asked;
 use support::daemon::{Daemon, until};
 use support::scene::{CALM, Scene, config_map};
 
@@ -291,4 +293,48 @@ async fn restarts_quietly(scene: &Scene, daemon: Daemon, commit: &str) {
     tokio::time::sleep(CALM).await;
     assert_eq!(version().await, before, "nothing is said anew");
     scene.until_ready("first", commit).await;
+}
+
+#[tokio::test]
+async fn many_that_change_together_are_listed() {
+    const MANY: usize = 120;
+    let Some(scene) = Scene::new("rolling").await else { return };
+    let engines = define(&scene, "Rotor").await;
+    let files: Vec<(String, String)> = (0..MANY).map(|at| object("Rotor", &format!("r-{at:03}"))).collect();
+    let commit = scene.push(&files);
+    let _daemon = scene.daemon();
+    waiting(&scene, "shop", json!({})).await;
+    until("all are there", async || {
+        (engines.list(&ListParams::default()).await.unwrap().items.len() == MANY).then_some(())
+    })
+    .await;
+    let pages =
+        |asked: &[Asked]| asked.iter().filter(|one| one.lists() && one.path.ends_with("/rotors")).count();
+    until("all are read as two pages of a list", async || (pages(&scene.proxy.asked()) == 2).then_some(()))
+        .await;
+    let all = async |value: &str| {
+        for at in 0..MANY {
+            report(&engines, &format!("r-{at:03}"), ready(value, "turns")).await;
+        }
+    };
+    all("True").await;
+    scene.until_ready("shop", &commit).await;
+    scene.settle().await;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(5) {
+        all("False").await;
+    }
+    all("True").await;
+    scene.until_ready("shop", &commit).await;
+    let took = begun.elapsed().as_secs_f64();
+    let asked = scene.proxy.asked();
+    let mut reads = BTreeMap::<&str, usize>::new();
+    for one in asked.iter().filter(|one| one.method == "GET" && one.path.contains("/rotors/")) {
+        *reads.entry(&one.path).or_default() += 1;
+    }
+    let most = reads.values().max().copied().unwrap_or_default() + pages(&asked).div_ceil(2);
+    println!("{most} reads at most of each of {MANY} objects that changed for {took:.1} s");
+    assert!(most as f64 <= took + 1.0, "{most} reads of one object in {took:.1} s");
+    let statuses = asked.iter().filter(|one| one.writes() && one.path.ends_with("/status")).count();
+    assert!(statuses as f64 <= took + 4.0, "{statuses} statuses of the Sync in {took:.1} s");
 }

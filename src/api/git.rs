@@ -67,6 +67,10 @@ pub struct Git {
     /// is refused is said, and the last revision that was good is held meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<Verify>,
+
+    /// Submodules are read as well, where they are on the same server; they are asked for with the same Secret.
+    #[serde(default)]
+    pub submodules: bool,
 }
 
 /// Whose signatures are asked for, and on what.

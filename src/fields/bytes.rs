@@ -4,11 +4,9 @@
 //! for disk: no other version of this program reads them.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
 
-use flate2::Compression;
-use flate2::read::DeflateDecoder;
-use flate2::write::DeflateEncoder;
+use miniz_oxide::deflate::{CompressionLevel, compress_to_vec};
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use sha2::{Digest as _, Sha256};
 
 use super::{Element, FieldSet, MAX_DEPTH, Node};
@@ -17,7 +15,7 @@ use super::{Element, FieldSet, MAX_DEPTH, Node};
 pub type Digest = [u8; 16];
 
 /// More is not unpacked. An object has at most 1.5 MB, `managedFields` included.
-const MAX_UNPACKED: u64 = 8 << 20;
+const MAX_UNPACKED: usize = 8 << 20;
 
 impl FieldSet {
     /// Equal for equal sets, whatever the order in which they were written.
@@ -30,16 +28,12 @@ impl FieldSet {
 
     /// The set in few bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
-        // Writing to memory does not fail; if it did, the bytes would not be read back, which is provided for.
-        let _ = encoder.write_all(&self.canonical());
-        encoder.finish().unwrap_or_default()
+        compress_to_vec(&self.canonical(), CompressionLevel::BestCompression as u8)
     }
 
     /// The set of these bytes, if they are such.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut canonical = Vec::new();
-        DeflateDecoder::new(bytes).take(MAX_UNPACKED).read_to_end(&mut canonical).ok()?;
+        let canonical = decompress_to_vec_with_limit(bytes, MAX_UNPACKED).ok()?;
         let mut rest = canonical.as_slice();
         let root = read(&mut rest, MAX_DEPTH)?;
         rest.is_empty().then_some(Self { root })
@@ -167,11 +161,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_set_are_refused() {
-        let packed = |canonical: &[u8]| {
-            let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-            encoder.write_all(canonical).unwrap();
-            encoder.finish().unwrap()
-        };
+        let packed = |canonical: &[u8]| compress_to_vec(canonical, 1);
         assert_eq!(FieldSet::from_bytes(&packed(&[0])), Some(FieldSet::default()));
         for wrong in [
             &[][..],

@@ -89,6 +89,26 @@ impl Rights {
                 rules.insert(Rule::of("autoscaling", "horizontalpodautoscalers", &LOOK));
             }
         }
+        desired.objects().iter().for_each(|object| self.add_what_lies_beneath(&object.id));
+    }
+
+    /// What says why an object is not well.
+    fn add_what_lies_beneath(&mut self, id: &ObjectId) {
+        let (rules, list) = (self.namespaces.entry(id.namespace().unwrap_or_default().into()), &["list"]);
+        match (id.group(), id.kind()) {
+            ("apps", "Deployment") => {
+                rules
+                    .or_default()
+                    .extend([Rule::of("", "pods", list), Rule::of("apps", "replicasets", list)]);
+            }
+            ("apps", "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", "Job") => {
+                rules.or_default().insert(Rule::of("", "pods", list));
+            }
+            ("", "PersistentVolumeClaim") => {
+                self.cluster.insert(Rule::of("storage.k8s.io", "storageclasses", &["get"]));
+            }
+            _ => {}
+        }
     }
 }
 

@@ -49,9 +49,15 @@ fn objects_need_what_is_done_with_them_and_no_more() {
         [
             places,
             "shop: all configmaps,secrets.",
+            "shop: list pods.",
             "shop: all deployments.apps",
+            "shop: list replicasets.apps",
             "shop: get,list,watch horizontalpodautoscalers.autoscaling",
         ]
+    );
+    assert_eq!(
+        shown(&[object("v1", "PersistentVolumeClaim", "data")]),
+        [places, "everywhere: get storageclasses.storage.k8s.io", "shop: all persistentvolumeclaims."]
     );
     assert_eq!(shown(&[object("v1", "Namespace", "x")]), ["everywhere: all namespaces."]);
 }

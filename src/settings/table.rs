@@ -24,8 +24,17 @@ const LEVELS: [(&str, LogLevel); 5] = [
 ];
 
 /// The settings that may change while the daemon runs.
-const LIVE: [&str; 7] =
-    ["logLevel", "daemonIdentityNamespaces", "qps", "burst", "manifestRetry", "verifyEvery", "verifyRate"];
+const LIVE: [&str; 9] = [
+    "logLevel",
+    "daemonIdentityNamespaces",
+    "qps",
+    "burst",
+    "retryBase",
+    "retryCap",
+    "manifestRetry",
+    "verifyEvery",
+    "verifyRate",
+];
 
 /// One setting.
 #[derive(Debug, Clone, Copy)]

@@ -5,6 +5,8 @@
 //! [`MAX_WORKERS`]. A call that is given up leaves its thread behind until the thread's own deadline, and
 //! the next call waits for it instead of starting another: a silent server costs one thread, however often asked.
 
+mod looked;
+mod modules;
 mod trust;
 
 use std::collections::HashMap;
@@ -15,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use looked::Looked;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
@@ -39,7 +42,10 @@ const MAX_SHARED: usize = 64;
 
 /// All repositories of a daemon, with one folder for their mirrors.
 #[derive(Debug)]
-pub struct Repositories {
+pub struct Repositories(Arc<House>);
+
+#[derive(Debug)]
+struct House {
     data: PathBuf,
     network: Network,
     workers: Arc<Semaphore>,
@@ -52,11 +58,13 @@ pub struct Repositories {
 #[derive(Debug, Clone)]
 pub struct Repository {
     shared: Arc<Shared>,
-    workers: Arc<Semaphore>,
+    house: Arc<House>,
 }
 
 #[derive(Debug)]
 struct Shared {
+    address: Address,
+    owner: Box<str>,
     server: Box<str>,
     state: Arc<tokio::sync::Mutex<State>>,
     /// How many wait for the state.
@@ -72,24 +80,6 @@ struct Shared {
 struct State {
     place: Place,
     looked: Vec<Looked>,
-}
-
-/// An answer that others may share.
-#[derive(Debug)]
-struct Looked {
-    reference: Reference,
-    begun: Instant,
-    by: Instant,
-    found: Result<Revision, Error>,
-}
-
-impl Looked {
-    /// True for one who `asked` before the look began. That it took too long is shared only with those who would
-    /// not have waited longer.
-    fn answers(&self, reference: &Reference, asked: Instant, by: Instant) -> bool {
-        let final_answer = !matches!(self.found, Err(Error::Timeout { .. })) || self.by >= by;
-        self.reference == *reference && self.begun >= asked && final_answer
-    }
 }
 
 #[derive(Debug)]
@@ -115,19 +105,35 @@ impl Repositories {
             fs::TryLockError::Error(error) => disk("take the lock", error),
         })?;
         let workers = Arc::new(Semaphore::new(MAX_WORKERS));
-        Ok(Self {
+        Ok(Self(Arc::new(House {
             data: data.to_owned(),
             network: Network::new(proxy),
             workers,
             open: Mutex::default(),
             _lock: lock,
-        })
+        })))
     }
 
     /// The repository at `address`. `owner` names the Secret (`namespace/name`, or nothing): repositories are
     /// shared by those who name the same Secret, and by no one else. Its changed content is used from now on.
     pub fn repository(
         &self,
+        address: &Address,
+        owner: &str,
+        credentials: &Credentials,
+    ) -> Result<Repository, Error> {
+        House::repository(&self.0, address, owner, credentials)
+    }
+
+    /// Removes the mirrors of repositories that nobody holds any more.
+    pub fn remove_unused(&self) {
+        self.0.remove_unused();
+    }
+}
+
+impl House {
+    fn repository(
+        self: &Arc<Self>,
         address: &Address,
         owner: &str,
         credentials: &Credentials,
@@ -144,7 +150,7 @@ impl Repositories {
                 *known = credentials.clone();
             }
             drop(known);
-            return Ok(Repository { shared, workers: self.workers.clone() });
+            return Ok(Repository { shared, house: self.clone() });
         }
         let (server, place) = match address.kind() {
             Kind::Local(path) => (path.display().to_string(), Place::Local(Local::new(path))),
@@ -152,6 +158,8 @@ impl Repositories {
             Kind::Ssh(ssh) => (ssh.server(), Place::Unopened(self.data.join(&*key))),
         };
         let shared = Arc::new(Shared {
+            address: address.clone(),
+            owner: owner.into(),
             server: server.into(),
             state: Arc::new(tokio::sync::Mutex::new(State { place, looked: Vec::new() })),
             waiting: AtomicUsize::new(0),
@@ -160,11 +168,10 @@ impl Repositories {
             credentials: Mutex::new(credentials.clone()),
         });
         open.insert(key, Arc::downgrade(&shared));
-        Ok(Repository { shared, workers: self.workers.clone() })
+        Ok(Repository { shared, house: self.clone() })
     }
 
-    /// Removes the mirrors of repositories that nobody holds any more.
-    pub fn remove_unused(&self) {
+    fn remove_unused(&self) {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         for entry in fs::read_dir(&self.data).into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -315,7 +322,7 @@ impl Repository {
             let waiting = Waiting::of(&self.shared);
             let mut state = self.shared.state.clone().lock_owned().await;
             drop(waiting);
-            let permit = self.workers.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
+            let permit = self.house.workers.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
             let shared = self.shared.clone();
             let done = tokio::task::spawn_blocking(move || {
                 let done = state.prepare(&shared).and_then(|()| job(&mut state));

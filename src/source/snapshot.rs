@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use git2::{ObjectType, Oid, Repository, Tree};
+use git2::{ObjectType, Oid, Tree};
 
 use super::error::Error;
+use super::repository::Repository;
 use super::revision::ObjectHash;
 use crate::tree::{Entry, FileTree, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES};
 
@@ -36,10 +37,16 @@ pub struct Snapshot {
     /// For each folder or file that was asked for, or that a link leads to, the id of its tree or blob; none for
     /// the targets of links where nothing lies. Equal ids mean equal files.
     pub ids: Ids,
+    /// Submodules among them, and the commits that are wanted of them.
+    pub(super) modules: Vec<(Box<str>, ObjectHash)>,
+    /// What the repository says of its submodules, where there are any.
+    pub(super) said: Box<str>,
+    /// The repositories of submodules whose files are among these.
+    pub beside: Vec<Repository>,
 }
 
 /// The ids of what lies at the paths of earlier ones now, without reading files.
-pub(super) fn ids(repository: &Repository, commit: ObjectHash, earlier: &Ids) -> Result<Ids, Error> {
+pub(super) fn ids(repository: &git2::Repository, commit: ObjectHash, earlier: &Ids) -> Result<Ids, Error> {
     let root = root(repository, commit)?;
     let id = |path: &str| -> Result<_, Error> {
         Ok(match path {
@@ -52,7 +59,7 @@ pub(super) fn ids(repository: &Repository, commit: ObjectHash, earlier: &Ids) ->
 
 /// The files below `folders` in `commit`; an empty name is the root.
 pub(super) fn read(
-    repository: &Repository,
+    repository: &git2::Repository,
     commit: ObjectHash,
     folders: &[Box<str>],
 ) -> Result<Snapshot, Error> {
@@ -64,6 +71,7 @@ pub(super) fn read(
         folders: BTreeSet::new(),
         links: Vec::new(),
         blobs: HashMap::new(),
+        modules: Vec::new(),
         bytes: 0,
     };
     let mut ids = BTreeMap::new();
@@ -98,11 +106,17 @@ pub(super) fn read(
         }
         ids.insert(target, found.map(|(_, id)| ObjectHash::of(id)));
     }
-    Ok(Snapshot { files: walk.entries.into_iter().collect(), ids })
+    let modules = std::mem::take(&mut walk.modules);
+    let said = if modules.is_empty() { None } else { find(&root, ".gitmodules")? };
+    let said = match said.map(|(_, id)| walk.blob(id)).transpose()? {
+        Some(Entry::File(bytes)) => String::from_utf8_lossy(&bytes).into(),
+        _ => "".into(),
+    };
+    Ok(Snapshot { files: walk.entries.into_iter().collect(), ids, modules, said, beside: Vec::new() })
 }
 
 struct Walk<'a> {
-    repository: &'a Repository,
+    repository: &'a git2::Repository,
     asked: Box<str>,
     entries: BTreeMap<Box<str>, Entry>,
     /// Folders that were read as a whole.
@@ -111,6 +125,7 @@ struct Walk<'a> {
     links: Vec<Box<str>>,
     /// One blob at many paths is kept once.
     blobs: HashMap<Oid, Entry>,
+    modules: Vec<(Box<str>, ObjectHash)>,
     bytes: u64,
 }
 
@@ -147,7 +162,10 @@ impl Walk<'_> {
 
     fn file(&mut self, path: Box<str>, mode: i32, id: Oid) -> Result<(), Error> {
         let entry = match mode & MODE_KIND {
-            MODE_MODULE => return self.unreadable(path, true, "it is a submodule, which is not fetched"),
+            MODE_MODULE => {
+                self.modules.push((path.clone(), ObjectHash::of(id)));
+                return self.unreadable(path, true, NOT_FETCHED);
+            }
             MODE_LINK => self.link(&path, id)?,
             _ => self.blob(id)?,
         };
@@ -218,11 +236,14 @@ impl Walk<'_> {
     }
 }
 
+/// Why a submodule has no files, where none are asked for.
+const NOT_FETCHED: &str = "it is a submodule, which is not fetched (spec.source.git.submodules)";
+
 const MISSING_COMMIT: Error = Error::Corrupt { what: "a commit cannot be read" };
 const MISSING_TREE: Error = Error::Corrupt { what: "a folder cannot be read" };
 const MISSING_BLOB: Error = Error::Corrupt { what: "a file cannot be read" };
 
-fn root(repository: &Repository, commit: ObjectHash) -> Result<Tree<'_>, Error> {
+fn root(repository: &git2::Repository, commit: ObjectHash) -> Result<Tree<'_>, Error> {
     repository.find_commit(commit.oid()).and_then(|commit| commit.tree()).map_err(|_| MISSING_COMMIT)
 }
 

@@ -23,6 +23,9 @@ pub(crate) struct Prepared {
     pub(crate) revision: Revision,
     /// What was read for it; the same ids mean the same files.
     pub(crate) ids: Ids,
+    /// The repositories of submodules, whose mirrors stay as long as these are held.
+    #[expect(dead_code, reason = "it is held, and nothing is asked of it")]
+    beside: Arc<[Repository]>,
     /// What Git and the Sync say.
     pub(crate) rendered: Arc<DesiredSet>,
     /// A digest of that.
@@ -54,7 +57,11 @@ pub(crate) async fn prepare(
     }
     let earlier = last.map(|last| last.ids.clone()).unwrap_or_default();
     let begun = Instant::now();
-    let reading = repository.read_anew(revision, &[wish.options.path.as_str()], &earlier, by).await;
+    let folders = [wish.options.path.as_str()];
+    let reading = match wish.submodules {
+        true => repository.read_with_modules(revision, &folders, &earlier, by).await,
+        false => repository.read_anew(revision, &folders, &earlier, by).await,
+    };
     count(metrics, &reading, begun);
     let snapshot = match (reading.map_err(of_source)?.snapshot, last) {
         (Some(snapshot), _) => snapshot,
@@ -64,7 +71,7 @@ pub(crate) async fn prepare(
     };
     let (options, target) = (wish.options.clone(), wish.target_namespace.clone());
     let ignore = wish.ignore.clone();
-    let (files, ids) = (snapshot.files, snapshot.ids);
+    let (files, ids, beside) = (snapshot.files, snapshot.ids, snapshot.beside.into());
     // Rendering is work for a processor, and must not keep others from being served.
     let made = tokio::task::spawn_blocking(move || match render(&files, &options) {
         Rendered::Incomplete(incomplete) => Err(of_problems(
@@ -80,7 +87,7 @@ pub(crate) async fn prepare(
     let complete = rendered.objects().iter().all(|object| object.scope.is_some());
     let (revision, desired, left) = (revision.clone(), rendered.clone(), BTreeMap::new());
     let digest = rendered.digest();
-    Ok(Prepared { revision, ids, rendered, digest, desired, left, complete })
+    Ok(Prepared { revision, ids, beside, rendered, digest, desired, left, complete })
 }
 
 /// Counts what a reading took; one that failed is one that could not fetch, as far as anybody knows.

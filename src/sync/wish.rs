@@ -37,6 +37,8 @@ pub struct Wish {
     pub secret: Option<Box<str>>,
     /// What has to be signed, and the Secret that holds the keys which count.
     pub verify: Option<(Signed, Box<str>)>,
+    /// The files of submodules belong to it.
+    pub submodules: bool,
     /// The folder or file in the repository, without `./`; empty for all of it. `options` has the same.
     pub path: String,
     /// How the files are rendered.
@@ -113,6 +115,7 @@ pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
         address: source::address(git)?,
         reference: git.reference.as_ref().map_or(Ok(Reference::Head), source::reference)?,
         secret: named("spec.source.git.secretRef.name", git.secret_ref.as_ref().map(|secret| &*secret.name))?,
+        submodules: git.submodules,
         verify: git.verify.as_ref().map(|verify| source::signed(git, verify)).transpose()?,
         options: Options { path: path.clone(), plain: plain(&spec.render.plain)? },
         path,
@@ -174,6 +177,7 @@ impl Wish {
             reference,
             secret: None,
             verify: None,
+            submodules: false,
             options: Options { path: path.clone(), ..Options::default() },
             path,
             target_namespace: namespace.into(),

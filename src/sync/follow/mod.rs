@@ -313,6 +313,7 @@ impl Follower {
     }
 
     fn step(&mut self, event: Event) {
+        self.schedule.pace(self.context.pauses().cluster);
         for command in self.schedule.step(event, self.context.now(), chance()) {
             match command {
                 Command::Look => self.look(),

@@ -32,6 +32,11 @@ impl Backoff {
         }
     }
 
+    /// The pauses of another one from now on, after as many failures.
+    pub fn paced(self, other: Self) -> Self {
+        Self { failures: self.failures, ..other }
+    }
+
     /// A success, or new input.
     pub fn reset(&mut self) {
         self.failures = 0;
@@ -55,5 +60,15 @@ mod tests {
         };
         check(1.0, [0, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
         check(0.0, [0, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+    }
+
+    #[test]
+    fn other_pauses_count_at_once() {
+        let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+        for _ in 0..3 {
+            backoff.failed(1.0);
+        }
+        let quick = Backoff::new(Duration::from_millis(10), Duration::from_millis(30));
+        assert_eq!(backoff.paced(quick).failed(1.0), Duration::from_millis(30));
     }
 }

@@ -116,6 +116,11 @@ impl Schedule {
         }
     }
 
+    /// Waits like this after failures from now on.
+    pub fn pace(&mut self, backoff: Backoff) {
+        (self.looks, self.passes) = (self.looks.paced(backoff), self.passes.paced(backoff));
+    }
+
     /// Takes in what happened. `chance` lies between 0 and 1, and spreads what would else happen at once.
     pub fn step(&mut self, event: Event, now: Time, chance: f64) -> Vec<Command> {
         match event {

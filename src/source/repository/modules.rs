@@ -1,0 +1,121 @@
+//! The files of submodules, in their places among those of the repository.
+//!
+//! In: a snapshot that names submodules. Out: the same with their files, as deep as they are nested. A submodule that is not
+//! followed stays a folder that cannot be read, with the reason.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::super::error::Error;
+use super::super::revision::{ObjectHash, Revision};
+use super::super::snapshot::{Ids, Snapshot};
+use super::super::submodules;
+use super::{House, PoisonError, Reading, Repository};
+use crate::tree::{Entry, FileTree, MAX_FILES, MAX_TREE_BYTES};
+
+/// The most submodules of one revision, nested ones counted.
+const MAX_MODULES: usize = 64;
+
+impl Repository {
+    /// The same as [`Repository::read_anew`], with the files of submodules.
+    pub async fn read_with_modules(
+        &self,
+        revision: &Revision,
+        folders: &[&str],
+        earlier: &Ids,
+        by: Instant,
+    ) -> Result<Reading, Error> {
+        let mut reading = self.read_anew(revision, folders, earlier, by).await?;
+        if let Some(snapshot) = &mut reading.snapshot {
+            self.add_modules(snapshot, by).await?;
+        }
+        Ok(reading)
+    }
+
+    async fn add_modules(&self, snapshot: &mut Snapshot, by: Instant) -> Result<(), Error> {
+        let mut files: BTreeMap<Box<str>, Entry> = own(&snapshot.files, "");
+        let mut waiting: Vec<Wanted> = wanted(self, snapshot, "");
+        let mut count = 0;
+        while let Some(Wanted { place, path, commit, said, from }) = waiting.pop() {
+            count += 1;
+            if count > MAX_MODULES {
+                return Err(too_much("submodules", MAX_MODULES as u64));
+            }
+            let module = match from.module(&said, &path) {
+                Ok(module) => module,
+                Err(reason) => {
+                    files.insert(place, Entry::Unreadable { folder: true, reason: reason.into() });
+                    continue;
+                }
+            };
+            let revision = Revision { commit, name: commit.to_string().into(), tag: None };
+            let inner = module.read(&revision, &[""], by).await?;
+            waiting.extend(wanted(&module, &inner, &place));
+            files.remove(&place);
+            files.extend(own(&inner.files, &place));
+            check_size(&files)?;
+            // As long as somebody holds them, their mirrors stay.
+            snapshot.beside.push(module);
+        }
+        snapshot.files = files.into_iter().collect();
+        Ok(())
+    }
+
+    /// The repository of a submodule, asked for with the credentials of this one.
+    fn module(&self, said: &str, path: &str) -> Result<Self, &'static str> {
+        let shared = &self.shared;
+        let address = submodules::address(said, path, &shared.address)?;
+        let credentials = shared.credentials.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        House::repository(&self.house, &address, &shared.owner, &credentials)
+            .map_err(|_| "it is a submodule for whose server the Secret does not fit")
+    }
+}
+
+/// A submodule that is to be read.
+struct Wanted {
+    /// Its path from the root of the whole.
+    place: Box<str>,
+    /// Its path in the repository that names it.
+    path: Box<str>,
+    commit: ObjectHash,
+    said: Box<str>,
+    from: Repository,
+}
+
+fn wanted(from: &Repository, snapshot: &Snapshot, below: &str) -> Vec<Wanted> {
+    let one = |(path, commit): &(Box<str>, ObjectHash)| Wanted {
+        place: join(below, path),
+        path: path.clone(),
+        commit: *commit,
+        said: snapshot.said.clone(),
+        from: from.clone(),
+    };
+    snapshot.modules.iter().map(one).collect()
+}
+
+/// The files of a tree, below a folder.
+fn own(files: &FileTree, below: &str) -> BTreeMap<Box<str>, Entry> {
+    files.entries().map(|(path, entry)| (join(below, path), entry.clone())).collect()
+}
+
+fn join(folder: &str, path: &str) -> Box<str> {
+    if folder.is_empty() { path.into() } else { format!("{folder}/{path}").into() }
+}
+
+fn check_size(files: &BTreeMap<Box<str>, Entry>) -> Result<(), Error> {
+    let size = |entry: &Entry| match entry {
+        Entry::File(bytes) => bytes.len() as u64,
+        _ => 0,
+    };
+    if files.len() > MAX_FILES {
+        return Err(too_much("files", MAX_FILES as u64));
+    }
+    match files.values().map(size).sum::<u64>() > MAX_TREE_BYTES {
+        true => Err(too_much("bytes", MAX_TREE_BYTES)),
+        false => Ok(()),
+    }
+}
+
+fn too_much(of: &'static str, limit: u64) -> Error {
+    Error::TooMuch { path: "the repository with its submodules".into(), of, limit }
+}

@@ -1,0 +1,188 @@
+//! Submodules: their files are read where they are on the same server, and nothing else is followed.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use moorline::source::{Address, Credentials, Reference, Repositories, Snapshot};
+use moorline::tree::Entry;
+use serde_json::json;
+use support::git_server::{GitServer, Work};
+use support::scene::{Scene, config_map};
+
+/// A bare repository in a folder with these files, and the commit that has them.
+fn repository(root: &Path, name: &str, files: &[(&str, &str)], modules: &[(&str, &str, &str)]) -> String {
+    let work = root.join(format!("{name}-work"));
+    let bare = root.join(format!("{name}.git"));
+    if !bare.exists() {
+        git(root, &["init", "-q", "--bare", "-b", "main", &format!("{name}.git")]);
+        git(root, &["init", "-q", "-b", "main", &format!("{name}-work")]);
+    }
+    for (path, text) in files {
+        let file = work.join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    commit(&work, modules);
+    git(&work, &["push", "-q", &bare.display().to_string(), "HEAD:main"]);
+    git(&work, &["rev-parse", "HEAD"])
+}
+
+/// Commits everything, with submodules: a path, a URL and a commit.
+fn commit(work: &Path, modules: &[(&str, &str, &str)]) {
+    let said: String = modules
+        .iter()
+        .map(|(path, url, _)| format!("[submodule \"{path}\"]\n\tpath = {path}\n\turl = {url}\n"))
+        .collect();
+    if !said.is_empty() {
+        std::fs::write(work.join(".gitmodules"), said).unwrap();
+    }
+    git(work, &["add", "-A"]);
+    for (path, _, commit) in modules {
+        git(work, &["update-index", "--add", "--cacheinfo", &format!("160000,{commit},{path}")]);
+    }
+    git(work, &["-c", "user.name=Ann", "-c", "user.email=ann@example.com", "commit", "-q", "-m", "one more"]);
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git").args(arguments).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(20)
+}
+
+struct Ground {
+    root: tempfile::TempDir,
+    server: GitServer,
+    all: Repositories,
+}
+
+impl Ground {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let server = GitServer::start(root.path());
+        let all = Repositories::new(&root.path().join("data"), None).unwrap();
+        Self { root, server, all }
+    }
+
+    fn make(&self, name: &str, files: &[(&str, &str)], modules: &[(&str, &str, &str)]) -> String {
+        repository(self.root.path(), name, files, modules)
+    }
+
+    /// The files of the repository `shop` and its submodules.
+    async fn read(&self) -> Snapshot {
+        let address = Address::remote(&self.server.url("shop.git")).unwrap();
+        let repository = self.all.repository(&address, "", &Credentials::default()).unwrap();
+        let revision = repository.look(&Reference::branch("main").unwrap(), soon()).await.unwrap();
+        let reading = repository.read_with_modules(&revision, &["deploy"], &Default::default(), soon()).await;
+        reading.unwrap().snapshot.unwrap()
+    }
+}
+
+fn texts(snapshot: &Snapshot) -> Vec<(&str, String)> {
+    let text = |entry: &Entry| match entry {
+        Entry::File(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Entry::Unreadable { reason, .. } => format!("unreadable: {reason}"),
+        other => format!("{other:?}"),
+    };
+    snapshot.files.entries().map(|(path, entry)| (path, text(entry))).collect()
+}
+
+#[tokio::test]
+async fn submodules_are_read_as_deep_as_they_are_nested() {
+    let ground = Ground::new();
+    let inner = ground.make("inner", &[("c.yaml", "c")], &[]);
+    let base = ground.make("base", &[("b.yaml", "b")], &[("lib/inner", "../inner.git", &inner)]);
+    let absolute = ground.server.url("base.git");
+    ground.make("shop", &[("deploy/a.yaml", "a")], &[("deploy/base", &absolute, &base)]);
+    let files = |b: &str| {
+        [
+            ("deploy/a.yaml", "a"),
+            ("deploy/base/.gitmodules", ""),
+            ("deploy/base/b.yaml", b),
+            ("deploy/base/lib/inner/c.yaml", "c"),
+        ]
+        .map(|(path, text)| (path, text.to_owned()))
+        .to_vec()
+    };
+    let told = |snapshot: &Snapshot| {
+        let mut told: Vec<(String, String)> =
+            texts(snapshot).into_iter().map(|(path, text)| (path.to_owned(), text)).collect();
+        told.iter_mut().filter(|(path, _)| path.ends_with(".gitmodules")).for_each(|(_, text)| text.clear());
+        told
+    };
+    let owned = |files: Vec<(&str, String)>| -> Vec<(String, String)> {
+        files.into_iter().map(|(path, text)| (path.to_owned(), text)).collect()
+    };
+    let first = ground.read().await;
+    assert_eq!(told(&first), owned(files("b")));
+    // The commit that is named counts, not the newest one of the submodule.
+    let newer = ground.make("base", &[("b.yaml", "newer")], &[("lib/inner", "../inner.git", &inner)]);
+    assert_eq!(told(&ground.read().await), owned(files("b")));
+    ground.make("shop", &[("deploy/a.yaml", "a")], &[("deploy/base", "../base.git", &newer)]);
+    assert_eq!(told(&ground.read().await), owned(files("newer")));
+    // As long as somebody holds what was read, its mirror stays; then it goes.
+    ground.all.remove_unused();
+    drop(first);
+    ground.all.remove_unused();
+    assert_eq!(
+        std::fs::read_dir(ground.root.path().join("data"))
+            .unwrap()
+            .flatten()
+            .filter(|it| it.path().is_dir())
+            .count(),
+        0
+    );
+}
+
+#[tokio::test]
+async fn a_submodule_elsewhere_is_not_asked_for() {
+    let ground = Ground::new();
+    let secret = GitServer::start(ground.root.path());
+    let base = ground.make("base", &[("b.yaml", "b")], &[]);
+    for (url, why) in [
+        (secret.url("base.git"), "on another server"),
+        (format!("file://{}", ground.root.path().join("base.git").display()), "none that is followed"),
+        (ground.root.path().join("base.git").display().to_string(), "none that is followed"),
+        ("../../../../base.git".to_owned(), "none that is followed"),
+    ] {
+        ground.make("shop", &[("deploy/a.yaml", &url)], &[("deploy/base", &url, &base)]);
+        let snapshot = ground.read().await;
+        let told = texts(&snapshot);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[1].0 == "deploy/base" && told[1].1.contains(why), "{told:?}");
+    }
+    assert!(secret.requests().is_empty(), "nobody asked it for anything");
+}
+
+#[tokio::test]
+async fn a_sync_reads_submodules_where_that_is_asked_for() {
+    let Some(scene) = Scene::new("modules").await else { return };
+    let root = scene.root.path();
+    let base = repository(root, "base", &[("b.json", &config_map("b", "of the base"))], &[]);
+    let work: &Work = &scene.work;
+    work.git(&["rev-parse", "--is-inside-work-tree"]);
+    repository(root, "shop", &[("a.json", &config_map("a", "own"))], &[("base", "../base.git", &base)]);
+    let _daemon = scene.daemon();
+    let git = |submodules: bool| json!({"git": {"url": scene.git.url("shop.git"), "submodules": submodules}});
+    scene.sync("shop", json!({"source": git(false)})).await;
+    let until = async |wanted: &str| {
+        support::daemon::until(wanted, async || {
+            let message = scene.status("shop", "/conditions/0/message").await;
+            message.as_str().unwrap_or_default().contains(wanted).then_some(())
+        })
+        .await;
+    };
+    until("spec.source.git.submodules").await;
+    assert!(scene.values().await.is_empty(), "half a repository is none");
+    scene.patch_sync("shop", json!({"spec": {"source": git(true)}})).await;
+    until("2 objects are as in").await;
+    let values = scene.values().await;
+    assert_eq!(values.get("b").map(String::as_str), Some("of the base"));
+    scene.assert_calm("with submodules").await;
+}
