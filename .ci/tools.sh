@@ -84,6 +84,13 @@ if ! has promtool || ! has prometheus; then
     done
 fi
 
+# Makes keys, and signs commits for Git.
+if ! has ssh-keygen; then
+    unpack openssh-client
+    take usr/bin/ssh-keygen ssh-keygen
+    has ssh-keygen || lacks ssh-keygen "apt-get fetches no package openssh-client that holds it"
+fi
+
 # sshd with a library that Debian alone links it to, the programs that it begins with since version 9.8, and a library by
 # which it believes in a user of the tests, whoever runs them.
 if ! has sshd; then

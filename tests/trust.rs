@@ -3,27 +3,21 @@
 mod support;
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 use support::daemon::until;
+use support::programs::{command, find, run};
 use support::scene::{CALM, Scene, config_map};
 
 /// An ssh key of somebody; none where there is no program that makes one.
 fn key(scene: &Scene, name: &str) -> Option<PathBuf> {
-    let file = scene.root.path().join(name);
-    let made = Command::new("ssh-keygen")
-        .args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"])
-        .arg(&file)
-        .status();
-    let made = made.is_ok_and(|status| status.success());
-    if !made {
-        assert!(std::env::var_os("CI").is_none(), "ssh-keygen is needed to sign commits");
-        eprintln!("not tested: there is no ssh-keygen to sign commits with");
-    }
-    made.then_some(file)
+    let (program, file) = (find("ssh-keygen")?, scene.root.path().join(name));
+    let mut makes = command(&program);
+    run(makes.args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(&file)).expect("a key");
+    scene.work.git(&["config", "gpg.ssh.program", &program.display().to_string()]);
+    Some(file)
 }
 
 /// From now on commits and tags are signed with this key, or not at all.
@@ -162,4 +156,38 @@ async fn a_signed_tag_is_asked_for() {
     let without = Patch::Merge(json!({"spec": {"source": {"git": {"ref": null}}}}));
     let told = scene.syncs().patch("shop", &PatchParams::default(), &without).await.unwrap_err().to_string();
     assert!(told.contains("name a tag in ref.tag or ref.semver"), "{told}");
+}
+
+#[tokio::test]
+async fn without_its_keys_nothing_new_is_taken_up() {
+    let Some(scene) = Scene::new("keyless").await else { return };
+    let Some(ann) = key(&scene, "ann") else { return };
+    let push = |value: &str| scene.push(&[("a.json".to_owned(), config_map("a", value))]);
+    let _daemon = scene.daemon();
+    sign(&scene, None);
+    let first = push("first");
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &first).await;
+    // Signatures are asked for from now on, and the Secret is not there yet.
+    let asked = spec(&scene, "HEAD", serde_json::Value::Null);
+    scene.patch_sync("shop", json!({"spec": {"source": asked["source"]}})).await;
+    scene.until_reason("shop", "SecretMissing").await;
+    push("unsigned");
+    scene.nudge("shop", "unsigned").await;
+    tokio::time::sleep(CALM).await;
+    assert_eq!(value(&scene).await.as_deref(), Some("first"), "what nobody vouches for is not applied");
+    trust(&scene, &[&ann]).await;
+    scene.until_reason("shop", "SignatureMissing").await;
+    sign(&scene, Some(&ann));
+    let signed = push("signed");
+    scene.nudge("shop", "signed").await;
+    scene.until_ready("shop", &signed).await;
+    // Whoever takes the keys away takes the trust away.
+    let secrets: Api<Secret> = Api::namespaced(scene.admin.clone(), &scene.namespace);
+    secrets.delete("signers", &Default::default()).await.unwrap();
+    scene.until_reason("shop", "SecretMissing").await;
+    push("after");
+    scene.nudge("shop", "after").await;
+    tokio::time::sleep(CALM).await;
+    assert_eq!(value(&scene).await.as_deref(), Some("signed"));
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::StreamExt as _;
 use serde_json::{Map, Value};
 
+use super::apply::unknown;
 use super::page::Pages;
 use super::store::object;
 use super::wire::Failure;
@@ -19,6 +20,8 @@ use crate::object::{GroupKind, Object, ObjectId};
 
 /// More objects of a kind in a namespace are listed.
 const ONE_BY_ONE: usize = 8;
+/// A list is worth it if one object in so many is asked for.
+const PART: usize = 20;
 /// Reads of single objects at one time.
 const SIDE_BY_SIDE: usize = 4;
 /// What lies beneath a workload.
@@ -45,7 +48,7 @@ impl Cluster {
         }
         let mut single = Vec::new();
         for ((kind, namespace), mut ids) in places {
-            if ids.len() > ONE_BY_ONE {
+            if ids.len() > ONE_BY_ONE && self.is_a_good_part(owner, &kind, namespace.as_deref(), ids.len()) {
                 self.listed(owner, &kind, namespace.as_deref(), &mut ids, &mut take).await;
             } else {
                 single.extend(std::mem::take(&mut ids));
@@ -67,6 +70,19 @@ impl Cluster {
         self.since(id, &version.unwrap_or_default()).await
     }
 
+    /// True if that many are a good part of what a list of them would bring.
+    fn is_a_good_part(
+        &self,
+        owner: &SyncName,
+        kind: &GroupKind,
+        namespace: Option<&str>,
+        count: usize,
+    ) -> bool {
+        let here = |id: &ObjectId| id.is(&kind.group, &kind.kind) && id.namespace() == namespace;
+        let all = self.observed(owner, |set| set.iter().filter(|(id, _)| here(id)).count());
+        count.saturating_mul(PART) >= all
+    }
+
     /// Lists the objects of a Sync of one kind in one place, and takes those that are asked for.
     async fn listed(
         &self,
@@ -77,7 +93,10 @@ impl Cluster {
         take: &mut impl FnMut(&ObjectId, Result<Option<Object>, Failure>),
     ) {
         let kinds = self.kinds();
-        let Some(served) = kinds.get(kind) else { return };
+        let Some(served) = kinds.get(kind) else {
+            std::mem::take(ids).iter().for_each(|id| take(id, Err(unknown(id))));
+            return;
+        };
         let path = served.collection(&kind.group, served.preferred(), namespace);
         let selector = format!("labelSelector={}", query(&format!("{SYNC_LABEL}={}", owner.label())));
         let mut pages = Pages::new(&self.0.wire, Class::Verify, &path, &selector).of_whole_objects();

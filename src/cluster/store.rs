@@ -330,7 +330,9 @@ impl View {
             Some(in_flight) => in_flight.parked = Some(Parked::Gone(version)),
             None => {
                 if let Some(observed) = self.set.remove(id) {
-                    self.stirs(id);
+                    if !is_foreign(&observed) {
+                        self.stirs(id);
+                    }
                     if self.lost.len() < MAX_LOST {
                         self.lost.push((id.clone(), observed));
                     }

@@ -18,8 +18,8 @@ use crate::object::{GroupKind, ObjectId};
 const SETTLE: i64 = 100;
 /// Between two reads of one object.
 const PAUSE: i64 = 1_000;
-/// After a read that failed.
-const RETRY: i64 = 10_000;
+/// After reads that failed: the first pause, and the longest.
+const RETRY: (i64, i64) = (5_000, 300_000);
 /// Between two looks beneath a workload that is not well: the first, and the longest.
 const BENEATH: (i64, i64) = (2_000, 60_000);
 /// So many workloads of a Sync are looked beneath at one time.
@@ -44,6 +44,10 @@ struct Entry {
     /// How often that was done since it was well.
     looks: u32,
     read: i64,
+    /// When its Sync wrote it last: a read from before says nothing.
+    written: i64,
+    /// How often it could not be read, one time after the other.
+    failures: u32,
     known: Option<Known>,
 }
 
@@ -105,7 +109,7 @@ impl Watchlist {
     /// An object was changed by its Sync: what was known of it counts no more.
     pub fn written(&mut self, id: &ObjectId, now: i64) {
         self.enter(id, |entry| {
-            entry.known = None;
+            (entry.known, entry.written) = (None, now);
             entry.is_due(now);
         });
     }
@@ -180,6 +184,10 @@ impl Watchlist {
         }
         let kind = id.group_kind();
         self.enter(id, |entry| {
+            if entry.read <= entry.written {
+                return;
+            }
+            entry.failures = 0;
             let (known, is_asked) = (Known::of(&kind, body, entry.known.take(), of, now), cause.is_some());
             entry.looks += u32::from(is_asked);
             entry.known = Some(Known { cause: cause.unwrap_or(known.cause), ..known });
@@ -193,9 +201,17 @@ impl Watchlist {
             return;
         }
         self.enter(id, |entry| {
+            entry.failures = entry.failures.saturating_add(1);
+            // Of a single failure nothing is made.
+            if entry.failures == 1 && entry.known.is_some() {
+                entry.due = Some(now + PAUSE);
+                return;
+            }
             let shown = Health::unknown(format!("its status cannot be read: {why}"));
-            entry.known = Some(Known { shown, progress: None, late: None, cause: None });
-            entry.due = Some(now + RETRY);
+            let progress = entry.known.take().and_then(|known| known.progress);
+            entry.known = Some(Known { shown, progress, late: None, cause: None });
+            let doubled = RETRY.0.saturating_mul(1 << entry.failures.saturating_sub(1).min(10));
+            entry.due = Some(now + doubled.min(RETRY.1));
         });
     }
 
@@ -236,8 +252,19 @@ impl Watchlist {
     }
 }
 
+/// Long before anything.
+const NEVER: i64 = i64::MIN / 2;
+
 impl Entry {
-    const NEW: Self = Self { due: None, beneath: None, looks: 0, read: i64::MIN / 2, known: None };
+    const NEW: Self = Self {
+        due: None,
+        beneath: None,
+        looks: 0,
+        read: NEVER,
+        written: NEVER - 1,
+        failures: 0,
+        known: None,
+    };
 
     fn next(&self) -> Option<i64> {
         let late = self.known.as_ref().and_then(|known| known.late.as_ref()).map(|(at, _)| *at);
@@ -282,7 +309,11 @@ impl Known {
             (ends, judge(kind, body, &context, found.clone(), Some(progress), ends, deadline))
         });
         let cause = cause.filter(|_| found.is_wanting());
-        Self { shown: found, progress, late, cause }
+        match late {
+            // It was too long before, and still is.
+            Some((ends, late)) if ends <= now => Self { shown: late, progress, late: None, cause },
+            late => Self { shown: found, progress, late, cause },
+        }
     }
 
     /// The health with what lies beneath it.
@@ -414,6 +445,36 @@ mod tests {
     }
 
     #[test]
+    fn what_was_read_before_a_write_says_nothing_after_it() {
+        let mut case = Case::new();
+        case.list.changed(&id("web"), 0);
+        assert_eq!(case.due(100), (1, 0));
+        case.list.written(&id("web"), 150);
+        case.read("web", 3, None, 200);
+        assert_eq!(case.list.summary().unread, 1);
+        assert_eq!(case.due(1_100), (1, 0));
+        case.read("web", 3, None, 1_105);
+        assert!(case.list.summary().is_healthy());
+    }
+
+    #[test]
+    fn a_read_that_fails_once_is_nothing_and_then_is_tried_less_and_less() {
+        let mut case = Case::new();
+        case.list.changed(&id("web"), 0);
+        assert_eq!(case.due(100), (1, 0));
+        case.read("web", 3, None, 100);
+        case.list.changed(&id("web"), 5_000);
+        let mut tries = Vec::new();
+        while let Some(next) = case.list.next().filter(|next| *next < 700_000) {
+            assert_eq!(case.due(next), (1, 0));
+            case.list.failed(&id("web"), "too many requests", next);
+            tries.push(next / 1000);
+            assert_eq!(case.list.summary().unknown, usize::from(tries.len() > 1));
+        }
+        assert_eq!(tries, [5, 6, 16, 36, 76, 156, 316, 616]);
+    }
+
+    #[test]
     fn what_comes_no_further_is_degraded_by_time_alone() {
         let mut case = Case::new();
         case.timeout = Some(60_000);
@@ -429,7 +490,11 @@ mod tests {
         assert!(case.worst().starts_with("Degraded"), "{}", case.worst());
         case.list.changed(&id("web"), 61_000);
         assert_eq!(case.due(61_105).0, 1);
-        case.read("web", 3, None, 61_110);
+        case.read("web", 1, None, 61_110);
+        assert!(case.worst().starts_with("Degraded"), "another look at the same changes nothing");
+        case.list.changed(&id("web"), 63_000);
+        assert_eq!(case.due(63_105).0, 1);
+        case.read("web", 3, None, 63_110);
         assert!(case.list.summary().is_healthy());
     }
 
@@ -463,14 +528,15 @@ mod tests {
         for at in 0..30 {
             case.list.changed(&id(&format!("web-{at:02}")), 0);
         }
-        case.list.failed(&id("web-29"), "forbidden", 0);
+        assert_eq!(case.due(100), (30, 0));
+        case.list.failed(&id("web-29"), "forbidden", 100);
         for at in 0..29 {
-            case.read(&format!("web-{at:02}"), 1, None, 0);
+            case.read(&format!("web-{at:02}"), 1, None, 100);
         }
         let summary = case.list.summary();
         assert_eq!((summary.progressing, summary.unknown, summary.worst.len()), (29, 1, 10));
         assert_eq!(summary.worst[0].0, id("web-29"));
-        let beneath = case.list.due(BENEATH.0).beneath.len();
+        let beneath = case.list.due(100 + BENEATH.0).beneath.len();
         assert_eq!(beneath, MAX_BENEATH);
         let other = Summary { progressing: 3, ..summary.clone() };
         assert!(other.is_as(&summary) && other != summary, "fewer of the same are no other word");

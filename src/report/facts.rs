@@ -39,6 +39,8 @@ pub struct Facts<'a> {
     pub seen: Option<String>,
     /// The last pass, if there was one.
     pub pass: Option<PassFacts<'a>>,
+    /// The last pass is about an older commit or spec than is asked for now.
+    pub behind: bool,
     /// How the objects are, once that is known.
     pub health: Option<&'a Summary>,
     /// The Sync is not ready before they are as they should be.

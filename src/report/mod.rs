@@ -174,11 +174,21 @@ impl Verdict {
         }
         match &facts.pass {
             None => not_ready(&Reason::Progressing.to_string(), "the repository is being read".into(), false),
-            Some(pass) => match wellness.filter(|_| facts.waits_for_health) {
-                Some(wellness) => Self::of_pass(pass).with(wellness),
-                None => Self::of_pass(pass),
-            },
+            Some(pass) => {
+                let verdict = match wellness.filter(|_| facts.waits_for_health) {
+                    Some(wellness) => Self::of_pass(pass).with(wellness),
+                    None => Self::of_pass(pass),
+                };
+                if facts.behind && verdict.ready { verdict.behind() } else { verdict }
+            }
         }
+    }
+
+    /// The verdict where something newer is asked for than it is about.
+    fn behind(self) -> Self {
+        let message = "what is asked for now is being applied".to_owned();
+        let reason = Reason::Progressing.to_string();
+        Self { ready: false, reconciling: true, reason, message, ..self }
     }
 
     /// The verdict where objects have to be well, too.

@@ -67,6 +67,7 @@ fn facts(pass: Option<PassFacts<'_>>) -> Facts<'_> {
         of_revision: false,
         seen,
         pass,
+        behind: false,
         health: None,
         waits_for_health: false,
         request: None,
@@ -298,4 +299,20 @@ fn history_keeps_the_last_ten_and_marks_what_was_rejected() {
         ("main@13", "RenderIncomplete")
     );
     assert_eq!(applied(&rejected), Some("main@12"));
+}
+
+#[test]
+fn what_is_behind_is_not_ready_although_it_was() {
+    let none = BTreeMap::new();
+    let facts = |behind| Facts { behind, ..facts(Some(pass("main@2", &none))) };
+    let ready = |status: &SyncStatus| {
+        let ready = &status.conditions[0];
+        (ready.status.clone(), ready.reason.clone())
+    };
+    let before = status(&SyncStatus::default(), &facts(false));
+    assert_eq!(ready(&before), ("True".to_owned(), "Applied".to_owned()));
+    let now = status(&before, &facts(true));
+    assert_eq!(ready(&now), ("False".to_owned(), "Progressing".to_owned()));
+    assert!(now.conditions.iter().any(|it| it.type_ == "Reconciling" && it.status == "True"));
+    assert_eq!((now.history.len(), &now.revision), (1, &before.revision), "nothing else is said");
 }

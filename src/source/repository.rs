@@ -8,6 +8,7 @@
 mod looked;
 mod modules;
 mod trust;
+mod waiting;
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File};
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 use looked::Looked;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
+use waiting::Waiting;
 
 use super::address::{Address, Kind};
 use super::credentials::Credentials;
@@ -299,7 +301,9 @@ impl Repository {
             Place::Unopened(_) => Err(Error::Stopped),
         });
         let history = asked.await?;
-        *self.shared.related.lock().unwrap_or_else(PoisonError::into_inner) = Some(((old, new), history));
+        if history != History::Unknown {
+            *self.shared.related.lock().unwrap_or_else(PoisonError::into_inner) = Some(((old, new), history));
+        }
         Ok(history)
     }
 
@@ -338,22 +342,6 @@ impl Repository {
             Ok(done) => done,
             Err(_) => Err(Error::Timeout { server: self.shared.server.clone(), what: "answer" }),
         }
-    }
-}
-
-/// Somebody who waits for the state of a repository.
-struct Waiting<'a>(&'a AtomicUsize);
-
-impl<'a> Waiting<'a> {
-    fn of(shared: &'a Shared) -> Self {
-        shared.waiting.fetch_add(1, Ordering::Relaxed);
-        Self(&shared.waiting)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

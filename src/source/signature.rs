@@ -66,6 +66,9 @@ pub struct SignatureError {
 /// What is wrong with a signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
+    /// There are no keys to check it with.
+    #[error("cannot be checked: the Secret with the keys that are trusted cannot be had")]
+    NoKeys,
     /// There is none.
     #[error("is not signed")]
     Missing,
@@ -93,6 +96,7 @@ impl Problem {
     /// One word for conditions, events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
+            Self::NoKeys => "KeysMissing",
             Self::Missing | Self::Lightweight => "SignatureMissing",
             Self::Unknown(_) | Self::Unusable(..) => "SignerUnknown",
             Self::Other(_) | Self::Unreadable(_) | Self::Wrong(_) => "SignatureInvalid",
@@ -129,6 +133,9 @@ impl Keys {
 
     /// Makes sure that somebody who is trusted has signed this.
     fn check(&self, seal: &Seal) -> Result<(), Problem> {
+        if self.ssh.is_empty() && self.openpgp.is_empty() {
+            return Err(Problem::NoKeys);
+        }
         let signature = seal.signature.as_ref().ok_or(Problem::Missing)?;
         match signature.trim_start() {
             text if text.starts_with(ssh::SIGNATURE) => ssh::check(&self.ssh, &seal.text, text),

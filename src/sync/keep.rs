@@ -3,6 +3,8 @@
 //! In: the Sync as the API server has it, as it changes. Out: an order for `follow.rs`, or a refusal for the desk.
 //! What the spec names beside itself (a Secret) is read here, and watched.
 
+mod secrets;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,13 +15,12 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::desk::Desk;
 use super::farewell::{self, FINALIZER, Leaving};
 use super::follow::{Order, follow};
-use super::inspect::{credentials, keys};
 use super::wish::{self, Wish, wish};
 use super::{Context, prepare};
 use crate::api::{APPROVE_ANNOTATION, DeletionPolicy, REQUEST_ANNOTATION, Reason, Sync, SyncName};
 use crate::cluster::{Following, jitter, version};
 use crate::report::Trouble;
-use crate::source::{Address, Credentials, Keys, Reference};
+use crate::source::{Address, Reference};
 
 /// A Sync as the API server has it.
 #[derive(Clone)]
@@ -161,6 +162,7 @@ impl Keeper {
     }
 
     fn is_incomplete(&self) {
+        self.context.dependencies.applied(&self.name, None);
         self.context.registry.unready(&self.name);
         self.context.neighbours.anew(&self.name);
     }
@@ -229,6 +231,11 @@ impl Keeper {
             Err(_) if is_going(value) => return Task::Leave(Err("SpecInvalid")),
             Err(refusal) => return refuse(Reason::SpecInvalid, refusal.to_string()),
         };
+        let trusted = self.orders.as_ref().map(|orders| orders.borrow().wish.verify.clone());
+        if wish.verify.is_some() && trusted.is_some_and(|trusted| trusted != wish.verify) {
+            // Whatever else may fail before the new keys are read.
+            self.trusts_nobody(&wish);
+        }
         match self.context.may_act_as_itself(&self.name, &wish) {
             Ok(()) if is_going(value) => return Task::Leave(Ok(Box::new(wish))),
             Ok(()) => {}
@@ -321,42 +328,6 @@ impl Keeper {
             self.context.neighbours.asks(&self.name, self.generation);
         }
         Ok(order)
-    }
-
-    /// The content of the Secret that the Sync names, which is watched from now on.
-    async fn credentials(&mut self, wish: &Wish) -> Result<Credentials, Trouble> {
-        let known = self.secret.take();
-        self.secret = self.followed(wish.secret.as_deref(), known);
-        match &wish.secret {
-            Some(name) => credentials(&self.context.cluster, &self.name.namespace, name).await,
-            None => Ok(Credentials::default()),
-        }
-    }
-
-    /// The keys whose signatures count, if the Sync asks for any; their Secret is watched from now on.
-    async fn keys(&mut self, wish: &Wish) -> Result<Option<Arc<Keys>>, Trouble> {
-        let name = wish.verify.as_ref().map(|(_, name)| &**name);
-        let known = self.trusted.take();
-        self.trusted = self.followed(name, known);
-        match name {
-            Some(name) => keys(&self.context.cluster, &self.name.namespace, name).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// Watches a Secret, if it is not the one that is watched already.
-    fn followed(
-        &self,
-        name: Option<&str>,
-        known: Option<(Box<str>, Following)>,
-    ) -> Option<(Box<str>, Following)> {
-        let name = name?;
-        let known = known.filter(|(known, _)| **known == *name);
-        known.or_else(|| {
-            let rotated = self.rotated.clone();
-            let tell = move || rotated.notify_one();
-            Some((name.into(), self.context.cluster.follow_secret(&self.name.namespace, name, tell)))
-        })
     }
 }
 

@@ -3,6 +3,7 @@
 //! In: what `follow` tells. Out: a status, written when it says something else than the last one, and not before
 //! there is something to say: what comes within a moment is written once.
 
+mod remembered;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -16,12 +17,12 @@ use super::Context;
 use super::event::{repair, repairs};
 use super::follow::Told;
 use super::pass::Report;
-use crate::api::{EventReason, Finished, Revisions, Scope, SyncName, SyncStatus};
+use crate::api::{EventReason, Finished, Scope, SyncName, SyncStatus};
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::{Facts, PassFacts, Trouble, status};
-use crate::source::{ObjectHash, Revision};
+use crate::source::Revision;
 
 /// A pass that takes longer is told of before it ends.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -196,24 +197,6 @@ impl Desk {
         tokio::time::timeout(within, wait).await.is_ok()
     }
 
-    /// The commit that was seen last under the same name, if this Sync asked for the same then.
-    pub(crate) fn last_seen(&self, now: &Revision) -> Option<Revision> {
-        self.last(now, |revisions| revisions.seen.as_ref())
-    }
-
-    /// The same of the commit that was applied last.
-    pub(crate) fn last_applied(&self, now: &Revision) -> Option<Revision> {
-        self.last(now, |revisions| revisions.applied.as_ref())
-    }
-
-    fn last(&self, now: &Revision, told: fn(&Revisions) -> Option<&String>) -> Option<Revision> {
-        let state = self.lock();
-        let same = state.written.observed_generation == state.generation;
-        let told = told(state.written.revision.as_ref().filter(|_| same)?)?;
-        let commit = ObjectHash::parse(told.get(told.len().checked_sub(40)?..)?)?;
-        Some(Revision { commit, ..now.clone() }).filter(|revision| revision.to_string() == *told)
-    }
-
     /// True if this is the commit that is applied.
     pub(crate) fn has_applied(&self, revision: &Revision) -> bool {
         let state = self.lock();
@@ -336,6 +319,7 @@ impl Desk {
             return None;
         }
         let facts = Facts {
+            behind: state.is_behind(),
             generation: state.generation,
             suspended: state.suspended,
             trouble,
@@ -360,6 +344,12 @@ impl Desk {
 }
 
 impl State {
+    /// True if the last pass is about an older commit or spec than is asked for now.
+    fn is_behind(&self) -> bool {
+        let is_older = |report: &Report| self.order != Some(report.order) || self.pending.is_some();
+        !self.uid.is_empty() && self.report.as_deref().is_some_and(is_older)
+    }
+
     /// Takes in what a pass came to.
     fn passed(&mut self, mut report: Box<Report>) {
         self.request = report.request.clone().or(self.request.take());

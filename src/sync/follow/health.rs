@@ -45,11 +45,14 @@ impl Follower {
 
     /// When something is to be read or told, if nothing happens before.
     pub(super) fn next_read(&self) -> Option<Time> {
+        self.next_due().into_iter().chain(self.told_health.again).min()
+    }
+
+    fn next_due(&self) -> Option<Time> {
         let behind = if self.passing.is_some() { BEHIND } else { Duration::ZERO };
         let is_idle = self.reading.is_none() && !self.order.wish.suspend;
         let due = if is_idle { self.vitals.next() } else { None };
-        let due = due.map(|due| Duration::from_millis(u64::try_from(due).unwrap_or_default()) + behind);
-        due.into_iter().chain(self.told_health.again).min()
+        due.map(|due| Duration::from_millis(u64::try_from(due).unwrap_or_default()) + behind)
     }
 
     /// Reads what is due, and tells what has become true by time alone.
@@ -58,7 +61,7 @@ impl Follower {
         if self.next_read().is_none_or(|due| due > now) {
             return;
         }
-        if self.reading.is_none() {
+        if self.next_due().is_some_and(|due| due <= now) {
             let due = self.vitals.due();
             if due != crate::health::Due::default() {
                 self.reading = Some(self.vitals.clone().read(due).boxed());

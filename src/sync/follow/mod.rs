@@ -275,13 +275,16 @@ impl Follower {
             (&old.address, &old.reference, &old.secret) != (&new.address, &new.reference, &new.secret);
         if elsewhere {
             self.applied = None;
+            self.has_come();
         }
-        if elsewhere || (&old.verify, &self.order.keys) != (&new.verify, &order.keys) {
+        let lost = elsewhere || (&old.verify, &self.order.keys) != (&new.verify, &order.keys);
+        if lost {
             (self.revision, self.before, self.relating) = (None, None, None);
             self.taken_up = None;
             self.looking = None;
         }
-        let judges_anew = old.health != new.health;
+        // What changed while nothing was read is not known.
+        let judges_anew = old.health != new.health || old.suspend && !new.suspend;
         let other_eyes = old.service_account != new.service_account;
         let last = std::mem::replace(&mut self.order, order);
         self.left.extend(other_eyes.then_some(last.cluster));
@@ -294,7 +297,7 @@ impl Follower {
         self.nudged = true;
         self.head = self.context.heads.of(self.order.head());
         self.heard = self.head.subscribe();
-        if !changed {
+        if !changed && !lost {
             return Event::Nudged;
         }
         self.stop.stop();

@@ -1,0 +1,21 @@
+//! How many wait for a repository, so that the last one lets go what was kept for the next.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::Shared;
+
+/// Somebody who waits for the state of a repository.
+pub(super) struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    pub(super) fn of(shared: &'a Shared) -> Self {
+        shared.waiting.fetch_add(1, Ordering::Relaxed);
+        Self(&shared.waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
