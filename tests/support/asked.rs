@@ -32,6 +32,12 @@ impl Asked {
         self.path == "/version" || self.lists() && self.query.contains("limit=1&fieldSelector=")
     }
 
+    /// A look at how an object is that is not well or not done yet, or at the Pods beneath it.
+    pub(crate) fn looks_beneath(&self) -> bool {
+        let status = self.query.starts_with("resourceVersion=");
+        self.method == "GET" && !self.is_watch() && (status || self.lists() && self.path.ends_with("/pods"))
+    }
+
     /// A list, in pages or whole.
     pub(crate) fn lists(&self) -> bool {
         self.method == "GET" && self.query.contains("limit=") && !self.is_watch()
