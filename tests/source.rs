@@ -344,4 +344,9 @@ async fn history_is_claimed_only_when_it_is_known() {
     check(&start, &long, History::Unknown).await;
     let near = bench.work.git(&["rev-parse", "long~150"]);
     check(&near, &long, History::Forward).await;
+    // Where it has to be known, more is fetched.
+    for (old, expect) in [(&start, History::Forward), (&orphan, History::Rewritten)] {
+        let id = |text: &str| moorline::source::ObjectHash::parse(text).unwrap();
+        assert_eq!(repository.whole_history(id(old), id(&long), soon()).await, Ok(expect), "{old}");
+    }
 }

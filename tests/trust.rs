@@ -117,6 +117,9 @@ async fn a_rollback_by_force_is_refused_also_after_a_restart() {
     tokio::time::sleep(CALM).await;
     scene.until_reason("shop", "HistoryRewritten").await;
     assert_eq!(value(&scene).await.as_deref(), Some("second"));
+    // The daemon that has only just begun holds it as well.
+    scene.edit("a", "by hand").await;
+    until("the edit is repaired", async || (value(&scene).await? == "second").then_some(())).await;
     // A person may want it all the same.
     scene.patch_sync("shop", json!({"spec": {"source": {"git": {"ref": {"commit": first}}}}})).await;
     scene.until_ready("shop", &first).await;
@@ -190,4 +193,126 @@ async fn without_its_keys_nothing_new_is_taken_up() {
     scene.nudge("shop", "after").await;
     tokio::time::sleep(CALM).await;
     assert_eq!(value(&scene).await.as_deref(), Some("signed"));
+}
+
+#[tokio::test]
+async fn what_was_taken_up_counts_also_when_it_was_never_applied_and_the_spec_changes_meanwhile() {
+    let Some(scene) = Scene::new("attempted").await else { return };
+    let Some(ann) = key(&scene, "ann") else { return };
+    let push = |files: &[(String, String)]| scene.push(files);
+    trust(&scene, &[&ann]).await;
+    sign(&scene, Some(&ann));
+    let first = push(&[("a.json".to_owned(), config_map("a", "first"))]);
+    let daemon = scene.daemon();
+    scene.sync("shop", spec(&scene, "HEAD", serde_json::Value::Null)).await;
+    scene.until_ready("shop", &first).await;
+    // This one is signed, and part of it cannot be applied.
+    let bad = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "bad"}, "spec": {"ports": [{"port": 99999}]},
+    });
+    let second =
+        push(&[("a.json".to_owned(), config_map("a", "second")), ("bad.json".to_owned(), bad.to_string())]);
+    scene.nudge("shop", "second").await;
+    until("it is attempted", async || {
+        let attempted = scene.status("shop", "/revision/attempted").await;
+        (attempted.as_str()?.ends_with(&second) && value(&scene).await? == "second").then_some(())
+    })
+    .await;
+    scene.work.git(&["reset", "-q", "--hard", &first]);
+    scene.work.git(&["push", "-q", "--force", "origin", "HEAD"]);
+    scene.nudge("shop", "back").await;
+    scene.until_reason("shop", "HistoryRewritten").await;
+    drop(daemon);
+    scene.patch_sync("shop", json!({"spec": {"interval": "6s"}})).await;
+    let _daemon = scene.daemon();
+    scene.nudge("shop", "again").await;
+    tokio::time::sleep(CALM).await;
+    scene.until_reason("shop", "HistoryRewritten").await;
+    assert_eq!(value(&scene).await.as_deref(), Some("second"));
+}
+
+#[tokio::test]
+async fn a_daemon_that_begins_with_an_unsigned_head_holds_what_was_signed_before() {
+    let Some(scene) = Scene::new("begins").await else { return };
+    let (Some(ann), Some(bob)) = (key(&scene, "ann"), key(&scene, "bob")) else { return };
+    let push = |value: &str| scene.push(&[("a.json".to_owned(), config_map("a", value))]);
+    let is_held = async |expect: &str| {
+        scene.edit("a", "by hand").await;
+        until("the edit is repaired", async || (value(&scene).await? == expect).then_some(())).await;
+    };
+    trust(&scene, &[&ann]).await;
+    sign(&scene, Some(&ann));
+    let first = push("first");
+    let daemon = scene.daemon();
+    scene.sync("shop", spec(&scene, "HEAD", serde_json::Value::Null)).await;
+    scene.until_ready("shop", &first).await;
+    drop(daemon);
+    sign(&scene, None);
+    push("unsigned");
+    let _daemon = scene.daemon();
+    scene.until_reason("shop", "SignatureMissing").await;
+    is_held("first").await;
+    let applied = scene.status("shop", "/revision/applied").await;
+    assert!(applied.as_str().unwrap().ends_with(&first), "{applied}");
+    // Others are trusted as well: what is held is verified anew, and held.
+    trust(&scene, &[&ann, &bob]).await;
+    tokio::time::sleep(CALM).await;
+    is_held("first").await;
+    // Whoever signed it is trusted no more: it stays, and nobody holds it.
+    trust(&scene, &[&bob]).await;
+    tokio::time::sleep(CALM).await;
+    scene.edit("a", "by hand").await;
+    tokio::time::sleep(CALM).await;
+    assert_eq!(value(&scene).await.as_deref(), Some("by hand"));
+    sign(&scene, Some(&bob));
+    let last = push("last");
+    scene.nudge("shop", "last").await;
+    scene.until_ready("shop", &last).await;
+}
+
+#[tokio::test]
+async fn versions_of_a_range_go_up_only() {
+    let Some(scene) = Scene::new("lowered").await else { return };
+    let Some(ann) = key(&scene, "ann") else { return };
+    let push = |value: &str| scene.push(&[("a.json".to_owned(), config_map("a", value))]);
+    scene.work.git(&["config", "user.name", "Ann"]);
+    scene.work.git(&["config", "user.email", "ann@example.com"]);
+    trust(&scene, &[&ann]).await;
+    let release = |name: &str| {
+        sign(&scene, Some(&ann));
+        let commit = push(name);
+        scene.work.git(&["tag", "-s", "-m", name, name]);
+        scene.work.git(&["push", "-q", "origin", name]);
+        commit
+    };
+    release("v1.0.0");
+    let second = release("v1.1.0");
+    let daemon = scene.daemon();
+    // The commit and the tag have to be signed.
+    scene.sync("shop", spec(&scene, "TagAndHEAD", json!({"semver": "1.x"}))).await;
+    scene.until_ready("shop", &second).await;
+    scene.work.git(&["push", "-q", "origin", ":refs/tags/v1.1.0"]);
+    scene.nudge("shop", "gone").await;
+    scene.until_reason("shop", "VersionLowered").await;
+    let message = scene.status("shop", "/conditions/0/message").await;
+    assert!(message.as_str().unwrap().contains("v1.0.0@"), "{message}");
+    assert!(message.as_str().unwrap().contains("v1.1.0@"), "{message}");
+    drop(daemon);
+    let _daemon = scene.daemon();
+    scene.nudge("shop", "again").await;
+    tokio::time::sleep(CALM).await;
+    scene.until_reason("shop", "VersionLowered").await;
+    assert_eq!(value(&scene).await.as_deref(), Some("v1.1.0"));
+    let third = release("v1.2.0");
+    scene.nudge("shop", "third").await;
+    scene.until_ready("shop", &third).await;
+    // The tag is signed, and its commit is not.
+    sign(&scene, None);
+    push("unsigned");
+    scene.work.git(&["config", "gpg.format", "ssh"]);
+    scene.work.git(&["tag", "-s", "-m", "v1.3.0", "v1.3.0"]);
+    scene.work.git(&["push", "-q", "origin", "v1.3.0"]);
+    scene.nudge("shop", "unsigned").await;
+    scene.until_reason("shop", "SignatureMissing").await;
+    assert_eq!(value(&scene).await.as_deref(), Some("v1.2.0"));
 }

@@ -89,6 +89,9 @@ pub struct Revisions {
     /// The newest one in the repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
+    /// Where that was seen: a hash of the URL and the ref. What was seen elsewhere is no measure of what is seen now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// The one that is being applied, or could not be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempted: Option<String>,

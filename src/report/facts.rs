@@ -36,7 +36,7 @@ pub struct Facts<'a> {
     /// That is what the pass came to: it is about its revision.
     pub of_revision: bool,
     /// The newest revision in the repository.
-    pub seen: Option<String>,
+    pub seen: Option<Sighting>,
     /// The last pass, if there was one.
     pub pass: Option<PassFacts<'a>>,
     /// The last pass is about an older commit or spec than is asked for now.
@@ -51,6 +51,15 @@ pub struct Facts<'a> {
     pub held_by: Option<String>,
     /// The time.
     pub now: Time,
+}
+
+/// A revision, and where it was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighting {
+    /// The revision.
+    pub revision: String,
+    /// The repository and the ref in one word.
+    pub source: Box<str>,
 }
 
 /// What a pass came to.

@@ -19,7 +19,7 @@ use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::{Failed, Hold, Outcome};
 use conditions::conditions;
-pub use facts::{Facts, PassFacts, Remark, Trouble};
+pub use facts::{Facts, PassFacts, Remark, Sighting, Trouble};
 use health::Wellness;
 
 /// The most problems that a status names.
@@ -38,8 +38,9 @@ pub fn status(before: &SyncStatus, facts: &Facts<'_>) -> SyncStatus {
         ..before.clone()
     };
     let mut revision = status.revision.take().unwrap_or_default();
-    if facts.seen.is_some() {
-        revision.seen.clone_from(&facts.seen);
+    if let Some(seen) = &facts.seen {
+        revision.seen = Some(seen.revision.clone());
+        revision.source = Some(seen.source.to_string());
     }
     if let Some(pass) = &facts.pass {
         told_by_pass(&mut status, &mut revision, pass, &verdict, facts);

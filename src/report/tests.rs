@@ -59,7 +59,7 @@ fn pass<'a>(revision: &str, outcomes: &'a BTreeMap<ObjectId, Outcome>) -> PassFa
 }
 
 fn facts(pass: Option<PassFacts<'_>>) -> Facts<'_> {
-    let seen = pass.as_ref().map(|pass| pass.revision.clone());
+    let seen = pass.as_ref().map(|pass| Sighting { revision: pass.revision.clone(), source: "0a".into() });
     Facts {
         generation: Some(3),
         suspended: false,

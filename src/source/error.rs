@@ -164,30 +164,42 @@ pub enum Error {
         cause: Box<str>,
     },
     /// A commit or tag that nobody signed who is trusted.
-    #[error("{0}; what was applied before is held")]
+    #[error("{0}; what was applied before stays")]
     Unsigned(SignatureError),
-    /// A commit that does not follow the one that is applied, where that is asked for.
+    /// A commit that does not follow the one that was taken up before, where that is asked for.
     #[error(
         "{now} does not have {before} in its history, which is applied: it was pushed with force, and spec.source.git.verify \
          refuses that. Push a commit that follows {before}, or name the commit in spec.source.git.ref.commit; what was \
-         applied before is held"
+         applied before stays"
     )]
     Rewritten {
-        /// The commit that is applied.
+        /// The commit that was taken up before.
         before: Box<str>,
         /// The revision that was pushed.
         now: Box<str>,
     },
-    /// A commit of which it cannot be known whether it follows the one that is applied, where that is asked for.
+    /// A commit of which it cannot be known whether it follows the one before, where that is asked for.
     #[error(
-        "it could not be proven that {now} follows {before}, which is applied, and spec.source.git.verify asks for that: more \
-         commits lie between them than are looked at, or the server does not give them out. Name the commit in \
-         spec.source.git.ref.commit; what was applied before is held"
+        "it could not be proven that {now} follows {before}, which was taken up before, and spec.source.git.verify asks for \
+         that: more commits lie between them than are looked at, or the server does not give them out. Name the commit in \
+         spec.source.git.ref.commit; what was applied before stays"
     )]
     Unproven {
-        /// The commit that is applied.
+        /// The commit that was taken up before.
         before: Box<str>,
         /// The revision that was pushed.
+        now: Box<str>,
+    },
+    /// A tag with a lower version than the one that was taken up before, where that is asked for.
+    #[error(
+        "{now} is a lower version than {before}, which was taken up before: that tag is gone, and spec.source.git.verify refuses \
+         to go back. Push a tag with a higher version, or name the one that is wanted in spec.source.git.ref.tag; what was \
+         applied before stays"
+    )]
+    Lowered {
+        /// The tag that was taken up before.
+        before: Box<str>,
+        /// The one that is the highest now.
         now: Box<str>,
     },
     /// A part of this program stopped.
@@ -222,6 +234,7 @@ impl Error {
             Self::Unsigned(error) => error.problem.reason(),
             Self::Rewritten { .. } => "HistoryRewritten",
             Self::Unproven { .. } => "HistoryUnknown",
+            Self::Lowered { .. } => "VersionLowered",
             Self::Stopped => "Stopped",
         }
     }
@@ -235,6 +248,15 @@ impl Error {
                 | Self::Setting { .. }
                 | Self::Unsigned(_)
                 | Self::Rewritten { .. }
+                | Self::Lowered { .. }
+        )
+    }
+
+    /// True if a revision was found, and is not to be trusted.
+    pub fn is_distrust(&self) -> bool {
+        matches!(
+            self,
+            Self::Unsigned(_) | Self::Rewritten { .. } | Self::Unproven { .. } | Self::Lowered { .. }
         )
     }
 }

@@ -20,7 +20,9 @@ use crate::nearest::nearest;
 pub(super) const MAX_PACK_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 /// How far back histories are fetched to tell a force push, in steps.
-const DEPTHS: [u32; 2] = [16, 200];
+pub(super) const NEAR: &[u32] = &[16, 200];
+/// The same where it has to be known.
+pub(super) const FAR: &[u32] = &[16, 200, 4_000, 100_000];
 
 /// The most bytes that such a question may cost.
 const MAX_HISTORY_BYTES: u64 = 32 * 1024 * 1024;
@@ -155,17 +157,17 @@ impl Mirror {
         self.opened = None;
     }
 
-    /// How `old` and `new` are related; both were seen before, not necessarily fetched.
+    /// How `old` and `new` are related, asked in steps of these `depths`; both were seen before, not necessarily fetched.
     pub(super) fn history(
         &mut self,
-        old: ObjectHash,
-        new: ObjectHash,
+        (old, new): (ObjectHash, ObjectHash),
+        depths: &[u32],
         by: Instant,
     ) -> Result<History, Error> {
         let here = self.store.as_ref().map(Store::repository).transpose()?;
         let known = |commit: ObjectHash| here.as_ref().and_then(|here| parents(here, commit));
         let mut found = relate(old, new, known);
-        for depth in DEPTHS {
+        for &depth in depths {
             if found != History::Unknown || !self.remote.cuts_history() {
                 break;
             }
@@ -179,7 +181,11 @@ impl Mirror {
                 found = relate(old, new, |commit| parents(&there, commit).or_else(|| known(commit)));
             }
             past.discard();
-            fetched?;
+            match fetched {
+                // What lies deeper is not less.
+                Err(Error::TooLarge { .. }) => break,
+                fetched => fetched?,
+            }
         }
         Ok(found)
     }

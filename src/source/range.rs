@@ -4,6 +4,7 @@
 //! crate orders versions; its own ranges know neither `||`, hyphens, spaces nor a `v` in front, and decide
 //! otherwise on pre-releases, so the ranges are read here.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
@@ -80,7 +81,7 @@ impl Range {
 
 impl Bound {
     fn holds(&self, version: &Version) -> bool {
-        use std::cmp::Ordering::{Equal, Greater, Less};
+        use Ordering::{Equal, Greater, Less};
         let against = |other: &Version| version.cmp_precedence(other);
         match self {
             Self::AtLeast(low) => against(low) != Less,
@@ -90,6 +91,11 @@ impl Bound {
             Self::Nothing => false,
         }
     }
+}
+
+/// How the versions are ordered that two tags name; none if one of them names none.
+pub(super) fn compare(tag: &str, other: &str) -> Option<Ordering> {
+    Some(version(tag)?.cmp_precedence(&version(other)?))
 }
 
 /// The version that a tag names, with or without a `v` in front and with parts left out.

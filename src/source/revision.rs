@@ -3,9 +3,10 @@
 //! In: what a person wrote, and ids from a repository. Out: [`Reference`], [`Revision`], [`ObjectHash`] and
 //! [`History`]. Nothing here reads anything.
 
+use std::cmp::Ordering;
 use std::fmt;
 
-use super::range::Range;
+use super::range::{self, Range};
 
 /// The id of a commit, tree or blob.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -146,6 +147,28 @@ pub struct Revision {
     pub tag: Option<ObjectHash>,
 }
 
+impl Revision {
+    /// What [`Display`](fmt::Display) has written, read again by who knows what was asked for. Whether a tag was annotated
+    /// is not in it.
+    pub fn read(text: &str, asked: &Reference) -> Option<Self> {
+        let (short, commit) = text.rsplit_once('@').unwrap_or((text, text));
+        let name = match asked {
+            Reference::Commit(_) => commit.into(),
+            Reference::Tag(_) | Reference::Semver(_) => format!("refs/tags/{short}").into(),
+            Reference::Head if short == commit => "HEAD".into(),
+            Reference::Head if short.starts_with("refs/") => short.into(),
+            Reference::Head | Reference::Branch(_) => format!("refs/heads/{short}").into(),
+        };
+        Some(Self { commit: ObjectHash::parse(commit)?, name, tag: None })
+    }
+
+    /// How its version is to that of another, if both are tags that name one.
+    pub fn compare_versions(&self, other: &Self) -> Option<Ordering> {
+        let tag = |revision: &Self| revision.name.strip_prefix("refs/tags/").map(str::to_owned);
+        range::compare(&tag(self)?, &tag(other)?)
+    }
+}
+
 impl fmt::Display for Revision {
     /// `main@1f0c…` with the ref's short name, as conditions show it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -269,5 +292,35 @@ mod tests {
         assert_eq!(shown("refs/heads/feature/x"), format!("feature/x@{id}"));
         assert_eq!(shown("refs/pull/1/head"), format!("refs/pull/1/head@{id}"));
         assert_eq!(shown(&id), id);
+    }
+
+    #[test]
+    fn what_is_shown_of_a_revision_is_read_again() {
+        let branch = Reference::branch("feature/x@y").unwrap();
+        let table = [
+            ("refs/heads/feature/x@y", branch),
+            ("refs/heads/trunk", Reference::Head),
+            ("HEAD", Reference::Head),
+            ("refs/tags/v1.0.0", Reference::tag("v1.0.0").unwrap()),
+            ("refs/tags/v1.0.0", Reference::Semver("1".parse().unwrap())),
+            (&*"a".repeat(40), Reference::Commit(hash('a'))),
+        ];
+        for (name, asked) in table {
+            let revision = Revision { commit: hash('a'), name: name.into(), tag: None };
+            assert_eq!(Revision::read(&revision.to_string(), &asked), Some(revision));
+        }
+        assert_eq!(Revision::read("main@123", &Reference::Head), None);
+        assert_eq!(Revision::read("", &Reference::Head), None);
+    }
+
+    #[test]
+    fn tags_are_compared_by_their_versions() {
+        let tag = |name: &str| Revision { commit: hash('a'), name: name.into(), tag: None };
+        let compare = |one: &str, other: &str| tag(one).compare_versions(&tag(other));
+        assert_eq!(compare("refs/tags/v1.9.0", "refs/tags/v1.10.0"), Some(Ordering::Less));
+        assert_eq!(compare("refs/tags/1.0.0", "refs/tags/v1.0.0+build"), Some(Ordering::Equal));
+        assert_eq!(compare("refs/tags/v1.0.0", "refs/tags/v1.0.0-rc.1"), Some(Ordering::Greater));
+        assert_eq!(compare("refs/tags/v1.0.0", "refs/tags/latest"), None);
+        assert_eq!(compare("refs/heads/v1.0.0", "refs/tags/v1.0.0"), None);
     }
 }

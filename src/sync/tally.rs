@@ -21,8 +21,8 @@ impl Context {
     pub(crate) fn count(&self, sync: &SyncName, told: &Told) {
         let name = sync.to_string();
         match told {
-            Told::Seen(Ok(revision), _) => tracing::debug!(%sync, %revision, "seen"),
-            Told::Seen(Err(trouble), _) => {
+            Told::Seen { found: Ok(revision), .. } => tracing::debug!(%sync, %revision, "seen"),
+            Told::Seen { found: Err(trouble), .. } => {
                 tracing::warn!(%sync, reason = trouble.reason, "{}", trouble.message);
             }
             Told::Verified(_, Outcome::Kept) => self.metrics.applied(&name, "verified"),

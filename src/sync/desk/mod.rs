@@ -21,7 +21,7 @@ use crate::api::{EventReason, Finished, Scope, SyncName, SyncStatus};
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
-use crate::report::{Facts, PassFacts, Trouble, status};
+use crate::report::{Facts, PassFacts, Sighting, Trouble, status};
 use crate::source::Revision;
 
 /// A pass that takes longer is told of before it ends.
@@ -51,7 +51,7 @@ struct State {
     source: Option<Trouble>,
     /// Why the newest revision is not taken up.
     waits: Option<Trouble>,
-    seen: Option<String>,
+    seen: Option<Sighting>,
     request: Option<String>,
     report: Option<Box<Report>>,
     /// How the objects are.
@@ -208,10 +208,10 @@ impl Desk {
     pub(crate) fn tell(&self, told: Told) {
         self.0.context.count(&self.0.name, &told);
         match told {
-            Told::Seen(Ok(revision), request) => {
+            Told::Seen { found: Ok(revision), source, request } => {
                 let mut state = self.lock();
                 state.source = None;
-                state.seen = Some(revision.to_string());
+                state.seen = Some(Sighting { revision: revision.to_string(), source });
                 let is_held = state.report.as_ref().and_then(|it| it.revision.as_ref()) == Some(&revision);
                 if is_held {
                     state.current = Some(now());
@@ -221,7 +221,7 @@ impl Desk {
                     state.pending = Some(Instant::now());
                 }
             }
-            Told::Seen(Err(trouble), request) => {
+            Told::Seen { found: Err(trouble), request, .. } => {
                 let mut state = self.lock();
                 state.source = Some(trouble);
                 state.request = request.or(state.request.take());

@@ -5,6 +5,7 @@ use std::time::Instant;
 use futures::future::FutureExt as _;
 
 use super::super::lineage::Lineage;
+use super::trust::source_id;
 use super::{Follower, Told};
 use crate::source::Revision;
 
@@ -14,7 +15,9 @@ impl Follower {
         self.seen_at = (!self.told.has_applied(revision)).then(Instant::now);
         let before = match &self.revision {
             Some(before) => Some(before.clone()),
-            None if self.is_first => self.told.last_seen(revision),
+            None if self.is_first => {
+                self.told.last_seen(&source_id(&self.order.wish), &self.order.wish.reference)
+            }
             None => None,
         };
         self.is_first = false;

@@ -7,7 +7,8 @@ use futures::future::FutureExt as _;
 use super::super::heads;
 use super::super::prepare::of_source;
 use super::super::schedule::{Event, Look};
-use super::{Follower, Order, Told};
+use super::trust::source_id;
+use super::{Follower, Looked, Order, Told};
 use crate::report::Trouble;
 use crate::source::{Error, Revision};
 
@@ -23,8 +24,8 @@ impl Follower {
             return Some(Event::Nudged);
         }
         self.is_new(&seen.revision);
-        self.revision = Some(seen.revision.clone());
-        self.tell(Told::Seen(Ok(seen.revision), None));
+        self.takes_up(&seen.revision);
+        self.tell_seen(Ok(seen.revision), None);
         Some(Event::Heard)
     }
 
@@ -38,8 +39,8 @@ impl Follower {
     }
 
     pub(super) fn look(&mut self) {
-        let Order { repository, wish, request, keys, .. } = self.order.clone();
-        let (known, trust) = (self.known(), self.trust(keys));
+        let Order { repository, wish, request, .. } = self.order.clone();
+        let (known, trust) = (self.known(), self.trust());
         self.nudged = false;
         let context = self.context.clone();
         self.looking = Some(
@@ -57,35 +58,47 @@ impl Follower {
                         looked
                     }
                 };
-                let trusted = match looked {
+                let (found, held) = match looked {
                     Ok(revision) => trust.check(&repository, revision, begun + wish.timeout).await,
-                    Err(error) => Err(error),
+                    Err(error) => (Err(error), None),
                 };
-                (trusted.map_err(of_source), request)
+                Looked { found: found.map_err(of_source), held, request }
             }
             .boxed(),
         );
     }
 
-    pub(super) fn looked(&mut self, looked: Result<Revision, Trouble>, request: Option<String>) -> Event {
+    pub(super) fn looked(&mut self, Looked { found, held, request }: Looked) -> Event {
         self.looking = None;
-        let look = match &looked {
+        let look = match &found {
             Ok(revision) if self.revision.as_ref() == Some(revision) => Look::Same,
             Ok(_) => Look::New,
+            Err(_) if held.is_some() => Look::Held,
             Err(trouble) if trouble.lasting => Look::Hopeless,
             Err(_) => Look::Failed,
         };
-        if let Ok(revision) = &looked {
+        if let Ok(revision) = &found {
             if self.known().as_ref() != Some(revision) {
                 heads::tell(&self.head, revision);
             }
             if look == Look::New {
                 self.is_new(revision);
             }
-            self.revision = Some(revision.clone());
+            self.takes_up(revision);
+        }
+        if let Some(held) = &held {
+            self.takes_up(held);
         }
         self.answered.clone_from(&request);
-        self.tell(Told::Seen(looked, request));
+        self.tell_seen(found, request);
         Event::Looked(look)
+    }
+
+    fn takes_up(&mut self, revision: &Revision) {
+        (self.revision, self.last) = (Some(revision.clone()), Some(revision.clone()));
+    }
+
+    fn tell_seen(&self, found: Result<Revision, Trouble>, request: Option<String>) {
+        self.tell(Told::Seen { found, source: source_id(&self.order.wish), request });
     }
 }

@@ -63,7 +63,13 @@ pub(crate) struct Order {
 #[derive(Debug)]
 pub(crate) enum Told {
     /// The repository was looked at.
-    Seen(Result<Revision, Trouble>, Option<String>),
+    Seen {
+        found: Result<Revision, Trouble>,
+        /// Which repository and ref.
+        source: Box<str>,
+        /// The request that this answers.
+        request: Option<String>,
+    },
     /// A pass has ended.
     Passed(Box<Report>),
     /// An object was verified.
@@ -91,8 +97,14 @@ impl Order {
     }
 }
 
-/// What a look found, and the request that it answers.
-type Looked = (Result<Revision, Trouble>, Option<String>);
+/// What a look found.
+struct Looked {
+    found: Result<Revision, Trouble>,
+    /// What is held for want of it.
+    held: Option<Revision>,
+    /// The request that this answers.
+    request: Option<String>,
+}
 
 struct Follower {
     context: Arc<Context>,
@@ -104,6 +116,8 @@ struct Follower {
     told: Desk,
     schedule: Schedule,
     revision: Option<Revision>,
+    /// The revision that was taken up last, also when it is not known any more whether it is to be trusted.
+    last: Option<Revision>,
     /// When the revision was first seen, until it is applied; none if it was applied before.
     seen_at: Option<Instant>,
     /// The last revision for which nothing had to be waited for.
@@ -163,6 +177,7 @@ pub(crate) async fn follow(
         told,
         schedule,
         revision: None,
+        last: None,
         seen_at: None,
         taken_up: None,
         is_first: true,
@@ -208,7 +223,7 @@ impl Follower {
                     Err(_) => break,
                 },
                 _ = ending.wait_for(|ending| *ending) => break,
-                (looked, request) = running(&mut self.looking) => self.looked(looked, request),
+                looked = running(&mut self.looking) => self.looked(looked),
                 (memory, report) = running(&mut self.passing) => self.passed(memory, report),
                 (id, outcome) = running(&mut self.verifying) => match self.verified(id, outcome) {
                     Some(event) => event,
@@ -276,6 +291,9 @@ impl Follower {
         if elsewhere {
             self.applied = None;
             self.has_come();
+        }
+        if (&old.address, &old.reference) != (&new.address, &new.reference) {
+            self.last = None;
         }
         let lost = elsewhere || (&old.verify, &self.order.keys) != (&new.verify, &order.keys);
         if lost {

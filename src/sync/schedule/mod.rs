@@ -49,6 +49,8 @@ pub enum Look {
     Failed,
     /// No answer, and only another Sync or Secret can help.
     Hopeless,
+    /// The same, and there is an older revision to be held.
+    Held,
 }
 
 /// What a pass came to.
@@ -202,14 +204,14 @@ impl Schedule {
                 interval
             }
             Look::Failed => self.looks.failed(chance).min(interval),
-            Look::Hopeless => interval,
+            Look::Hopeless | Look::Held => interval,
         };
         // Asked for while it was being asked: that answer may be from before.
         if self.look.is_none_or(|due| due > now + pause) {
             // While it is suspended it looks only when it is asked, and then until there is an answer.
             self.look = (!self.suspended || look == Look::Failed).then(|| now + pause);
         }
-        if look == Look::New {
+        if matches!(look, Look::New | Look::Held) {
             commands.extend(self.supersede(now));
         }
         commands.extend(self.due(now));
@@ -368,6 +370,17 @@ mod tests {
             schedule.step(Event::Looked(Look::Failed), now, 1.0);
             assert!(schedule.next().unwrap() <= now + Duration::from_secs(34));
         }
+    }
+
+    #[test]
+    fn what_was_taken_up_before_is_held_where_nothing_newer_may_be() {
+        let mut schedule = schedule();
+        assert_eq!(schedule.step(WISH, at(0), 0.5), [Command::Look]);
+        assert_eq!(schedule.step(Event::Looked(Look::Held), at(1), 0.5), [Command::Pass]);
+        assert_eq!(schedule.step(Event::Passed(Pass::Settled), at(2), 0.5), []);
+        assert_eq!(schedule.next(), Some(at(31)));
+        assert_eq!(schedule.step(Event::Woke, at(31), 0.5), [Command::Look]);
+        assert_eq!(schedule.step(Event::Looked(Look::Hopeless), at(31), 0.5), [], "it is held already");
     }
 
     #[test]
