@@ -270,6 +270,7 @@ fn full_status() -> SyncStatus {
             object: "batch/Job|shop/migrate".to_owned(),
             hash: "v1:0".to_owned(),
             begun: true,
+            failed: true,
         }],
         history: vec![HistoryEntry {
             revision: "main@1".to_owned(),

@@ -180,6 +180,9 @@ pub struct Finished {
     /// It has begun, and nobody has seen its end: if it is gone after a restart, it has ended in between.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub begun: bool,
+    /// It ended without success, so that the Sync is not healthy before it changes in Git, also when it is cleared away.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
 }
 
 /// What became of a revision.

@@ -13,6 +13,7 @@ use super::rules::Rules;
 use super::stall::{is_mute_for_good, patience};
 use super::{Context, Health, Progress, Reports, health, judge};
 use crate::object::{GroupKind, ObjectId};
+use crate::observed::may_end;
 
 /// From a change to the read: controllers answer to a change within a moment.
 const SETTLE: i64 = 100;
@@ -48,6 +49,8 @@ struct Entry {
     written: i64,
     /// How often it could not be read, one time after the other.
     failures: u32,
+    /// It failed for good, and is gone since.
+    ended: bool,
     known: Option<Known>,
 }
 
@@ -103,34 +106,67 @@ pub struct Summary {
 impl Watchlist {
     /// An object changed, or is to be watched from now on.
     pub fn changed(&mut self, id: &ObjectId, now: i64) {
-        self.enter(id, |entry| entry.is_due(now));
+        self.enter(id, |entry| {
+            entry.ended = false;
+            entry.is_due(now);
+        });
     }
 
     /// An object was changed by its Sync: what was known of it counts no more.
     pub fn written(&mut self, id: &ObjectId, now: i64) {
         self.enter(id, |entry| {
-            (entry.known, entry.written) = (None, now);
+            (entry.known, entry.written, entry.ended) = (None, now, false);
             entry.is_due(now);
         });
     }
 
-    /// An object is gone.
+    /// An object is gone. That a Job or Pod has failed stands: whoever clears it away makes nothing well.
     pub fn gone(&mut self, id: &ObjectId) {
+        if self.has_failed(id) {
+            self.enter(id, Entry::end);
+        } else {
+            self.forget(id);
+        }
+    }
+
+    fn forget(&mut self, id: &ObjectId) {
         if let Some(entry) = self.objects.remove(id) {
             entry.next().map(|at| self.agenda.remove(&(at, id.clone())));
+        }
+    }
+
+    /// True for a Job or Pod that has failed.
+    pub fn has_failed(&self, id: &ObjectId) -> bool {
+        let known = self.objects.get(id).and_then(|entry| entry.known.as_ref());
+        may_end(id) && known.is_some_and(|known| matches!(known.shown, Health::Degraded { .. }))
+    }
+
+    /// Of all that are gone these, and no others, have failed for good.
+    pub fn have_failed(&mut self, failed: &BTreeSet<ObjectId>) {
+        let mut known: BTreeSet<ObjectId> =
+            self.objects.iter().filter(|(_, entry)| entry.ended).map(|(id, _)| id.clone()).collect();
+        known.retain(|id| !failed.contains(id));
+        known.iter().for_each(|id| self.forget(id));
+        for id in failed.iter().filter(|id| !self.objects.contains_key(*id)).cloned().collect::<Vec<_>>() {
+            self.enter(&id, |entry| {
+                let shown = Health::degraded("it failed, and was cleared away since".to_owned());
+                entry.known = Some(Known { shown, progress: None, late: None, cause: None });
+                entry.end();
+            });
         }
     }
 
     /// Only these are watched any more.
     pub fn retain(&mut self, keep: impl Fn(&ObjectId) -> bool) {
         let gone: Vec<ObjectId> = self.objects.keys().filter(|id| !keep(id)).cloned().collect();
-        gone.iter().for_each(|id| self.gone(id));
+        gone.iter().for_each(|id| self.forget(id));
     }
 
     /// This object says something of its kind that the others are judged by.
     pub fn speaks(&mut self, first: &ObjectId, now: i64) {
-        let of_kind = self.objects.keys().filter(|id| id.is(first.group(), first.kind()) && *id != first);
-        let all: Vec<ObjectId> = of_kind.cloned().collect();
+        let of_kind = |id: &ObjectId| id.is(first.group(), first.kind()) && id != first;
+        let there = self.objects.iter().filter(|(id, entry)| of_kind(id) && !entry.ended);
+        let all: Vec<ObjectId> = there.map(|(id, _)| id.clone()).collect();
         all.iter().for_each(|id| self.changed(id, now));
     }
 
@@ -152,7 +188,7 @@ impl Watchlist {
             self.agenda.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| id.clone()).collect();
         for id in all {
             self.enter(&id, |entry| {
-                if entry.beneath.is_some_and(|at| at <= now) {
+                if entry.looks_beneath().is_some_and(|at| at <= now) {
                     (entry.beneath, entry.due, entry.read) = (None, None, now);
                     due.beneath.push(id.clone());
                 } else if entry.due.is_some_and(|at| at <= now) {
@@ -184,7 +220,7 @@ impl Watchlist {
         }
         let kind = id.group_kind();
         self.enter(id, |entry| {
-            if entry.read <= entry.written {
+            if entry.read <= entry.written || entry.ended {
                 return;
             }
             entry.failures = 0;
@@ -201,6 +237,9 @@ impl Watchlist {
             return;
         }
         self.enter(id, |entry| {
+            if entry.ended {
+                return;
+            }
             entry.failures = entry.failures.saturating_add(1);
             // Of a single failure nothing is made.
             if entry.failures == 1 && entry.known.is_some() {
@@ -263,12 +302,24 @@ impl Entry {
         read: NEVER,
         written: NEVER - 1,
         failures: 0,
+        ended: false,
         known: None,
     };
 
     fn next(&self) -> Option<i64> {
         let late = self.known.as_ref().and_then(|known| known.late.as_ref()).map(|(at, _)| *at);
-        [self.due, self.beneath, late].into_iter().flatten().min()
+        [self.due, self.looks_beneath(), late].into_iter().flatten().min()
+    }
+
+    /// When what lies beneath is read: with it the object is, which was read a moment ago perhaps.
+    fn looks_beneath(&self) -> Option<i64> {
+        self.beneath.map(|at| at.max(self.read + PAUSE))
+    }
+
+    /// It is gone, and what is known of it will not change.
+    fn end(&mut self) {
+        (self.due, self.beneath, self.ended) = (None, None, true);
+        self.known.iter_mut().for_each(|known| known.late = None);
     }
 
     fn is_due(&mut self, now: i64) {
@@ -520,6 +571,56 @@ mod tests {
         assert_eq!(case.due(202_100).0, 1);
         case.read("web", 3, None, 202_100);
         assert_eq!(case.list.next(), None);
+    }
+
+    #[test]
+    fn no_object_is_read_twice_in_a_second_also_for_what_lies_beneath() {
+        let mut case = Case::new();
+        case.list.changed(&id("web"), 0);
+        assert_eq!(case.due(100), (1, 0));
+        case.read("web", 1, None, 100);
+        case.list.changed(&id("web"), 1_500);
+        assert_eq!(case.due(1_600), (1, 0));
+        case.read("web", 1, None, 1_600);
+        assert_eq!(case.list.next(), Some(2_600));
+        assert_eq!(case.due(2_600), (0, 1));
+    }
+
+    #[test]
+    fn that_a_job_has_failed_stands_when_it_is_cleared_away() {
+        let job = ObjectId::parse("batch/Job|shop/migrate").unwrap();
+        let body = |kind: &str| {
+            let text = format!(r#"{{"status": {{"conditions": [{{"type": "{kind}", "status": "True"}}]}}}}"#);
+            serde_json::from_str::<Map<String, Value>>(&text).unwrap()
+        };
+        let mut case = Case::new();
+        let read = |case: &mut Case, kind: &str, now| {
+            let of =
+                Judgement { rules: &Rules::default(), timeout: None, context: Context::default(), wall: 0 };
+            case.list.read(&job, &body(kind), None, &of, now);
+        };
+        case.list.changed(&job, 0);
+        assert_eq!(case.due(100).0, 1);
+        read(&mut case, "Failed", 100);
+        case.list.gone(&job);
+        assert!(case.worst().starts_with("Degraded"), "{}", case.worst());
+        assert_eq!(case.list.next(), None);
+        let failed = BTreeSet::from([job.clone()]);
+        case.list.have_failed(&failed);
+        assert!(case.worst().contains("it failed"), "{}", case.worst());
+        // It was not the end of it.
+        case.list.have_failed(&BTreeSet::new());
+        assert_eq!(case.list.summary(), Summary::default());
+        // An earlier daemon saw it fail; now it runs once more.
+        case.list.have_failed(&failed);
+        assert_eq!(case.list.summary().degraded, 1);
+        case.list.written(&job, 5_000);
+        assert_eq!(case.due(5_100).0, 1);
+        read(&mut case, "Complete", 5_100);
+        case.list.have_failed(&BTreeSet::new());
+        assert!(case.list.summary().is_healthy() && case.list.has(&job));
+        case.list.gone(&job);
+        assert!(!case.list.has(&job), "of what ended well nothing is left to say");
     }
 
     #[test]

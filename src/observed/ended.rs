@@ -54,17 +54,23 @@ impl Ended {
 
 /// Whether an object has come to its end, as its status says.
 pub fn has_ended(id: &ObjectId, status: &Value) -> bool {
+    has_failed(id, status) || says(id, status, "Succeeded", "Complete")
+}
+
+/// Whether it did so without success.
+pub fn has_failed(id: &ObjectId, status: &Value) -> bool {
+    says(id, status, "Failed", "Failed")
+}
+
+/// True for a Pod in a phase, or a Job with a condition.
+fn says(id: &ObjectId, status: &Value, phase: &str, condition: &str) -> bool {
     let is = |value: Option<&Value>, text: &str| value.and_then(Value::as_str) == Some(text);
     if id.is("", "Pod") {
-        let phase = status.get("phase");
-        return is(phase, "Succeeded") || is(phase, "Failed");
+        return is(status.get("phase"), phase);
     }
     let conditions = status.get("conditions").and_then(Value::as_array);
-    let ends = |condition: &Value| {
-        let kind = condition.get("type");
-        (is(kind, "Complete") || is(kind, "Failed")) && is(condition.get("status"), "True")
-    };
-    id.is("batch", "Job") && conditions.into_iter().flatten().any(ends)
+    let holds = |known: &Value| is(known.get("type"), condition) && is(known.get("status"), "True");
+    id.is("batch", "Job") && conditions.into_iter().flatten().any(holds)
 }
 
 #[cfg(test)]

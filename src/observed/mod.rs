@@ -23,7 +23,7 @@ use serde_json::Value;
 
 pub use baseline::{Baseline, Own};
 pub use drift::Drift;
-pub use ended::{Ended, has_ended, may_end};
+pub use ended::{Ended, has_ended, has_failed, may_end};
 pub use extras::{Extra, additions};
 pub use generation::generation_is_trusted;
 pub use removal::{removal, sets};

@@ -5,6 +5,7 @@
 //! [`MAX_WORKERS`]. A call that is given up leaves its thread behind until the thread's own deadline, and
 //! the next call waits for it instead of starting another: a silent server costs one thread, however often asked.
 
+mod history;
 mod looked;
 mod modules;
 mod trust;
@@ -28,7 +29,7 @@ use super::credentials::Credentials;
 use super::error::Error;
 use super::http::{Network, Proxy};
 use super::local::Local;
-use super::mirror::{FAR, Mirror, NEAR};
+use super::mirror::Mirror;
 use super::remote::Remote;
 use super::revision::{History, ObjectHash, Reference, Revision};
 use super::snapshot::{self, Ids, Snapshot};
@@ -286,45 +287,6 @@ impl Repository {
             })
         })
         .await
-    }
-
-    /// How two commits are related. It may fetch up to 200 commits of history, which are not kept. Many Syncs ask the
-    /// same one after the other.
-    pub async fn history(&self, old: ObjectHash, new: ObjectHash, by: Instant) -> Result<History, Error> {
-        self.related(old, new, NEAR, by).await
-    }
-
-    /// The same where it has to be known: as much of the history is fetched as it takes, within bounds.
-    pub async fn whole_history(
-        &self,
-        old: ObjectHash,
-        new: ObjectHash,
-        by: Instant,
-    ) -> Result<History, Error> {
-        self.related(old, new, FAR, by).await
-    }
-
-    async fn related(
-        &self,
-        old: ObjectHash,
-        new: ObjectHash,
-        depths: &'static [u32],
-        by: Instant,
-    ) -> Result<History, Error> {
-        let known = *self.shared.related.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, history)) = known.filter(|(of, _)| *of == (old, new)) {
-            return Ok(history);
-        }
-        let asked = self.run(by, move |state| match &mut state.place {
-            Place::Mirrored(mirror) => mirror.history((old, new), depths, by),
-            Place::Local(local) => local.history(old, new),
-            Place::Unopened(_) => Err(Error::Stopped),
-        });
-        let history = asked.await?;
-        if history != History::Unknown {
-            *self.shared.related.lock().unwrap_or_else(PoisonError::into_inner) = Some(((old, new), history));
-        }
-        Ok(history)
     }
 
     /// The number of packs on disk, and their bytes with those of their indexes.

@@ -68,7 +68,7 @@ const SWEEP: std::time::Duration = std::time::Duration::from_secs(3600);
 
 struct All {
     context: Arc<Context>,
-    kept: HashMap<SyncName, watch::Sender<Seen>>,
+    kept: HashMap<SyncName, Kept>,
     /// Those that are gone, whose tasks may not have ended.
     leaving: HashMap<SyncName, watch::Sender<Seen>>,
     tasks: JoinSet<()>,
@@ -78,6 +78,12 @@ struct All {
     early: Option<Vec<(SyncName, Seen)>>,
     /// How often the server has gone back to an earlier state.
     history: u64,
+}
+
+/// A Sync that is kept.
+struct Kept {
+    uid: Box<str>,
+    seen: watch::Sender<Seen>,
 }
 
 impl All {
@@ -124,6 +130,11 @@ impl All {
     }
 
     fn seen(&mut self, name: SyncName, sync: Seen) {
+        let uid: Box<str> = sync.as_ref().and_then(|it| uid(&it.sync)).unwrap_or_default().into();
+        if self.kept.get(&name).is_some_and(|kept| kept.uid != uid) {
+            // The one that was known is gone; nobody saw it go.
+            self.gone(&name);
+        }
         self.context.registry.add(&name);
         self.context.neighbours.add(&name);
         self.context.dependencies.add(&name);
@@ -132,20 +143,20 @@ impl All {
             return;
         }
         if let Some(kept) = self.kept.get(&name) {
-            kept.send_replace(sync);
+            kept.seen.send_replace(sync);
             return;
         }
         let (send, receive) = watch::channel(sync);
         let (context, last) = (self.context.clone(), self.leaving.remove(&name));
         self.tasks.spawn(after(last, keep_counted(context, name.clone(), receive)));
-        self.kept.insert(name, send);
+        self.kept.insert(name, Kept { uid, seen: send });
     }
 
     fn gone(&mut self, name: &SyncName) {
         if let Some(kept) = self.kept.remove(name) {
-            kept.send_replace(None);
+            kept.seen.send_replace(None);
             self.leaving.retain(|_, left| !left.is_closed());
-            self.leaving.insert(name.clone(), kept);
+            self.leaving.insert(name.clone(), kept.seen);
         }
         if let Some(early) = &mut self.early {
             early.retain(|(known, _)| known != name);
@@ -156,6 +167,10 @@ impl All {
         // What it applied may be taken over now.
         self.context.cluster.wake_all();
     }
+}
+
+fn uid(sync: &serde_json::Value) -> Option<&str> {
+    sync.pointer("/metadata/uid")?.as_str()
 }
 
 /// Keeps a Sync, and forgets what was counted of it when it is gone: until then its task may have counted on.

@@ -5,7 +5,7 @@
 //! is cleared away by others and must not run again for that; its status is read once, when its metadata say that
 //! there may be something to read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
 use serde_json::Value;
@@ -15,7 +15,7 @@ use super::pass::Subject;
 use crate::api::{Finished, SpecHash};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::ObjectId;
-use crate::observed::{Ended, Observed, ObservedSet, has_ended, may_end};
+use crate::observed::{Ended, Observed, ObservedSet, has_ended, has_failed, may_end};
 use crate::plan::{Policy, next_expiry};
 
 /// More finished objects are not kept in a status.
@@ -25,6 +25,8 @@ const MAX_FINISHED: usize = 100;
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     finished: BTreeMap<ObjectId, SpecHash>,
+    /// Of these, those that ended without success.
+    failed: BTreeSet<ObjectId>,
     /// Jobs that are there, have not ended, and are cleared away by the cluster when they have.
     begun: BTreeMap<ObjectId, SpecHash>,
     /// Such Jobs of an earlier daemon, until it was seen whether they are still there.
@@ -44,6 +46,7 @@ impl Ends {
     pub(crate) fn restore(&mut self, written: &[Finished]) {
         for entry in written {
             if let (Some(id), Some(hash)) = (ObjectId::parse(&entry.object), SpecHash::parse(&entry.hash)) {
+                self.failed.extend(entry.failed.then(|| id.clone()));
                 let known = if entry.begun { &mut self.inherited } else { &mut self.finished };
                 known.entry(id).or_insert(hash);
             }
@@ -56,6 +59,7 @@ impl Ends {
             object: id.as_str().to_owned(),
             hash: hash.to_string(),
             begun,
+            failed: self.failed.contains(id),
         };
         let finished = self.finished.iter().map(|ended| entry(ended, false));
         finished.chain(self.begun.iter().map(|job| entry(job, true))).take(MAX_FINISHED).collect()
@@ -83,6 +87,7 @@ impl Ends {
     /// Forgets what is not wanted any more, or is wanted otherwise.
     fn forget(&mut self, desired: &DesiredSet) {
         self.finished.retain(|id, hash| is_wanted_as(desired, id, hash));
+        self.failed.retain(|id| self.finished.contains_key(id));
         self.looked.retain(|id, _| desired.get(id).is_some());
     }
 
@@ -142,9 +147,9 @@ impl Subject<'_> {
         // Without an answer it is looked at in the next pass.
         let Ok(Some(live)) = self.cluster.whole(id, None).await else { return };
         memory.ends.looked.insert(id.clone(), write);
-        if live.body.get("status").is_some_and(|status| has_ended(id, status)) {
-            memory.ends.finished.insert(id.clone(), hash);
-        }
+        let Some(status) = live.body.get("status").filter(|status| has_ended(id, status)) else { return };
+        memory.ends.finished.insert(id.clone(), hash);
+        memory.ends.failed.extend(has_failed(id, status).then(|| id.clone()));
     }
 
     /// The policy of this moment.
@@ -178,13 +183,20 @@ mod tests {
         let hash = SpecHash { form: crate::api::CanonicalForm::V1, digest: [3; 32] };
         let mut ends = Ends::default();
         ends.finished.insert(ObjectId::parse("batch/Job|shop/migrate").unwrap(), hash);
+        ends.failed.insert(ObjectId::parse("batch/Job|shop/migrate").unwrap());
         ends.begun.insert(ObjectId::parse("batch/Job|shop/import").unwrap(), hash);
         let written = ends.written();
         let mut read = Ends::default();
         read.restore(&written);
         assert_eq!(read.finished, ends.finished);
         assert_eq!(read.inherited, ends.begun);
-        read.restore(&[Finished { object: "nonsense".into(), hash: "v9:".into(), begun: false }]);
+        assert_eq!(read.failed, ends.failed);
+        read.restore(&[Finished {
+            object: "nonsense".into(),
+            hash: "v9:".into(),
+            begun: false,
+            failed: true,
+        }]);
         assert_eq!(read.finished, ends.finished);
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::Context;
 use super::survey::wall_clock;
 use super::wish::HealthWish;
-use crate::api::SyncName;
+use crate::api::{Finished, SyncName};
 use crate::cluster::{Cluster, Failure};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::harmless::harmless;
@@ -76,6 +76,18 @@ impl Vitals {
                 state.list.written(id, now);
             }
         }
+    }
+
+    /// Takes in what has come to its end. Who failed is added: this saw it when others came too late.
+    pub(crate) fn ends(&self, finished: &mut [Finished]) {
+        let mut state = self.lock();
+        let mut failed = BTreeSet::new();
+        for end in finished.iter_mut().filter(|end| !end.begun) {
+            let Some(id) = ObjectId::parse(&end.object) else { continue };
+            end.failed |= state.list.has_failed(&id);
+            failed.extend(Some(id).filter(|_| end.failed));
+        }
+        state.list.have_failed(&failed);
     }
 
     /// Takes in which objects were written, or are gone.

@@ -31,3 +31,4 @@ pub(crate) mod scene;
 pub(crate) mod second_server;
 pub(crate) mod server;
 pub(crate) mod start;
+pub(crate) mod status;

@@ -3,6 +3,7 @@
 //! In: what was written in the cluster. Out: reads, a few at a time; and what they come to, told at once where it says
 //! something else than before, and from time to time where only its sentences changed.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,11 +21,16 @@ const BEHIND: Duration = Duration::from_secs(10);
 /// Between two times that the same is told in other words: a roll-out counts its Pods one by one.
 const WORDS: Duration = Duration::from_secs(5);
 
+/// Who changes to and fro is told of less often: so many words, and no more, in this time.
+const MANY: (usize, Duration) = (6, Duration::from_secs(60));
+
 /// What was told last of how the objects are.
 #[derive(Default)]
 pub(super) struct ToldHealth {
     summary: Option<Summary>,
     at: Time,
+    /// When another word was told, the last times.
+    words: VecDeque<Time>,
     /// There are other words for the same, to be told then.
     again: Option<Time>,
 }
@@ -77,10 +83,11 @@ impl Follower {
     }
 
     /// Takes in what a pass has written. Told before the pass is, so that nobody takes the old health for the new.
-    pub(super) fn examine(&mut self, report: &Report) {
+    pub(super) fn examine(&mut self, report: &mut Report) {
         if let Some(set) = &report.set {
             let written = report.outcomes.iter().filter(|(_, outcome)| is_change(outcome)).map(|(id, _)| id);
             self.vitals.wants(set, written);
+            self.vitals.ends(&mut report.finished);
         }
         self.vitals.stir();
         self.tell_health();
@@ -92,18 +99,80 @@ impl Follower {
         if self.told_health.summary.as_ref() == Some(&summary) {
             return;
         }
-        let is_as = self.told_health.summary.as_ref().is_some_and(|told| told.is_as(&summary));
-        if is_as && now < self.told_health.at + WORDS {
-            self.told_health.again = Some(self.told_health.at + WORDS);
+        if let Some(again) = self.told_health.waits(&summary, now) {
+            self.told_health.again = Some(again);
             return;
         }
         self.tell(Told::Health(Box::new(summary.clone()), self.order.wish.health.wait));
-        (self.told_health.summary, self.told_health.at) = (Some(summary), now);
+        self.told_health.told(summary, now);
         self.has_come();
     }
 
     /// True if the objects are as they should be, where that is waited for.
     pub(super) fn is_well(&self) -> bool {
         !self.order.wish.health.wait || self.vitals.summary().is_some_and(|summary| summary.is_healthy())
+    }
+}
+
+impl ToldHealth {
+    fn is_as(&self, summary: &Summary) -> bool {
+        self.summary.as_ref().is_some_and(|told| told.is_as(summary))
+    }
+
+    /// Until when this is not told, if it is not told now. What was only just written is never waited with: it must not pass
+    /// for healthy meanwhile.
+    fn waits(&self, summary: &Summary, now: Time) -> Option<Time> {
+        let again = match self.is_as(summary) {
+            true => self.at + WORDS,
+            false if self.words.len() < MANY.0 || !summary.is_known() => return None,
+            false => *self.words.front()? + MANY.1,
+        };
+        (now < again).then_some(again)
+    }
+
+    fn told(&mut self, summary: Summary, now: Time) {
+        if !self.is_as(&summary) {
+            self.words.push_back(now);
+            self.words.drain(..self.words.len().saturating_sub(MANY.0));
+        }
+        (self.summary, self.at) = (Some(summary), now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told in two minutes of an object that is well and not well every other second.
+    #[test]
+    fn who_changes_to_and_fro_is_told_of_less_often() {
+        let at = |second| Duration::from_secs(second);
+        let is = |unwell: bool| Summary { objects: 1, degraded: usize::from(unwell), ..Summary::default() };
+        let mut told = ToldHealth::default();
+        let mut times = Vec::new();
+        for second in 0..120 {
+            let summary = is(second % 2 == 1);
+            if told.summary.as_ref() != Some(&summary) && told.waits(&summary, at(second)).is_none() {
+                told.told(summary, at(second));
+                times.push(second);
+            }
+        }
+        assert_eq!(times, [0, 1, 2, 3, 4, 5, 60, 61, 62, 63, 64, 65]);
+        // Rest comes to be told, at last.
+        assert_eq!(told.waits(&is(false), at(119)), Some(at(120)));
+        // What was only just written never passes for healthy.
+        let unread = Summary { objects: 1, unread: 1, ..Summary::default() };
+        assert_eq!(told.waits(&unread, at(119)), None);
+    }
+
+    #[test]
+    fn the_same_in_other_words_is_told_from_time_to_time() {
+        let at = |second| Duration::from_secs(second);
+        let is = |progressing| Summary { objects: 9, progressing, ..Summary::default() };
+        let mut told = ToldHealth::default();
+        told.told(is(9), at(10));
+        assert_eq!(told.waits(&is(8), at(11)), Some(at(15)));
+        assert_eq!(told.waits(&is(8), at(15)), None);
+        assert_eq!(told.waits(&is(0), at(11)), None, "another word is told at once");
     }
 }

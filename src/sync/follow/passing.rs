@@ -65,7 +65,7 @@ impl Follower {
         );
     }
 
-    pub(super) fn passed(&mut self, memory: Memory, report: Report) -> Event {
+    pub(super) fn passed(&mut self, memory: Memory, mut report: Report) -> Event {
         self.passing = None;
         let now = self.context.now();
         let pass = match (&report.trouble, memory.next(now, self.order.wish.timeout)) {
@@ -90,7 +90,7 @@ impl Follower {
         if !report.stopped {
             self.applied = report.revision.clone().filter(|_| applied);
         }
-        self.examine(&report);
+        self.examine(&mut report);
         self.has_come();
         // One that is superseded was seen at another time.
         if applied && !self.order.wish.suspend && report.revision == self.revision {

@@ -1,0 +1,84 @@
+//! Objects whose controller is the test.
+//!
+//! In: kinds to be defined, and statuses. Out: objects as files, and what a Sync says of them.
+
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+
+use super::daemon::until;
+use super::scene::Scene;
+
+/// A definition of a kind whose objects have a status of their own.
+fn definition(kind: &str) -> Value {
+    let plural = format!("{}s", kind.to_lowercase());
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema = json!({"type": "object", "properties": {"spec": anything, "status": anything}});
+    let version = json!({
+        "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.ready.example")},
+        "spec": {
+            "group": "ready.example", "scope": "Namespaced", "versions": [version],
+            "names": {"kind": kind, "plural": plural},
+        },
+    })
+}
+
+/// Defines a kind of the group `ready.example`, and waits until it is served.
+pub(crate) async fn define(scene: &Scene, kind: &str) -> Api<DynamicObject> {
+    let definitions = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let api: Api<DynamicObject> = Api::all_with(scene.admin.clone(), &ApiResource::from_gvk(&definitions));
+    let body = definition(kind);
+    let name = body["metadata"]["name"].as_str().unwrap().to_owned();
+    api.patch(&name, &PatchParams::apply("test").force(), &Patch::Apply(&body)).await.unwrap();
+    let objects = scene.dynamic("ready.example", "v1", kind);
+    until("the kind is served", async || objects.list(&ListParams::default()).await.ok()).await;
+    objects
+}
+
+/// An object of such a kind, as a file.
+pub(crate) fn object(kind: &str, name: &str) -> (String, String) {
+    let body = json!({"apiVersion": "ready.example/v1", "kind": kind, "metadata": {"name": name}, "spec": {"size": 1}});
+    (format!("{name}.json"), body.to_string())
+}
+
+/// Writes a status as a controller does.
+pub(crate) async fn report(objects: &Api<DynamicObject>, name: &str, status: Value) {
+    let body = json!({"status": status});
+    objects.patch_status(name, &PatchParams::default(), &Patch::Merge(&body)).await.unwrap();
+}
+
+/// A status with the condition Ready.
+pub(crate) fn ready(status: &str, message: &str) -> Value {
+    json!({"conditions": [{"type": "Ready", "status": status, "reason": "Told", "message": message}]})
+}
+
+/// A condition of a Sync.
+pub(crate) async fn condition(scene: &Scene, sync: &str, type_: &str) -> Value {
+    let conditions = scene.status(sync, "/conditions").await;
+    let all = conditions.as_array().cloned().unwrap_or_default();
+    all.into_iter().find(|condition| condition["type"] == type_).unwrap_or_default()
+}
+
+/// Waits until a Sync says this of the health of its objects; its sentence.
+pub(crate) async fn until_healthy(scene: &Scene, sync: &str, status: &str, reason: &str) -> String {
+    let what = format!("Healthy is {status} because of {reason}");
+    let told = until(&what, async || {
+        let told = condition(scene, sync, "Healthy").await;
+        (told["status"] == status && told["reason"] == reason).then_some(told)
+    });
+    told.await["message"].as_str().unwrap().to_owned()
+}
+
+/// A Sync that waits for the health of its objects, as one does without a word about it.
+pub(crate) async fn waiting(scene: &Scene, name: &str, spec: Value) {
+    let mut whole = json!({"interval": "1h", "health": {}});
+    for (field, value) in spec.as_object().unwrap() {
+        whole[field] = value.clone();
+    }
+    scene.sync(name, whole).await;
+}
