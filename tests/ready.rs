@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use kube::api::ListParams;
@@ -10,22 +9,7 @@ use serde_json::{Value, json};
 use support::asked::Asked;
 use support::daemon::{Daemon, until};
 use support::scene::{CALM, Scene, config_map};
-use support::status::{condition, define, object, ready, report, until_healthy, waiting};
-
-fn deployment(name: &str, image: &str, replicas: u8) -> (String, String) {
-    let labels = json!({"app": name});
-    let body = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
-        "spec": {
-            "replicas": replicas, "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "web", "image": image}]},
-            },
-        },
-    });
-    (format!("{name}.json"), body.to_string())
-}
+use support::status::{condition, define, deployment, object, ready, report, until_healthy, waiting};
 
 fn reads(scene: &Scene, name: &str) -> usize {
     let end = format!("/{name}");
@@ -103,14 +87,18 @@ async fn a_status_is_judged_at_once_and_read_once_a_second() {
         scene.proxy.asked();
         let (value, begun) = (if round % 2 == 0 { "False" } else { "True" }, Instant::now());
         report(&gauges, "one", ready(value, "")).await;
-        let read = until("it is read", async || {
-            scene.proxy.asked().into_iter().find(|one| one.method == "GET" && one.path.ends_with("/one"))
+        let said = until("it is judged", async || {
+            let said = |one: &Asked| one.writes() && one.path.ends_with("/syncs/shop/status");
+            scene.proxy.asked().into_iter().find(said)
         })
         .await;
-        took.push(read.at - begun);
+        let healthy = said.text().contains(r#""reason":"Healthy""#);
+        assert_eq!(healthy, value == "True", "{}", said.text());
+        took.push(said.at - begun);
     }
-    println!("a status is read within {took:?}");
+    println!("from a status to the condition: {took:?}");
     took.sort();
+    // Where other tests run beside this, single ones may take longer; the benchmark measures all.
     assert!(took[3] < Duration::from_millis(200), "{took:?}");
 
     tokio::time::sleep(CALM).await;
@@ -223,53 +211,4 @@ async fn restarts_quietly(scene: &Scene, daemon: Daemon, commit: &str) {
     tokio::time::sleep(CALM).await;
     assert_eq!(version().await, before, "nothing is said anew");
     scene.until_ready("first", commit).await;
-}
-
-#[tokio::test]
-async fn many_that_change_together_are_listed() {
-    const MANY: usize = 120;
-    let Some(scene) = Scene::new("rolling").await else { return };
-    let engines = define(&scene, "Rotor").await;
-    let files: Vec<(String, String)> = (0..MANY).map(|at| object("Rotor", &format!("r-{at:03}"))).collect();
-    let commit = scene.push(&files);
-    let _daemon = scene.daemon();
-    waiting(&scene, "shop", json!({})).await;
-    until("all are there", async || {
-        (engines.list(&ListParams::default()).await.unwrap().items.len() == MANY).then_some(())
-    })
-    .await;
-    let pages =
-        |asked: &[Asked]| asked.iter().filter(|one| one.lists() && one.path.ends_with("/rotors")).count();
-    // What was asked is told once, and the two may come in two tellings.
-    let seen = std::cell::Cell::new(0);
-    until("all are read as two pages of a list", async || {
-        seen.set(seen.get() + pages(&scene.proxy.asked()));
-        (seen.get() >= 2).then_some(())
-    })
-    .await;
-    let all = async |value: &str| {
-        for at in 0..MANY {
-            report(&engines, &format!("r-{at:03}"), ready(value, "turns")).await;
-        }
-    };
-    all("True").await;
-    scene.until_ready("shop", &commit).await;
-    scene.settle().await;
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(5) {
-        all("False").await;
-    }
-    all("True").await;
-    scene.until_ready("shop", &commit).await;
-    let took = begun.elapsed().as_secs_f64();
-    let asked = scene.proxy.asked();
-    let mut reads = BTreeMap::<&str, usize>::new();
-    for one in asked.iter().filter(|one| one.method == "GET" && one.path.contains("/rotors/")) {
-        *reads.entry(&one.path).or_default() += 1;
-    }
-    let most = reads.values().max().copied().unwrap_or_default() + pages(&asked).div_ceil(2);
-    println!("{most} reads at most of each of {MANY} objects that changed for {took:.1} s");
-    assert!(most as f64 <= took + 1.0, "{most} reads of one object in {took:.1} s");
-    let statuses = asked.iter().filter(|one| one.writes() && one.path.ends_with("/status")).count();
-    assert!(statuses as f64 <= took + 4.0, "{statuses} statuses of the Sync in {took:.1} s");
 }

@@ -1,10 +1,8 @@
 //! The statuses of objects, for who judges how they are.
 //!
-//! In: ids of objects. Out: each of them as a whole, as it is now. A few are read one by one; of many in one place all that
-//! bear the label of the Sync are listed, page by page, so that a thousand objects that change together cost ten requests.
+//! In: ids of objects, or a place that has many. Out: each of them as a whole, as it is now. Of a place all that bear the
+//! label of the Sync are listed, page by page, so that a thousand objects that change together cost ten requests.
 //! Beneath a workload, the ReplicaSets and Pods that its selector selects.
-
-use std::collections::{BTreeMap, BTreeSet};
 
 use futures::StreamExt as _;
 use serde_json::{Map, Value};
@@ -15,15 +13,13 @@ use super::store::object;
 use super::wire::Failure;
 use super::{Cluster, query};
 use crate::api::{SYNC_LABEL, SyncName};
+use crate::health::Place;
 use crate::metrics::Class;
 use crate::object::{GroupKind, Object, ObjectId};
 
-/// More objects of a kind in a namespace are listed.
-const ONE_BY_ONE: usize = 8;
-/// A list is worth it if one object in so many is asked for.
-const PART: usize = 20;
 /// Reads of single objects at one time.
 const SIDE_BY_SIDE: usize = 4;
+
 /// What lies beneath a workload.
 #[derive(Debug, Default)]
 pub struct Beneath {
@@ -41,20 +37,7 @@ impl Cluster {
         ids: Vec<ObjectId>,
         mut take: impl FnMut(&ObjectId, Result<Option<Object>, Failure>),
     ) {
-        let mut places: BTreeMap<(GroupKind, Option<Box<str>>), BTreeSet<ObjectId>> = BTreeMap::new();
-        for id in ids {
-            let place = (id.group_kind(), id.namespace().map(Into::into));
-            places.entry(place).or_default().insert(id);
-        }
-        let mut single = Vec::new();
-        for ((kind, namespace), mut ids) in places {
-            if ids.len() > ONE_BY_ONE && self.is_a_good_part(owner, &kind, namespace.as_deref(), ids.len()) {
-                self.listed(owner, &kind, namespace.as_deref(), &mut ids, &mut take).await;
-            } else {
-                single.extend(std::mem::take(&mut ids));
-            }
-        }
-        let reads = futures::stream::iter(single).map(|id| async move {
+        let reads = futures::stream::iter(ids).map(|id| async move {
             let read = self.status(owner, &id).await;
             (id, read)
         });
@@ -70,34 +53,20 @@ impl Cluster {
         self.since(id, &version.unwrap_or_default()).await
     }
 
-    /// True if that many are a good part of what a list of them would bring.
-    fn is_a_good_part(
+    /// Lists all objects of a Sync of one kind in one place, and gives each as soon as it is there.
+    pub async fn list_statuses(
         &self,
         owner: &SyncName,
-        kind: &GroupKind,
-        namespace: Option<&str>,
-        count: usize,
-    ) -> bool {
-        let here = |id: &ObjectId| id.is(&kind.group, &kind.kind) && id.namespace() == namespace;
-        let all = self.observed(owner, |set| set.iter().filter(|(id, _)| here(id)).count());
-        count.saturating_mul(PART) >= all
-    }
-
-    /// Lists the objects of a Sync of one kind in one place, and takes those that are asked for.
-    async fn listed(
-        &self,
-        owner: &SyncName,
-        kind: &GroupKind,
-        namespace: Option<&str>,
-        ids: &mut BTreeSet<ObjectId>,
-        take: &mut impl FnMut(&ObjectId, Result<Option<Object>, Failure>),
+        place: Place,
+        mut take: impl FnMut(&ObjectId, Result<Option<Object>, Failure>),
     ) {
+        let Place { kind, namespace, mut ids } = place;
         let kinds = self.kinds();
-        let Some(served) = kinds.get(kind) else {
-            std::mem::take(ids).iter().for_each(|id| take(id, Err(unknown(id))));
+        let Some(served) = kinds.get(&kind) else {
+            ids.iter().for_each(|id| take(id, Err(unknown(id))));
             return;
         };
-        let path = served.collection(&kind.group, served.preferred(), namespace);
+        let path = served.collection(&kind.group, served.preferred(), namespace.as_deref());
         let selector = format!("labelSelector={}", query(&format!("{SYNC_LABEL}={}", owner.label())));
         let mut pages = Pages::new(&self.0.wire, Class::Verify, &path, &selector).of_whole_objects();
         let failure = loop {
@@ -106,7 +75,7 @@ impl Cluster {
                     for mut body in page.items {
                         // What stands in a list is not told of each of its items.
                         body.insert("kind".to_owned(), (*kind.kind).into());
-                        let found = object(kind, served.preferred(), body);
+                        let found = object(&kind, served.preferred(), body);
                         if let Some(found) = found.filter(|found| ids.remove(&found.id)) {
                             let id = found.id.clone();
                             take(&id, Ok(Some(found)));
@@ -117,7 +86,7 @@ impl Cluster {
                 Err(failure) => break Some(failure),
             }
         };
-        for id in std::mem::take(ids) {
+        for id in ids {
             take(&id, failure.clone().map_or(Ok(None), Err));
         }
     }

@@ -31,7 +31,7 @@ use serde_json::{Map, Value};
 pub use cause::{Cause, cause, newest_replica_set};
 use live::Live;
 pub use stall::{Progress, deadline, judge};
-pub use watchlist::{Due, Judgement, Summary, Watchlist};
+pub use watchlist::{Due, Judgement, Place, Summary, Watchlist};
 
 use crate::object::GroupKind;
 

@@ -5,26 +5,27 @@
 //! once a second. A workload that is not well is read from time to time with what lies beneath it, because its Pods get into
 //! trouble without a word in its own status. Times are milliseconds on any one clock.
 
+mod entry;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
 use super::rules::Rules;
-use super::stall::{is_mute_for_good, patience};
-use super::{Context, Health, Progress, Reports, health, judge};
+use super::{Context, Health};
 use crate::object::{GroupKind, ObjectId};
-use crate::observed::may_end;
+use entry::{Entry, Known, PAUSE};
 
-/// From a change to the read: controllers answer to a change within a moment.
-const SETTLE: i64 = 100;
-/// Between two reads of one object.
-const PAUSE: i64 = 1_000;
 /// After reads that failed: the first pause, and the longest.
 const RETRY: (i64, i64) = (5_000, 300_000);
-/// Between two looks beneath a workload that is not well: the first, and the longest.
-const BENEATH: (i64, i64) = (2_000, 60_000);
 /// So many workloads of a Sync are looked beneath at one time.
 const MAX_BENEATH: usize = 10;
+/// More objects of a kind in a namespace may be listed.
+const ONE_BY_ONE: usize = 8;
+/// A list is worth it if one object in so many is to be read.
+const PART: usize = 5;
 /// The most objects that a summary names.
 const MAX_WORST: usize = 10;
 
@@ -36,41 +37,26 @@ pub struct Watchlist {
     agenda: BTreeSet<(i64, ObjectId)>,
 }
 
-#[derive(Debug)]
-struct Entry {
-    /// When it has to be read.
-    due: Option<i64>,
-    /// When what lies beneath it has to be read with it.
-    beneath: Option<i64>,
-    /// How often that was done since it was well.
-    looks: u32,
-    read: i64,
-    /// When its Sync wrote it last: a read from before says nothing.
-    written: i64,
-    /// How often it could not be read, one time after the other.
-    failures: u32,
-    /// It failed for good, and is gone since.
-    ended: bool,
-    known: Option<Known>,
-}
-
-#[derive(Debug)]
-struct Known {
-    shown: Health,
-    progress: Option<Progress>,
-    /// What it comes to if nothing changes until then.
-    late: Option<(i64, Health)>,
-    /// What lies beneath it.
-    cause: Option<String>,
-}
-
 /// What is to be read now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Due {
     /// Objects.
     pub read: Vec<ObjectId>,
+    /// Objects that are so many that a list of them costs less.
+    pub lists: Vec<Place>,
     /// Objects with what lies beneath them.
     pub beneath: Vec<ObjectId>,
+}
+
+/// All objects of one kind in one namespace, or in none.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The kind.
+    pub kind: GroupKind,
+    /// The namespace.
+    pub namespace: Option<Box<str>>,
+    /// The objects.
+    pub ids: BTreeSet<ObjectId>,
 }
 
 /// What is held against a body.
@@ -138,7 +124,7 @@ impl Watchlist {
     /// True for a Job or Pod that has failed.
     pub fn has_failed(&self, id: &ObjectId) -> bool {
         let known = self.objects.get(id).and_then(|entry| entry.known.as_ref());
-        may_end(id) && known.is_some_and(|known| matches!(known.shown, Health::Degraded { .. }))
+        comes_to_an_end(id) && known.is_some_and(|known| matches!(known.shown, Health::Degraded { .. }))
     }
 
     /// Of all that are gone these, and no others, have failed for good.
@@ -202,7 +188,32 @@ impl Watchlist {
                 }
             });
         }
+        due.lists = self.lists(&mut due.read, now);
         due
+    }
+
+    /// Takes what is better listed out of what is to be read. A list brings all objects of its place, and so each of them
+    /// is read: those that changed a moment later are read together, a second from now.
+    fn lists(&mut self, read: &mut Vec<ObjectId>, now: i64) -> Vec<Place> {
+        let place = |id: &ObjectId| (id.group_kind(), id.namespace().map(Box::from));
+        let mut counts: BTreeMap<(GroupKind, Option<Box<str>>), usize> = BTreeMap::new();
+        read.iter()
+            .filter(|id| !is_read_with_others(id))
+            .for_each(|id| *counts.entry(place(id)).or_default() += 1);
+        let mut lists = Vec::new();
+        for ((kind, namespace), count) in counts.into_iter().filter(|(_, count)| *count > ONE_BY_ONE) {
+            let is_here =
+                |id: &ObjectId| id.is(&kind.group, &kind.kind) && id.namespace() == namespace.as_deref();
+            let here = self.objects.iter().filter(|(id, entry)| !entry.ended && is_here(id));
+            let ids: BTreeSet<ObjectId> = here.map(|(id, _)| id.clone()).collect();
+            if count.saturating_mul(PART) < ids.len() {
+                continue;
+            }
+            ids.iter().for_each(|id| self.enter(id, |entry| (entry.due, entry.read) = (None, now)));
+            read.retain(|id| !is_here(id));
+            lists.push(Place { kind, namespace, ids });
+        }
+        lists
     }
 
     /// An object was read, with what lies beneath it where that was asked for.
@@ -291,102 +302,6 @@ impl Watchlist {
     }
 }
 
-/// Long before anything.
-const NEVER: i64 = i64::MIN / 2;
-
-impl Entry {
-    const NEW: Self = Self {
-        due: None,
-        beneath: None,
-        looks: 0,
-        read: NEVER,
-        written: NEVER - 1,
-        failures: 0,
-        ended: false,
-        known: None,
-    };
-
-    fn next(&self) -> Option<i64> {
-        let late = self.known.as_ref().and_then(|known| known.late.as_ref()).map(|(at, _)| *at);
-        [self.due, self.looks_beneath(), late].into_iter().flatten().min()
-    }
-
-    /// When what lies beneath is read: with it the object is, which was read a moment ago perhaps.
-    fn looks_beneath(&self) -> Option<i64> {
-        self.beneath.map(|at| at.max(self.read + PAUSE))
-    }
-
-    /// It is gone, and what is known of it will not change.
-    fn end(&mut self) {
-        (self.due, self.beneath, self.ended) = (None, None, true);
-        self.known.iter_mut().for_each(|known| known.late = None);
-    }
-
-    fn is_due(&mut self, now: i64) {
-        let due = (now + SETTLE).max(self.read + PAUSE);
-        self.due = Some(self.due.map_or(due, |known| known.min(due)));
-    }
-
-    /// Notes when to look beneath a workload that is not well.
-    fn look_beneath(&mut self, kind: &GroupKind, free: bool, now: i64) {
-        let is_well = !self.known.as_ref().is_some_and(|known| known.shown.is_wanting());
-        if is_well || !has_beneath(kind) {
-            (self.beneath, self.looks) = (None, 0);
-        } else if self.beneath.is_none() && free {
-            let pause = BENEATH.0.saturating_mul(1 << self.looks.min(10)).min(BENEATH.1);
-            self.beneath = Some(now + pause);
-        }
-    }
-}
-
-impl Known {
-    fn of(
-        kind: &GroupKind,
-        body: &Map<String, Value>,
-        before: Option<Self>,
-        of: &Judgement<'_>,
-        now: i64,
-    ) -> Self {
-        let mut context = of.context;
-        if is_mute_for_good(kind, body, &context, of.wall) {
-            context.reports = Reports::No;
-        }
-        let found = of.rules.judge(kind, body).unwrap_or_else(|| health(kind, body, &context));
-        let (progress, cause) = before.map_or((None, None), |before| (before.progress, before.cause));
-        let progress = Progress::follow(progress, &found, now);
-        let deadline = patience(kind, body, &context, of.timeout);
-        let late = progress.as_ref().map(|progress| {
-            let ends = progress.ends(deadline);
-            (ends, judge(kind, body, &context, found.clone(), Some(progress), ends, deadline))
-        });
-        let cause = cause.filter(|_| found.is_wanting());
-        match late {
-            // It was too long before, and still is.
-            Some((ends, late)) if ends <= now => Self { shown: late, progress, late: None, cause },
-            late => Self { shown: found, progress, late, cause },
-        }
-    }
-
-    /// The health with what lies beneath it.
-    fn told(&self) -> Health {
-        let with = |why: &str| match &self.cause {
-            Some(cause) => format!("{why}; {cause}"),
-            None => why.to_owned(),
-        };
-        match &self.shown {
-            Health::Progressing { why } => Health::progressing(with(why)),
-            Health::Degraded { why } => Health::degraded(with(why)),
-            other => other.clone(),
-        }
-    }
-}
-
-impl Health {
-    fn is_wanting(&self) -> bool {
-        matches!(self, Self::Progressing { .. } | Self::Degraded { .. })
-    }
-}
-
 impl Summary {
     /// True if every object is known and as it should be.
     pub fn is_healthy(&self) -> bool {
@@ -405,242 +320,12 @@ impl Summary {
     }
 }
 
-/// The kinds whose Pods tell more than they do.
-fn has_beneath(kind: &GroupKind) -> bool {
-    let workloads = ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"];
-    &*kind.group == "apps" && workloads.contains(&&*kind.kind)
-        || &*kind.group == "batch" && &*kind.kind == "Job"
+/// True for what does its work once.
+fn comes_to_an_end(id: &ObjectId) -> bool {
+    id.is("batch", "Job") || id.is("", "Pod")
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn id(name: &str) -> ObjectId {
-        ObjectId::new("apps", "Deployment", "shop", name).unwrap()
-    }
-
-    fn deployment(ready: u8) -> Map<String, Value> {
-        let text = format!(
-            r#"{{"metadata": {{"name": "web", "generation": 2}}, "spec": {{"replicas": 3}}, "status": {{
-                "observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": {ready},
-                "availableReplicas": {ready}}}}}"#
-        );
-        serde_json::from_str(&text).unwrap()
-    }
-
-    struct Case {
-        list: Watchlist,
-        rules: Rules,
-        timeout: Option<i64>,
-    }
-
-    impl Case {
-        fn new() -> Self {
-            Self { list: Watchlist::default(), rules: Rules::default(), timeout: None }
-        }
-
-        fn read(&mut self, name: &str, ready: u8, cause: Option<Option<&str>>, now: i64) {
-            let cause = cause.map(|cause| cause.map(str::to_owned));
-            let (timeout, context) = (self.timeout, Context::default());
-            let of = Judgement { rules: &self.rules, timeout, context, wall: 0 };
-            self.list.read(&id(name), &deployment(ready), cause, &of, now);
-        }
-
-        fn due(&mut self, now: i64) -> (usize, usize) {
-            let due = self.list.due(now);
-            (due.read.len(), due.beneath.len())
-        }
-
-        fn worst(&self) -> String {
-            let summary = self.list.summary();
-            summary.worst.first().map(|(_, health)| format!("{health:?}")).unwrap_or_default()
-        }
-    }
-
-    #[test]
-    fn an_object_is_read_once_a_second_however_often_it_changes() {
-        let mut case = Case::new();
-        let mut reads = Vec::new();
-        for now in 0..5_000 {
-            if now < 3_000 && now % 7 == 0 {
-                case.list.changed(&id("web"), now);
-            }
-            if case.due(now).0 > 0 {
-                reads.push(now);
-                case.read("web", 3, None, now + 3);
-            }
-        }
-        assert_eq!(reads, [100, 1_100, 2_100, 3_100]);
-        assert_eq!(case.list.next(), None, "and never while nothing changes");
-        assert!(case.list.summary().is_healthy());
-    }
-
-    #[test]
-    fn what_was_written_is_not_healthy_before_it_was_read() {
-        let mut case = Case::new();
-        case.list.changed(&id("web"), 0);
-        assert_eq!(case.list.summary().unread, 1);
-        assert_eq!(case.due(100), (1, 0));
-        case.read("web", 3, None, 105);
-        assert!(case.list.summary().is_healthy());
-        case.list.changed(&id("web"), 5_000);
-        assert!(case.list.summary().is_healthy(), "others' changes are read first");
-        case.list.written(&id("web"), 5_000);
-        assert!(!case.list.summary().is_healthy());
-        assert_eq!(case.due(5_100), (1, 0));
-        case.list.gone(&id("web"));
-        assert_eq!((case.list.next(), case.list.summary()), (None, Summary::default()));
-        case.read("web", 3, None, 5_105);
-        assert_eq!(case.list.summary().objects, 0, "a late answer brings nothing back");
-    }
-
-    #[test]
-    fn what_was_read_before_a_write_says_nothing_after_it() {
-        let mut case = Case::new();
-        case.list.changed(&id("web"), 0);
-        assert_eq!(case.due(100), (1, 0));
-        case.list.written(&id("web"), 150);
-        case.read("web", 3, None, 200);
-        assert_eq!(case.list.summary().unread, 1);
-        assert_eq!(case.due(1_100), (1, 0));
-        case.read("web", 3, None, 1_105);
-        assert!(case.list.summary().is_healthy());
-    }
-
-    #[test]
-    fn a_read_that_fails_once_is_nothing_and_then_is_tried_less_and_less() {
-        let mut case = Case::new();
-        case.list.changed(&id("web"), 0);
-        assert_eq!(case.due(100), (1, 0));
-        case.read("web", 3, None, 100);
-        case.list.changed(&id("web"), 5_000);
-        let mut tries = Vec::new();
-        while let Some(next) = case.list.next().filter(|next| *next < 700_000) {
-            assert_eq!(case.due(next), (1, 0));
-            case.list.failed(&id("web"), "too many requests", next);
-            tries.push(next / 1000);
-            assert_eq!(case.list.summary().unknown, usize::from(tries.len() > 1));
-        }
-        assert_eq!(tries, [5, 6, 16, 36, 76, 156, 316, 616]);
-    }
-
-    #[test]
-    fn what_comes_no_further_is_degraded_by_time_alone() {
-        let mut case = Case::new();
-        case.timeout = Some(60_000);
-        case.list.changed(&id("web"), 0);
-        assert_eq!(case.due(100), (1, 0));
-        case.read("web", 1, None, 105);
-        assert!(case.worst().starts_with("Progressing"), "{}", case.worst());
-        while let Some(next) = case.list.next().filter(|next| *next < 60_105) {
-            let _ = case.list.due(next);
-        }
-        assert_eq!(case.list.next(), Some(60_105));
-        let _ = case.list.due(60_105);
-        assert!(case.worst().starts_with("Degraded"), "{}", case.worst());
-        case.list.changed(&id("web"), 61_000);
-        assert_eq!(case.due(61_105).0, 1);
-        case.read("web", 1, None, 61_110);
-        assert!(case.worst().starts_with("Degraded"), "another look at the same changes nothing");
-        case.list.changed(&id("web"), 63_000);
-        assert_eq!(case.due(63_105).0, 1);
-        case.read("web", 3, None, 63_110);
-        assert!(case.list.summary().is_healthy());
-    }
-
-    #[test]
-    fn what_lies_beneath_is_looked_at_from_time_to_time() {
-        let mut case = Case::new();
-        case.list.changed(&id("web"), 0);
-        assert_eq!(case.due(100), (1, 0));
-        case.read("web", 1, None, 100);
-        let mut looks = Vec::new();
-        while let Some(next) = case.list.next().filter(|next| *next < 200_000) {
-            assert_eq!(case.due(next), (0, 1));
-            looks.push(next / 1000);
-            case.read("web", 1, Some(Some("Pod web-1 cannot pull its image")), next);
-        }
-        assert_eq!(looks, [2, 6, 14, 30, 62, 122, 182]);
-        assert!(case.worst().contains("; Pod web-1 cannot pull"), "{}", case.worst());
-        case.list.changed(&id("web"), 200_000);
-        assert_eq!(case.due(200_100), (1, 0));
-        case.read("web", 2, None, 200_100);
-        assert!(case.worst().contains("; Pod web-1 cannot pull"), "it stays until it is asked again");
-        case.list.changed(&id("web"), 202_000);
-        assert_eq!(case.due(202_100).0, 1);
-        case.read("web", 3, None, 202_100);
-        assert_eq!(case.list.next(), None);
-    }
-
-    #[test]
-    fn no_object_is_read_twice_in_a_second_also_for_what_lies_beneath() {
-        let mut case = Case::new();
-        case.list.changed(&id("web"), 0);
-        assert_eq!(case.due(100), (1, 0));
-        case.read("web", 1, None, 100);
-        case.list.changed(&id("web"), 1_500);
-        assert_eq!(case.due(1_600), (1, 0));
-        case.read("web", 1, None, 1_600);
-        assert_eq!(case.list.next(), Some(2_600));
-        assert_eq!(case.due(2_600), (0, 1));
-    }
-
-    #[test]
-    fn that_a_job_has_failed_stands_when_it_is_cleared_away() {
-        let job = ObjectId::parse("batch/Job|shop/migrate").unwrap();
-        let body = |kind: &str| {
-            let text = format!(r#"{{"status": {{"conditions": [{{"type": "{kind}", "status": "True"}}]}}}}"#);
-            serde_json::from_str::<Map<String, Value>>(&text).unwrap()
-        };
-        let mut case = Case::new();
-        let read = |case: &mut Case, kind: &str, now| {
-            let of =
-                Judgement { rules: &Rules::default(), timeout: None, context: Context::default(), wall: 0 };
-            case.list.read(&job, &body(kind), None, &of, now);
-        };
-        case.list.changed(&job, 0);
-        assert_eq!(case.due(100).0, 1);
-        read(&mut case, "Failed", 100);
-        case.list.gone(&job);
-        assert!(case.worst().starts_with("Degraded"), "{}", case.worst());
-        assert_eq!(case.list.next(), None);
-        let failed = BTreeSet::from([job.clone()]);
-        case.list.have_failed(&failed);
-        assert!(case.worst().contains("it failed"), "{}", case.worst());
-        // It was not the end of it.
-        case.list.have_failed(&BTreeSet::new());
-        assert_eq!(case.list.summary(), Summary::default());
-        // An earlier daemon saw it fail; now it runs once more.
-        case.list.have_failed(&failed);
-        assert_eq!(case.list.summary().degraded, 1);
-        case.list.written(&job, 5_000);
-        assert_eq!(case.due(5_100).0, 1);
-        read(&mut case, "Complete", 5_100);
-        case.list.have_failed(&BTreeSet::new());
-        assert!(case.list.summary().is_healthy() && case.list.has(&job));
-        case.list.gone(&job);
-        assert!(!case.list.has(&job), "of what ended well nothing is left to say");
-    }
-
-    #[test]
-    fn the_worst_come_first_and_are_few() {
-        let mut case = Case::new();
-        for at in 0..30 {
-            case.list.changed(&id(&format!("web-{at:02}")), 0);
-        }
-        assert_eq!(case.due(100), (30, 0));
-        case.list.failed(&id("web-29"), "forbidden", 100);
-        for at in 0..29 {
-            case.read(&format!("web-{at:02}"), 1, None, 100);
-        }
-        let summary = case.list.summary();
-        assert_eq!((summary.progressing, summary.unknown, summary.worst.len()), (29, 1, 10));
-        assert_eq!(summary.worst[0].0, id("web-29"));
-        let beneath = case.list.due(100 + BENEATH.0).beneath.len();
-        assert_eq!(beneath, MAX_BENEATH);
-        let other = Summary { progressing: 3, ..summary.clone() };
-        assert!(other.is_as(&summary) && other != summary, "fewer of the same are no other word");
-        assert!(!Summary { progressing: 0, ..summary.clone() }.is_as(&summary));
-    }
+/// True for a claim, with which its class is read.
+fn is_read_with_others(id: &ObjectId) -> bool {
+    id.is("", "PersistentVolumeClaim")
 }

@@ -154,6 +154,9 @@ impl Vitals {
         let Ok(_turn) = self.context.reads.acquire().await else { return };
         let (claims, others) =
             due.read.into_iter().partition(|id: &ObjectId| id.is("", "PersistentVolumeClaim"));
+        for place in due.lists {
+            self.cluster.list_statuses(&self.owner, place, |id, read| self.take(id, read, None)).await;
+        }
         self.cluster.statuses(&self.owner, others, |id, read| self.take(id, read, None)).await;
         let claims: Vec<ObjectId> = claims;
         for id in claims {

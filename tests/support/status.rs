@@ -46,6 +46,22 @@ pub(crate) fn object(kind: &str, name: &str) -> (String, String) {
     (format!("{name}.json"), body.to_string())
 }
 
+/// A Deployment, as a file.
+pub(crate) fn deployment(name: &str, image: &str, replicas: u8) -> (String, String) {
+    let labels = json!({"app": name});
+    let body = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas, "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "web", "image": image}]},
+            },
+        },
+    });
+    (format!("{name}.json"), body.to_string())
+}
+
 /// Writes a status as a controller does.
 pub(crate) async fn report(objects: &Api<DynamicObject>, name: &str, status: Value) {
     let body = json!({"status": status});
