@@ -201,7 +201,7 @@ impl FileTree {
 }
 
 /// `path` as seen from `folder`, without `.` and `..`; none if it climbs above the root.
-fn normalise(folder: &str, path: &str) -> Option<String> {
+pub(crate) fn normalise(folder: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
         match part {

@@ -6,10 +6,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use moorline::source::{Address, Credentials, Reference, Repositories, Snapshot};
+use moorline::source::{
+    Address, Credentials, Error, Reference, Repositories, Repository, Revision, Snapshot,
+};
 use moorline::tree::Entry;
 use serde_json::json;
-use support::git_server::{GitServer, Work};
+use support::authority::Authority;
+use support::git_server::{GitServer, Reply, Work};
 use support::scene::{Scene, config_map};
 
 /// A bare repository in a folder with these files, and the commit that has them.
@@ -76,11 +79,26 @@ impl Ground {
 
     /// The files of the repository `shop` and its submodules.
     async fn read(&self) -> Snapshot {
+        self.read_folder("deploy").await.unwrap()
+    }
+
+    async fn read_folder(&self, folder: &str) -> Result<Snapshot, Error> {
+        let (repository, revision) = self.shop().await;
+        let reading = repository.read_with_modules(&revision, &[folder], &Default::default(), soon()).await;
+        reading.map(|reading| reading.snapshot.unwrap())
+    }
+
+    async fn shop(&self) -> (Repository, Revision) {
         let address = Address::remote(&self.server.url("shop.git")).unwrap();
         let repository = self.all.repository(&address, "", &Credentials::default()).unwrap();
         let revision = repository.look(&Reference::branch("main").unwrap(), soon()).await.unwrap();
-        let reading = repository.read_with_modules(&revision, &["deploy"], &Default::default(), soon()).await;
-        reading.unwrap().snapshot.unwrap()
+        (repository, revision)
+    }
+
+    /// How many mirrors there are on disk.
+    fn mirrors(&self) -> usize {
+        let folders = std::fs::read_dir(self.root.path().join("data")).unwrap().flatten();
+        folders.filter(|it| it.path().is_dir()).count()
     }
 }
 
@@ -130,14 +148,86 @@ async fn submodules_are_read_as_deep_as_they_are_nested() {
     ground.all.remove_unused();
     drop(first);
     ground.all.remove_unused();
-    assert_eq!(
-        std::fs::read_dir(ground.root.path().join("data"))
-            .unwrap()
-            .flatten()
-            .filter(|it| it.path().is_dir())
-            .count(),
-        0
-    );
+    assert_eq!(ground.mirrors(), 0);
+}
+
+#[tokio::test]
+async fn a_submodule_that_is_gone_is_named() {
+    let ground = Ground::new();
+    let base = ground.make("base", &[("b.yaml", "b")], &[]);
+    let gone = ("deploy/gone", "../gone.git", &*base);
+    ground.make("shop", &[("deploy/a.yaml", "a")], &[("deploy/base", "../base.git", &base), gone]);
+    let error = ground.read_folder("deploy").await.unwrap_err();
+    assert_eq!(error.reason(), "RepositoryNotFound");
+    assert!(error.to_string().starts_with("the submodule deploy/gone: "), "{error}");
+    // What was fetched in vain is not kept.
+    assert_eq!(ground.mirrors(), 1);
+    let missing = "0123456789012345678901234567890123456789";
+    ground.make("shop", &[("deploy/a.yaml", "b")], &[("deploy/gone", "../base.git", missing)]);
+    let error = ground.read_folder("deploy").await.unwrap_err();
+    assert_eq!(error.reason(), "CommitNotFound");
+    assert!(error.to_string().starts_with("the submodule deploy/gone: "), "{error}");
+}
+
+#[tokio::test]
+async fn the_path_may_lie_in_a_submodule() {
+    let ground = Ground::new();
+    let base = ground.make("base", &[("app/b.yaml", "b"), ("other/c.yaml", "c")], &[]);
+    ground.make("shop", &[("deploy/a.yaml", "a")], &[("lib/base", "../base.git", &base)]);
+    for folder in ["lib/base/app", "lib/base"] {
+        let snapshot = ground.read_folder(folder).await.unwrap();
+        assert_eq!(snapshot.files.read("lib/base/app/b.yaml").as_deref(), Ok(&b"b"[..]), "{folder}");
+        assert_eq!(snapshot.ids.keys().map(|path| &**path).collect::<Vec<_>>(), ["lib/base"]);
+    }
+    let (repository, revision) = ground.shop().await;
+    let told = [
+        (ground.read_folder("lib/base/none").await, "lib/base/none does not exist"),
+        (ground.read_folder("lib/none").await, "lib/none does not exist"),
+        (repository.read(&revision, &["lib/base/app"], soon()).await, "(spec.source.git.submodules)"),
+    ];
+    for (found, expect) in told {
+        let error = found.unwrap_err();
+        assert_eq!(error.reason(), "PathNotFound");
+        assert!(error.to_string().contains(expect), "{error}");
+    }
+    ground.make("shop", &[], &[("lib/base", "https://elsewhere.example/base.git", &base)]);
+    let error = ground.read_folder("lib/base/app").await.unwrap_err();
+    assert!(error.to_string().contains("on another server"), "{error}");
+}
+
+#[tokio::test]
+async fn submodules_are_not_without_end() {
+    let ground = Ground::new();
+    let base = ground.make("base", &[("b.yaml", "b")], &[]);
+    let names: Vec<String> = (0..65).map(|at| format!("deploy/m{at}")).collect();
+    let all: Vec<(&str, &str, &str)> = names.iter().map(|name| (&**name, "../base.git", &*base)).collect();
+    ground.make("shop", &[("deploy/a.yaml", "a")], &all[..64]);
+    assert_eq!(ground.read().await.files.entries().count(), 65);
+    ground.make("shop", &[("deploy/a.yaml", "b")], &all);
+    let error = ground.read_folder("deploy").await.unwrap_err();
+    assert_eq!(error.reason(), "PathTooLarge");
+    assert!(error.to_string().contains("more than 64 submodules"), "{error}");
+}
+
+#[tokio::test]
+async fn a_submodule_is_asked_for_with_the_login_and_the_authority_of_the_repository() {
+    let ground = Ground::new();
+    let base = ground.make("base", &[("b.yaml", "b")], &[]);
+    ground.make("shop", &[("deploy/a.yaml", "a")], &[("deploy/base", "../base.git", &base)]);
+    let authority = Authority::new();
+    let server = GitServer::start_with(ground.root.path(), Some(authority.server(None)));
+    server.rule(|request| match request.header("authorization") {
+        Some("Basic bWU6b25l") => Reply::Git,
+        _ => Reply::Raw(401, "", Vec::new()),
+    });
+    let address = Address::remote(&format!("https://localhost:{}/shop.git", server.port)).unwrap();
+    let secret = [("ca.crt", &*authority.pem), ("username", "me"), ("password", "one")];
+    let login = Credentials::from_secret(secret).unwrap();
+    let repository = ground.all.repository(&address, "ns/secret", &login).unwrap();
+    let revision = repository.look(&Reference::Head, soon()).await.unwrap();
+    let reading = repository.read_with_modules(&revision, &["deploy"], &Default::default(), soon()).await;
+    let snapshot = reading.unwrap().snapshot.unwrap();
+    assert_eq!(snapshot.files.read("deploy/base/b.yaml").as_deref(), Ok(&b"b"[..]));
 }
 
 #[tokio::test]

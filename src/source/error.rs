@@ -3,6 +3,8 @@
 //! In: what went wrong in the parts of this station. Out: [`Error`], which names the server (never a URL with a
 //! user in it) and what was attempted. Nothing that a server sent is ever quoted.
 
+use std::borrow::Cow;
+
 use super::address::AddressError;
 use super::credentials::CredentialsError;
 use super::signature::SignatureError;
@@ -127,9 +129,17 @@ pub enum Error {
         /// The path.
         path: Box<str>,
         /// What is wrong with it.
-        problem: &'static str,
+        problem: Cow<'static, str>,
         /// The commit.
         commit: Box<str>,
+    },
+    /// A submodule that gives nothing.
+    #[error("the submodule {path}: {cause}")]
+    Module {
+        /// Where it is in the repository.
+        path: Box<str>,
+        /// What is wrong with it.
+        cause: Box<Self>,
     },
     /// A tree with more files or bytes than are read.
     #[error("{path} has more than {limit} {of}; name a folder with fewer")]
@@ -227,6 +237,7 @@ impl Error {
             Self::NoReference { .. } => "ReferenceNotFound",
             Self::NoCommit { .. } => "CommitNotFound",
             Self::NoPath { .. } => "PathNotFound",
+            Self::Module { cause, .. } => cause.reason(),
             Self::TooMuch { .. } => "PathTooLarge",
             Self::Corrupt { .. } => "RepositoryCorrupt",
             Self::Disk { .. } => "DataFolder",
@@ -241,8 +252,9 @@ impl Error {
 
     /// True if only another Sync or Secret can help, so that asking again is pointless.
     pub fn needs_new_input(&self) -> bool {
+        let asked = if let Self::Module { cause, .. } = self { cause } else { self };
         matches!(
-            self,
+            asked,
             Self::Address(_)
                 | Self::Credentials(_)
                 | Self::Setting { .. }

@@ -207,6 +207,12 @@ pub struct Reading {
     pub took: Duration,
 }
 
+/// Makes sure that no folder that was asked for lies in a submodule.
+fn is_outside_of_modules(snapshot: &Snapshot, revision: &Revision) -> Result<(), Error> {
+    let problem = "is in a submodule, which is not fetched (spec.source.git.submodules)";
+    snapshot.inside.first().map_or(Ok(()), |path| Err(snapshot::no_path(path, problem, revision.commit)))
+}
+
 fn boxed(names: &[&str]) -> Vec<Box<str>> {
     names.iter().map(|name| (*name).into()).collect()
 }
@@ -258,11 +264,25 @@ impl Repository {
         let read = move |state: &mut State| {
             state.with(commit, by, |repository| snapshot::read(repository, commit, &folders))
         };
-        self.run(by, read).await.map(|(snapshot, _)| snapshot)
+        let (snapshot, _) = self.run(by, read).await?;
+        is_outside_of_modules(&snapshot, revision)?;
+        Ok(snapshot)
     }
 
     /// The same, unless all ids of an earlier [`Snapshot`] of these folders still stand: then no file is read.
     pub async fn read_anew(
+        &self,
+        revision: &Revision,
+        folders: &[&str],
+        earlier: &Ids,
+        by: Instant,
+    ) -> Result<Reading, Error> {
+        let reading = self.read_again(revision, folders, earlier, by).await?;
+        reading.snapshot.iter().try_for_each(|snapshot| is_outside_of_modules(snapshot, revision))?;
+        Ok(reading)
+    }
+
+    async fn read_again(
         &self,
         revision: &Revision,
         folders: &[&str],

@@ -3,6 +3,7 @@
 //! In: a repository opened by the library, a commit, and folders. Out: [`Snapshot`], the files below the folders
 //! (and what links in them lead to) with the ids of all trees and blobs that were read: the render key.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use git2::{ObjectType, Oid, Tree};
@@ -10,7 +11,7 @@ use git2::{ObjectType, Oid, Tree};
 use super::error::Error;
 use super::repository::Repository;
 use super::revision::ObjectHash;
-use crate::tree::{Entry, FileTree, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES};
+use crate::tree::{Entry, FileTree, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, normalise};
 
 /// The most bytes of a path. It also bounds how deep folders are nested.
 const MAX_PATH_BYTES: usize = 4096;
@@ -39,6 +40,8 @@ pub struct Snapshot {
     pub ids: Ids,
     /// Submodules among them, and the commits that are wanted of them.
     pub(super) modules: Vec<(Box<str>, ObjectHash)>,
+    /// Of the folders that were asked for, those that lie in a submodule.
+    pub(super) inside: Vec<Box<str>>,
     /// What the repository says of its submodules, where there are any.
     pub(super) said: Box<str>,
     /// The repositories of submodules whose files are among these.
@@ -74,17 +77,24 @@ pub(super) fn read(
         modules: Vec::new(),
         bytes: 0,
     };
+    let mut inside = Vec::new();
     let mut ids = BTreeMap::new();
     for folder in folders {
         let path = clean(folder);
-        let refuse =
-            |problem| Error::NoPath { path: path.clone(), problem, commit: commit.to_string().into() };
+        if let Some((module, id)) = module_at(&root, &path)? {
+            if !walk.entries.contains_key(&module) {
+                walk.file(module.clone(), MODE_MODULE, id)?;
+            }
+            ids.insert(module, Some(ObjectHash::of(id)));
+            inside.push(path);
+            continue;
+        }
+        let refuse = |problem: &'static str| no_path(&path, problem, commit);
         let (mode, id) = match &*path {
             "" => (MODE_FOLDER, root.id()),
             path => find(&root, path)?.ok_or_else(|| refuse("does not exist"))?,
         };
         match mode & MODE_KIND {
-            MODE_MODULE => return Err(refuse("is a submodule")),
             MODE_LINK => return Err(refuse("is a link; name what it leads to")),
             MODE_FOLDER => walk.folder(&path, id)?,
             _ => walk.file(path.clone(), mode, id)?,
@@ -112,7 +122,8 @@ pub(super) fn read(
         Some(Entry::File(bytes)) => String::from_utf8_lossy(&bytes).into(),
         _ => "".into(),
     };
-    Ok(Snapshot { files: walk.entries.into_iter().collect(), ids, modules, said, beside: Vec::new() })
+    let files = walk.entries.into_iter().collect();
+    Ok(Snapshot { files, ids, modules, inside, said, beside: Vec::new() })
 }
 
 struct Walk<'a> {
@@ -236,6 +247,24 @@ impl Walk<'_> {
     }
 }
 
+/// Why nothing is read of a path.
+pub(super) fn no_path(path: &str, problem: impl Into<Cow<'static, str>>, commit: ObjectHash) -> Error {
+    Error::NoPath { path: path.into(), problem: problem.into(), commit: commit.to_string().into() }
+}
+
+/// The submodule in which a path lies, or which it is, and the commit of it.
+fn module_at(root: &Tree<'_>, path: &str) -> Result<Option<(Box<str>, Oid)>, Error> {
+    let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+    for front in ends.map(|end| &path[..end]).filter(|front| !front.is_empty()) {
+        match find(root, front)? {
+            Some((mode, id)) if mode & MODE_KIND == MODE_MODULE => return Ok(Some((front.into(), id))),
+            Some((mode, _)) if mode & MODE_KIND == MODE_FOLDER => {}
+            Some(_) | None => break,
+        }
+    }
+    Ok(None)
+}
+
 /// Why a submodule has no files, where none are asked for.
 const NOT_FETCHED: &str = "it is a submodule, which is not fetched (spec.source.git.submodules)";
 
@@ -266,18 +295,7 @@ pub(super) fn clean(path: &str) -> Box<str> {
 
 /// Where a link in `folder` leads, if it stays in the repository.
 fn reached(folder: &str, target: &str) -> Option<Box<str>> {
-    if target.starts_with('/') {
-        return None;
-    }
-    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    for part in target.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/").into())
+    if target.starts_with('/') { None } else { normalise(folder, target).map(Into::into) }
 }
 
 fn join(folder: &str, name: &str) -> Box<str> {

@@ -4,6 +4,7 @@
 //! same server is followed, because only there the repository's own credentials may go; and never the daemon's own disk.
 
 use super::address::{Address, Kind};
+use crate::tree::normalise;
 
 /// The most bytes of `.gitmodules` that are read.
 const MAX_BYTES: usize = 256 * 1024;
@@ -58,15 +59,7 @@ fn relative(from: &Address, url: &str) -> Option<Address> {
             (format!("{login}:"), path)
         }
     };
-    let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    for part in url.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    Address::remote(&format!("{head}{}", parts.join("/"))).ok()
+    Address::remote(&format!("{head}{}", normalise(path, url)?)).ok()
 }
 
 /// True if both are on one server, asked in the same way.

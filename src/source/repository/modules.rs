@@ -3,18 +3,23 @@
 //! In: a snapshot that names submodules. Out: the same with their files, as deep as they are nested. A submodule that is not
 //! followed stays a folder that cannot be read, with the reason.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fs;
 use std::time::Instant;
 
 use super::super::error::Error;
+use super::super::mirror::MAX_PACK_BYTES;
 use super::super::revision::{ObjectHash, Revision};
-use super::super::snapshot::{Ids, Snapshot};
+use super::super::snapshot::{Ids, Snapshot, no_path};
 use super::super::submodules;
-use super::{House, PoisonError, Reading, Repository};
+use super::{House, PoisonError, Reading, Repository, key};
 use crate::tree::{Entry, FileTree, MAX_FILES, MAX_TREE_BYTES};
 
 /// The most submodules of one revision, nested ones counted.
 const MAX_MODULES: usize = 64;
+/// The most bytes that all of them take on disk.
+const MAX_MIRRORED: u64 = 2 * MAX_PACK_BYTES;
 
 impl Repository {
     /// The same as [`Repository::read_anew`], with the files of submodules.
@@ -25,9 +30,15 @@ impl Repository {
         earlier: &Ids,
         by: Instant,
     ) -> Result<Reading, Error> {
-        let mut reading = self.read_anew(revision, folders, earlier, by).await?;
+        let mut reading = self.read_again(revision, folders, earlier, by).await?;
         if let Some(snapshot) = &mut reading.snapshot {
-            self.add_modules(snapshot, by).await?;
+            let added = self.add_modules(snapshot, by).await;
+            if added.is_err() {
+                // What was fetched in vain is not kept until somebody looks for it.
+                self.house.remove(std::mem::take(&mut snapshot.beside));
+            }
+            added?;
+            is_there(snapshot, revision)?;
         }
         Ok(reading)
     }
@@ -35,7 +46,7 @@ impl Repository {
     async fn add_modules(&self, snapshot: &mut Snapshot, by: Instant) -> Result<(), Error> {
         let mut files: BTreeMap<Box<str>, Entry> = own(&snapshot.files, "");
         let mut waiting: Vec<Wanted> = wanted(self, snapshot, "");
-        let mut count = 0;
+        let (mut count, mut size) = (0, 0);
         while let Some(Wanted { place, path, commit, said, from }) = waiting.pop() {
             count += 1;
             if count > MAX_MODULES {
@@ -49,13 +60,18 @@ impl Repository {
                 }
             };
             let revision = Revision { commit, name: commit.to_string().into(), tag: None };
-            let inner = module.read(&revision, &[""], by).await?;
+            // As long as somebody holds them, their mirrors stay.
+            snapshot.beside.push(module.clone());
+            let told = |error| Error::Module { path: place.clone(), cause: Box::new(error) };
+            let inner = module.read(&revision, &[""], by).await.map_err(told)?;
+            size += module.size(by).await.map_err(told)?.1;
+            if size > MAX_MIRRORED {
+                return Err(too_much("bytes on disk", MAX_MIRRORED));
+            }
             waiting.extend(wanted(&module, &inner, &place));
             files.remove(&place);
             files.extend(own(&inner.files, &place));
             check_size(&files)?;
-            // As long as somebody holds them, their mirrors stay.
-            snapshot.beside.push(module);
         }
         snapshot.files = files.into_iter().collect();
         Ok(())
@@ -69,6 +85,41 @@ impl Repository {
         House::repository(&self.house, &address, &shared.owner, &credentials)
             .map_err(|_| "it is a submodule for whose server the Secret does not fit")
     }
+}
+
+impl House {
+    /// Removes the mirrors of these, as far as nobody else holds them.
+    fn remove(&self, unwanted: Vec<Repository>) {
+        let keys: Vec<Box<str>> =
+            unwanted.iter().map(|module| key(&module.shared.address, &module.shared.owner)).collect();
+        drop(unwanted);
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        for unheld in keys.iter().filter(|key| open.get(*key).is_none_or(|one| one.strong_count() == 0)) {
+            // What cannot be removed now is removed the next time that somebody looks for it.
+            drop(fs::remove_dir_all(self.data.join(&**unheld)));
+        }
+    }
+}
+
+/// Makes sure that there is something where something was asked for.
+fn is_there(snapshot: &Snapshot, revision: &Revision) -> Result<(), Error> {
+    for path in &snapshot.inside {
+        let refused = snapshot.files.entries().find_map(|(place, entry)| match entry {
+            Entry::Unreadable { reason, .. } if lies_in(path, place) => Some(reason),
+            _ => None,
+        });
+        let problem: Cow<'static, str> = match refused {
+            Some(reason) => format!("cannot be read: {reason}").into(),
+            None if snapshot.files.contains(path) => continue,
+            None => "does not exist".into(),
+        };
+        return Err(no_path(path, problem, revision.commit));
+    }
+    Ok(())
+}
+
+fn lies_in(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// A submodule that is to be read.
