@@ -188,7 +188,7 @@ async fn where_objects_may_be_is_written_down_before_the_first_of_them_is_there(
     scene.push(&[("late.json".to_owned(), secret)]);
     scene.nudge("shop", "more").await;
     until("it is killed", async || scene.proxy.has_struck().then_some(())).await;
-    daemon.child.wait().unwrap();
+    daemon.running.child.wait().unwrap();
     let asked = scene.proxy.asked();
     let at = |fits: fn(&Asked) -> bool| asked.iter().find(|one| fits(one)).map(|one| one.at);
     let (written, applied) = (at(names_it).expect("it is written"), at(is_secret).expect("it is applied"));

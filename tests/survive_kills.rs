@@ -60,7 +60,7 @@ async fn killed_and_followed(
     scene.proxy.heal();
     let killed = scene.proxy.is_doomed();
     if killed {
-        let end = daemon.child.wait().unwrap();
+        let end = daemon.running.child.wait().unwrap();
         assert_eq!(end.signal(), Some(SIGKILL), "it was killed and did not end by itself");
         drop(daemon);
         daemon = scene.daemon();

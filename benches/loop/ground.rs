@@ -242,7 +242,7 @@ impl Ground {
     }
 
     fn process(&self) -> u32 {
-        self.daemon.as_ref().map_or(0, |daemon| daemon.child.id())
+        self.daemon.as_ref().map_or(0, |daemon| daemon.running.child.id())
     }
 }
 

@@ -52,7 +52,7 @@ async fn a_lease_keeps_another_repository_out_until_it_is_taken_over() {
     scene.work.git(&["push", "-q", "other", "HEAD:main"]);
     writes(&scene);
     let mut refused = run(&urls[1], &[], &scene.proxy, "refused");
-    let status = until("it ends", async || refused.child.try_wait().unwrap()).await;
+    let status = until("it ends", async || refused.running.child.try_wait().unwrap()).await;
     assert!(!status.success(), "{status}");
     let log = refused.log();
     for word in [&*urls[0], &*urls[1], "--take-over"] {

@@ -4,8 +4,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,13 +13,12 @@ use serde_json::{Value, json};
 use crate::support::daemon::until;
 use crate::support::programs::command;
 use crate::support::reaper::Reaper;
+use crate::support::running::Running;
 
 /// A running Prometheus; killed when it is dropped.
 pub(crate) struct Prometheus {
-    child: Child,
-    log: PathBuf,
+    running: Running,
     address: String,
-    reaper: Arc<Reaper>,
 }
 
 impl Prometheus {
@@ -33,7 +31,6 @@ impl Prometheus {
         rules: &str,
     ) -> Self {
         std::fs::create_dir_all(folder).unwrap();
-        let log = folder.join("prometheus.log");
         let config = json!({
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
             "rule_files": ["rules.yaml"],
@@ -41,24 +38,20 @@ impl Prometheus {
         });
         std::fs::write(folder.join("prometheus.yaml"), config.to_string()).unwrap();
         std::fs::write(folder.join("rules.yaml"), rules).unwrap();
-        let child = command(program)
+        let mut program = command(program);
+        program
             .current_dir(folder)
             .args(["--config.file=prometheus.yaml", "--storage.tsdb.path=data"])
-            .arg("--web.listen-address=127.0.0.1:0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(std::fs::File::create(&log).unwrap())
-            .spawn()
-            .unwrap();
-        reaper.started(child.id()).unwrap();
-        let mut server = Self { child, log, address: String::new(), reaper: reaper.clone() };
+            .arg("--web.listen-address=127.0.0.1:0");
+        let running = Running::start(&mut program, &folder.join("prometheus.log"), reaper);
+        let mut server = Self { running, address: String::new() };
         server.address = until("Prometheus listens", async || server.listens()).await;
         server
     }
 
     /// Where it listens, as its log says.
     fn listens(&self) -> Option<String> {
-        let log = std::fs::read_to_string(&self.log).ok()?;
+        let log = self.running.log();
         let line = log.lines().find(|line| line.contains("\"Listening on\""))?;
         line.split_whitespace().find_map(|word| word.strip_prefix("address=")).map(str::to_owned)
     }
@@ -107,17 +100,5 @@ impl Prometheus {
         let alerts = data["alerts"].as_array().unwrap();
         let fires = |alert: &&Value| alert["labels"]["alertname"] == name && alert["state"] == "firing";
         alerts.iter().filter(fires).cloned().collect()
-    }
-}
-
-impl Drop for Prometheus {
-    #[expect(clippy::print_stderr, reason = "libtest shows it with the failed test to which it belongs")]
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = self.reaper.ended(self.child.id());
-        if std::thread::panicking() {
-            eprintln!("{}", std::fs::read_to_string(&self.log).unwrap_or_default());
-        }
     }
 }

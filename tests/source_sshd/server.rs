@@ -9,7 +9,6 @@ use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::sync::Arc;
 
 use russh::keys::PrivateKey;
@@ -18,6 +17,7 @@ use crate::ssh_server::{known, pem};
 use crate::support::daemon::until;
 use crate::support::programs::{command, find, leave_out, tools};
 use crate::support::reaper::Reaper;
+use crate::support::running::Running;
 
 const NOBODY: u32 = 65534;
 const WRAPPER: &str = "libnss_wrapper.so";
@@ -34,11 +34,9 @@ pub(crate) struct Ground {
 
 /// A running sshd; killed when it is dropped.
 pub(crate) struct Sshd {
-    child: Child,
-    log: PathBuf,
+    running: Running,
     /// Its line of known_hosts.
     pub(crate) known: String,
-    reaper: Arc<Reaper>,
 }
 
 impl Ground {
@@ -101,25 +99,22 @@ impl Ground {
             chown(entry.unwrap().path(), Some(self.user.0), Some(self.user.1)).unwrap();
         }
         let log = file("log");
+        // What an earlier one said is not of this one.
+        drop(fs::remove_file(&log));
         let mut sshd = command(&file("sshd"));
         sshd.args(["-D", "-e", "-f"])
             .arg(file("config"))
             .env("LD_LIBRARY_PATH", &self.folder)
             .env("LD_PRELOAD", file(WRAPPER))
             .env("NSS_WRAPPER_PASSWD", file("passwd"))
-            .env("NSS_WRAPPER_GROUP", file("group"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(&log).unwrap());
+            .env("NSS_WRAPPER_GROUP", file("group"));
         if fs::metadata(&self.folder).unwrap().uid() != self.user.0 {
             sshd.uid(self.user.0).gid(self.user.1);
         }
-        let child = sshd.spawn().unwrap();
-        self.reaper.started(child.id()).unwrap();
-        let known = known(self.port, host_key.public_key());
-        let mut sshd = Sshd { child, log, known, reaper: self.reaper.clone() };
+        let running = Running::start(&mut sshd, &log, &self.reaper);
+        let mut sshd = Sshd { running, known: known(self.port, host_key.public_key()) };
         until("sshd listens", async || {
-            let ended = sshd.child.try_wait().unwrap();
+            let ended = sshd.running.child.try_wait().unwrap();
             assert!(ended.is_none(), "sshd ended: {}", sshd.log());
             sshd.log().contains("Server listening on").then_some(())
         })
@@ -130,23 +125,11 @@ impl Ground {
 
 impl Sshd {
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
+        self.running.log()
     }
 
     /// How often somebody has logged in.
     pub(crate) fn logins(&self) -> usize {
         self.log().matches("Accepted publickey for git").count()
-    }
-}
-
-impl Drop for Sshd {
-    #[expect(clippy::print_stderr, reason = "libtest shows it with the failed test to which it belongs")]
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = self.reaper.ended(self.child.id());
-        if std::thread::panicking() {
-            eprintln!("{}", self.log());
-        }
     }
 }

@@ -2,23 +2,22 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::control_plane::ControlPlane;
 use super::credentials::MOORLINE;
 use super::reaper::Reaper;
+use super::running::Running;
 
 /// For what takes a moment on an idle machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A running daemon; killed when it is dropped.
 pub(crate) struct Daemon {
-    pub(crate) child: Child,
-    pub(crate) log: PathBuf,
-    reaper: Arc<Reaper>,
+    pub(crate) running: Running,
 }
 
 impl Daemon {
@@ -52,34 +51,27 @@ impl Daemon {
         let config = folder.join("kubeconfig");
         std::fs::write(&config, kubeconfig).expect("a kubeconfig");
         let log = folder.join("daemon.log");
-        let output =
-            std::fs::OpenOptions::new().create(true).append(true).open(&log).expect("a file for the log");
         let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));
         // Variables of the tests, such as where helm is, would be unknown settings.
         let ours = std::env::vars_os().map(|(name, _)| name);
         ours.filter(|name| name.to_string_lossy().starts_with("MOORLINE_")).for_each(|name| {
             command.env_remove(name);
         });
-        let child = command
+        command
             .arg("run")
             .args(arguments)
             .args(["--listen", "127.0.0.1:0"])
             .arg("--data-dir")
             .arg(folder.join("data"))
             .env("KUBECONFIG", &config)
-            .envs(variables.iter().copied())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(output)
-            .spawn()
-            .expect("the daemon starts");
-        reaper.started(child.id()).expect("the reaper listens");
-        Self { child, log, reaper: reaper.clone() }
+            .envs(variables.iter().copied());
+        Self { running: Running::start(&mut command, &log, reaper) }
     }
 
     /// Sends a signal, by its name.
     pub(crate) fn signal(&self, name: &str) {
-        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status();
+        let sent =
+            Command::new("kill").arg(format!("-{name}")).arg(self.running.child.id().to_string()).status();
         assert!(sent.is_ok_and(|status| status.success()), "kill -{name}");
     }
 
@@ -87,12 +79,12 @@ impl Daemon {
     pub(crate) fn terminate(&mut self) -> Duration {
         let begun = Instant::now();
         self.signal("TERM");
-        self.child.wait().expect("the daemon ends");
+        self.running.child.wait().expect("the daemon ends");
         begun.elapsed()
     }
 
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
+        self.running.log()
     }
 
     /// Where it listens, once it does.
@@ -109,18 +101,6 @@ impl Daemon {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
         Some(answer)
-    }
-}
-
-impl Drop for Daemon {
-    #[expect(clippy::print_stderr, reason = "libtest shows it with the failed test to which it belongs")]
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = self.reaper.ended(self.child.id());
-        if std::thread::panicking() {
-            eprintln!("{}", self.log());
-        }
     }
 }
 

@@ -27,6 +27,7 @@ pub(crate) mod git_server;
 pub(crate) mod programs;
 pub(crate) mod reaper;
 pub(crate) mod rest;
+pub(crate) mod running;
 pub(crate) mod scene;
 pub(crate) mod second_server;
 pub(crate) mod server;

@@ -95,7 +95,7 @@ impl Scene {
         let arguments = [&["--retry-base", "100ms", "--retry-cap", "1s"], arguments].concat();
         let reaper = &self.plane.reaper;
         let daemon = Daemon::with_environment(reaper, &kubeconfig, &folder, &arguments, variables);
-        proxy.victim(daemon.child.id());
+        proxy.victim(daemon.running.child.id());
         daemon
     }
 
