@@ -3,8 +3,10 @@
 //! In: its path, and what counts more than it. Out: settings. A file that is wrong changes nothing: the daemon goes on with
 //! what it has, and says what is wrong.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use anyhow::{Context as _, anyhow, bail};
 
@@ -29,7 +31,7 @@ pub(super) fn read(
 
 fn document(path: &Path) -> anyhow::Result<serde_json::Value> {
     let shown = path.display();
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+    let bytes = whole(path, |path| std::fs::read(path))?;
     let name = shown.to_string();
     let documents = yaml::read(&name, &bytes, yaml::Dialect::Kubectl).map_err(|error| anyhow!("{error}"))?;
     let mut values = documents.into_iter().map(|document| document.value);
@@ -38,6 +40,29 @@ fn document(path: &Path) -> anyhow::Result<serde_json::Value> {
         (None, _) => Ok(serde_json::Value::Object(serde_json::Map::new())),
         (Some(_), Some(_)) => bail!("{shown} holds more than one document"),
     }
+}
+
+/// How often a file is read that changes meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// The bytes of a file at one time: half of what somebody is writing may well be settings, and others.
+fn whole(path: &Path, mut read: impl FnMut(&Path) -> std::io::Result<Vec<u8>>) -> anyhow::Result<Vec<u8>> {
+    let shown = path.display();
+    let unreadable = || format!("cannot read {shown}");
+    for _ in 0..ATTEMPTS {
+        let before = stamp(path).with_context(unreadable)?;
+        let bytes = read(path).with_context(unreadable)?;
+        if stamp(path).with_context(unreadable)? == before {
+            return Ok(bytes);
+        }
+    }
+    bail!("{shown} changes while it is read; write it elsewhere, and rename it into its place")
+}
+
+/// What differs when a file is written or exchanged.
+fn stamp(path: &Path) -> std::io::Result<(u64, u64, SystemTime)> {
+    let metadata = std::fs::metadata(path)?;
+    Ok((metadata.ino(), metadata.len(), metadata.modified()?))
 }
 
 /// Takes over what changes in the file, for ever.
@@ -77,5 +102,45 @@ fn change(context: &Context, settings: &Settings, level: &Level) {
     if !now.is_empty() || !later.is_empty() {
         level.set(settings.log_level);
         context.change(settings.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_exchanged_while_it_is_read_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("daemon.yaml");
+        let exchange = |text: &str| {
+            let other = folder.path().join("other");
+            std::fs::write(&other, text).unwrap();
+            std::fs::rename(other, &file).unwrap();
+        };
+        exchange("qps: 1\n");
+        let mut reads = 0;
+        let once = whole(&file, |path| {
+            reads += 1;
+            let bytes = std::fs::read(path);
+            if reads == 1 {
+                exchange("qps: 20\n");
+            }
+            bytes
+        });
+        assert_eq!((once.unwrap().as_slice(), reads), (&b"qps: 20\n"[..], 2));
+        // Whoever writes it in its place may be half done at any time.
+        let mut length = 0;
+        let always = whole(&file, |path| {
+            length += 1;
+            std::fs::write(path, "#".repeat(length)).unwrap();
+            std::fs::read(path)
+        });
+        let said = format!("{:#}", always.unwrap_err());
+        let expect = "daemon.yaml changes while it is read; write it elsewhere, and rename it into its place";
+        assert!(said.ends_with(expect), "{said}");
+        std::fs::remove_file(&file).unwrap();
+        let said = format!("{:#}", whole(&file, |path| std::fs::read(path)).unwrap_err());
+        assert!(said.starts_with("cannot read ") && said.contains("No such file"), "{said}");
     }
 }

@@ -15,6 +15,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, State};
+use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use tokio::sync::{Semaphore, mpsc};
@@ -109,6 +110,13 @@ impl Hooks {
         let Ok(_turn) = self.0.reading.try_acquire() else {
             return refuse(StatusCode::TOO_MANY_REQUESTS, "too many calls at one time");
         };
+        let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if declared.is_some_and(|length: usize| length > MAX_BODY_BYTES) {
+            return refuse(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                &format!("the body is longer than {MAX_BODY_BYTES} bytes"),
+            );
+        }
         // Who is slow keeps others waiting for no longer than a request may take anyway.
         let Ok(Ok(body)) = timeout(REQUEST_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await else {
             let why = format!("the body is longer than {MAX_BODY_BYTES} bytes, too slow, or was cut off");
