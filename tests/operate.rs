@@ -6,30 +6,11 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use support::audit::AuditMark;
-use support::credentials::{ADMIN, MOORLINE};
+use support::credentials::MOORLINE;
 use support::daemon::until;
+use support::person::moorline;
 use support::rest::ask;
 use support::scene::{CALM, Scene, config_map, many};
-
-/// What a verb said and how it ended.
-struct Said {
-    code: i32,
-    data: String,
-    words: String,
-}
-
-fn moorline(scene: &Scene, arguments: &[&str]) -> Said {
-    let kubeconfig = scene.root.path().join("kubeconfig-of-a-person");
-    std::fs::write(&kubeconfig, scene.plane.kubeconfig(ADMIN)).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_moorline"))
-        .args(arguments)
-        .args(["-n", &scene.namespace])
-        .env("KUBECONFIG", kubeconfig)
-        .output()
-        .unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Said { code: output.status.code().unwrap(), data: text(output.stdout), words: text(output.stderr) }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {

@@ -117,7 +117,7 @@ async fn what_nobody_signed_or_somebody_changed_is_refused() {
     let refused = async |bytes: &[u8]| ground.commit(bytes, &all).await.unwrap_err();
     let (reason, told) = refused(&recorded("objects/unsigned.commit")).await;
     assert_eq!(reason, "SignatureMissing");
-    assert!(told.ends_with(" is not signed; what was applied before is held"), "{told}");
+    assert!(told.ends_with(" is not signed; what was applied before stays"), "{told}");
     for name in ["ssh-ann", "ssh-bob", "ssh-rsa", "openpgp-gina", "openpgp-hugo"] {
         let text = String::from_utf8(recorded(&format!("objects/{name}.commit"))).unwrap();
         let (reason, told) = refused(text.replace("signed: ", "signed; ").as_bytes()).await;

@@ -8,6 +8,8 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 use support::daemon::until;
+use support::git_server::Work;
+use support::person::moorline;
 use support::programs::{command, find, run};
 use support::scene::{CALM, Scene, config_map};
 
@@ -315,4 +317,79 @@ async fn versions_of_a_range_go_up_only() {
     scene.nudge("shop", "unsigned").await;
     scene.until_reason("shop", "SignatureMissing").await;
     assert_eq!(value(&scene).await.as_deref(), Some("v1.2.0"));
+}
+
+#[tokio::test]
+async fn syncs_of_one_repository_trust_each_for_itself() {
+    let Some(scene) = Scene::new("each").await else { return };
+    let Some(ann) = key(&scene, "ann") else { return };
+    let push = |value: &str| {
+        scene.push(&[
+            ("free/b.json".to_owned(), config_map("b", value)),
+            ("strict/a.json".to_owned(), config_map("a", value)),
+        ])
+    };
+    trust(&scene, &[&ann]).await;
+    sign(&scene, Some(&ann));
+    let first = push("first");
+    let _daemon = scene.daemon();
+    let mut strict = spec(&scene, "HEAD", serde_json::Value::Null);
+    strict["path"] = "strict".into();
+    scene.sync("strict", strict).await;
+    scene.sync("free", json!({"path": "free"})).await;
+    scene.until_ready("strict", &first).await;
+    scene.until_ready("free", &first).await;
+    sign(&scene, None);
+    let second = push("second");
+    scene.nudge("free", "second").await;
+    scene.until_ready("free", &second).await;
+    scene.until_reason("strict", "SignatureMissing").await;
+    tokio::time::sleep(CALM).await;
+    assert_eq!(scene.values().await, [("a", "first"), ("b", "second")].map(owned).into());
+    // A plan is no way around it.
+    let plan = moorline(&scene, &["plan", "--sync", "strict"]);
+    assert!(plan.code == 1 && plan.words.contains("is not signed"), "{}{}", plan.data, plan.words);
+    let plan = moorline(&scene, &["plan", "--sync", "strict", "--revision", &second]);
+    assert!(plan.code == 1 && plan.words.contains("is not signed"), "{}{}", plan.data, plan.words);
+    let plan = moorline(&scene, &["plan", "--sync", "strict", "--revision", &first]);
+    assert_eq!(plan.code, 0, "{}{}", plan.data, plan.words);
+}
+
+fn owned((name, value): (&str, &str)) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+/// A commit of nothing that OpenPGP has signed, recorded once.
+fn recorded(path: &str) -> Vec<u8> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/signatures");
+    std::fs::read(format!("{folder}/{path}")).unwrap()
+}
+
+#[tokio::test]
+async fn an_openpgp_signature_counts_as_well() {
+    let Some(scene) = Scene::new("openpgp").await else { return };
+    scene.push(&[]);
+    let file = scene.root.path().join("recorded");
+    std::fs::write(&file, recorded("objects/openpgp-gina.commit")).unwrap();
+    let bare = |arguments: &[&str]| Work::git_in(&scene.work.bare, arguments);
+    bare(&["hash-object", "-t", "tree", "-w", "/dev/null"]);
+    let commit = bare(&["hash-object", "-t", "commit", "-w", &file.display().to_string()]);
+    bare(&["update-ref", "refs/heads/main", &commit]);
+    let secrets: Api<Secret> = Api::namespaced(scene.admin.clone(), &scene.namespace);
+    let keys = async |name: &str| {
+        let text = String::from_utf8(recorded(&format!("keys/{name}.asc"))).unwrap();
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "signers"}, "stringData": {"team": text},
+        });
+        secrets.patch("signers", &PatchParams::apply("test").force(), &Patch::Apply(&secret)).await.unwrap();
+    };
+    keys("hugo").await;
+    let _daemon = scene.daemon();
+    scene.sync("shop", spec(&scene, "HEAD", serde_json::Value::Null)).await;
+    scene.until_reason("shop", "SignerUnknown").await;
+    assert_eq!(scene.status("shop", "/revision/seen").await, serde_json::Value::Null);
+    // It is trusted from now on; there is nothing in it.
+    keys("gina").await;
+    scene.until_reason("shop", "NoManifests").await;
+    assert!(scene.status("shop", "/revision/seen").await.as_str().unwrap().ends_with(&commit));
 }

@@ -24,6 +24,7 @@ pub(crate) mod daemon;
 pub(crate) mod etcd;
 pub(crate) mod fault_proxy;
 pub(crate) mod git_server;
+pub(crate) mod person;
 pub(crate) mod programs;
 pub(crate) mod reaper;
 pub(crate) mod rest;
