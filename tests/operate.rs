@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::until;
-use support::person::moorline;
+use support::person::{moorline, on_terminal};
 use support::rest::ask;
 use support::scene::{CALM, Scene, config_map, many};
 
@@ -38,6 +38,13 @@ async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {
         "{}",
         synced.data
     );
+    // What is no terminal gets lines, and a terminal a bar that is wiped away at the end.
+    assert!(!synced.words.contains('\u{1b}') && synced.words.contains("/16 objects, "), "{}", synced.words);
+    if let Some(shown) = on_terminal(&scene, &["sync", "shop"]) {
+        let (bar, wiped) = ("\r\u{1b}[K[####################] 16/16 objects, ", "\r\u{1b}[Kmain@");
+        let places = (shown.data.find(bar), shown.data.find(wiped));
+        assert!(shown.code == 0 && places.0.is_some() && places.0 < places.1, "{:?}", shown.data);
+    }
     let again = moorline(&scene, &["sync", "shop"]);
     let expect =
         format!("main@{} is applied as before\nnothing had to be changed in the cluster\n", &second[..7]);

@@ -101,7 +101,21 @@ fn outcome(before: &Seen, after: &Seen) -> String {
     text + &details(after)
 }
 
-/// Tells how far it is: on a terminal in one line, elsewhere a line for each change.
+/// The characters of a bar, and of a line that fits on a narrow terminal.
+const BAR: i64 = 20;
+const WIDTH: usize = 79;
+
+/// So many of all, drawn.
+fn bar(done: i64, all: i64) -> String {
+    let full = match all {
+        1.. => (done.clamp(0, all) * BAR / all).clamp(0, BAR),
+        _ => 0,
+    };
+    let part = |mark: &str, count: i64| mark.repeat(usize::try_from(count).unwrap_or_default());
+    format!("[{}{}]", part("#", full), part("-", BAR - full))
+}
+
+/// Tells how far it is: on a terminal by a bar in one line, elsewhere a line for each change.
 struct Progress {
     shown: String,
     terminal: bool,
@@ -111,13 +125,14 @@ impl Progress {
     fn show(&mut self, sync: &Seen, streams: &mut Streams<'_>) {
         let counts = sync.status.objects.unwrap_or_default();
         let (_, reason, message) = ready(&sync.status);
-        let line = format!("{reason}: {}/{} objects; {message}", counts.applied, counts.desired);
+        let line = format!("{}/{} objects, {reason}: {message}", counts.applied, counts.desired);
         if line == self.shown {
             return;
         }
         if self.terminal {
-            let short: String = line.chars().take(100).collect();
-            let _ = write!(streams.words, "\r\u{1b}[K{}", harmless(&short));
+            let whole = format!("{} {}", bar(counts.applied, counts.desired), harmless(&line));
+            let short: String = whole.chars().take(WIDTH).collect();
+            let _ = write!(streams.words, "\r\u{1b}[K{short}");
             let _ = streams.words.flush();
         } else {
             streams.say(&line);
@@ -129,5 +144,20 @@ impl Progress {
         if self.terminal {
             let _ = write!(streams.words, "\r\u{1b}[K");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_it_says() {
+        assert_eq!(bar(0, 0), "[--------------------]");
+        assert_eq!(bar(0, 3), "[--------------------]");
+        assert_eq!(bar(2, 3), "[#############-------]");
+        assert_eq!(bar(3, 3), "[####################]");
+        assert_eq!(bar(9, 3), bar(3, 3));
+        assert_eq!(bar(-1, -3), bar(0, 3));
     }
 }
