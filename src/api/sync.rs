@@ -130,7 +130,7 @@ pub struct SyncSpec {
         .message("write the name of a ServiceAccount in the Sync's own namespace, such as deployer"))]
     pub service_account_name: Option<String>,
 
-    /// Syncs whose newest commit must be applied before this one takes up a commit; of the same repository, that commit.
+    /// Syncs whose newest commit must be applied, and healthy where they wait for that, before this one takes up a commit; of the same repository, that commit.
     /// What is applied is held meanwhile. Deletions go the other way round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
