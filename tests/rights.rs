@@ -68,7 +68,10 @@ async fn the_printed_rights_are_enough_and_no_more() {
     assert!(message.as_str().is_some_and(|message| message.contains(&command)), "{message}");
 
     let documents = printed(&scene, "shop");
-    assert_eq!(documents.len(), 4, "{documents:?}");
+    // The last two are for the daemon, which is to act as the ServiceAccount.
+    assert_eq!(documents.len(), 6, "{documents:?}");
+    assert_eq!(documents[4]["rules"][0]["verbs"], json!(["impersonate"]));
+    assert_eq!(documents[4]["rules"][0]["resourceNames"], json!(["tenant"]));
     for document in &documents {
         let kind = document["kind"].as_str().expect("a kind").to_lowercase();
         let namespace = document["metadata"]["namespace"].as_str();

@@ -49,8 +49,8 @@ pub struct Git {
         validation = Rule::new(r"!self.contains('://') || self.matches(r'^[a-z]+://[^/]+/[^/]')")
             .message("write the path of a repository behind the host, such as https://host/group/repository.git")
             .reason(Reason::FieldValueForbidden),
-        validation = Rule::new(r"!self.matches(r'[/:][.][.](/|$)')")
-            .message("write the path of the repository without .. in it")
+        validation = Rule::new(r"!self.matches(r'[/:][.][.](/|$)') && !self.matches(r'(?i)%(2e|2f|5c|25)|[\\]')")
+            .message("write the path of the repository without .. in it, and without codes for dots, slashes and percent signs")
             .reason(Reason::FieldValueForbidden)
     )]
     pub url: String,

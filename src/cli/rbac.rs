@@ -13,18 +13,18 @@ use crate::api::SyncName;
 use crate::cluster::Connection;
 use crate::desired::{DesiredSet, Scopes};
 use crate::metrics::Metrics;
-use crate::rights::{Plurals, Rights, Subject, manifests as roles};
+use crate::rights::{Plurals, Rights, Subject, for_daemon, manifests as roles};
 use crate::yaml;
 
 /// Print the rights that a Sync needs
 ///
 /// Roles and bindings for the ServiceAccount that acts for the Sync: what its objects need, with the rights that Roles
 /// among them grant, because nobody may grant what they do not hold. Rules that are worth as much as
-/// cluster-admin are marked.
+/// cluster-admin are marked. Where that is not the daemon's own ServiceAccount, the daemon gets the right to act as it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline rbac --sync shop -n team | kubectl apply -f -
-  moorline rbac clusters/prod --service-account deployer -n shop")]
+  moorline rbac clusters/prod --service-account deployer -n shop --daemon moorline/moorline")]
 pub(super) struct Arguments {
     /// A folder of manifests, or one file
     #[arg(required_unless_present = "sync", conflicts_with = "sync")]
@@ -34,9 +34,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["service_account", "target_namespace"])]
     sync: Option<String>,
 
-    /// The ServiceAccount that acts for the Sync (spec.serviceAccountName); the daemon's own by default
-    #[arg(long, default_value = "moorline", value_name = "NAME")]
-    service_account: String,
+    /// The ServiceAccount that acts for the Sync (spec.serviceAccountName); the daemon's own if absent
+    #[arg(long, value_name = "NAME")]
+    service_account: Option<String>,
+
+    /// The daemon's own ServiceAccount; its namespace is known of a Sync that was served
+    #[arg(long, value_parser = account, value_name = "NAMESPACE/NAME")]
+    daemon: Option<SyncName>,
 
     /// The namespace of the Sync and of the ServiceAccount
     #[arg(long, short, value_parser = namespace)]
@@ -50,8 +54,13 @@ pub(super) struct Arguments {
     selection: Selection,
 }
 
-/// Where the daemon is, if neither a flag nor the Sync says it.
-const NAMESPACE: &str = "moorline";
+/// The namespace and the ServiceAccount of the daemon, if neither a flag nor the Sync says it.
+const DAEMON: &str = "moorline";
+
+fn account(text: &str) -> Result<SyncName, &'static str> {
+    let (namespace, name) = text.split_once('/').ok_or("write NAMESPACE/NAME, such as moorline/moorline")?;
+    Ok(SyncName::new(namespace, name))
+}
 
 pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     match (&arguments.sync, &arguments.path) {
@@ -65,12 +74,39 @@ fn of_path(path: &Path, arguments: &Arguments, streams: &mut Streams<'_>) -> any
     let Some(complete) = manifests::read(path, &arguments.selection, streams)? else {
         return Ok(Exit::Failure);
     };
-    let namespace = arguments.namespace.as_deref().unwrap_or(NAMESPACE);
+    let daemon = arguments.daemon.clone().unwrap_or_else(|| SyncName::new(DAEMON, DAEMON));
+    let namespace = arguments.namespace.as_deref().unwrap_or(&daemon.namespace);
     let target = arguments.target_namespace.as_deref().unwrap_or(namespace);
     let Some(desired) = manifests::desire(complete, target, &Scopes::builtin(), streams) else {
         return Ok(Exit::Failure);
     };
-    print(&desired, Plurals::default(), namespace, &arguments.service_account, streams)
+    // One account may act for several Syncs, and none of them may take away what another needs.
+    let account = arguments.service_account.as_deref();
+    let parts = [namespace, account.unwrap_or(&daemon.name), &slug(path)];
+    let role =
+        ["moorline"].into_iter().chain(parts).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
+    let who = Who { namespace, account, secrets: Vec::new(), daemon: &daemon, role };
+    print(&desired, Plurals::default(), &who, streams)
+}
+
+/// A path as a part of a name.
+fn slug(path: &Path) -> String {
+    let text = path.to_string_lossy().to_ascii_lowercase();
+    let words = text.split(|it: char| !it.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-")
+}
+
+/// Who acts for a Sync.
+struct Who<'a> {
+    /// Where the Sync is.
+    namespace: &'a str,
+    /// The ServiceAccount there that acts for it; the daemon's own if absent.
+    account: Option<&'a str>,
+    /// The Secrets that the Sync names.
+    secrets: Vec<&'a str>,
+    daemon: &'a SyncName,
+    /// What the roles are called.
+    role: String,
 }
 
 async fn of_sync(
@@ -86,21 +122,24 @@ async fn of_sync(
     let inspected = look(&cluster, &metrics, &seen, None).await?;
     let kinds = cluster.kinds();
     let plurals = Plurals::of(kinds.iter().map(|(kind, served)| (kind.clone(), served.plural.clone())));
-    let account = inspected.wish.service_account.as_deref().unwrap_or(&arguments.service_account);
     // The Lease is where the daemon is.
-    let daemon = seen.status.held_by.as_deref().and_then(|lease| lease.split_once('/'));
-    let own = match inspected.wish.service_account {
-        Some(_) => &*name.namespace,
-        None => daemon.map_or(NAMESPACE, |(namespace, _)| namespace),
-    };
-    print(&inspected.desired, plurals, own, account, streams)
+    let lease = seen.status.held_by.as_deref().and_then(|lease| lease.split_once('/'));
+    let there = || SyncName::new(lease.map_or(DAEMON, |(namespace, _)| namespace), DAEMON);
+    let daemon = arguments.daemon.clone().unwrap_or_else(there);
+    let wish = &inspected.wish;
+    // It sees all Secrets of its own namespace.
+    let named = [wish.secret.as_deref(), wish.verify.as_ref().map(|(_, secret)| &**secret)];
+    let secrets = named.into_iter().flatten().filter(|_| name.namespace != daemon.namespace).collect();
+    let (account, role) =
+        (wish.service_account.as_deref(), format!("moorline-sync-{}-{}", name.namespace, name.name));
+    let who = Who { namespace: &name.namespace, account, secrets, daemon: &daemon, role };
+    print(&inspected.desired, plurals, &who, streams)
 }
 
 fn print(
     desired: &DesiredSet,
     plurals: Plurals,
-    namespace: &str,
-    account: &str,
+    who: &Who<'_>,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
     let rights = Rights::of(desired, plurals);
@@ -109,9 +148,19 @@ fn print(
             "note: no definition of {kind} is at hand, so that the name of its resource is guessed"
         ));
     }
-    let role = format!("moorline-{namespace}-{account}").into();
-    let subject = Subject { name: account.into(), namespace: namespace.into(), role };
-    for (lines, document) in roles(&rights, &subject) {
+    let daemon = Subject {
+        name: who.daemon.name.clone(),
+        namespace: who.daemon.namespace.clone(),
+        role: format!("{}-daemon", who.role).into(),
+    };
+    let subject = match who.account {
+        Some(account) => {
+            Subject { name: account.into(), namespace: who.namespace.into(), role: who.role.as_str().into() }
+        }
+        None => Subject { role: who.role.as_str().into(), ..daemon.clone() },
+    };
+    let of_daemon = for_daemon(who.account, &who.secrets, who.namespace, &daemon);
+    for (lines, document) in roles(&rights, &subject).into_iter().chain(of_daemon) {
         streams.data.write_all(b"---\n")?;
         for line in lines {
             writeln!(streams.data, "# {}", harmless(&line))?;

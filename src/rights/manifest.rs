@@ -33,6 +33,23 @@ pub fn manifests(rights: &Rights, subject: &Subject) -> Vec<(Vec<String>, Value)
     documents
 }
 
+/// What the daemon itself needs where a Sync is: to act as the Sync's ServiceAccount, and to see the Secrets that the Sync
+/// names. Nothing where it needs nothing.
+pub fn for_daemon(
+    account: Option<&str>,
+    secrets: &[&str],
+    at: &str,
+    daemon: &Subject,
+) -> Vec<(Vec<String>, Value)> {
+    let mut rules = BTreeSet::new();
+    // By name only: who may act as any ServiceAccount may do what the mightiest of them may.
+    rules.extend(account.map(|account| Rule::of("", "serviceaccounts", &["impersonate"]).named([account])));
+    if !secrets.is_empty() {
+        rules.insert(Rule::of("", "secrets", &["get", "list", "watch"]).named(secrets.iter().copied()));
+    }
+    if rules.is_empty() { Vec::new() } else { pair(&rules, Some(at), daemon).into() }
+}
+
 /// A role and its binding.
 fn pair(rules: &BTreeSet<Rule>, namespace: Option<&str>, subject: &Subject) -> [(Vec<String>, Value); 2] {
     let kind = if namespace.is_some() { "Role" } else { "ClusterRole" };

@@ -11,7 +11,7 @@ mod rule;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use manifest::{Subject, manifests};
+pub use manifest::{Subject, for_daemon, manifests};
 pub use plural::Plurals;
 pub use power::power;
 pub use rule::Rule;

@@ -76,7 +76,10 @@ pub enum AddressError {
     #[error("the repository's URL has a port that is not a number from 1 to 65535")]
     Port,
     /// No path, or one that climbs.
-    #[error("the repository's URL needs a path to a repository behind the host, without .. in it")]
+    #[error(
+        "the repository's URL needs a path to a repository behind the host, without .. in it, and without codes for dots, \
+         slashes and percent signs"
+    )]
     Path,
     /// A space, a control character, or a character that has to be escaped.
     #[error("the repository's URL has a space or another character that must be percent-encoded")]
@@ -303,8 +306,12 @@ fn port_number(text: &str) -> Result<u16, AddressError> {
     }
 }
 
+/// True for a path that leads elsewhere than it says. What a server makes of dots, slashes, backslashes and percent signs
+/// that are written as codes is its own affair, so that none of them counts as a part of a name.
 fn climbs(path: &str) -> bool {
-    path.split('/').any(|part| part == ".." || part.eq_ignore_ascii_case("%2e%2e"))
+    let path = path.to_ascii_lowercase();
+    path.split('/').any(|part| part == "..")
+        || ["%2e", "%2f", "%5c", "%25", "\\"].iter().any(|code| path.contains(code))
 }
 
 #[cfg(test)]
@@ -362,6 +369,12 @@ mod tests {
             ("https://host", E::Path),
             ("https://host/", E::Path),
             ("https://host/a/../b", E::Path),
+            ("https://host/a/%2e%2E/b", E::Path),
+            ("https://host/a/.%2e/b", E::Path),
+            ("https://host/a/..%2fb", E::Path),
+            ("https://host/a/..%5Cb", E::Path),
+            ("https://host/a/%252e%252e/b", E::Path),
+            ("ssh://git@host/a/.%2e/b", E::Path),
             ("https://host/a b", E::Character),
             ("https://host/a\nb", E::Character),
             ("git@host:-option", E::Path),
