@@ -243,6 +243,7 @@ fn full_status() -> SyncStatus {
         conditions: vec![serde_json::from_value(condition).expect("a condition")],
         revision: Some(Revisions {
             seen: text("main@2"),
+            tag: text("89ab"),
             source: text("0a"),
             attempted: text("main@2"),
             applied: text("main@1"),

@@ -28,6 +28,9 @@ pub struct Source {
     .field_path(".url"),
     validation = Rule::new("!has(self.verify) || self.verify.mode == 'HEAD' || has(self.ref) && (has(self.ref.tag) || has(self.ref.semver))")
     .message("name a tag in ref.tag or ref.semver: only a tag has a tag's signature")
+    .field_path(".verify"),
+    validation = Rule::new("!has(self.verify) || self.verify.mode != 'HEAD' || !has(self.ref) || !has(self.ref.semver)")
+    .message("write the mode Tag or TagAndHEAD with ref.semver: whoever may push could put any version on an old commit that is signed")
     .field_path(".verify"))]
 pub struct Git {
     /// `https://host/path`, `ssh://user@host/path` or `user@host:path`, without user and password for https, which

@@ -89,6 +89,9 @@ pub struct Revisions {
     /// The newest one in the repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
+    /// The tag object, where that is an annotated tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
     /// Where that was seen: a hash of the URL and the ref. What was seen elsewhere is no measure of what is seen now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,

@@ -123,20 +123,15 @@ impl Watchlist {
 
     /// True for a Job or Pod that has failed.
     pub fn has_failed(&self, id: &ObjectId) -> bool {
-        let known = self.objects.get(id).and_then(|entry| entry.known.as_ref());
-        comes_to_an_end(id) && known.is_some_and(|known| matches!(known.shown, Health::Degraded { .. }))
+        self.objects.get(id).and_then(|entry| entry.known.as_ref()).is_some_and(|known| known.failed)
     }
 
-    /// Of all that are gone these, and no others, have failed for good.
+    /// These have failed for good; of those that are gone there is nothing else to be known.
     pub fn have_failed(&mut self, failed: &BTreeSet<ObjectId>) {
-        let mut known: BTreeSet<ObjectId> =
-            self.objects.iter().filter(|(_, entry)| entry.ended).map(|(id, _)| id.clone()).collect();
-        known.retain(|id| !failed.contains(id));
-        known.iter().for_each(|id| self.forget(id));
         for id in failed.iter().filter(|id| !self.objects.contains_key(*id)).cloned().collect::<Vec<_>>() {
             self.enter(&id, |entry| {
                 let shown = Health::degraded("it failed, and was cleared away since".to_owned());
-                entry.known = Some(Known { shown, progress: None, late: None, cause: None });
+                entry.known = Some(Known { shown, progress: None, late: None, cause: None, failed: true });
                 entry.end();
             });
         }
@@ -259,7 +254,7 @@ impl Watchlist {
             }
             let shown = Health::unknown(format!("its status cannot be read: {why}"));
             let progress = entry.known.take().and_then(|known| known.progress);
-            entry.known = Some(Known { shown, progress, late: None, cause: None });
+            entry.known = Some(Known { shown, progress, late: None, cause: None, failed: false });
             let doubled = RETRY.0.saturating_mul(1 << entry.failures.saturating_sub(1).min(10));
             entry.due = Some(now + doubled.min(RETRY.1));
         });
@@ -318,11 +313,6 @@ impl Summary {
         let word = |of: &Self| [of.unread, of.progressing, of.degraded, of.unknown].map(|count| count > 0);
         word(self) == word(other)
     }
-}
-
-/// True for what does its work once.
-fn comes_to_an_end(id: &ObjectId) -> bool {
-    id.is("batch", "Job") || id.is("", "Pod")
 }
 
 /// True for a claim, with which its class is read.

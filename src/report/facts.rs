@@ -58,6 +58,8 @@ pub struct Facts<'a> {
 pub struct Sighting {
     /// The revision.
     pub revision: String,
+    /// The tag object, if it is an annotated tag.
+    pub tag: Option<String>,
     /// The repository and the ref in one word.
     pub source: Box<str>,
 }

@@ -40,6 +40,7 @@ pub fn status(before: &SyncStatus, facts: &Facts<'_>) -> SyncStatus {
     let mut revision = status.revision.take().unwrap_or_default();
     if let Some(seen) = &facts.seen {
         revision.seen = Some(seen.revision.clone());
+        revision.tag.clone_from(&seen.tag);
         revision.source = Some(seen.source.to_string());
     }
     if let Some(pass) = &facts.pass {

@@ -59,7 +59,11 @@ fn pass<'a>(revision: &str, outcomes: &'a BTreeMap<ObjectId, Outcome>) -> PassFa
 }
 
 fn facts(pass: Option<PassFacts<'_>>) -> Facts<'_> {
-    let seen = pass.as_ref().map(|pass| Sighting { revision: pass.revision.clone(), source: "0a".into() });
+    let seen = pass.as_ref().map(|pass| Sighting {
+        revision: pass.revision.clone(),
+        tag: None,
+        source: "0a".into(),
+    });
     Facts {
         generation: Some(3),
         suspended: false,

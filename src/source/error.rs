@@ -260,6 +260,7 @@ impl Error {
                 | Self::Setting { .. }
                 | Self::Unsigned(_)
                 | Self::Rewritten { .. }
+                | Self::Unproven { .. }
                 | Self::Lowered { .. }
         )
     }

@@ -173,8 +173,12 @@ impl Mirror {
             }
             let number = self.store.as_ref().map_or(0, Store::number) + 1;
             let past = store::begin(&self.home, number)?;
-            let fetched = fetch_past(&mut self.remote, &past, &[old, new], depth, by)
-                .or_else(|_| fetch_past(&mut self.remote, &past, &[new], depth, by));
+            let fetched =
+                fetch_past(&mut self.remote, &past, &[old, new], depth, by).or_else(|error| match error {
+                    // Less is asked for where the server does not give out the older one.
+                    Error::TooLarge { .. } => Err(error),
+                    _ => fetch_past(&mut self.remote, &past, &[new], depth, by),
+                });
             if fetched.is_ok()
                 && let Ok(there) = past.repository()
             {

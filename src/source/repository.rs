@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use history::Related;
 use looked::Looked;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
@@ -31,7 +32,7 @@ use super::http::{Network, Proxy};
 use super::local::Local;
 use super::mirror::Mirror;
 use super::remote::Remote;
-use super::revision::{History, ObjectHash, Reference, Revision};
+use super::revision::{ObjectHash, Reference, Revision};
 use super::snapshot::{self, Ids, Snapshot};
 use super::ssh::Ssh;
 use super::store;
@@ -73,7 +74,7 @@ struct Shared {
     /// How many wait for the state.
     waiting: AtomicUsize,
     /// The last answer about two commits.
-    related: Mutex<Option<((ObjectHash, ObjectHash), History)>>,
+    related: Mutex<Related>,
     /// What is talked to, and with which credentials, from the next call on.
     next: Mutex<Option<Remote>>,
     credentials: Mutex<Credentials>,

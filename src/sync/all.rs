@@ -64,7 +64,7 @@ pub(super) const BEAT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// How often mirrors are looked for that no Sync uses any more. Not at once: a Sync that cannot be followed for now, as
 /// for want of a Secret, is to find its mirror again.
-const SWEEP: std::time::Duration = std::time::Duration::from_secs(3600);
+const SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
 
 struct All {
     context: Arc<Context>,

@@ -53,6 +53,13 @@ impl Ends {
         }
     }
 
+    /// Takes in who failed of what has come to its end.
+    pub(crate) fn learn(&mut self, finished: &[Finished]) {
+        let failed = finished.iter().filter(|end| end.failed && !end.begun);
+        let known = failed.filter_map(|end| ObjectId::parse(&end.object));
+        self.failed.extend(known.filter(|id| self.finished.contains_key(id)));
+    }
+
     /// What is to be written down.
     pub(crate) fn written(&self) -> Vec<Finished> {
         let entry = |(id, hash): (&ObjectId, &SpecHash), begun| Finished {
@@ -61,7 +68,10 @@ impl Ends {
             begun,
             failed: self.failed.contains(id),
         };
-        let finished = self.finished.iter().map(|ended| entry(ended, false));
+        // What is cut off is forgotten, and a failure must not be.
+        let mut finished: Vec<Finished> = self.finished.iter().map(|ended| entry(ended, false)).collect();
+        finished.sort_by_key(|ended| !ended.failed);
+        let finished = finished.into_iter();
         finished.chain(self.begun.iter().map(|job| entry(job, true))).take(MAX_FINISHED).collect()
     }
 
@@ -134,6 +144,8 @@ impl Subject<'_> {
             // Gone before its last status could be read: whoever clears away a Job does that when it has finished.
             if memory.ends.see(&id, &seen, desired) {
                 memory.ends.finished.insert(id.clone(), wanted.hash);
+                // One that succeeded would have had a completion time.
+                memory.ends.failed.extend(id.is("batch", "Job").then(|| id.clone()));
             }
             if !memory.ends.finished.contains_key(&id) {
                 memory.fights.deleted(&id, wanted.hash, self.context.now());

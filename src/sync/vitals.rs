@@ -198,6 +198,10 @@ impl Vitals {
                 let of = Judgement { rules: &self.wish.rules, timeout, context, wall: wall_clock() };
                 state.list.read(id, &object.body, cause, &of, now);
             }
+            // It was asked for before it was made again.
+            Ok(None) if self.cluster.observed(&self.owner, |observed| observed.get(id).is_some()) => {
+                state.list.changed(id, now);
+            }
             Ok(None) => state.list.gone(id),
             Err(failure) => state.list.failed(id, &failure.to_string(), now),
         }

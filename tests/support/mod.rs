@@ -32,5 +32,6 @@ pub(crate) mod running;
 pub(crate) mod scene;
 pub(crate) mod second_server;
 pub(crate) mod server;
+pub(crate) mod signers;
 pub(crate) mod start;
 pub(crate) mod status;

@@ -42,6 +42,8 @@ pub(super) struct Known {
     pub(super) late: Option<(i64, Health)>,
     /// What lies beneath it.
     pub(super) cause: Option<String>,
+    /// It has come to its end without success, as its own status says.
+    pub(super) failed: bool,
 }
 
 /// Long before anything.
@@ -113,10 +115,11 @@ impl Known {
             (ends, judge(kind, body, &context, found.clone(), Some(progress), ends, deadline))
         });
         let cause = cause.filter(|_| found.is_wanting());
+        let failed = has_failed(kind, body);
         match late {
             // It was too long before, and still is.
-            Some((ends, late)) if ends <= now => Self { shown: late, progress, late: None, cause },
-            late => Self { shown: found, progress, late, cause },
+            Some((ends, late)) if ends <= now => Self { shown: late, progress, late: None, cause, failed },
+            late => Self { shown: found, progress, late, cause, failed },
         }
     }
 
@@ -145,4 +148,23 @@ fn has_beneath(kind: &GroupKind) -> bool {
     let workloads = ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"];
     &*kind.group == "apps" && workloads.contains(&&*kind.kind)
         || &*kind.group == "batch" && &*kind.kind == "Job"
+}
+
+/// True for a Job or Pod whose status says that it has failed. One that takes too long, or that somebody's rule does not
+/// like, may still come to a good end.
+fn has_failed(kind: &GroupKind, body: &Map<String, Value>) -> bool {
+    let status = body.get("status");
+    let is = |value: Option<&Value>, text: &str| value.and_then(Value::as_str) == Some(text);
+    match (&*kind.group, &*kind.kind) {
+        ("", "Pod") => is(status.and_then(|status| status.get("phase")), "Failed"),
+        ("batch", "Job") => {
+            let conditions = status.and_then(|status| status.get("conditions")?.as_array());
+            let fails = |condition: &Value| {
+                let type_ = condition.get("type");
+                (is(type_, "Failed") || is(type_, "FailureTarget")) && is(condition.get("status"), "True")
+            };
+            conditions.into_iter().flatten().any(fails)
+        }
+        _ => false,
+    }
 }

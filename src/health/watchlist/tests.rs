@@ -219,9 +219,11 @@ fn that_a_job_has_failed_stands_when_it_is_cleared_away() {
     let failed = BTreeSet::from([job.clone()]);
     case.list.have_failed(&failed);
     assert!(case.worst().contains("it failed"), "{}", case.worst());
-    // It was not the end of it.
+    // A pass that was under way knows nothing of it.
     case.list.have_failed(&BTreeSet::new());
-    assert_eq!(case.list.summary(), Summary::default());
+    assert_eq!(case.list.summary().degraded, 1);
+    case.list.retain(|_| false);
+    assert_eq!(case.list.summary(), Summary::default(), "nobody wants it any more");
     // An earlier daemon saw it fail; now it runs once more.
     case.list.have_failed(&failed);
     assert_eq!(case.list.summary().degraded, 1);
@@ -232,6 +234,22 @@ fn that_a_job_has_failed_stands_when_it_is_cleared_away() {
     assert!(case.list.summary().is_healthy() && case.list.has(&job));
     case.list.gone(&job);
     assert!(!case.list.has(&job), "of what ended well nothing is left to say");
+}
+
+#[test]
+fn what_takes_too_long_has_not_failed() {
+    let job = ObjectId::parse("batch/Job|shop/migrate").unwrap();
+    let mut list = Watchlist::default();
+    let of =
+        Judgement { rules: &Rules::default(), timeout: Some(1_000), context: Context::default(), wall: 0 };
+    list.changed(&job, 0);
+    assert_eq!(list.due(100).read.len(), 1);
+    list.read(&job, &serde_json::from_str(r#"{"status": {"active": 1}}"#).unwrap(), None, &of, 100);
+    let _ = list.due(5_000);
+    assert_eq!(list.summary().degraded, 1);
+    assert!(!list.has_failed(&job));
+    list.gone(&job);
+    assert!(!list.has(&job));
 }
 
 #[test]

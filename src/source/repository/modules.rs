@@ -4,7 +4,7 @@
 //! followed stays a folder that cannot be read, with the reason.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Instant;
 
@@ -33,9 +33,10 @@ impl Repository {
         let mut reading = self.read_again(revision, folders, earlier, by).await?;
         if let Some(snapshot) = &mut reading.snapshot {
             let added = self.add_modules(snapshot, by).await;
-            if added.is_err() {
-                // What was fetched in vain is not kept until somebody looks for it.
-                self.house.remove(std::mem::take(&mut snapshot.beside));
+            if let Err(Error::TooMuch { .. }) = added {
+                // What is too much is not kept until somebody looks for it. What is good for the next attempt is.
+                let (house, unwanted) = (self.house.clone(), std::mem::take(&mut snapshot.beside));
+                let _ = tokio::task::spawn_blocking(move || house.remove(unwanted)).await;
             }
             added?;
             is_there(snapshot, revision)?;
@@ -46,7 +47,7 @@ impl Repository {
     async fn add_modules(&self, snapshot: &mut Snapshot, by: Instant) -> Result<(), Error> {
         let mut files: BTreeMap<Box<str>, Entry> = own(&snapshot.files, "");
         let mut waiting: Vec<Wanted> = wanted(self, snapshot, "");
-        let (mut count, mut size) = (0, 0);
+        let (mut count, mut size, mut sized) = (0, 0, BTreeSet::new());
         while let Some(Wanted { place, path, commit, said, from }) = waiting.pop() {
             count += 1;
             if count > MAX_MODULES {
@@ -64,7 +65,10 @@ impl Repository {
             snapshot.beside.push(module.clone());
             let told = |error| Error::Module { path: place.clone(), cause: Box::new(error) };
             let inner = module.read(&revision, &[""], by).await.map_err(told)?;
-            size += module.size(by).await.map_err(told)?.1;
+            // One repository may be at many places.
+            if sized.insert(key(&module.shared.address, &module.shared.owner)) {
+                size += module.size(by).await.map_err(told)?.1;
+            }
             if size > MAX_MIRRORED {
                 return Err(too_much("bytes on disk", MAX_MIRRORED));
             }
@@ -93,11 +97,17 @@ impl House {
         let keys: Vec<Box<str>> =
             unwanted.iter().map(|module| key(&module.shared.address, &module.shared.owner)).collect();
         drop(unwanted);
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        for unheld in keys.iter().filter(|key| open.get(*key).is_none_or(|one| one.strong_count() == 0)) {
-            // What cannot be removed now is removed the next time that somebody looks for it.
-            drop(fs::remove_dir_all(self.data.join(&**unheld)));
+        let gone = |key: &str| self.data.join(format!("{key}.gone"));
+        {
+            // Whoever opens one waits for this: it is only put aside here.
+            let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_held = |key: &str| open.get(key).is_some_and(|one| one.strong_count() > 0);
+            for unheld in keys.iter().filter(|key| !is_held(key)) {
+                drop(fs::rename(self.data.join(&**unheld), gone(unheld)));
+            }
         }
+        // What cannot be removed now is removed the next time that somebody looks for it.
+        keys.iter().for_each(|key| drop(fs::remove_dir_all(gone(key))));
     }
 }
 

@@ -211,7 +211,8 @@ impl Desk {
             Told::Seen { found: Ok(revision), source, request } => {
                 let mut state = self.lock();
                 state.source = None;
-                state.seen = Some(Sighting { revision: revision.to_string(), source });
+                let tag = revision.tag.map(|tag| tag.to_string());
+                state.seen = Some(Sighting { revision: revision.to_string(), tag, source });
                 let is_held = state.report.as_ref().and_then(|it| it.revision.as_ref()) == Some(&revision);
                 if is_held {
                     state.current = Some(now());

@@ -1,14 +1,28 @@
-//! What the status that stands says of commits, for a daemon that has only just begun.
+//! What is known of the last commits, for who has only just begun: of this daemon's time, or as the status says.
 
 use super::Desk;
-use crate::source::{Reference, Revision};
+use crate::source::{ObjectHash, Reference, Revision};
 
 impl Desk {
     /// The revision that was seen last, if it was of this `source`, where `asked` was asked for.
     pub(crate) fn last_seen(&self, source: &str, asked: &Reference) -> Option<Revision> {
         let state = self.lock();
-        let known =
-            state.written.revision.as_ref().filter(|known| known.source.as_deref() == Some(source))?;
-        Revision::read(known.seen.as_ref()?, asked)
+        // What was seen may not stand in the status yet.
+        if let Some(seen) = state.seen.as_ref().filter(|seen| *seen.source == *source) {
+            return read(&seen.revision, seen.tag.as_deref(), asked);
+        }
+        let known = state.written.revision.as_ref()?;
+        let is_same = match &known.source {
+            Some(of) => **of == *source,
+            // A server whose definition of Syncs is older has left it out.
+            None => state.written.observed_generation == state.generation,
+        };
+        let seen = known.seen.as_ref().filter(|_| is_same)?;
+        read(seen, known.tag.as_deref(), asked)
     }
+}
+
+fn read(text: &str, tag: Option<&str>, asked: &Reference) -> Option<Revision> {
+    let tag = tag.and_then(ObjectHash::parse);
+    Some(Revision { tag, ..Revision::read(text, asked)? })
 }

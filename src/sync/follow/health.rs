@@ -99,13 +99,14 @@ impl Follower {
         if self.told_health.summary.as_ref() == Some(&summary) {
             return;
         }
+        // Who depends on this Sync goes by what is so, and not by what is told.
+        self.has_come();
         if let Some(again) = self.told_health.waits(&summary, now) {
             self.told_health.again = Some(again);
             return;
         }
         self.tell(Told::Health(Box::new(summary.clone()), self.order.wish.health.wait));
         self.told_health.told(summary, now);
-        self.has_come();
     }
 
     /// True if the objects are as they should be, where that is waited for.
@@ -119,23 +120,36 @@ impl ToldHealth {
         self.summary.as_ref().is_some_and(|told| told.is_as(summary))
     }
 
-    /// Until when this is not told, if it is not told now. What was only just written is never waited with: it must not pass
-    /// for healthy meanwhile.
+    /// Until when this is not told, if it is not told now. That it is worse than before is never waited with, nor what was
+    /// found out of something that was only just written.
     fn waits(&self, summary: &Summary, now: Time) -> Option<Time> {
+        let told = self.summary.as_ref()?;
         let again = match self.is_as(summary) {
             true => self.at + WORDS,
-            false if self.words.len() < MANY.0 || !summary.is_known() => return None,
+            false if !told.is_known() || !summary.is_known() || rank(summary) > rank(told) => return None,
+            false if self.words.len() < MANY.0 => return None,
             false => *self.words.front()? + MANY.1,
         };
         (now < again).then_some(again)
     }
 
     fn told(&mut self, summary: Summary, now: Time) {
-        if !self.is_as(&summary) {
+        let is_known = summary.is_known() && self.summary.as_ref().is_some_and(Summary::is_known);
+        if is_known && !self.is_as(&summary) {
             self.words.push_back(now);
             self.words.drain(..self.words.len().saturating_sub(MANY.0));
         }
         (self.summary, self.at) = (Some(summary), now);
+    }
+}
+
+/// How bad it is.
+fn rank(summary: &Summary) -> u8 {
+    match (summary.degraded, summary.unknown, summary.progressing) {
+        (1.., _, _) => 3,
+        (0, 1.., _) => 2,
+        (0, 0, 1..) => 1,
+        (0, 0, 0) => 0,
     }
 }
 
@@ -157,12 +171,18 @@ mod tests {
                 times.push(second);
             }
         }
-        assert_eq!(times, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69]);
-        // Rest comes to be told, at last.
-        assert_eq!(told.waits(&is(false), at(119)), Some(at(120)));
+        assert_eq!(times[..12], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+        assert!(times.len() < 30, "{times:?}");
+        // That it is worse is told at once, that it is better some time later.
+        let worse = Summary { objects: 1, unknown: 1, ..Summary::default() };
+        told.told(worse, at(119));
+        assert_eq!(told.waits(&is(true), at(119)), None);
+        assert!(told.waits(&is(false), at(119)).is_some_and(|again| again <= at(179)));
         // What was only just written never passes for healthy.
         let unread = Summary { objects: 1, unread: 1, ..Summary::default() };
         assert_eq!(told.waits(&unread, at(119)), None);
+        told.told(unread, at(119));
+        assert_eq!(told.waits(&is(false), at(119)), None, "and is told of as soon as it was read");
     }
 
     #[test]

@@ -76,7 +76,6 @@ impl Follower {
             (None, None) => Pass::Settled,
         };
         self.memory = Some(memory);
-        self.see_anew();
         if report.trouble.is_some() {
             // What it wanted of an older commit, or as an older spec had it, is given to nobody any more.
             self.context.registry.unready(&self.owner);
@@ -91,6 +90,8 @@ impl Follower {
             self.applied = report.revision.clone().filter(|_| applied);
         }
         self.examine(&mut report);
+        self.memory.iter_mut().for_each(|memory| memory.ends.learn(&report.finished));
+        self.see_anew();
         self.has_come();
         // One that is superseded was seen at another time.
         if applied && !self.order.wish.suspend && report.revision == self.revision {

@@ -112,12 +112,7 @@ impl Trust {
         (signed, keys): (Signed, &Arc<Keys>),
         by: Instant,
     ) -> Option<Revision> {
-        let mut before = self.before()?;
-        if let (None, Some(tag)) = (before.tag, before.name.strip_prefix("refs/tags/")) {
-            // A status does not say which object the tag was.
-            let now = repository.look(&Reference::tag(tag).ok()?, by).await.ok()?;
-            before.tag = now.tag.filter(|_| now.commit == before.commit);
-        }
+        let before = self.before()?;
         repository.verify(&before, signed, keys, by).await.ok()?;
         Some(before)
     }

@@ -51,7 +51,13 @@ pub(super) fn reference(reference: &GitRef) -> Result<Reference, Refusal> {
 /// What has to be signed, and the Secret with the keys.
 pub(super) fn signed(git: &Git, verify: &Verify) -> Result<(Signed, Box<str>), Refusal> {
     let has_tag = git.reference.as_ref().is_some_and(|it| it.tag.is_some() || it.semver.is_some());
+    let chooses = git.reference.as_ref().is_some_and(|it| it.semver.is_some());
     let signed = match verify.mode {
+        VerifyMode::Head if chooses => {
+            let message = "write the mode Tag or TagAndHEAD with ref.semver: whoever may push could put any version on an old \
+                           commit that is signed";
+            return refuse("spec.source.git.verify", message);
+        }
         VerifyMode::Head => Signed::Commit,
         VerifyMode::Tag | VerifyMode::TagAndHead if !has_tag => {
             let message = "name a tag in ref.tag or ref.semver: only a tag has a tag's signature";
