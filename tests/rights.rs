@@ -33,10 +33,8 @@ fn printed(scene: &Scene, sync: &str) -> Vec<Value> {
     documents.expect("it is sound").into_iter().map(|document| document.value).collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_printed_rights_are_enough_and_no_more() {
-    let Some(scene) = Scene::new("printed").await else { return };
-    let place = scene.namespace.clone();
+/// Objects of many kinds in a namespace: some are refused at once, some wait for others, and one is a Role that grants.
+fn manifests(place: &str) -> Vec<(String, String)> {
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "runs"},
         "rules": [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "delete"]}]});
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "runs"},
@@ -49,13 +47,26 @@ async fn the_printed_rights_are_enough_and_no_more() {
     let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
         "metadata": {"name": format!("{place}-low")}, "value": 1});
     let file = |name: &str, body: &Value| (format!("{name}.json"), body.to_string());
-    let commit = scene.push(&[
+    vec![
         file("role", &role),
         file("binding", &binding),
         file("web", &web),
         file("class", &class),
         ("a.json".to_owned(), config_map("a", "one")),
-    ]);
+        // Nobody comes to this one before all others stand.
+        file(
+            "last",
+            &json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata":
+            {"name": "last", "annotations": {"moorline.dev/wave": "5"}}, "spec": {"podSelector": {}}}),
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_printed_rights_are_enough_and_no_more() {
+    let Some(scene) = Scene::new("printed").await else { return };
+    let place = scene.namespace.clone();
+    let commit = scene.push(&manifests(&place));
     let account = json!({"metadata": {"name": "tenant"}});
     ask(&scene.admin, "POST", &format!("/api/v1/namespaces/{place}/serviceaccounts"), account)
         .await
@@ -65,7 +76,20 @@ async fn the_printed_rights_are_enough_and_no_more() {
     scene.until_reason("shop", "RightsMissing").await;
     let message = scene.status("shop", "/conditions/0/message").await;
     let command = format!("`moorline rbac --sync shop -n {place} | kubectl apply -f -`");
-    assert!(message.as_str().is_some_and(|message| message.contains(&command)), "{message}");
+    let message = message.as_str().expect("a message").to_owned();
+    assert!(message.contains(&command), "{message}");
+    // All at once: whatever was refused so far, whatever waits for it, and what a Role among them grants.
+    let all = "get, list, watch, create, patch and delete";
+    for line in [
+        format!("{all} configmaps in {place}"),
+        format!("{all} deployments.apps in {place}"),
+        format!("{all} networkpolicies.networking.k8s.io in {place}"),
+        format!("{all} priorityclasses.scheduling.k8s.io"),
+        format!("{all} roles.rbac.authorization.k8s.io in {place}"),
+        format!("create and delete jobs.batch in {place}"),
+    ] {
+        assert!(message.contains(&line), "{line}: {message}");
+    }
 
     let documents = printed(&scene, "shop");
     // The last two are for the daemon, which is to act as the ServiceAccount.
@@ -121,12 +145,9 @@ async fn rights_in_one_namespace_are_enough_and_are_seen_when_they_are_given() {
 
     let mark = AuditMark::set(&plane).await;
     let daemon = Daemon::start_as(&plane, TENANT, root.path(), &arguments);
-    let write = format!("get, create, patch and delete configmaps in {namespace}");
+    let all = format!("get, list, watch, create, patch and delete configmaps in {namespace}");
     until("all that is missing is told", async || {
-        let log = daemon.log();
-        log.lines()
-            .any(|line| line.contains(&write) && line.contains("list and watch configmaps"))
-            .then_some(())
+        daemon.log().lines().any(|line| line.contains(&all)).then_some(())
     })
     .await;
     tokio::time::sleep(Duration::from_secs(8)).await;

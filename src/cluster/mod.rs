@@ -21,6 +21,7 @@ mod page;
 mod rate;
 mod replicas;
 mod residents;
+mod reviews;
 mod scalers;
 mod server;
 mod statuses;

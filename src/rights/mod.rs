@@ -4,6 +4,7 @@
 //! Whoever creates a Role must hold what the Role grants, so that these rules are among them.
 
 mod manifest;
+mod missing;
 mod plural;
 mod power;
 mod repository;
@@ -12,6 +13,7 @@ mod rule;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use manifest::{Subject, for_daemon, manifests};
+pub use missing::Granted;
 pub use plural::Plurals;
 pub use power::power;
 pub use rule::Rule;
@@ -37,6 +39,24 @@ pub struct Rights {
 impl Rights {
     /// What the Sync of these objects needs; `plurals` has what a server calls its kinds, if one was asked.
     pub fn of(desired: &DesiredSet, plurals: Plurals) -> Self {
+        let (mut rights, custom) = Self::of_objects(desired, plurals);
+        rights.add_what_is_looked_at(desired, custom);
+        rights.merged()
+    }
+
+    /// The same without what is only looked at, and can be done without.
+    pub fn needed(desired: &DesiredSet, plurals: Plurals) -> Self {
+        Self::of_objects(desired, plurals).0.merged()
+    }
+
+    fn merged(mut self) -> Self {
+        self.cluster = rule::merged(&self.cluster);
+        self.namespaces.values_mut().for_each(|rules| *rules = rule::merged(rules));
+        self
+    }
+
+    /// What the objects themselves come to, and whether some are of kinds that Kubernetes does not have by itself.
+    fn of_objects(desired: &DesiredSet, plurals: Plurals) -> (Self, bool) {
         let plurals = plurals.and_of(desired);
         let mut rights = Self::default();
         let mut custom = false;
@@ -51,10 +71,7 @@ impl Rights {
             rights.add(&object.id, object.scope, Rule::of(group, &plural, &ALL));
             repository::grants(&mut rights, &object.id, &object.body(), desired);
         }
-        rights.add_what_is_looked_at(desired, custom);
-        rights.cluster = rule::merged(&rights.cluster);
-        rights.namespaces.values_mut().for_each(|rules| *rules = rule::merged(rules));
-        rights
+        (rights, custom)
     }
 
     /// Adds a rule where it is needed for an object.

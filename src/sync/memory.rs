@@ -9,6 +9,7 @@ use super::leaving::Leaving;
 use super::ledger::Ledger;
 use super::namespaces::Namespaces;
 use super::prepare::Prepared;
+use super::rights::Lacking;
 use super::scale::Scaling;
 use super::schedule::{Backoff, Time};
 use super::survey::Ends;
@@ -56,6 +57,8 @@ pub(crate) struct Memory {
     pub(crate) ledger: Arc<Ledger>,
     /// What objects wait for.
     pub(crate) namespaces: Namespaces,
+    /// Which rights are missing.
+    pub(crate) lacking: Option<Lacking>,
     /// What others may scale.
     pub(crate) scaling: Scaling,
     /// What has become of definitions and was not heeded yet.

@@ -211,7 +211,8 @@ impl Subject<'_> {
         let need = self.cluster.observed(self.owner, |observed| remaining(need, desired, observed, &kinds));
         memory.kinds.clone_from(&need.kinds);
         memory.places.clone_from(&need.namespaces);
-        report.rights = rights(&report.blind, &report.outcomes, &self.cluster.kinds());
+        let refused = rights(&report.blind, &report.outcomes, &self.cluster.kinds());
+        report.rights = self.lacks(memory, desired, prepared.digest, refused).await;
         let scope = scope(&need);
         if let Some(notebook) = &self.context.notebook {
             notebook.record(scope.clone()).await;
