@@ -178,3 +178,29 @@ async fn rights_in_one_namespace_are_enough_and_are_seen_when_they_are_given() {
     assert!(asked.keys().all(|what| what.starts_with("watch ")), "at rest nothing is asked: {asked:?}");
     drop(daemon);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_team_depends_on_what_it_may_read() {
+    let Some(scene) = Scene::new("reads").await else { return };
+    let elsewhere = scene.plane.namespace("reads-elsewhere").await;
+    scene.push(&[("a.json".to_owned(), config_map("a", "one"))]);
+    let accounts = format!("/api/v1/namespaces/{}/serviceaccounts", scene.namespace);
+    ask(&scene.admin, "POST", &accounts, json!({"metadata": {"name": "tenant"}})).await.expect("an account");
+    let _daemon = scene.daemon();
+    let on = json!([{"name": "base", "namespace": elsewhere}]);
+    scene.sync("shop", json!({"serviceAccountName": "tenant", "dependsOn": on})).await;
+    scene.until_reason("shop", "RightsMissing").await;
+    let expect = format!(
+        "spec.dependsOn names the Sync {elsewhere}/base, which the ServiceAccount tenant may not read: let it get \
+         syncs.moorline.dev in {elsewhere}, or depend on Syncs of the own namespace"
+    );
+    assert_eq!(scene.status("shop", "/conditions/0/message").await, expect);
+    let subject = json!({"kind": "ServiceAccount", "name": "tenant", "namespace": scene.namespace});
+    grant(&scene.admin, &elsewhere, &subject, &json!([rule("moorline.dev", &["syncs"], &["get"])])).await;
+    let granted = Instant::now();
+    // There is none of that name: that much it may know now.
+    scene.until_reason("shop", "DependencyNotReady").await;
+    assert!(granted.elapsed() < Duration::from_secs(10), "{:?}", granted.elapsed());
+    let told = scene.status("shop", "/conditions/0/message").await;
+    assert!(told.as_str().expect("a message").contains("which is not there"), "{told}");
+}

@@ -3,6 +3,7 @@
 //! In: the Sync as the API server has it, as it changes. Out: an order for `follow.rs`, or a refusal for the desk.
 //! What the spec names beside itself (a Secret) is read here, and watched.
 
+mod dependencies;
 mod secrets;
 
 use std::sync::Arc;
@@ -36,6 +37,9 @@ pub(crate) type Seen = Option<Sighting>;
 /// Between two attempts at what failed for now: the first pause, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
+/// The longest where rights are missing.
+const GRANTED: Duration = Duration::from_secs(5);
+
 struct Keeper {
     context: Arc<Context>,
     name: SyncName,
@@ -45,6 +49,10 @@ struct Keeper {
     /// The Secret that the repository wants to see, and the one with the keys whose signatures count.
     secret: Option<(Box<str>, Following)>,
     trusted: Option<(Box<str>, Following)>,
+    /// Syncs of other namespaces that this one was found to be allowed to depend on.
+    readable: Option<dependencies::Readable>,
+    /// The longest pause between two attempts at what fails now.
+    patience: Duration,
     /// Told when a Secret changed.
     rotated: Arc<Notify>,
     generation: u64,
@@ -78,6 +86,8 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
         following: None,
         secret: None,
         trusted: None,
+        readable: None,
+        patience: RETRY.1,
         rotated: rotated.clone(),
         generation: 0,
         history: 0,
@@ -89,7 +99,7 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
         let Some(sync) = sync else { break };
         keeper.history = sync.history;
         let again = keeper.serve(&sync.sync).await;
-        retry = if again { (retry * 2).min(RETRY.1) } else { RETRY.0 };
+        retry = if again { (retry * 2).min(keeper.patience) } else { RETRY.0 };
         tokio::select! {
             changed = seen.changed() => if changed.is_err() { break },
             () = rotated.notified() => {}
@@ -117,6 +127,8 @@ impl Keeper {
         match self.task(sync).await {
             // What failed for now takes nothing away from what was asked for before.
             Task::Refuse(trouble) if !trouble.lasting => {
+                // Who grants what is missing waits for this.
+                self.patience = if trouble.reason == "RightsMissing" { GRANTED } else { RETRY.1 };
                 self.desk.refuse(Some(trouble));
                 true
             }
@@ -309,6 +321,7 @@ impl Keeper {
             .repository(&wish.address, &owner, &credentials)
             .map_err(prepare::of_source)?;
         let cluster = self.context.cluster_of(&self.name, &wish).await?;
+        self.may_depend(&wish, &cluster).await?;
         let annotation = |key| sync.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
         let mut order = Order {
             wish: Arc::new(wish),
