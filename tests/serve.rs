@@ -125,6 +125,9 @@ async fn other_paths_and_methods_are_refused() {
         assert_eq!((status, body.contains("/healthz, /readyz, /metrics and")), (404, true), "{path}");
     }
     assert_eq!(server.ask("POST", "/metrics").await.0, 405);
+    // This server has no secret, so that nobody could prove a call to it.
+    let (status, _, body) = server.ask("POST", "/hooks/github").await;
+    assert_eq!((status, body.contains("/healthz, /readyz, /metrics and")), (404, true), "{body}");
     let (status, _, body) = server.ask("HEAD", "/healthz").await;
     assert_eq!((status, body.as_str()), (200, ""));
     // A head that is too long is refused before all of it came.
