@@ -43,6 +43,12 @@ fn the_annotated_file_has_the_defaults_and_nothing_else() {
     assert_eq!(blocks.collect::<Vec<_>>(), expect.collect::<Vec<_>>());
 }
 
+/// Each setting is one more that people have to read about and that has to go together with all others.
+#[test]
+fn there_are_not_too_many_of_them() {
+    assert!(TABLE.len() < 30, "{} settings; which of them could be a constant?", TABLE.len());
+}
+
 #[test]
 fn names_have_three_spellings_that_differ() {
     let name = |row: &Row| row.name.to_owned();
