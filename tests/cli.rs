@@ -9,6 +9,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use command::{CONFIG_MAP, Folder};
+use moorline::yaml::{self, Dialect};
 
 #[test]
 fn render_prints_what_kubernetes_reads() {
@@ -185,6 +186,65 @@ fn a_wrong_command_line_is_a_usage_error() {
     );
     check(&[], "Holds a Kubernetes cluster to a committed Git revision\n");
     check(&["render", ".", "--include", "a/***"], "error: invalid value 'a/***' for '--include <GLOB>': ");
+}
+
+/// Who applies a ClusterRole must hold what it grants, so that the rights for it are worth as much.
+#[test]
+fn rbac_prints_what_a_folder_needs_and_marks_what_amounts_to_all() {
+    let web = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 2}});
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "all"},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
+    });
+    let (web, role) = (web.to_string(), role.to_string());
+    let folder = Folder::new(
+        "rbac",
+        &[
+            ("app/web.json", web.as_bytes()),
+            ("more/role.json", role.as_bytes()),
+            ("more/web.json", web.as_bytes()),
+        ],
+    );
+    let rbac = |path: &str| {
+        let outcome = folder.moorline(&["rbac", path, "--service-account", "deployer", "-n", "shop"]);
+        assert_eq!((outcome.code, outcome.words.as_str()), (0, ""));
+        outcome.data
+    };
+    let documents = |text: &str| -> Vec<Value> {
+        let documents = yaml::read("rbac", text.as_bytes(), Dialect::Kubectl).unwrap();
+        documents.into_iter().map(|document| document.value).collect()
+    };
+    let all = ["create", "delete", "get", "list", "patch", "watch"];
+    let in_namespace = json!([
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": all},
+        {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["list"]},
+        {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["get", "list", "watch"]},
+    ]);
+    let namespace = json!({
+        "apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["shop"], "verbs": ["get", "list", "watch"],
+    });
+
+    let plain = rbac("app");
+    let printed = documents(&plain);
+    let kinds: Vec<&Value> = printed.iter().map(|document| &document["kind"]).collect();
+    assert_eq!(kinds, ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]);
+    assert_eq!((&printed[0]["rules"], &printed[2]["rules"]), (&json!([namespace]), &in_namespace));
+    let deployer = json!([{"kind": "ServiceAccount", "name": "deployer", "namespace": "shop"}]);
+    assert_eq!((&printed[1]["subjects"], &printed[3]["subjects"]), (&deployer, &deployer));
+    assert!(!plain.contains('#'), "{plain}");
+
+    let marked = rbac("more");
+    let printed = documents(&marked);
+    let everything = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]});
+    let roles =
+        json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": all});
+    assert_eq!(printed[0]["rules"], json!([namespace, everything, roles]));
+    assert_eq!(printed[2]["rules"], in_namespace);
+    // The mark stands over the role that it is about, and over no other.
+    let mark = "---\n# amounts to cluster-admin: * *: who runs pods in kube-system can use any ServiceAccount there\n\
+        apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n";
+    assert!(marked.starts_with(mark) && marked.matches('#').count() == 1, "{marked}");
 }
 
 #[test]
