@@ -58,6 +58,12 @@ fn the_figures_of_the_readme_are_those_of_the_docs() {
 }
 
 #[test]
+fn the_paths_of_the_architecture_exist() {
+    let exists = |path: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(path).exists();
+    assert_eq!(paths_exist(&text("ARCHITECTURE.md"), exists), Ok(()));
+}
+
+#[test]
 fn every_annotation_that_counts_is_in_the_readme() {
     use moorline::api;
     // What Moorline writes itself, and what belongs on a Sync.
@@ -242,6 +248,28 @@ fn same_exit_codes(readme: &str, codes: &[(u8, &str)]) -> Result<(), String> {
         Some(shown) if shown == expect => Ok(()),
         _ => Err(format!("the README's table of exit codes is not this one:\n\n{expect}\n")),
     }
+}
+
+/// Every path below `src/` that a document names is there, and it names some. A folder is named with a slash at its end.
+fn paths_exist(document: &str, exists: impl Fn(&str) -> bool) -> Result<(), String> {
+    let inside = |char: char| char.is_ascii_alphanumeric() || "/._-".contains(char);
+    let words = document.split(|char: char| !inside(char));
+    let paths = words.filter(|word| word.starts_with("src/")).map(|word| word.trim_end_matches('.'));
+    let paths: Vec<&str> = paths.collect();
+    match paths.iter().find(|path| !exists(path)) {
+        Some(gone) => Err(format!("{gone} is named and does not exist")),
+        None if paths.is_empty() => Err("no path below src/ is named".to_owned()),
+        None => Ok(()),
+    }
+}
+
+#[test]
+fn a_path_that_is_gone_is_found() {
+    let exists = |path: &str| ["src/", "src/a.rs", "src/b/"].contains(&path);
+    assert_eq!(paths_exist("`src/` has `src/a.rs`: as (src/b/), and src/a.rs.", exists), Ok(()));
+    let gone = Err("src/c.rs is named and does not exist".to_owned());
+    assert_eq!(paths_exist("- `src/a.rs`\n- x: `src/c.rs`; y: `src/b/`", exists), gone);
+    assert!(paths_exist("nothing", exists).is_err());
 }
 
 #[test]
