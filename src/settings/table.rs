@@ -135,7 +135,7 @@ pub const TABLE: &[Row] = &[
     row!("dataDir" "Folder for mirrors of repositories; nothing in it is needed after a restart."
         data_dir = given => given.text("an absolute path, such as /var/lib/moorline", is_absolute)?.into_string().into(),
         path => json!(path.to_string_lossy())),
-    row!("listen" "Address and port of /healthz, /readyz and /metrics."
+    row!("listen" "Address and port of /healthz, /readyz, /metrics and /hooks/."
         listen = given => given.text("an address and a port, such as 0.0.0.0:8080 or [::]:8080", is_address)?,
         address => json!(address)),
     row!("logFormat" "How logs are written: text for people, json for collectors."
