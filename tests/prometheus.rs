@@ -1,5 +1,5 @@
 //! Alerts and dashboard of the chart in a real Prometheus, which asks a real daemon: every panel shows something, and an
-//! alert comes and goes.
+//! alert comes and goes. Its tool finds nothing wrong with the daemon's page.
 
 mod support;
 
@@ -7,15 +7,17 @@ mod prometheus {
     pub(crate) mod server;
 }
 
+use std::io::Write as _;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use prometheus::server::Prometheus;
-use support::daemon::until;
+use support::daemon::{Daemon, until};
 use support::fault_proxy::Fate;
 use support::git_server::Reply;
-use support::programs::find;
+use support::programs::{command, find};
 use support::scene::{Scene, config_map};
 
 /// What the panels' variables are replaced by.
@@ -102,6 +104,27 @@ async fn until_all_show(prometheus: &Prometheus) {
     }
 }
 
+/// Prometheus' own tool can read all of the page, and finds nothing in it that is not as figures should be.
+fn assert_page_is_sound(daemon: &Daemon) {
+    let Some(program) = find("promtool") else { return };
+    let answer = daemon.get("/metrics").expect("an answer");
+    let (head, page) = answer.split_once("\r\n\r\n").expect("a head and a page");
+    assert!(!head.to_lowercase().contains("chunked"), "the page comes in one piece: {head}");
+    for name in
+        ["moorline_drift_repaired_total{", "moorline_git_errors_total{", "process_start_time_seconds "]
+    {
+        assert!(page.contains(name), "the page should have {name}: {page}");
+    }
+    let mut tool = command(&program);
+    tool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut tool = tool.spawn().unwrap();
+    tool.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
+    let told = tool.wait_with_output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (code, found) = (told.status.code(), text(&told.stdout) + &text(&told.stderr));
+    assert_eq!((code, found.as_str()), (Some(0), ""), "{page}");
+}
+
 #[tokio::test]
 async fn every_panel_shows_something_and_an_alert_comes_and_goes() {
     let Some(program) = find("prometheus") else { return };
@@ -136,6 +159,7 @@ async fn every_panel_shows_something_and_an_alert_comes_and_goes() {
         busy(&scene, &prometheus, round).await;
     }
     until_all_show(&prometheus).await;
+    assert_page_is_sound(&daemon);
 
     let without = scene.remove(&["stuck/it.json"]);
     scene.nudge("stuck", "without it").await;
