@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -205,6 +206,34 @@ async fn a_plan_of_a_live_sync_is_what_the_daemon_does() {
     assert!(earlier.code == 2 && !earlier.data.contains("a-1"), "{}", earlier.data);
     let missing = moorline(&scene, &["plan", "--sync", "shop", "--revision", "none"]);
     assert!(missing.code == 1 && missing.words.contains("none"), "{}", missing.words);
+}
+
+#[tokio::test]
+async fn a_setting_comes_from_the_environment_and_a_name_that_is_wrong_is_refused() {
+    let Some(scene) = Scene::new("environment").await else { return };
+    let place = ["--namespace", &scene.namespace, "--leader-election=false"];
+    let daemon =
+        |name: &str, variables: &[(&str, &Path)]| scene.daemon_in(&scene.proxy, name, &place, variables);
+    let chatty = daemon("chatty", &[("MOORLINE_LOG_LEVEL", Path::new("debug"))]);
+    let first = scene.push(&many(1, "one"));
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &first).await;
+    let says_debug = |log: &str| log.lines().any(|line| line.contains(" DEBUG "));
+    assert!(says_debug(&chatty.log()), "{}", chatty.log());
+    drop(chatty);
+
+    let quiet = daemon("quiet", &[]);
+    let second = scene.push(&many(1, "two"));
+    scene.until_ready("shop", &second).await;
+    assert!(!says_debug(&quiet.log()), "{}", quiet.log());
+    scene.delete_sync("shop").await;
+    drop(quiet);
+
+    let mut refused = daemon("refused", &[("MOORLINE_LOG_LEVL", Path::new("debug"))]);
+    let ended = until("it ends", async || refused.running.child.try_wait().unwrap()).await;
+    let expect = "error: there is no setting `MOORLINE_LOG_LEVL` (from the environment variable \
+        MOORLINE_LOG_LEVL); did you mean MOORLINE_LOG_LEVEL?";
+    assert_eq!((ended.code(), refused.log().trim()), (Some(1), expect));
 }
 
 #[tokio::test]
