@@ -1,5 +1,7 @@
 //! The verbs for who runs a cluster, from outside, against a daemon that serves.
 
+#[path = "operate/shown.rs"]
+mod shown;
 mod support;
 
 use std::path::Path;
@@ -57,6 +59,8 @@ async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {
         "{}",
         held.data
     );
+    let told = "12 objects fewer in Git, 12 fewer applied, 12 more held\n";
+    assert!(held.data.starts_with(told), "{}", held.data);
     let approved = moorline(&scene, &["approve", "shop"]);
     assert_eq!(
         approved.words.trim(),

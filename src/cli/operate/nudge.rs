@@ -11,7 +11,7 @@ use super::super::exit::Exit;
 use super::super::{Streams, harmless};
 use super::status::details;
 use super::{Target, on_cluster, ready, short, write};
-use crate::api::REQUEST_ANNOTATION;
+use crate::api::{ObjectCounts, REQUEST_ANNOTATION};
 use crate::cluster::Seen;
 
 /// Between two looks at the status.
@@ -19,7 +19,7 @@ const AGAIN: Duration = Duration::from_millis(250);
 
 /// Have a Sync look at its repository now, and wait until it is settled
 ///
-/// Ends when the newest commit is applied, or cannot be, and says which one that is.
+/// Ends when the newest commit is applied, or cannot be, and says which one that is and what has changed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline sync shop
@@ -93,12 +93,41 @@ fn outcome(before: &Seen, after: &Seen) -> String {
         (_, true) => format!("{} is applied as before\n", short(&new)),
         (_, false) => format!("{} -> {}\n", short(&old), short(&new)),
     };
-    if ready(&after.status).0 != "True" {
-        text = String::new();
-    } else if before.status.last_applied_time == after.status.last_applied_time {
+    let is_ready = ready(&after.status).0 == "True";
+    if !is_ready {
+        text.clear();
+    }
+    let counts = |sync: &Seen| sync.status.objects.unwrap_or_default();
+    text.push_str(&changes(counts(before), counts(after)));
+    if is_ready && before.status.last_applied_time == after.status.last_applied_time {
         text.push_str("nothing had to be changed in the cluster\n");
     }
     text + &details(after)
+}
+
+/// How the numbers of objects have changed, as a line; nothing if they have not. What was pruned is the number of the last
+/// pass that pruned any: the same number as before may be that of a pass of long ago, and is not told.
+fn changes(before: ObjectCounts, after: ObjectCounts) -> String {
+    let than = |new: i64, old: i64| if new > old { "more" } else { "fewer" };
+    let mut told = Vec::new();
+    let in_git = after.desired.abs_diff(before.desired);
+    if in_git > 0 {
+        let objects = if in_git == 1 { "object" } else { "objects" };
+        told.push(format!("{in_git} {objects} {} in Git", than(after.desired, before.desired)));
+    }
+    for (new, old, what) in [
+        (after.applied, before.applied, "applied"),
+        (after.held, before.held, "held"),
+        (after.failed, before.failed, "failed"),
+    ] {
+        if new != old {
+            told.push(format!("{} {} {what}", new.abs_diff(old), than(new, old)));
+        }
+    }
+    if after.pruned != before.pruned {
+        told.push(format!("{} pruned", after.pruned));
+    }
+    if told.is_empty() { String::new() } else { told.join(", ") + "\n" }
 }
 
 /// The characters of a bar, and of a line that fits on a narrow terminal.
@@ -150,6 +179,32 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_numbers_that_have_changed_are_told() {
+        let counts = |desired, applied, held, failed, pruned| ObjectCounts {
+            desired,
+            applied,
+            held,
+            failed,
+            pruned,
+            drifted: 0,
+        };
+        let before = counts(4, 4, 0, 0, 12);
+        for (after, expect) in [
+            (before, ""),
+            (ObjectCounts { drifted: 3, ..before }, ""),
+            (counts(6, 6, 0, 0, 1), "2 objects more in Git, 2 more applied, 1 pruned\n"),
+            (counts(3, 3, 1, 0, 12), "1 object fewer in Git, 1 fewer applied, 1 more held\n"),
+            (counts(4, 2, 0, 2, 12), "2 fewer applied, 2 more failed\n"),
+            (counts(5, 4, 0, 1, 12), "1 object more in Git, 1 more failed\n"),
+        ] {
+            assert_eq!(changes(before, after), expect);
+        }
+        // The API server takes any number.
+        let far = changes(counts(i64::MIN, 0, 0, 0, 0), counts(i64::MAX, 0, 0, 0, 0));
+        assert_eq!(far, format!("{} objects more in Git\n", u64::MAX));
+    }
 
     #[test]
     fn a_bar_is_as_long_as_it_says() {
