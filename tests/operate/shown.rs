@@ -1,4 +1,4 @@
-//! What a person is shown beside a daemon: what a look has changed.
+//! What a person is shown beside a daemon: what a look has changed, and what manifests at hand would change.
 
 use serde_json::json;
 
@@ -30,5 +30,44 @@ async fn a_look_ends_with_what_has_changed() {
     let held = moorline(&scene, &["sync", "shop"]);
     let first = held.data.lines().next().unwrap_or_default();
     assert_eq!((held.code, first), (1, "1 object more in Git, 1 more held"), "{}", held.data);
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn manifests_at_hand_are_compared_with_the_cluster() {
+    let Some(scene) = Scene::new("at-hand").await else { return };
+    let (mut daemon, _) = scene.applied(&many(4, "one"), json!({"interval": "1h"})).await;
+    daemon.terminate();
+    let folder = scene.root.path().join("at-hand");
+    std::fs::create_dir(&folder).unwrap();
+    let write = |(name, text): &(String, String)| std::fs::write(folder.join(name), text).unwrap();
+    let place = folder.display().to_string();
+    let plan = |name: &str| moorline(&scene, &["plan", &place, "--against", "cluster", "--name", name]);
+    let before = scene.versions().await;
+
+    many(4, "one").iter().for_each(write);
+    let quiet = plan("shop");
+    let expect = "Nothing to do: 4 objects are as in Git.\n";
+    assert_eq!((quiet.code, quiet.data.as_str()), (0, expect), "{}", quiet.words);
+
+    write(&("a-1.json".to_owned(), config_map("a-1", "two")));
+    std::fs::remove_file(folder.join("a-2.json")).unwrap();
+    write(&("b.json".to_owned(), config_map("b", "one")));
+    let edit = plan("shop");
+    let expect = format!(
+        "Create (1)\n  + ConfigMap {0}/b\n\n\
+         Update (1)\n  ~ ConfigMap {0}/a-1: changed in Git\n      data.key: \"one\" -> \"two\"\n\n\
+         Prune (1)\n  - ConfigMap {0}/a-2: no longer in Git\n\n\
+         1 to create, 1 to update, 1 to prune, 2 as in Git.\n",
+        scene.namespace
+    );
+    assert_eq!((edit.code, edit.data), (2, expect), "{}", edit.words);
+
+    // Under another name nothing of it is its own: nothing would be pruned, and what is there is held.
+    let stranger = plan("other");
+    assert_eq!(stranger.code, 2, "{}{}", stranger.data, stranger.words);
+    assert!(!stranger.data.contains("Prune") && stranger.data.contains("Held (3)"), "{}", stranger.data);
+    assert_eq!(scene.versions().await, before, "a plan writes nothing");
+    scene.patch_sync("shop", json!({"metadata": {"finalizers": null}})).await;
     scene.delete_sync("shop").await;
 }
