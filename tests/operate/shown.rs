@@ -1,9 +1,11 @@
-//! What a person is shown beside a daemon: what a look has changed, and what manifests at hand would change.
+//! What a person is shown beside a daemon: how Syncs are while that changes, what a look has changed, and what manifests at
+//! hand would change.
 
 use serde_json::json;
 
-use crate::support::person::{Said, moorline};
-use crate::support::scene::{Scene, config_map, many};
+use crate::support::daemon::until;
+use crate::support::person::{Going, Said, moorline};
+use crate::support::scene::{CALM, Scene, config_map, many};
 
 /// The second line of what `moorline sync` says: what it found changed.
 fn changed(said: &Said) -> &str {
@@ -30,6 +32,37 @@ async fn a_look_ends_with_what_has_changed() {
     let held = moorline(&scene, &["sync", "shop"]);
     let first = held.data.lines().next().unwrap_or_default();
     assert_eq!((held.code, first), (1, "1 object more in Git, 1 more held"), "{}", held.data);
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watched_status_goes_on_until_it_is_interrupted() {
+    let Some(scene) = Scene::new("watch").await else { return };
+    let (_daemon, first) = scene.applied(&many(2, "one"), json!({"interval": "1h"})).await;
+    let watch = Going::start(&scene, &["status", "--watch"]);
+    let is_of = |line: &String, commit: &str| {
+        let front = format!("{} shop True main@{} 2/2 0 ", scene.namespace, &commit[..7]);
+        line.starts_with(&front) && line.ends_with(" Applied")
+    };
+    let begun = until("all Syncs are shown", async || {
+        let lines = watch.lines();
+        (lines.len() >= 2).then_some(lines)
+    })
+    .await;
+    assert_eq!(begun[0], "NAMESPACE NAME READY REVISION OBJECTS DRIFT AGE REASON");
+    assert!(begun.len() == 2 && is_of(&begun[1], &first), "{begun:?}");
+
+    tokio::time::sleep(CALM * 2).await;
+    assert_eq!(watch.lines(), begun, "nothing changes");
+    let second = scene.push(&many(2, "two"));
+    scene.nudge("shop", "two").await;
+    let lines = until("the change is shown", async || {
+        let lines = watch.lines();
+        lines.last().is_some_and(|line| is_of(line, &second)).then_some(lines)
+    })
+    .await;
+    assert_eq!(lines.iter().filter(|line| line.starts_with("NAMESPACE")).count(), 1, "{lines:?}");
+    assert_eq!(watch.interrupt(), Some(2));
     scene.delete_sync("shop").await;
 }
 

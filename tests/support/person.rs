@@ -1,9 +1,13 @@
 //! A person who uses the program beside the daemon.
 
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::credentials::ADMIN;
 use super::programs::{command, find};
+use super::running::Running;
 use super::scene::Scene;
 
 /// What a verb said and how it ended.
@@ -26,10 +30,47 @@ pub(crate) fn on_terminal(scene: &Scene, arguments: &[&str]) -> Option<Said> {
     Some(said(scene, command(&program).args(["-qec", &line.join(" "), "/dev/null"]).stdin(Stdio::null())))
 }
 
+/// A verb that goes on until it is ended.
+pub(crate) struct Going {
+    running: Running,
+    printed: PathBuf,
+}
+
+impl Going {
+    /// Starts `moorline` in the namespace of the scene.
+    pub(crate) fn start(scene: &Scene, arguments: &[&str]) -> Self {
+        let printed = scene.root.path().join("printed");
+        let mut program = Command::new(env!("CARGO_BIN_EXE_moorline"));
+        program.args(arguments).args(["-n", &scene.namespace]).env("KUBECONFIG", kubeconfig(scene));
+        let (data, log) = (File::create(&printed).unwrap(), scene.root.path().join("going.log"));
+        let running = Running::with_output(&mut program, data.into(), &log, &scene.plane.reaper);
+        Self { running, printed }
+    }
+
+    /// The lines that are complete, with single blanks.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(&self.printed).unwrap();
+        let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    /// Ends it as a person does, and gives the signal of which it ended.
+    pub(crate) fn interrupt(mut self) -> Option<i32> {
+        let process = self.running.child.id().to_string();
+        let sent = Command::new("kill").args(["-INT", &process]).status().unwrap();
+        assert!(sent.success(), "it had ended by itself: {}", self.running.log());
+        self.running.child.wait().unwrap().signal()
+    }
+}
+
+fn kubeconfig(scene: &Scene) -> PathBuf {
+    let place = scene.root.path().join("kubeconfig-of-a-person");
+    std::fs::write(&place, scene.plane.kubeconfig(ADMIN)).unwrap();
+    place
+}
+
 fn said(scene: &Scene, program: &mut Command) -> Said {
-    let kubeconfig = scene.root.path().join("kubeconfig-of-a-person");
-    std::fs::write(&kubeconfig, scene.plane.kubeconfig(ADMIN)).unwrap();
-    let output = program.env("KUBECONFIG", kubeconfig).output().unwrap();
+    let output = program.env("KUBECONFIG", kubeconfig(scene)).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Said { code: output.status.code().unwrap(), data: text(output.stdout), words: text(output.stderr) }
 }

@@ -19,13 +19,19 @@ pub(crate) struct Running {
 impl Running {
     /// Starts it. What it says on standard error is added to the log.
     pub(crate) fn start(command: &mut Command, log: &Path, reaper: &Arc<Reaper>) -> Self {
+        Self::with_output(command, Stdio::null(), log, reaper)
+    }
+
+    /// The same, with a place for what it prints.
+    pub(crate) fn with_output(
+        command: &mut Command,
+        printed: Stdio,
+        log: &Path,
+        reaper: &Arc<Reaper>,
+    ) -> Self {
         let output = std::fs::OpenOptions::new().create(true).append(true).open(log).expect("a log");
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(output)
-            .spawn()
-            .expect("the program starts");
+        let child =
+            command.stdin(Stdio::null()).stdout(printed).stderr(output).spawn().expect("the program starts");
         reaper.started(child.id()).expect("the reaper listens");
         Self { child, log: log.to_owned(), reaper: reaper.clone() }
     }
