@@ -1,10 +1,10 @@
-//! What a person is shown beside a daemon: how Syncs are while that changes, what a look has changed, and what manifests at
-//! hand would change.
+//! What a person is shown beside a daemon: how Syncs are while that changes, by kubectl too, what a look has changed, and what
+//! manifests at hand would change.
 
 use serde_json::json;
 
 use crate::support::daemon::until;
-use crate::support::person::{Going, Said, moorline};
+use crate::support::person::{Going, Said, by_kubectl, moorline};
 use crate::support::scene::{CALM, Scene, config_map, many};
 
 /// The second line of what `moorline sync` says: what it found changed.
@@ -63,6 +63,23 @@ async fn a_watched_status_goes_on_until_it_is_interrupted() {
     .await;
     assert_eq!(lines.iter().filter(|line| line.starts_with("NAMESPACE")).count(), 1, "{lines:?}");
     assert_eq!(watch.interrupt(), Some(2));
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_shows_the_same() {
+    let Some(scene) = Scene::new("kubectl").await else { return };
+    let (_daemon, commit) = scene.applied(&many(2, "one"), json!({"interval": "1h"})).await;
+    let Some(shown) = by_kubectl(&scene, &["status", "shop"]) else { return };
+    assert!(shown.data.contains(&commit) && shown.data.contains("True (Applied)"), "{}", shown.data);
+    let own = moorline(&scene, &["status", "shop"]);
+    assert_eq!((shown.code, &shown.data, &shown.words), (0, &own.data, &own.words));
+    let missing = by_kubectl(&scene, &["status", "shopp"]).unwrap();
+    let expect = format!("error: there is no Sync shopp in the namespace {}; is it shop?", scene.namespace);
+    assert_eq!((missing.code, missing.words.trim()), (1, expect.as_str()));
+    let wrong = by_kubectl(&scene, &["status", "--wach"]).unwrap();
+    let usage = "\n\nUsage: kubectl moorline status ";
+    assert!(wrong.code == 64 && wrong.words.contains(usage), "{} {}", wrong.code, wrong.words);
     scene.delete_sync("shop").await;
 }
 

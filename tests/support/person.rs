@@ -1,6 +1,7 @@
 //! A person who uses the program beside the daemon.
 
 use std::fs::File;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -28,6 +29,22 @@ pub(crate) fn on_terminal(scene: &Scene, arguments: &[&str]) -> Option<Said> {
     let words = [&[env!("CARGO_BIN_EXE_moorline")], arguments, &["-n", &scene.namespace]].concat();
     let line: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     Some(said(scene, command(&program).args(["-qec", &line.join(" "), "/dev/null"]).stdin(Stdio::null())))
+}
+
+/// The same as a verb of the real kubectl; none where there is no kubectl.
+pub(crate) fn by_kubectl(scene: &Scene, arguments: &[&str]) -> Option<Said> {
+    let program = find("kubectl")?;
+    let folder = scene.root.path().join("plugins");
+    std::fs::create_dir_all(&folder).unwrap();
+    let link = folder.join("kubectl-moorline");
+    if !link.exists() {
+        symlink(env!("CARGO_BIN_EXE_moorline"), link).unwrap();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([folder].into_iter().chain(std::env::split_paths(&path))).unwrap();
+    let mut program = command(&program);
+    program.arg("moorline").args(arguments).args(["-n", &scene.namespace]).env("PATH", path);
+    Some(said(scene, &mut program))
 }
 
 /// A verb that goes on until it is ended.
