@@ -28,7 +28,7 @@ pub(crate) const EVERYTHING: &str = r#"{
 }"#;
 
 /// Values as a file that is there as long as the test.
-fn file(text: &str) -> tempfile::NamedTempFile {
+pub(crate) fn file(text: &str) -> tempfile::NamedTempFile {
     let file = tempfile::Builder::new().suffix(".json").tempfile().expect("a file");
     std::fs::write(file.path(), text).expect("a file of values");
     file
