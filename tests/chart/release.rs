@@ -62,14 +62,20 @@ impl Release {
         file.to_string_lossy().into_owned()
     }
 
-    /// A copy of the chart whose definition of Syncs has a column less.
+    /// A copy of the chart whose definition of Syncs has a column less, and neither `spec.ignoreFields` nor
+    /// `status.history`.
     pub(crate) fn older_chart(&self) -> String {
         let to = self.root.path().join("older");
         copy(Path::new(CHART), &to);
         let file = "crds/moorline.dev_syncs.yaml";
         let mut definition = documents(file, &text(&format!("charts/moorline/{file}"))).remove(0);
-        let columns = definition["spec"]["versions"][0]["additionalPrinterColumns"].as_array_mut();
-        columns.expect("columns").pop();
+        let version = &mut definition["spec"]["versions"][0];
+        version["additionalPrinterColumns"].as_array_mut().expect("columns").pop();
+        let parts = &mut version["schema"]["openAPIV3Schema"]["properties"];
+        for (part, field) in [("spec", "ignoreFields"), ("status", "history")] {
+            let fields = parts[part]["properties"].as_object_mut().expect("fields");
+            fields.remove(field).unwrap_or_else(|| panic!("the {part} has no {field}"));
+        }
         std::fs::write(to.join(file), definition.to_string()).expect("a copy of the definition");
         to.to_string_lossy().into_owned()
     }
