@@ -61,7 +61,7 @@ run: ## the daemon on this machine, with your own rights in the cluster
 	$(CARGO) run --locked -- run --data-dir target/mirrors
 
 deploy: ## the definition, the daemon and its rights, without Helm
-	$(KUBECTL) apply --server-side --force-conflicts -k config/default
+	$(KUBECTL) apply -k config/default
 
 # Syncs, their definition and their namespace stay: with them would go what they hold.
 undeploy: ## take the daemon and its rights away again; Syncs and objects stay
