@@ -228,10 +228,16 @@ fn rbac_prints_what_a_folder_needs_and_marks_what_amounts_to_all() {
     let plain = rbac("app");
     let printed = documents(&plain);
     let kinds: Vec<&Value> = printed.iter().map(|document| &document["kind"]).collect();
-    assert_eq!(kinds, ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]);
+    assert_eq!(kinds, ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Role", "RoleBinding"]);
     assert_eq!((&printed[0]["rules"], &printed[2]["rules"]), (&json!([namespace]), &in_namespace));
     let deployer = json!([{"kind": "ServiceAccount", "name": "deployer", "namespace": "shop"}]);
     assert_eq!((&printed[1]["subjects"], &printed[3]["subjects"]), (&deployer, &deployer));
+    // The daemon acts as the account, and as no other.
+    let acts = json!([{"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["deployer"],
+        "verbs": ["impersonate"]}]);
+    let daemon = json!([{"kind": "ServiceAccount", "name": "moorline", "namespace": "moorline"}]);
+    assert_eq!((&printed[4]["rules"], &printed[5]["subjects"]), (&acts, &daemon));
+    assert_eq!(printed[4]["metadata"]["namespace"], "shop");
     assert!(!plain.contains('#'), "{plain}");
 
     let marked = rbac("more");
@@ -242,7 +248,7 @@ fn rbac_prints_what_a_folder_needs_and_marks_what_amounts_to_all() {
     assert_eq!(printed[0]["rules"], json!([namespace, everything, roles]));
     assert_eq!(printed[2]["rules"], in_namespace);
     // The mark stands over the role that it is about, and over no other.
-    let mark = "---\n# amounts to cluster-admin: * *: who runs pods in kube-system can use any ServiceAccount there\n\
+    let mark = "---\n# amounts to cluster-admin: * *: it allows everything\n\
         apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n";
     assert!(marked.starts_with(mark) && marked.matches('#').count() == 1, "{marked}");
 }

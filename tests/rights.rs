@@ -204,3 +204,26 @@ async fn a_team_depends_on_what_it_may_read() {
     let told = scene.status("shop", "/conditions/0/message").await;
     assert!(told.as_str().expect("a message").contains("which is not there"), "{told}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sync_that_lacks_a_right_is_alone_with_that() {
+    let Some(scene) = Scene::new("alone").await else { return };
+    let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        "metadata": {"name": format!("{}-slow", scene.namespace)}, "provisioner": "example.com/none"});
+    let commit = scene.push(&[
+        ("first/class.json".to_owned(), class.to_string()),
+        ("second/a.json".to_owned(), config_map("a", "one")),
+    ]);
+    let accounts = format!("/api/v1/namespaces/{}/serviceaccounts", scene.namespace);
+    ask(&scene.admin, "POST", &accounts, json!({"metadata": {"name": "tenant"}})).await.expect("an account");
+    let subject = json!({"kind": "ServiceAccount", "name": "tenant", "namespace": scene.namespace});
+    let verbs = ["get", "list", "watch", "create", "patch", "delete"];
+    grant(&scene.admin, &scene.namespace, &subject, &json!([rule("", &["configmaps"], &verbs)])).await;
+    let _daemon = scene.daemon();
+    scene.sync("first", json!({"path": "first", "serviceAccountName": "tenant"})).await;
+    scene.until_reason("first", "RightsMissing").await;
+    scene.sync("second", json!({"path": "second", "serviceAccountName": "tenant"})).await;
+    scene.until_ready("second", &commit).await;
+    let told = scene.status("first", "/conditions/0/message").await;
+    assert!(told.as_str().expect("a message").contains("storageclasses.storage.k8s.io"), "{told}");
+}

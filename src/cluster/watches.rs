@@ -118,9 +118,11 @@ impl Watches {
         *watch = anew;
     }
 
-    /// The kinds that are watched everywhere.
+    /// The kinds that are seen everywhere. What somebody asked to see and may not is not among them.
     pub(super) fn kinds(&self) -> BTreeSet<GroupKind> {
-        self.lock().keys().map(|(kind, _)| kind.clone()).collect()
+        let open = self.lock();
+        let seen = open.iter().filter(|((_, place), watch)| place.is_none() && watch.state == State::Listed);
+        seen.map(|((kind, _), _)| kind.clone()).collect()
     }
 
     /// Closes what only this Sync needed.

@@ -11,6 +11,10 @@ const WRITES: [&str; 3] = ["create", "update", "patch"];
 /// Why a rule amounts to cluster-admin, if it does; `namespace` is none for rules that hold everywhere.
 pub fn power(rule: &Rule, namespace: Option<&str>) -> Option<&'static str> {
     let rbac = "rbac.authorization.k8s.io";
+    let everything = [&rule.groups, &rule.resources, &rule.verbs].iter().all(|words| words.contains("*"));
+    if namespace.is_none() && everything && rule.names.is_empty() {
+        return Some("it allows everything");
+    }
     if namespace.is_none_or(|namespace| namespace == "kube-system") {
         let runs = rule.is_about("", &["pods", "replicationcontrollers"])
             || rule.is_about("apps", &WORKLOADS)

@@ -36,7 +36,7 @@ async fn a_look_ends_with_what_has_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watched_status_goes_on_until_it_is_interrupted() {
+async fn a_watched_status_goes_on_until_it_is_ended() {
     let Some(scene) = Scene::new("watch").await else { return };
     let (_daemon, first) = scene.applied(&many(2, "one"), json!({"interval": "1h"})).await;
     let watch = Going::start(&scene, &["status", "--watch"]);
@@ -52,6 +52,8 @@ async fn a_watched_status_goes_on_until_it_is_interrupted() {
     assert_eq!(begun[0], "NAMESPACE NAME READY REVISION OBJECTS DRIFT AGE REASON");
     assert!(begun.len() == 2 && is_of(&begun[1], &first), "{begun:?}");
 
+    // What shows in no column changes no line.
+    scene.patch_sync("shop", json!({"metadata": {"annotations": {"example.com/note": "one"}}})).await;
     tokio::time::sleep(CALM * 2).await;
     assert_eq!(watch.lines(), begun, "nothing changes");
     let second = scene.push(&many(2, "two"));
@@ -62,7 +64,7 @@ async fn a_watched_status_goes_on_until_it_is_interrupted() {
     })
     .await;
     assert_eq!(lines.iter().filter(|line| line.starts_with("NAMESPACE")).count(), 1, "{lines:?}");
-    assert_eq!(watch.interrupt(), Some(2));
+    assert_eq!(watch.terminate(), Some(15));
     scene.delete_sync("shop").await;
 }
 

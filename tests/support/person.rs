@@ -71,10 +71,11 @@ impl Going {
         lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     }
 
-    /// Ends it as a person does, and gives the signal of which it ended.
-    pub(crate) fn interrupt(mut self) -> Option<i32> {
+    /// Ends it, and gives the signal of which it ended. What a keyboard sends is ignored by whatever was started in the
+    /// background of a shell, and by all that this starts.
+    pub(crate) fn terminate(mut self) -> Option<i32> {
         let process = self.running.child.id().to_string();
-        let sent = Command::new("kill").args(["-INT", &process]).status().unwrap();
+        let sent = Command::new("kill").args(["-TERM", &process]).status().unwrap();
         assert!(sent.success(), "it had ended by itself: {}", self.running.log());
         self.running.child.wait().unwrap().signal()
     }

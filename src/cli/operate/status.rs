@@ -75,20 +75,28 @@ async fn watch(
     first: &[Seen],
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
-    let version = |sync: &Seen| sync.whole.metadata.resource_version.clone();
-    let mut known: BTreeMap<_, _> = first.iter().map(|sync| (sync.name.clone(), version(sync))).collect();
+    // Of a line that differs in nothing but the age nobody wants to hear.
+    let shown = |sync: &Seen| {
+        let mut line = row(sync);
+        line[AGE].clear();
+        line
+    };
+    let mut known: BTreeMap<_, _> = first.iter().map(|sync| (sync.name.clone(), shown(sync))).collect();
     loop {
         tokio::time::sleep(AGAIN).await;
         let seen = look(arguments, connection).await?;
         let changed: Vec<&Seen> =
-            seen.iter().filter(|sync| known.get(&sync.name) != Some(&version(sync))).collect();
+            seen.iter().filter(|sync| known.get(&sync.name) != Some(&shown(sync))).collect();
         for sync in changed {
             let line = table(&[row(sync)]);
             write(&line, streams)?;
         }
-        known = seen.iter().map(|sync| (sync.name.clone(), version(sync))).collect();
+        known = seen.iter().map(|sync| (sync.name.clone(), shown(sync))).collect();
     }
 }
+
+/// The column that changes by itself.
+const AGE: usize = 6;
 
 fn lines(all: &[Seen]) -> String {
     let head = ["NAMESPACE", "NAME", "READY", "REVISION", "OBJECTS", "DRIFT", "AGE", "REASON"];
