@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use support::asked::Asked;
 use support::daemon::{Daemon, until};
 use support::scene::{CALM, Scene, config_map};
-use support::status::{condition, define, deployment, object, ready, report, until_healthy, waiting};
+use support::status::{
+    condition, define, deployment, healthy, object, ready, report, until_healthy, waiting,
+};
 
 fn reads(scene: &Scene, name: &str) -> usize {
     let end = format!("/{name}");
@@ -74,13 +76,7 @@ async fn a_sync_is_ready_once_its_objects_are() {
 #[tokio::test]
 async fn a_status_is_judged_at_once_and_read_once_a_second() {
     let Some(scene) = Scene::new("judged").await else { return };
-    let gauges = define(&scene, "Gauge").await;
-    let commit = scene.push(&[object("Gauge", "one")]);
-    let _daemon = scene.daemon();
-    waiting(&scene, "shop", json!({})).await;
-    until("it is there", async || gauges.get_opt("one").await.unwrap()).await;
-    report(&gauges, "one", ready("True", "")).await;
-    scene.until_ready("shop", &commit).await;
+    let (gauges, _daemon, commit) = healthy(&scene, "Gauge").await;
     let mut took = Vec::new();
     for round in 0..5 {
         tokio::time::sleep(CALM).await;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use support::daemon::until;
 use support::fault_proxy::{Asked, Fate};
 use support::scene::{CALM, Scene, config_map};
-use support::status::{condition, define, object, ready, report, until_healthy, waiting};
+use support::status::{condition, define, healthy, object, ready, report, until_healthy, waiting};
 
 fn job(command: &str) -> (String, String) {
     let containers = json!([{"name": "main", "image": "example.com/main:1", "command": [command]}]);
@@ -92,13 +92,7 @@ async fn a_job_that_failed_is_no_better_for_being_cleared_away() {
 #[tokio::test]
 async fn what_changes_to_and_fro_is_told_of_a_few_times_a_minute() {
     let Some(scene) = Scene::new("toggles").await else { return };
-    let lamps = define(&scene, "Lamp").await;
-    let commit = scene.push(&[object("Lamp", "one")]);
-    let _daemon = scene.daemon();
-    waiting(&scene, "shop", json!({})).await;
-    until("it is there", async || lamps.get_opt("one").await.unwrap()).await;
-    report(&lamps, "one", ready("True", "")).await;
-    scene.until_ready("shop", &commit).await;
+    let (lamps, _daemon, _) = healthy(&scene, "Lamp").await;
     scene.settle().await;
     for at in 0..20 {
         let mut failed = ready("False", "");
@@ -138,13 +132,7 @@ async fn what_comes_no_further_is_degraded_after_its_time() {
 #[tokio::test]
 async fn a_status_that_cannot_be_read_is_unknown_and_not_healthy() {
     let Some(scene) = Scene::new("unread").await else { return };
-    let wheels = define(&scene, "Wheel").await;
-    let commit = scene.push(&[object("Wheel", "one")]);
-    let _daemon = scene.daemon();
-    waiting(&scene, "shop", json!({})).await;
-    until("it is there", async || wheels.get_opt("one").await.unwrap()).await;
-    report(&wheels, "one", ready("True", "")).await;
-    scene.until_ready("shop", &commit).await;
+    let (wheels, _daemon, commit) = healthy(&scene, "Wheel").await;
     scene.settle().await;
     scene.proxy.rule(|one| match one.method == "GET" && one.path.ends_with("/wheels/one") {
         true => Fate::Answer(500, None),
@@ -162,13 +150,7 @@ async fn a_status_that_cannot_be_read_is_unknown_and_not_healthy() {
 #[tokio::test]
 async fn what_happened_while_a_sync_was_suspended_counts_when_it_goes_on() {
     let Some(scene) = Scene::new("resumed").await else { return };
-    let doors = define(&scene, "Door").await;
-    let commit = scene.push(&[object("Door", "one")]);
-    let _daemon = scene.daemon();
-    waiting(&scene, "shop", json!({})).await;
-    until("it is there", async || doors.get_opt("one").await.unwrap()).await;
-    report(&doors, "one", ready("True", "")).await;
-    scene.until_ready("shop", &commit).await;
+    let (doors, _daemon, commit) = healthy(&scene, "Door").await;
     scene.patch_sync("shop", json!({"spec": {"suspend": true}})).await;
     scene.until_reason("shop", "Suspended").await;
     scene.settle().await;
@@ -203,13 +185,8 @@ async fn made_anew(scene: &Scene, before: &DynamicObject) -> Value {
 #[tokio::test]
 async fn a_sync_made_anew_while_nobody_looked_is_another_sync() {
     let Some(scene) = Scene::new("anew").await else { return };
-    let bells = define(&scene, "Bell").await;
-    let commit = scene.push(&[object("Bell", "one")]);
-    let _daemon = scene.daemon();
-    waiting(&scene, "shop", json!({})).await;
-    until("it is there", async || bells.get_opt("one").await.unwrap()).await;
-    report(&bells, "one", ready("True", "")).await;
-    let before = scene.until_ready("shop", &commit).await;
+    let (_, _daemon, commit) = healthy(&scene, "Bell").await;
+    let before = scene.syncs().get("shop").await.unwrap();
     scene.settle().await;
     scene.proxy.rule(|one| match one.method == "GET" && one.path.ends_with("/syncs") {
         true => Fate::Answer(503, None),

@@ -6,7 +6,7 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams}
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-use super::daemon::until;
+use super::daemon::{Daemon, until};
 use super::scene::Scene;
 
 /// A definition of a kind whose objects have a status of their own.
@@ -97,4 +97,15 @@ pub(crate) async fn waiting(scene: &Scene, name: &str, spec: Value) {
         whole[field] = value.clone();
     }
     scene.sync(name, whole).await;
+}
+
+/// The Sync `shop` of one object of a kind, which its controller calls ready; with it, a daemon and the commit.
+pub(crate) async fn healthy(scene: &Scene, kind: &str) -> (Api<DynamicObject>, Daemon, String) {
+    let objects = define(scene, kind).await;
+    let (commit, daemon) = (scene.push(&[object(kind, "one")]), scene.daemon());
+    waiting(scene, "shop", json!({})).await;
+    until("it is there", async || objects.get_opt("one").await.unwrap()).await;
+    report(&objects, "one", ready("True", "")).await;
+    scene.until_ready("shop", &commit).await;
+    (objects, daemon, commit)
 }
