@@ -66,6 +66,22 @@ pub const REQUEST_ANNOTATION: &str = "moorline.dev/requested-at";
 /// Annotation on a Sync: the approval of a prune that is held, by the hash that the status names.
 pub const APPROVE_ANNOTATION: &str = "moorline.dev/approve";
 
+/// Annotation on an object: it is a hook, and when it runs.
+pub const HOOK_ANNOTATION: &str = "moorline.dev/hook";
+
+/// Annotation on a hook: how it has to end to be deleted then.
+pub const HOOK_DELETE_ANNOTATION: &str = "moorline.dev/hook-delete";
+
+/// Argo CD's annotations for hooks.
+pub const ARGO_HOOK_ANNOTATIONS: [&str; 2] =
+    ["argocd.argoproj.io/hook", "argocd.argoproj.io/hook-delete-policy"];
+
+/// Helm's annotations for hooks, and for their order.
+pub const HELM_HOOK_ANNOTATIONS: [&str; 2] = ["helm.sh/hook", "helm.sh/hook-delete-policy"];
+
+/// Helm's annotation for the order of hooks.
+pub const HELM_WEIGHT_ANNOTATION: &str = "helm.sh/hook-weight";
+
 /// Label on a Sync: which instance of the daemon serves it; none for the one without a name.
 pub const INSTANCE_LABEL: &str = "moorline.dev/instance";
 
@@ -82,9 +98,11 @@ pub const SCOPE_ANNOTATION: &str = "moorline.dev/scope";
 pub const KEY_PREFIX: &str = "moorline.dev/";
 
 /// Every annotation with [`KEY_PREFIX`] that has a meaning.
-pub const ANNOTATIONS: [&str; 10] = [
+pub const ANNOTATIONS: [&str; 12] = [
     APPLY_ANNOTATION,
     APPROVE_ANNOTATION,
+    HOOK_ANNOTATION,
+    HOOK_DELETE_ANNOTATION,
     ID_ANNOTATION,
     PAUSE_ANNOTATION,
     PRUNE_ANNOTATION,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{DesiredObject, DesiredSet, canonical};
+use super::{DesiredObject, DesiredSet, canonical, hook};
 use crate::fields::remove_all;
 use crate::object::ObjectId;
 
@@ -65,6 +65,7 @@ impl DesiredSet {
                 leave(object, paths);
             }
         }
+        hook::know_by_content(&mut self.0);
         self
     }
 }

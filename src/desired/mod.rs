@@ -5,6 +5,7 @@
 //! be pruned on the word of half a render.
 
 mod canonical;
+mod hook;
 mod ignore;
 mod problem;
 mod scale;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+pub use hook::{Hook, Parting, Phase, Rollouts, Turn, is_same_hook};
 pub use ignore::{Ignore, Ignored};
 pub use problem::Problem;
 pub use scale::{Replicas, ReplicasPaths, left_to_scalers, replicas_paths, scale_target};
@@ -40,8 +42,6 @@ pub struct DesiredObject {
     pub version: Box<str>,
     /// Whether the kind is namespaced; none as long as no server and no definition told.
     pub scope: Option<Scope>,
-    /// The wave in which the object is applied.
-    pub wave: i32,
     /// What its annotations ask for.
     pub switches: Switches,
     /// The hash of the canonical form.
@@ -101,6 +101,7 @@ pub fn desired(rendered: Complete, namespace: &str, scopes: &Scopes) -> Result<D
         let (first, second) = (pair[0].origin.clone(), pair[1].origin.clone());
         Problem::Duplicate { id: pair[0].id.clone(), namespace: namespace.to_owned(), first, second }
     }));
+    hook::know_by_content(&mut objects);
     match problems.is_empty() {
         true => Ok(DesiredSet(objects)),
         false => Err(problems),
@@ -117,19 +118,7 @@ fn desired_object(object: Object, id: ObjectId, scope: Option<Scope>, switches: 
     let Object { id: _, version, body, origin } = object;
     let canonical: Arc<[u8]> = canonical::form(body, &id).into();
     let hash = SpecHash { form: CanonicalForm::V1, digest: canonical::digest(&canonical) };
-    let wave = switches.wave;
-    DesiredObject {
-        id,
-        version,
-        scope,
-        wave,
-        switches,
-        hash,
-        canonical,
-        origin,
-        ignored: None,
-        created_as: None,
-    }
+    DesiredObject { id, version, scope, switches, hash, canonical, origin, ignored: None, created_as: None }
 }
 
 /// The id under which an object is applied, by the scope of its kind.
@@ -167,6 +156,13 @@ impl DesiredSet {
             self.0.iter().flat_map(|object| [object.id.as_str().as_bytes(), b"\0", &object.hash.digest]);
         let digest = canonical::digest(&told.collect::<Vec<_>>().concat());
         SpecHash { form: CanonicalForm::V1, digest }
+    }
+
+    /// True if some objects are written only once others are well.
+    pub fn has_turns(&self) -> bool {
+        let turn = |object: &DesiredObject| object.switches.turn();
+        self.0.iter().any(|object| object.switches.hook.is_some())
+            || self.0.windows(2).any(|pair| turn(&pair[0]) != turn(&pair[1]))
     }
 
     /// True if nothing should exist.

@@ -1,5 +1,6 @@
 //! What people ask for with annotations on an object in Git.
 
+use super::hook::{self, Hook, Kind, Turn};
 use super::problem::Problem;
 use crate::api;
 use crate::nearest::nearest;
@@ -19,6 +20,10 @@ pub struct Switches {
     pub prune_disabled: bool,
     /// The object may be deleted and created anew where a field cannot change.
     pub recreate: bool,
+    /// The object runs at a moment of a roll-out.
+    pub hook: Option<Hook>,
+    /// The object is a hook that never runs here.
+    pub skipped: bool,
 }
 
 const WAVE: &str = "a whole number such as -1 or 10";
@@ -38,13 +43,25 @@ impl Switches {
         reading.refuse_unknown();
         reading.refuse_misplaced();
         reading.refuse_no_time();
+        let kind = reading.hook();
         Self {
             wave: reading.wave(),
             reconcile_disabled: reading.switch(api::RECONCILE_ANNOTATION, "disabled", DISABLED),
             apply_once: reading.switch(api::APPLY_ANNOTATION, "once", ONCE),
             prune_disabled: reading.switch(api::PRUNE_ANNOTATION, "disabled", DISABLED),
             recreate: reading.switch(api::RECREATE_ANNOTATION, "enabled", ENABLED),
+            hook: match kind {
+                Kind::Hook(hook) => Some(hook),
+                Kind::Object | Kind::Skipped => None,
+            },
+            skipped: kind == Kind::Skipped,
         }
+    }
+
+    /// When the object is written.
+    pub fn turn(&self) -> Turn {
+        let phase = self.hook.and_then(|hook| hook.phase).unwrap_or_default();
+        Turn { phase, wave: self.wave }
     }
 }
 
@@ -101,9 +118,24 @@ impl<P: Fn(&str, &str) -> Place> Reading<'_, P> {
         }
     }
 
+    fn hook(&mut self) -> Kind {
+        let object = self.object;
+        match hook::read(|key| object.annotation(key)) {
+            Ok(kind) => kind,
+            Err((key, expected, found)) => {
+                self.bad::<bool>(key, expected, found);
+                Kind::Object
+            }
+        }
+    }
+
     fn wave(&mut self) -> i32 {
+        // Helm's weights order its hooks, and say nothing of other objects.
+        let weight =
+            self.object.annotation(api::HELM_HOOK_ANNOTATIONS[0]).map(|_| api::HELM_WEIGHT_ANNOTATION);
         [api::WAVE_ANNOTATION, api::ARGO_WAVE_ANNOTATION]
             .into_iter()
+            .chain(weight)
             .find_map(|key| Some((key, self.object.annotation(key)?)))
             .map_or(0, |(key, text)| text.trim().parse().unwrap_or_else(|_| self.bad(key, WAVE, text)))
     }

@@ -284,6 +284,20 @@ impl Watchlist {
         summary
     }
 
+    /// The objects that are not well or not known to be, and of these the ones that have failed.
+    pub fn unwell(&self) -> (BTreeSet<ObjectId>, BTreeSet<ObjectId>) {
+        let (mut unwell, mut degraded) = (BTreeSet::new(), BTreeSet::new());
+        for (id, entry) in &self.objects {
+            match entry.known.as_ref().map(|known| &known.shown) {
+                Some(Health::Healthy | Health::Suspended) => continue,
+                Some(Health::Degraded { .. }) => drop(degraded.insert(id.clone())),
+                Some(Health::Progressing { .. } | Health::Unknown { .. }) | None => {}
+            }
+            unwell.insert(id.clone());
+        }
+        (unwell, degraded)
+    }
+
     /// Changes what is known of an object, and when it is looked at next.
     fn enter(&mut self, id: &ObjectId, change: impl FnOnce(&mut Entry)) {
         let entry = self.objects.entry(id.clone()).or_insert(Entry::NEW);

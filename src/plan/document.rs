@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::difference::Difference;
 use super::{Action, Change, Hold, Plan, Stage, Step};
+use crate::desired::{Phase, Turn};
 use crate::object::ObjectId;
 
 /// The document of a plan. Values of Secrets are left out.
@@ -13,7 +14,9 @@ pub fn document(plan: &Plan, differences: &BTreeMap<ObjectId, Vec<Difference>>) 
     let fields = |id: &ObjectId| differences.get(id).map(Vec::as_slice).unwrap_or_default();
     let stages = plan.stages.iter().map(|(stage, steps)| {
         let (phase, wave) = match stage {
-            Stage::Apply { wave, .. } => ("apply", *wave),
+            Stage::Apply { turn: Turn { phase: Phase::Before, wave }, .. } => ("before", *wave),
+            Stage::Apply { turn: Turn { phase: Phase::Among, wave }, .. } => ("apply", *wave),
+            Stage::Apply { turn: Turn { phase: Phase::After, wave }, .. } => ("after", *wave),
             Stage::Prune { wave, .. } => ("prune", wave.0),
         };
         let steps: Vec<Value> = steps.iter().map(|step| step_document(step, fields(&step.id))).collect();
@@ -54,6 +57,7 @@ fn step_document(step: &Step, differences: &[Difference]) -> Value {
                 Change::EntryLost => "EntryLost",
                 Change::Unverified => "Unverified",
                 Change::Moved => "Moved",
+                Change::Again => "Again",
             }
             .into();
             let known = match change {
@@ -62,7 +66,11 @@ fn step_document(step: &Step, differences: &[Difference]) -> Value {
                     entry["time"] = json!(drift.time);
                     drift.fields.as_slice()
                 }
-                Change::Committed | Change::EntryLost | Change::Unverified | Change::Moved => &[],
+                Change::Committed
+                | Change::EntryLost
+                | Change::Unverified
+                | Change::Moved
+                | Change::Again => &[],
             };
             entry["fields"] = field_documents(&step.id, differences, known);
         }

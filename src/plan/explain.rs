@@ -106,13 +106,16 @@ impl Text {
             Action::Update(Change::EntryLost) => ('~', "the record of what we applied is gone".to_owned()),
             Action::Update(Change::Unverified) => ('~', "not looked at since the start".to_owned()),
             Action::Update(Change::Moved) => ('~', "written to live; what Git sets is verified".to_owned()),
+            Action::Update(Change::Again) => ('~', "it runs again: what it runs for has changed".to_owned()),
             Action::HandOver { to } => ('>', format!("to the Sync {to}")),
             Action::Prune { .. } => ('-', "no longer in Git".to_owned()),
         };
         self.line(sign, &step.id, &reason);
         let known = match &step.action {
             Action::Update(Change::Drifted(drift)) => drift.fields.as_slice(),
-            Action::Update(Change::Committed | Change::EntryLost | Change::Unverified | Change::Moved)
+            Action::Update(
+                Change::Committed | Change::EntryLost | Change::Unverified | Change::Moved | Change::Again,
+            )
             | Action::Create
             | Action::Adopt { .. }
             | Action::HandOver { .. }
@@ -178,11 +181,12 @@ mod tests {
     use super::super::given::id;
     use super::super::order::stage;
     use super::*;
+    use crate::desired::Turn;
     use crate::observed::Drift;
 
     fn step(text: &str, action: Action) -> (Stage, Vec<Step>) {
         let prune = matches!(action, Action::Prune { .. });
-        (stage(&id(text), 0, prune), vec![Step { id: id(text), action }])
+        (stage(&id(text), Turn::default(), prune), vec![Step { id: id(text), action }])
     }
 
     fn only(stages: Vec<(Stage, Vec<Step>)>, held: Vec<(&str, Hold)>) -> Plan {

@@ -15,7 +15,7 @@ pub fn farewell(observed: &ObservedSet, policy: &Policy) -> Plan {
     let mut decided = Decided { steps: Vec::new(), held: Vec::new(), kept: Vec::new() };
     let ours: Vec<prune::Entry<'_>> = observed.iter().filter(|(_, seen)| prune::is_ours(seen)).collect();
     for (id, seen) in &ours {
-        decided.add((*id).clone(), fate(id, seen, policy), seen.wave);
+        decided.add((*id).clone(), fate(id, seen, policy), order::in_wave(seen.wave));
     }
     wait::hold_back(&nothing, observed, &ours, &mut decided);
     decided.held.sort_by(|(a, _), (b, _)| a.cmp(b));

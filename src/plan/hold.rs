@@ -46,6 +46,8 @@ pub enum Hold {
     Unverified,
     /// Something that comes before it is not there yet, or still there.
     Waits(ObjectId),
+    /// It is a hook that still runs for what was wanted before.
+    Runs,
     /// Another Sync claims it, and cannot take it now.
     ClaimedBy(Box<str>),
     /// It is no longer wanted, and another Sync may want it: it has not rendered this commit.
@@ -95,6 +97,7 @@ impl Hold {
             Self::Contested(_) => "Contested",
             Self::Unverified => "Unverified",
             Self::Waits(_) => "Waits",
+            Self::Runs => "Runs",
             Self::ClaimedBy(_) => "ClaimedBy",
             Self::MayBeClaimed(_) => "MayBeClaimed",
             Self::PruneDisabled => "PruneDisabled",
@@ -118,6 +121,7 @@ impl Hold {
                 | Self::BeingDeleted(_)
                 | Self::OwnedBy(_)
                 | Self::Waits(_)
+                | Self::Runs
                 | Self::Conflict { .. }
                 | Self::NamespaceMissing(_)
                 | Self::NamespaceTerminating(_)
@@ -162,6 +166,9 @@ impl fmt::Display for Hold {
                 "whether it is as in Git is not known yet; it is compared, and drift is only reported",
             ),
             Self::Waits(id) => write!(f, "it waits for {id}"),
+            Self::Runs => {
+                f.write_str("it still runs for what Git said before, and runs again when that has ended")
+            }
             Self::ClaimedBy(sync) => write!(f, "the Sync {sync} claims it, and cannot take it now"),
             Self::MayBeClaimed(sync) => write!(
                 f,

@@ -11,12 +11,14 @@ mod explain;
 mod farewell;
 mod given;
 mod hold;
+mod hooks;
 mod order;
 mod outcome;
 mod policy;
 mod preview;
 mod prune;
 mod rest;
+mod rollout;
 mod wait;
 
 use std::collections::BTreeSet;
@@ -32,9 +34,10 @@ pub use outcome::{Failed, Outcome};
 pub use policy::{Budget, Claim, DriftMode, Policy};
 pub use preview::{Preview, preview};
 pub use rest::{Contest, next_expiry};
+pub use rollout::{Awaits, Rollout};
 pub use wait::holds_back;
 
-use crate::desired::{DesiredObject, DesiredSet};
+use crate::desired::{DesiredObject, DesiredSet, Turn};
 use crate::object::ObjectId;
 use crate::observed::{Drift, Mark, Observed, ObservedSet, Standing};
 
@@ -100,6 +103,8 @@ pub enum Change {
     Unverified,
     /// Somebody wrote to it since, and whether fields that Git sets were changed is not known.
     Moved,
+    /// It is a hook, and what it ran for is not what is wanted now: it is deleted, and runs anew.
+    Again,
 }
 
 /// Decides what is to be done.
@@ -121,7 +126,7 @@ pub fn plan(desired: &DesiredSet, observed: &ObservedSet, policy: &Policy) -> Pl
             (Decision::Write(_), Some(why)) => Decision::Hold(Hold::MayBeScaled(why.clone())),
             (decision, _) => decision,
         };
-        decided.add(object.id.clone(), decision, object.wave);
+        decided.add(object.id.clone(), decision, object.switches.turn());
     }
     unwanted.extend(live);
     let approval = prune::decide(desired, observed, policy, &unwanted, &mut decided);
@@ -129,6 +134,7 @@ pub fn plan(desired: &DesiredSet, observed: &ObservedSet, policy: &Policy) -> Pl
         decided.suspend();
     }
     wait::hold_back(desired, observed, &unwanted, &mut decided);
+    rollout::hold_back(desired, policy, &mut decided);
     decided.held.sort_by(|(a, _), (b, _)| a.cmp(b));
     Plan { stages: order::stages(decided.steps), held: decided.held, kept: decided.kept, approval }
 }
@@ -143,15 +149,15 @@ enum Decision {
 
 /// What all objects come to, before it is put in order.
 struct Decided {
-    steps: Vec<(i32, Step)>,
+    steps: Vec<(Turn, Step)>,
     held: Vec<(ObjectId, Hold)>,
     kept: Vec<ObjectId>,
 }
 
 impl Decided {
-    fn add(&mut self, id: ObjectId, decision: Decision, wave: i32) {
+    fn add(&mut self, id: ObjectId, decision: Decision, turn: Turn) {
         match decision {
-            Decision::Write(action) => self.steps.push((wave, Step { id, action })),
+            Decision::Write(action) => self.steps.push((turn, Step { id, action })),
             Decision::Keep => self.kept.push(id),
             Decision::Hold(hold) => self.held.push((id, hold)),
         }
@@ -170,6 +176,12 @@ fn wanted(object: &DesiredObject, seen: Option<&Observed>, policy: &Policy) -> D
     }
     if object.scope.is_none() {
         return Decision::Hold(Hold::UnknownKind);
+    }
+    if object.switches.skipped {
+        return Decision::Keep;
+    }
+    if let Some(decision) = object.switches.hook.and_then(|hook| hooks::hook(object, hook, seen, policy)) {
+        return decision;
     }
     let Some(seen) = seen else {
         return rest::absent(object, policy).unwrap_or(Decision::Write(Action::Create));

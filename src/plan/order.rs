@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::{Action, Step};
+use crate::desired::Turn;
 use crate::object::ObjectId;
 
 /// Objects that may be written at the same time. Stages compare in the order in which they are carried out.
@@ -11,8 +12,8 @@ use crate::object::ObjectId;
 pub enum Stage {
     /// Objects are created, adopted, updated and handed over.
     Apply {
-        /// The wave; lower ones go first.
-        wave: i32,
+        /// The part of the roll-out and the wave in it; lower ones go first.
+        turn: Turn,
         /// What others need goes first.
         rank: Rank,
     },
@@ -75,23 +76,28 @@ impl Rank {
 }
 
 /// The stage of an object of this wave.
-pub(super) fn stage(id: &ObjectId, wave: i32, prune: bool) -> Stage {
+pub(super) fn stage(id: &ObjectId, turn: Turn, prune: bool) -> Stage {
     let rank = Rank::of(id);
     match prune {
-        false => Stage::Apply { wave, rank },
-        true => Stage::Prune { wave: Reverse(wave), rank: Reverse(rank) },
+        false => Stage::Apply { turn, rank },
+        true => Stage::Prune { wave: Reverse(turn.wave), rank: Reverse(rank) },
     }
 }
 
-/// Puts steps, each with its wave, into stages.
-pub(super) fn stages(steps: Vec<(i32, Step)>) -> Vec<(Stage, Vec<Step>)> {
+/// The turn of an object of which only the wave is known.
+pub(super) fn in_wave(wave: i32) -> Turn {
+    Turn { wave, ..Turn::default() }
+}
+
+/// Puts steps, each with its turn, into stages.
+pub(super) fn stages(steps: Vec<(Turn, Step)>) -> Vec<(Stage, Vec<Step>)> {
     let mut stages: BTreeMap<Stage, Vec<Step>> = BTreeMap::new();
-    for (wave, step) in steps {
+    for (turn, step) in steps {
         let prune = match step.action {
             Action::Create | Action::Adopt { .. } | Action::Update(_) | Action::HandOver { .. } => false,
             Action::Prune { .. } => true,
         };
-        stages.entry(stage(&step.id, wave, prune)).or_default().push(step);
+        stages.entry(stage(&step.id, turn, prune)).or_default().push(step);
     }
     stages.values_mut().for_each(|steps| steps.sort_by(|a, b| a.id.cmp(&b.id)));
     stages.into_iter().collect()
@@ -150,7 +156,7 @@ mod tests {
                 false => Action::Create,
                 true => Action::Prune { uid: "1".into(), resource_version: "1".into() },
             };
-            (wave, Step { id: id(text), action })
+            (in_wave(wave), Step { id: id(text), action })
         };
         let apply = [
             ("/Namespace|/a", 0),

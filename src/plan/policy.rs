@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Contest;
+use super::{Contest, Rollout};
 use crate::api::SpecHash;
 use crate::object::{GroupKind, ObjectId};
 
@@ -33,6 +33,10 @@ pub struct Policy {
     pub again: BTreeMap<ObjectId, Contest>,
     /// Jobs and Pods that have come to their end, and what they were then.
     pub finished: BTreeMap<ObjectId, SpecHash>,
+    /// Of these, whether they ended well, as far as that is written down where it is not lost.
+    pub ended_well: BTreeMap<ObjectId, bool>,
+    /// How far what is wanted has been rolled out; none once it has come to its end.
+    pub rollout: Option<Rollout>,
     /// Objects whose number of replicas may be somebody else's, and why nobody can tell now.
     pub in_doubt: BTreeMap<ObjectId, Box<str>>,
 }
@@ -93,6 +97,8 @@ impl Default for Policy {
             contested: BTreeMap::new(),
             again: BTreeMap::new(),
             finished: BTreeMap::new(),
+            ended_well: BTreeMap::new(),
+            rollout: Some(Rollout::default()),
             in_doubt: BTreeMap::new(),
         }
     }

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
+use super::order::in_wave;
 use super::rest::paused;
 use super::{Action, Decided, Decision, Hold, Policy, wait};
 use crate::desired::DesiredSet;
@@ -40,7 +41,7 @@ pub(super) fn decide(
             Some(decision) => {
                 let uncounted = matches!(decision, Decision::Write(_) | Decision::Hold(Hold::StillWanted(_)));
                 elsewhere += usize::from(uncounted);
-                decided.add(id.clone(), decision, seen.wave);
+                decided.add(id.clone(), decision, in_wave(seen.wave));
             }
             None => candidates.push((id, seen)),
         }
@@ -65,7 +66,7 @@ pub(super) fn decide(
                     resource_version: seen.resource_version.clone(),
                 }),
             };
-            decided.add(id.clone(), decision, seen.wave);
+            decided.add(id.clone(), decision, in_wave(seen.wave));
         }
     }
     (!waiting.is_empty() && !approved).then_some(approval)
@@ -156,7 +157,7 @@ impl<'a> World<'a> {
             match staying.iter().filter(|resident| wait::contains(id, resident)).min() {
                 Some(resident) => {
                     let hold = Decision::Hold(Hold::Occupied((*resident).clone()));
-                    decided.add(id.clone(), hold, entry.wave);
+                    decided.add(id.clone(), hold, in_wave(entry.wave));
                 }
                 None => empty.push((id, entry)),
             }

@@ -67,9 +67,12 @@ pub(super) fn repair(object: &DesiredObject, policy: &Policy, change: Change) ->
     };
     let mut drift = match change {
         Change::Drifted(drift) if !contest.fields.is_empty() => drift,
-        Change::Drifted(_) | Change::Committed | Change::EntryLost | Change::Unverified | Change::Moved => {
-            return hold(contest);
-        }
+        Change::Drifted(_)
+        | Change::Committed
+        | Change::EntryLost
+        | Change::Unverified
+        | Change::Moved
+        | Change::Again => return hold(contest),
     };
     drift.fields.retain(|field| !contest.fields.contains(field));
     match drift.fields.is_empty() {

@@ -7,10 +7,10 @@
 
 use std::collections::BTreeSet;
 
-use super::order::{Stage, stage};
+use super::order::{Stage, in_wave, stage};
 use super::prune::{Entry, is_ours};
 use super::{Action, Decided, Hold, Step};
-use crate::desired::DesiredSet;
+use crate::desired::{DesiredSet, Turn};
 use crate::object::ObjectId;
 use crate::observed::ObservedSet;
 
@@ -26,10 +26,10 @@ pub(super) fn hold_back(
     }
     let gate = Gate::new(desired, observed, unwanted, &decided.held);
     let steps = std::mem::take(&mut decided.steps);
-    for (wave, step) in steps {
-        match gate.before(wave, &step) {
+    for (turn, step) in steps {
+        match gate.before(turn, &step) {
             Some(blocker) => decided.held.push((step.id, Hold::Waits(blocker.clone()))),
-            None => decided.steps.push((wave, step)),
+            None => decided.steps.push((turn, step)),
         }
     }
 }
@@ -39,8 +39,8 @@ pub(super) fn hold_back(
 /// takes the place of.
 pub fn holds_back(failed: &[(Stage, ObjectId)], stage: Stage, id: &ObjectId) -> Option<ObjectId> {
     let holds = |(first, blocker): &&(Stage, ObjectId)| match (first, stage) {
-        (Stage::Apply { wave: first, .. }, Stage::Apply { wave, .. }) => {
-            *first < wave || contains(blocker, id)
+        (Stage::Apply { turn: first, .. }, Stage::Apply { turn, .. }) => {
+            *first < turn || contains(blocker, id)
         }
         (Stage::Apply { .. }, Stage::Prune { .. }) => true,
         (Stage::Prune { .. }, _) => *first < stage,
@@ -71,8 +71,8 @@ fn defines(name: &str, id: &ObjectId) -> bool {
 }
 
 struct Gate<'a> {
-    /// The wanted object in the lowest wave that cannot be there yet.
-    missing: Option<(i32, &'a ObjectId)>,
+    /// The wanted object whose turn is the first of those that cannot be there yet.
+    missing: Option<(Turn, &'a ObjectId)>,
     /// Namespaces and definitions that are being deleted.
     going: Vec<&'a ObjectId>,
     /// The unwanted object that is being deleted and goes before all others that are.
@@ -91,26 +91,26 @@ impl<'a> Gate<'a> {
         let missing = blocking.into_iter().filter_map(|id| desired.get(id));
         let leaving = unwanted.iter().filter(|(_, seen)| seen.deleting && is_ours(seen));
         Self {
-            missing: missing.map(|object| (object.wave, &object.id)).min(),
+            missing: missing.map(|object| (object.switches.turn(), &object.id)).min(),
             going: observed
                 .iter()
                 .filter(|(id, seen)| seen.deleting && is_container(id))
                 .map(|(id, _)| id)
                 .collect(),
-            leaving: leaving.map(|(id, seen)| (stage(id, seen.wave, true), *id)).min(),
+            leaving: leaving.map(|(id, seen)| (stage(id, in_wave(seen.wave), true), *id)).min(),
         }
     }
 
     /// What a write waits for, if anything.
-    fn before(&self, wave: i32, step: &Step) -> Option<&'a ObjectId> {
+    fn before(&self, turn: Turn, step: &Step) -> Option<&'a ObjectId> {
         match step.action {
             Action::Create | Action::Adopt { .. } | Action::Update(_) => {
                 let container = self.going.iter().find(|container| contains(container, &step.id));
-                let earlier = self.missing.filter(|(first, _)| *first < wave).map(|(_, id)| id);
+                let earlier = self.missing.filter(|(first, _)| *first < turn).map(|(_, id)| id);
                 container.copied().or(earlier)
             }
             Action::Prune { .. } => {
-                let here = stage(&step.id, wave, true);
+                let here = stage(&step.id, turn, true);
                 self.leaving.filter(|(first, _)| *first < here).map(|(_, id)| id)
             }
             Action::HandOver { .. } => None,
@@ -167,7 +167,9 @@ mod tests {
     /// Checks what a step waits for once another could not be done; each is an id, its wave and whether it is pruned.
     #[track_caller]
     fn holds(failed: (&str, i32, bool), next: (&str, i32, bool), expect: bool) {
-        let stage = |(text, wave, prune): (&str, i32, bool)| (super::stage(&id(text), wave, prune), id(text));
+        let stage = |(text, wave, prune): (&str, i32, bool)| {
+            (super::stage(&id(text), in_wave(wave), prune), id(text))
+        };
         let ((first, blocker), (then, step)) = (stage(failed), stage(next));
         let held = holds_back(&[(first, blocker.clone())], then, &step);
         assert_eq!(held, expect.then_some(blocker), "{next:?} after {failed:?}");

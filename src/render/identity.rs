@@ -2,12 +2,14 @@
 //! `apiVersion`, `kind` and `metadata`. What `spec` may hold is the API server's to know.
 
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use super::documents::{Manifest, kind_of, place_in};
 use super::fields;
 use super::problem::{Place, Problem};
 use super::rules;
 use super::secret;
+use crate::api::{ARGO_HOOK_ANNOTATIONS, HELM_HOOK_ANNOTATIONS, HOOK_ANNOTATION};
 use crate::nearest::nearest;
 use crate::object::{Object, ObjectId, Origin};
 use crate::yaml::Step;
@@ -33,7 +35,8 @@ const METADATA_FIELDS: [&str; 15] = [
 
 /// Checks the head of a manifest; every problem of it is found, not only the first.
 pub(super) fn object(manifest: Manifest, bytes: &[u8]) -> Result<Object, Vec<Problem>> {
-    let Manifest { body, origin } = manifest;
+    let Manifest { mut body, origin } = manifest;
+    name_hook(&mut body);
     let mut head = Head { body: &body, bytes, origin: &origin, problems: Vec::new() };
     let parts = head.check();
     let problems = head.problems;
@@ -42,6 +45,27 @@ pub(super) fn object(manifest: Manifest, bytes: &[u8]) -> Result<Object, Vec<Pro
         _ => Err(problems),
     }
 }
+
+/// A hook that asks for a name of its own each time gets one that its content gives: the same content is the same object.
+fn name_hook(body: &mut Map<String, Value>) {
+    let Some(Value::Object(metadata)) = body.get("metadata") else { return };
+    let annotation = |key: &str| metadata.get("annotations").and_then(|all| all.get(key));
+    let is_hook = HOOKS.into_iter().any(|key| annotation(key).is_some());
+    let prefix = metadata.get("generateName").and_then(Value::as_str).filter(|prefix| !prefix.is_empty());
+    let (Some(prefix), true, None) = (prefix, is_hook, metadata.get("name")) else { return };
+    // Text of a mapping whose keys are in order: how it was written says nothing.
+    let digest = Sha256::digest(Value::Object(body.clone()).to_string());
+    let name = digest[..NAME].iter().fold(prefix.to_owned(), |name, byte| name + &format!("{byte:02x}"));
+    if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
+        metadata.remove("generateName");
+        metadata.insert("name".into(), name.into());
+    }
+}
+
+/// What makes an object a hook.
+const HOOKS: [&str; 3] = [HOOK_ANNOTATION, ARGO_HOOK_ANNOTATIONS[0], HELM_HOOK_ANNOTATIONS[0]];
+/// So many bytes of a hash in a name.
+const NAME: usize = 5;
 
 struct Head<'a> {
     body: &'a Map<String, Value>,

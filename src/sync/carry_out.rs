@@ -8,13 +8,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Context;
+use super::event::is_change;
 use super::ledger::Ledger;
 use super::registry::Claimed;
 use crate::api::{Conflicts, SyncName};
 use crate::cluster::{Cluster, Failure, Force, Remedy, Stop, answer};
 use crate::desired::{DesiredSet, Replicas};
+use crate::health::may_report;
 use crate::object::ObjectId;
-use crate::plan::{Action, Change, Contest, Failed, Hold, Outcome, Plan, Stage, Step, holds_back};
+use crate::plan::{Action, Awaits, Change, Contest, Failed, Hold, Outcome, Plan, Stage, Step, holds_back};
 use futures::StreamExt as _;
 
 /// Steps that wait for their turn at one time. How many of them are sent is for the gate before the cluster to say.
@@ -36,11 +38,12 @@ pub(crate) struct Work<'a> {
 }
 
 /// Carries out every step but those that only verify.
-/// `blocking` could not be done before, and is not tried now.
+/// `blocking` could not be done before, and is not tried now; `awaits` knows what has to be well first.
 pub(crate) async fn carry_out(
     work: &Work<'_>,
     plan: Plan,
     mut blocking: Vec<(Stage, ObjectId)>,
+    mut awaits: Option<Awaits<'_>>,
 ) -> BTreeMap<ObjectId, Outcome> {
     let mut outcomes = BTreeMap::new();
     for (stage, steps) in plan.stages {
@@ -50,7 +53,10 @@ pub(crate) async fn carry_out(
         let (held, ready): (Vec<_>, Vec<_>) = steps
             .into_iter()
             .filter(|step| step.action != Action::Update(Change::Unverified))
-            .map(|step| (holds_back(&blocking, stage, &step.id), step))
+            .map(|step| {
+                let blocker = holds_back(&blocking, stage, &step.id);
+                (blocker.or_else(|| awaits.as_mut()?.before(&step)), step)
+            })
             .partition(|(blocker, _)| blocker.is_some());
         for (blocker, step) in held {
             if let Some(blocker) = blocker {
@@ -70,6 +76,11 @@ pub(crate) async fn carry_out(
             let Some(outcome) = outcome else { continue };
             if blocks(&outcome) {
                 blocking.push((stage, id.clone()));
+            }
+            if let Some(awaits) =
+                awaits.as_mut().filter(|_| is_change(&outcome) && may_report(&id.group_kind()))
+            {
+                awaits.written(&id);
             }
             outcomes.insert(id, outcome);
         }
@@ -109,6 +120,7 @@ impl Work<'_> {
             Action::Adopt { managers } => {
                 self.apply(&step.id, None, |_| Outcome::Adopted(managers.clone())).await
             }
+            Action::Update(Change::Again) => self.run_again(&step.id).await,
             Action::Update(change) => {
                 let before = self.version(&step.id);
                 self.apply(&step.id, Some(change), |applied| match applied.version == before {

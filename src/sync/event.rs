@@ -107,7 +107,7 @@ pub(crate) fn repaired(outcome: &Outcome) -> Option<Drift> {
     match outcome {
         Outcome::Updated(Change::Drifted(drift)) => Some(Drift::clone(drift)),
         Outcome::Updated(Change::EntryLost | Change::Unverified | Change::Moved) => Some(Drift::default()),
-        Outcome::Updated(Change::Committed)
+        Outcome::Updated(Change::Committed | Change::Again)
         | Outcome::Created
         | Outcome::Adopted(_)
         | Outcome::Recreated

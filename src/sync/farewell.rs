@@ -178,7 +178,7 @@ async fn delete(
             numbers: Arc::default(),
             stop: &stop,
         };
-        for (id, outcome) in carry_out(&work, plan, Vec::new()).await {
+        for (id, outcome) in carry_out(&work, plan, Vec::new(), None).await {
             match outcome {
                 Outcome::Failed(why) => {
                     if why.reason == "Forbidden" {

@@ -125,7 +125,7 @@ impl Fights {
         for (id, outcome) in outcomes {
             let (Outcome::Updated(change), Some(wanted)) = (outcome, desired.get(id)) else { continue };
             let blow = match change {
-                Change::Committed => continue,
+                Change::Committed | Change::Again => continue,
                 Change::Drifted(drift) => {
                     Blow::Changed(drift.manager.as_deref().map(Box::from), drift.fields.clone())
                 }

@@ -10,6 +10,7 @@ use super::ledger::Ledger;
 use super::namespaces::Namespaces;
 use super::prepare::Prepared;
 use super::rights::Lacking;
+use super::rollout::{RolledOut, Unwell};
 use super::scale::Scaling;
 use super::schedule::{Backoff, Time};
 use super::survey::Ends;
@@ -63,6 +64,12 @@ pub(crate) struct Memory {
     pub(crate) scaling: Scaling,
     /// What has become of definitions and was not heeded yet.
     pub(crate) definitions: AllNews,
+    /// Which sets have been rolled out.
+    pub(crate) rolled_out: RolledOut,
+    /// What was not well when the last roll-out was looked at.
+    pub(crate) gate: Option<Unwell>,
+    /// When hooks that have run are deleted, if there are any.
+    pub(crate) clears: Option<Time>,
     /// When kinds that the server does not know, and scalers that it does not show, are asked for once more, as long as
     /// there are any.
     pub(crate) unknown: Option<(Time, Backoff)>,
@@ -229,6 +236,11 @@ impl Memory {
         self.unknown = missing.then(|| (now + backoff.failed(chance), backoff));
     }
 
+    /// True if something was refused that only another manifest can mend.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.failing.values().any(|failing| matches!(&failing.why, Outcome::Failed(why) if why.manifest))
+    }
+
     /// Watches the namespaces that objects wait for.
     pub(crate) fn wait(&mut self, cluster: &Cluster, owner: &SyncName) {
         let waiting = self.failing.values().map(|failing| &failing.why);
@@ -260,6 +272,7 @@ impl Memory {
         let failing = self.failing.values().map(|failing| failing.until);
         let unknown = self.unknown.map(|(due, _)| due);
         let late = self.leaving.next(now, within);
+        let failing = failing.chain(self.clears);
         failing.chain(self.fights.next(now)).chain(self.pause_ends).chain(unknown).chain(late).min()
     }
 }

@@ -36,6 +36,7 @@ mod recreate;
 mod registry;
 mod removed;
 mod rights;
+mod rollout;
 mod scale;
 pub mod schedule;
 mod scope;

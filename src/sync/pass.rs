@@ -16,8 +16,10 @@ use super::namespaces::may_be_missing;
 use super::notebook::Notebook;
 use super::prepare::{Prepared, of_failure, prepare};
 use super::rights::rights;
+use super::rollout::{Unwell, are_to_be_cleared, written_ones};
 use super::scope::{need_of, scope};
 use super::verify::to_verify;
+use super::vitals::Vitals;
 use super::wish::Wish;
 use super::{Context, chance};
 use crate::api::{Finished, Scope, SpecHash, SyncName};
@@ -25,7 +27,7 @@ use crate::cluster::{Cluster, Failure, Kinds, Need, Stop};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
-use crate::plan::{Hold, Outcome, Plan, Policy, plan};
+use crate::plan::{Awaits, Hold, Outcome, Plan, Policy, plan};
 use crate::report::{Remark, Trouble};
 use crate::source::{Repository, Revision};
 
@@ -33,6 +35,8 @@ use crate::source::{Repository, Revision};
 const ESTABLISH: Duration = Duration::from_secs(30);
 /// Between two looks whether they are.
 const ESTABLISH_LOOK: Duration = Duration::from_millis(100);
+/// So long after a hook has ended it is asked whether that is written down.
+const CLEAR: Duration = Duration::from_secs(1);
 /// How often a pass begins anew because it has brought kinds that others of its objects need.
 const MAX_ROUNDS: usize = 4;
 
@@ -75,6 +79,8 @@ pub(crate) struct Report {
     pub(crate) added: Vec<Added>,
     /// What has come to its end.
     pub(crate) finished: Vec<Finished>,
+    /// Where something may have to wait until others are well: what was not, and what had failed, when it was decided.
+    pub(crate) gate: Option<Unwell>,
 }
 
 impl Report {
@@ -104,6 +110,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) generation: u64,
     /// The approval that a person gave.
     pub(crate) approved: Option<String>,
+    /// How the objects are.
+    pub(crate) vitals: &'a Vitals,
     pub(crate) repository: &'a Repository,
     pub(crate) revision: &'a Revision,
     pub(crate) stop: &'a Stop,
@@ -161,7 +169,8 @@ impl Subject<'_> {
         self.context.neighbours.rendered(self.owner, self.generation, self.revision.commit);
         report.is_of(&prepared, &self.wish.path);
         self.survey(memory, desired).await;
-        let policy = self.policy(memory);
+        let rollout = self.rollout(memory, &prepared);
+        let policy = self.policy(memory, rollout.clone());
         let contested = policy.contested.clone();
         let decide = |observed: &ObservedSet| {
             let plan = self.decide(desired, observed, policy);
@@ -192,7 +201,9 @@ impl Subject<'_> {
             numbers: memory.scaling.numbers(),
             stop: self.stop,
         };
-        let mut outcomes = carry_out(&work, plan, postponed.blocking).await;
+        let awaits = Awaits::new(desired, rollout.as_ref());
+        report.gate = memory.gate.take();
+        let mut outcomes = carry_out(&work, plan, postponed.blocking, awaits).await;
         report.added = work.additions(self.wish, memory, &mut outcomes).await;
         memory.learn(&outcomes, desired, self.context.now(), chance(), self.context.pauses());
         memory.fights.learn(&outcomes, desired, self.context.now());
@@ -207,7 +218,11 @@ impl Subject<'_> {
         report.remarks.extend(polled(desired, |kind| kinds.get(kind).is_some_and(|it| !it.watchable)));
         memory.replied(outcomes.keys().cloned(), self.context.now());
         let held = memory.leaving.judged(held, self.context.now(), self.wish.timeout);
+        report.gate.iter_mut().for_each(|(unwell, _)| unwell.extend(written_ones(&outcomes)));
+        let clears = are_to_be_cleared(desired, memory, &outcomes);
+        memory.clears = clears.then(|| self.context.now() + CLEAR);
         report.adds(held.chain(postponed.outcomes).chain(outcomes));
+        self.note_end(memory, &rollout, report, prepared.digest);
         let need = self.cluster.observed(self.owner, |observed| remaining(need, desired, observed, &kinds));
         memory.kinds.clone_from(&need.kinds);
         memory.places.clone_from(&need.namespaces);
@@ -287,6 +302,7 @@ impl Subject<'_> {
         memory.places.extend(earlier.namespaces);
         if !memory.swept {
             memory.ends.restore(&self.desk.map(Desk::finished).unwrap_or_default());
+            self.desk.iter().for_each(|desk| memory.rolled_out.restore(&desk.status()));
             memory.swept = true;
         }
         let mut prepared = prepared?;

@@ -11,7 +11,7 @@ use crate::cluster::{Failure, Force, answer};
 use crate::desired::DesiredObject;
 use crate::object::ObjectId;
 use crate::observed::Mark;
-use crate::plan::{Failed, Outcome};
+use crate::plan::{Failed, Hold, Outcome};
 
 /// What must never go, whoever asks.
 const NEVER: [(&str, &str); 4] = [
@@ -47,6 +47,24 @@ impl Work<'_> {
             );
             return fail(&how, true);
         }
+        self.replace(wanted, &told).await
+    }
+
+    /// Deletes a hook that has run for something else, and runs it again.
+    pub(super) async fn run_again(&self, id: &ObjectId) -> Result<Outcome, Failure> {
+        let Some(wanted) = self.desired.get(id) else { return Ok(Outcome::Held(Hold::UnknownKind)) };
+        match self.replace(wanted, "it runs again").await {
+            Err(failure) => self.refused(wanted, failure).await,
+            done => done,
+        }
+    }
+
+    /// Deletes what this Sync has applied, and creates it anew; `told` is why.
+    async fn replace(&self, wanted: &DesiredObject, told: &str) -> Result<Outcome, Failure> {
+        let fail = |how: &str, manifest: bool| {
+            let message = format!("{told}; {how}");
+            Ok(Outcome::Failed(Failed { reason: "Immutable", message, manifest }))
+        };
         let Some(live) = self.cluster.look(&wanted.id, self.owner).await? else {
             return self.anew(wanted).await;
         };

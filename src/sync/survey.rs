@@ -16,7 +16,7 @@ use crate::api::{Finished, SpecHash};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::ObjectId;
 use crate::observed::{Ended, Observed, ObservedSet, has_ended, has_failed, may_end};
-use crate::plan::{Policy, next_expiry};
+use crate::plan::{Policy, Rollout, next_expiry};
 
 /// More finished objects are not kept in a status.
 const MAX_FINISHED: usize = 100;
@@ -58,6 +58,11 @@ impl Ends {
         let failed = finished.iter().filter(|end| end.failed && !end.begun);
         let known = failed.filter_map(|end| ObjectId::parse(&end.object));
         self.failed.extend(known.filter(|id| self.finished.contains_key(id)));
+    }
+
+    /// Whether an object has ended well, if it has ended.
+    pub(crate) fn ended_well(&self, id: &ObjectId) -> Option<bool> {
+        self.finished.contains_key(id).then(|| !self.failed.contains(id))
     }
 
     /// What is to be written down.
@@ -165,9 +170,11 @@ impl Subject<'_> {
     }
 
     /// The policy of this moment.
-    pub(crate) fn policy(&self, memory: &mut Memory) -> Policy {
+    pub(crate) fn policy(&self, memory: &mut Memory, rollout: Option<Rollout>) -> Policy {
         let now = self.context.now();
         Policy {
+            rollout,
+            ended_well: self.ended_well(memory),
             now: wall_clock(),
             contested: memory.fights.contested(now),
             again: memory.fights.again(now),

@@ -148,6 +148,11 @@ impl Vitals {
         Some(summary)
     }
 
+    /// The objects that are not well or not known to be, and of these the ones that have failed.
+    pub(crate) fn unwell(&self) -> (BTreeSet<ObjectId>, BTreeSet<ObjectId>) {
+        self.lock().list.unwell()
+    }
+
     /// Reads what is due, and judges it.
     pub(crate) async fn read(self: Arc<Self>, due: Due) {
         // All Syncs together read a few at a time.

@@ -264,7 +264,7 @@ pub(crate) fn plain(uid: &str) -> Observed {
 pub(crate) fn places(plan: &Plan) -> Vec<(bool, i32, usize, &Step)> {
     let stages = plan.stages.iter().enumerate().flat_map(|(at, (stage, steps))| {
         let (prunes, wave) = match stage {
-            Stage::Apply { wave, .. } => (false, *wave),
+            Stage::Apply { turn, .. } => (false, turn.wave),
             Stage::Prune { wave, .. } => (true, wave.0),
         };
         steps.iter().map(move |step| (prunes, wave, at, step))

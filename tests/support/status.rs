@@ -2,7 +2,9 @@
 //!
 //! In: kinds to be defined, and statuses. Out: objects as files, and what a Sync says of them.
 
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PropagationPolicy,
+};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
@@ -66,6 +68,14 @@ pub(crate) fn deployment(name: &str, image: &str, replicas: u8) -> (String, Stri
 pub(crate) async fn report(objects: &Api<DynamicObject>, name: &str, status: Value) {
     let body = json!({"status": status});
     objects.patch_status(name, &PatchParams::default(), &Patch::Merge(&body)).await.unwrap();
+}
+
+/// Deletes an object with what it has made, as whoever clears away does.
+pub(crate) async fn clear(objects: &Api<DynamicObject>, name: &str) {
+    let params =
+        DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() };
+    objects.delete(name, &params).await.unwrap();
+    until("it is gone", async || objects.get_opt(name).await.unwrap().is_none().then_some(())).await;
 }
 
 /// A status with the condition Ready.

@@ -49,7 +49,7 @@ pub(crate) const TABLE: [Row; 26] = [
     row(1, "yaml",           Pure,  Only(&[])),
     row(2, "health",         Pure,  Only(&["object"])),
     row(2, "observed",       Pure,  Only(&["api", "fields", "object"])),
-    row(2, "render",         Pure,  Only(&["nearest", "object", "tree", "yaml"])),
+    row(2, "render",         Pure,  Only(&["api", "nearest", "object", "tree", "yaml"])),
     row(3, "desired",        Pure,  Only(&["api", "fields", "nearest", "object", "yaml", "render"])),
     row(3, "sync/schedule",  Pure,  Only(&["api"])),
     row(4, "plan",           Pure,  Only(&["api", "harmless", "object", "observed", "desired"])),

@@ -176,6 +176,11 @@ impl Desk {
         self.lock().written.scope.clone()
     }
 
+    /// The status that stands.
+    pub(crate) fn status(&self) -> SyncStatus {
+        self.lock().written.clone()
+    }
+
     /// Jobs and Pods that had come to their end before.
     pub(crate) fn finished(&self) -> Vec<Finished> {
         self.lock().written.finished.clone()

@@ -109,6 +109,15 @@ impl Follower {
         self.told_health.told(summary, now);
     }
 
+    /// True if something waits until objects are well, and others are now than were at the last pass.
+    pub(super) fn gate_has_moved(&mut self) -> bool {
+        let (Some(gate), None) = (&mut self.gate, &self.passing) else { return false };
+        let unwell = self.vitals.unwell();
+        let moved = *gate != unwell;
+        *gate = unwell;
+        moved
+    }
+
     /// True if the objects are as they should be, where that is waited for.
     pub(super) fn is_well(&self) -> bool {
         !self.order.wish.health.wait || self.vitals.summary().is_some_and(|summary| summary.is_healthy())

@@ -23,6 +23,7 @@ use super::heads::{Head, Key, Seen};
 use super::lineage::Lineage;
 use super::memory::Memory;
 use super::pass::Report;
+use super::rollout::Unwell;
 use super::schedule::{Command, Event, Schedule};
 use super::vitals::Vitals;
 use super::waiting::{running, sleep_until};
@@ -150,6 +151,8 @@ struct Follower {
     stir: Arc<Notify>,
     reading: Option<BoxFuture<'static, ()>>,
     told_health: ToldHealth,
+    /// What was not well, and what had failed, when it was last asked what waits for that.
+    gate: Option<Unwell>,
     /// What was applied last, all of it.
     applied: Option<Revision>,
 }
@@ -199,6 +202,7 @@ pub(crate) async fn follow(
         stir,
         reading: None,
         told_health: ToldHealth::default(),
+        gate: None,
         applied: None,
     };
     follower.run(&mut orders).await;
@@ -215,6 +219,9 @@ impl Follower {
         loop {
             self.begin_verifying();
             self.begin_reading();
+            if self.gate_has_moved() {
+                self.step(Event::Dirty);
+            }
             let next = self.schedule.next().into_iter().chain(self.next_read()).min();
             let next = next.map(|due| context.instant(due));
             let event = tokio::select! {

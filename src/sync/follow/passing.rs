@@ -31,6 +31,7 @@ impl Follower {
         let verifying = self.verifying.take();
         self.stop = Stop::default();
         let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
+        let vitals = self.vitals.clone();
         let (stop, desk, answered) = (self.stop.clone(), self.desk.clone(), self.answered.clone());
         self.passing = Some(
             async move {
@@ -46,6 +47,7 @@ impl Follower {
                     wish: &order.wish,
                     generation: order.generation,
                     approved: order.approved.clone(),
+                    vitals: &vitals,
                     repository: &order.repository,
                     revision: &revision,
                     stop: &stop,
@@ -90,6 +92,9 @@ impl Follower {
             self.applied = report.revision.clone().filter(|_| applied);
         }
         self.examine(&mut report);
+        if !report.stopped {
+            self.gate = report.gate.take();
+        }
         self.memory.iter_mut().for_each(|memory| memory.ends.learn(&report.finished));
         self.see_anew();
         self.has_come();

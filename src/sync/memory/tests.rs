@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use serde_json::json;
 
 use super::*;
+use crate::desired::{Phase, Turn};
 use crate::desired::{Scopes, desired};
 use crate::plan::{Failed, Rank, holds_back};
 use crate::render::{Options, Rendered, render};
@@ -12,7 +13,7 @@ use crate::source::ObjectHash;
 use crate::tree::FileTree;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-const STAGE: Stage = Stage::Apply { wave: 0, rank: Rank::Configuration };
+const STAGE: Stage = Stage::Apply { turn: Turn { phase: Phase::Among, wave: 0 }, rank: Rank::Configuration };
 
 fn at(seconds: u64) -> Time {
     Duration::from_secs(seconds)
@@ -131,8 +132,11 @@ fn what_is_postponed_holds_higher_waves_and_prunes_but_not_its_peers() {
     let (_, postponed) = scene.plans(at(1));
     let holds = |stage: Stage| holds_back(&postponed.blocking, stage, &id("ConfigMap/c"));
     let rank = Rank::Workload;
-    assert_eq!(holds(Stage::Apply { wave: 1, rank }), Some(id("ConfigMap/a")));
-    assert_eq!(holds(Stage::Apply { wave: 0, rank }), None);
+    assert_eq!(
+        holds(Stage::Apply { turn: Turn { wave: 1, ..Turn::default() }, rank }),
+        Some(id("ConfigMap/a"))
+    );
+    assert_eq!(holds(Stage::Apply { turn: Turn::default(), rank }), None);
     let prune = Stage::Prune { wave: Reverse(0), rank: Reverse(rank) };
     assert_eq!(holds(prune), Some(id("ConfigMap/a")));
 }

@@ -1,0 +1,249 @@
+//! Hooks: objects that run at a moment of a roll-out instead of being there all the time.
+//!
+//! In: the annotations of an object. Out: [`Hook`], or what is wrong with them. What is understood is our own annotation,
+//! else Argo CD's, else Helm's, so that a repository that comes from there needs no edit.
+//!
+//! A hook is known by its content: by what it is itself, and by what the set is that it runs for. Half of its hash is
+//! the one, half the other. So it runs once for every change of the set, a retry finds the run that there is, and a run of
+//! before never stands in the way of the next.
+
+use sha2::{Digest, Sha256};
+
+use super::DesiredObject;
+use crate::api::{self, SpecHash};
+
+/// When an object runs, and what becomes of it then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hook {
+    /// It is part of every roll-out, at this place.
+    pub phase: Option<Phase>,
+    /// It runs when a roll-out has failed.
+    pub on_failure: bool,
+    /// It runs when the Sync is deleted with its objects.
+    pub at_parting: Option<Parting>,
+    /// Which roll-outs it is part of.
+    pub rollouts: Rollouts,
+    /// It is deleted once it has succeeded.
+    pub clears_success: bool,
+    /// It is deleted once it has failed.
+    pub clears_failure: bool,
+}
+
+/// The part of a roll-out. Parts compare in the order in which they are carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Phase {
+    /// Before everything that is no hook.
+    Before,
+    /// What is no hook, and hooks among it.
+    #[default]
+    Among,
+    /// Once everything else is there and well.
+    After,
+}
+
+/// A place in the deletion of a Sync.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parting {
+    /// Before its objects are deleted.
+    Before,
+    /// Once they are gone.
+    After,
+}
+
+/// Which roll-outs a hook is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rollouts {
+    /// All of them.
+    #[default]
+    All,
+    /// The first one of a Sync.
+    First,
+    /// All but the first.
+    Later,
+}
+
+/// When something is written: phases outrank waves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Turn {
+    /// The part of the roll-out.
+    pub phase: Phase,
+    /// The wave in it.
+    pub wave: i32,
+}
+
+/// What annotations make of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It is there all the time.
+    Object,
+    /// It runs.
+    Hook(Hook),
+    /// It is never applied, as the tests of a chart.
+    Skipped,
+}
+
+/// Annotation, what it may say, what it says.
+pub(super) type Unknown<'a> = (&'static str, &'static str, &'a str);
+
+const OURS: &str =
+    "before, after, failure, before-delete, after-delete, or several of them with commas between";
+const ARGO: &str = "PreSync, Sync, PostSync, SyncFail, PreDelete, PostDelete or Skip";
+const HELM: &str = "one of Helm's hooks, such as pre-install,pre-upgrade";
+const CLEARS: &str = "succeeded, failed, or both with a comma between";
+const ARGO_CLEARS: &str = "HookSucceeded, HookFailed or BeforeHookCreation";
+const HELM_CLEARS: &str = "hook-succeeded, hook-failed or before-hook-creation";
+const TWICE: &str = "at one place of a roll-out: write a second object for the other";
+
+/// Reads the annotations of an object.
+pub(super) fn read<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Result<Kind, Unknown<'a>> {
+    let ([argo, argo_clears], [helm, helm_clears]) = (api::ARGO_HOOK_ANNOTATIONS, api::HELM_HOOK_ANNOTATIONS);
+    let dialects = [
+        Dialect { key: api::HOOK_ANNOTATION, says: OURS, word: ours },
+        Dialect { key: argo, says: ARGO, word: of_argo },
+        Dialect { key: helm, says: HELM, word: of_helm },
+    ];
+    let clears = [
+        (api::HOOK_DELETE_ANNOTATION, CLEARS, ["succeeded", "failed", "failed"]),
+        (argo_clears, ARGO_CLEARS, ["HookSucceeded", "HookFailed", "BeforeHookCreation"]),
+        (helm_clears, HELM_CLEARS, ["hook-succeeded", "hook-failed", "before-hook-creation"]),
+    ];
+    let found = dialects
+        .iter()
+        .zip(clears)
+        .find_map(|(dialect, clears)| annotation(dialect.key).map(|text| (dialect, clears, text)));
+    let Some((dialect, (key, says, words), text)) = found else { return Ok(Kind::Object) };
+    let mut hook = match dialect.read(text)? {
+        Kind::Hook(hook) => hook,
+        other @ (Kind::Object | Kind::Skipped) => return Ok(other),
+    };
+    for word in annotation(key).into_iter().flat_map(|text| words_of(text)) {
+        match words.iter().position(|known| *known == word) {
+            Some(0) => hook.clears_success = true,
+            Some(1) => hook.clears_failure = true,
+            // A run of before always makes room for the next.
+            Some(_) => {}
+            None => return Err((key, says, annotation(key).unwrap_or_default())),
+        }
+    }
+    Ok(Kind::Hook(hook))
+}
+
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty())
+}
+
+/// One tool's way to say it.
+struct Dialect {
+    key: &'static str,
+    says: &'static str,
+    word: fn(&str) -> Option<Moment>,
+}
+
+/// What one word says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    At(Phase, Rollouts),
+    Failure,
+    Delete(Parting),
+    /// It is an object like any other.
+    None,
+    /// It never runs here.
+    Never,
+}
+
+impl Dialect {
+    fn read<'a>(&self, text: &'a str) -> Result<Kind, Unknown<'a>> {
+        let mut hook = Hook::default();
+        let (mut runs, mut skips) = (false, false);
+        for word in words_of(text) {
+            let moment = (self.word)(word).ok_or((self.key, self.says, text))?;
+            runs |= !matches!(moment, Moment::Never | Moment::None);
+            match moment {
+                Moment::At(phase, _) if hook.phase.is_some_and(|known| known != phase) => {
+                    return Err((self.key, TWICE, text));
+                }
+                Moment::At(phase, rollouts) => {
+                    let both = hook.phase.is_some() && hook.rollouts != rollouts;
+                    hook.phase = Some(phase);
+                    hook.rollouts = if both { Rollouts::All } else { rollouts };
+                }
+                Moment::Failure => hook.on_failure = true,
+                Moment::Delete(parting) => hook.at_parting = Some(parting),
+                Moment::None => {}
+                Moment::Never => skips = true,
+            }
+        }
+        match (runs, skips) {
+            (true, _) => Ok(Kind::Hook(hook)),
+            (false, true) => Ok(Kind::Skipped),
+            (false, false) if words_of(text).next().is_none() => Err((self.key, self.says, text)),
+            (false, false) => Ok(Kind::Object),
+        }
+    }
+}
+
+fn ours(word: &str) -> Option<Moment> {
+    Some(match word {
+        "before" => Moment::At(Phase::Before, Rollouts::All),
+        "after" => Moment::At(Phase::After, Rollouts::All),
+        "failure" => Moment::Failure,
+        "before-delete" => Moment::Delete(Parting::Before),
+        "after-delete" => Moment::Delete(Parting::After),
+        _ => return None,
+    })
+}
+
+fn of_argo(word: &str) -> Option<Moment> {
+    Some(match word {
+        "PreSync" => Moment::At(Phase::Before, Rollouts::All),
+        "Sync" => Moment::At(Phase::Among, Rollouts::All),
+        "PostSync" => Moment::At(Phase::After, Rollouts::All),
+        "SyncFail" => Moment::Failure,
+        "PreDelete" => Moment::Delete(Parting::Before),
+        "PostDelete" => Moment::Delete(Parting::After),
+        "Skip" => Moment::Never,
+        _ => return None,
+    })
+}
+
+fn of_helm(word: &str) -> Option<Moment> {
+    Some(match word {
+        "pre-install" => Moment::At(Phase::Before, Rollouts::First),
+        "pre-upgrade" => Moment::At(Phase::Before, Rollouts::Later),
+        "post-install" => Moment::At(Phase::After, Rollouts::First),
+        "post-upgrade" => Moment::At(Phase::After, Rollouts::Later),
+        "pre-delete" => Moment::Delete(Parting::Before),
+        "post-delete" => Moment::Delete(Parting::After),
+        "crd-install" => Moment::None,
+        // A chart's tests run when somebody asks for them, and what goes back here is another commit.
+        "test" | "test-success" | "test-failure" | "pre-rollback" | "post-rollback" => Moment::Never,
+        _ => return None,
+    })
+}
+
+/// How much of a hook's hash is of itself.
+const HALF: usize = 16;
+
+/// True if both are runs of the same hook, be it for the same set or not.
+pub fn is_same_hook(one: &SpecHash, other: &SpecHash) -> bool {
+    one.form == other.form && one.digest[..HALF] == other.digest[..HALF]
+}
+
+/// Makes what the set is a part of what its hooks are.
+pub(super) fn know_by_content(objects: &mut [DesiredObject]) {
+    let (hooks, rest): (Vec<_>, Vec<_>) =
+        objects.iter_mut().partition(|object| object.switches.hook.is_some());
+    if hooks.is_empty() {
+        return;
+    }
+    let mut of_set = Sha256::new();
+    for object in rest {
+        of_set.update(object.id.as_str());
+        of_set.update([0]);
+        of_set.update(object.hash.digest);
+    }
+    let of_set = of_set.finalize();
+    for hook in hooks {
+        hook.hash.digest[HALF..].copy_from_slice(&of_set[..HALF]);
+    }
+}

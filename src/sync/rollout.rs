@@ -1,0 +1,140 @@
+//! How far what is wanted has been rolled out.
+//!
+//! In: what is wanted, and how the objects are. Out: [`Rollout`] for the plan, as long as it is on its way. A roll-out has come to
+//! its end when all of it is applied and well; from then on nothing of it waits for anything, and no hook of it runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::desk::Desk;
+use super::event::is_change;
+use super::memory::Memory;
+use super::pass::{Report, Subject};
+use super::prepare::Prepared;
+use crate::api::{SpecHash, SyncStatus};
+use crate::desired::DesiredSet;
+use crate::health::may_report;
+use crate::object::ObjectId;
+use crate::plan::{Outcome, Rollout};
+use crate::report::is_applied;
+
+/// What is not well, and of that what has failed.
+pub(crate) type Unwell = (BTreeSet<ObjectId>, BTreeSet<ObjectId>);
+
+/// Which sets have been rolled out.
+#[derive(Debug, Default)]
+pub(crate) struct RolledOut {
+    /// The last one that came to its end.
+    done: Option<SpecHash>,
+    /// The one on its way, and whether another was done before it.
+    going: Option<(SpecHash, bool)>,
+}
+
+impl RolledOut {
+    /// What an earlier daemon wrote down.
+    pub(crate) fn restore(&mut self, status: &SyncStatus) {
+        let Some(revision) = &status.revision else { return };
+        let digest = status.render_digest.as_deref().and_then(SpecHash::parse);
+        let Some(digest) = digest.filter(|_| revision.healthy.is_some() && self.done.is_none()) else {
+            return;
+        };
+        // What is written down may be of a set that came after the one that was done; then only that there was one is known.
+        let is_this = revision.healthy == revision.applied;
+        self.done = Some(if is_this { digest } else { SpecHash { digest: [0; 32], ..digest } });
+    }
+
+    /// Whether another set was done before this one; none if this one is.
+    fn begin(&mut self, digest: SpecHash) -> Option<bool> {
+        if self.done == Some(digest) {
+            self.going = None;
+            return None;
+        }
+        let known = self.going.filter(|(going, _)| *going == digest);
+        let is_later = known.map_or(self.done.is_some(), |(_, is_later)| is_later);
+        self.going = Some((digest, is_later));
+        Some(is_later)
+    }
+
+    fn end(&mut self, digest: SpecHash) {
+        (self.done, self.going) = (Some(digest), None);
+    }
+}
+
+impl Subject<'_> {
+    /// How far this set has been rolled out; none once that has come to its end.
+    pub(super) fn rollout(&self, memory: &mut Memory, prepared: &Prepared) -> Option<Rollout> {
+        let desired = &prepared.desired;
+        memory.gate = None;
+        let is_later = memory.rolled_out.begin(prepared.digest)?;
+        if !desired.has_turns() {
+            return Some(Rollout { is_later, ..Rollout::default() });
+        }
+        self.vitals.wants(desired, std::iter::empty());
+        let (unwell, degraded) = self.vitals.unwell();
+        memory.gate = Some((unwell.clone(), degraded.clone()));
+        // What is there as it was wanted before says nothing about what is wanted now.
+        let unwell = self.as_wanted(desired, unwell);
+        let failed = unwell.iter().any(|id| degraded.contains(id)) || memory.is_refused();
+        Some(Rollout { unwell, degraded, failed, is_later, only_hooks: !self.wish.health.wait })
+    }
+
+    fn as_wanted(&self, desired: &DesiredSet, mut ids: BTreeSet<ObjectId>) -> BTreeSet<ObjectId> {
+        self.cluster.observed(self.owner, |observed| {
+            ids.retain(|id| {
+                let recorded = observed.get(id).and_then(|seen| seen.recorded);
+                match (desired.get(id), recorded) {
+                    (Some(wanted), Some(recorded)) => wanted.is_recorded_as(&recorded),
+                    // It has failed and was cleared away.
+                    (Some(_), None) => true,
+                    (None, _) => false,
+                }
+            });
+        });
+        ids
+    }
+
+    /// Notes the end of a roll-out: all is applied and well, and nothing was written that is not known to be.
+    pub(super) fn note_end(
+        &self,
+        memory: &mut Memory,
+        rollout: &Option<Rollout>,
+        report: &Report,
+        digest: SpecHash,
+    ) {
+        let Some(rollout) = rollout else { return };
+        let Some(set) = &report.set else { return };
+        let written = report.outcomes.values().any(is_change);
+        let applied = is_applied(&report.outcomes, |id| set.get(id).is_some());
+        if set.has_turns() && applied && !written && rollout.unwell.is_empty() && !self.wish.suspend {
+            memory.rolled_out.end(digest);
+        }
+    }
+
+    /// Of what has come to its end, whether it ended well, where that is written down.
+    pub(super) fn ended_well(&self, memory: &Memory) -> BTreeMap<ObjectId, bool> {
+        let written = self.desk.map_or_else(|| memory.ends.written(), Desk::finished);
+        let ended = written.into_iter().filter(|end| !end.begun);
+        ended.filter_map(|end| Some((ObjectId::parse(&end.object)?, !end.failed))).collect()
+    }
+}
+
+/// What was written, as far as it reports how it is: that is not known yet.
+pub(super) fn written_ones(outcomes: &BTreeMap<ObjectId, Outcome>) -> impl Iterator<Item = ObjectId> {
+    let written = outcomes.iter().filter(|(id, outcome)| is_change(outcome) && may_report(&id.group_kind()));
+    written.map(|(id, _)| id.clone())
+}
+
+/// True for hooks that have run, and are deleted as soon as that is written down.
+pub(super) fn are_to_be_cleared(
+    desired: &DesiredSet,
+    memory: &Memory,
+    outcomes: &BTreeMap<ObjectId, Outcome>,
+) -> bool {
+    desired.objects().iter().any(|object| {
+        let hook = object.switches.hook.filter(|hook| hook.clears_success || hook.clears_failure);
+        hook.is_some()
+            && memory.ends.ended_well(&object.id).is_some_and(|well| {
+                hook.is_some_and(|hook| if well { hook.clears_success } else { hook.clears_failure })
+            })
+            && !matches!(outcomes.get(&object.id), Some(Outcome::Pruned { .. }))
+    })
+}
