@@ -167,7 +167,7 @@ fn a_switch_that_would_not_switch_is_refused() {
         let text = format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a, annotations: {{{annotations}}}}}\n"
         );
-        sound(&[("a.yaml", &text)]).objects()[0].wave
+        sound(&[("a.yaml", &text)]).objects()[0].switches.wave
     };
     for time in ["2030-01-31T12:00:00Z", "2030-01-31T12:00:00.5+01:00"] {
         assert_eq!(wave(&format!("moorline.dev/pause-until: '{time}'")), 0);

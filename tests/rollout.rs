@@ -153,6 +153,7 @@ async fn hooks_run_before_and_after_and_once_for_each_change() {
     drop(daemon);
     let _daemon = scene.daemon();
     let commit = scene.push(&[("README.md".into(), "Even more words.".into())]);
+    scene.nudge("shop", "even more").await;
     scene.until_ready("shop", &commit).await;
     scene.settle().await;
     assert!(jobs.get_opt("smoke").await.unwrap().is_none());
@@ -280,6 +281,7 @@ async fn hooks_of_argo_cd_and_helm_are_understood() {
     drop(daemon);
     let _daemon = scene.daemon();
     let commit = scene.push(&[("README.md".into(), "More words.".into())]);
+    scene.nudge("shop", "words").await;
     scene.until_ready("shop", &commit).await;
     scene.settle().await;
     assert_eq!(names().await, ["install"], "what has run does not run again after a restart");

@@ -116,7 +116,7 @@ pub(super) fn read<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Result<K
         Kind::Hook(hook) => hook,
         other @ (Kind::Object | Kind::Skipped) => return Ok(other),
     };
-    for word in annotation(key).into_iter().flat_map(|text| words_of(text)) {
+    for word in annotation(key).into_iter().flat_map(words_of) {
         match words.iter().position(|known| *known == word) {
             Some(0) => hook.clears_success = true,
             Some(1) => hook.clears_failure = true,
@@ -245,5 +245,113 @@ pub(super) fn know_by_content(objects: &mut [DesiredObject]) {
     let of_set = of_set.finalize();
     for hook in hooks {
         hook.hash.digest[HALF..].copy_from_slice(&of_set[..HALF]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::desired::{DesiredSet, Scopes, desired};
+    use crate::render::{Options, Rendered, render};
+    use crate::tree::FileTree;
+
+    fn kind(annotations: &[(&str, &'static str)]) -> Result<Kind, Unknown<'static>> {
+        read(|key| annotations.iter().find(|(known, _)| *known == key).map(|(_, text)| *text))
+    }
+
+    #[test]
+    fn every_dialect_is_understood() {
+        let none = Hook::default();
+        let at = |phase| Hook { phase: Some(phase), ..none };
+        let check = |key: &str, text: &'static str, expect: Hook| {
+            assert_eq!(kind(&[(key, text)]), Ok(Kind::Hook(expect)), "{key}: {text}");
+        };
+        let (ours, [argo, _], [helm, _]) =
+            (api::HOOK_ANNOTATION, api::ARGO_HOOK_ANNOTATIONS, api::HELM_HOOK_ANNOTATIONS);
+        check(ours, "before", at(Phase::Before));
+        check(ours, " after , failure ", Hook { on_failure: true, ..at(Phase::After) });
+        check(ours, "before-delete", Hook { at_parting: Some(Parting::Before), ..none });
+        check(argo, "PreSync", at(Phase::Before));
+        check(argo, "Sync", at(Phase::Among));
+        check(argo, "PostSync,SyncFail", Hook { on_failure: true, ..at(Phase::After) });
+        check(argo, "PostDelete", Hook { at_parting: Some(Parting::After), ..none });
+        check(helm, "pre-install,pre-upgrade", at(Phase::Before));
+        check(helm, "post-install", Hook { rollouts: Rollouts::First, ..at(Phase::After) });
+        check(helm, "pre-upgrade", Hook { rollouts: Rollouts::Later, ..at(Phase::Before) });
+        check(helm, "post-install,post-upgrade,post-rollback", at(Phase::After));
+        assert_eq!(kind(&[]), Ok(Kind::Object));
+        assert_eq!(kind(&[(helm, "crd-install")]), Ok(Kind::Object));
+        assert_eq!(kind(&[(helm, "test")]), Ok(Kind::Skipped));
+        assert_eq!(kind(&[(argo, "Skip")]), Ok(Kind::Skipped));
+        // Ours counts before Argo CD's, and that before Helm's.
+        let all = [(helm, "test"), (argo, "PostSync"), (ours, "before")];
+        assert_eq!(kind(&all), Ok(Kind::Hook(at(Phase::Before))));
+        assert_eq!(kind(&all[..2]), Ok(Kind::Hook(at(Phase::After))));
+    }
+
+    #[test]
+    fn what_means_nothing_is_named() {
+        let check = |annotations: &[(&'static str, &'static str)], expect: (&str, &str)| {
+            let (key, says, _) = kind(annotations).unwrap_err();
+            assert_eq!((key, says), expect, "{annotations:?}");
+        };
+        let ours = api::HOOK_ANNOTATION;
+        check(&[(ours, "PreSync")], (ours, OURS));
+        check(&[(ours, "")], (ours, OURS));
+        check(&[("argocd.argoproj.io/hook", "PreSync,PostSync")], ("argocd.argoproj.io/hook", TWICE));
+        check(&[("helm.sh/hook", "pre-instal")], ("helm.sh/hook", HELM));
+        let clears = api::HOOK_DELETE_ANNOTATION;
+        check(&[(ours, "before"), (clears, "HookSucceeded")], (clears, CLEARS));
+    }
+
+    #[test]
+    fn how_it_has_to_end_to_be_deleted_is_said_in_the_same_dialect() {
+        let check = |annotations: &[(&str, &'static str)], expect: [bool; 2]| {
+            let Ok(Kind::Hook(hook)) = kind(annotations) else { panic!("{annotations:?}") };
+            assert_eq!([hook.clears_success, hook.clears_failure], expect, "{annotations:?}");
+        };
+        let (ours, clears) = (api::HOOK_ANNOTATION, api::HOOK_DELETE_ANNOTATION);
+        check(&[(ours, "before")], [false, false]);
+        check(&[(ours, "before"), (clears, "succeeded, failed")], [true, true]);
+        let argo = ("argocd.argoproj.io/hook", "PreSync");
+        let policy = "argocd.argoproj.io/hook-delete-policy";
+        check(&[argo, (policy, "BeforeHookCreation,HookSucceeded")], [true, false]);
+        check(&[argo, (clears, "failed")], [false, false]);
+        check(
+            &[("helm.sh/hook", "pre-install"), ("helm.sh/hook-delete-policy", "hook-failed")],
+            [false, true],
+        );
+    }
+
+    fn set(value: &str, command: &str) -> DesiredSet {
+        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"command": command},
+            "metadata": {"name": "migrate", "annotations": {"moorline.dev/hook": "before"}}});
+        let map =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": value}});
+        let (job, map): (Value, Value) = (job, map);
+        let tree = FileTree::from_texts([
+            ("job.json", job.to_string().as_str()),
+            ("map.json", map.to_string().as_str()),
+        ]);
+        let Rendered::Complete(complete) = render(&tree, &Options::default()) else { panic!("it is sound") };
+        desired(complete, "shop", &Scopes::builtin()).unwrap()
+    }
+
+    #[test]
+    fn a_hook_is_known_by_itself_and_by_what_it_runs_for() {
+        let hash =
+            |set: &DesiredSet| set.objects().iter().find(|it| it.switches.hook.is_some()).unwrap().hash;
+        let (one, same, other, changed) = (set("1", "up"), set("1", "up"), set("2", "up"), set("1", "down"));
+        assert_eq!(hash(&one), hash(&same));
+        assert_eq!(hash(&one), hash(&set("1", "up").ignoring(&[])));
+        assert_ne!(hash(&one), hash(&other));
+        assert!(is_same_hook(&hash(&one), &hash(&other)));
+        assert!(!is_same_hook(&hash(&one), &hash(&changed)));
+        // What is no hook is known by itself only.
+        let map = |set: &DesiredSet| set.objects().iter().find(|it| it.switches.hook.is_none()).unwrap().hash;
+        assert_eq!(map(&one), map(&changed));
+        assert!(one.has_turns());
     }
 }

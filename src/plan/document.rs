@@ -137,11 +137,15 @@ mod tests {
         observed.insert(secret.clone(), Observed { mark: other, ..seen(&secret) });
         let held = document(&plan(&desired, &observed, &Policy::default()), &differences)["held"].clone();
         let reason = json!({"reason": "OwnedBy", "message": "the Sync ops/other applies it"});
-        // What is in a higher wave waits for it.
+        // What is in a higher wave waits for it, and what is no longer wanted for all that is.
         let waits = json!({"reason": "Waits", "message": "it waits for Secret a/b"});
         assert_eq!(
             held,
-            json!([with(object("ConfigMap", "new"), waits), with(object("Secret", "b"), reason)])
+            json!([
+                with(object("ConfigMap", "new"), waits.clone()),
+                with(object("ConfigMap", "old"), waits),
+                with(object("Secret", "b"), reason)
+            ])
         );
     }
 

@@ -8,7 +8,7 @@ use super::rollout::Rollout;
 use super::{Action, Change, Decision, Hold, Policy};
 use crate::desired::{DesiredObject, Hook, Rollouts, is_same_hook};
 use crate::object::{GroupKind, ObjectId};
-use crate::observed::{Ended, Mark, Observed};
+use crate::observed::{Ended, Mark, Observed, may_end};
 
 /// Kinds that are there for others, and are changed in place also where they are hooks.
 const STAYING: [(&str, &str); 9] = [
@@ -83,11 +83,136 @@ fn cleared(object: &DesiredObject, hook: Hook, seen: &Observed, policy: &Policy)
     })
 }
 
-fn may_end(id: &ObjectId) -> bool {
-    crate::observed::may_end(id)
-}
-
 fn stays(id: &ObjectId) -> bool {
     let GroupKind { group, kind } = id.group_kind();
     STAYING.iter().any(|(of, is)| **of == *group && (*is == "*" || **is == *kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
+
+    use super::super::given::{id, manifest, seen, wanted};
+    use super::super::plan;
+    use super::*;
+    use crate::api::SpecHash;
+    use crate::observed::ObservedSet;
+
+    const JOB: &str = "batch/Job|a/up";
+
+    fn hook_with(annotations: &Value, text: &str) -> Value {
+        let mut manifest = manifest(text, 0);
+        manifest["metadata"]["annotations"] = annotations.clone();
+        manifest
+    }
+
+    type Seen<'a> = &'a dyn Fn(&mut Observed, SpecHash);
+
+    /// What becomes of a hook, in one word; `change` says how it is seen, if it is.
+    fn fate(
+        annotations: &Value,
+        text: &str,
+        change: Option<Seen<'_>>,
+        policy: impl FnOnce(&mut Policy, SpecHash),
+    ) -> String {
+        let desired = wanted(&[hook_with(annotations, text)]);
+        let hash = desired.objects()[0].hash;
+        let mut observed = ObservedSet::default();
+        if let Some(change) = change {
+            let mut object = Observed { recorded: Some(hash), ..seen(&id(text)) };
+            change(&mut object, hash);
+            observed.insert(id(text), object);
+        }
+        let mut rules = Policy::default();
+        policy(&mut rules, hash);
+        let plan = plan(&desired, &observed, &rules);
+        let step = plan.steps().next().map(|step| match &step.action {
+            Action::Update(change) => format!("{change:?}"),
+            other => other.verb().to_owned(),
+        });
+        step.or(plan.held.first().map(|(_, hold)| hold.reason().to_owned())).unwrap_or("keep".into())
+    }
+
+    fn rolled_out(policy: &mut Policy, _: SpecHash) {
+        policy.rollout = None;
+    }
+
+    /// The hash of the same hook for another set.
+    fn for_another_set(hash: SpecHash) -> SpecHash {
+        let mut other = hash;
+        other.digest[31] ^= 1;
+        other
+    }
+
+    #[test]
+    fn it_runs_in_a_roll_out_and_once() {
+        let before = json!({"moorline.dev/hook": "before"});
+        let finished = |policy: &mut Policy, hash| policy.finished = BTreeMap::from([(id(JOB), hash)]);
+        assert_eq!(fate(&before, JOB, None, |_, _| {}), "create");
+        assert_eq!(fate(&before, JOB, None, rolled_out), "keep");
+        assert_eq!(fate(&before, JOB, None, finished), "keep");
+        assert_eq!(fate(&before, JOB, Some(&|_, _| {}), |_, _| {}), "keep");
+        let failure = json!({"moorline.dev/hook": "failure"});
+        let failed = |policy: &mut Policy, _| policy.rollout.iter_mut().for_each(|it| it.failed = true);
+        assert_eq!(fate(&failure, JOB, None, |_, _| {}), "keep");
+        assert_eq!(fate(&failure, JOB, None, failed), "create");
+        assert_eq!(fate(&json!({"moorline.dev/hook": "before-delete"}), JOB, None, failed), "keep");
+        assert_eq!(fate(&json!({"helm.sh/hook": "test"}), JOB, None, failed), "keep");
+    }
+
+    #[test]
+    fn a_chart_is_installed_once_and_upgraded_from_then_on() {
+        let later = |policy: &mut Policy, _| policy.rollout.iter_mut().for_each(|it| it.is_later = true);
+        let (install, upgrade) =
+            (json!({"helm.sh/hook": "pre-install"}), json!({"helm.sh/hook": "pre-upgrade"}));
+        assert_eq!(fate(&install, JOB, None, |_, _| {}), "create");
+        assert_eq!(fate(&install, JOB, None, later), "keep");
+        assert_eq!(fate(&upgrade, JOB, None, |_, _| {}), "keep");
+        assert_eq!(fate(&upgrade, JOB, None, later), "create");
+    }
+
+    #[test]
+    fn for_another_set_it_runs_again_once_its_run_has_ended() {
+        let before = json!({"moorline.dev/hook": "before"});
+        let running = |seen: &mut Observed, hash| seen.recorded = Some(for_another_set(hash));
+        let ended = |seen: &mut Observed, hash| (running(seen, hash), seen.ended = Ended::Yes).1;
+        let other = |seen: &mut Observed, hash: SpecHash| {
+            seen.recorded = Some(SpecHash { digest: [7; 32], ..hash });
+        };
+        assert_eq!(fate(&before, JOB, Some(&running), |_, _| {}), "Runs");
+        assert_eq!(fate(&before, JOB, Some(&ended), |_, _| {}), "Again");
+        assert_eq!(
+            fate(&before, JOB, Some(&other), |_, _| {}),
+            "Again",
+            "a commit that changes it goes first"
+        );
+        assert_eq!(fate(&before, JOB, Some(&running), rolled_out), "keep");
+        let hangs = |policy: &mut Policy, _| {
+            policy.rollout.iter_mut().for_each(|it| it.degraded = [id(JOB)].into_iter().collect());
+        };
+        assert_eq!(fate(&before, JOB, Some(&running), hangs), "Again", "nobody waits for what hangs");
+        // What is there for others is changed in place.
+        assert_eq!(fate(&before, "/ConfigMap|a/x", Some(&other), |_, _| {}), "Committed");
+        assert_eq!(fate(&before, "rbac.authorization.k8s.io/Role|a/x", Some(&other), |_, _| {}), "Committed");
+    }
+
+    #[test]
+    fn it_is_deleted_when_it_is_written_down_that_it_has_run() {
+        let clears =
+            |policy: &str| json!({"moorline.dev/hook": "before", "moorline.dev/hook-delete": policy});
+        let ended = |well: Option<bool>| {
+            move |policy: &mut Policy, hash| {
+                policy.finished = BTreeMap::from([(id(JOB), hash)]);
+                policy.ended_well = well.map(|well| (id(JOB), well)).into_iter().collect();
+            }
+        };
+        let there: Option<Seen<'_>> = Some(&|_, _| {});
+        assert_eq!(fate(&clears("succeeded"), JOB, there, ended(Some(true))), "prune");
+        assert_eq!(fate(&clears("succeeded"), JOB, there, ended(Some(false))), "keep");
+        assert_eq!(fate(&clears("failed"), JOB, there, ended(Some(false))), "prune");
+        assert_eq!(fate(&clears("succeeded"), JOB, there, ended(None)), "keep", "not written down yet");
+        assert_eq!(fate(&json!({"moorline.dev/hook": "before"}), JOB, there, ended(Some(true))), "keep");
+    }
 }

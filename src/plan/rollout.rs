@@ -93,9 +93,12 @@ pub(super) fn hold_back(desired: &DesiredSet, policy: &Policy, decided: &mut Dec
     let Some(mut awaits) = Awaits::new(desired, policy.rollout.as_ref()) else { return };
     let is_prune = |step: &Step| matches!(step.action, Action::Prune { .. });
     // What is already held waits as well, and what is no longer wanted with it.
-    let waits = |hold: &Hold| matches!(hold, Hold::Waits(_) | Hold::Runs);
-    let held = decided.held.iter().find(|(id, hold)| desired.get(id).is_some() && waits(hold));
-    awaits.waits = held.map(|(id, _)| id.clone());
+    let blocker = |(id, hold): &(ObjectId, Hold)| match hold {
+        Hold::Waits(blocker) => Some(blocker.clone()),
+        Hold::Runs => Some(id.clone()),
+        _ => None,
+    };
+    awaits.waits = decided.held.iter().filter(|(id, _)| desired.get(id).is_some()).find_map(blocker);
     let (prunes, writes): (Vec<_>, Vec<_>) =
         std::mem::take(&mut decided.steps).into_iter().partition(|(_, step)| is_prune(step));
     for (turn, step) in writes.into_iter().chain(prunes) {
@@ -103,5 +106,100 @@ pub(super) fn hold_back(desired: &DesiredSet, policy: &Policy, decided: &mut Dec
             Some(blocker) => decided.held.push((step.id, Hold::Waits(blocker))),
             None => decided.steps.push((turn, step)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::given::{id, manifest, there, wanted};
+    use super::super::plan;
+    use super::*;
+    use crate::observed::ObservedSet;
+    use serde_json::{Value, json};
+
+    const FIRST: &str = "example.com/Widget|a/first";
+    const NEXT: &str = "/ConfigMap|a/next";
+
+    fn hook(text: &str, moment: &str) -> Value {
+        let mut manifest = manifest(text, 0);
+        manifest["metadata"]["annotations"] = json!({"moorline.dev/hook": moment});
+        manifest
+    }
+
+    /// What waits for what, of a set of which some objects are there.
+    fn waits(manifests: &[Value], observed: &ObservedSet, rollout: Option<Rollout>) -> Vec<String> {
+        let policy = Policy { rollout, ..Policy::default() };
+        let plan = plan(&wanted(manifests), observed, &policy);
+        let waits = plan.held.iter().filter_map(|(held, hold)| match hold {
+            Hold::Waits(blocker) => Some(format!("{} for {}", held.name(), blocker.name())),
+            _ => None,
+        });
+        waits.collect()
+    }
+
+    fn unwell(ids: &[&str]) -> Option<Rollout> {
+        Some(Rollout { unwell: ids.iter().map(|text| id(text)).collect(), ..Rollout::default() })
+    }
+
+    #[test]
+    fn a_wave_waits_for_the_health_of_the_one_before_it() {
+        let two = [manifest(FIRST, 0), manifest(NEXT, 1)];
+        let there_first = there([FIRST]);
+        assert_eq!(waits(&two, &there_first, unwell(&[FIRST])), ["next for first"]);
+        assert!(waits(&two, &there_first, unwell(&[])).is_empty());
+        assert!(waits(&two, &there_first, None).is_empty(), "once it is rolled out nothing waits");
+        let one = [manifest(FIRST, 0), manifest(NEXT, 0)];
+        assert!(waits(&one, &there_first, unwell(&[FIRST])).is_empty(), "nobody waits for its peers");
+        let only_hooks = unwell(&[FIRST]).map(|rollout| Rollout { only_hooks: true, ..rollout });
+        assert!(waits(&two, &there_first, only_hooks).is_empty());
+    }
+
+    #[test]
+    fn what_is_no_longer_wanted_goes_when_all_that_is_wanted_is_there() {
+        let two = [manifest(FIRST, 0), manifest(NEXT, 1)];
+        let observed = there([FIRST, "/ConfigMap|a/old"]);
+        assert_eq!(waits(&two, &observed, unwell(&[FIRST])), ["next for first", "old for first"]);
+        assert!(waits(&two, &observed, unwell(&[])).is_empty());
+    }
+
+    #[test]
+    fn hooks_have_their_place_around_the_waves() {
+        let set = [hook("batch/Job|a/up", "before"), manifest(NEXT, -9), hook("batch/Job|a/test", "after")];
+        let policy = Policy { rollout: unwell(&[]), ..Policy::default() };
+        let plan = plan(&wanted(&set), &ObservedSet::default(), &policy);
+        let order: Vec<&str> = plan.steps().map(|step| step.id.name()).collect();
+        assert_eq!(order, ["up", "next", "test"]);
+        let up = there(["batch/Job|a/up"]);
+        let running = unwell(&["batch/Job|a/up"]);
+        assert_eq!(waits(&set, &up, running.clone()), ["next for up", "test for up"]);
+        // A hook is waited for also where health is not.
+        let only_hooks = running.map(|rollout| Rollout { only_hooks: true, ..rollout });
+        assert_eq!(waits(&set, &up, only_hooks), ["next for up", "test for up"]);
+    }
+
+    #[test]
+    fn what_runs_after_a_failure_waits_for_nothing() {
+        let set = [hook("batch/Job|a/up", "before"), hook("batch/Job|a/tell", "failure"), manifest(NEXT, 0)];
+        let up = there(["batch/Job|a/up"]);
+        let steps = |failed: bool| {
+            let rollout = unwell(&["batch/Job|a/up"]).map(|rollout| Rollout { failed, ..rollout });
+            let plan = plan(&wanted(&set), &up, &Policy { rollout, ..Policy::default() });
+            plan.steps().filter(|step| step.id.name() == "tell").count()
+        };
+        assert_eq!((steps(false), steps(true)), (0, 1));
+    }
+
+    #[test]
+    fn what_was_just_written_is_waited_for() {
+        let set = wanted(&[manifest(FIRST, 0), manifest(NEXT, 1)]);
+        let mut awaits = Awaits::new(&set, unwell(&[]).as_ref()).unwrap();
+        let step = |text: &str, action| Step { id: id(text), action };
+        assert_eq!(awaits.before(&step(NEXT, Action::Create)), None);
+        awaits.written(&id(FIRST));
+        assert_eq!(awaits.before(&step(FIRST, Action::Create)), None);
+        assert_eq!(awaits.before(&step(NEXT, Action::Update(Change::Moved))), None, "a repair does not wait");
+        assert_eq!(awaits.before(&step(NEXT, Action::Create)), Some(id(FIRST)));
+        let prune = Action::Prune { uid: "1".into(), resource_version: "1".into() };
+        assert_eq!(awaits.before(&step("/ConfigMap|a/old", prune)), Some(id(FIRST)));
     }
 }

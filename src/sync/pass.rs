@@ -3,7 +3,7 @@
 //! In: a revision, what the Sync asks for, and what it remembers. Out: a [`Report`]. Doing it twice changes nothing
 //! the second time, and it may be cut short at any place: the next pass begins with what is there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,13 +17,13 @@ use super::notebook::Notebook;
 use super::prepare::{Prepared, of_failure, prepare};
 use super::rights::rights;
 use super::rollout::{Unwell, are_to_be_cleared, written_ones};
-use super::scope::{need_of, scope};
+use super::scope::{need, need_of, remaining, scope};
 use super::verify::to_verify;
 use super::vitals::Vitals;
 use super::wish::Wish;
 use super::{Context, chance};
 use crate::api::{Finished, Scope, SpecHash, SyncName};
-use crate::cluster::{Cluster, Failure, Kinds, Need, Stop};
+use crate::cluster::{Cluster, Failure, Need, Stop};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
@@ -205,13 +205,7 @@ impl Subject<'_> {
         report.gate = memory.gate.take();
         let mut outcomes = carry_out(&work, plan, postponed.blocking, awaits).await;
         report.added = work.additions(self.wish, memory, &mut outcomes).await;
-        memory.learn(&outcomes, desired, self.context.now(), chance(), self.context.pauses());
-        memory.fights.learn(&outcomes, desired, self.context.now());
-        memory.wait(self.cluster, self.owner);
-        let is_missing = !self.knows(&prepared) || !memory.scaling.in_doubt.is_empty();
-        memory.miss(is_missing, self.context.now(), chance(), self.context.pauses());
-        self.note_pauses(memory);
-        self.cluster.observed(self.owner, |observed| memory.ends.begin(desired, observed));
+        self.learn(memory, &prepared, &outcomes);
         report.finished = memory.ends.written();
         report.remarks = ledger.remarks(desired);
         let kinds = self.cluster.kinds();
@@ -219,8 +213,6 @@ impl Subject<'_> {
         memory.replied(outcomes.keys().cloned(), self.context.now());
         let held = memory.leaving.judged(held, self.context.now(), self.wish.timeout);
         report.gate.iter_mut().for_each(|(unwell, _)| unwell.extend(written_ones(&outcomes)));
-        let clears = are_to_be_cleared(desired, memory, &outcomes);
-        memory.clears = clears.then(|| self.context.now() + CLEAR);
         report.adds(held.chain(postponed.outcomes).chain(outcomes));
         self.note_end(memory, &rollout, report, prepared.digest);
         let need = self.cluster.observed(self.owner, |observed| remaining(need, desired, observed, &kinds));
@@ -234,6 +226,19 @@ impl Subject<'_> {
         }
         report.scope = Some(scope);
         Ok(())
+    }
+
+    /// Takes in what became of the plan.
+    fn learn(&self, memory: &mut Memory, prepared: &Prepared, outcomes: &BTreeMap<ObjectId, Outcome>) {
+        let (desired, now) = (&*prepared.desired, self.context.now());
+        memory.learn(outcomes, desired, now, chance(), self.context.pauses());
+        memory.fights.learn(outcomes, desired, now);
+        memory.wait(self.cluster, self.owner);
+        let is_missing = !self.knows(prepared) || !memory.scaling.in_doubt.is_empty();
+        memory.miss(is_missing, now, chance(), self.context.pauses());
+        self.note_pauses(memory);
+        self.cluster.observed(self.owner, |observed| memory.ends.begin(desired, observed));
+        memory.clears = are_to_be_cleared(desired, memory, outcomes).then(|| now + CLEAR);
     }
 
     /// Where the Sync may own objects, as it is written down.
@@ -361,38 +366,4 @@ impl Subject<'_> {
 fn unwritten() -> Trouble {
     let message = "where objects are about to be applied could not be written into the status".to_owned();
     Trouble { reason: "StatusUnwritable", message, problems: Vec::new(), lasting: false }
-}
-
-/// What has to be seen: all that is wanted, and all that may have been before.
-fn need(prepared: &Prepared, memory: &Memory) -> Need {
-    let mut need = Need { kinds: memory.kinds.clone(), namespaces: memory.places.clone() };
-    for object in prepared.desired.objects() {
-        let kind = object.id.group_kind();
-        if !need.kinds.contains(&kind) {
-            need.kinds.insert(kind);
-        }
-        if let Some(namespace) = object.id.namespace().filter(|one| !need.namespaces.contains(*one)) {
-            need.namespaces.insert(namespace.into());
-        }
-    }
-    need
-}
-
-/// What still has to be seen: what is wanted, and what is there although it is not.
-fn remaining(need: Need, desired: &DesiredSet, observed: &ObservedSet, kinds: &Kinds) -> Need {
-    let is_hidden = |kind: &GroupKind| !observed.lists(kind) || kinds.is_stale(&kind.group);
-    let hides = need.kinds.iter().any(is_hidden);
-    let there: BTreeSet<GroupKind> = observed.iter().map(|(id, _)| id.group_kind()).collect();
-    let wanted: BTreeSet<GroupKind> = desired.objects().iter().map(|object| object.id.group_kind()).collect();
-    let listed = |kind: &GroupKind| wanted.contains(kind) || there.contains(kind) || is_hidden(kind);
-    let used: BTreeSet<&str> = observed.iter().filter_map(|(id, _)| id.namespace()).collect();
-    let used = |namespace: &str| {
-        hides
-            || used.contains(namespace)
-            || desired.objects().iter().any(|object| object.id.namespace() == Some(namespace))
-    };
-    Need {
-        kinds: need.kinds.into_iter().filter(listed).collect(),
-        namespaces: need.namespaces.into_iter().filter(|one| used(one)).collect(),
-    }
 }

@@ -91,7 +91,8 @@ fn allowed_imports_pass() {
 
 #[test]
 fn imports_past_the_table_are_found() {
-    let refused = "`crate::plan::Plan`: render may use `nearest`, `object`, `tree`, `yaml`, not `plan`";
+    let refused =
+        "`crate::plan::Plan`: render may use `api`, `nearest`, `object`, `tree`, `yaml`, not `plan`";
     check("src/render/plain.rs", "use crate::plan::Plan;", &[&format!("1: {refused}")]);
     check("src/render/mod.rs", "use crate::{tree,\n plan::{Plan}};", &[&format!("2: {refused}")]);
     check("src/render/mod.rs", "fn f(_: &crate::plan::Plan) {}", &[&format!("1: {refused}")]);
