@@ -114,7 +114,7 @@ async fn the_server_fills_in_the_defaults_and_they_are_those_of_the_daemon() {
     let expect = json!({
         "source": {"git": {"url": "https://host/a.git", "submodules": false}},
         "path": "./",
-        "render": {"plain": {"recurse": true}},
+        "render": {"plain": {"recurse": true}}, "rollback": {"onFailure": false},
         "createNamespace": false,
         "prune": {"enabled": true},
         "deletionPolicy": "Orphan",
@@ -242,6 +242,7 @@ fn full_status() -> SyncStatus {
         observed_generation: Some(1),
         conditions: vec![serde_json::from_value(condition).expect("a condition")],
         revision: Some(Revisions {
+            rejected: None,
             seen: text("main@2"),
             tag: text("89ab"),
             source: text("0a"),

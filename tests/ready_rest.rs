@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use support::daemon::until;
 use support::fault_proxy::{Asked, Fate};
 use support::scene::{CALM, Scene, config_map};
-use support::status::{condition, define, healthy, object, ready, report, until_healthy, waiting};
+use support::status::{condition, define, ended, healthy, object, ready, report, until_healthy, waiting};
 
 fn job(command: &str) -> (String, String) {
     let containers = json!([{"name": "main", "image": "example.com/main:1", "command": [command]}]);
@@ -20,21 +20,6 @@ fn job(command: &str) -> (String, String) {
             "template": {"spec": {"restartPolicy": "Never", "containers": containers}}},
     });
     ("job.json".to_owned(), body.to_string())
-}
-
-/// How a Job ended.
-fn ended(well: bool) -> Value {
-    let kinds = if well { ["SuccessCriteriaMet", "Complete"] } else { ["FailureTarget", "Failed"] };
-    let now = k8s_openapi::jiff::Timestamp::now().to_string();
-    let is = |kind: &str| {
-        json!({"type": kind, "status": "True", "reason": "Told", "message": "as the test says",
-            "lastTransitionTime": now, "lastProbeTime": now})
-    };
-    let mut status = json!({"startTime": now, "conditions": kinds.map(is)});
-    if well {
-        status["completionTime"] = now.clone().into();
-    }
-    status
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 use support::daemon::until;
 use support::scene::{Scene, config_map};
-use support::status::{condition, define, ready, report, waiting};
+use support::status::{condition, define, ended, ready, report, waiting};
 
 /// A Job that only the test brings to its end.
 fn job(name: &str, command: &str, annotations: Value) -> (String, String) {
@@ -41,17 +41,7 @@ fn in_wave(kind: &str, name: &str, wave: i32, size: u8) -> (String, String) {
 
 /// Brings a Job to its end.
 async fn end(jobs: &Api<DynamicObject>, name: &str, well: bool) {
-    let kinds = if well { ["SuccessCriteriaMet", "Complete"] } else { ["FailureTarget", "Failed"] };
-    let now = k8s_openapi::jiff::Timestamp::now().to_string();
-    let is = |kind: &str| {
-        json!({"type": kind, "status": "True", "reason": "Told", "message": "as the test says",
-            "lastTransitionTime": now, "lastProbeTime": now})
-    };
-    let mut status = json!({"startTime": now, "conditions": kinds.map(is)});
-    if well {
-        status["completionTime"] = now.clone().into();
-    }
-    report(jobs, name, status).await;
+    report(jobs, name, ended(well)).await;
 }
 
 /// The uid of an object, once it is another one than `before`.

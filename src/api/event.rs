@@ -13,12 +13,14 @@ pub enum EventReason {
     HistoryUnknown,
     /// A Sync is gone, and objects of it stay.
     ObjectsOrphaned,
+    /// A revision was given up because its objects did not become well.
+    RolledBack,
 }
 
 impl EventReason {
     /// All of them, in the order of the README.
-    pub const ALL: [Self; 4] =
-        [Self::DriftRepaired, Self::ForcePush, Self::HistoryUnknown, Self::ObjectsOrphaned];
+    pub const ALL: [Self; 5] =
+        [Self::DriftRepaired, Self::ForcePush, Self::HistoryUnknown, Self::ObjectsOrphaned, Self::RolledBack];
 }
 
 impl fmt::Display for EventReason {

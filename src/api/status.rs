@@ -104,6 +104,9 @@ pub struct Revisions {
     /// The last one of which every object was applied and healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy: Option<String>,
+    /// The one that was given up because its objects did not become well, until a newer one comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<String>,
 }
 
 /// How many objects.
@@ -264,6 +267,8 @@ pub enum Reason {
     Degraded,
     /// Nobody can tell how an object is.
     HealthUnknown,
+    /// The objects of the newest commit did not become well, and the last one whose did is held.
+    RolledBack,
     /// Every object is as it was applied.
     InSync,
     /// Objects differ from what was applied.

@@ -140,6 +140,10 @@ pub struct SyncSpec {
     #[serde(default)]
     pub health: HealthSpec,
 
+    /// What follows when the objects of a new commit do not become well.
+    #[serde(default)]
+    pub rollback: Rollback,
+
     /// Fields that are left to others, on objects in Git that set them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
@@ -148,6 +152,16 @@ pub struct SyncSpec {
     /// Nothing is written while this is true.
     #[serde(default)]
     pub suspend: bool,
+}
+
+/// What follows when the objects of a new commit do not become well.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Rollback {
+    /// A commit of which an object or a hook fails before all were once well is given up: the last commit of which all were
+    /// is applied again, and held until a newer one comes.
+    #[serde(default)]
+    pub on_failure: bool,
 }
 
 /// A Sync that another one depends on.

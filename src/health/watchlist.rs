@@ -298,6 +298,11 @@ impl Watchlist {
         (unwell, degraded)
     }
 
+    /// What is wrong with an object.
+    pub fn why(&self, id: &ObjectId) -> Option<String> {
+        self.objects.get(id)?.known.as_ref()?.told().why().map(str::to_owned)
+    }
+
     /// Changes what is known of an object, and when it is looked at next.
     fn enter(&mut self, id: &ObjectId, change: impl FnOnce(&mut Entry)) {
         let entry = self.objects.entry(id.clone()).or_insert(Entry::NEW);

@@ -41,6 +41,8 @@ pub struct Facts<'a> {
     pub pass: Option<PassFacts<'a>>,
     /// The last pass is about an older commit or spec than is asked for now.
     pub behind: bool,
+    /// The newest revision was given up, and the pass is about the one that is held instead.
+    pub rejected: Option<&'a Rejected>,
     /// How the objects are, once that is known.
     pub health: Option<&'a Summary>,
     /// The Sync is not ready before they are as they should be.
@@ -51,6 +53,17 @@ pub struct Facts<'a> {
     pub held_by: Option<String>,
     /// The time.
     pub now: Time,
+}
+
+/// A revision whose objects did not become well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// The revision.
+    pub revision: String,
+    /// The one that is held instead.
+    pub instead: String,
+    /// What was wrong, as a sentence.
+    pub why: String,
 }
 
 /// A revision, and where it was seen.

@@ -6,21 +6,20 @@
 mod conditions;
 mod facts;
 mod health;
+mod history;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
-use crate::api::{
-    Approval, Contested, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions, StatusProblem,
-    SyncStatus,
-};
+use crate::api::{Approval, Contested, ObjectCounts, Reason, Revisions, StatusProblem, SyncStatus};
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::{Failed, Hold, Outcome};
 use conditions::conditions;
-pub use facts::{Facts, PassFacts, Remark, Sighting, Trouble};
+pub use facts::{Facts, PassFacts, Rejected, Remark, Sighting, Trouble};
 use health::Wellness;
+use history::note_history;
 
 /// The most problems that a status names.
 const MAX_PROBLEMS: usize = 10;
@@ -43,6 +42,7 @@ pub fn status(before: &SyncStatus, facts: &Facts<'_>) -> SyncStatus {
         revision.tag.clone_from(&seen.tag);
         revision.source = Some(seen.source.to_string());
     }
+    revision.rejected = facts.rejected.map(|rejected| rejected.revision.clone());
     if let Some(pass) = &facts.pass {
         told_by_pass(&mut status, &mut revision, pass, &verdict, facts);
         if verdict.applied && wellness.as_ref().is_some_and(Wellness::is_well) {
@@ -108,36 +108,6 @@ fn told_by_pass(
     note_history(status, pass, verdict, facts);
 }
 
-/// Notes what became of a revision.
-fn note_history(status: &mut SyncStatus, pass: &PassFacts<'_>, verdict: &Verdict, facts: &Facts<'_>) {
-    // Trying again is no new event.
-    let told = status
-        .history
-        .first()
-        .is_some_and(|last| last.revision == pass.revision && last.result == verdict.reason);
-    // What a person or the repository keeps from us says nothing about the commit.
-    let of_revision = !facts.suspended && (facts.trouble.is_none() || facts.of_revision);
-    if of_revision && !told && !verdict.reconciling {
-        // How the objects of a revision are may change to and fro; what became of it is told once.
-        let by_health = |result: &str| {
-            [Reason::Degraded, Reason::HealthUnknown].iter().any(|it| it.to_string() == result)
-        };
-        let first = status.history.first().filter(|last| last.revision == pass.revision);
-        let changed = first.is_some_and(|last| by_health(&last.result) || by_health(&verdict.reason));
-        if changed {
-            status.history.remove(0);
-        }
-        let entry = HistoryEntry {
-            revision: pass.revision.clone(),
-            time: facts.now.clone(),
-            result: verdict.reason.clone(),
-            message: if verdict.applied { String::new() } else { verdict.message.clone() },
-        };
-        status.history.insert(0, entry);
-        status.history.truncate(MAX_HISTORY);
-    }
-}
-
 impl PassFacts<'_> {
     /// True if the object is in Git.
     fn wants(&self, id: &ObjectId) -> bool {
@@ -181,9 +151,27 @@ impl Verdict {
                     Some(wellness) => Self::of_pass(pass).with(wellness),
                     None => Self::of_pass(pass),
                 };
-                if facts.behind && verdict.ready { verdict.behind() } else { verdict }
+                match facts.rejected {
+                    Some(rejected) => verdict.instead_of(rejected),
+                    None if facts.behind && verdict.ready => verdict.behind(),
+                    None => verdict,
+                }
             }
         }
+    }
+
+    /// The verdict where what it is about is held because the newest revision was given up.
+    fn instead_of(self, rejected: &Rejected) -> Self {
+        let Rejected { revision, instead, why } = rejected;
+        let message = format!(
+            "{revision} was given up, and {instead} is applied again until a newer commit comes: {why}"
+        );
+        // What keeps that one from being applied counts more.
+        let (reason, message) = match self.applied {
+            true => (Reason::RolledBack.to_string(), message),
+            false => (self.reason, self.message),
+        };
+        Self { ready: false, reconciling: !self.applied, stalled: self.applied, reason, message, ..self }
     }
 
     /// The verdict where something newer is asked for than it is about.

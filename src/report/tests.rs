@@ -65,6 +65,7 @@ fn facts(pass: Option<PassFacts<'_>>) -> Facts<'_> {
         source: "0a".into(),
     });
     Facts {
+        rejected: None,
         generation: Some(3),
         suspended: false,
         trouble: None,

@@ -35,7 +35,10 @@ impl Context {
             }
             Told::Passed(report) => self.passed(sync, &name, report),
             // The status says it, and it may be for long.
-            Told::Waits(_) => {}
+            Told::Waits(_) | Told::Rejected(None) => {}
+            Told::Rejected(Some(rejected)) => {
+                tracing::warn!(%sync, revision = rejected.revision, instead = rejected.instead, "given up: {}", rejected.why);
+            }
             Told::Health(summary, _) => match summary.worst.first() {
                 Some((id, health)) if summary.degraded + summary.unknown > 0 => {
                     let why = health.why().unwrap_or_default();

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::Context;
 use super::survey::wall_clock;
 use super::wish::HealthWish;
-use crate::api::{Finished, SyncName};
+use crate::api::{Finished, SpecHash, SyncName};
 use crate::cluster::{Cluster, Failure};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::harmless::harmless;
@@ -151,6 +151,22 @@ impl Vitals {
     /// The objects that are not well or not known to be, and of these the ones that have failed.
     pub(crate) fn unwell(&self) -> (BTreeSet<ObjectId>, BTreeSet<ObjectId>) {
         self.lock().list.unwell()
+    }
+
+    /// The first object that has failed as it is wanted now, other than these, with what is wrong.
+    pub(crate) fn failed(&self, but: &BTreeSet<ObjectId>) -> Option<String> {
+        let state = self.lock();
+        let (_, degraded) = state.list.unwell();
+        let set = state.set.as_ref()?;
+        let is_new = |id: &&ObjectId| {
+            let recorded = self.cluster.observed(&self.owner, |seen| seen.get(id).map(|seen| seen.recorded));
+            // One that is gone has failed for good.
+            let is_wanted = |recorded: &SpecHash| set.get(id).is_some_and(|it| it.is_recorded_as(recorded));
+            !but.contains(*id) && recorded.is_none_or(|recorded| recorded.as_ref().is_some_and(is_wanted))
+        };
+        let first = degraded.iter().find(is_new)?;
+        let why = state.list.why(first).unwrap_or_default();
+        Some(format!("{first}: {}", harmless(&why)))
     }
 
     /// Reads what is due, and judges it.

@@ -71,6 +71,8 @@ pub struct Wish {
     pub depends_on: BTreeSet<SyncName>,
     /// What is made of how its objects are.
     pub health: HealthWish,
+    /// A commit whose objects do not become well is given up for the last one whose did.
+    pub rollback: bool,
     /// Fields that are left to others.
     pub ignore: Vec<Ignore>,
     /// Nothing is written.
@@ -142,6 +144,7 @@ pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
             .map(|dependency| depends_on(name, dependency))
             .collect::<Result<_, _>>()?,
         health: health::health(&spec.health)?,
+        rollback: spec.rollback.on_failure,
         ignore: spec.ignore_fields.iter().enumerate().map(ignore::ignore).collect::<Result<_, _>>()?,
         suspend: spec.suspend,
     })
@@ -194,6 +197,7 @@ impl Wish {
             service_account: None,
             depends_on: BTreeSet::new(),
             health: HealthWish::default(),
+            rollback: false,
             ignore: Vec::new(),
             suspend: false,
         }

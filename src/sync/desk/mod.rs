@@ -17,11 +17,11 @@ use super::Context;
 use super::event::{repair, repairs};
 use super::follow::Told;
 use super::pass::Report;
-use crate::api::{EventReason, Finished, Scope, SyncName, SyncStatus};
+use crate::api::{EventReason, Scope, SyncName, SyncStatus};
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
-use crate::report::{Facts, PassFacts, Sighting, Trouble, status};
+use crate::report::{Facts, PassFacts, Rejected, Sighting, Trouble, status};
 use crate::source::Revision;
 
 /// A pass that takes longer is told of before it ends.
@@ -54,6 +54,8 @@ struct State {
     seen: Option<Sighting>,
     request: Option<String>,
     report: Option<Box<Report>>,
+    /// The newest revision was given up, and another is held.
+    rejected: Option<Rejected>,
     /// How the objects are.
     health: Option<Box<Summary>>,
     /// The Sync is not ready before they are well.
@@ -176,16 +178,6 @@ impl Desk {
         self.lock().written.scope.clone()
     }
 
-    /// The status that stands.
-    pub(crate) fn status(&self) -> SyncStatus {
-        self.lock().written.clone()
-    }
-
-    /// Jobs and Pods that had come to their end before.
-    pub(crate) fn finished(&self) -> Vec<Finished> {
-        self.lock().written.finished.clone()
-    }
-
     /// Writes down where the Sync is about to own objects; false if that does not stand in time.
     pub(crate) async fn record(&self, scope: Scope, within: Duration) -> bool {
         let (done, wait) = oneshot::channel();
@@ -218,7 +210,10 @@ impl Desk {
                 state.source = None;
                 let tag = revision.tag.map(|tag| tag.to_string());
                 state.seen = Some(Sighting { revision: revision.to_string(), tag, source });
-                let is_held = state.report.as_ref().and_then(|it| it.revision.as_ref()) == Some(&revision);
+                let is_rejected =
+                    state.rejected.as_ref().is_some_and(|rejected| rejected.revision == revision.to_string());
+                let is_held = is_rejected
+                    || state.report.as_ref().and_then(|it| it.revision.as_ref()) == Some(&revision);
                 if is_held {
                     state.current = Some(now());
                     state.request = request.or(state.request.take());
@@ -248,6 +243,11 @@ impl Desk {
                 state.waits = waits;
                 // There is nothing that a pass will say in a moment.
                 state.pending = state.pending.filter(|_| state.waits.is_none());
+            }
+            Told::Rejected(rejected) => {
+                if !self.lock().reject(rejected) {
+                    return;
+                }
             }
             Told::Moved(lineage) => {
                 let mut state = self.lock();
@@ -332,6 +332,7 @@ impl Desk {
             of_revision,
             seen: state.seen.clone(),
             pass,
+            rejected: state.rejected.as_ref(),
             health: state.health.as_deref(),
             waits_for_health: state.waits_for_health,
             request: state.request.clone(),

@@ -1,9 +1,21 @@
 //! What is known of the last commits, for who has only just begun: of this daemon's time, or as the status says.
 
-use super::Desk;
+use super::{Desk, MAX_NEWS, State};
+use crate::api::{EventReason, Finished, SyncStatus};
+use crate::report::Rejected;
 use crate::source::{ObjectHash, Reference, Revision};
 
 impl Desk {
+    /// The status that stands.
+    pub(crate) fn status(&self) -> SyncStatus {
+        self.lock().written.clone()
+    }
+
+    /// Jobs and Pods that had come to their end before.
+    pub(crate) fn finished(&self) -> Vec<Finished> {
+        self.lock().written.finished.clone()
+    }
+
     /// The revision that was seen last, if it was of this `source`, where `asked` was asked for.
     pub(crate) fn last_seen(&self, source: &str, asked: &Reference) -> Option<Revision> {
         let state = self.lock();
@@ -19,6 +31,23 @@ impl Desk {
         };
         let seen = known.seen.as_ref().filter(|_| is_same)?;
         read(seen, known.tag.as_deref(), asked)
+    }
+}
+
+impl State {
+    /// Takes in that the newest revision was given up, or not any more; true if that is news.
+    pub(super) fn reject(&mut self, rejected: Option<Rejected>) -> bool {
+        if self.rejected == rejected {
+            return false;
+        }
+        if let Some(Rejected { revision, instead, why }) =
+            rejected.as_ref().filter(|_| self.news.len() < MAX_NEWS)
+        {
+            let note = format!("{revision} is given up for {instead}: {why}");
+            self.news.push(("Warning", EventReason::RolledBack, note));
+        }
+        self.rejected = rejected;
+        true
     }
 }
 

@@ -101,6 +101,7 @@ impl Follower {
         }
         // Who depends on this Sync goes by what is so, and not by what is told.
         self.has_come();
+        self.note_health();
         if let Some(again) = self.told_health.waits(&summary, now) {
             self.told_health.again = Some(again);
             return;

@@ -8,6 +8,7 @@ mod health;
 mod lineage;
 mod looking;
 mod passing;
+mod rollback;
 mod trust;
 mod verify;
 mod waiting;
@@ -34,9 +35,10 @@ use crate::cluster::{Cluster, Stop};
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
-use crate::report::Trouble;
+use crate::report::{Rejected, Trouble};
 use crate::source::{Credentials, Keys, Repository, Revision};
 use health::ToldHealth;
+use rollback::Trials;
 
 /// How often it is asked what nobody has looked at for long.
 const LOOK_OVER: Duration = Duration::from_secs(60);
@@ -77,6 +79,8 @@ pub(crate) enum Told {
     Verified(ObjectId, Outcome),
     /// The newest revision waits for something, or not any more.
     Waits(Option<Trouble>),
+    /// The newest revision was given up, or not any more.
+    Rejected(Option<Rejected>),
     /// It was found out how a commit came after another.
     Moved(Lineage),
     /// It was found out how the objects are, and whether the Sync is not ready before they are well.
@@ -153,6 +157,8 @@ struct Follower {
     told_health: ToldHealth,
     /// What was not well, and what had failed, when it was last asked what waits for that.
     gate: Option<Unwell>,
+    /// Which revisions were well, and which were given up.
+    trials: Trials,
     /// What was applied last, all of it.
     applied: Option<Revision>,
 }
@@ -203,6 +209,7 @@ pub(crate) async fn follow(
         reading: None,
         told_health: ToldHealth::default(),
         gate: None,
+        trials: Trials::default(),
         applied: None,
     };
     follower.run(&mut orders).await;
@@ -219,7 +226,7 @@ impl Follower {
         loop {
             self.begin_verifying();
             self.begin_reading();
-            if self.gate_has_moved() {
+            if self.gives_up() || self.gate_has_moved() {
                 self.step(Event::Dirty);
             }
             let next = self.schedule.next().into_iter().chain(self.next_read()).min();
@@ -312,6 +319,9 @@ impl Follower {
         let judges_anew = old.health != new.health || old.suspend && !new.suspend;
         let other_eyes = old.service_account != new.service_account;
         let last = std::mem::replace(&mut self.order, order);
+        if elsewhere {
+            self.forget_trials();
+        }
         self.left.extend(other_eyes.then_some(last.cluster));
         if judges_anew {
             self.examine_anew();

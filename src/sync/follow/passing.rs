@@ -1,10 +1,13 @@
 //! One pass after the other: how it begins, and what follows from its end.
 
+use std::time::Instant;
+
 use futures::future::FutureExt as _;
 
 use super::super::event::repaired;
 use super::super::memory::Memory;
 use super::super::pass::{Report, Subject};
+use super::super::prepare::of_source;
 use super::super::schedule::{Event, Pass};
 use super::waiting::is_waiting;
 use super::{Follower, Told};
@@ -15,11 +18,20 @@ impl Follower {
     pub(super) fn pass(&mut self) {
         let Some(mut revision) = self.revision.clone() else { return };
         let mut memory = self.memory.take().unwrap_or_default();
-        match (self.waits(&revision), self.taken_up.clone()) {
-            (None, _) => self.taken_up = Some(revision.clone()),
+        let instead = self.instead(&revision);
+        // Whether what was well may still be taken up is asked once more: the keys that count may have changed.
+        let verify = self.order.wish.verify.as_ref().map(|(signed, _)| *signed).zip(self.order.keys.clone());
+        let verify = verify.filter(|_| instead.is_some());
+        let waits = if instead.is_some() { self.waits_for_nothing() } else { self.waits(&revision) };
+        match (instead, waits, self.taken_up.clone()) {
+            (Some(instead), _, _) => {
+                self.taken_up = Some(instead.clone());
+                revision = instead;
+            }
+            (None, None, _) => self.taken_up = Some(revision.clone()),
             // What is applied is held meanwhile.
-            (Some(_), Some(before)) => revision = before,
-            (Some(trouble), None) => {
+            (None, Some(_), Some(before)) => revision = before,
+            (None, Some(trouble), None) => {
                 let report = Report { trouble: Some(trouble), ..Report::default() };
                 self.passing = Some(std::future::ready((memory, report)).boxed());
                 return;
@@ -31,7 +43,7 @@ impl Follower {
         let verifying = self.verifying.take();
         self.stop = Stop::default();
         let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
-        let vitals = self.vitals.clone();
+        let (vitals, by) = (self.vitals.clone(), Instant::now() + self.order.wish.timeout);
         let (stop, desk, answered) = (self.stop.clone(), self.desk.clone(), self.answered.clone());
         self.passing = Some(
             async move {
@@ -39,6 +51,12 @@ impl Follower {
                     Some(verifying) => Some(verifying.await),
                     None => None,
                 };
+                if let Some((signed, keys)) = &verify
+                    && let Err(error) = order.repository.verify(&revision, *signed, keys, by).await
+                {
+                    let trouble = Some(of_source(error));
+                    return (memory, Report { trouble, ..Report::default() });
+                }
                 let subject = Subject {
                     context: &context,
                     cluster: &order.cluster,
@@ -92,6 +110,8 @@ impl Follower {
             self.applied = report.revision.clone().filter(|_| applied);
         }
         self.examine(&mut report);
+        self.try_out(&report);
+        self.note_health();
         if !report.stopped {
             self.gate = report.gate.take();
         }

@@ -39,6 +39,12 @@ impl Follower {
         trouble
     }
 
+    /// What is held instead of a newer revision was taken up before, and waits for nobody.
+    pub(super) fn waits_for_nothing(&self) -> Option<Trouble> {
+        self.tell(Told::Waits(None));
+        None
+    }
+
     fn come_to(&self, revision: &Revision) -> Applied {
         let wish = &self.order.wish;
         Applied { address: wish.address.clone(), reference: wish.reference.clone(), commit: revision.commit }
