@@ -72,6 +72,9 @@ pub struct SyncStatus {
     /// Jobs and Pods that ended and are not created again until they change in Git.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finished: Vec<Finished>,
+    /// The first of the hooks that run when the Sync is deleted with its objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks_at_deletion: Vec<String>,
 
     /// What became of the last revisions, the newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

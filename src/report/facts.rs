@@ -102,6 +102,8 @@ pub struct PassFacts<'a> {
     pub added: &'a [(ObjectId, Box<str>)],
     /// Jobs and Pods that have come to their end.
     pub finished: &'a [Finished],
+    /// Hooks that run when the Sync is deleted.
+    pub last_hooks: &'a [String],
     /// What is to be said of objects that are applied.
     pub remarks: &'a [Remark],
     /// Rights that are missing, one a line.

@@ -85,6 +85,7 @@ fn told_by_pass(
             drifted: count(is_drifted),
         });
         status.finished = pass.finished.to_vec();
+        status.hooks_at_deletion = pass.last_hooks.to_vec();
         status.contested = contested(pass);
         status.tree_id.clone_from(&pass.tree);
         status.render_digest = pass.digest.map(|digest| digest.to_string());

@@ -51,6 +51,7 @@ fn pass<'a>(revision: &str, outcomes: &'a BTreeMap<ObjectId, Outcome>) -> PassFa
         pending: false,
         added: &[],
         finished: &[],
+        last_hooks: &[],
         remarks: &[],
         rights: &[],
         grant: "moorline rbac",

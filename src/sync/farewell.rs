@@ -14,10 +14,10 @@ use super::carry_out::{Work, carry_out};
 use super::ledger::Ledger;
 use super::orphans::Orphans;
 use super::wish::Wish;
-use super::{Context, chance, parting};
+use super::{Context, chance, last_hooks, parting};
 use crate::api::{DeletionPolicy, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Failure, Need, Stop};
-use crate::desired::DesiredSet;
+use crate::desired::{DesiredSet, Parting};
 use crate::object::ObjectId;
 use crate::plan::{Hold, Outcome, Plan, farewell};
 
@@ -153,8 +153,44 @@ async fn delete(
         return Ok(Orphans::all(Some(cluster), name, why));
     }
     look(cluster, name, sync, wish).await?;
+    let status: SyncStatus =
+        sync.get("status").cloned().map(serde_json::from_value).and_then(Result::ok).unwrap_or_default();
+    let last = match last_hooks::find(context, cluster, name, &status, wish, until).await {
+        Ok(last) => last.unwrap_or_else(|| Arc::new(DesiredSet::nothing())),
+        Err(trouble) if Instant::now() < until => return Err(Failure::Unreachable(trouble.message.into())),
+        Err(trouble) => {
+            tracing::warn!(sync = %name, reason = trouble.reason, "the hooks are not known: {}", trouble.message);
+            return Ok(Orphans::all(Some(cluster), name, "HooksUnknown"));
+        }
+    };
+    let (stop, ledger) = (Stop::default(), Ledger::default());
+    let work = Work {
+        context,
+        cluster,
+        owner: name,
+        desired: &last,
+        conflicts: wish.conflicts,
+        ledger: &ledger,
+        contested: Arc::default(),
+        numbers: Arc::default(),
+        stop: &stop,
+    };
+    if !work.last_hooks(Parting::Before, until).await? {
+        return Ok(Orphans::all(Some(cluster), name, "HookFailed"));
+    }
+    let orphans = clear_away(&work, sync, wish, until).await?;
+    if orphans.all.is_none() {
+        // What they say now changes nothing any more.
+        let _ = work.last_hooks(Parting::After, until).await?;
+        work.clear_last_hooks().await?;
+    }
+    Ok(orphans)
+}
+
+/// Deletes what is to be deleted, round by round.
+async fn clear_away(work: &Work<'_>, sync: &Value, wish: &Wish, until: Instant) -> Result<Orphans, Failure> {
+    let (context, cluster, name) = (work.context, work.cluster, work.owner);
     let mut forbidden = BTreeSet::new();
-    let (nothing, stop, ledger) = (DesiredSet::nothing(), Stop::default(), Ledger::default());
     let wake = cluster.wake(name);
     loop {
         let behind = parting::behind(context, name, wish, sync);
@@ -167,18 +203,7 @@ async fn delete(
         // The rights are gone, and asking again does not bring them back.
         plan.stages.iter_mut().for_each(|(_, steps)| steps.retain(|step| !forbidden.contains(&step.id)));
         let round = if plan.steps().next().is_none() { PATIENCE } else { ROUND };
-        let work = Work {
-            context,
-            cluster,
-            owner: name,
-            desired: &nothing,
-            conflicts: wish.conflicts,
-            ledger: &ledger,
-            contested: Arc::default(),
-            numbers: Arc::default(),
-            stop: &stop,
-        };
-        for (id, outcome) in carry_out(&work, plan, Vec::new(), None).await {
+        for (id, outcome) in carry_out(work, plan, Vec::new(), None).await {
             match outcome {
                 Outcome::Failed(why) => {
                     if why.reason == "Forbidden" {

@@ -20,6 +20,7 @@ mod handover;
 mod heads;
 pub mod inspect;
 mod keep;
+mod last_hooks;
 mod leaving;
 mod ledger;
 mod lineage;

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant, SystemTime};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{Notify, oneshot};
 
-use super::Context;
 use super::event::{repair, repairs};
 use super::follow::Told;
 use super::pass::Report;
+use super::{Context, last_hooks};
 use crate::api::{EventReason, Scope, SyncName, SyncStatus};
 use crate::health::Summary;
 use crate::object::ObjectId;
@@ -289,12 +289,9 @@ impl Desk {
         let empty = BTreeMap::new();
         let outcomes: &BTreeMap<ObjectId, Outcome> = report.map_or(&empty, |report| &report.outcomes);
         let set = report.and_then(|report| report.set.as_ref());
+        let last_hooks = set.map(|set| last_hooks::named(set)).unwrap_or_default();
         let files = |id: &ObjectId| Some(set?.get(id)?.origin.to_string());
-        let name = &self.0.name;
-        let grant = match state.uid.is_empty() {
-            true => "moorline rbac PATH | kubectl apply -f -".to_owned(),
-            false => format!("moorline rbac --sync {} -n {} | kubectl apply -f -", name.name, name.namespace),
-        };
+        let grant = state.grant(&self.0.name);
         let pass = report.and_then(|report| {
             Some(PassFacts {
                 revision: report.revision.as_ref()?.to_string(),
@@ -308,6 +305,7 @@ impl Desk {
                 pending: report.pending,
                 added: &report.added,
                 finished: &report.finished,
+                last_hooks: &last_hooks,
                 remarks: &report.remarks,
                 rights: &report.rights,
                 grant: &grant,
@@ -351,6 +349,14 @@ impl Desk {
 }
 
 impl State {
+    /// The command that gives all rights that the Sync needs.
+    fn grant(&self, name: &SyncName) -> String {
+        match self.uid.is_empty() {
+            true => "moorline rbac PATH | kubectl apply -f -".to_owned(),
+            false => format!("moorline rbac --sync {} -n {} | kubectl apply -f -", name.name, name.namespace),
+        }
+    }
+
     /// True if the last pass is about an older commit or spec than is asked for now.
     fn is_behind(&self) -> bool {
         let is_older = |report: &Report| self.order != Some(report.order) || self.pending.is_some();

@@ -1,0 +1,126 @@
+//! Hooks that run when a Sync is deleted with its objects.
+//!
+//! In: a Sync that goes, and the revision that was applied last. Out: its hooks for that have run, or why they did not. A backup
+//! that could not be made keeps what it was to be made of: where a hook before the deletion fails, nothing is deleted.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Context;
+use super::carry_out::Work;
+use super::inspect::credentials;
+use super::prepare::{of_source, prepare};
+use super::wish::Wish;
+use crate::api::{SyncName, SyncStatus};
+use crate::cluster::{Cluster, Failure};
+use crate::desired::{DesiredObject, DesiredSet, Parting};
+use crate::health::{self, Health, health};
+use crate::object::ObjectId;
+use crate::plan::{Action, Outcome, Step};
+use crate::report::Trouble;
+use crate::source::Revision;
+
+/// Between two looks whether a hook has ended.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What a set has for its end, as its status names it.
+pub(super) fn named(desired: &DesiredSet) -> Vec<String> {
+    let hooks = desired.objects().iter().filter(|object| parting(object).is_some());
+    hooks.take(MAX_NAMED).map(|object| object.id.to_string()).collect()
+}
+
+/// The most that a status names: that there are any is what counts.
+const MAX_NAMED: usize = 10;
+
+fn parting(object: &DesiredObject) -> Option<Parting> {
+    object.switches.hook.and_then(|hook| hook.at_parting)
+}
+
+/// The set that was applied last, if it has hooks for its end.
+pub(super) async fn find(
+    context: &Context,
+    cluster: &Cluster,
+    name: &SyncName,
+    status: &SyncStatus,
+    wish: &Wish,
+    by: Instant,
+) -> Result<Option<Arc<DesiredSet>>, Trouble> {
+    if status.hooks_at_deletion.is_empty() {
+        return Ok(None);
+    }
+    let applied = status.revision.as_ref().and_then(|revision| revision.applied.as_ref());
+    let Some(revision) = applied.and_then(|text| Revision::read(text, &wish.reference)) else {
+        // It has never been applied, and there is nothing to be taken care of.
+        return Ok(None);
+    };
+    let (owner, credentials) = match &wish.secret {
+        Some(secret) => {
+            let read = credentials(&context.cluster, &name.namespace, secret).await?;
+            (format!("{}/{secret}", name.namespace), read)
+        }
+        None => Default::default(),
+    };
+    let repository =
+        context.repositories.repository(&wish.address, &owner, &credentials).map_err(of_source)?;
+    let scopes = cluster.kinds().scopes();
+    let prepared = prepare(&repository, &revision, wish, scopes, None, by, &context.metrics).await?;
+    Ok(Some(prepared.rendered))
+}
+
+impl Work<'_> {
+    /// Runs the hooks of one place, wave by wave; false if one of them fails or takes too long.
+    pub(super) async fn last_hooks(&self, at: Parting, by: Instant) -> Result<bool, Failure> {
+        let mut hooks: Vec<&DesiredObject> =
+            self.desired.objects().iter().filter(|object| parting(object) == Some(at)).collect();
+        hooks.sort_by_key(|object| object.switches.turn());
+        for wave in hooks.chunk_by(|a, b| a.switches.turn() == b.switches.turn()) {
+            for hook in wave {
+                let step = Step { id: hook.id.clone(), action: Action::Create };
+                if let Some(Outcome::Failed(why)) = self.step(&step).await {
+                    tracing::warn!(sync = %self.owner, object = %hook.id, reason = why.reason, "a hook did not begin: {}", why.message);
+                    return Ok(false);
+                }
+            }
+            for hook in wave {
+                if !self.ends_well(&hook.id, by).await? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    async fn ends_well(&self, id: &ObjectId, by: Instant) -> Result<bool, Failure> {
+        loop {
+            let Some(live) = self.cluster.whole(id, None).await? else {
+                tracing::warn!(sync = %self.owner, object = %id, "a hook was deleted before it had ended");
+                return Ok(false);
+            };
+            let found = health(&id.group_kind(), &live.body, &health::Context::default());
+            match &found {
+                Health::Healthy | Health::Suspended => return Ok(true),
+                Health::Degraded { why } => {
+                    tracing::warn!(sync = %self.owner, object = %id, "a hook has failed: {why}");
+                    return Ok(false);
+                }
+                Health::Progressing { .. } | Health::Unknown { .. } if Instant::now() >= by => {
+                    tracing::warn!(sync = %self.owner, object = %id, "a hook has not ended in time");
+                    return Ok(false);
+                }
+                Health::Progressing { .. } | Health::Unknown { .. } => tokio::time::sleep(LOOK).await,
+            }
+        }
+    }
+
+    /// Deletes the hooks that ran last.
+    pub(super) async fn clear_last_hooks(&self) -> Result<(), Failure> {
+        let hooks = self.desired.objects().iter().filter(|object| parting(object) == Some(Parting::After));
+        for hook in hooks {
+            let Some(live) = self.cluster.look(&hook.id, self.owner).await? else { continue };
+            if live.mark == crate::observed::Mark::Ours && live.applied_by_us {
+                self.cluster.delete(&hook.id, self.owner, &live.uid, &live.resource_version).await?;
+            }
+        }
+        Ok(())
+    }
+}
