@@ -58,7 +58,7 @@ const EXPRESSION: &str = "object.status.conditions.exists(c, c.type == 'Ready' &
 #[divan::bench]
 fn rule_of_a_sync(bencher: Bencher<'_, '_>) {
     let bodies = health_bodies::bodies();
-    let (kind, body) = bodies.iter().find(|(kind, _)| &*kind.kind == "Database").expect("a custom resource");
+    let (kind, body) = bodies.iter().find(|(kind, _)| &*kind.kind == "Widget").expect("a custom resource");
     let rules = Rules::compile(&[written(kind)]).expect("a sound rule");
     bencher.bench_local(|| rules.judge(black_box(kind), black_box(body)));
 }
@@ -66,7 +66,7 @@ fn rule_of_a_sync(bencher: Bencher<'_, '_>) {
 /// Reading it, once for each version of the Sync.
 #[divan::bench]
 fn reading_a_rule_of_a_sync(bencher: Bencher<'_, '_>) {
-    let kind = GroupKind::new("example.com", "Database");
+    let kind = GroupKind::new("example.com", "Widget");
     bencher.bench_local(|| Rules::compile(black_box(&[written(&kind)])).expect("a sound rule"));
 }
 

@@ -213,7 +213,7 @@ mod tests {
 
     fn check(status: &str, expect: &str) {
         let json = format!(r#"{{"metadata": {{"generation": 3}}, "status": {{{status}}}}}"#);
-        check_in(&Context { reports: Reports::Yes, binding: None }, "Database.example.com", &json, expect);
+        check_in(&Context { reports: Reports::Yes, binding: None }, "Widget.example.com", &json, expect);
     }
 
     fn conditions(conditions: &[(&str, &str, &str)]) -> String {
@@ -230,10 +230,10 @@ mod tests {
             for (reports, expect) in
                 [(Reports::No, "Healthy"), (Reports::Perhaps, silent), (Reports::Yes, silent)]
             {
-                check_in(&Context { reports, binding: None }, "Database.example.com", json, expect);
+                check_in(&Context { reports, binding: None }, "Widget.example.com", json, expect);
             }
         }
-        assert!(may_report(&kind("Database.example.com")));
+        assert!(may_report(&kind("Widget.example.com")));
         check(r#""observedGeneration": 3"#, "Healthy");
     }
 
@@ -324,10 +324,10 @@ mod tests {
             let json = format!(
                 r#"{{"metadata": {{"generation": 3}}, "spec": {{"{field}": true}}, "status": {{"observedGeneration": 2}}}}"#
             );
-            check_in(&Context::default(), "Database.example.com", &json, "Suspended");
+            check_in(&Context::default(), "Widget.example.com", &json, "Suspended");
         }
         let json = r#"{"spec": {"paused": "true"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}"#;
-        check_in(&Context::default(), "Database.example.com", json, "Healthy");
+        check_in(&Context::default(), "Widget.example.com", json, "Healthy");
     }
 
     #[test]

@@ -23,6 +23,13 @@ impl<'a> Live<'a> {
         rest.iter().try_fold(self.0.get(*first)?, |value, field| value.get(field))
     }
 
+    /// The same for a path that is written with dots.
+    pub(super) fn dotted(self, path: &str) -> Option<&'a Value> {
+        let mut fields = path.split('.');
+        let first = self.0.get(fields.next()?)?;
+        fields.try_fold(first, |value, field| value.get(field))
+    }
+
     pub(super) fn text(self, path: &[&str]) -> Option<&'a str> {
         self.at(path)?.as_str()
     }

@@ -17,6 +17,7 @@ mod condition;
 mod definitions;
 mod gateway;
 mod generic;
+mod known;
 mod live;
 mod networking;
 mod pod;
@@ -29,6 +30,7 @@ mod watchlist;
 use serde_json::{Map, Value};
 
 pub use cause::{Cause, cause, newest_replica_set};
+pub use known::{Answer, Known, KnownStatus, known};
 use live::Live;
 pub use stall::{Progress, deadline, judge};
 pub use watchlist::{Due, Judgement, Place, Summary, Watchlist};
@@ -106,19 +108,19 @@ pub fn health(kind: &GroupKind, body: &Map<String, Value>, context: &Context) ->
     match family(kind) {
         Some(family) => (family.rule)(live, context),
         None if is_still(kind) => Health::Healthy,
-        None => generic::generic(live, context),
+        None => known::health(kind, live, context).unwrap_or_else(|| generic::generic(live, context)),
     }
 }
 
-/// True for the kinds that have a rule of their own.
-pub fn has_rule(kind: &GroupKind) -> bool {
-    family(kind).is_some()
+/// True for the kinds whose controllers report of every object: one without a status has not been looked at yet.
+pub fn always_reports(kind: &GroupKind) -> bool {
+    family(kind).is_some() || known::always_reports(kind)
 }
 
 /// True for the kinds whose objects may say how they are: their statuses have to be read. Of the others only a deletion is
 /// worth knowing, and their metadata tell that.
 pub fn may_report(kind: &GroupKind) -> bool {
-    has_rule(kind) || !is_still(kind)
+    family(kind).is_some() || !is_still(kind) && !known::is_still(kind)
 }
 
 impl Health {
@@ -283,12 +285,12 @@ mod tests {
     fn the_shell_knows_which_statuses_to_read() {
         let check = |group: &str, kind: &str, rule: bool, report: bool| {
             let kind = GroupKind::new(group, kind);
-            assert_eq!((has_rule(&kind), may_report(&kind)), (rule, report), "{kind}");
+            assert_eq!((always_reports(&kind), may_report(&kind)), (rule, report), "{kind}");
         };
         check("apps", "Deployment", true, true);
         check("extensions", "Deployment", false, true);
         check("", "ConfigMap", false, false);
-        check("example.com", "Database", false, true);
+        check("example.com", "Widget", false, true);
         check("", "PersistentVolume", false, true);
         check("rbac.authorization.k8s.io", "Role", false, false);
         let service = GroupKind::new("", "Service");

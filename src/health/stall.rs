@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::live::Live;
 use super::sentence::span;
-use super::{Context, Health, Reports, family, generic};
+use super::{Context, Health, Reports, always_reports, family, generic, known};
 use crate::object::GroupKind;
 
 /// For kinds without a rule: databases and clusters take their time in a cloud.
@@ -51,7 +51,8 @@ impl Progress {
 
 /// How long an object may be on its way without coming further. The Sync's own word goes before this one's.
 pub fn deadline(kind: &GroupKind, body: &Map<String, Value>) -> i64 {
-    let default = family(kind).map_or(GENERIC_DEADLINE, |family| family.deadline);
+    let known = || known::deadline(kind).unwrap_or(GENERIC_DEADLINE);
+    let default = family(kind).map_or_else(known, |family| family.deadline);
     let live = Live::new(body);
     let own = match (&*kind.group, &*kind.kind) {
         // The controller judges by itself, and knows more: it sees each Pod that comes.
@@ -95,7 +96,7 @@ pub(super) fn is_mute_for_good(
 }
 
 fn is_mute(kind: &GroupKind, body: &Map<String, Value>, context: &Context) -> bool {
-    family(kind).is_none() && context.reports == Reports::Perhaps && generic::is_silent(Live::new(body))
+    context.reports == Reports::Perhaps && generic::is_silent(Live::new(body)) && !always_reports(kind)
 }
 
 /// The health that is shown: what was found, unless it has been progressing for too long.
@@ -143,7 +144,7 @@ mod tests {
     #[test]
     fn what_stands_still_is_degraded() {
         let check = |looks: &[(i64, Option<&str>)], expect: &str| {
-            assert_eq!(shown("Database.example.com", looks, &Context::default()), expect, "{looks:?}");
+            assert_eq!(shown("Widget.example.com", looks, &Context::default()), expect, "{looks:?}");
         };
         let (a, b) = (Some("1 of 2"), Some("0 of 2"));
         check(&[(0, a)], "Progressing: 1 of 2");
@@ -170,15 +171,15 @@ mod tests {
     fn silence_of_a_kind_that_may_never_speak_is_no_failure() {
         let context = |reports| Context { reports, binding: None };
         let looks = [(0, Some("nothing was reported")), (10, Some("nothing was reported"))];
-        assert_eq!(shown("Database.example.com", &looks, &context(Reports::Perhaps)), "Healthy");
-        assert!(shown("Database.example.com", &looks, &context(Reports::Yes)).starts_with("Degraded: "));
+        assert_eq!(shown("Widget.example.com", &looks, &context(Reports::Perhaps)), "Healthy");
+        assert!(shown("Widget.example.com", &looks, &context(Reports::Yes)).starts_with("Degraded: "));
         assert!(shown("Deployment.apps", &looks, &context(Reports::Perhaps)).starts_with("Degraded: "));
     }
 
     #[test]
     fn it_is_waited_for_no_longer_than_a_minute() {
         let (kind, perhaps) =
-            (kind("Database.example.com"), Context { reports: Reports::Perhaps, binding: None });
+            (kind("Widget.example.com"), Context { reports: Reports::Perhaps, binding: None });
         let made = body(r#"{"metadata": {"creationTimestamp": "1970-01-01T00:10:00Z"}}"#);
         assert_eq!(patience(&kind, &made, &perhaps, Some(10 * MINUTE)), MINUTE);
         assert!(!is_mute_for_good(&kind, &made, &perhaps, 11 * MINUTE - 1));
@@ -209,7 +210,7 @@ mod tests {
         check("Job.batch", r#"{"spec": {"activeDeadlineSeconds": 7200}}"#, 121);
         check("Pod", r#"{"spec": {"restartPolicy": "Never"}}"#, 61);
         check("Pod", r#"{"spec": {"restartPolicy": "Always"}}"#, 10);
-        check("Database.example.com", "{}", 30);
+        check("Widget.example.com", "{}", 30);
     }
 
     #[test]

@@ -205,7 +205,7 @@ impl Vitals {
             Ok(Some(object)) => {
                 if says_something(&object.body)
                     && state.reporting.insert(kind.clone())
-                    && !health::has_rule(&kind)
+                    && !health::always_reports(&kind)
                 {
                     // What was taken for a kind that never reports may be one that has not reported yet.
                     state.list.speaks(id, now);

@@ -113,13 +113,9 @@ fn others() -> Vec<Named> {
             with("Progressing", json!({"conditions": many(&["NamesAccepted"], "Established")})),
         ),
         ("Namespace", "", with("Progressing", json!({"phase": "Terminating", "conditions": namespace}))),
+        ("Widget", "example.com", with("Progressing", json!({"observedGeneration": 4, "conditions": ready}))),
         (
-            "Database",
-            "example.com",
-            with("Progressing", json!({"observedGeneration": 4, "conditions": ready})),
-        ),
-        (
-            "Database",
+            "Widget",
             "example.com",
             with("Degraded", json!({"phase": "CreateFailed", "message": "m", "conditions": plain})),
         ),

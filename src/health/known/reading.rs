@@ -1,0 +1,211 @@
+//! How a status is read by a rule.
+//!
+//! In: a [`Rule`] and a live object. Out: its health. All readings are asked, because a status may say in one field that
+//! something failed and in another that it goes on: that it rests counts first, then that it failed, then that it is on its
+//! way, then that nobody can tell. What none of them speaks of is not taken for well.
+
+use serde_json::Value;
+
+use super::super::condition::Condition;
+use super::super::live::Live;
+use super::super::sentence::{of_are, told};
+use super::super::{Context, Health, Reports, generic};
+use super::rule::{Count, Generation, IfFalse, Reading, Rule, Silence, Switch, Word};
+
+pub(super) fn judge(rule: &Rule, live: Live<'_>, context: &Context) -> Health {
+    // Whoever rests looks at nothing, so the generation may be an old one for good.
+    if rule.asleep.iter().any(|switch| is_on(switch, live)) {
+        return Health::Suspended;
+    }
+    if generic::is_silent(live) {
+        return match (rule.silence, context.reports) {
+            (Silence::Fine, _) | (Silence::Perhaps, Reports::No) => Health::Healthy,
+            (Silence::Waits, _) | (Silence::Perhaps, Reports::Perhaps | Reports::Yes) => {
+                Health::progressing("its controller has reported nothing yet")
+            }
+        };
+    }
+    let unseen = match rule.generation {
+        Generation::InStatus => live.unseen(),
+        Generation::WhereWritten | Generation::Nowhere => live.stale(),
+    };
+    unseen.unwrap_or_else(|| worst(rule, live))
+}
+
+fn worst(rule: &Rule, live: Live<'_>) -> Health {
+    let (mut said, mut worst) = (false, Health::Healthy);
+    for reading in rule.readings {
+        let Some(found) = read(reading, live) else { continue };
+        said |= reading.speaks();
+        if weight(&found) > weight(&worst) {
+            worst = found;
+        }
+    }
+    match worst {
+        Health::Healthy if !said && rule.readings.iter().any(Reading::speaks) => {
+            Health::progressing("its status does not say yet how it is")
+        }
+        worst => worst,
+    }
+}
+
+fn weight(health: &Health) -> u8 {
+    match health {
+        Health::Healthy => 0,
+        Health::Unknown { .. } => 1,
+        Health::Progressing { .. } => 2,
+        Health::Degraded { .. } => 3,
+        Health::Suspended => 4,
+    }
+}
+
+impl Reading {
+    /// True where it can tell that all is well; the others only know of something else.
+    fn speaks(&self) -> bool {
+        match self {
+            Self::Needs(..)
+            | Self::Heeds(..)
+            | Self::Word(_)
+            | Self::Count(_)
+            | Self::Flag(..)
+            | Self::Odd(_) => true,
+            Self::Trouble(_) | Self::Refused(_) | Self::Busy(_) | Self::Rests(_) | Self::Complaint(_) => {
+                false
+            }
+        }
+    }
+}
+
+/// What a reading says; none where the status does not speak of it.
+fn read(reading: &Reading, live: Live<'_>) -> Option<Health> {
+    match reading {
+        Reading::Needs(kind, if_false) => Some(
+            needs(live, kind, if_false)
+                .unwrap_or_else(|| Health::progressing(format!("{kind} is not reported yet"))),
+        ),
+        Reading::Heeds(kind, if_false) => needs(live, kind, if_false),
+        Reading::Trouble(kinds) => {
+            first(live, kinds, Condition::is_true).map(|found| Health::degraded(found.sentence()))
+        }
+        Reading::Refused(kinds) => {
+            first(live, kinds, Condition::is_false).map(|found| Health::degraded(found.sentence()))
+        }
+        Reading::Busy(kinds) => {
+            first(live, kinds, Condition::is_true).map(|found| Health::progressing(found.sentence()))
+        }
+        Reading::Rests(kinds) => first(live, kinds, Condition::is_true).map(|_| Health::Suspended),
+        Reading::Word(word) => by_word(live, word),
+        Reading::Count(count) => Some(by_count(live, count)),
+        Reading::Flag(at, if_false) => flag(live, at, if_false),
+        Reading::Complaint(at) => complaint(live, at),
+        Reading::Odd(odd) => (odd.judge)(live),
+    }
+}
+
+/// The first condition of these kinds that is so, and of the newest generation.
+fn first<'a>(live: Live<'a>, kinds: &[&str], is: fn(&Condition<'a>) -> bool) -> Option<Condition<'a>> {
+    let generation = live.generation();
+    let fresh = |condition: &Condition<'a>| is(condition) && !condition.is_stale(generation);
+    kinds.iter().find_map(|kind| live.condition(kind).filter(fresh))
+}
+
+fn needs(live: Live<'_>, kind: &str, if_false: &IfFalse) -> Option<Health> {
+    let condition = live.condition(kind)?;
+    Some(match &condition {
+        _ if condition.is_stale(live.generation()) => {
+            Health::progressing(format!("{kind} speaks of an older generation"))
+        }
+        _ if condition.is_true() => Health::Healthy,
+        _ if condition.is_false() && if_false.is_failure(&condition) => {
+            Health::degraded(condition.sentence())
+        }
+        _ => Health::progressing(condition.sentence()),
+    })
+}
+
+impl IfFalse {
+    fn is_failure(&self, condition: &Condition<'_>) -> bool {
+        match self {
+            Self::Waits => false,
+            Self::Fails => true,
+            Self::FailsBut(reasons) => !reasons.contains(&condition.reason),
+            Self::ByReason => condition.reason_is_failure(),
+        }
+    }
+}
+
+fn by_word(live: Live<'_>, word: &Word) -> Option<Health> {
+    let name = word.at.rsplit('.').next().unwrap_or_default();
+    let Some(text) =
+        live.dotted(word.at).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
+    else {
+        return word.needed.then(|| Health::progressing(format!("its {name} is not reported yet")));
+    };
+    let is_in = |words: &[&str]| words.contains(&text);
+    if is_in(word.well) {
+        return Some(Health::Healthy);
+    }
+    if is_in(word.asleep) {
+        return Some(Health::Suspended);
+    }
+    let said = with(live, word.message, format!("its {name} is {}", told(text)));
+    Some(if is_in(word.wrong) {
+        Health::degraded(said)
+    } else if word.open || is_in(word.busy) {
+        Health::progressing(said)
+    } else {
+        Health::unknown(format!("{said}, and no rule says what that means"))
+    })
+}
+
+fn by_count(live: Live<'_>, count: &Count) -> Health {
+    let number = |at: &str| live.dotted(at).and_then(Value::as_u64);
+    let (have, of) = (number(count.have).unwrap_or_default(), number(count.of).unwrap_or(count.or));
+    match have >= of {
+        true => Health::Healthy,
+        false => Health::progressing(format!("{} {}", of_are(have, of, count.noun), count.be)),
+    }
+}
+
+fn flag(live: Live<'_>, at: &str, if_false: &IfFalse) -> Option<Health> {
+    let is = live.dotted(at)?.as_bool()?;
+    let name = at.rsplit('.').next().unwrap_or_default();
+    let said = || with(live, "status.message", format!("its {name} is false"));
+    Some(match (is, if_false) {
+        (true, _) => Health::Healthy,
+        (false, IfFalse::Fails | IfFalse::FailsBut(_)) => Health::degraded(said()),
+        (false, IfFalse::Waits | IfFalse::ByReason) => Health::progressing(said()),
+    })
+}
+
+fn complaint(live: Live<'_>, at: &str) -> Option<Health> {
+    let text = match live.dotted(at)? {
+        Value::String(text) => text,
+        Value::Array(texts) => texts.first()?.as_str()?,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return None,
+    };
+    (!text.trim().is_empty()).then(|| Health::degraded(told(text)))
+}
+
+/// The sentence, and what the controller says at a place, if it does.
+pub(super) fn with(live: Live<'_>, at: &str, said: String) -> String {
+    let text = match live.dotted(at) {
+        Some(Value::String(text)) => Some(text.as_str()),
+        Some(Value::Array(texts)) => texts.first().and_then(Value::as_str),
+        _ => None,
+    };
+    match text.filter(|text| !text.trim().is_empty()) {
+        Some(text) => format!("{said} ({})", told(text)),
+        None => said,
+    }
+}
+
+fn is_on(switch: &Switch, live: Live<'_>) -> bool {
+    let text = |value: Option<&Value>, wanted: &str| value.and_then(Value::as_str) == Some(wanted);
+    match switch {
+        Switch::True(at) => live.dotted(at).and_then(Value::as_bool).unwrap_or_default(),
+        Switch::Is(at, wanted) => text(live.dotted(at), wanted),
+        Switch::Annotation(key, wanted) => text(live.at(&["metadata", "annotations", key]), wanted),
+        Switch::Label(key, wanted) => text(live.at(&["metadata", "labels", key]), wanted),
+    }
+}
