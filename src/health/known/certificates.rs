@@ -37,7 +37,8 @@ pub(super) const PROJECTS: &[Project] = &[Project {
         ),
         row("cert-manager.io", &["Issuer", "ClusterIssuer"], 5, ISSUER),
         row("acme.cert-manager.io", &["Order", "Challenge"], 15, reads(Nowhere, &[Says(ACME)])),
-        still("trust.cert-manager.io", &["ClusterBundle"]),
+        row("trust.cert-manager.io", &["Bundle"], 5, reads(WhereWritten, &[Needs("Synced", Fails)])),
+        still("policy.cert-manager.io", &["CertificateRequestPolicy"]),
     ],
 }];
 

@@ -2,11 +2,16 @@
 //!
 //! In: nothing. Out: rows. Clouds are slow: a database takes a quarter of an hour, a cluster longer.
 
-use super::rule::Generation::WhereWritten;
-use super::rule::IfFalse::{Fails, FailsBut, Waits};
-use super::rule::Reading::{Heeds, Needs};
-use super::rule::Switch::Annotation;
-use super::rule::{Project, Rule, Switch, reads, row, still};
+use serde_json::Value;
+
+use super::super::Health;
+use super::super::condition::Condition;
+use super::super::live::Live;
+use super::rule::Generation::{Nowhere, WhereWritten};
+use super::rule::IfFalse::{ByReason, Fails, FailsBut, Waits};
+use super::rule::Reading::{Busy, Complaint, Flag, Heeds, Needs, Odd as Reads, Trouble, Word as Says};
+use super::rule::Switch::{Annotation, True};
+use super::rule::{Answer, Odd, Project, Rule, Switch, WORD, Word, reads, row, still};
 
 const PAUSED: [Switch; 1] = [Annotation("crossplane.io/paused", "true")];
 
@@ -25,6 +30,28 @@ const PACKAGE: Rule = reads(
 
 #[rustfmt::skip]
 pub(super) const PROJECTS: &[Project] = &[
+    Project { name: "AWS Controllers for Kubernetes", rows: &[
+        row("services.k8s.aws", &["AdoptedResource"], 30, reads(Nowhere, &[Needs("ACK.Adopted", Fails)])),
+        still("services.k8s.aws", &["FieldExport", "IAMRoleSelector"]),
+        row("*.services.k8s.aws", &["*"], 60, reads(Nowhere, &[
+            Trouble(&["ACK.Terminal"]), Busy(&["ACK.Recoverable"]), Needs("ACK.ResourceSynced", Waits),
+        ])),
+    ]},
+    Project { name: "Azure Service Operator", rows: &[
+        row("*.azure.com", &["*"], 60, reads(WhereWritten, &[Reads(Odd {
+            words: "`Ready` is True",
+            answers: &[Answer::Progressing, Answer::Degraded],
+            judge: azure,
+        })]).asleep(&[Annotation("serviceoperator.azure.com/reconcile-policy", "skip")])),
+    ]},
+    Project { name: "Config Connector", rows: &[
+        row("core.cnrm.cloud.google.com", &["ConfigConnector", "ConfigConnectorContext"], 15, reads(WhereWritten, &[
+            Complaint("status.errors"), Flag("status.healthy", Waits),
+        ])),
+        row("*.cnrm.cloud.google.com", &["*"], 60, reads(WhereWritten, &[
+            Needs("Ready", FailsBut(&["Creating", "Updating", "Deleting", "DependencyNotReady", "DependencyNotFound"])),
+        ])),
+    ]},
     Project { name: "Crossplane", rows: &[
         row("rds.aws.crossplane.io", &["RDSInstance"], 60, MANAGED),
         row("database.aws.crossplane.io", &["RDSInstance"], 60, MANAGED),
@@ -43,4 +70,33 @@ pub(super) const PROJECTS: &[Project] = &[
         row("*.crossplane.io", &["*"], 60, MANAGED),
         row("*.upbound.io", &["*"], 60, MANAGED),
     ]},
+    Project { name: "Pulumi Operator", rows: &[
+        row("pulumi.com", &["Stack"], 60, reads(WhereWritten, &[
+            Trouble(&["Stalled"]),
+            Busy(&["Reconciling"]),
+            Heeds("Ready", ByReason),
+            Says(Word {
+                at: "status.lastUpdate.state",
+                well: &["succeeded"],
+                wrong: &["failed"],
+                message: "status.lastUpdate.message",
+                needed: false,
+                ..WORD
+            }),
+        ]).asleep(&[True("spec.suspend")])),
+    ]},
 ];
+
+/// The condition has a severity: what is less than an error passes by itself.
+fn azure(live: Live<'_>) -> Option<Health> {
+    let conditions = live.items(&["status", "conditions"]).iter();
+    let mut found = conditions.filter_map(|value| Some((value, Condition::of(value)?)));
+    let (value, ready) = found.find(|(_, condition)| condition.kind == "Ready")?;
+    let is_error = value.get("severity").and_then(Value::as_str) == Some("Error");
+    Some(match ready {
+        _ if ready.is_stale(live.generation()) => Health::progressing("Ready speaks of an older generation"),
+        _ if ready.is_true() => Health::Healthy,
+        _ if ready.is_false() && is_error => Health::degraded(ready.sentence()),
+        _ => Health::progressing(ready.sentence()),
+    })
+}

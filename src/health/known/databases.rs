@@ -97,11 +97,7 @@ pub(super) const PROJECTS: &[Project] = &[
         row("cache.example.com", &["Memcached"], 10, reads(WhereWritten, &[
             Trouble(&["Degraded"]),
             Heeds("Available", ByReason),
-            Reads(Odd {
-                words: "`status.nodes` has `spec.size` names where it is reported",
-                answers: &[Answer::Progressing],
-                judge: nodes,
-            }),
+            Counts(Count { have: "status.nodes", of: "spec.size", noun: "node", be: "there", needed: false, ..COUNT }),
         ]).silent(Silence::Perhaps)),
     ]},
     Project { name: "Crunchy Postgres Operator", rows: &[
@@ -184,15 +180,6 @@ fn instances(live: Live<'_>) -> Option<Health> {
         }
     }
     (!told.is_empty()).then_some(Health::Healthy)
-}
-
-fn nodes(live: Live<'_>) -> Option<Health> {
-    let nodes = live.at(&["status", "nodes"])?.as_array()?.len() as u64;
-    let size = live.number(&["spec", "size"]).unwrap_or(1);
-    Some(match nodes >= size {
-        true => Health::Healthy,
-        false => Health::progressing(format!("{} there", of_are(nodes, size, "node"))),
-    })
 }
 
 fn master(live: Live<'_>) -> Option<Health> {

@@ -1,6 +1,6 @@
-//! What brings other objects into a cluster.
+//! What brings other objects into a cluster, in steps and by commits.
 //!
-//! In: nothing. Out: rows.
+//! In: nothing. Out: rows. Roll-outs that wait for a person rest: nothing goes wrong while nobody decides.
 
 use serde_json::Value;
 
@@ -8,10 +8,39 @@ use super::super::Health;
 use super::super::live::Live;
 use super::super::sentence::told;
 use super::reading::with;
-use super::rule::Generation::Nowhere;
-use super::rule::IfFalse::Waits;
-use super::rule::Reading::{Heeds, Needs, Odd as Reads, Trouble, Word as Says};
-use super::rule::{Answer, Odd, Project, WORD, Word, reads, row, still};
+use super::rule::Generation::{InStatus, Nowhere, WhereWritten};
+use super::rule::IfFalse::{ByReason, Fails, FailsBut, Waits};
+use super::rule::Reading::{Busy, Heeds, Needs, Odd as Reads, Trouble, Word as Says};
+use super::rule::Switch::{Is, True};
+use super::rule::{Answer, Odd, Project, Rule, Silence, WORD, Word, reads, row, still};
+
+/// A retry goes on beside the failure of the try before: what failed counts.
+const FLUX: Rule = reads(
+    InStatus,
+    &[
+        Trouble(&["Stalled"]),
+        Needs(
+            "Ready",
+            FailsBut(&[
+                "Progressing",
+                "ProgressingWithRetry",
+                "DependencyNotReady",
+                "SourceNotReady",
+                "HelmChartNotReady",
+            ]),
+        ),
+        Busy(&["Reconciling"]),
+    ],
+)
+.asleep(&[True("spec.suspend")]);
+
+/// Measurements and trials, which come to an end.
+const ANALYSIS: Word = Word {
+    well: &["Successful"],
+    busy: &["Pending", "Running"],
+    wrong: &["Failed", "Error", "Inconclusive"],
+    ..WORD
+};
 
 #[rustfmt::skip]
 pub(super) const PROJECTS: &[Project] = &[
@@ -27,7 +56,7 @@ pub(super) const PROJECTS: &[Project] = &[
                 ..WORD
             }),
             Reads(Odd {
-                words: "the last operation has succeeded, no condition is an error, and with an automated policy `status.sync.status` is `Synced`",
+                words: "the last operation has succeeded; no condition is an error; with an automated policy `status.sync.status` is `Synced`",
                 answers: &[Answer::Progressing, Answer::Degraded],
                 judge: synced,
             }),
@@ -37,7 +66,139 @@ pub(super) const PROJECTS: &[Project] = &[
             Needs("ResourcesUpToDate", Waits),
             Heeds("ParametersGenerated", Waits),
         ])),
+        row("argoproj.io", &["ArgoCD"], 15, reads(Nowhere, &[Says(Word {
+            well: &["Available"],
+            busy: &["Pending", "Unknown"],
+            wrong: &["Failed"],
+            ..WORD
+        })])),
         still("argoproj.io", &["AppProject"]),
+    ]},
+    Project { name: "Argo Rollouts", rows: &[
+        row("argoproj.io", &["Rollout"], 30, reads(WhereWritten, &[Says(Word {
+            well: &["Healthy"],
+            busy: &["Progressing"],
+            wrong: &["Degraded"],
+            asleep: &["Paused"],
+            ..WORD
+        })]).asleep(&[True("spec.paused")])),
+        row("argoproj.io", &["AnalysisRun", "Experiment"], 60, reads(Nowhere, &[Says(ANALYSIS)])),
+        still("argoproj.io", &["AnalysisTemplate", "ClusterAnalysisTemplate"]),
+    ]},
+    Project { name: "Argo Workflows", rows: &[
+        row("argoproj.io", &["Workflow"], 60, reads(Nowhere, &[Says(Word {
+            well: &["Succeeded"],
+            busy: &["Pending", "Running"],
+            wrong: &["Failed", "Error"],
+            ..WORD
+        })]).asleep(&[True("spec.suspend")])),
+        row("argoproj.io", &["CronWorkflow"], 5, reads(Nowhere, &[Trouble(&["SpecError", "SubmissionError"])])
+            .asleep(&[True("spec.suspend")]).silent(Silence::Fine)),
+        still("argoproj.io", &["WorkflowTemplate", "ClusterWorkflowTemplate", "WorkflowEventBinding"]),
+    ]},
+    Project { name: "Argo Events", rows: &[
+        row("argoproj.io", &["EventBus"], 10, reads(Nowhere, &[Needs("Deployed", Fails), Heeds("Configured", Fails)])),
+        row("argoproj.io", &["EventSource"], 10, reads(Nowhere, &[Needs("Deployed", Fails), Heeds("SourcesProvided", Fails)])),
+        row("argoproj.io", &["Sensor"], 10, reads(Nowhere, &[
+            Needs("Deployed", Fails), Heeds("DependenciesProvided", Fails), Heeds("TriggersProvided", Fails),
+        ])),
+    ]},
+    Project { name: "Flux", rows: &[
+        row("kustomize.toolkit.fluxcd.io", &["Kustomization"], 30, FLUX),
+        row("helm.toolkit.fluxcd.io", &["HelmRelease"], 30, FLUX),
+        // A repository in a registry is an address, and nobody looks at it.
+        row("source.toolkit.fluxcd.io", &["HelmRepository"], 10, FLUX.mute(&[Is("spec.type", "oci")])),
+        row("source.toolkit.fluxcd.io", &["GitRepository", "OCIRepository", "HelmChart", "Bucket", "ExternalArtifact"], 10, FLUX),
+        row("source.extensions.fluxcd.io", &["ArtifactGenerator"], 10, FLUX),
+        row("image.toolkit.fluxcd.io", &["ImageRepository", "ImagePolicy", "ImageUpdateAutomation"], 10, FLUX),
+        row("notification.toolkit.fluxcd.io", &["Receiver"], 10, FLUX),
+        still("notification.toolkit.fluxcd.io", &["Alert", "Provider"]),
+        row("fluxcd.controlplane.io", &["FluxInstance", "ResourceSet", "ResourceSetInputProvider"], 15, reads(WhereWritten, &[
+            Trouble(&["Stalled"]),
+            Needs("Ready", FailsBut(&["Progressing", "DependencyNotReady"])),
+            Busy(&["Reconciling"]),
+        ])),
+        still("fluxcd.controlplane.io", &["FluxReport"]),
+    ]},
+    Project { name: "Tofu Controller", rows: &[
+        row("infra.contrib.fluxcd.io", &["Terraform"], 60, reads(WhereWritten, &[Trouble(&["Stalled"]), Needs("Ready", ByReason)])
+            .asleep(&[True("spec.suspend")])),
+    ]},
+    Project { name: "Flagger", rows: &[
+        row("flagger.app", &["Canary"], 60, reads(Nowhere, &[Says(Word {
+            well: &["Initialized", "Succeeded"],
+            busy: &["Initializing", "Waiting", "Progressing", "WaitingPromotion", "Promoting", "Finalising", "Terminating", "Terminated"],
+            wrong: &["Failed"],
+            ..WORD
+        })]).asleep(&[True("spec.suspend")])),
+        still("flagger.app", &["MetricTemplate", "AlertProvider"]),
+    ]},
+    Project { name: "Fleet", rows: &[
+        row("fleet.cattle.io", &["GitRepo", "Bundle", "HelmOp"], 15, reads(WhereWritten, &[Trouble(&["Stalled"]), Needs("Ready", Waits)])
+            .asleep(&[True("spec.paused")])),
+    ]},
+    Project { name: "System Upgrade Controller", rows: &[
+        row("upgrade.cattle.io", &["Plan"], 60, reads(Nowhere, &[
+            Needs("Validated", Fails), Needs("LatestResolved", ByReason), Heeds("Complete", Waits),
+        ])),
+    ]},
+    Project { name: "Operator Lifecycle Manager", rows: &[
+        row("operators.coreos.com", &["Subscription"], 15, reads(Nowhere, &[
+            Trouble(&["ResolutionFailed", "BundleUnpackFailed", "InstallPlanFailed"]),
+            Reads(Odd {
+                words: "`status.state` is `AtLatestKnown`",
+                answers: &[Answer::Progressing, Answer::Degraded, Answer::Suspended, Answer::Unknown],
+                judge: subscription,
+            }),
+        ])),
+        row("operators.coreos.com", &["ClusterServiceVersion"], 15, reads(Nowhere, &[Says(Word {
+            well: &["Succeeded"],
+            busy: &["Pending", "InstallReady", "Installing", "Replacing", "Deleting", "Unknown"],
+            wrong: &["Failed"],
+            ..WORD
+        })])),
+        row("operators.coreos.com", &["InstallPlan"], 15, reads(Nowhere, &[Says(Word {
+            well: &["Complete"],
+            busy: &["Planning", "Installing"],
+            wrong: &["Failed"],
+            asleep: &["RequiresApproval"],
+            ..WORD
+        })])),
+        row("operators.coreos.com", &["CatalogSource"], 10, reads(Nowhere, &[Says(Word {
+            at: "status.connectionState.lastObservedState",
+            well: &["READY"],
+            busy: &["CONNECTING", "IDLE", "TRANSIENT_FAILURE"],
+            wrong: &["SHUTDOWN"],
+            ..WORD
+        })])),
+        row("olm.operatorframework.io", &["ClusterExtension"], 15, reads(WhereWritten, &[
+            Needs("Installed", ByReason), Heeds("Progressing", Fails),
+        ])),
+        row("olm.operatorframework.io", &["ClusterCatalog"], 10, reads(WhereWritten, &[
+            Needs("Serving", Waits), Heeds("Progressing", Fails),
+        ]).asleep(&[Is("spec.availabilityMode", "Unavailable")])),
+        still("operators.coreos.com", &["OperatorGroup", "OperatorCondition", "Operator", "OLMConfig"]),
+    ]},
+    Project { name: "Tekton", rows: &[
+        row("tekton.dev", &["PipelineRun", "TaskRun", "CustomRun"], 60, reads(WhereWritten, &[Needs("Succeeded", Fails)])
+            .asleep(&[Is("spec.status", "PipelineRunPending")])),
+        row("triggers.tekton.dev", &["EventListener"], 10, reads(WhereWritten, &[Needs("Ready", Waits)])),
+        row("operator.tekton.dev", &[
+            "TektonConfig", "TektonPipeline", "TektonTrigger", "TektonDashboard", "TektonChain", "TektonResult", "TektonHub",
+        ], 15, reads(WhereWritten, &[Needs("Ready", ByReason)])),
+        still("tekton.dev", &["Task", "Pipeline", "ClusterTask", "StepAction", "VerificationPolicy"]),
+        still("triggers.tekton.dev", &[
+            "Trigger", "TriggerTemplate", "TriggerBinding", "ClusterTriggerBinding", "Interceptor", "ClusterInterceptor",
+        ]),
+    ]},
+    Project { name: "k6 Operator", rows: &[
+        row("k6.io", &["TestRun", "K6"], 60, reads(Nowhere, &[Says(Word {
+            at: "status.stage",
+            well: &["finished"],
+            busy: &["initialization", "initialized", "created", "started", "stopped"],
+            wrong: &["error"],
+            ..WORD
+        })])),
     ]},
 ];
 
@@ -64,4 +225,18 @@ fn synced<'a>(live: Live<'a>) -> Option<Health> {
         other if automated => Some(Health::progressing(format!("its sync status is {}", told(other)))),
         _ => Some(Health::Healthy),
     }
+}
+
+/// An upgrade that has to be approved waits for a person, also the first one.
+fn subscription(live: Live<'_>) -> Option<Health> {
+    let manual = live.text(&["spec", "installPlanApproval"]) == Some("Manual");
+    Some(match live.text(&["status", "state"])? {
+        "AtLatestKnown" => Health::Healthy,
+        "UpgradePending" if manual => Health::Suspended,
+        state @ ("UpgradePending" | "UpgradeAvailable") => {
+            Health::progressing(format!("its state is {state}"))
+        }
+        "UpgradeFailed" => Health::degraded("its state is UpgradeFailed"),
+        other => Health::unknown(format!("its state is {}, and no rule says what that means", told(other))),
+    })
 }

@@ -7,14 +7,19 @@
 
 mod certificates;
 mod clouds;
+mod clusters;
+mod computing;
 mod databases;
 mod delivery;
 mod networks;
+mod policies;
 mod queues;
 mod reading;
+mod relational;
 mod rule;
 mod scaling;
 mod search;
+mod secrets;
 mod storage;
 mod telemetry;
 mod words;
@@ -31,15 +36,21 @@ use crate::object::GroupKind;
 /// Every project, in the order of the documentation.
 const PROJECTS: &[&[Project]] = &[
     certificates::PROJECTS,
-    clouds::PROJECTS,
+    clusters::PROJECTS,
+    computing::PROJECTS,
     databases::PROJECTS,
     delivery::PROJECTS,
     networks::PROJECTS,
+    policies::PROJECTS,
     queues::PROJECTS,
+    relational::PROJECTS,
     scaling::PROJECTS,
     search::PROJECTS,
+    secrets::PROJECTS,
     storage::PROJECTS,
     telemetry::PROJECTS,
+    // Last, because some of its rows are for every group with the same end.
+    clouds::PROJECTS,
 ];
 
 /// How an object of a kind is; none where no row is for the kind.

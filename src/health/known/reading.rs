@@ -17,6 +17,9 @@ pub(super) fn judge(rule: &Rule, live: Live<'_>, context: &Context) -> Health {
     if rule.asleep.iter().any(|switch| is_on(switch, live)) {
         return Health::Suspended;
     }
+    if rule.mute.iter().any(|switch| is_on(switch, live)) {
+        return Health::Healthy;
+    }
     if generic::is_silent(live) {
         return match (rule.silence, context.reports) {
             (Silence::Fine, _) | (Silence::Perhaps, Reports::No) => Health::Healthy,
@@ -88,14 +91,15 @@ fn read(reading: &Reading, live: Live<'_>) -> Option<Health> {
             first(live, kinds, Condition::is_true).map(|found| Health::degraded(found.sentence()))
         }
         Reading::Refused(kinds) => {
-            first(live, kinds, Condition::is_false).map(|found| Health::degraded(found.sentence()))
+            let found = kinds.iter().find_map(|kind| needs(live, kind, &IfFalse::Fails));
+            found.filter(|found| !matches!(found, Health::Healthy))
         }
         Reading::Busy(kinds) => {
             first(live, kinds, Condition::is_true).map(|found| Health::progressing(found.sentence()))
         }
         Reading::Rests(kinds) => first(live, kinds, Condition::is_true).map(|_| Health::Suspended),
         Reading::Word(word) => by_word(live, word),
-        Reading::Count(count) => Some(by_count(live, count)),
+        Reading::Count(count) => by_count(live, count),
         Reading::Flag(at, if_false) => flag(live, at, if_false),
         Reading::Complaint(at) => complaint(live, at),
         Reading::Odd(odd) => (odd.judge)(live),
@@ -158,13 +162,20 @@ fn by_word(live: Live<'_>, word: &Word) -> Option<Health> {
     })
 }
 
-fn by_count(live: Live<'_>, count: &Count) -> Health {
-    let number = |at: &str| live.dotted(at).and_then(Value::as_u64);
-    let (have, of) = (number(count.have).unwrap_or_default(), number(count.of).unwrap_or(count.or));
-    match have >= of {
+fn by_count(live: Live<'_>, count: &Count) -> Option<Health> {
+    let number = |at: &str| match live.dotted(at)? {
+        Value::Array(items) => u64::try_from(items.len()).ok(),
+        other => other.as_u64(),
+    };
+    let have = match number(count.have) {
+        None if !count.needed => return None,
+        have => have.unwrap_or_default(),
+    };
+    let of = number(count.of).unwrap_or(count.or);
+    Some(match have >= of {
         true => Health::Healthy,
         false => Health::progressing(format!("{} {}", of_are(have, of, count.noun), count.be)),
-    }
+    })
 }
 
 fn flag(live: Live<'_>, at: &str, if_false: &IfFalse) -> Option<Health> {
@@ -205,6 +216,7 @@ fn is_on(switch: &Switch, live: Live<'_>) -> bool {
     match switch {
         Switch::True(at) => live.dotted(at).and_then(Value::as_bool).unwrap_or_default(),
         Switch::Is(at, wanted) => text(live.dotted(at), wanted),
+        Switch::Noted(key) => live.text(&["metadata", "annotations", key]).is_some(),
         Switch::Annotation(key, wanted) => text(live.at(&["metadata", "annotations", key]), wanted),
         Switch::Label(key, wanted) => text(live.at(&["metadata", "labels", key]), wanted),
     }

@@ -39,6 +39,8 @@ pub(super) struct Rule {
     pub(super) silence: Silence,
     /// Any of them on, and the object rests because somebody wishes it.
     pub(super) asleep: &'static [Switch],
+    /// Any of them on, and nothing is reported of the object, now or later.
+    pub(super) mute: &'static [Switch],
     pub(super) readings: &'static [Reading],
 }
 
@@ -71,6 +73,8 @@ pub(super) enum Switch {
     True(&'static str),
     /// A field is this text.
     Is(&'static str, &'static str),
+    /// An annotation is there, whatever its value.
+    Noted(&'static str),
     /// An annotation has this value.
     Annotation(&'static str, &'static str),
     /// A label has this value.
@@ -86,7 +90,8 @@ pub(super) enum Reading {
     Heeds(&'static str, IfFalse),
     /// Conditions that are true when something is wrong.
     Trouble(&'static [&'static str]),
-    /// Conditions that are false when something is wrong, and that nobody has to report.
+    /// Conditions that are false when something is wrong, and that nobody has to report; one of an older generation is
+    /// waited for.
     Refused(&'static [&'static str]),
     /// Conditions that are true while something goes on.
     Busy(&'static [&'static str]),
@@ -146,9 +151,11 @@ pub(super) const WORD: Word = Word {
     open: false,
 };
 
+/// Two counts, or lengths of lists.
 #[derive(Clone, Copy)]
 pub(super) struct Count {
     pub(super) have: &'static str,
+    /// Empty where always as many are wanted.
     pub(super) of: &'static str,
     /// How many are wanted where `of` does not say it.
     pub(super) or: u64,
@@ -156,11 +163,19 @@ pub(super) struct Count {
     pub(super) noun: &'static str,
     /// What it has to be.
     pub(super) be: &'static str,
+    /// An object without the first count has none; else the other readings decide.
+    pub(super) needed: bool,
 }
 
 /// What most counts have in common.
-pub(super) const COUNT: Count =
-    Count { have: "status.readyReplicas", of: "spec.replicas", or: 1, noun: "replica", be: "ready" };
+pub(super) const COUNT: Count = Count {
+    have: "status.readyReplicas",
+    of: "spec.replicas",
+    or: 1,
+    noun: "replica",
+    be: "ready",
+    needed: true,
+};
 
 /// A function with all that it may answer.
 #[derive(Clone, Copy)]
@@ -203,12 +218,16 @@ pub(super) const fn still(group: &'static str, kinds: &'static [&'static str]) -
 }
 
 pub(super) const fn reads(generation: Generation, readings: &'static [Reading]) -> Rule {
-    Rule { generation, silence: Silence::Waits, asleep: &[], readings }
+    Rule { generation, silence: Silence::Waits, asleep: &[], mute: &[], readings }
 }
 
 impl Rule {
     pub(super) const fn asleep(self, asleep: &'static [Switch]) -> Self {
         Self { asleep, ..self }
+    }
+
+    pub(super) const fn mute(self, mute: &'static [Switch]) -> Self {
+        Self { mute, ..self }
     }
 
     pub(super) const fn silent(self, silence: Silence) -> Self {

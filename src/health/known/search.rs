@@ -5,8 +5,9 @@
 use super::super::Health;
 use super::super::live::Live;
 use super::super::sentence::told;
-use super::rule::Generation::WhereWritten;
-use super::rule::Reading::{Count as Counts, Odd as Reads, Word as Says};
+use super::rule::Generation::{Nowhere, WhereWritten};
+use super::rule::IfFalse::{Fails, Waits};
+use super::rule::Reading::{Count as Counts, Flag, Odd as Reads, Word as Says};
 use super::rule::Switch::Annotation;
 use super::rule::{Answer, COUNT, Count, Odd, Project, Switch, WORD, Word, reads, row};
 
@@ -59,6 +60,20 @@ pub(super) const PROJECTS: &[Project] = &[
             wrong: &["Invalid", "Error", "Conflict"],
             ..WORD
         })])),
+    ]},
+    Project { name: "OpenSearch Operator", rows: &[
+        row("opensearch.opster.io", &["OpenSearchCluster"], 30, reads(Nowhere, &[
+            Says(Word { well: &["RUNNING"], busy: &["PENDING", "UPGRADING"], ..WORD }),
+            Says(Word { at: "status.health", well: &["green"], busy: &["yellow", "red", "unknown"], needed: false, ..WORD }),
+        ])),
+    ]},
+    Project { name: "Solr Operator", rows: &[
+        row("solr.apache.org", &["SolrCloud"], 30, reads(Nowhere, &[
+            Counts(Count { or: 3, noun: "node", ..COUNT }),
+            Counts(Count { have: "status.upToDateNodes", or: 3, noun: "node", be: "up to date", ..COUNT }),
+        ])),
+        row("solr.apache.org", &["SolrBackup"], 60, reads(Nowhere, &[Flag("status.finished", Waits), Flag("status.successful", Fails)])),
+        row("solr.apache.org", &["SolrPrometheusExporter"], 10, reads(Nowhere, &[Flag("status.ready", Waits)])),
     ]},
 ];
 

@@ -14,6 +14,10 @@ pub(super) fn healthy(rule: &Rule) -> String {
         parts.push("the newest generation was seen".to_owned());
     }
     let mut text = parts.join("; ");
+    if !rule.mute.is_empty() {
+        let mute: Vec<String> = rule.mute.iter().map(switch).collect();
+        text.push_str(&format!(". At once: {}", mute.join(" or ")));
+    }
     let rests = rule.readings.iter().filter_map(rests);
     let rests: Vec<String> = rule.asleep.iter().map(switch).chain(rests).collect();
     if !rests.is_empty() {
@@ -33,7 +37,11 @@ fn part(reading: &Reading) -> Option<String> {
             let where_it_is = if word.needed { "" } else { " where it is reported" };
             format!("`{}` is {}{where_it_is}", word.at, list(word.well))
         }
-        Reading::Count(count) => format!("`{}` has reached `{}`", count.have, count.of),
+        Reading::Count(count) if count.of.is_empty() => format!("`{}` has reached {}", count.have, count.or),
+        Reading::Count(count) => {
+            let where_it_is = if count.needed { "" } else { " where it is reported" };
+            format!("`{}` has reached `{}`{where_it_is}", count.have, count.of)
+        }
         Reading::Flag(at, _) => format!("`{at}` is true"),
         Reading::Complaint(at) => format!("`{at}` is empty"),
         Reading::Odd(odd) => odd.words.to_owned(),
@@ -54,6 +62,7 @@ fn switch(switch: &Switch) -> String {
     match switch {
         Switch::True(at) => format!("`{at}` is true"),
         Switch::Is(at, text) => format!("`{at}` is `{text}`"),
+        Switch::Noted(key) => format!("the annotation `{key}` is there"),
         Switch::Annotation(key, value) => format!("the annotation `{key}` is `{value}`"),
         Switch::Label(key, value) => format!("the label `{key}` is `{value}`"),
     }
@@ -87,9 +96,10 @@ fn add(reading: &Reading, answers: &mut BTreeSet<Answer>) {
                 answers.insert(Answer::Degraded);
             }
         }
-        Reading::Trouble(_) | Reading::Refused(_) | Reading::Complaint(_) => {
+        Reading::Trouble(_) | Reading::Complaint(_) => {
             answers.insert(Answer::Degraded);
         }
+        Reading::Refused(_) => answers.extend([Answer::Degraded, Answer::Progressing]),
         Reading::Busy(_) | Reading::Count(_) => {
             answers.insert(Answer::Progressing);
         }
