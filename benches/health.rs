@@ -1,7 +1,10 @@
 //! What it costs to say how an object is: one rule on one body of the size that a cluster has, the root cause of a workload
-//! with a hundred Pods, and a rule of a Sync. `cargo bench --bench health` prints a table of times.
+//! with a hundred Pods, and a rule of a Sync. `cargo bench --bench health` prints a table of times, and before it one line:
+//! which rule of all the kinds of other projects takes longest on which of its fixtures.
 //!
 //! The bar: a rule takes less than 20 µs.
+
+use std::time::{Duration, Instant};
 
 use divan::{Bencher, black_box};
 use moorline::health::rules::{Rules, Written};
@@ -11,9 +14,38 @@ use serde_json::{Map, Value, json};
 
 #[path = "../tests/health_bodies/mod.rs"]
 mod health_bodies;
+#[path = "../tests/health_kinds/fixtures.rs"]
+mod health_kinds;
+
+const BAR: Duration = Duration::from_micros(20);
 
 fn main() {
+    slowest_of_the_known_kinds();
     divan::main();
+}
+
+/// The median of a few rounds for each fixture, so that what else the machine does counts little.
+fn slowest_of_the_known_kinds() {
+    const ROUNDS: usize = 11;
+    const CALLS: u32 = 20;
+    let (fixtures, context) = (health_kinds::all(), Context::default());
+    let median = |fixture: &health_kinds::Fixture| {
+        let mut rounds: Vec<Duration> = (0..ROUNDS)
+            .map(|_| {
+                let start = Instant::now();
+                (0..CALLS)
+                    .for_each(|_| drop(health(black_box(&fixture.kind), black_box(&fixture.body), &context)));
+                start.elapsed() / CALLS
+            })
+            .collect();
+        rounds.sort();
+        rounds[ROUNDS / 2]
+    };
+    let times = fixtures.iter().map(|fixture| (median(fixture), fixture));
+    let (time, slowest) = times.max_by_key(|(time, _)| *time).expect("there are fixtures");
+    println!("the slowest of {} objects of known kinds: {time:?} (bar: {BAR:?})", fixtures.len());
+    println!("  {}, {}: {}", slowest.kind, slowest.place, slowest.expect);
+    assert!(time < BAR, "over the bar");
 }
 
 fn names() -> Vec<String> {

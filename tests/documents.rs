@@ -6,6 +6,12 @@
 use std::fs;
 use std::path::Path;
 
+mod documents {
+    pub(crate) mod kinds;
+}
+
+use documents::kinds;
+
 fn text(path: &str) -> String {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     fs::read_to_string(place).unwrap_or_else(|error| panic!("{path} is compared with other files: {error}"))
@@ -107,6 +113,24 @@ fn the_definition_in_config_is_the_printed_one() {
         printed == text("config/crd/moorline.dev_syncs.yaml"),
         "config/crd/ is not what the binary prints; update it with\n\n    \
          cargo run -- crd > config/crd/moorline.dev_syncs.yaml\n"
+    );
+}
+
+#[test]
+fn the_kinds_in_the_docs_are_those_of_the_rules() {
+    let (document, tables) = (text("docs/health.md"), kinds::tables());
+    let start = document.find(kinds::OPEN).expect("docs/health.md has the first marker");
+    let end = document.find(kinds::CLOSE).expect("docs/health.md has the last marker") + kinds::CLOSE.len();
+    if std::env::var_os("WRITE_DOCS").is_some() {
+        let written = format!("{}{tables}{}", &document[..start], &document[end..]);
+        fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/health.md"), written)
+            .expect("it can be written");
+        return;
+    }
+    assert!(
+        document[start..end] == tables,
+        "the tables of docs/health.md are not those of the rules; write them anew with\n\n    \
+         WRITE_DOCS=1 cargo test --test documents kinds\n"
     );
 }
 

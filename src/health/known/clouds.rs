@@ -11,7 +11,7 @@ use super::rule::Generation::{Nowhere, WhereWritten};
 use super::rule::IfFalse::{ByReason, Fails, FailsBut, Waits};
 use super::rule::Reading::{Busy, Complaint, Flag, Heeds, Needs, Odd as Reads, Trouble, Word as Says};
 use super::rule::Switch::{Annotation, True};
-use super::rule::{Answer, Odd, Project, Rule, Switch, WORD, Word, reads, row, still};
+use super::rule::{Answer, Odd, Project, Rule, Silence, Switch, WORD, Word, reads, row, still};
 
 const PAUSED: [Switch; 1] = [Annotation("crossplane.io/paused", "true")];
 
@@ -42,7 +42,7 @@ pub(super) const PROJECTS: &[Project] = &[
             words: "`Ready` is True",
             answers: &[Answer::Progressing, Answer::Degraded],
             judge: azure,
-        })]).asleep(&[Annotation("serviceoperator.azure.com/reconcile-policy", "skip")])),
+        })]).asleep(&[Annotation("serviceoperator.azure.com/reconcile-policy", "skip")]).silent(Silence::Perhaps)),
     ]},
     Project { name: "Config Connector", rows: &[
         row("core.cnrm.cloud.google.com", &["ConfigConnector", "ConfigConnectorContext"], 15, reads(WhereWritten, &[
@@ -59,16 +59,18 @@ pub(super) const PROJECTS: &[Project] = &[
         row("pkg.crossplane.io", &["ProviderRevision", "ConfigurationRevision", "FunctionRevision"], 15, reads(WhereWritten, &[
             Heeds("Healthy", Waits), Heeds("RevisionHealthy", Waits), Heeds("RuntimeHealthy", Waits),
         ])),
-        row("apiextensions.crossplane.io", &["CompositeResourceDefinition"], 5, reads(WhereWritten, &[
+        row("apiextensions.crossplane.io", &["CompositeResourceDefinition", "ManagedResourceDefinition"], 5, reads(WhereWritten, &[
             Needs("Established", Waits), Heeds("Offered", Waits),
         ]).asleep(&PAUSED)),
-        still("apiextensions.crossplane.io", &["Composition", "CompositionRevision", "EnvironmentConfig", "Usage"]),
+        still("apiextensions.crossplane.io", &["*"]),
         still("pkg.crossplane.io", &["*"]),
+        still("ops.crossplane.io", &["*"]),
         still("protection.crossplane.io", &["*"]),
         still("*.crossplane.io", &["*ProviderConfig", "*ProviderConfigUsage", "StoreConfig"]),
         still("*.upbound.io", &["*ProviderConfig", "*ProviderConfigUsage", "StoreConfig"]),
-        row("*.crossplane.io", &["*"], 60, MANAGED),
-        row("*.upbound.io", &["*"], 60, MANAGED),
+        // What providers configure and keep to themselves has groups with the same end, and says nothing.
+        row("*.crossplane.io", &["*"], 60, MANAGED.silent(Silence::Perhaps)),
+        row("*.upbound.io", &["*"], 60, MANAGED.silent(Silence::Perhaps)),
     ]},
     Project { name: "Pulumi Operator", rows: &[
         row("pulumi.com", &["Stack"], 60, reads(WhereWritten, &[

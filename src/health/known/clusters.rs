@@ -89,7 +89,7 @@ pub(super) const PROJECTS: &[Project] = &[
         ]).asleep(&PAUSED)),
         still("*.cluster.x-k8s.io", &["*Template", "*Identity"]),
         row("bootstrap.cluster.x-k8s.io", &["KubeadmConfig"], 30, INFRASTRUCTURE),
-        row("infrastructure.cluster.x-k8s.io", &["*"], 60, INFRASTRUCTURE),
+        row("infrastructure.cluster.x-k8s.io", &["*"], 60, INFRASTRUCTURE.silent(Silence::Perhaps)),
     ]},
     Project { name: "Metal3", rows: &[
         row("metal3.io", &["BareMetalHost"], 60, reads(Nowhere, &[

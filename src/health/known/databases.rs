@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::Health;
 use super::super::live::Live;
-use super::super::sentence::of_are;
+use super::super::sentence::{of_are, told};
 use super::rule::Generation::{InStatus, Nowhere, WhereWritten};
 use super::rule::IfFalse::{ByReason, Fails, Waits};
 use super::rule::Reading::{Busy, Count as Counts, Flag, Heeds, Needs, Odd as Reads, Trouble, Word as Says};
@@ -163,23 +163,24 @@ pub(super) const PROJECTS: &[Project] = &[
 /// All instances of every set, each of which is one if its spec names no number.
 fn instances(live: Live<'_>) -> Option<Health> {
     let number = |set: &Value, field: &str| set.get(field).and_then(Value::as_u64);
-    let told = live.items(&["status", "instances"]);
+    let answers = live.items(&["status", "instances"]);
     for wanted in live.items(&["spec", "instances"]) {
         // The first of several sets may go without a name: it is called 00 then.
         let name = wanted.get("name").and_then(Value::as_str).unwrap_or("00");
         let replicas = number(wanted, "replicas").unwrap_or(1);
-        let set = told.iter().find(|set| set.get("name").and_then(Value::as_str) == Some(name));
+        let set = answers.iter().find(|set| set.get("name").and_then(Value::as_str) == Some(name));
         for (field, be) in [("readyReplicas", "ready"), ("updatedReplicas", "updated")] {
             let have = set.and_then(|set| number(set, field)).unwrap_or_default();
             if have < replicas {
                 return Some(Health::progressing(format!(
-                    "{name}: {} {be}",
+                    "{}: {} {be}",
+                    told(name),
                     of_are(have, replicas, "instance")
                 )));
             }
         }
     }
-    (!told.is_empty()).then_some(Health::Healthy)
+    (!answers.is_empty()).then_some(Health::Healthy)
 }
 
 fn master(live: Live<'_>) -> Option<Health> {

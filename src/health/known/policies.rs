@@ -56,13 +56,15 @@ fn by_pod(live: Live<'_>) -> Option<Health> {
     let mut waits = None;
     for pod in pods {
         let error = pod.get("errors").and_then(Value::as_array).and_then(|errors| errors.first());
-        let message =
-            error.map(|error| error.get("message").and_then(Value::as_str).unwrap_or("a Pod has an error"));
+        let message = error.map(|error| {
+            let message = error.get("message").and_then(Value::as_str).map(told);
+            message.filter(|message| !message.is_empty()).unwrap_or_else(|| "a Pod has an error".to_owned())
+        });
         let observed = pod.get("observedGeneration").and_then(Value::as_u64).unwrap_or(generation);
         if observed < generation {
             waits = Some(Health::progressing("a Pod's report is of an older generation"));
         } else if let Some(message) = message {
-            return Some(Health::degraded(told(message)));
+            return Some(Health::degraded(message));
         } else if pod.get("enforced").and_then(Value::as_bool) == Some(false) {
             waits = waits.or_else(|| Some(Health::progressing("a Pod does not enforce it yet")));
         }

@@ -195,7 +195,7 @@ fn complaint(live: Live<'_>, at: &str) -> Option<Health> {
         Value::Array(texts) => texts.first()?.as_str()?,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return None,
     };
-    (!text.trim().is_empty()).then(|| Health::degraded(told(text)))
+    Some(told(text)).filter(|text| !text.is_empty()).map(Health::degraded)
 }
 
 /// The sentence, and what the controller says at a place, if it does.
@@ -205,8 +205,8 @@ pub(super) fn with(live: Live<'_>, at: &str, said: String) -> String {
         Some(Value::Array(texts)) => texts.first().and_then(Value::as_str),
         _ => None,
     };
-    match text.filter(|text| !text.trim().is_empty()) {
-        Some(text) => format!("{said} ({})", told(text)),
+    match text.map(told).filter(|text| !text.is_empty()) {
+        Some(text) => format!("{said} ({text})"),
         None => said,
     }
 }

@@ -61,9 +61,12 @@ pub(super) const PROJECTS: &[Project] = &[
             Says(Word {
                 well: &["Cluster in healthy state"],
                 wrong: &[
-                    "Cluster is unrecoverable and needs manual intervention", "Cluster cannot proceed to reconciliation due to an unknown plugin being required",
+                    "Cluster is unrecoverable and needs manual intervention",
+                    "Cluster is in an unrecoverable state, needs manual intervention",
+                    "Cluster cannot proceed to reconciliation due to an unknown plugin being required",
                     "Unable to create required cluster objects", "Not enough disk space",
                 ],
+                asleep: &["Waiting for user action"],
                 message: "status.phaseReason",
                 open: true,
                 ..WORD

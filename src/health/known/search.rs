@@ -27,6 +27,12 @@ const ASSOCIATION: Word = Word {
     ..WORD
 };
 
+const SHARDS: Odd = Odd {
+    words: "`status.health` is `green`, or `yellow` with a single node",
+    answers: &[Answer::Progressing, Answer::Degraded],
+    judge: shards,
+};
+
 #[rustfmt::skip]
 pub(super) const PROJECTS: &[Project] = &[
     Project { name: "Elastic Cloud on Kubernetes", rows: &[
@@ -37,11 +43,7 @@ pub(super) const PROJECTS: &[Project] = &[
                 wrong: &["Invalid"],
                 ..WORD
             }),
-            Reads(Odd {
-                words: "`status.health` is `green`, or `yellow` with a single node",
-                answers: &[Answer::Progressing, Answer::Degraded],
-                judge: shards,
-            }),
+            Reads(SHARDS),
         ]).asleep(&UNMANAGED)),
         row("kibana.k8s.elastic.co", &["Kibana"], 15, reads(WhereWritten, &[
             Says(HEALTH),
@@ -64,7 +66,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project { name: "OpenSearch Operator", rows: &[
         row("opensearch.opster.io", &["OpenSearchCluster"], 30, reads(Nowhere, &[
             Says(Word { well: &["RUNNING"], busy: &["PENDING", "UPGRADING"], ..WORD }),
-            Says(Word { at: "status.health", well: &["green"], busy: &["yellow", "red", "unknown"], needed: false, ..WORD }),
+            Reads(SHARDS),
         ])),
     ]},
     Project { name: "Solr Operator", rows: &[
@@ -80,12 +82,12 @@ pub(super) const PROJECTS: &[Project] = &[
 /// Copies of shards that have no second node to go to stay away for good. While changes are applied, shards move.
 fn shards(live: Live<'_>) -> Option<Health> {
     let health = live.text(&["status", "health"])?;
-    let nodes: u64 = live
-        .items(&["spec", "nodeSets"])
-        .iter()
-        .filter_map(|set| set.get("count")?.as_u64())
-        .fold(0, u64::saturating_add);
-    let at_rest = live.text(&["status", "phase"]) == Some("Ready");
+    let of = |list: &str, count: &str| -> u64 {
+        let sets = live.items(&["spec", list]).iter();
+        sets.filter_map(|set| set.get(count)?.as_u64()).fold(0, u64::saturating_add)
+    };
+    let nodes = of("nodeSets", "count").saturating_add(of("nodePools", "replicas"));
+    let at_rest = matches!(live.text(&["status", "phase"]), Some("Ready" | "RUNNING"));
     Some(match health {
         "green" => Health::Healthy,
         "yellow" if nodes == 1 => Health::Healthy,

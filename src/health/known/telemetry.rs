@@ -54,13 +54,13 @@ pub(super) const PROJECTS: &[Project] = &[
             "GrafanaAlertRuleGroup", "GrafanaContactPoint", "GrafanaDashboard", "GrafanaDatasource", "GrafanaFolder",
             "GrafanaLibraryPanel", "GrafanaMuteTiming", "GrafanaNotificationPolicy", "GrafanaNotificationTemplate",
         ], 5, reads(WhereWritten, &[
-            Trouble(&["InvalidSpec"]),
+            Trouble(&["InvalidSpec", "NotificationPolicyLoopDetected"]),
             Refused(&[
                 "AlertGroupSynchronized", "ContactPointSynchronized", "DashboardSynchronized", "DatasourceSynchronized",
                 "FolderSynchronized", "LibraryPanelSynchronized", "MuteTimingSynchronized", "NotificationPolicySynchronized",
                 "NotificationTemplateSynchronized",
             ]),
-            Busy(&["NoMatchingInstance"]),
+            Busy(&["NoMatchingInstance", "NoMatchingFolder"]),
         ]).asleep(&[True("spec.suspend")])),
     ]},
     Project { name: "Jaeger Operator", rows: &[

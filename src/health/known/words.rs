@@ -30,8 +30,8 @@ fn part(reading: &Reading) -> Option<String> {
     Some(match reading {
         Reading::Needs(kind, _) => format!("`{kind}` is True"),
         Reading::Heeds(kind, _) => format!("`{kind}` is True where it is reported"),
-        Reading::Trouble(kinds) | Reading::Busy(kinds) => format!("{} is not True", list(kinds)),
-        Reading::Refused(kinds) => format!("{} is not False", list(kinds)),
+        Reading::Trouble(kinds) | Reading::Busy(kinds) => none_is(kinds, "True"),
+        Reading::Refused(kinds) => none_is(kinds, "False"),
         Reading::Rests(_) => return None,
         Reading::Word(word) => {
             let where_it_is = if word.needed { "" } else { " where it is reported" };
@@ -65,6 +65,13 @@ fn switch(switch: &Switch) -> String {
         Switch::Noted(key) => format!("the annotation `{key}` is there"),
         Switch::Annotation(key, value) => format!("the annotation `{key}` is `{value}`"),
         Switch::Label(key, value) => format!("the label `{key}` is `{value}`"),
+    }
+}
+
+fn none_is(kinds: &[&str], status: &str) -> String {
+    match kinds {
+        [kind] => format!("`{kind}` is not {status}"),
+        _ => format!("none of {} is {status}", list(kinds)),
     }
 }
 
