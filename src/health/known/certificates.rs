@@ -8,7 +8,7 @@ use super::super::live::Live;
 use super::rule::Generation::{Nowhere, WhereWritten};
 use super::rule::IfFalse::{Fails, FailsBut};
 use super::rule::Reading::{Needs, Odd as Reads, Trouble, Word as Says};
-use super::rule::{Answer, Odd, Project, Rule, WORD, Word, reads, row, still};
+use super::rule::{Answer, Odd, Project, Rule, WORD, Word, reads, row};
 
 /// Set on the request by the approver and by the issuer, each for good.
 const REFUSED: [&str; 2] = ["Denied", "InvalidRequest"];
@@ -38,7 +38,7 @@ pub(super) const PROJECTS: &[Project] = &[Project {
         row("cert-manager.io", &["Issuer", "ClusterIssuer"], 5, ISSUER),
         row("acme.cert-manager.io", &["Order", "Challenge"], 15, reads(Nowhere, &[Says(ACME)])),
         row("trust.cert-manager.io", &["Bundle"], 5, reads(WhereWritten, &[Needs("Synced", Fails)])),
-        still("policy.cert-manager.io", &["CertificateRequestPolicy"]),
+        row("policy.cert-manager.io", &["CertificateRequestPolicy"], 5, ISSUER),
     ],
 }];
 

@@ -56,7 +56,7 @@ pub(super) const PROJECTS: &[Project] = &[
                 ..WORD
             }),
             Reads(Odd {
-                words: "the last operation has succeeded; no condition is an error; with an automated policy `status.sync.status` is `Synced`",
+                words: "the newest source was compared; the last operation has succeeded; no condition is an error; with an automated policy `status.sync.status` is `Synced`",
                 answers: &[Answer::Progressing, Answer::Degraded],
                 judge: synced,
             }),
@@ -216,6 +216,15 @@ fn synced<'a>(live: Live<'a>) -> Option<Health> {
         Some("Running" | "Terminating") => return Some(Health::progressing(said("an operation is running"))),
         Some("Failed" | "Error") => return Some(Health::degraded(said("its last operation failed"))),
         _ => {}
+    }
+    // It writes no generation, but which source it has looked at.
+    let source = |of: &str, field: &str| live.dotted(&format!("{of}.{field}")).and_then(Value::as_str);
+    let differs = |field: &&str| {
+        let (wanted, seen) = (source("spec.source", field), source("status.sync.comparedTo.source", field));
+        wanted.zip(seen).is_some_and(|(wanted, seen)| wanted != seen)
+    };
+    if let Some(field) = ["repoURL", "path", "targetRevision", "chart"].into_iter().find(differs) {
+        return Some(Health::progressing(format!("its newest {field} was not compared yet")));
     }
     let automated = live.dotted("spec.syncPolicy.automated").is_some_and(|policy| {
         policy.is_object() && policy.get("enabled").and_then(Value::as_bool).unwrap_or(true)
