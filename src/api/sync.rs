@@ -225,7 +225,8 @@ pub struct Prune {
     pub budget: Option<PruneBudget>,
 
     /// More kinds that are deleted only by approval, as Kind or Kind.group. Namespaces, CustomResourceDefinitions,
-    /// PersistentVolumes, their claims and StorageClasses always are.
+    /// PersistentVolumes, their claims and StorageClasses always are, and so are the kinds that hold data: databases,
+    /// queues, storage and their snapshots, as docs/systems.md lists them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 317)), extend("x-kubernetes-list-type" = "set"))]
     #[x_kube(validation = Rule::new("self.all(kind, kind.matches('^[A-Za-z][A-Za-z0-9-]{0,62}([.][a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$'))")

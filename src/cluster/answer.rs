@@ -77,8 +77,11 @@ pub struct Answer {
 /// A row that needs a look at the server's sentence: status, a part of it, and what it means.
 type Row = (u16, &'static str, &'static str, Remedy);
 
+/// The versions of a kind could not be converted into each other.
+const CONVERSION: &str = "ConversionFailed";
+
 /// The rows in which the sentence tells more than the status. The first that fits counts.
-const BY_SENTENCE: [Row; 11] = [
+const BY_SENTENCE: [Row; 13] = [
     (403, "because it is being terminated", "NamespaceTerminating", Remedy::Cluster),
     (403, "exceeded quota", "QuotaExceeded", Remedy::Cluster),
     (403, "failed quota", "QuotaExceeded", Remedy::Cluster),
@@ -86,10 +89,12 @@ const BY_SENTENCE: [Row; 11] = [
     (404, "namespaces \"", "NamespaceMissing", Remedy::Cluster),
     (500, "failed calling webhook", "WebhookFailed", Remedy::Cluster),
     (500, "failed to call webhook", "WebhookFailed", Remedy::Cluster),
+    (500, "conversion webhook for ", CONVERSION, Remedy::Cluster),
     (500, "failed to create typed patch object", "SchemaMismatch", Remedy::Manifest),
     (500, "failed to convert new object", "SchemaMismatch", Remedy::Manifest),
     (500, "request is too large", "TooLarge", Remedy::Manifest),
     (500, "failed to create manager for existing fields", "SchemaMismatch", Remedy::Manifest),
+    (422, "until a storage migration ensures", "VersionStored", Remedy::Manifest),
 ];
 
 /// Who says no in the place of the server, with any status it likes: how the sentence begins or is introduced, how it goes
@@ -172,7 +177,12 @@ pub fn answer(failure: &Failure, id: &ObjectId) -> Answer {
         Failure::Superseded => plain("Superseded"),
         Failure::Refused(refusal) => {
             let (reason, remedy) = meaning(refusal);
-            let message = if id.is("", "Secret") { without_values(refusal) } else { sentence(refusal) };
+            let mut message = if id.is("", "Secret") { without_values(refusal) } else { sentence(refusal) };
+            if reason == CONVERSION {
+                // The server names the webhook only where it could not be reached at all.
+                message
+                    .push_str("; its CustomResourceDefinition says in spec.conversion where the webhook is");
+            }
             Answer { reason, remedy, message, retry_after: refusal.retry_after }
         }
     }

@@ -191,7 +191,7 @@ mod tests {
 
     fn only(stages: Vec<(Stage, Vec<Step>)>, held: Vec<(&str, Hold)>) -> Plan {
         let held = held.into_iter().map(|(text, hold)| (id(text), hold)).collect();
-        Plan { stages, held, kept: Vec::new(), approval: None }
+        Plan { stages, held, kept: Vec::new(), approval: None, consented: BTreeMap::new() }
     }
 
     fn found(path: &str, live: Option<Value>, wanted: Value) -> Difference {
@@ -237,6 +237,7 @@ mod tests {
             ],
             kept: vec![id("/ConfigMap|shop/g")],
             approval: Some("0123".to_owned()),
+            consented: BTreeMap::new(),
         };
         let replicas =
             vec![found("spec.replicas", Some(json!(5)), json!(3)), found("spec.paused", None, json!(true))];

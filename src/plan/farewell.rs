@@ -4,6 +4,8 @@
 //! reverse. The deletion of the Sync is the consent, so that no budget and no empty render stand against it; what is
 //! protected stays, and what another Sync claims goes to that one or stays.
 
+use std::collections::BTreeMap;
+
 use super::{Action, Decided, Decision, Hold, Plan, Policy, order, prune, wait};
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
@@ -19,7 +21,8 @@ pub fn farewell(observed: &ObservedSet, policy: &Policy) -> Plan {
     }
     wait::hold_back(&nothing, observed, &ours, &mut decided);
     decided.held.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Plan { stages: order::stages(decided.steps), held: decided.held, kept: decided.kept, approval: None }
+    let stages = order::stages(decided.steps);
+    Plan { stages, held: decided.held, kept: decided.kept, approval: None, consented: BTreeMap::new() }
 }
 
 /// What becomes of one object of ours.

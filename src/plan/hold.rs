@@ -70,6 +70,8 @@ pub enum Hold {
     MayBeOccupied(GroupKind),
     /// It is no longer wanted, and objects of its kind are pruned only by approval.
     Protected,
+    /// It is no longer wanted, and may be what this one needs to go, which waits for approval.
+    GoesAfter(ObjectId),
     /// It is no longer wanted, and so many are not that a person should look first.
     OverBudget {
         /// How many would be pruned.
@@ -109,6 +111,7 @@ impl Hold {
             Self::Occupied(_) => "Occupied",
             Self::MayBeOccupied(_) => "MayBeOccupied",
             Self::Protected => "Protected",
+            Self::GoesAfter(_) => "GoesAfter",
             Self::OverBudget { .. } => "OverBudget",
         }
     }
@@ -188,6 +191,9 @@ impl fmt::Display for Hold {
                 "no longer in Git, but whether any {kind} would be deleted with it cannot be seen: it may not be listed"
             ),
             Self::Protected => f.write_str("no longer in Git, and its kind is pruned only by approval"),
+            Self::GoesAfter(id) => {
+                write!(f, "no longer in Git, and goes after {id}, which waits for approval")
+            }
             Self::OverBudget { prunes, owned } => {
                 write!(f, "no longer in Git, but {prunes} of {owned} objects would be pruned")
             }

@@ -16,12 +16,13 @@ mod order;
 mod outcome;
 mod policy;
 mod preview;
+mod protected;
 mod prune;
 mod rest;
 mod rollout;
 mod wait;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use compare::compare;
 pub use difference::Difference;
@@ -33,6 +34,7 @@ pub use order::{Rank, Stage};
 pub use outcome::{Failed, Outcome};
 pub use policy::{Budget, Claim, DriftMode, Policy};
 pub use preview::{Preview, preview};
+pub use protected::sections;
 pub use rest::{Contest, next_expiry};
 pub use rollout::{Awaits, Rollout};
 pub use wait::holds_back;
@@ -40,6 +42,7 @@ pub use wait::holds_back;
 use crate::desired::{DesiredObject, DesiredSet, Turn};
 use crate::object::ObjectId;
 use crate::observed::{Drift, Mark, Observed, ObservedSet, Standing};
+use prune::Approval;
 
 /// What is to be done with every object, each once.
 #[must_use]
@@ -53,6 +56,8 @@ pub struct Plan {
     pub kept: Vec<ObjectId>,
     /// What `moorline.dev/approve` must say so that the prunes that wait for approval are carried out.
     pub approval: Option<String>,
+    /// What a person has approved and is still there, by uid.
+    pub consented: BTreeMap<ObjectId, Box<str>>,
 }
 
 /// One write.
@@ -129,14 +134,16 @@ pub fn plan(desired: &DesiredSet, observed: &ObservedSet, policy: &Policy) -> Pl
         decided.add(object.id.clone(), decision, object.switches.turn());
     }
     unwanted.extend(live);
-    let approval = prune::decide(desired, observed, policy, &unwanted, &mut decided);
+    let Approval { asked, consented } = prune::decide(desired, observed, policy, &unwanted, &mut decided);
     if policy.suspended {
         decided.suspend();
     }
+    wait::for_approval(&unwanted, &mut decided);
     wait::hold_back(desired, observed, &unwanted, &mut decided);
     rollout::hold_back(desired, policy, &mut decided);
     decided.held.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Plan { stages: order::stages(decided.steps), held: decided.held, kept: decided.kept, approval }
+    let stages = order::stages(decided.steps);
+    Plan { stages, held: decided.held, kept: decided.kept, approval: asked, consented }
 }
 
 /// What one object comes to.
@@ -272,7 +279,8 @@ impl Plan {
 
     /// The objects that would be pruned if a person approved.
     pub fn waiting(&self) -> BTreeSet<&ObjectId> {
-        let waits = |hold: &Hold| matches!(hold, Hold::Protected | Hold::OverBudget { .. });
+        let waits =
+            |hold: &Hold| matches!(hold, Hold::Protected | Hold::GoesAfter(_) | Hold::OverBudget { .. });
         self.held.iter().filter(|(_, hold)| waits(hold)).map(|(id, _)| id).collect()
     }
 }

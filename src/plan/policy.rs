@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::protected::protected;
 use super::{Contest, Rollout};
 use crate::api::SpecHash;
 use crate::object::{GroupKind, ObjectId};
@@ -21,6 +22,8 @@ pub struct Policy {
     pub protected: BTreeSet<GroupKind>,
     /// The approval that a person gave, if any.
     pub approved: Option<String>,
+    /// What an approval spoke of when it was given, by uid: some of it may be gone since, and the rest goes all the same.
+    pub consented: BTreeMap<ObjectId, Box<str>>,
     /// What other Syncs want, by object.
     pub claims: BTreeMap<ObjectId, Claim>,
     /// A Sync that goes by the same repository and has not rendered this commit: it may want anything.
@@ -73,15 +76,6 @@ pub struct Claim {
 const DEFAULT_COUNT: usize = 10;
 const DEFAULT_PERCENT: usize = 30;
 
-/// The kinds whose loss is the loss of what is in them.
-const PROTECTED: [(&str, &str); 5] = [
-    ("", "Namespace"),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"),
-    ("", "PersistentVolume"),
-    ("", "PersistentVolumeClaim"),
-    ("storage.k8s.io", "StorageClass"),
-];
-
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -89,8 +83,9 @@ impl Default for Policy {
             drift: DriftMode::Repair,
             prune: true,
             budget: Budget::default(),
-            protected: PROTECTED.iter().map(|(group, kind)| GroupKind::new(group, kind)).collect(),
+            protected: protected().collect(),
             approved: None,
+            consented: BTreeMap::new(),
             claims: BTreeMap::new(),
             behind: None,
             now: 0,

@@ -4,7 +4,7 @@
 //! that it is ours, that it is the one we applied, and that its absence from Git is meant; else it is held
 //! and the missing proof is named.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
@@ -21,17 +21,26 @@ const APPROVAL_DIGITS: usize = 16;
 /// An object that was seen.
 pub(super) type Entry<'a> = (&'a ObjectId, &'a Observed);
 
-/// Adds a decision for every unwanted object of ours; gives what would approve those that wait for a person.
+/// What a person is asked, and has said.
+#[derive(Debug, Default)]
+pub(super) struct Approval {
+    /// What would approve the prunes that wait for a person.
+    pub(super) asked: Option<String>,
+    /// Those that are approved, by uid.
+    pub(super) consented: BTreeMap<ObjectId, Box<str>>,
+}
+
+/// Adds a decision for every unwanted object of ours.
 pub(super) fn decide(
     desired: &DesiredSet,
     observed: &ObservedSet,
     policy: &Policy,
     unwanted: &[Entry<'_>],
     decided: &mut Decided,
-) -> Option<String> {
+) -> Approval {
     let ours: Vec<Entry<'_>> = unwanted.iter().copied().filter(|(_, seen)| is_ours(seen)).collect();
     if ours.is_empty() {
-        return None;
+        return Approval::default();
     }
     let world = World::new(desired, observed, policy);
     // Not ours for long, or counted already under the id that is wanted.
@@ -51,15 +60,22 @@ pub(super) fn decide(
         candidates.into_iter().partition(|(id, _)| policy.protected.contains(&id.group_kind()));
     let (count, owned) = (prunes.len(), owned(observed, decided) - elsewhere);
     let over_budget = policy.budget.is_exceeded(count, owned);
-    // An approval speaks of what waits for it, so that prunes that need none do not make it stale.
+    // An approval speaks of what waits for it, so that prunes that need none do not make it stale; nor do those that it
+    // has set free itself, one after the other.
     let waiting: Vec<Entry<'_>> = prunes.iter().filter(|_| over_budget).chain(&protected).copied().collect();
-    let approval = approval(&waiting);
-    let approved = policy.approved.as_deref() == Some(approval.as_str());
+    let (granted, open): (Vec<_>, Vec<_>) = waiting
+        .into_iter()
+        .partition(|(id, seen)| policy.consented.get(*id).is_some_and(|uid| *uid == seen.uid));
+    let asked = approval(&open);
+    let approved = policy.approved.as_deref() == Some(asked.as_str());
+    let granted = granted.iter().chain(open.iter().filter(|_| approved));
+    let consented: BTreeMap<ObjectId, Box<str>> =
+        granted.map(|(id, seen)| ((*id).clone(), seen.uid.clone())).collect();
     for (entries, needs_approval, hold) in
         [(prunes, over_budget, Hold::OverBudget { prunes: count, owned }), (protected, true, Hold::Protected)]
     {
         for (id, seen) in entries {
-            let decision = match needs_approval && !approved {
+            let decision = match needs_approval && !consented.contains_key(id) {
                 true => Decision::Hold(hold.clone()),
                 false => Decision::Write(Action::Prune {
                     uid: seen.uid.clone(),
@@ -69,7 +85,7 @@ pub(super) fn decide(
             decided.add(id.clone(), decision, in_wave(seen.wave));
         }
     }
-    (!waiting.is_empty() && !approved).then_some(approval)
+    Approval { asked: (!open.is_empty() && !approved).then_some(asked), consented }
 }
 
 /// An object is ours if its identity says so and nobody else controls it. Whatever else bears our label is
@@ -307,6 +323,28 @@ mod tests {
         let stale = plan(&desired, &observed, &policy);
         assert!(stale.approval.is_some() && stale.approval != asked.approval);
         assert_eq!(stale.held.len(), 2);
+    }
+
+    #[test]
+    fn an_approval_holds_until_all_of_it_is_gone() {
+        let desired = wanted(&[manifest("/ConfigMap|shop/a", 0)]);
+        let [database, claim] = ["example.com/Database|shop/x", "/PersistentVolumeClaim|shop/y"];
+        let mut policy = Policy::default();
+        policy.approved = plan(&desired, &there([database, claim]), &policy).approval;
+        let approved = plan(&desired, &there([database, claim]), &policy);
+        assert_eq!((approved.steps().count(), approved.consented.len()), (3, 2));
+        // The database went first, and the approval is of another set now.
+        policy.consented = approved.consented;
+        let rest = plan(&desired, &there([claim]), &policy);
+        assert_eq!((rest.steps().count(), rest.approval), (2, None));
+        // What comes to it is asked for by itself.
+        let more = "/PersistentVolumeClaim|shop/z";
+        let joined = plan(&desired, &there([claim, more]), &policy);
+        assert_eq!((joined.steps().count(), joined.waiting().len()), (2, 1));
+        // The same object made anew is another one.
+        let mut anew = there([claim]);
+        anew.change(&id(claim), |seen| seen.uid = "new".into());
+        assert_eq!(plan(&desired, &anew, &policy).waiting().len(), 1);
     }
 
     #[test]

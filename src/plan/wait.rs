@@ -34,6 +34,32 @@ pub(super) fn hold_back(
     }
 }
 
+/// Holds what may be the operator of a custom resource that waits for approval: its workload, its rights and its settings.
+/// Without them the resource could not go once a person approves. Who takes the definition of the kind out of Git with
+/// it takes the whole system out; where the definition stays, its operator does.
+pub(super) fn for_approval(unwanted: &[Entry<'_>], decided: &mut Decided) {
+    let definitions: Vec<&ObjectId> = unwanted
+        .iter()
+        .filter(|(id, seen)| id.is("apiextensions.k8s.io", "CustomResourceDefinition") && is_ours(seen))
+        .map(|(id, _)| *id)
+        .collect();
+    let waits =
+        |id: &ObjectId| decided.held.iter().any(|(held, hold)| held == id && *hold == Hold::Protected);
+    let asked = unwanted
+        .iter()
+        .filter(|(id, _)| definitions.iter().any(|definition| contains(definition, id)) && waits(id));
+    let Some((first, blocker)) = asked.map(|(id, seen)| (stage(id, seen.wave, true), *id)).min() else {
+        return;
+    };
+    let (held, steps) =
+        std::mem::take(&mut decided.steps).into_iter().partition(|(wave, step): &(i32, Step)| {
+            matches!(step.action, Action::Prune { .. }) && first < stage(&step.id, *wave, true)
+        });
+    let held: Vec<(i32, Step)> = held;
+    decided.steps = steps;
+    decided.held.extend(held.into_iter().map(|(_, step)| (step.id, Hold::GoesAfter(blocker.clone()))));
+}
+
 /// What a step of this stage waits for, once these objects could not be written or are still going, each with its
 /// stage. Nothing is pruned while something that is wanted could not be applied: what would go may be what it
 /// takes the place of.
@@ -153,6 +179,35 @@ mod tests {
         assert_eq!(waits(&wants, &[], "/Namespace|/a"), ["ConfigMap a/x for Namespace a"]);
         let crd = "apiextensions.k8s.io/CustomResourceDefinition|/widgets.example.com";
         assert_eq!(waits(&wants, &[], crd).len(), 1);
+    }
+
+    #[test]
+    fn an_operator_outlives_resources_that_wait_for_approval() {
+        const CRD: &str = "apiextensions.k8s.io/CustomResourceDefinition|/databases.example.com";
+        let operator = ["apps/Deployment|a/operator", "/ServiceAccount|a/operator"];
+        let check = |more: &[&str], expect: &[&str]| {
+            let unwanted = operator.iter().chain(more).copied();
+            let plan = plan(&wanted(&[manifest("/ConfigMap|a/x", 0)]), &there(unwanted), &Policy::default());
+            let after = |(id, hold): &(ObjectId, Hold)| match hold {
+                Hold::GoesAfter(first) => Some(format!("{id} after {first}")),
+                _ => None,
+            };
+            assert_eq!(plan.held.iter().filter_map(after).collect::<Vec<_>>(), expect, "{more:?}");
+        };
+        let database = "example.com/Database|a/orders";
+        let after = [
+            "ServiceAccount a/operator after Database.example.com a/orders",
+            "Deployment.apps a/operator after Database.example.com a/orders",
+        ];
+        check(&[database, CRD], &after);
+        check(&[CRD], &[]);
+        check(&["example.com/Cache|a/orders", CRD], &[]);
+        // The definition stays, and with it whoever sees to its kind.
+        check(&[database], &[]);
+        // What goes before the resource is no part of its operator.
+        check(&[database, CRD, "admissionregistration.k8s.io/ValidatingWebhookConfiguration|/a"], &after);
+        // A claim has no operator.
+        check(&["/PersistentVolumeClaim|a/data"], &[]);
     }
 
     #[test]

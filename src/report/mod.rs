@@ -95,7 +95,9 @@ fn told_by_pass(
             // What was wrong before is likely to be wrong still, and is about to be known.
             (status.objects, status.problems) = (objects, problems);
         }
-        let waits = count(|it| matches!(it, Outcome::Held(Hold::Protected | Hold::OverBudget { .. })));
+        let waits = count(|it| {
+            matches!(it, Outcome::Held(Hold::Protected | Hold::GoesAfter(_) | Hold::OverBudget { .. }))
+        });
         status.approval = pass.approval.map(|hash| Approval { hash: hash.to_owned(), objects: waits });
         if pass.outcomes.values().any(changed) {
             status.last_applied_time = Some(pass.ended.clone().unwrap_or_else(|| facts.now.clone()));
@@ -213,8 +215,11 @@ impl Verdict {
         };
         let missing = held(Hold::is_missing);
         let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
-        let protected =
-            pass.outcomes.values().filter(|it| matches!(it, Outcome::Held(Hold::Protected))).count();
+        let protected = pass
+            .outcomes
+            .values()
+            .filter(|it| matches!(it, Outcome::Held(Hold::Protected | Hold::GoesAfter(_))))
+            .count();
         let drifted = held(is_drifted_hold).map(|(id, hold)| format!("{id}: {}", sentence(hold)));
         let contested = held(|hold| matches!(hold, Hold::Contested(_)));
         let (ready, reason, message) = match (failed.as_slice(), missing, contested.or(over_budget)) {

@@ -48,6 +48,8 @@ pub(crate) struct Memory {
     pub(crate) compares: bool,
     /// Who undoes our repairs.
     pub(crate) fights: Fights,
+    /// What a person approved and is not gone yet, by uid.
+    pub(crate) consented: BTreeMap<ObjectId, Box<str>>,
     /// What is on its way out.
     pub(crate) leaving: Leaving,
     /// What has come to its end.

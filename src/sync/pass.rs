@@ -185,7 +185,7 @@ impl Subject<'_> {
         // Whether these are held is about to be known.
         plan.held.retain(|(_, hold)| *hold != Hold::Unverified);
         report.kept = plan.kept.len() + memory.unverified.len();
-        report.approval.clone_from(&plan.approval);
+        (report.approval, memory.consented) = (plan.approval.clone(), plan.consented.clone());
         let held: Vec<(ObjectId, Hold)> = plan.held.clone();
         memory.leaving.see(&held, now);
         self.create_namespace(&plan, desired).await;

@@ -180,6 +180,8 @@ impl Subject<'_> {
             again: memory.fights.again(now),
             finished: memory.ends.finished.clone(),
             in_doubt: memory.scaling.in_doubt.clone(),
+            // Who takes the approval back takes back what it has not brought about yet.
+            consented: self.approved.as_ref().map(|_| memory.consented.clone()).unwrap_or_default(),
             ..self.wish.policy(self.approved.clone())
         }
     }

@@ -66,7 +66,15 @@ impl GitServer {
 
     /// The same over TLS.
     pub(crate) fn start_with(root: &Path, tls: Option<Arc<rustls::ServerConfig>>) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        Self::start_on(TcpListener::bind(("127.0.0.1", 0)).unwrap(), root, tls)
+    }
+
+    /// The same where somebody listens already.
+    pub(crate) fn start_on(
+        listener: TcpListener,
+        root: &Path,
+        tls: Option<Arc<rustls::ServerConfig>>,
+    ) -> Self {
         let server = Self {
             port: listener.local_addr().unwrap().port(),
             root: root.to_owned(),

@@ -76,8 +76,13 @@ impl Scene {
         let action = Action::Update(Change::Unverified);
         let ids = self.desired.objects().iter().map(|wanted| wanted.id.clone());
         let steps = ids.map(|id| Step { id, action: action.clone() }).collect();
-        let mut plan =
-            Plan { stages: vec![(STAGE, steps)], held: Vec::new(), kept: Vec::new(), approval: None };
+        let mut plan = Plan {
+            stages: vec![(STAGE, steps)],
+            held: Vec::new(),
+            kept: Vec::new(),
+            approval: None,
+            consented: BTreeMap::new(),
+        };
         let postponed = self.memory.postpone(&mut plan, &self.desired, now);
         (plan.steps().map(|step| step.id.clone()).collect(), postponed)
     }
@@ -173,7 +178,13 @@ fn what_is_tried_again_is_written_and_what_is_no_step_any_more_is_forgotten() {
     scene.learns(at(0), &[("ConfigMap/a", failed("Unreachable", false))]);
     let step = |text: &str| Step { id: id(text), action: Action::Update(Change::Unverified) };
     let steps = vec![step("ConfigMap/a"), step("ConfigMap/b")];
-    let mut plan = Plan { stages: vec![(STAGE, steps)], held: Vec::new(), kept: Vec::new(), approval: None };
+    let mut plan = Plan {
+        stages: vec![(STAGE, steps)],
+        held: Vec::new(),
+        kept: Vec::new(),
+        approval: None,
+        consented: BTreeMap::new(),
+    };
     scene.memory.postpone(&mut plan, &scene.desired, at(0));
     let actions: Vec<&Action> = plan.steps().map(|step| &step.action).collect();
     assert_eq!(actions, [&Action::Update(Change::Moved), &Action::Update(Change::Unverified)]);

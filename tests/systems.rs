@@ -1,0 +1,71 @@
+//! The systems that people run, on a real API server: a definition, an operator and resources in one commit come up in
+//! order, are as healthy as their operators say, and go away in order.
+//!
+//! The operators are the test: it writes the statuses and lets the finalizers go. Each system is a Sync of its own, and
+//! all of them are followed by one daemon.
+
+mod systems {
+    pub(crate) mod conversion;
+    mod converted;
+    pub(crate) mod databases;
+    pub(crate) mod kubelet;
+    pub(crate) mod life;
+    pub(crate) mod table;
+}
+mod support;
+
+use futures::future::join_all;
+use serde_json::Value;
+use support::audit::AuditMark;
+use support::daemon::until;
+use support::rest::ask;
+use support::scene::Scene;
+use systems::conversion::Conversion;
+use systems::kubelet::Kubelet;
+use systems::life;
+use systems::table::{SYSTEMS, System};
+
+/// Systems whose operators say how things are in words that only a rule of their own understands.
+const WITHOUT_A_RULE: [&str; 7] =
+    ["prometheus", "zalando-postgres", "crunchy-postgres", "elasticsearch", "argocd", "mysql", "rabbitmq"];
+
+#[tokio::test]
+async fn systems_come_up_in_order_and_go_away_in_order() {
+    let Some(scene) = Scene::new("systems").await else { return };
+    let systems: Vec<&System> = SYSTEMS.iter().filter(|it| !WITHOUT_A_RULE.contains(&it.folder)).collect();
+    let _kubelet = Kubelet::start(&scene.admin);
+    let mark = AuditMark::set(&scene.plane).await;
+    let conversion = Conversion::start(&scene);
+    let commit = life::push(&scene, &conversion, systems.iter().map(|system| system.folder));
+    let _daemon = scene.daemon();
+    join_all(systems.iter().map(|system| life::follow(&scene, system))).await;
+
+    join_all(systems.iter().map(|system| life::begins(&scene, system))).await;
+    join_all(systems.iter().map(|system| life::becomes_well(&scene, system, &commit))).await;
+    let requests = mark.requests().await;
+    systems.iter().for_each(|system| life::assert_came_in_order(&requests, system));
+    scene.settle().await;
+    scene.assert_calm("while all systems are well").await;
+
+    join_all(systems.iter().map(|system| life::breaks(&scene, system))).await;
+    join_all(systems.iter().map(|system| life::becomes_well(&scene, system, &commit))).await;
+    scene.settle().await;
+
+    let mark = AuditMark::set(&scene.plane).await;
+    life::remove(&scene, systems.iter().map(|system| system.folder));
+    join_all(systems.iter().map(|system| life::waits_for_a_person(&scene, system))).await;
+    let requests = mark.requests().await;
+    systems.iter().for_each(|system| life::assert_operator_stays(&requests, system));
+    join_all(systems.iter().map(|system| life::goes_once_approved(&scene, system))).await;
+    let requests = mark.requests().await;
+    systems.iter().for_each(|system| life::assert_went_in_order(&requests, system));
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    for system in &systems {
+        for resource in system.resources {
+            let uri = format!("{definitions}/{}", resource.definition());
+            until("the definition is gone", async || ask(&scene.admin, "GET", &uri, Value::Null).await.err())
+                .await;
+        }
+    }
+    join_all(systems.iter().map(|system| scene.delete_sync(system.folder))).await;
+}
