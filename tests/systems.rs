@@ -23,49 +23,46 @@ use support::scene::Scene;
 use systems::conversion::Conversion;
 use systems::kubelet::Kubelet;
 use systems::life;
-use systems::table::{SYSTEMS, System};
-
-/// Systems whose operators say how things are in words that only a rule of their own understands.
-const WITHOUT_A_RULE: [&str; 7] =
-    ["prometheus", "zalando-postgres", "crunchy-postgres", "elasticsearch", "argocd", "mysql", "rabbitmq"];
+use systems::table::SYSTEMS;
 
 #[tokio::test]
 async fn systems_come_up_in_order_and_go_away_in_order() {
     let Some(scene) = Scene::new("systems").await else { return };
-    let systems: Vec<&System> = SYSTEMS.iter().filter(|it| !WITHOUT_A_RULE.contains(&it.folder)).collect();
     let _kubelet = Kubelet::start(&scene.admin);
     let mark = AuditMark::set(&scene.plane).await;
     let conversion = Conversion::start(&scene);
-    let commit = life::push(&scene, &conversion, systems.iter().map(|system| system.folder));
+    let commit = life::push(&scene, &conversion, SYSTEMS.iter().map(|system| system.folder));
     let _daemon = scene.daemon();
-    join_all(systems.iter().map(|system| life::follow(&scene, system))).await;
+    join_all(SYSTEMS.iter().map(|system| life::follow(&scene, system))).await;
 
-    join_all(systems.iter().map(|system| life::begins(&scene, system))).await;
-    join_all(systems.iter().map(|system| life::becomes_well(&scene, system, &commit))).await;
+    join_all(SYSTEMS.iter().map(|system| life::begins(&scene, system))).await;
+    join_all(SYSTEMS.iter().map(|system| life::becomes_well(&scene, system, &commit))).await;
     let requests = mark.requests().await;
-    systems.iter().for_each(|system| life::assert_came_in_order(&requests, system));
+    SYSTEMS.iter().for_each(|system| life::assert_came_in_order(&requests, system));
     scene.settle().await;
     scene.assert_calm("while all systems are well").await;
 
-    join_all(systems.iter().map(|system| life::breaks(&scene, system))).await;
-    join_all(systems.iter().map(|system| life::becomes_well(&scene, system, &commit))).await;
+    join_all(SYSTEMS.iter().map(|system| life::breaks(&scene, system))).await;
+    join_all(SYSTEMS.iter().map(|system| life::becomes_well(&scene, system, &commit))).await;
     scene.settle().await;
 
     let mark = AuditMark::set(&scene.plane).await;
-    life::remove(&scene, systems.iter().map(|system| system.folder));
-    join_all(systems.iter().map(|system| life::waits_for_a_person(&scene, system))).await;
+    life::remove(&scene, SYSTEMS.iter().map(|system| system.folder));
+    join_all(SYSTEMS.iter().map(|system| life::waits_for_a_person(&scene, system))).await;
+    // What is asked for is told for good once every Sync has read the commit.
+    scene.settle().await;
     let requests = mark.requests().await;
-    systems.iter().for_each(|system| life::assert_operator_stays(&requests, system));
-    join_all(systems.iter().map(|system| life::goes_once_approved(&scene, system))).await;
+    SYSTEMS.iter().for_each(|system| life::assert_operator_stays(&requests, system));
+    join_all(SYSTEMS.iter().map(|system| life::goes_once_approved(&scene, system))).await;
     let requests = mark.requests().await;
-    systems.iter().for_each(|system| life::assert_went_in_order(&requests, system));
+    SYSTEMS.iter().for_each(|system| life::assert_went_in_order(&requests, system));
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    for system in &systems {
+    for system in &SYSTEMS {
         for resource in system.resources {
             let uri = format!("{definitions}/{}", resource.definition());
             until("the definition is gone", async || ask(&scene.admin, "GET", &uri, Value::Null).await.err())
                 .await;
         }
     }
-    join_all(systems.iter().map(|system| scene.delete_sync(system.folder))).await;
+    join_all(SYSTEMS.iter().map(|system| scene.delete_sync(system.folder))).await;
 }

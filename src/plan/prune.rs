@@ -63,12 +63,13 @@ pub(super) fn decide(
     // An approval speaks of what waits for it, so that prunes that need none do not make it stale; nor do those that it
     // has set free itself, one after the other.
     let waiting: Vec<Entry<'_>> = prunes.iter().filter(|_| over_budget).chain(&protected).copied().collect();
-    let (granted, open): (Vec<_>, Vec<_>) = waiting
-        .into_iter()
-        .partition(|(id, seen)| policy.consented.get(*id).is_some_and(|uid| *uid == seen.uid));
+    let is_granted = |(id, seen): &Entry<'_>| policy.consented.get(*id).is_some_and(|uid| *uid == seen.uid);
+    let open: Vec<Entry<'_>> = waiting.into_iter().filter(|entry| !is_granted(entry)).collect();
     let asked = approval(&open);
     let approved = policy.approved.as_deref() == Some(asked.as_str());
-    let granted = granted.iter().chain(open.iter().filter(|_| approved));
+    // Whatever else holds an object for a while, its approval stands.
+    let granted = unwanted.iter().filter(|entry| is_granted(entry));
+    let granted = granted.chain(open.iter().filter(|_| approved));
     let consented: BTreeMap<ObjectId, Box<str>> =
         granted.map(|(id, seen)| ((*id).clone(), seen.uid.clone())).collect();
     for (entries, needs_approval, hold) in
@@ -341,6 +342,9 @@ mod tests {
         let more = "/PersistentVolumeClaim|shop/z";
         let joined = plan(&desired, &there([claim, more]), &policy);
         assert_eq!((joined.steps().count(), joined.waiting().len()), (2, 1));
+        // Another hold for a while does not take it back.
+        let held = Policy { behind: Some("ops/other".into()), ..policy.clone() };
+        assert_eq!(plan(&desired, &there([claim]), &held).consented, rest.consented);
         // The same object made anew is another one.
         let mut anew = there([claim]);
         anew.change(&id(claim), |seen| seen.uid = "new".into());

@@ -74,8 +74,14 @@ async fn until_there(scene: &Scene, resource: &Resource) -> Value {
 /// Waits until a Sync says of its health that it has this status and reason, with these words in it.
 async fn until_said(scene: &Scene, sync: &str, status: &str, reason: &str, words: &str) {
     let what = format!("{sync}: Healthy is {status} because of {reason}: {words}");
+    let mut last = Value::Null;
     let said = until(&what, async || {
         let told = condition(scene, sync, "Healthy").await;
+        if told != last {
+            // Shown where the test fails.
+            println!("{sync}: {} because of {}: {}", told["status"], told["reason"], told["message"]);
+            last.clone_from(&told);
+        }
         let message = told["message"].as_str().unwrap_or_default();
         (told["status"] == status && told["reason"] == reason && message.contains(words)).then_some(())
     });

@@ -275,8 +275,8 @@ const CERT_MANAGER: System = System {
             holds_data: false,
             finalizer: None,
             told: Some(Told {
-                on_its_way: r#"{"conditions": [{"type": "Ready", "status": "False", "reason": "Pending",
-                    "message": "the account is being registered", "observedGeneration": 1}]}"#,
+                // It says nothing of itself before its account is there.
+                on_its_way: r#"{"acme": {}}"#,
                 well: r#"{"conditions": [{"type": "Ready", "status": "True", "reason": "ACMEAccountRegistered",
                     "observedGeneration": 1}]}"#,
                 broken: "{}",
