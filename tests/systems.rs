@@ -8,8 +8,11 @@ mod systems {
     pub(crate) mod conversion;
     mod converted;
     pub(crate) mod databases;
+    mod guarded;
     pub(crate) mod kubelet;
     pub(crate) mod life;
+    mod namesakes;
+    mod refused;
     pub(crate) mod table;
 }
 mod support;
