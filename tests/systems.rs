@@ -12,16 +12,14 @@ mod systems {
     pub(crate) mod kubelet;
     pub(crate) mod life;
     mod namesakes;
+    mod platform;
     mod refused;
     pub(crate) mod table;
 }
 mod support;
 
 use futures::future::join_all;
-use serde_json::Value;
 use support::audit::AuditMark;
-use support::daemon::until;
-use support::rest::ask;
 use support::scene::Scene;
 use systems::conversion::Conversion;
 use systems::kubelet::Kubelet;
@@ -59,12 +57,13 @@ async fn systems_come_up_in_order_and_go_away_in_order() {
     join_all(SYSTEMS.iter().map(|system| life::goes_once_approved(&scene, system))).await;
     let requests = mark.requests().await;
     SYSTEMS.iter().for_each(|system| life::assert_went_in_order(&requests, system));
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     for system in &SYSTEMS {
         for resource in system.resources {
-            let uri = format!("{definitions}/{}", resource.definition());
-            until("the definition is gone", async || ask(&scene.admin, "GET", &uri, Value::Null).await.err())
-                .await;
+            let definition = format!("{}/{}", life::DEFINITIONS, resource.definition());
+            life::until_gone(&scene, &definition).await;
+            if let Some(namespace) = resource.namespace {
+                life::until_gone(&scene, &format!("/api/v1/namespaces/{namespace}")).await;
+            }
         }
     }
     join_all(SYSTEMS.iter().map(|system| scene.delete_sync(system.folder))).await;

@@ -6,14 +6,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::conversion::Conversion;
-use super::life::files;
+use super::life::{DEFINITIONS, clear, files};
 use crate::support::audit::AuditMark;
 use crate::support::credentials::MOORLINE;
 use crate::support::daemon::until;
 use crate::support::rest::ask;
 use crate::support::scene::{Scene, config_map};
-
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// The pause between two attempts is a second in these tests; more than some of them is none of ours.
 const SOON: Duration = Duration::from_secs(10);
@@ -125,7 +123,7 @@ async fn a_conversion_webhook_comes_and_goes() {
     });
     asked.await;
     scene.delete_sync("shop").await;
-    ask(&scene.admin, "DELETE", &format!("{DEFINITIONS}/databases.example.com"), Value::Null).await.unwrap();
+    clear(&scene, &[&format!("{DEFINITIONS}/databases.example.com")]).await;
 }
 
 /// A definition of ledgers with these versions: name, whether it is stored.

@@ -3,14 +3,12 @@
 use serde_json::{Value, json};
 
 use super::kubelet::Kubelet;
-use super::life::{files, remove};
+use super::life::{DEFINITIONS, clear, files, remove};
 use crate::support::audit::AuditMark;
 use crate::support::credentials::MOORLINE;
 use crate::support::daemon::until;
 use crate::support::rest::ask;
 use crate::support::scene::{Scene, config_map};
-
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// The names of all that the daemon asked to be deleted since the mark.
 async fn deleted(mark: &AuditMark) -> Vec<String> {
@@ -22,15 +20,6 @@ async fn is_there(scene: &Scene, uri: &str) {
     let live =
         ask(&scene.admin, "GET", uri, Value::Null).await.unwrap_or_else(|error| panic!("{uri}: {error}"));
     assert!(live["metadata"].get("deletionTimestamp").is_none(), "{uri}");
-}
-
-/// Takes away what a test leaves.
-async fn clear(scene: &Scene, uris: &[&str]) {
-    for uri in uris {
-        ask(&scene.admin, "DELETE", uri, Value::Null).await.unwrap();
-        until(&format!("{uri} is gone"), async || ask(&scene.admin, "GET", uri, Value::Null).await.err())
-            .await;
-    }
 }
 
 #[tokio::test]
@@ -109,5 +98,6 @@ async fn a_definition_stays_while_others_have_resources_of_its_kind() {
     assert_eq!(deleted.first().map(String::as_str), Some("redis-cluster"), "{deleted:?}");
     assert!(!deleted.contains(&name.to_owned()), "{deleted:?}");
     scene.delete_sync("shop").await;
-    clear(&scene, &[&format!("{collection}/theirs"), &format!("{DEFINITIONS}/{name}")]).await;
+    let namespace = "/api/v1/namespaces/redis-operator";
+    clear(&scene, &[&format!("{collection}/theirs"), &format!("{DEFINITIONS}/{name}"), namespace]).await;
 }

@@ -15,6 +15,8 @@ use crate::support::status::{condition, waiting};
 use crate::systems::conversion::Conversion;
 use crate::systems::table::{Resource, System};
 
+pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
 /// The files of a folder of examples, by their paths below `examples/operators`.
 pub(crate) fn files(folder: &str) -> Vec<(String, String)> {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/operators").join(folder);
@@ -175,6 +177,21 @@ pub(crate) async fn goes_once_approved(scene: &Scene, system: &System) {
     .await;
 }
 
+/// Waits until something is gone.
+pub(crate) async fn until_gone(scene: &Scene, uri: &str) {
+    until(&format!("{uri} is gone"), async || ask(&scene.admin, "GET", uri, Value::Null).await.err()).await;
+}
+
+/// Takes away what a test leaves.
+pub(crate) async fn clear(scene: &Scene, uris: &[&str]) {
+    for uri in uris {
+        ask(&scene.admin, "DELETE", uri, Value::Null).await.unwrap();
+    }
+    for uri in uris {
+        until_gone(scene, uri).await;
+    }
+}
+
 fn is_on(request: &Request, plural: &str, group: &str, name: &str) -> bool {
     request.user == MOORLINE && request.resource == plural && request.group == group && request.name == name
 }
@@ -186,13 +203,14 @@ fn first<'a>(requests: &'a Requests, verbs: &[&str], it: (&str, &str, &str)) -> 
     requests.as_slice().iter().find(is)
 }
 
-const DEFINITIONS: (&str, &str) = ("customresourcedefinitions", "apiextensions.k8s.io");
+/// Plural and group of definitions.
+const DEFINITION: (&str, &str) = ("customresourcedefinitions", "apiextensions.k8s.io");
 
 /// Definitions were there, and served, before a resource of theirs was written.
 pub(crate) fn assert_came_in_order(requests: &Requests, system: &System) {
     for resource in system.resources {
         let definition = resource.definition();
-        let definition = first(requests, &["patch"], (DEFINITIONS.0, DEFINITIONS.1, &definition)).unwrap();
+        let definition = first(requests, &["patch"], (DEFINITION.0, DEFINITION.1, &definition)).unwrap();
         let place = (resource.plural, resource.group, resource.name);
         let write = first(requests, &["patch"], place).unwrap();
         let (namespace, name) = system.operator;
@@ -218,7 +236,7 @@ pub(crate) fn assert_went_in_order(requests: &Requests, system: &System) {
         let place = (resource.plural, resource.group, resource.name);
         let resource_went = first(requests, &["delete"], place).unwrap();
         let definition = resource.definition();
-        let definition = first(requests, &["delete"], (DEFINITIONS.0, DEFINITIONS.1, &definition)).unwrap();
+        let definition = first(requests, &["delete"], (DEFINITION.0, DEFINITION.1, &definition)).unwrap();
         assert!(resource_went.answered <= operator.received, "{} goes before its operator", resource.shown());
         assert!(operator.answered <= definition.received, "{} goes before its definition", system.operator.1);
     }

@@ -3,10 +3,10 @@
 use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 
+use super::life::{DEFINITIONS, clear};
 use crate::support::daemon::until;
 use crate::support::fault_proxy::Fate;
 use crate::support::person::moorline;
-use crate::support::rest::ask;
 use crate::support::scene::{Scene, config_map};
 use crate::support::status::{condition, report, until_healthy, waiting};
 
@@ -153,8 +153,6 @@ async fn one_kind_in_three_groups_is_three_kinds() {
     }
     scene.delete_sync("shop").await;
     for (group, _) in GROUPS {
-        let uri = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/databases.{group}");
-        ask(&scene.admin, "DELETE", &uri, Value::Null).await.unwrap();
-        until("it is gone", async || ask(&scene.admin, "GET", &uri, Value::Null).await.err()).await;
+        clear(&scene, &[&format!("{DEFINITIONS}/databases.{group}")]).await;
     }
 }

@@ -7,9 +7,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::conversion::Conversion;
-use super::life::files;
+use super::life::{DEFINITIONS, clear, files};
 use crate::support::daemon::until;
-use crate::support::rest::ask;
 use crate::support::scene::{Scene, config_map};
 
 /// What `moorline check` says of a file.
@@ -131,7 +130,6 @@ async fn what_tutorials_write_wrongly_is_told_in_the_server_s_words() {
             problems.as_array()?.iter().find(|it| it["file"] == *file && it["reason"] == "Invalid").cloned()
         })
         .await;
-        println!("{}: {}", problem["object"], problem["message"]);
         let message = problem["message"].as_str().unwrap();
         for word in words {
             assert!(message.contains(word), "{name}: {message}");
@@ -150,7 +148,5 @@ async fn what_tutorials_write_wrongly_is_told_in_the_server_s_words() {
     scene.settle().await;
     scene.assert_calm("with what is refused").await;
     scene.delete_sync("shop").await;
-    let uri = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/databases.example.com";
-    ask(&scene.admin, "DELETE", uri, Value::Null).await.unwrap();
-    until("it is gone", async || ask(&scene.admin, "GET", uri, Value::Null).await.err()).await;
+    clear(&scene, &[&format!("{DEFINITIONS}/databases.example.com")]).await;
 }

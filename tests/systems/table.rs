@@ -18,6 +18,7 @@ pub(crate) struct System {
 }
 
 /// A custom resource and what its operator says of it.
+#[derive(Clone, Copy)]
 pub(crate) struct Resource {
     pub(crate) group: &'static str,
     pub(crate) version: &'static str,
@@ -35,6 +36,7 @@ pub(crate) struct Resource {
 }
 
 /// Statuses as JSON.
+#[derive(Clone, Copy)]
 pub(crate) struct Told {
     pub(crate) on_its_way: &'static str,
     pub(crate) well: &'static str,
