@@ -4,7 +4,7 @@ use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 
 use super::life::{DEFINITIONS, clear};
-use crate::support::daemon::until;
+use crate::support::daemon::{Daemon, until};
 use crate::support::fault_proxy::Fate;
 use crate::support::person::moorline;
 use crate::support::scene::{Scene, config_map};
@@ -77,6 +77,29 @@ async fn is_judged_by_group(scene: &Scene, databases: &[Api<DynamicObject>], com
     scene.until_ready("shop", commit).await;
 }
 
+/// A watch that begins anew is counted for its group alone.
+async fn is_counted_by_group(scene: &Scene, daemon: &Daemon) {
+    scene.proxy.rule(|asked| {
+        let of_apps = asked.path.starts_with("/apis/apps.example.com/") && asked.is_watch();
+        if of_apps { Fate::Answer(410, None) } else { Fate::Pass }
+    });
+    scene.proxy.cut_watches();
+    let restarts = async || {
+        let metrics = daemon.get("/metrics")?;
+        let counted = metrics.lines().filter(|line| line.starts_with("moorline_watch_restarts_total"));
+        let counted: Vec<String> = counted
+            .filter(|line| line.contains("Database") && !line.contains("broken"))
+            .map(str::to_owned)
+            .collect();
+        (!counted.is_empty()).then_some(counted)
+    };
+    let counted = until("a watch begins anew", restarts).await;
+    scene.proxy.heal();
+    let by_group = |line: &String| line.contains("group_kind=\"Database.apps.example.com\"");
+    assert!(counted.iter().all(by_group), "{counted:?}");
+    scene.settle().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_kind_in_three_groups_is_three_kinds() {
     let Some(scene) = Scene::new("namesakes").await else { return };
@@ -102,26 +125,7 @@ async fn one_kind_in_three_groups_is_three_kinds() {
     scene.settle().await;
     scene.assert_calm("with three namesakes").await;
 
-    // A watch that begins anew is counted for its group alone.
-    scene.proxy.rule(|asked| {
-        let of_apps = asked.path.starts_with("/apis/apps.example.com/") && asked.is_watch();
-        if of_apps { Fate::Answer(410, None) } else { Fate::Pass }
-    });
-    scene.proxy.cut_watches();
-    let restarts = async || {
-        let metrics = daemon.get("/metrics")?;
-        let counted = metrics.lines().filter(|line| line.starts_with("moorline_watch_restarts_total"));
-        let counted: Vec<String> = counted
-            .filter(|line| line.contains("Database") && !line.contains("broken"))
-            .map(str::to_owned)
-            .collect();
-        (!counted.is_empty()).then_some(counted)
-    };
-    let counted = until("a watch begins anew", restarts).await;
-    scene.proxy.heal();
-    let by_group = |line: &String| line.contains("group_kind=\"Database.apps.example.com\"");
-    assert!(counted.iter().all(by_group), "{counted:?}");
-    scene.settle().await;
+    is_counted_by_group(&scene, &daemon).await;
 
     // A person is shown which of them a commit is about.
     daemon.terminate();
