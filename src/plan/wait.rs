@@ -48,14 +48,15 @@ pub(super) fn for_approval(unwanted: &[Entry<'_>], decided: &mut Decided) {
     let asked = unwanted
         .iter()
         .filter(|(id, _)| definitions.iter().any(|definition| contains(definition, id)) && waits(id));
-    let Some((first, blocker)) = asked.map(|(id, seen)| (stage(id, seen.wave, true), *id)).min() else {
+    let Some((first, blocker)) = asked.map(|(id, seen)| (stage(id, in_wave(seen.wave), true), *id)).min()
+    else {
         return;
     };
     let (held, steps) =
-        std::mem::take(&mut decided.steps).into_iter().partition(|(wave, step): &(i32, Step)| {
-            matches!(step.action, Action::Prune { .. }) && first < stage(&step.id, *wave, true)
+        std::mem::take(&mut decided.steps).into_iter().partition(|(turn, step): &(Turn, Step)| {
+            matches!(step.action, Action::Prune { .. }) && first < stage(&step.id, *turn, true)
         });
-    let held: Vec<(i32, Step)> = held;
+    let held: Vec<(Turn, Step)> = held;
     decided.steps = steps;
     decided.held.extend(held.into_iter().map(|(_, step)| (step.id, Hold::GoesAfter(blocker.clone()))));
 }
