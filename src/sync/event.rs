@@ -67,25 +67,32 @@ fn time() -> String {
     format!("{now:.6}")
 }
 
-/// What an Event says of a status that follows another, if it is news: its type, its reason and its note.
+/// What Events say of a status that follows another, as far as it is news: types, reasons and notes. A repair is told
+/// beside a change of readiness too: in a quick fight it is often the same status that tells of both.
 pub(crate) fn news(
     before: &SyncStatus,
     next: &SyncStatus,
     repaired: &[String],
-) -> Option<(&'static str, String, String)> {
+) -> Vec<(&'static str, String, String)> {
+    let repair = (!repaired.is_empty())
+        .then(|| ("Normal", EventReason::DriftRepaired.to_string(), repaired.join("; ")));
+    repair.into_iter().chain(transition(before, next)).collect()
+}
+
+/// What is said of a change of whether the Sync is ready, or why not.
+fn transition(before: &SyncStatus, next: &SyncStatus) -> Option<(&'static str, String, String)> {
     let ready = |status: &SyncStatus| {
         let ready = status.conditions.iter().find(|it| it.type_ == ConditionType::Ready.to_string())?;
         Some((ready.status.clone(), ready.reason.clone(), ready.message.clone()))
     };
     let (status, reason, message) = ready(next)?;
     let same = ready(before).is_some_and(|(before, why, _)| (&before, &why) == (&status, &reason));
-    match (same, status.as_str()) {
-        (true, _) if repaired.is_empty() => None,
-        (true, _) => Some(("Normal", EventReason::DriftRepaired.to_string(), repaired.join("; "))),
+    match status.as_str() {
+        _ if same => None,
         // That it has begun is no news yet.
-        (false, _) if reason == Reason::Progressing.to_string() => None,
-        (false, "True") => Some(("Normal", reason, message)),
-        (false, _) => Some(("Warning", reason, message)),
+        _ if reason == Reason::Progressing.to_string() => None,
+        "True" => Some(("Normal", reason, message)),
+        _ => Some(("Warning", reason, message)),
     }
 }
 
@@ -134,6 +141,26 @@ pub(crate) fn is_change(outcome: &Outcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_repair_is_told_beside_a_change_of_readiness() {
+        let said = |status: &str, reason: &str| {
+            let ready = serde_json::json!({"type": "Ready", "status": status, "reason": reason, "message": "why", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+            serde_json::from_value::<SyncStatus>(serde_json::json!({"conditions": [ready]})).unwrap()
+        };
+        let check = |before: &SyncStatus, next: &SyncStatus, repaired: &[&str], expect: &[&str]| {
+            let repaired: Vec<String> = repaired.iter().map(|&text| text.to_owned()).collect();
+            let told: Vec<String> =
+                news(before, next, &repaired).into_iter().map(|(_, reason, _)| reason).collect();
+            assert_eq!(told, expect);
+        };
+        let (applied, contested) = (said("True", "Applied"), said("False", "Contested"));
+        check(&applied, &contested, &["x"], &["DriftRepaired", "Contested"]);
+        check(&applied, &contested, &[], &["Contested"]);
+        check(&applied, &applied, &["x"], &["DriftRepaired"]);
+        check(&applied, &applied, &[], &[]);
+        check(&applied, &said("Unknown", "Progressing"), &["x"], &["DriftRepaired"]);
+    }
 
     #[test]
     fn what_was_repaired_is_told_as_far_as_it_is_known() {

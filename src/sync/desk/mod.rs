@@ -316,9 +316,7 @@ impl Desk {
         let speechless = pass.is_none() && trouble.is_none() && !state.suspended;
         let waits = !state.written.conditions.is_empty()
             || state.since.is_none_or(|since| since.elapsed() < PATIENCE);
-        let pending = state.pending.is_some_and(|since| since.elapsed() < PATIENCE);
-        let unread = state.unread.is_some_and(|until| Instant::now() < until);
-        let says_more_soon = pending || state.asked.is_some() || unread || speechless && waits;
+        let says_more_soon = state.says_more_soon() || speechless && waits;
         if says_more_soon && state.waiting.is_empty() && !state.uid.is_empty() {
             return None;
         }
@@ -355,6 +353,13 @@ impl State {
             true => "moorline rbac PATH | kubectl apply -f -".to_owned(),
             false => format!("moorline rbac --sync {} -n {} | kubectl apply -f -", name.name, name.namespace),
         }
+    }
+
+    /// True if what is known now is not all that there is to say in a moment.
+    fn says_more_soon(&self) -> bool {
+        let pending = self.pending.is_some_and(|since| since.elapsed() < PATIENCE);
+        let unread = self.unread.is_some_and(|until| Instant::now() < until);
+        pending || self.asked.is_some() || unread
     }
 
     /// True if the last pass is about an older commit or spec than is asked for now.

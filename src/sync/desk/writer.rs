@@ -25,19 +25,22 @@ impl Desk {
             }
             self.say_news().await;
             let Some((uid, next)) = self.next() else {
+                self.say_repairs().await;
                 self.served();
                 continue;
             };
             let Ok(value) = serde_json::to_value(&next) else { continue };
             tracing::trace!(sync = %self.0.name, status = %value, "written");
             // Before it is written: the watch may tell of the write sooner than its reply does.
-            let event = self.transition(&next, &uid);
+            let events = self.transition(&next, &uid);
             let latest = self.lock().latest;
             match self.0.context.cluster.write_status(&self.0.name, &uid, latest, value).await {
                 Ok(version) => {
                     self.stands(version, next);
                     self.served();
-                    self.say(event).await;
+                    for event in events {
+                        self.say(event).await;
+                    }
                     retry = RETRY.0;
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -51,12 +54,26 @@ impl Desk {
         }
     }
 
-    /// The Kubernetes Event about a change of whether the Sync is ready, or why not, and about repairs.
-    fn transition(&self, next: &SyncStatus, uid: &str) -> Option<serde_json::Value> {
+    /// The Kubernetes Events about repairs, and about a change of whether the Sync is ready, or why not.
+    fn transition(&self, next: &SyncStatus, uid: &str) -> Vec<serde_json::Value> {
         let mut state = self.lock();
         let repaired = std::mem::take(&mut state.repaired);
-        let (type_, reason, note) = news(&state.written, next, &repaired)?;
-        Some(event(&self.0.name, uid, type_, &reason, &note))
+        let told = news(&state.written, next, &repaired).into_iter();
+        told.map(|(type_, reason, note)| event(&self.0.name, uid, type_, &reason, &note)).collect()
+    }
+
+    /// Writes the Event about repairs that change nothing in the status, as when two of them are within one second.
+    async fn say_repairs(&self) {
+        let (uid, said, repaired) = {
+            let mut state = self.lock();
+            if state.says_more_soon() {
+                return;
+            }
+            (state.uid.clone(), state.written.clone(), std::mem::take(&mut state.repaired))
+        };
+        for (type_, reason, note) in news(&said, &said, &repaired) {
+            self.say(event(&self.0.name, &uid, type_, &reason, &note)).await;
+        }
     }
 
     /// Writes the Events that do not depend on the status.
@@ -66,13 +83,15 @@ impl Desk {
             (state.uid.clone(), std::mem::take(&mut state.news))
         };
         for (type_, reason, note) in news {
-            self.say(Some(event(&self.0.name, &uid, type_, &reason.to_string(), &note))).await;
+            self.say(event(&self.0.name, &uid, type_, &reason.to_string(), &note)).await;
         }
     }
 
     /// Writes an Event. One that cannot be written is not worth another attempt: the status says the same.
-    async fn say(&self, event: Option<serde_json::Value>) {
-        let Some(event) = event.filter(|_| self.0.context.events.take()) else { return };
+    async fn say(&self, event: serde_json::Value) {
+        if !self.0.context.events.take() {
+            return;
+        }
         if let Err(failure) = self.0.context.cluster.write_event(event, &self.0.name.namespace).await {
             tracing::debug!(sync = %self.0.name, %failure, "an Event could not be written");
         }
