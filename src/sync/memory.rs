@@ -9,6 +9,7 @@ use super::leaving::Leaving;
 use super::ledger::Ledger;
 use super::namespaces::Namespaces;
 use super::prepare::Prepared;
+use super::restless::Restless;
 use super::rights::Lacking;
 use super::rollout::{RolledOut, Unwell};
 use super::scale::Scaling;
@@ -50,6 +51,8 @@ pub(crate) struct Memory {
     pub(crate) fights: Fights,
     /// What a person approved and is not gone yet, by uid.
     pub(crate) consented: BTreeMap<ObjectId, Box<str>>,
+    /// What is written to all the time.
+    pub(crate) restless: Restless,
     /// What is on its way out.
     pub(crate) leaving: Leaving,
     /// What has come to its end.
@@ -173,7 +176,7 @@ impl Memory {
         postponed
     }
 
-    /// Remembers what failed and forgets what did not.
+    /// Remembers what failed and forgets what did not, and what was looked at in vain.
     pub(crate) fn learn(
         &mut self,
         outcomes: &BTreeMap<ObjectId, Outcome>,
@@ -182,6 +185,7 @@ impl Memory {
         chance: f64,
         pauses: Pauses,
     ) {
+        self.restless.learn(outcomes, now);
         let mut granted = BTreeSet::new();
         for (id, outcome) in outcomes {
             let hash = desired.get(id).map(|wanted| wanted.hash);
@@ -275,7 +279,8 @@ impl Memory {
         let unknown = self.unknown.map(|(due, _)| due);
         let late = self.leaving.next(now, within);
         let failing = failing.chain(self.clears);
-        failing.chain(self.fights.next(now)).chain(self.pause_ends).chain(unknown).chain(late).min()
+        let again = self.fights.next(now).into_iter().chain(self.restless.next());
+        failing.chain(again).chain(self.pause_ends).chain(unknown).chain(late).min()
     }
 }
 

@@ -36,6 +36,7 @@ mod prepare;
 mod recreate;
 mod registry;
 mod removed;
+mod restless;
 mod rights;
 mod rollout;
 mod scale;

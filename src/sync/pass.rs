@@ -180,11 +180,11 @@ impl Subject<'_> {
         let (mut plan, open) = self.cluster.observed(self.owner, decide);
         let now = self.context.now();
         let postponed = memory.postpone(&mut plan, desired, now);
-        memory.queue(open, now);
+        let spared = memory.restless.spare(&mut plan, now) + memory.queue(open, now);
         report.pending = memory.compares;
         // Whether these are held is about to be known.
         plan.held.retain(|(_, hold)| *hold != Hold::Unverified);
-        report.kept = plan.kept.len() + memory.unverified.len();
+        report.kept = plan.kept.len() + memory.unverified.len() + spared;
         (report.approval, memory.consented) = (plan.approval.clone(), plan.consented.clone());
         let held: Vec<(ObjectId, Hold)> = plan.held.clone();
         memory.leaving.see(&held, now);

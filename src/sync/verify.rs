@@ -115,11 +115,16 @@ impl Memory {
         }
     }
 
-    /// What the plan wants to be looked at, but for what failed a moment ago.
-    pub(crate) fn queue(&mut self, found: VecDeque<(ObjectId, How)>, now: Time) {
+    /// What the plan wants to be looked at, but for what failed a moment ago. Gives how many are not compared yet because
+    /// they are written to all the time.
+    pub(crate) fn queue(&mut self, found: VecDeque<(ObjectId, How)>, now: Time) -> usize {
         self.unverified = found;
         let failing = &self.failing;
         self.unverified.retain(|(id, _)| failing.get(id).is_none_or(|known| !known.waits(now)));
+        let (restless, before) = (&mut self.restless, self.unverified.len());
+        self.unverified.retain(|(id, how)| *how == How::Apply || !restless.waits(id, now));
+        let spared = before - self.unverified.len();
         self.compares = self.unverified.iter().any(|(_, how)| *how == How::Compare);
+        spared
     }
 }

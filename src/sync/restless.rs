@@ -1,0 +1,126 @@
+//! Objects to which somebody writes all the time without touching what Git sets, such as a sign of life in an annotation.
+//!
+//! In: what looks at objects came to. Out: until when an object that moved again is not looked at. Where the metadata of
+//! a write cannot show whether it touched fields of ours, each costs a request; so after some looks in vain in a row there
+//! are fewer and fewer. An edit that shows is no such move, and is repaired at once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::schedule::Time;
+use crate::object::ObjectId;
+use crate::plan::{Action, Change, Outcome, Plan};
+
+/// So many looks in vain in a row are made at once.
+const AT_ONCE: u32 = 5;
+/// The pauses from then on: the first, and the longest.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// A row ends where nobody looked for so long.
+const ROW: Duration = Duration::from_secs(90);
+/// Doublings after which the longest pause is reached.
+const MAX_DOUBLINGS: u32 = 5;
+
+/// The objects that were looked at in vain lately.
+#[derive(Debug, Default)]
+pub(crate) struct Restless {
+    looks: BTreeMap<ObjectId, Looks>,
+    /// When the next object is looked at for which a look waits.
+    next: Option<Time>,
+}
+
+#[derive(Debug)]
+struct Looks {
+    in_vain: u32,
+    last: Time,
+}
+
+impl Looks {
+    fn next(&self) -> Time {
+        let pause = match self.in_vain.checked_sub(AT_ONCE) {
+            None => Duration::ZERO,
+            Some(doublings) => (PAUSE.0 * (1 << doublings.min(MAX_DOUBLINGS))).min(PAUSE.1),
+        };
+        self.last + pause
+    }
+}
+
+impl Restless {
+    /// Takes in what was found.
+    pub(crate) fn learn<'a>(
+        &mut self,
+        outcomes: impl IntoIterator<Item = (&'a ObjectId, &'a Outcome)>,
+        now: Time,
+    ) {
+        self.looks.retain(|_, looks| looks.last + ROW > now);
+        for (id, outcome) in outcomes {
+            if *outcome == Outcome::Kept {
+                let looks = self.looks.entry(id.clone()).or_insert(Looks { in_vain: 0, last: now });
+                (looks.in_vain, looks.last) = (looks.in_vain + 1, now);
+            } else {
+                self.looks.remove(id);
+            }
+        }
+    }
+
+    /// Whether an object that moved is left for a while.
+    pub(crate) fn waits(&mut self, id: &ObjectId, now: Time) -> bool {
+        let due = self.looks.get(id).filter(|looks| looks.last + ROW > now).map(Looks::next);
+        let due = due.filter(|due| *due > now);
+        self.next = self.next.into_iter().chain(due).min();
+        due.is_some()
+    }
+
+    /// Takes the looks out of a plan that wait; gives how many there were.
+    pub(crate) fn spare(&mut self, plan: &mut Plan, now: Time) -> usize {
+        self.next = None;
+        let mut spared = 0;
+        for (_, steps) in &mut plan.stages {
+            steps.retain(|step| {
+                let waits = step.action == Action::Update(Change::Moved) && self.waits(&step.id, now);
+                spared += usize::from(waits);
+                !waits
+            });
+        }
+        spared
+    }
+
+    /// When the next look is due that waits.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moves_in_vain_is_looked_at_less_and_less_often() {
+        let id = ObjectId::parse("/ConfigMap|shop/a").unwrap();
+        let mut restless = Restless::default();
+        let (mut looked, mut beat) = (Vec::new(), 0);
+        while beat < 120 {
+            let now = Duration::from_secs(beat);
+            if !restless.waits(&id, now) {
+                restless.learn([(&id, &Outcome::Kept)], now);
+                looked.push(beat);
+            }
+            beat += 1;
+        }
+        assert_eq!(looked, [0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 65, 95]);
+        let drift = Outcome::Updated(Change::Moved);
+        restless.learn([(&id, &drift)], Duration::from_secs(120));
+        assert!(!restless.waits(&id, Duration::from_secs(120)), "there was something to repair");
+    }
+
+    #[test]
+    fn a_row_ends_with_quiet() {
+        let id = ObjectId::parse("/ConfigMap|shop/a").unwrap();
+        let mut restless = Restless::default();
+        (0..20).for_each(|_| restless.learn([(&id, &Outcome::Kept)], Duration::ZERO));
+        assert!(restless.waits(&id, Duration::from_secs(29)));
+        assert!(!restless.waits(&id, Duration::from_secs(30)));
+        restless.learn([], ROW);
+        assert!(restless.looks.is_empty());
+    }
+}
