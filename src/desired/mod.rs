@@ -4,6 +4,7 @@
 //! [`DesiredSet`], or everything that is wrong. There is no other way to a [`DesiredSet`], so nothing can
 //! be pruned on the word of half a render.
 
+mod bundle;
 mod canonical;
 mod hook;
 mod ignore;
@@ -118,7 +119,22 @@ fn desired_object(object: Object, id: ObjectId, scope: Option<Scope>, switches: 
     let Object { id: _, version, body, origin } = object;
     let canonical: Arc<[u8]> = canonical::form(body, &id).into();
     let hash = SpecHash { form: CanonicalForm::V1, digest: canonical::digest(&canonical) };
-    DesiredObject { id, version, scope, switches, hash, canonical, origin, ignored: None, created_as: None }
+    let empty = bundle::left_empty(&id, &canonical);
+    let mut object = DesiredObject {
+        id,
+        version,
+        scope,
+        switches,
+        hash,
+        canonical,
+        origin,
+        ignored: None,
+        created_as: None,
+    };
+    if !empty.is_empty() {
+        ignore::leave(&mut object, empty);
+    }
+    object
 }
 
 /// The id under which an object is applied, by the scope of its kind.
