@@ -59,6 +59,7 @@ pub use watches::Need;
 pub use wire::Failure;
 
 use crate::api::SyncName;
+use crate::desired::SCALERS;
 use crate::metrics::Metrics;
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
@@ -262,19 +263,25 @@ impl Cluster {
         self.0.definitions.begin_anew();
     }
 
-    /// The objects in these namespaces that HorizontalPodAutoscalers scale, once all of these were read. A Sync that
+    /// The objects in these namespaces that others scale, once all who do were read. A Sync that
     /// asks is woken when that may have changed; one that asks about no namespace is not, and costs nothing.
     pub async fn scaled(&self, owner: &SyncName, namespaces: &BTreeSet<Box<str>>) -> Scaled {
         self.0.scalers.require(owner, namespaces, &self.kinds());
         self.0.scalers.targets(namespaces).await
     }
 
-    /// A HorizontalPodAutoscaler that scales this object, or of which nobody knows yet what it scales.
+    /// Somebody who scales this object, or of whom nobody knows yet what it scales.
     pub fn scaler_of(&self, id: &ObjectId) -> Option<ObjectId> {
         self.0.scalers.of(id)
     }
 
-    /// Asks for the HorizontalPodAutoscalers of a namespace, in case that its watch is behind.
+    /// True if the server serves every kind of objects that scale others, as it was asked last.
+    pub fn knows_all_scalers(&self) -> bool {
+        let kinds = self.kinds();
+        SCALERS.iter().all(|(group, kind)| kinds.get(&GroupKind::new(group, kind)).is_some())
+    }
+
+    /// Asks for what scales others in a namespace, in case that its watches are behind.
     pub async fn look_for_scalers(&self, namespace: &str) -> Result<(), Failure> {
         self.0.scalers.look(namespace).await
     }

@@ -1,8 +1,9 @@
-//! HorizontalPodAutoscalers: what is scaled by somebody else than Git.
+//! HorizontalPodAutoscalers and ScaledObjects: what is scaled by somebody else than Git.
 //!
-//! In: the namespaces that a Sync asks about. Out: the objects in them that are scaled. Their metadata are watched,
-//! one watch for each namespace in use, and each is read once when its spec may have changed. Where they may not be
-//! seen there are none; where they cannot be seen for now, nothing is said at all.
+//! In: the namespaces that a Sync asks about. Out: the objects in them that are scaled. The metadata of scalers are
+//! watched, one watch for each namespace in use and each kind that the server knows, and each scaler is read once when its
+//! spec may have changed. Where they may not be seen there are none; where they cannot be seen for now, nothing is said at
+//! all.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,13 +13,13 @@ use futures::StreamExt as _;
 use serde_json::{Map, Value};
 use tokio::task::AbortHandle;
 
-use super::kinds::{Kinds, escape};
+use super::kinds::{Kinds, Served, escape};
 use super::store::Store;
 use super::watch::{self, Event, Target};
 use super::watches::State;
 use super::wire::{Call, Failure, METADATA_LIST, Wire};
 use crate::api::SyncName;
-use crate::desired::scale_target;
+use crate::desired::{SCALERS, scale_target};
 use crate::metrics::Class;
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::Stamp;
@@ -50,9 +51,16 @@ pub(super) struct Scalers {
     reading: tokio::sync::Mutex<()>,
 }
 
-type Open = Arc<Mutex<HashMap<Box<str>, Place>>>;
+type Open = Arc<Mutex<HashMap<Spot, Place>>>;
 
-/// One namespace.
+/// Where scalers are: of one kind, in one namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Spot {
+    kind: GroupKind,
+    namespace: Box<str>,
+}
+
+/// What is known of one spot.
 struct Place {
     state: State,
     users: HashSet<SyncName>,
@@ -75,11 +83,14 @@ impl Drop for Place {
     }
 }
 
-fn kind() -> GroupKind {
-    GroupKind::new("autoscaling", "HorizontalPodAutoscaler")
+/// The kinds of scalers that the server knows.
+fn served(kinds: &Kinds) -> Vec<(GroupKind, &Served)> {
+    let all = SCALERS.iter().map(|(group, kind)| GroupKind::new(group, kind));
+    let served = |kind: GroupKind| Some((kind.clone(), kinds.get(&kind).filter(|it| it.watchable)?));
+    all.filter_map(served).collect()
 }
 
-fn lock(open: &Open) -> MutexGuard<'_, HashMap<Box<str>, Place>> {
+fn lock(open: &Open) -> MutexGuard<'_, HashMap<Spot, Place>> {
     open.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -92,36 +103,38 @@ impl Scalers {
     /// Watches exactly these namespaces for a Sync.
     pub(super) fn require(&self, user: &SyncName, namespaces: &BTreeSet<Box<str>>, kinds: &Kinds) {
         let mut open = lock(&self.open);
-        let served = kinds.get(&kind()).filter(|served| served.watchable);
-        open.retain(|namespace, place| {
-            if served.is_none() || !namespaces.contains(namespace) {
+        let served = served(kinds);
+        open.retain(|spot, place| {
+            if !namespaces.contains(&spot.namespace) || served.iter().all(|(kind, _)| *kind != spot.kind) {
                 place.users.remove(user);
             }
             !place.users.is_empty()
         });
-        let Some(served) = served else { return };
-        for namespace in namespaces {
-            let place = open.entry(namespace.clone()).or_insert_with(|| {
-                let path = served.collection(&kind().group, served.preferred(), Some(namespace));
-                self.begin(namespace, path)
-            });
-            place.users.insert(user.clone());
+        for (kind, served) in served {
+            for namespace in namespaces {
+                let spot = Spot { kind: kind.clone(), namespace: namespace.clone() };
+                let place = open.entry(spot.clone()).or_insert_with(|| {
+                    let path = served.collection(&kind.group, served.preferred(), Some(namespace));
+                    self.begin(&spot, path)
+                });
+                place.users.insert(user.clone());
+            }
         }
     }
 
     /// Lists everything anew, as if nothing had been seen yet.
     pub(super) fn begin_anew(&self) {
-        for (namespace, place) in lock(&self.open).iter_mut() {
-            let mut anew = self.begin(namespace, place.path.clone());
+        for (spot, place) in lock(&self.open).iter_mut() {
+            let mut anew = self.begin(spot, place.path.clone());
             anew.users = std::mem::take(&mut place.users);
             *place = anew;
         }
     }
 
-    fn begin(&self, namespace: &str, path: String) -> Place {
+    fn begin(&self, spot: &Spot, path: String) -> Place {
         let target = Target {
-            kind: kind(),
-            namespace: Some(namespace.into()),
+            kind: spot.kind.clone(),
+            namespace: Some(spot.namespace.clone()),
             // A right that is missing stays missing for long, and nobody waits for it.
             patient: true,
             path: path.clone(),
@@ -130,7 +143,7 @@ impl Scalers {
             watchable: true,
         };
         let (open, store, told) = (self.open.clone(), self.store.clone(), self.told.clone());
-        let mut sink = Sink { namespace: namespace.into(), open, store, told, listing: None };
+        let mut sink = Sink { spot: spot.clone(), open, store, told, listing: None };
         let task = tokio::spawn(watch::follow(self.wire.clone(), target, move |event| sink.take(event)));
         Place {
             state: State::Listing,
@@ -146,25 +159,25 @@ impl Scalers {
         let mut unseen = self.listed(namespaces).await;
         let _turn = self.reading.lock().await;
         for _ in 0..MAX_ROUNDS {
-            let changed = self.changed(namespaces.iter().filter(|it| !unseen.contains_key(*it)));
+            let changed = self.changed(|it| namespaces.contains(it) && !unseen.contains_key(it));
             if changed.is_empty() {
                 break;
             }
-            let reads = futures::stream::iter(changed).map(|(namespace, name, uri)| async move {
+            let reads = futures::stream::iter(changed).map(|(spot, name, uri)| async move {
                 let found = self.read(uri).await;
-                (namespace, name, found)
+                (spot, name, found)
             });
             let found: Vec<_> = reads.buffer_unordered(SIDE_BY_SIDE).collect().await;
-            for (namespace, name, found) in found {
+            for (spot, name, found) in found {
                 match found {
-                    Ok(found) => self.learn(&namespace, &name, found),
-                    Err(failure) => drop(unseen.insert(namespace, failure)),
+                    Ok(found) => self.learn(&spot, &name, found),
+                    Err(failure) => drop(unseen.insert(spot.namespace, failure)),
                 }
             }
         }
         let open = lock(&self.open);
-        let places = namespaces.iter().filter_map(|namespace| open.get(namespace));
-        let targets = places.flat_map(|place| place.scalers.values().filter_map(|it| it.target.clone()));
+        let places = open.iter().filter(|(spot, _)| namespaces.contains(&spot.namespace));
+        let targets = places.flat_map(|(_, place)| place.scalers.values().filter_map(|it| it.target.clone()));
         Scaled { targets: targets.collect(), unseen }
     }
 
@@ -172,9 +185,11 @@ impl Scalers {
     pub(super) fn of(&self, id: &ObjectId) -> Option<ObjectId> {
         let namespace = id.namespace()?;
         let open = lock(&self.open);
-        let mut scalers = open.get(namespace)?.scalers.iter();
-        let (name, _) = scalers.find(|(_, it)| it.changed || it.target.as_ref() == Some(id))?;
-        ObjectId::new(&kind().group, &kind().kind, namespace, name).ok()
+        let scales = |it: &Scaler| it.changed || it.target.as_ref() == Some(id);
+        open.iter().filter(|(spot, _)| &*spot.namespace == namespace).find_map(|(spot, place)| {
+            let (name, _) = place.scalers.iter().find(|(_, it)| scales(it))?;
+            ObjectId::new(&spot.kind.group, &spot.kind.kind, namespace, name).ok()
+        })
     }
 
     /// Waits until each of these namespaces was listed or may not be; with why, those that could not be listed.
@@ -182,8 +197,8 @@ impl Scalers {
         let mut told = self.told.subscribe();
         let states = || -> Vec<(Box<str>, State)> {
             let open = lock(&self.open);
-            let states = namespaces.iter().filter_map(|one| Some((one, open.get(one)?.state.clone())));
-            states.map(|(one, state)| (one.clone(), state)).collect()
+            let wanted = open.iter().filter(|(spot, _)| namespaces.contains(&spot.namespace));
+            wanted.map(|(spot, place)| (spot.namespace.clone(), place.state.clone())).collect()
         };
         let wait = async {
             while states().iter().any(|(_, state)| *state == State::Listing) {
@@ -202,18 +217,13 @@ impl Scalers {
         unseen.collect()
     }
 
-    /// What is to be read, with its path.
-    fn changed<'a>(
-        &self,
-        namespaces: impl Iterator<Item = &'a Box<str>>,
-    ) -> Vec<(Box<str>, Box<str>, String)> {
+    /// What is to be read in some namespaces, with its path.
+    fn changed(&self, is_meant: impl Fn(&Box<str>) -> bool) -> Vec<(Spot, Box<str>, String)> {
         let open = lock(&self.open);
-        let places = namespaces.filter_map(|namespace| Some((namespace, open.get(namespace)?)));
-        let changed = places.flat_map(|(namespace, place)| {
+        let places = open.iter().filter(|(spot, _)| is_meant(&spot.namespace));
+        let changed = places.flat_map(|(spot, place)| {
             let scalers = place.scalers.iter().filter(|(_, scaler)| scaler.changed);
-            scalers.map(|(name, _)| {
-                (namespace.clone(), name.clone(), format!("{}/{}", place.path, escape(name)))
-            })
+            scalers.map(|(name, _)| (spot.clone(), name.clone(), format!("{}/{}", place.path, escape(name))))
         });
         changed.collect()
     }
@@ -224,19 +234,19 @@ impl Scalers {
             Ok(reply) => reply.json().map(Some),
             Err(failure) if failure.code() == Some(404) => Ok(None),
             Err(failure) if is_forbidden(&failure) => {
-                tracing::warn!(%failure, "a HorizontalPodAutoscaler may not be read, and counts as none");
+                tracing::warn!(%failure, "what scales others may not be read, and counts as none");
                 Ok(None)
             }
             Err(failure) => Err(failure),
         }
     }
 
-    fn learn(&self, namespace: &str, name: &str, found: Option<Value>) {
+    fn learn(&self, spot: &Spot, name: &str, found: Option<Value>) {
         let mut open = lock(&self.open);
-        let scaler = open.get_mut(namespace).and_then(|place| place.scalers.get_mut(name));
+        let scaler = open.get_mut(spot).and_then(|place| place.scalers.get_mut(name));
         let Some(scaler) = scaler else { return };
         let stamp = found.as_ref().and_then(|it| it["metadata"].as_object()).map(Stamp::of);
-        scaler.target = found.as_ref().and_then(|it| scale_target(it, namespace));
+        scaler.target = found.as_ref().and_then(|it| scale_target(it, &spot.namespace));
         match stamp {
             // An event that came while it was read is of a later state.
             Some(read) if !scaler.stamp.is_old_beside(&read) => {}
@@ -245,18 +255,22 @@ impl Scalers {
         }
     }
 
-    /// Asks what there is now, whatever the watch has told: it may be behind others.
+    /// Asks what there is now, whatever the watches have told: they may be behind others.
     pub(super) async fn look(&self, namespace: &str) -> Result<(), Failure> {
-        let path =
-            lock(&self.open).get(namespace).filter(|it| it.state == State::Listed).map(|it| it.path.clone());
-        let Some(path) = path else { return Ok(()) };
-        let reply = self.wire.send(Call::new(Class::Verify, "list", path).accept(METADATA_LIST)).await?;
-        let list: Value = reply.json()?;
-        let items = list.get("items").and_then(Value::as_array).into_iter().flatten();
-        let mut open = lock(&self.open);
-        if let Some(place) = open.get_mut(namespace) {
-            for item in items.filter_map(Value::as_object) {
-                place.see(item);
+        let paths: Vec<(Spot, String)> = {
+            let open = lock(&self.open);
+            let listed =
+                |(spot, it): &(&Spot, &Place)| *spot.namespace == *namespace && it.state == State::Listed;
+            open.iter().filter(listed).map(|(spot, it)| (spot.clone(), it.path.clone())).collect()
+        };
+        for (spot, path) in paths {
+            let reply = self.wire.send(Call::new(Class::Verify, "list", path).accept(METADATA_LIST)).await?;
+            let list: Value = reply.json()?;
+            let items = list.get("items").and_then(Value::as_array).into_iter().flatten();
+            if let Some(place) = lock(&self.open).get_mut(&spot) {
+                for item in items.filter_map(Value::as_object) {
+                    place.see(item);
+                }
             }
         }
         Ok(())
@@ -301,9 +315,9 @@ impl Place {
     }
 }
 
-/// Where the events of one namespace go.
+/// Where the events of one spot go.
 struct Sink {
-    namespace: Box<str>,
+    spot: Spot,
     open: Open,
     store: Store,
     told: Arc<tokio::sync::watch::Sender<()>>,
@@ -356,7 +370,8 @@ impl Sink {
                     }
                 });
                 if is_news && is_forbidden(&failure) {
-                    tracing::warn!(namespace = &*self.namespace, %failure, "HorizontalPodAutoscalers may not be seen, so that replicas are as Git says");
+                    let Spot { kind, namespace } = &self.spot;
+                    tracing::warn!(%kind, %namespace, %failure, "what scales others may not be seen, so that replicas are as Git says");
                 }
                 self.told.send_replace(());
             }
@@ -366,7 +381,7 @@ impl Sink {
     /// Changes what is known; if that is news, it wakes those who go by it.
     fn change(&self, change: impl FnOnce(&mut Place) -> bool) -> bool {
         let mut open = lock(&self.open);
-        let Some(place) = open.get_mut(&self.namespace) else { return false };
+        let Some(place) = open.get_mut(&self.spot) else { return false };
         let is_news = change(place);
         if is_news {
             place.users.iter().for_each(|user| self.store.wake(user).notify_one());

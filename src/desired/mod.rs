@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 pub use hook::{Hook, Parting, Phase, Rollouts, Turn, is_same_hook};
 pub use ignore::{Ignore, Ignored};
 pub use problem::Problem;
-pub use scale::{Replicas, ReplicasPaths, left_to_scalers, replicas_paths, scale_target};
+pub use scale::{Replicas, ReplicasPaths, SCALERS, left_to_scalers, replicas_paths, scale_target};
 use scope::defines_kind;
 pub use scope::{Scope, Scopes};
 pub use switches::Switches;

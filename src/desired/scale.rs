@@ -1,7 +1,7 @@
 //! Numbers of replicas, which are left to whoever scales an object.
 //!
-//! In: a [`DesiredSet`], where kinds keep their numbers, and what HorizontalPodAutoscalers scale. Out: the set without
-//! these fields. What Git scales counts before the HorizontalPodAutoscaler is there, so that a number that moves from
+//! In: a [`DesiredSet`], where kinds keep their numbers, and what HorizontalPodAutoscalers and KEDA's ScaledObjects scale.
+//! Out: the set without these fields. What Git scales counts before the scaler is there, so that a number that moves from
 //! a manifest to one never falls on the way.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,12 +26,22 @@ pub struct Replicas {
     pub set: bool,
 }
 
-/// What a HorizontalPodAutoscaler scales.
+/// The kinds of objects that scale others, by group and name. KEDA's operator makes a HorizontalPodAutoscaler for each
+/// ScaledObject, and scales to zero by itself, also while that one is not there.
+pub const SCALERS: [(&str, &str); 2] =
+    [("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObject")];
+
+/// What a scaler scales.
 pub fn scale_target(scaler: &Value, namespace: &str) -> Option<ObjectId> {
     let target = scaler.pointer("/spec/scaleTargetRef")?;
-    let text = |field: &str| target.get(field).and_then(Value::as_str).unwrap_or_default();
-    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
-    ObjectId::new(group, text("kind"), namespace, text("name")).ok()
+    let text = |field: &str| target.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+    // A ScaledObject need not say what is usual.
+    let (version, kind) = match scaler["kind"] == "ScaledObject" {
+        true => ("apps/v1", "Deployment"),
+        false => ("", ""),
+    };
+    let group = text("apiVersion").unwrap_or(version).split_once('/').map_or("", |(group, _)| group);
+    ObjectId::new(group, text("kind").unwrap_or(kind), namespace, text("name").unwrap_or_default()).ok()
 }
 
 /// Where a CustomResourceDefinition says that the number is, in each of its served versions.
@@ -68,9 +78,10 @@ pub fn left_to_scalers(
 }
 
 impl DesiredSet {
-    /// What the HorizontalPodAutoscalers of the set scale.
+    /// What the scalers of the set scale.
     pub fn scaled(&self) -> BTreeSet<ObjectId> {
-        let scalers = self.0.iter().filter(|it| it.id.is("autoscaling", "HorizontalPodAutoscaler"));
+        let is_scaler = |it: &&DesiredObject| SCALERS.iter().any(|(group, kind)| it.id.is(group, kind));
+        let scalers = self.0.iter().filter(is_scaler);
         let target = |it: &DesiredObject| scale_target(&body(it), it.id.namespace()?);
         scalers.filter_map(target).collect()
     }
@@ -217,6 +228,14 @@ mod tests {
         let core = json!({"apiVersion": "v1", "kind": "ReplicationController", "name": "a"});
         check(core, Some("/ReplicationController|shop/a"));
         check(json!({"kind": "Deployment"}), None);
+        let keda = |target: Value| {
+            let scaled = json!({"kind": "ScaledObject", "spec": {"scaleTargetRef": target}});
+            scale_target(&scaled, "shop").map(|id| id.to_string())
+        };
+        assert_eq!(keda(json!({"name": "a"})).as_deref(), Some("Deployment.apps shop/a"));
+        let other = json!({"apiVersion": "example.com/v1", "kind": "Pool", "name": "a"});
+        assert_eq!(keda(other).as_deref(), Some("Pool.example.com shop/a"));
+        assert_eq!(keda(json!({})), None);
         assert_eq!(scale_target(&json!({"spec": {}}), "shop"), None);
     }
 

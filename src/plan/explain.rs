@@ -374,7 +374,7 @@ mod tests {
         );
         check(
             Hold::MayBeScaled("the server answered 500".into()),
-            "whether a HorizontalPodAutoscaler scales it cannot be seen now: the server answered 500",
+            "whether an autoscaler scales it cannot be seen now: the server answered 500",
         );
         check(Hold::ReconcileDisabled, "moorline.dev/reconcile is disabled");
     }

@@ -37,7 +37,7 @@ pub enum Hold {
     /// Git says something else than when it was applied, or nothing any more, and a person asks to leave it as it is until
     /// this time: milliseconds since 1970.
     Paused(i64),
-    /// Its number of replicas may be a HorizontalPodAutoscaler's, and this keeps us from seeing whether it is.
+    /// Its number of replicas may be an autoscaler's, and this keeps us from seeing whether it is.
     MayBeScaled(Box<str>),
     /// Others undo every repair, so that it is repaired less and less often.
     Contested(Box<Contest>),
@@ -162,7 +162,7 @@ impl fmt::Display for Hold {
                 write!(f, "changed in Git, but {} is {until}", crate::api::PAUSE_ANNOTATION)
             }
             Self::MayBeScaled(why) => {
-                write!(f, "whether a HorizontalPodAutoscaler scales it cannot be seen now: {why}")
+                write!(f, "whether an autoscaler scales it cannot be seen now: {why}")
             }
             Self::Contested(contest) => contest.fmt(f),
             Self::Unverified => f.write_str(

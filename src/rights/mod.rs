@@ -18,7 +18,7 @@ pub use plural::Plurals;
 pub use power::power;
 pub use rule::Rule;
 
-use crate::desired::{DesiredSet, Scope, Scopes};
+use crate::desired::{DesiredSet, SCALERS, Scope, Scopes};
 use crate::object::ObjectId;
 
 /// What is done with an object from its creation to its end: an apply that creates needs both of the two.
@@ -39,8 +39,15 @@ pub struct Rights {
 impl Rights {
     /// What the Sync of these objects needs; `plurals` has what a server calls its kinds, if one was asked.
     pub fn of(desired: &DesiredSet, plurals: Plurals) -> Self {
+        // Where nobody was asked whether the server knows more kinds of scalers, there are only its own.
+        let known = SCALERS.map(|(group, kind)| (group, plurals.of_kind(group, kind)));
+        let scalers: Vec<Rule> = known
+            .iter()
+            .filter(|(_, (_, known))| *known)
+            .map(|(group, (plural, _))| Rule::of(group, plural, &LOOK))
+            .collect();
         let (mut rights, custom) = Self::of_objects(desired, plurals);
-        rights.add_what_is_looked_at(desired, custom);
+        rights.add_what_is_looked_at(desired, custom, &scalers);
         rights.merged()
     }
 
@@ -87,7 +94,7 @@ impl Rights {
     }
 
     /// What is not the Sync's own and is read all the same.
-    fn add_what_is_looked_at(&mut self, desired: &DesiredSet, custom: bool) {
+    fn add_what_is_looked_at(&mut self, desired: &DesiredSet, custom: bool, scalers: &[Rule]) {
         let places: BTreeSet<&str> = desired.objects().iter().filter_map(|it| it.id.namespace()).collect();
         if !places.is_empty() {
             // Whether they are there, and not about to go.
@@ -103,7 +110,7 @@ impl Rights {
         for object in desired.objects().iter().filter(|it| custom || has_number(&it.body())) {
             if let Some(namespace) = object.id.namespace() {
                 let rules = self.namespaces.entry(namespace.into()).or_default();
-                rules.insert(Rule::of("autoscaling", "horizontalpodautoscalers", &LOOK));
+                rules.extend(scalers.iter().cloned());
             }
         }
         desired.objects().iter().for_each(|object| self.add_what_lies_beneath(&object.id));

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::desired::desired;
+use crate::object::GroupKind;
 use crate::render::{Options, Rendered, render};
 use crate::tree::FileTree;
 
@@ -60,6 +61,14 @@ fn objects_need_what_is_done_with_them_and_no_more() {
         [places, "everywhere: get storageclasses.storage.k8s.io", "shop: all persistentvolumeclaims."]
     );
     assert_eq!(shown(&[object("v1", "Namespace", "x")]), ["everywhere: all namespaces."]);
+}
+
+#[test]
+fn who_scales_with_keda_is_looked_at_where_the_server_has_it() {
+    let web = with(object("apps/v1", "Deployment", "web"), "spec", json!({"replicas": 2}));
+    let served = [(GroupKind::new("keda.sh", "ScaledObject"), "scaledobjects".into())];
+    let rights = Rights::of(&set(&[web]), Plurals::of(served.into_iter()));
+    assert!(rights.namespaces["shop"].contains(&Rule::of("keda.sh", "scaledobjects", &LOOK)), "{rights:?}");
 }
 
 #[test]

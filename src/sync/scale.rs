@@ -1,6 +1,6 @@
 //! Leaves the numbers of replicas to those who scale objects.
 //!
-//! In: a prepared commit, and the HorizontalPodAutoscalers of the cluster. Out: the commit without the numbers that
+//! In: a prepared commit, and the scalers of the cluster. Out: the commit without the numbers that
 //! are not Git's. Which these are is decided in `desired/scale.rs`; here is asked only what that needs, and nothing
 //! where Git says no number that anybody could change.
 
@@ -99,6 +99,12 @@ impl Subject<'_> {
             }
         }
         if !doubtful.is_empty() {
+            // KEDA may have been installed since the server was asked for its kinds, and nothing else tells of that.
+            if !self.cluster.knows_all_scalers()
+                && let Err(failure) = self.cluster.discover().await
+            {
+                tracing::debug!(sync = %self.owner, %failure, "whether there are more kinds of scalers is not known");
+            }
             live = self.cluster.scaled(self.owner, &scaling.namespaces()).await;
         }
         unseen.extend(live.unseen);
@@ -158,10 +164,10 @@ impl Subject<'_> {
     fn log(&self, before: &BTreeMap<ObjectId, Box<str>>, after: &BTreeMap<ObjectId, Box<str>>) {
         let text = |place: &str| place.trim_start_matches('/').replace('/', ".");
         for (object, place) in after.iter().filter(|(id, _)| !before.contains_key(*id)) {
-            tracing::info!(sync = %self.owner, %object, field = text(place), "left to a HorizontalPodAutoscaler");
+            tracing::info!(sync = %self.owner, %object, field = text(place), "left to an autoscaler");
         }
         for (object, place) in before.iter().filter(|(id, _)| !after.contains_key(*id)) {
-            tracing::info!(sync = %self.owner, %object, field = text(place), "no longer left to a HorizontalPodAutoscaler");
+            tracing::info!(sync = %self.owner, %object, field = text(place), "no longer left to an autoscaler");
         }
     }
 }
