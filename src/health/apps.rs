@@ -29,7 +29,8 @@ pub(super) fn deployment(live: Live<'_>, _: &Context) -> Health {
     } else {
         None
     };
-    if let Some(failure) = live.holds("ReplicaFailure") {
+    // Of one whose newest Pods are all there it tells of older ones, which a mended template replaces.
+    if let Some(failure) = live.holds("ReplicaFailure").filter(|_| updated < wanted) {
         return Health::degraded(format!("its Pods cannot be created: {}", failure.says()));
     }
     let late =
@@ -181,6 +182,9 @@ mod tests {
             "message": "pods \"web-1\" is forbidden: exceeded quota: few"}]"#;
         let expect = r#"Degraded: its Pods cannot be created: FailedCreate: pods "web-1" is forbidden: exceeded quota: few"#;
         check(three, quota, expect);
+        // The newest Pods could be made, and what could not is of the template before.
+        let mended = format!("{}, {quota}", counts(4, 3, 2));
+        check(three, &mended, "Progressing: 1 old replica is still to be removed");
         check(three, &format!("{}, {}", counts(3, 3, 3), quota.replace("True", "False")), "Healthy");
     }
 
