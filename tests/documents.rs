@@ -3,6 +3,9 @@
 //!
 //! Each comparison is a function over texts, so that the tests beside it can show it a difference.
 
+#[path = "documents/opponents.rs"]
+mod opponents;
+
 use std::fs;
 use std::path::Path;
 
