@@ -152,6 +152,28 @@ async fn create_syncs(release: &Release, tenant: &str) {
     }
 }
 
+/// KEDA, as far as its objects name what they scale.
+async fn prepare_keda(release: &Release) {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({
+        "metadata": {"name": "scaledobjects.keda.sh"},
+        "spec": {
+            "group": "keda.sh", "scope": "Namespaced", "names": {"kind": "ScaledObject", "plural": "scaledobjects"},
+            "versions": [{
+                "name": "v1alpha1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+            }],
+        },
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    release.create(definitions, definition).await.expect("a definition");
+    let scaled = json!({
+        "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "web"},
+        "spec": {"scaleTargetRef": {"name": "web"}},
+    });
+    let path = release.path("keda.sh/v1alpha1", "scaledobjects");
+    until("a ScaledObject is taken", async || release.create(&path, scaled.clone()).await.ok()).await;
+}
+
 /// What the repository holds, and what is in the cluster beside it.
 async fn prepare_objects(release: &Release) -> String {
     let pod = json!({
@@ -193,6 +215,7 @@ async fn every_right_of_the_chart_is_used_and_enough() {
     let older = release.older_chart();
     release.helm(&["install", "moorline", &older, "--values", &file]).expect("it is installed");
     grant_objects(&release).await;
+    prepare_keda(&release).await;
     let commit = prepare_objects(&release).await;
     let mark = AuditMark::set(&release.plane).await;
     let daemon = release.daemon().await;

@@ -111,7 +111,7 @@ async fn who_may_not_see_scalers_goes_on_and_says_it_once() {
     alone.push(deployment(json!({"replicas": 4})));
     alone.until("it is changed", |live| live["spec"]["replicas"] == 4).await;
     moment(6000).await;
-    let said = daemon.log().matches("HorizontalPodAutoscalers may not be seen").count();
+    let said = daemon.log().matches("what scales others may not be seen").count();
     assert_eq!(said, 1, "{}", daemon.log());
     let asked = alone.tally(&mark, TENANT).await;
     assert_eq!(asked.get(WATCH_SCALERS), Some(&1), "nobody waits for that right: {asked:?}");
