@@ -18,7 +18,7 @@ use crate::support::scene::Scene;
 /// So long after the last move of an opponent the daemon may ask about objects and write statuses.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// So long nothing may be asked until a test believes that nothing will be.
-const SILENCE: Duration = Duration::from_millis(2500);
+const SILENCE: Duration = Duration::from_millis(2000);
 
 /// Somebody who writes under a name.
 #[derive(Clone)]

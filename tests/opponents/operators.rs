@@ -32,6 +32,7 @@ async fn an_operator_that_fills_in_what_is_missing_is_left_alone() {
     }
     let asked = quiet_after(&scene, operator.moved(), "defaults").await;
     assert!(writes(&asked, "main") <= 3, "one look for each generation");
+    assert_eq!(scene.status("shop", "/problems").await, Value::Null, "that is its business");
     assert_repaired(&scene, &databases, "main", json!({"spec": {"size": 9}}), "spec.size").await;
     let spec = operator.live("main").await["spec"].clone();
     let expect =
