@@ -185,6 +185,12 @@ async fn a_hook_that_fails_stops_the_commit_and_the_next_one_goes_on() {
     scene.assert_calm_but_for_looks("after a failure").await;
     assert_eq!(value(&scene, "app").await.as_deref(), Some("1"), "the commit is not applied");
     assert_eq!(uid(&jobs, "migrate", "").await, broken, "nothing is tried again by itself");
+    scene.nudge("shop", "try again").await;
+    let broken = uid(&jobs, "migrate", &broken).await;
+    end(&jobs, "migrate", false).await;
+    support::status::until_healthy(&scene, "shop", "False", "Degraded").await;
+    scene.settle().await;
+    assert_eq!(uid(&jobs, "migrate", "").await, broken, "a person who asks once has it tried once");
 
     let commit = scene.push(&[hook("migrate", "mended", "before"), map("app", "3")]);
     scene.nudge("shop", "mended").await;

@@ -33,8 +33,12 @@ pub(super) fn hook(
     policy: &Policy,
 ) -> Option<Decision> {
     let is_due = policy.rollout.as_ref().is_some_and(|rollout| is_due(hook, rollout));
+    let again = is_due && is_asked_again(object, policy);
     let Some(seen) = seen else {
-        let has_run = finished(object, policy);
+        let has_run = finished(object, policy) && !again;
+        if again {
+            return Some(Decision::Write(Action::Create));
+        }
         return (has_run || !is_due).then_some(Decision::Keep);
     };
     if seen.deleting || seen.mark != Mark::Ours || !seen.applied_by_us {
@@ -42,6 +46,9 @@ pub(super) fn hook(
         return (!is_due && seen.mark != Mark::Ours).then_some(Decision::Keep);
     }
     let recorded = seen.recorded?;
+    if object.is_recorded_as(&recorded) && again && !stays(&object.id) {
+        return Some(Decision::Write(Action::Update(Change::Again)));
+    }
     if object.is_recorded_as(&recorded) {
         return cleared(object, hook, seen, policy);
     }
@@ -69,6 +76,15 @@ fn is_due(hook: Hook, rollout: &Rollout) -> bool {
             Rollouts::Later => rollout.is_later,
         };
     is_part || hook.on_failure && rollout.failed
+}
+
+/// True for a hook that has failed, while a person asks for another run.
+fn is_asked_again(object: &DesiredObject, policy: &Policy) -> bool {
+    let failed = || {
+        let degraded = policy.rollout.as_ref().is_some_and(|rollout| rollout.degraded.contains(&object.id));
+        degraded || finished(object, policy) && policy.ended_well.get(&object.id) == Some(&false)
+    };
+    policy.rollout.as_ref().is_some_and(|rollout| rollout.again) && failed()
 }
 
 /// A hook that has run is deleted where it asks for that, once it is written down that it has.
@@ -196,6 +212,25 @@ mod tests {
         // What is there for others is changed in place.
         assert_eq!(fate(&before, "/ConfigMap|a/x", Some(&other), |_, _| {}), "Committed");
         assert_eq!(fate(&before, "rbac.authorization.k8s.io/Role|a/x", Some(&other), |_, _| {}), "Committed");
+    }
+
+    #[test]
+    fn one_that_has_failed_runs_again_when_a_person_asks() {
+        let before = json!({"moorline.dev/hook": "before"});
+        let ended = |well: bool, again: bool| {
+            move |policy: &mut Policy, hash| {
+                policy.finished = BTreeMap::from([(id(JOB), hash)]);
+                policy.ended_well = BTreeMap::from([(id(JOB), well)]);
+                policy.rollout.iter_mut().for_each(|it| it.again = again);
+            }
+        };
+        let there: Option<Seen<'_>> = Some(&|_, _| {});
+        assert_eq!(fate(&before, JOB, there, ended(false, true)), "Again");
+        assert_eq!(fate(&before, JOB, there, ended(false, false)), "keep");
+        assert_eq!(fate(&before, JOB, there, ended(true, true)), "keep");
+        // Cleared away since, as by its deadline.
+        assert_eq!(fate(&before, JOB, None, ended(false, true)), "create");
+        assert_eq!(fate(&before, JOB, None, ended(false, false)), "keep");
     }
 
     #[test]

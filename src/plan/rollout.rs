@@ -20,6 +20,8 @@ pub struct Rollout {
     pub failed: bool,
     /// Another set was rolled out before it.
     pub is_later: bool,
+    /// A person asks to run hooks again that have failed.
+    pub again: bool,
     /// Waves of objects that are no hooks do not wait for each other's health, only for hooks.
     pub only_hooks: bool,
 }

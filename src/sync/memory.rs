@@ -73,6 +73,8 @@ pub(crate) struct Memory {
     pub(crate) rolled_out: RolledOut,
     /// What was not well when the last roll-out was looked at.
     pub(crate) gate: Option<Unwell>,
+    /// A person asks to run hooks again that have failed.
+    pub(crate) again: bool,
     /// When hooks that have run are deleted, if there are any.
     pub(crate) clears: Option<Time>,
     /// When kinds that the server does not know, and scalers that it does not show, are asked for once more, as long as

@@ -232,6 +232,8 @@ impl Subject<'_> {
     fn learn(&self, memory: &mut Memory, prepared: &Prepared, outcomes: &BTreeMap<ObjectId, Outcome>) {
         let (desired, now) = (&*prepared.desired, self.context.now());
         memory.learn(outcomes, desired, now, chance(), self.context.pauses());
+        let is_new = |outcome: &Outcome| matches!(outcome, Outcome::Created | Outcome::Recreated);
+        memory.ends.begin_anew(outcomes.iter().filter(|(_, it)| is_new(it)).map(|(id, _)| id));
         memory.fights.learn(outcomes, desired, now);
         memory.wait(self.cluster, self.owner);
         let is_missing = !self.knows(prepared) || !memory.scaling.in_doubt.is_empty();

@@ -64,6 +64,7 @@ impl Subject<'_> {
     pub(super) fn rollout(&self, memory: &mut Memory, prepared: &Prepared) -> Option<Rollout> {
         let desired = &prepared.desired;
         memory.gate = None;
+        let again = std::mem::take(&mut memory.again);
         let is_later = memory.rolled_out.begin(prepared.digest)?;
         if !desired.has_turns() {
             return Some(Rollout { is_later, ..Rollout::default() });
@@ -74,7 +75,8 @@ impl Subject<'_> {
         // What is there as it was wanted before says nothing about what is wanted now.
         let unwell = self.as_wanted(desired, unwell);
         let failed = unwell.iter().any(|id| degraded.contains(id)) || memory.is_refused();
-        Some(Rollout { unwell, degraded, failed, is_later, only_hooks: !self.wish.health.wait })
+        let only_hooks = !self.wish.health.wait;
+        Some(Rollout { unwell, degraded, failed, is_later, again, only_hooks })
     }
 
     fn as_wanted(&self, desired: &DesiredSet, mut ids: BTreeSet<ObjectId>) -> BTreeSet<ObjectId> {

@@ -65,6 +65,15 @@ impl Ends {
         self.finished.contains_key(id).then(|| !self.failed.contains(id))
     }
 
+    /// These run anew.
+    pub(crate) fn begin_anew<'a>(&mut self, ids: impl Iterator<Item = &'a ObjectId>) {
+        for id in ids {
+            self.finished.remove(id);
+            self.failed.remove(id);
+            self.looked.remove(id);
+        }
+    }
+
     /// What is to be written down.
     pub(crate) fn written(&self) -> Vec<Finished> {
         let entry = |(id, hash): (&ObjectId, &SpecHash), begun| Finished {

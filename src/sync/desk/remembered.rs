@@ -11,6 +11,11 @@ impl Desk {
         self.lock().written.clone()
     }
 
+    /// True for the value of the annotation that was answered last.
+    pub(crate) fn has_handled(&self, request: Option<&str>) -> bool {
+        self.lock().written.last_handled_request.as_deref() == request
+    }
+
     /// Jobs and Pods that had come to their end before.
     pub(crate) fn finished(&self) -> Vec<Finished> {
         self.lock().written.finished.clone()

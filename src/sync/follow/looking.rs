@@ -89,6 +89,11 @@ impl Follower {
         if let Some(held) = &held {
             self.takes_up(held);
         }
+        if request.is_some() && request != self.answered && !self.told.has_handled(request.as_deref()) {
+            // Whoever asks to look now wants what has failed to be tried again, too.
+            self.again = self.gate.is_some();
+            self.gate.iter().for_each(|_| self.wake.notify_one());
+        }
         self.answered.clone_from(&request);
         self.tell_seen(found, request);
         Event::Looked(look)

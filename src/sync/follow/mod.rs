@@ -157,6 +157,8 @@ struct Follower {
     told_health: ToldHealth,
     /// What was not well, and what had failed, when it was last asked what waits for that.
     gate: Option<Unwell>,
+    /// A person asks to run hooks again that have failed.
+    again: bool,
     /// Which revisions were well, and which were given up.
     trials: Trials,
     /// What was applied last, all of it.
@@ -209,6 +211,7 @@ pub(crate) async fn follow(
         reading: None,
         told_health: ToldHealth::default(),
         gate: None,
+        again: false,
         trials: Trials::default(),
         applied: None,
     };

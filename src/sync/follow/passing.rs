@@ -38,6 +38,7 @@ impl Follower {
             }
         }
         memory.renew(self.order.generation, &revision);
+        memory.again |= std::mem::take(&mut self.again);
         // What is being verified is of the state before, and must be over before anything newer is written.
         self.verify_stop.stop();
         let verifying = self.verifying.take();
