@@ -20,6 +20,8 @@ pub struct Rollout {
     pub failed: bool,
     /// Another set was rolled out before it.
     pub is_later: bool,
+    /// Objects that were there as they are wanted, and were deleted by others: to make them again is a repair.
+    pub restored: BTreeSet<ObjectId>,
     /// A person asks to run hooks again that have failed.
     pub again: bool,
     /// Waves of objects that are no hooks do not wait for each other's health, only for hooks.
@@ -32,30 +34,27 @@ pub struct Awaits<'a> {
     desired: &'a DesiredSet,
     only_hooks: bool,
     failed: bool,
+    restored: &'a BTreeSet<ObjectId>,
     /// What is not well, each with its turn.
-    unwell: Vec<(Turn, ObjectId)>,
+    unwell: BTreeSet<(Turn, ObjectId)>,
     /// What the first step waits for that does.
     waits: Option<ObjectId>,
 }
 
 impl<'a> Awaits<'a> {
     /// None where nothing waits.
-    pub fn new(desired: &'a DesiredSet, rollout: Option<&Rollout>) -> Option<Self> {
+    pub fn new(desired: &'a DesiredSet, rollout: Option<&'a Rollout>) -> Option<Self> {
         let rollout = rollout.filter(|_| desired.has_turns())?;
         let turn = |id: &ObjectId| Some((desired.get(id)?.switches.turn(), id.clone()));
-        let mut unwell: Vec<_> = rollout.unwell.iter().filter_map(turn).collect();
-        unwell.sort();
-        let (only_hooks, failed) = (rollout.only_hooks, rollout.failed);
-        Some(Self { desired, only_hooks, failed, unwell, waits: None })
+        let unwell = rollout.unwell.iter().filter_map(turn).collect();
+        let (only_hooks, failed, restored) = (rollout.only_hooks, rollout.failed, &rollout.restored);
+        Some(Self { desired, only_hooks, failed, restored, unwell, waits: None })
     }
 
     /// An object was written, and how it is now is not known yet.
     pub fn written(&mut self, id: &ObjectId) {
         let Some(wanted) = self.desired.get(id) else { return };
-        let entry = (wanted.switches.turn(), id.clone());
-        if let Err(at) = self.unwell.binary_search(&entry) {
-            self.unwell.insert(at, entry);
-        }
+        self.unwell.insert((wanted.switches.turn(), id.clone()));
     }
 
     /// What a step waits for. Asked in the order of the steps, so that the prunes come last.
@@ -78,15 +77,15 @@ impl<'a> Awaits<'a> {
     fn first_before(&self, id: &ObjectId) -> Option<ObjectId> {
         let wanted = self.desired.get(id)?;
         let hook = wanted.switches.hook;
-        if self.failed && hook.is_some_and(|hook| hook.on_failure) {
+        if self.failed && hook.is_some_and(|hook| hook.on_failure) || self.restored.contains(id) {
             return None;
         }
         let turn = wanted.switches.turn();
         let is_hook = |id: &ObjectId| self.desired.get(id).is_some_and(|it| it.switches.hook.is_some());
-        let counts = |(first, blocker): &&(Turn, ObjectId)| {
-            *first < turn && (!self.only_hooks || turn.phase == Phase::After || is_hook(blocker))
-        };
-        self.unwell.iter().find(counts).map(|(_, blocker)| blocker.clone())
+        let counts = |blocker: &ObjectId| !self.only_hooks || turn.phase == Phase::After || is_hook(blocker);
+        let mut before =
+            self.unwell.iter().take_while(|(first, _)| *first < turn).map(|(_, blocker)| blocker);
+        before.find(|blocker| counts(blocker)).cloned()
     }
 }
 
@@ -157,6 +156,14 @@ mod tests {
     }
 
     #[test]
+    fn what_was_deleted_is_made_again_whatever_else_is_not_well() {
+        let two = [manifest(FIRST, 0), manifest(NEXT, 1)];
+        let restored =
+            unwell(&[FIRST]).map(|rollout| Rollout { restored: [id(NEXT)].into_iter().collect(), ..rollout });
+        assert!(waits(&two, &there([FIRST]), restored).is_empty());
+    }
+
+    #[test]
     fn what_is_no_longer_wanted_goes_when_all_that_is_wanted_is_there() {
         let two = [manifest(FIRST, 0), manifest(NEXT, 1)];
         let observed = there([FIRST, "/ConfigMap|a/old"]);
@@ -194,7 +201,8 @@ mod tests {
     #[test]
     fn what_was_just_written_is_waited_for() {
         let set = wanted(&[manifest(FIRST, 0), manifest(NEXT, 1)]);
-        let mut awaits = Awaits::new(&set, unwell(&[]).as_ref()).unwrap();
+        let rollout = unwell(&[]);
+        let mut awaits = Awaits::new(&set, rollout.as_ref()).unwrap();
         let step = |text: &str, action| Step { id: id(text), action };
         assert_eq!(awaits.before(&step(NEXT, Action::Create)), None);
         awaits.written(&id(FIRST));

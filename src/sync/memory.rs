@@ -73,6 +73,8 @@ pub(crate) struct Memory {
     pub(crate) rolled_out: RolledOut,
     /// What was not well when the last roll-out was looked at.
     pub(crate) gate: Option<Unwell>,
+    /// Objects that others deleted, and that are not there again.
+    pub(crate) deleted: BTreeSet<ObjectId>,
     /// A person asks to run hooks again that have failed.
     pub(crate) again: bool,
     /// When hooks that have run are deleted, if there are any.

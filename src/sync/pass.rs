@@ -233,6 +233,7 @@ impl Subject<'_> {
         let (desired, now) = (&*prepared.desired, self.context.now());
         memory.learn(outcomes, desired, now, chance(), self.context.pauses());
         let is_new = |outcome: &Outcome| matches!(outcome, Outcome::Created | Outcome::Recreated);
+        memory.deleted.retain(|id| !outcomes.get(id).is_some_and(is_new));
         memory.ends.begin_anew(outcomes.iter().filter(|(_, it)| is_new(it)).map(|(id, _)| id));
         memory.fights.learn(outcomes, desired, now);
         memory.wait(self.cluster, self.owner);

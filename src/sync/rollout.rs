@@ -75,8 +75,8 @@ impl Subject<'_> {
         // What is there as it was wanted before says nothing about what is wanted now.
         let unwell = self.as_wanted(desired, unwell);
         let failed = unwell.iter().any(|id| degraded.contains(id)) || memory.is_refused();
-        let only_hooks = !self.wish.health.wait;
-        Some(Rollout { unwell, degraded, failed, is_later, again, only_hooks })
+        let (restored, only_hooks) = (memory.deleted.clone(), !self.wish.health.wait);
+        Some(Rollout { unwell, degraded, failed, is_later, restored, again, only_hooks })
     }
 
     fn as_wanted(&self, desired: &DesiredSet, mut ids: BTreeSet<ObjectId>) -> BTreeSet<ObjectId> {

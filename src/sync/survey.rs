@@ -144,6 +144,7 @@ impl Subject<'_> {
     /// Finds out what has ended, and who deleted what.
     pub(crate) async fn survey(&self, memory: &mut Memory, desired: &DesiredSet) {
         memory.ends.forget(desired);
+        memory.deleted.retain(|id| desired.get(id).is_some());
         let look: Vec<(ObjectId, Observed)> = self.cluster.observed(self.owner, |observed| {
             memory.ends.inherit(desired, observed);
             let ending = observed.iter().filter(|(id, _)| may_end(id));
@@ -160,6 +161,9 @@ impl Subject<'_> {
                 memory.ends.finished.insert(id.clone(), wanted.hash);
                 // One that succeeded would have had a completion time.
                 memory.ends.failed.extend(id.is("batch", "Job").then(|| id.clone()));
+            }
+            if seen.recorded.is_some_and(|hash| wanted.is_recorded_as(&hash)) {
+                memory.deleted.insert(id.clone());
             }
             if !memory.ends.finished.contains_key(&id) {
                 memory.fights.deleted(&id, wanted.hash, self.context.now());

@@ -94,6 +94,7 @@ impl Follower {
     }
 
     pub(super) fn tell_health(&mut self) {
+        self.health_moved = true;
         self.told_health.again = None;
         let (Some(summary), now) = (self.vitals.summary(), self.context.now()) else { return };
         if self.told_health.summary.as_ref() == Some(&summary) {
@@ -110,9 +111,14 @@ impl Follower {
         self.told_health.told(summary, now);
     }
 
+    /// True once after it was found out how objects are, while nothing is being written.
+    pub(super) fn health_has_moved(&mut self) -> bool {
+        self.passing.is_none() && std::mem::take(&mut self.health_moved)
+    }
+
     /// True if something waits until objects are well, and others are now than were at the last pass.
     pub(super) fn gate_has_moved(&mut self) -> bool {
-        let (Some(gate), None) = (&mut self.gate, &self.passing) else { return false };
+        let Some(gate) = &mut self.gate else { return false };
         let unwell = self.vitals.unwell();
         let moved = *gate != unwell;
         *gate = unwell;

@@ -157,6 +157,8 @@ struct Follower {
     told_health: ToldHealth,
     /// What was not well, and what had failed, when it was last asked what waits for that.
     gate: Option<Unwell>,
+    /// How the objects are may not be as it was when that was compared last.
+    health_moved: bool,
     /// A person asks to run hooks again that have failed.
     again: bool,
     /// Which revisions were well, and which were given up.
@@ -211,6 +213,7 @@ pub(crate) async fn follow(
         reading: None,
         told_health: ToldHealth::default(),
         gate: None,
+        health_moved: false,
         again: false,
         trials: Trials::default(),
         applied: None,
@@ -229,7 +232,7 @@ impl Follower {
         loop {
             self.begin_verifying();
             self.begin_reading();
-            if self.gives_up() || self.gate_has_moved() {
+            if self.health_has_moved() && (self.gives_up() || self.gate_has_moved()) {
                 self.step(Event::Dirty);
             }
             let next = self.schedule.next().into_iter().chain(self.next_read()).min();
@@ -256,6 +259,7 @@ impl Follower {
                 }
                 () = self.stir.notified() => {
                     self.vitals.stir();
+                    self.health_moved = true;
                     continue;
                 }
                 () = self.wake.notified() => Event::Dirty,

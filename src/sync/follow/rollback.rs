@@ -84,7 +84,7 @@ impl Follower {
     /// True if the revision that is held has just been found to have failed, so that another is to be held.
     pub(super) fn gives_up(&mut self) -> bool {
         let wish = &self.order.wish;
-        if !wish.rollback || wish.suspend || self.passing.is_some() || self.trials.rejected.is_some() {
+        if !wish.rollback || wish.suspend || self.trials.rejected.is_some() {
             return false;
         }
         let Some((revision, before)) = &self.trials.trial else { return false };
