@@ -97,7 +97,7 @@ async fn what_was_not_well_before_does_not_count_and_nobody_returns_unasked() {
     let Some(scene) = Scene::new("no-rollback").await else { return };
     let widgets = define(&scene, "Widget").await;
     let good = scene.push(&[widget("one", 1), widget("lame", 1)]);
-    let _daemon = scene.daemon();
+    let daemon = scene.daemon();
     waiting(&scene, "shop", json!({"rollback": {"onFailure": true}})).await;
     for name in ["one", "lame"] {
         until("it is there", async || widgets.get_opt(name).await.unwrap()).await;
@@ -110,6 +110,12 @@ async fn what_was_not_well_before_does_not_count_and_nobody_returns_unasked() {
     scene.nudge("shop", "two").await;
     until_size(&widgets, "one", 2).await;
     report(&widgets, "one", ready("True", "")).await;
+    scene.settle().await;
+    until_size(&widgets, "one", 2).await;
+    assert_eq!(condition(&scene, "shop", "Ready").await["reason"], "Degraded");
+    // Nor for a daemon that begins anew.
+    drop(daemon);
+    let _daemon = scene.daemon();
     scene.settle().await;
     until_size(&widgets, "one", 2).await;
     assert_eq!(condition(&scene, "shop", "Ready").await["reason"], "Degraded");

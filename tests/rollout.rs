@@ -343,3 +343,79 @@ async fn hooks_run_before_the_objects_are_deleted_and_after() {
     let notes: Vec<_> = events.items.iter().filter_map(|event| event.data["note"].as_str()).collect();
     assert!(notes.iter().any(|note| note.contains("HookFailed")), "{notes:?}");
 }
+
+#[tokio::test]
+async fn a_restart_in_the_middle_of_a_roll_out_goes_on_with_it() {
+    let Some(scene) = Scene::new("hook-restart").await else { return };
+    let jobs = scene.dynamic("batch", "v1", "Job");
+    let commit = scene.push(&[hook("migrate", "up", "before"), map("app", "1"), map("old", "1")]);
+    let daemon = scene.daemon();
+    waiting(&scene, "shop", json!({})).await;
+    let first = uid(&jobs, "migrate", "").await;
+    end(&jobs, "migrate", true).await;
+    scene.until_ready("shop", &commit).await;
+    scene.push(&[map("app", "2")]);
+    let commit = scene.remove(&["old.json"]);
+    scene.nudge("shop", "two").await;
+    let second = uid(&jobs, "migrate", &first).await;
+    drop(daemon);
+    let _daemon = scene.daemon();
+    scene.settle().await;
+    assert_eq!(value(&scene, "app").await.as_deref(), Some("1"), "its hook still runs");
+    assert_eq!(value(&scene, "old").await.as_deref(), Some("1"), "what leaves Git waits for it, too");
+    assert_eq!(uid(&jobs, "migrate", "").await, second);
+    end(&jobs, "migrate", true).await;
+    scene.until_ready("shop", &commit).await;
+    assert_eq!(value(&scene, "app").await.as_deref(), Some("2"));
+    until("what left Git is gone", async || value(&scene, "old").await.is_none().then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_hook_of_another_time_is_no_backup_and_one_that_rests_has_not_run() {
+    let Some(scene) = Scene::new("hook-of-two-times").await else { return };
+    let jobs = scene.dynamic("batch", "v1", "Job");
+    let commit = scene.push(&[hook("backup", "dump", "before,before-delete"), map("app", "1")]);
+    let _daemon = scene.daemon();
+    waiting(&scene, "shop", json!({"deletionPolicy": "Delete", "timeout": "1m"})).await;
+    let first = uid(&jobs, "backup", "").await;
+    end(&jobs, "backup", true).await;
+    scene.until_ready("shop", &commit).await;
+    scene.syncs().delete("shop", &kube::api::DeleteParams::default()).await.unwrap();
+    uid(&jobs, "backup", &first).await;
+    let rests = json!({"conditions": [{"type": "Suspended", "status": "True", "reason": "Told"}]});
+    report(&jobs, "backup", rests).await;
+    tokio::time::sleep(support::scene::CALM).await;
+    assert_eq!(value(&scene, "app").await.as_deref(), Some("1"), "nothing is saved yet");
+    end(&jobs, "backup", true).await;
+    until("the object is gone", async || value(&scene, "app").await.is_none().then_some(())).await;
+}
+
+#[tokio::test]
+async fn what_holds_data_is_no_hook_to_be_run_again() {
+    let Some(scene) = Scene::new("hook-with-data").await else { return };
+    let claims = scene.dynamic("", "v1", "PersistentVolumeClaim");
+    let widgets = define(&scene, "Widget").await;
+    let claim = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "annotations": {"moorline.dev/hook": "before"}},
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "none",
+            "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    let (_, widget) = in_wave("Widget", "one", 0, 1);
+    let mut widget: Value = serde_json::from_str(&widget).unwrap();
+    widget["metadata"]["annotations"] = json!({"argocd.argoproj.io/hook": "PreSync"});
+    let files =
+        [("data.json".into(), claim.to_string()), ("one.json".into(), widget.to_string()), map("app", "1")];
+    scene.push(&files);
+    let _daemon = scene.daemon();
+    waiting(&scene, "shop", json!({"prune": {"protect": ["Widget.ready.example"]}})).await;
+    let (claim, widget) = (uid(&claims, "data", "").await, uid(&widgets, "one", "").await);
+    report(&claims, "data", json!({"phase": "Bound"})).await;
+    report(&widgets, "one", ready("True", "")).await;
+    until("the first commit is applied", async || value(&scene, "app").await).await;
+    scene.push(&[map("app", "2")]);
+    scene.nudge("shop", "two").await;
+    until("the second commit is applied", async || (value(&scene, "app").await? == "2").then_some(())).await;
+    assert_eq!(uid(&claims, "data", "").await, claim);
+    assert_eq!(uid(&widgets, "one", "").await, widget);
+}

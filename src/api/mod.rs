@@ -63,6 +63,9 @@ pub const VERSION_ANNOTATION: &str = "moorline.dev/version";
 /// Annotation on a Sync: any new value asks the daemon to look at the repository now.
 pub const REQUEST_ANNOTATION: &str = "moorline.dev/requested-at";
 
+/// What the value of that annotation begins with where no person asks, but a webhook that a daemon without the Lease took.
+pub const WEBHOOK_REQUEST: &str = "webhook ";
+
 /// Annotation on a Sync: the approval of a prune that is held, by the hash that the status names.
 pub const APPROVE_ANNOTATION: &str = "moorline.dev/approve";
 

@@ -7,7 +7,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
 use super::connect::Connection;
-use crate::api::{REQUEST_ANNOTATION, SyncName, SyncStatus};
+use crate::api::{REQUEST_ANNOTATION, SyncName, SyncStatus, WEBHOOK_REQUEST};
 use crate::nearest::nearest;
 
 /// One Sync.
@@ -117,7 +117,7 @@ impl Connection {
         let called: Vec<&Seen> =
             all.iter().filter(|sync| url(sync).is_some_and(|url| is_called(&url))).collect();
         for sync in &called {
-            let patch = json!({"metadata": {"annotations": {REQUEST_ANNOTATION: jiff::Timestamp::now().to_string()}}});
+            let patch = json!({"metadata": {"annotations": {REQUEST_ANNOTATION: format!("{WEBHOOK_REQUEST}{}", jiff::Timestamp::now())}}});
             self.change_sync(&sync.name, patch).await?;
         }
         Ok(called.len())

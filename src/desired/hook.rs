@@ -7,10 +7,13 @@
 //! the one, half the other. So it runs once for every change of the set, a retry finds the run that there is, and a run of
 //! before never stands in the way of the next.
 
+use std::collections::BTreeMap;
+
 use sha2::{Digest, Sha256};
 
-use super::DesiredObject;
+use super::{DesiredObject, DesiredSet};
 use crate::api::{self, SpecHash};
+use crate::object::GroupKind;
 
 /// When an object runs, and what becomes of it then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -229,6 +232,18 @@ pub fn is_same_hook(one: &SpecHash, other: &SpecHash) -> bool {
     one.form == other.form && one.digest[..HALF] == other.digest[..HALF]
 }
 
+impl DesiredSet {
+    /// The hooks for the end of the Sync with this uid, known by that end: no run for anything else is one for this.
+    #[must_use]
+    pub fn at_parting(&self, uid: &str) -> Self {
+        let of_end = Sha256::digest(uid);
+        let hooks = self.0.iter().filter(|it| it.switches.hook.is_some_and(|hook| hook.at_parting.is_some()));
+        let mut hooks: Vec<DesiredObject> = hooks.cloned().collect();
+        hooks.iter_mut().for_each(|hook| hook.hash.digest[HALF..].copy_from_slice(&of_end[..HALF]));
+        Self(hooks)
+    }
+}
+
 /// Makes what the set is a part of what its hooks are.
 pub(super) fn know_by_content(objects: &mut [DesiredObject]) {
     let (hooks, rest): (Vec<_>, Vec<_>) =
@@ -243,9 +258,39 @@ pub(super) fn know_by_content(objects: &mut [DesiredObject]) {
         of_set.update(object.hash.digest);
     }
     let of_set = of_set.finalize();
+    let mut first: BTreeMap<Container, Turn> = BTreeMap::new();
     for hook in hooks {
         hook.hash.digest[HALF..].copy_from_slice(&of_set[..HALF]);
+        let turn = hook.switches.turn();
+        let namespace = hook.id.namespace().map(|name| Container::Namespace(name.into()));
+        for container in namespace.into_iter().chain([Container::Definition(hook.id.group_kind())]) {
+            first.entry(container).and_modify(|known| *known = turn.min(*known)).or_insert(turn);
+        }
     }
+    for object in objects {
+        object.switches.early = container(object).and_then(|container| first.get(&container).copied());
+    }
+}
+
+/// What a hook cannot be without.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Container {
+    Namespace(Box<str>),
+    Definition(GroupKind),
+}
+
+/// The container that an object is, if it is one.
+fn container(object: &DesiredObject) -> Option<Container> {
+    if object.id.is("", "Namespace") {
+        return Some(Container::Namespace(object.id.name().into()));
+    }
+    if !object.id.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+        return None;
+    }
+    let body = object.body();
+    let spec = body.get("spec")?;
+    let kind = spec.get("names")?.get("kind")?.as_str()?;
+    Some(Container::Definition(GroupKind::new(spec.get("group")?.as_str()?, kind)))
 }
 
 #[cfg(test)]
@@ -253,7 +298,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::desired::{DesiredSet, Scopes, desired};
+    use crate::desired::{Scopes, desired};
     use crate::render::{Options, Rendered, render};
     use crate::tree::FileTree;
 
@@ -337,6 +382,27 @@ mod tests {
         ]);
         let Rendered::Complete(complete) = render(&tree, &Options::default()) else { panic!("it is sound") };
         desired(complete, "shop", &Scopes::builtin()).unwrap()
+    }
+
+    #[test]
+    fn what_a_hook_cannot_be_without_comes_with_it() {
+        let namespace =
+            |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let annotations = json!({"moorline.dev/hook": "before", "moorline.dev/wave": "3"});
+        let metadata = json!({"name": "a", "namespace": "shop", "annotations": annotations});
+        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata});
+        let files = [namespace("shop"), namespace("other"), job].map(|body: Value| body.to_string());
+        let named: Vec<String> = (0..files.len()).map(|at| format!("{at}.json")).collect();
+        let tree =
+            FileTree::from_texts(named.iter().map(String::as_str).zip(files.iter().map(String::as_str)));
+        let Rendered::Complete(complete) = render(&tree, &Options::default()) else { panic!("it is sound") };
+        let set = desired(complete, "shop", &Scopes::builtin()).unwrap();
+        let turn = |name: &str| {
+            let found = set.objects().iter().find(|it| it.id.name() == name).unwrap();
+            found.switches.turn()
+        };
+        assert_eq!(turn("shop"), Turn { phase: Phase::Before, wave: 3 });
+        assert_eq!(turn("other"), Turn::default());
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct Switches {
     pub hook: Option<Hook>,
     /// The object is a hook that never runs here.
     pub skipped: bool,
+    /// The turn of a hook that cannot be without it, where that comes first.
+    pub early: Option<Turn>,
 }
 
 const WAVE: &str = "a whole number such as -1 or 10";
@@ -55,13 +57,15 @@ impl Switches {
                 Kind::Object | Kind::Skipped => None,
             },
             skipped: kind == Kind::Skipped,
+            early: None,
         }
     }
 
     /// When the object is written.
     pub fn turn(&self) -> Turn {
         let phase = self.hook.and_then(|hook| hook.phase).unwrap_or_default();
-        Turn { phase, wave: self.wave }
+        let own = Turn { phase, wave: self.wave };
+        self.early.map_or(own, |early| early.min(own))
     }
 }
 

@@ -284,12 +284,17 @@ impl Watchlist {
         summary
     }
 
-    /// The objects that are not well or not known to be, and of these the ones that have failed.
-    pub fn unwell(&self) -> (BTreeSet<ObjectId>, BTreeSet<ObjectId>) {
+    /// The objects that are not well or not known to be, and of these the ones that have failed. Some may not rest either.
+    pub fn unwell(
+        &self,
+        may_not_rest: impl Fn(&ObjectId) -> bool,
+    ) -> (BTreeSet<ObjectId>, BTreeSet<ObjectId>) {
         let (mut unwell, mut degraded) = (BTreeSet::new(), BTreeSet::new());
         for (id, entry) in &self.objects {
             match entry.known.as_ref().map(|known| &known.shown) {
-                Some(Health::Healthy | Health::Suspended) => continue,
+                Some(Health::Healthy) => continue,
+                Some(Health::Suspended) if !may_not_rest(id) => continue,
+                Some(Health::Suspended) => {}
                 Some(Health::Degraded { .. }) => drop(degraded.insert(id.clone())),
                 Some(Health::Progressing { .. } | Health::Unknown { .. }) | None => {}
             }

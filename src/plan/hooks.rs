@@ -7,23 +7,18 @@ use super::rest::finished;
 use super::rollout::Rollout;
 use super::{Action, Change, Decision, Hold, Policy};
 use crate::desired::{DesiredObject, Hook, Rollouts, is_same_hook};
-use crate::object::{GroupKind, ObjectId};
+use crate::object::ObjectId;
 use crate::observed::{Ended, Mark, Observed, may_end};
 
-/// Kinds that are there for others, and are changed in place also where they are hooks.
-const STAYING: [(&str, &str); 9] = [
-    ("", "ConfigMap"),
-    ("", "Secret"),
-    ("", "ServiceAccount"),
-    ("", "Service"),
-    ("", "PersistentVolumeClaim"),
-    ("", "Namespace"),
-    ("networking.k8s.io", "NetworkPolicy"),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"),
-    RBAC,
+/// Kinds that run to an end, each by its group. A hook of one of these is deleted and made anew for another run; of every other
+/// kind it is changed in place, as what is no hook: nobody knows what would go with it.
+const RUNNING: [(&str, &str); 5] = [
+    ("batch", "Job"),
+    ("", "Pod"),
+    ("argoproj.io", "Workflow"),
+    ("tekton.dev", "PipelineRun"),
+    ("tekton.dev", "TaskRun"),
 ];
-/// All kinds of this group are.
-const RBAC: (&str, &str) = ("rbac.authorization.k8s.io", "*");
 
 /// Decides about a hook.
 pub(super) fn hook(
@@ -46,7 +41,7 @@ pub(super) fn hook(
         return (!is_due && seen.mark != Mark::Ours).then_some(Decision::Keep);
     }
     let recorded = seen.recorded?;
-    if object.is_recorded_as(&recorded) && again && !stays(&object.id) {
+    if object.is_recorded_as(&recorded) && again && runs(&object.id, policy) {
         return Some(Decision::Write(Action::Update(Change::Again)));
     }
     if object.is_recorded_as(&recorded) {
@@ -55,7 +50,7 @@ pub(super) fn hook(
     if !is_due {
         return Some(Decision::Keep);
     }
-    if stays(&object.id) {
+    if !runs(&object.id, policy) {
         return None;
     }
     // Its own run for the set of before is let come to its end, unless that takes too long.
@@ -82,7 +77,9 @@ fn is_due(hook: Hook, rollout: &Rollout) -> bool {
 fn is_asked_again(object: &DesiredObject, policy: &Policy) -> bool {
     let failed = || {
         let degraded = policy.rollout.as_ref().is_some_and(|rollout| rollout.degraded.contains(&object.id));
-        degraded || finished(object, policy) && policy.ended_well.get(&object.id) == Some(&false)
+        let ended_badly = finished(object, policy) && policy.ended_well.get(&object.id) == Some(&false);
+        // A run that only takes long is not ended for the next one.
+        ended_badly || degraded && !may_end(&object.id)
     };
     policy.rollout.as_ref().is_some_and(|rollout| rollout.again) && failed()
 }
@@ -99,9 +96,13 @@ fn cleared(object: &DesiredObject, hook: Hook, seen: &Observed, policy: &Policy)
     })
 }
 
-fn stays(id: &ObjectId) -> bool {
-    let GroupKind { group, kind } = id.group_kind();
-    STAYING.iter().any(|(of, is)| **of == *group && (*is == "*" || **is == *kind))
+fn runs(id: &ObjectId, policy: &Policy) -> bool {
+    may_run(id) && !policy.protected.contains(&id.group_kind())
+}
+
+/// True for the kinds that run to an end.
+pub fn may_run(id: &ObjectId) -> bool {
+    RUNNING.iter().any(|(group, kind)| id.is(group, kind))
 }
 
 #[cfg(test)]
@@ -212,6 +213,11 @@ mod tests {
         // What is there for others is changed in place.
         assert_eq!(fate(&before, "/ConfigMap|a/x", Some(&other), |_, _| {}), "Committed");
         assert_eq!(fate(&before, "rbac.authorization.k8s.io/Role|a/x", Some(&other), |_, _| {}), "Committed");
+        assert_eq!(fate(&before, "apps/StatefulSet|a/x", Some(&other), |_, _| {}), "Committed");
+        assert_eq!(fate(&before, "/PersistentVolumeClaim|a/x", Some(&other), |_, _| {}), "Committed");
+        // What goes only by approval is never replaced, whatever runs it.
+        let protects = |policy: &mut Policy, _| policy.protected.extend([id(JOB).group_kind()]);
+        assert_eq!(fate(&before, JOB, Some(&other), protects), "Committed");
     }
 
     #[test]

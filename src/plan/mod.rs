@@ -30,6 +30,7 @@ pub use document::document;
 pub use explain::{Paint, explain, summary};
 pub use farewell::farewell;
 pub use hold::Hold;
+pub use hooks::may_run;
 pub use order::{Rank, Stage};
 pub use outcome::{Failed, Outcome};
 pub use policy::{Budget, Claim, DriftMode, Policy};

@@ -61,7 +61,7 @@ impl<'a> Awaits<'a> {
     pub fn before(&mut self, step: &Step) -> Option<ObjectId> {
         let blocker = match &step.action {
             Action::Prune { .. } if self.desired.get(&step.id).is_some() => None,
-            Action::Prune { .. } => self.waits.clone(),
+            Action::Prune { .. } => self.waits.clone().or_else(|| self.running_hook()),
             Action::Create | Action::Adopt { .. } | Action::Update(Change::Committed | Change::Again) => {
                 self.first_before(&step.id)
             }
@@ -72,6 +72,15 @@ impl<'a> Awaits<'a> {
             self.waits.clone_from(&blocker);
         }
         blocker
+    }
+
+    /// A hook that has not ended well.
+    fn running_hook(&self) -> Option<ObjectId> {
+        let is_hook = |id: &ObjectId| {
+            let hook = self.desired.get(id).and_then(|it| it.switches.hook);
+            hook.is_some_and(|hook| hook.phase.is_some())
+        };
+        self.unwell.iter().map(|(_, id)| id).find(|id| is_hook(id)).cloned()
     }
 
     fn first_before(&self, id: &ObjectId) -> Option<ObjectId> {
@@ -184,6 +193,23 @@ mod tests {
         // A hook is waited for also where health is not.
         let only_hooks = running.map(|rollout| Rollout { only_hooks: true, ..rollout });
         assert_eq!(waits(&set, &up, only_hooks), ["next for up", "test for up"]);
+    }
+
+    #[test]
+    fn what_is_no_longer_wanted_waits_for_hooks_also_where_nothing_else_does() {
+        let set = [hook("batch/Job|a/up", "before"), manifest(NEXT, 0)];
+        let observed = there(["batch/Job|a/up", NEXT, "/ConfigMap|a/old"]);
+        let policy_with = |rollout| {
+            let desired = wanted(&set);
+            let mut observed = observed.clone();
+            for object in desired.objects() {
+                observed.change(&object.id, |seen| seen.recorded = Some(object.hash));
+            }
+            let plan = plan(&desired, &observed, &Policy { rollout, ..Policy::default() });
+            plan.held.iter().any(|(id, hold)| id.name() == "old" && matches!(hold, Hold::Waits(_)))
+        };
+        assert!(policy_with(unwell(&["batch/Job|a/up"])));
+        assert!(!policy_with(unwell(&[])));
     }
 
     #[test]

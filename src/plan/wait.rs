@@ -43,8 +43,12 @@ pub(super) fn for_approval(unwanted: &[Entry<'_>], decided: &mut Decided) {
         .filter(|(id, seen)| id.is("apiextensions.k8s.io", "CustomResourceDefinition") && is_ours(seen))
         .map(|(id, _)| *id)
         .collect();
-    let waits =
-        |id: &ObjectId| decided.held.iter().any(|(held, hold)| held == id && *hold == Hold::Protected);
+    if definitions.is_empty() {
+        return;
+    }
+    let protected = decided.held.iter().filter(|(_, hold)| *hold == Hold::Protected);
+    let protected: BTreeSet<ObjectId> = protected.map(|(id, _)| id.clone()).collect();
+    let waits = |id: &ObjectId| protected.contains(id);
     let asked = unwanted
         .iter()
         .filter(|(id, _)| definitions.iter().any(|definition| contains(definition, id)) && waits(id));

@@ -85,7 +85,7 @@ fn told_by_pass(
             drifted: count(is_drifted),
         });
         status.finished = pass.finished.to_vec();
-        status.hooks_at_deletion = pass.last_hooks.to_vec();
+        note_last_hooks(&mut status.hooks_at_deletion, pass, verdict.applied);
         status.contested = contested(pass);
         status.tree_id.clone_from(&pass.tree);
         status.render_digest = pass.digest.map(|digest| digest.to_string());
@@ -109,6 +109,15 @@ fn told_by_pass(
         revision.applied = Some(pass.revision.clone());
     }
     note_history(status, pass, verdict, facts);
+}
+
+/// Notes the hooks for the end. Those of the set that is applied count until another one is.
+fn note_last_hooks(known: &mut Vec<String>, pass: &PassFacts<'_>, applied: bool) {
+    if applied {
+        known.clear();
+    }
+    let new: Vec<String> = pass.last_hooks.iter().filter(|hook| !known.contains(hook)).cloned().collect();
+    known.extend(new);
 }
 
 impl PassFacts<'_> {

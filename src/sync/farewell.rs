@@ -155,7 +155,8 @@ async fn delete(
     look(cluster, name, sync, wish).await?;
     let status: SyncStatus =
         sync.get("status").cloned().map(serde_json::from_value).and_then(Result::ok).unwrap_or_default();
-    let last = match last_hooks::find(context, cluster, name, &status, wish, until).await {
+    let uid = sync.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+    let last = match last_hooks::find(context, cluster, name, (&status, uid), wish, until).await {
         Ok(last) => last.unwrap_or_else(|| Arc::new(DesiredSet::nothing())),
         Err(trouble) if Instant::now() < until => return Err(Failure::Unreachable(trouble.message.into())),
         Err(trouble) => {

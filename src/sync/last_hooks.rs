@@ -14,9 +14,10 @@ use super::wish::Wish;
 use crate::api::{SyncName, SyncStatus};
 use crate::cluster::{Cluster, Failure};
 use crate::desired::{DesiredObject, DesiredSet, Parting};
+use crate::harmless::harmless;
 use crate::health::{self, Health, health};
 use crate::object::ObjectId;
-use crate::plan::{Action, Outcome, Step};
+use crate::plan::{Action, Outcome, Step, may_run};
 use crate::report::Trouble;
 use crate::source::Revision;
 
@@ -41,7 +42,7 @@ pub(super) async fn find(
     context: &Context,
     cluster: &Cluster,
     name: &SyncName,
-    status: &SyncStatus,
+    (status, uid): (&SyncStatus, &str),
     wish: &Wish,
     by: Instant,
 ) -> Result<Option<Arc<DesiredSet>>, Trouble> {
@@ -64,7 +65,7 @@ pub(super) async fn find(
         context.repositories.repository(&wish.address, &owner, &credentials).map_err(of_source)?;
     let scopes = cluster.kinds().scopes();
     let prepared = prepare(&repository, &revision, wish, scopes, None, by, &context.metrics).await?;
-    Ok(Some(prepared.rendered))
+    Ok(Some(Arc::new(prepared.rendered.at_parting(uid))))
 }
 
 impl Work<'_> {
@@ -75,9 +76,9 @@ impl Work<'_> {
         hooks.sort_by_key(|object| object.switches.turn());
         for wave in hooks.chunk_by(|a, b| a.switches.turn() == b.switches.turn()) {
             for hook in wave {
-                let step = Step { id: hook.id.clone(), action: Action::Create };
-                if let Some(Outcome::Failed(why)) = self.step(&step).await {
-                    tracing::warn!(sync = %self.owner, object = %hook.id, reason = why.reason, "a hook did not begin: {}", why.message);
+                if let Outcome::Failed(why) = self.begin(hook).await? {
+                    let told = harmless(&why.message);
+                    tracing::warn!(sync = %self.owner, object = %hook.id, reason = why.reason, "a hook did not begin: {told}");
                     return Ok(false);
                 }
             }
@@ -90,6 +91,20 @@ impl Work<'_> {
         Ok(true)
     }
 
+    /// Begins a hook, unless it has begun for this end already. A run for anything else makes room for it.
+    async fn begin(&self, hook: &DesiredObject) -> Result<Outcome, Failure> {
+        let live = self.cluster.look(&hook.id, self.owner).await?;
+        let recorded = live.as_ref().and_then(|live| live.recorded);
+        match live {
+            Some(_) if recorded.is_some_and(|recorded| hook.is_recorded_as(&recorded)) => Ok(Outcome::Kept),
+            Some(_) if may_run(&hook.id) => self.run_again(&hook.id).await,
+            Some(_) | None => {
+                let step = Step { id: hook.id.clone(), action: Action::Create };
+                Ok(self.step(&step).await.unwrap_or(Outcome::Kept))
+            }
+        }
+    }
+
     async fn ends_well(&self, id: &ObjectId, by: Instant) -> Result<bool, Failure> {
         loop {
             let Some(live) = self.cluster.whole(id, None).await? else {
@@ -98,16 +113,19 @@ impl Work<'_> {
             };
             let found = health(&id.group_kind(), &live.body, &health::Context::default());
             match &found {
-                Health::Healthy | Health::Suspended => return Ok(true),
+                Health::Healthy => return Ok(true),
                 Health::Degraded { why } => {
-                    tracing::warn!(sync = %self.owner, object = %id, "a hook has failed: {why}");
+                    tracing::warn!(sync = %self.owner, object = %id, "a hook has failed: {}", harmless(why));
                     return Ok(false);
                 }
-                Health::Progressing { .. } | Health::Unknown { .. } if Instant::now() >= by => {
+                _ if Instant::now() >= by => {
                     tracing::warn!(sync = %self.owner, object = %id, "a hook has not ended in time");
                     return Ok(false);
                 }
-                Health::Progressing { .. } | Health::Unknown { .. } => tokio::time::sleep(LOOK).await,
+                // Whoever lets a Job wait for its turn has not run it yet.
+                Health::Suspended | Health::Progressing { .. } | Health::Unknown { .. } => {
+                    tokio::time::sleep(LOOK).await;
+                }
             }
         }
     }
@@ -117,7 +135,8 @@ impl Work<'_> {
         let hooks = self.desired.objects().iter().filter(|object| parting(object) == Some(Parting::After));
         for hook in hooks {
             let Some(live) = self.cluster.look(&hook.id, self.owner).await? else { continue };
-            if live.mark == crate::observed::Mark::Ours && live.applied_by_us {
+            let is_kept = live.prune_disabled || live.reconcile_disabled || !may_run(&hook.id);
+            if live.mark == crate::observed::Mark::Ours && live.applied_by_us && !is_kept {
                 self.cluster.delete(&hook.id, self.owner, &live.uid, &live.resource_version).await?;
             }
         }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::additions::Added;
 use super::carry_out::{Work, carry_out};
 use super::desk::Desk;
+use super::event::is_change;
 use super::ledger::polled;
 use super::memory::Memory;
 use super::namespaces::may_be_missing;
@@ -114,6 +115,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) vitals: &'a Vitals,
     pub(crate) repository: &'a Repository,
     pub(crate) revision: &'a Revision,
+    /// What was read of the repository last: another one where that was given up, and this is held instead.
+    pub(crate) newest: &'a Revision,
     pub(crate) stop: &'a Stop,
 }
 
@@ -166,7 +169,7 @@ impl Subject<'_> {
         };
         let desired = &*prepared.desired;
         self.context.registry.wants(self.owner, &prepared.desired, self.cluster, !self.wish.suspend);
-        self.context.neighbours.rendered(self.owner, self.generation, self.revision.commit);
+        self.context.neighbours.rendered(self.owner, self.generation, self.newest.commit);
         report.is_of(&prepared, &self.wish.path);
         self.survey(memory, desired).await;
         let rollout = self.rollout(memory, &prepared);
@@ -241,7 +244,10 @@ impl Subject<'_> {
         memory.miss(is_missing, now, chance(), self.context.pauses());
         self.note_pauses(memory);
         self.cluster.observed(self.owner, |observed| memory.ends.begin(desired, observed));
-        memory.clears = are_to_be_cleared(desired, memory, outcomes).then(|| now + CLEAR);
+        memory.rolled_out.wrote(outcomes.iter().filter(|(_, it)| is_change(it)).map(|(id, _)| id));
+        let clears = !self.wish.suspend
+            && self.cluster.observed(self.owner, |seen| are_to_be_cleared(desired, memory, seen));
+        memory.clears = clears.then(|| now + CLEAR);
     }
 
     /// Where the Sync may own objects, as it is written down.

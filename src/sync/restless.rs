@@ -13,12 +13,12 @@ use crate::plan::{Action, Change, Outcome, Plan};
 
 /// So many looks in vain in a row are made at once.
 const AT_ONCE: u32 = 5;
-/// The pauses from then on: the first, and the longest.
-const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// The pauses from then on: the first, and the longest. Whoever stops is left in peace within ten seconds.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(8));
 /// A row ends where nobody looked for so long.
 const ROW: Duration = Duration::from_secs(90);
 /// Doublings after which the longest pause is reached.
-const MAX_DOUBLINGS: u32 = 5;
+const MAX_DOUBLINGS: u32 = 3;
 
 /// The objects that were looked at in vain lately.
 #[derive(Debug, Default)]
@@ -107,7 +107,7 @@ mod tests {
             }
             beat += 1;
         }
-        assert_eq!(looked, [0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 65, 95]);
+        assert_eq!(looked, [0, 1, 2, 3, 4, 5, 7, 11, 19, 27, 35, 43, 51, 59, 67, 75, 83, 91, 99, 107, 115]);
         let drift = Outcome::Updated(Change::Moved);
         restless.learn([(&id, &drift)], Duration::from_secs(120));
         assert!(!restless.waits(&id, Duration::from_secs(120)), "there was something to repair");
@@ -118,8 +118,8 @@ mod tests {
         let id = ObjectId::parse("/ConfigMap|shop/a").unwrap();
         let mut restless = Restless::default();
         (0..20).for_each(|_| restless.learn([(&id, &Outcome::Kept)], Duration::ZERO));
-        assert!(restless.waits(&id, Duration::from_secs(29)));
-        assert!(!restless.waits(&id, Duration::from_secs(30)));
+        assert!(restless.waits(&id, Duration::from_secs(7)));
+        assert!(!restless.waits(&id, Duration::from_secs(8)));
         restless.learn([], ROW);
         assert!(restless.looks.is_empty());
     }

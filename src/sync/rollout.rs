@@ -14,6 +14,7 @@ use crate::api::{SpecHash, SyncStatus};
 use crate::desired::DesiredSet;
 use crate::health::may_report;
 use crate::object::ObjectId;
+use crate::observed::ObservedSet;
 use crate::plan::{Outcome, Rollout};
 use crate::report::is_applied;
 
@@ -27,19 +28,24 @@ pub(crate) struct RolledOut {
     done: Option<SpecHash>,
     /// The one on its way, and whether another was done before it.
     going: Option<(SpecHash, bool)>,
+    /// What had failed before it came.
+    before: Option<BTreeSet<ObjectId>>,
 }
 
 impl RolledOut {
     /// What an earlier daemon wrote down.
     pub(crate) fn restore(&mut self, status: &SyncStatus) {
-        let Some(revision) = &status.revision else { return };
-        let digest = status.render_digest.as_deref().and_then(SpecHash::parse);
-        let Some(digest) = digest.filter(|_| revision.healthy.is_some() && self.done.is_none()) else {
-            return;
+        let (Some(revision), None) = (&status.revision, self.done) else { return };
+        let Some(digest) = status.render_digest.as_deref().and_then(SpecHash::parse) else { return };
+        // The digest is of what was attempted last.
+        let is_attempted = |known: &Option<String>| known.is_some() && *known == revision.attempted;
+        let other = SpecHash { digest: [0; 32], ..digest };
+        self.done = match (is_attempted(&revision.applied), is_attempted(&revision.healthy)) {
+            (true, true) => Some(digest),
+            // It may be the first, of which not all has become well yet.
+            (true, false) => revision.healthy.is_some().then_some(other),
+            (false, _) => revision.applied.is_some().then_some(other),
         };
-        // What is written down may be of a set that came after the one that was done; then only that there was one is known.
-        let is_this = revision.healthy == revision.applied;
-        self.done = Some(if is_this { digest } else { SpecHash { digest: [0; 32], ..digest } });
     }
 
     /// Whether another set was done before this one; none if this one is.
@@ -49,9 +55,21 @@ impl RolledOut {
             return None;
         }
         let known = self.going.filter(|(going, _)| *going == digest);
+        if known.is_none() {
+            self.before = None;
+        }
         let is_later = known.map_or(self.done.is_some(), |(_, is_later)| is_later);
         self.going = Some((digest, is_later));
         Some(is_later)
+    }
+
+    /// These were written for it, and what they were before counts no more.
+    pub(super) fn wrote<'a>(&mut self, ids: impl Iterator<Item = &'a ObjectId>) {
+        if let Some(before) = &mut self.before {
+            ids.for_each(|id| {
+                before.remove(id);
+            });
+        }
     }
 
     fn end(&mut self, digest: SpecHash) {
@@ -74,7 +92,9 @@ impl Subject<'_> {
         memory.gate = Some((unwell.clone(), degraded.clone()));
         // What is there as it was wanted before says nothing about what is wanted now.
         let unwell = self.as_wanted(desired, unwell);
-        let failed = unwell.iter().any(|id| degraded.contains(id)) || memory.is_refused();
+        let before = memory.rolled_out.before.get_or_insert_with(|| degraded.clone());
+        let failed = unwell.iter().any(|id| degraded.contains(id) && !before.contains(id));
+        let failed = failed || memory.is_refused();
         let (restored, only_hooks) = (memory.deleted.clone(), !self.wish.health.wait);
         Some(Rollout { unwell, degraded, failed, is_later, restored, again, only_hooks })
     }
@@ -106,7 +126,9 @@ impl Subject<'_> {
         let Some(set) = &report.set else { return };
         let written = report.outcomes.values().any(is_change);
         let applied = is_applied(&report.outcomes, |id| set.get(id).is_some());
-        if set.has_turns() && applied && !written && rollout.unwell.is_empty() && !self.wish.suspend {
+        // Where nothing waits for anything, being applied is all there is to it.
+        let is_well = !set.has_turns() || !written && rollout.unwell.is_empty();
+        if applied && is_well && !self.wish.suspend {
             memory.rolled_out.end(digest);
         }
     }
@@ -125,18 +147,15 @@ pub(super) fn written_ones(outcomes: &BTreeMap<ObjectId, Outcome>) -> impl Itera
     written.map(|(id, _)| id.clone())
 }
 
-/// True for hooks that have run, and are deleted as soon as that is written down.
-pub(super) fn are_to_be_cleared(
-    desired: &DesiredSet,
-    memory: &Memory,
-    outcomes: &BTreeMap<ObjectId, Outcome>,
-) -> bool {
+/// True if there are hooks that have run, and are deleted as soon as that is written down.
+pub(super) fn are_to_be_cleared(desired: &DesiredSet, memory: &Memory, observed: &ObservedSet) -> bool {
     desired.objects().iter().any(|object| {
-        let hook = object.switches.hook.filter(|hook| hook.clears_success || hook.clears_failure);
-        hook.is_some()
-            && memory.ends.ended_well(&object.id).is_some_and(|well| {
-                hook.is_some_and(|hook| if well { hook.clears_success } else { hook.clears_failure })
-            })
-            && !matches!(outcomes.get(&object.id), Some(Outcome::Pruned { .. }))
+        let Some(hook) = object.switches.hook else { return false };
+        let is_left = || {
+            let seen = observed.get(&object.id);
+            seen.is_some_and(|seen| !seen.deleting && !seen.prune_disabled && !seen.reconcile_disabled)
+        };
+        let clears = |well| if well { hook.clears_success } else { hook.clears_failure };
+        memory.ends.ended_well(&object.id).is_some_and(clears) && is_left()
     })
 }

@@ -13,7 +13,7 @@ use super::survey::wall_clock;
 use super::wish::HealthWish;
 use crate::api::{Finished, SpecHash, SyncName};
 use crate::cluster::{Cluster, Failure};
-use crate::desired::{DesiredObject, DesiredSet};
+use crate::desired::{DesiredObject, DesiredSet, Hook, Rollouts, is_same_hook};
 use crate::harmless::harmless;
 use crate::health::{
     self, Binding, Due, Health, Judgement, Reports, Summary, Watchlist, cause, is_told_by_manifest,
@@ -112,11 +112,23 @@ impl Vitals {
 
     /// True for objects whose statuses have to be read; `known` are kinds of which that was asked before.
     fn is_watched(&self, wanted: &&DesiredObject, known: &mut BTreeMap<GroupKind, bool>) -> bool {
+        if wanted.switches.hook.is_some_and(|hook| !self.is_current(wanted, hook)) {
+            return false;
+        }
         let kind = wanted.id.group_kind();
         let covered = self.wish.rules.cover(&kind);
         let told = || !covered && is_told_by_manifest(&kind, &wanted.canonical);
         let watched = *known.entry(kind.clone()).or_insert_with(|| covered || may_report(&kind));
         watched && !told()
+    }
+
+    /// True for a hook whose run is for what is wanted now, or is waited for.
+    fn is_current(&self, wanted: &DesiredObject, hook: Hook) -> bool {
+        let recorded =
+            self.cluster.observed(&self.owner, |seen| seen.get(&wanted.id).map(|seen| seen.recorded));
+        let Some(Some(recorded)) = recorded else { return hook.phase.is_some() };
+        let is_waited_for = hook.phase.is_some() && hook.rollouts == Rollouts::All;
+        wanted.is_recorded_as(&recorded) || is_waited_for && is_same_hook(&wanted.hash, &recorded)
     }
 
     /// When something is to be read, if nothing happens before.
@@ -150,13 +162,19 @@ impl Vitals {
 
     /// The objects that are not well or not known to be, and of these the ones that have failed.
     pub(crate) fn unwell(&self) -> (BTreeSet<ObjectId>, BTreeSet<ObjectId>) {
-        self.lock().list.unwell()
+        let state = self.lock();
+        // A hook that rests has not run.
+        let is_hook = |id: &ObjectId| {
+            let wanted = state.set.as_ref().and_then(|set| set.get(id));
+            wanted.is_some_and(|wanted| wanted.switches.hook.is_some())
+        };
+        state.list.unwell(is_hook)
     }
 
     /// The first object that has failed as it is wanted now, other than these, with what is wrong.
     pub(crate) fn failed(&self, but: &BTreeSet<ObjectId>) -> Option<String> {
         let state = self.lock();
-        let (_, degraded) = state.list.unwell();
+        let (_, degraded) = state.list.unwell(|_| false);
         let set = state.set.as_ref()?;
         let is_new = |id: &&ObjectId| {
             let recorded = self.cluster.observed(&self.owner, |seen| seen.get(id).map(|seen| seen.recorded));

@@ -9,6 +9,7 @@ use super::super::prepare::of_source;
 use super::super::schedule::{Event, Look};
 use super::trust::source_id;
 use super::{Follower, Looked, Order, Told};
+use crate::api::WEBHOOK_REQUEST;
 use crate::report::Trouble;
 use crate::source::{Error, Revision};
 
@@ -89,7 +90,8 @@ impl Follower {
         if let Some(held) = &held {
             self.takes_up(held);
         }
-        if request.is_some() && request != self.answered && !self.told.has_handled(request.as_deref()) {
+        let is_person = request.as_ref().is_some_and(|request| !request.starts_with(WEBHOOK_REQUEST));
+        if is_person && request != self.answered && !self.told.has_handled(request.as_deref()) {
             // Whoever asks to look now wants what has failed to be tried again, too.
             self.again = self.gate.is_some();
             self.gate.iter().for_each(|_| self.wake.notify_one());

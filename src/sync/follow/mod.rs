@@ -313,7 +313,9 @@ impl Follower {
             self.applied = None;
             self.has_come();
         }
-        if (&old.address, &old.reference) != (&new.address, &new.reference) {
+        let other_ref = (&old.address, &old.reference) != (&new.address, &new.reference);
+        let other_source = other_ref || old.path != new.path;
+        if other_ref {
             self.last = None;
         }
         let lost = elsewhere || (&old.verify, &self.order.keys) != (&new.verify, &order.keys);
@@ -326,7 +328,7 @@ impl Follower {
         let judges_anew = old.health != new.health || old.suspend && !new.suspend;
         let other_eyes = old.service_account != new.service_account;
         let last = std::mem::replace(&mut self.order, order);
-        if elsewhere {
+        if other_source {
             self.forget_trials();
         }
         self.left.extend(other_eyes.then_some(last.cluster));

@@ -23,10 +23,11 @@ impl Follower {
         let verify = self.order.wish.verify.as_ref().map(|(signed, _)| *signed).zip(self.order.keys.clone());
         let verify = verify.filter(|_| instead.is_some());
         let waits = if instead.is_some() { self.waits_for_nothing() } else { self.waits(&revision) };
+        let mut rejected = None;
         match (instead, waits, self.taken_up.clone()) {
             (Some(instead), _, _) => {
                 self.taken_up = Some(instead.clone());
-                revision = instead;
+                rejected = Some(std::mem::replace(&mut revision, instead));
             }
             (None, None, _) => self.taken_up = Some(revision.clone()),
             // What is applied is held meanwhile.
@@ -69,6 +70,7 @@ impl Follower {
                     vitals: &vitals,
                     repository: &order.repository,
                     revision: &revision,
+                    newest: rejected.as_ref().unwrap_or(&revision),
                     stop: &stop,
                 };
                 let mut report = subject.pass(&mut memory).await;

@@ -19,8 +19,8 @@ use crate::source::Revision;
 pub(super) struct Trials {
     /// The last one of which all objects were applied and well.
     healthy: Option<Revision>,
-    /// The one whose objects are still to become well, and which were not before it came.
-    trial: Option<(Revision, BTreeSet<ObjectId>)>,
+    /// The one whose objects are still to become well, and which had failed before it came; none as long as that is not known.
+    trial: Option<(Revision, Option<BTreeSet<ObjectId>>)>,
     rejected: Option<Rejected>,
     /// What is written down was taken in.
     restored: bool,
@@ -75,9 +75,13 @@ impl Follower {
         match &mut self.trials.trial {
             Some((tried, before)) if tried == revision => {
                 let written = |id: &ObjectId| report.outcomes.get(id).is_some_and(is_change);
-                before.retain(|id| !written(id));
+                before.iter_mut().for_each(|before| before.retain(|id| !written(id)));
             }
-            trial => *trial = Some((revision.clone(), self.vitals.unwell().1)),
+            trial => {
+                // Applied by the daemon before this one: what had failed by then is found out first.
+                let is_old = self.told.has_applied(revision);
+                *trial = Some((revision.clone(), (!is_old).then(|| self.vitals.unwell().1)));
+            }
         }
     }
 
@@ -87,13 +91,18 @@ impl Follower {
         if !wish.rollback || wish.suspend || self.trials.rejected.is_some() {
             return false;
         }
-        let Some((revision, before)) = &self.trials.trial else { return false };
-        if self.revision.as_ref() != Some(revision) {
+        let Some((revision, before)) = &mut self.trials.trial else { return false };
+        if self.revision.as_ref() != Some(&*revision) {
             return false;
         }
+        let Some(before) = before else {
+            let is_known = self.vitals.summary().is_some_and(|summary| summary.is_known());
+            *before = is_known.then(|| self.vitals.unwell().1);
+            return false;
+        };
         let instead = self.trials.healthy.clone().filter(|healthy| healthy.commit != revision.commit);
         let (Some(instead), Some(why)) = (instead, self.vitals.failed(before)) else { return false };
-        let (revision, _) = self.trials.trial.take().unwrap_or_else(|| (instead.clone(), BTreeSet::new()));
+        let (revision, _) = self.trials.trial.take().unwrap_or_else(|| (instead.clone(), None));
         self.trials.rejected = Some(Rejected { revision, instead, why });
         true
     }
