@@ -14,6 +14,7 @@
 // Output goes through the streams that the command line hands out.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+pub mod adopt;
 pub mod api;
 pub mod cli;
 pub mod cluster;

@@ -75,9 +75,15 @@ fn the_paths_of_the_architecture_exist() {
 #[test]
 fn every_annotation_that_counts_is_in_the_readme() {
     use moorline::api;
-    // What Moorline writes itself, and what belongs on a Sync.
-    let others =
-        [api::ID_ANNOTATION, api::SPEC_HASH_ANNOTATION, api::APPROVE_ANNOTATION, api::REQUEST_ANNOTATION];
+    // What Moorline writes itself, and what belongs on a Sync or on what it was made from.
+    let others = [
+        api::ADOPTED_FROM_ANNOTATION,
+        api::APPROVE_ANNOTATION,
+        api::BEFORE_ADOPTION_ANNOTATION,
+        api::ID_ANNOTATION,
+        api::REQUEST_ANNOTATION,
+        api::SPEC_HASH_ANNOTATION,
+    ];
     let readme = text("README.md");
     for key in api::ANNOTATIONS.iter().filter(|key| !others.contains(key)) {
         assert!(readme.contains(&format!("`{key}: ")), "the README does not explain {key}");

@@ -69,6 +69,13 @@ pub const WEBHOOK_REQUEST: &str = "webhook ";
 /// Annotation on a Sync: the approval of a prune that is held, by the hash that the status names.
 pub const APPROVE_ANNOTATION: &str = "moorline.dev/approve";
 
+/// Annotation on a Sync: what it was made from, as the id of an object such as `argoproj.io/Application|argocd/shop`. What that
+/// tool wrote before the Sync was there counts as left behind.
+pub const ADOPTED_FROM_ANNOTATION: &str = "moorline.dev/adopted-from";
+
+/// Annotation on what a Sync was made from: how it was before, so that it can be restored.
+pub const BEFORE_ADOPTION_ANNOTATION: &str = "moorline.dev/before-adoption";
+
 /// Annotation on an object: it is a hook, and when it runs.
 pub const HOOK_ANNOTATION: &str = "moorline.dev/hook";
 
@@ -101,9 +108,11 @@ pub const SCOPE_ANNOTATION: &str = "moorline.dev/scope";
 pub const KEY_PREFIX: &str = "moorline.dev/";
 
 /// Every annotation with [`KEY_PREFIX`] that has a meaning.
-pub const ANNOTATIONS: [&str; 12] = [
+pub const ANNOTATIONS: [&str; 14] = [
+    ADOPTED_FROM_ANNOTATION,
     APPLY_ANNOTATION,
     APPROVE_ANNOTATION,
+    BEFORE_ADOPTION_ANNOTATION,
     HOOK_ANNOTATION,
     HOOK_DELETE_ANNOTATION,
     ID_ANNOTATION,

@@ -11,6 +11,7 @@ use super::Context;
 use super::event::is_change;
 use super::ledger::Ledger;
 use super::registry::Claimed;
+use crate::adopt::Predecessor;
 use crate::api::{Conflicts, SyncName};
 use crate::cluster::{Cluster, Failure, Force, Remedy, Stop, answer};
 use crate::desired::{DesiredSet, Replicas};
@@ -29,6 +30,8 @@ pub(crate) struct Work<'a> {
     pub(crate) owner: &'a SyncName,
     pub(crate) desired: &'a DesiredSet,
     pub(crate) conflicts: Conflicts,
+    /// Whose objects these were before.
+    pub(crate) predecessor: Option<&'a Predecessor>,
     pub(crate) ledger: &'a Ledger,
     /// Whose repairs others undo.
     pub(crate) contested: Arc<BTreeMap<ObjectId, Contest>>,

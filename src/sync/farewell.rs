@@ -171,6 +171,7 @@ async fn delete(
         owner: name,
         desired: &last,
         conflicts: wish.conflicts,
+        predecessor: None,
         ledger: &ledger,
         contested: Arc::default(),
         numbers: Arc::default(),

@@ -18,7 +18,10 @@ use super::farewell::{self, FINALIZER, Leaving};
 use super::follow::{Order, follow};
 use super::wish::{self, Wish, wish};
 use super::{Context, prepare};
-use crate::api::{APPROVE_ANNOTATION, DeletionPolicy, REQUEST_ANNOTATION, Reason, Sync, SyncName};
+use crate::adopt::Predecessor;
+use crate::api::{
+    ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, DeletionPolicy, REQUEST_ANNOTATION, Reason, Sync, SyncName,
+};
 use crate::cluster::{Following, jitter, version};
 use crate::report::Trouble;
 use crate::source::{Address, Reference};
@@ -331,6 +334,7 @@ impl Keeper {
             namespace: self.name.namespace.clone(),
             cluster,
             approved: annotation(APPROVE_ANNOTATION),
+            predecessor: predecessor(sync),
             request: annotation(REQUEST_ANNOTATION),
             generation: self.generation,
         };
@@ -355,6 +359,12 @@ fn followed(name: &SyncName, sync: &Value) -> Option<(Address, Reference, bool)>
     let wish = wish(name, &serde_json::from_value(source).ok()?).ok()?;
     let suspended = sync.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or_default();
     Some((wish.address, wish.reference, suspended))
+}
+
+/// Whose objects these were before, if the Sync was made from another tool's resource.
+fn predecessor(sync: &Sync) -> Option<Predecessor> {
+    let from = sync.metadata.annotations.as_ref()?.get(ADOPTED_FROM_ANNOTATION)?;
+    Predecessor::of(from, &sync.metadata.creation_timestamp.as_ref()?.0.to_string())
 }
 
 /// The word of a reason, as conditions have it.

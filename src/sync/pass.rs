@@ -23,6 +23,7 @@ use super::verify::to_verify;
 use super::vitals::Vitals;
 use super::wish::Wish;
 use super::{Context, chance};
+use crate::adopt::Predecessor;
 use crate::api::{Finished, Scope, SpecHash, SyncName};
 use crate::cluster::{Cluster, Failure, Need, Stop};
 use crate::desired::{DesiredObject, DesiredSet};
@@ -111,6 +112,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) generation: u64,
     /// The approval that a person gave.
     pub(crate) approved: Option<String>,
+    /// Whose objects these were before.
+    pub(crate) predecessor: Option<&'a Predecessor>,
     /// How the objects are.
     pub(crate) vitals: &'a Vitals,
     pub(crate) repository: &'a Repository,
@@ -199,6 +202,7 @@ impl Subject<'_> {
             owner: self.owner,
             desired,
             conflicts: self.wish.conflicts,
+            predecessor: self.predecessor,
             ledger: &ledger,
             contested: Arc::new(contested),
             numbers: memory.scaling.numbers(),

@@ -1,7 +1,8 @@
 //! Fields that Git does not say any more, and that stand because somebody else owns them too.
 //!
 //! In: what our entry owned before an apply, and the reply to it. Out: the fields are gone where only tools hold
-//! them by which people write manifests; else the ledger names them, with those who hold them.
+//! them by which people write manifests, or the tool has left them behind from which the Sync was adopted; else the ledger
+//! names them, with those who hold them.
 
 use serde_json::{Value, json};
 
@@ -9,6 +10,7 @@ use super::carry_out::Work;
 use super::contact::{HANDOVER, own_and_foreign};
 use super::handover::left;
 use super::ledger::Remains;
+use crate::adopt::Predecessor;
 use crate::cluster::{Applied, Failure, answer};
 use crate::desired::DesiredObject;
 use crate::fields::{Element, Entry, FieldPath, FieldSet, pointer_of, removal_order, removed};
@@ -40,7 +42,8 @@ impl Work<'_> {
     ) {
         let (own, foreign) = own_and_foreign(&applied.object, &self.owner.manager());
         let left = FieldSet::of(&left(wanted, before, less));
-        let (take, mut remains) = survivors(&before.minus(&left), &own, &foreign);
+        let is_left = |entry: &Entry| is_taken_from(entry, self.predecessor);
+        let (take, mut remains) = survivors(&before.minus(&left), &own, &foreign, is_left);
         if !take.is_empty()
             && let Err(failure) = self.take(wanted, &take).await
         {
@@ -88,7 +91,12 @@ fn not_taken(id: &ObjectId, paths: &[FieldPath], failure: &Failure) -> Vec<Remai
 }
 
 /// What is removed, and what stays with those who hold it.
-fn survivors(before: &FieldSet, own: &FieldSet, foreign: &[Entry]) -> (Vec<FieldPath>, Vec<Remains>) {
+fn survivors(
+    before: &FieldSet,
+    own: &FieldSet,
+    foreign: &[Entry],
+    is_left: impl Fn(&Entry) -> bool,
+) -> (Vec<FieldPath>, Vec<Remains>) {
     let holders = |path: &FieldPath| foreign.iter().filter(|entry| entry.fields.reaches(path)).collect();
     let lost = before.minus(own);
     let (mut take, mut remains) = (Vec::new(), Vec::new());
@@ -104,12 +112,13 @@ fn survivors(before: &FieldSet, own: &FieldSet, foreign: &[Entry]) -> (Vec<Field
             entry.fields.members().iter().all(|held| !held.starts_with(&path) || before.contains(held))
         };
         let whole = is_item || holders.iter().all(inside);
-        if whole && holders.iter().all(|entry| is_taken_from(&entry.manager)) {
+        if whole && holders.iter().all(|entry| is_left(entry)) {
             take.push(path);
             continue;
         }
         for survivor in innermost.iter().filter(|survivor| survivor.path.starts_with(&path)) {
-            if !is_item && survivor.managers.iter().all(|manager| is_taken_from(manager)) {
+            let mut others = foreign.iter().filter(|entry| entry.fields.reaches(&survivor.path));
+            if !is_item && others.all(&is_left) {
                 take.push(survivor.path.clone());
             } else {
                 let why = format!("{} holds it", survivor.managers.join(", "));
@@ -120,8 +129,8 @@ fn survivors(before: &FieldSet, own: &FieldSet, foreign: &[Entry]) -> (Vec<Field
     (take, remains)
 }
 
-fn is_taken_from(manager: &str) -> bool {
-    TAKEN_FROM.contains(&manager)
+fn is_taken_from(entry: &Entry, predecessor: Option<&Predecessor>) -> bool {
+    TAKEN_FROM.contains(&&*entry.manager) || predecessor.is_some_and(|it| it.left(entry))
 }
 
 #[cfg(test)]
@@ -139,17 +148,30 @@ mod tests {
         let set = |fields: Value| FieldSet::parse(&fields);
         let item = |fields: Value| json!({"f:c": {"k:{\"name\":\"x\"}": fields}});
         let check = |before: Value, own: Value, foreign: &[Entry], take: &[&str], remains: &[&str]| {
-            let (taken, stay) = survivors(&set(before), &set(own), foreign);
+            let predecessor = Predecessor::of("argoproj.io/Application|argocd/shop", "2026-01-02T03:04:05Z");
+            let is_left = |entry: &Entry| is_taken_from(entry, predecessor.as_ref());
+            let (taken, stay) = survivors(&set(before), &set(own), foreign, is_left);
             let taken: Vec<String> = taken.iter().map(ToString::to_string).collect();
             let stay: Vec<String> = stay.iter().map(|it| format!("{}: {}", it.field, it.why)).collect();
             assert_eq!((taken, stay), (owned(take), owned(remains)));
         };
-        let data = json!({"f:data": {"f:a": {}, "f:b": {}}});
-        let less = json!({"f:data": {"f:a": {}}});
-        let (kubectl, robot) = (entry("kubectl-create", data.clone()), entry("robot", data.clone()));
-        check(data.clone(), less.clone(), &[], &[], &[]);
-        check(data.clone(), less.clone(), std::slice::from_ref(&kubectl), &["data.b"], &[]);
-        check(data, less, &[kubectl, robot], &[], &["data.b: kubectl-create, robot holds it"]);
+        let data = || json!({"f:data": {"f:a": {}, "f:b": {}}});
+        let less = || json!({"f:data": {"f:a": {}}});
+        let (kubectl, robot) = (entry("kubectl-create", data()), entry("robot", data()));
+        check(data(), less(), &[], &[], &[]);
+        check(data(), less(), std::slice::from_ref(&kubectl), &["data.b"], &[]);
+        check(data(), less(), &[kubectl, robot], &[], &["data.b: kubectl-create, robot holds it"]);
+        // So does what the tool has left behind from which the Sync was adopted, and not what it writes since then.
+        let at = |time: &str| Entry { time: time.into(), ..entry("argocd-controller", data()) };
+        check(data(), less(), &[at("2026-01-02T03:04:05Z")], &["data.b"], &[]);
+        check(data(), less(), &[at("2026-01-02T03:04:06Z")], &[], &["data.b: argocd-controller holds it"]);
+        check(
+            data(),
+            less(),
+            &[entry("kustomize-controller", data())],
+            &[],
+            &["data.b: kustomize-controller holds it"],
+        );
         // An item goes with whatever kubectl wrote into it.
         let ours = item(json!({".": {}, "f:name": {}, "f:image": {}}));
         let theirs = item(json!({".": {}, "f:name": {}, "f:image": {}, "f:env": {}}));

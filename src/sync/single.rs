@@ -35,6 +35,7 @@ pub async fn run(
         namespace: owner.namespace.clone(),
         cluster: context.cluster.clone(),
         approved: None,
+        predecessor: None,
         request: None,
         generation: 0,
     };

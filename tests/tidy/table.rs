@@ -38,7 +38,7 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 
 /// The table. A file belongs to the longest name that fits: `src/sync/schedule.rs` to `sync/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 26] = [
+pub(crate) const TABLE: [Row; 27] = [
     row(1, "api",            Pure,  Only(&[])),
     row(1, "fields",         Pure,  Only(&[])),
     row(1, "harmless",       Pure,  Only(&[])),
@@ -47,6 +47,7 @@ pub(crate) const TABLE: [Row; 26] = [
     row(1, "settings",       Pure,  Only(&["harmless", "nearest"])),
     row(1, "tree",           Pure,  Only(&[])),
     row(1, "yaml",           Pure,  Only(&[])),
+    row(2, "adopt",          Pure,  Only(&["api", "fields", "object"])),
     row(2, "health",         Pure,  Only(&["object"])),
     row(2, "observed",       Pure,  Only(&["api", "fields", "object"])),
     row(2, "render",         Pure,  Only(&["api", "nearest", "object", "tree", "yaml"])),

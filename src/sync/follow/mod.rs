@@ -30,6 +30,7 @@ use super::vitals::Vitals;
 use super::waiting::{running, sleep_until};
 use super::wish::Wish;
 use super::{Context, chance};
+use crate::adopt::Predecessor;
 use crate::api::SyncName;
 use crate::cluster::{Cluster, Stop};
 use crate::health::Summary;
@@ -50,6 +51,8 @@ pub(crate) struct Order {
     pub(crate) repository: Repository,
     /// The approval that a person gave.
     pub(crate) approved: Option<String>,
+    /// Whose objects these were before.
+    pub(crate) predecessor: Option<Predecessor>,
     pub(crate) credentials: Credentials,
     /// Whose signatures count, where they are asked for.
     pub(crate) keys: Option<Arc<Keys>>,
@@ -97,7 +100,7 @@ impl Order {
 
     /// True if nothing but a look is asked for anew.
     pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
-        (&self.wish, &self.approved) == (&other.wish, &other.approved)
+        (&self.wish, &self.approved, &self.predecessor) == (&other.wish, &other.approved, &other.predecessor)
             && (&self.credentials, &self.keys) == (&other.credentials, &other.keys)
     }
 }

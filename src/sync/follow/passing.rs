@@ -67,6 +67,7 @@ impl Follower {
                     wish: &order.wish,
                     generation: order.generation,
                     approved: order.approved.clone(),
+                    predecessor: order.predecessor.as_ref(),
                     vitals: &vitals,
                     repository: &order.repository,
                     revision: &revision,

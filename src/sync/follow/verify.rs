@@ -44,6 +44,7 @@ impl Follower {
                     owner: &owner,
                     desired: &prepared.desired,
                     conflicts: order.wish.conflicts,
+                    predecessor: order.predecessor.as_ref(),
                     ledger: &ledger,
                     contested: Arc::new(contested),
                     numbers,

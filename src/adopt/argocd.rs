@@ -1,0 +1,215 @@
+//! An Application of Argo CD as a Sync.
+//!
+//! In: the Application, and the ApplicationSet that makes it, if one does. Out: the spec of a Sync, field by field. What is
+//! rendered in another way is refused, because the objects would be others; what only works differently is named.
+
+use serde_json::{Value, json};
+
+use super::Old;
+use super::draft::{Draft, says, text};
+use super::{ignored, policy};
+
+/// What Argo CD calls the cluster in which it runs.
+const OWN_CLUSTER: [&str; 2] = ["https://kubernetes.default.svc", "in-cluster"];
+
+/// What an Application is rendered with that a Sync does not have.
+const RENDERED: [(&str, &str); 4] = [
+    (
+        "chart",
+        "charts are not rendered: commit what the chart renders (helm template), and let path name that folder",
+    ),
+    (
+        "helm",
+        "charts are not rendered: commit what the chart renders (helm template), and let path name that folder",
+    ),
+    (
+        "kustomize",
+        "what the Application adds to a kustomization is not applied: write it into the kustomization in Git",
+    ),
+    ("plugin", "plugins are not run: commit what the plugin renders"),
+];
+
+/// An Application's fields that a Sync does without.
+const LOST: [(&str, &str); 1] = [("info", "a Sync has no links: describe it by annotations of your own")];
+
+pub(super) fn argocd(old: &Old<'_>, draft: &mut Draft) {
+    let spec = &old.body["spec"];
+    source(spec, draft);
+    destination(spec, draft);
+    policy::of_application(spec, draft);
+    ignored::of_application(spec, draft);
+    draft.lose_each(spec, "spec", &LOST);
+    let project = text(spec, "/project");
+    if !["", "default"].contains(&project) {
+        let why = format!(
+            "the rules, roles and windows of the project {project} hold for Argo CD only: give the Sync a serviceAccountName with the rights that are meant"
+        );
+        draft.lose("spec.project", why);
+    }
+    let annotations = old.body.pointer("/metadata/annotations").and_then(Value::as_object);
+    if annotations.into_iter().flatten().any(|(key, _)| key.starts_with("notifications.argoproj.io/")) {
+        draft.lose("metadata.annotations", "notifications go out no more: the Sync has Events and metrics");
+    }
+    made(old, draft);
+}
+
+fn source(spec: &Value, draft: &mut Draft) {
+    let (place, source) = match spec["sources"].as_array().map(Vec::as_slice) {
+        Some([only]) => ("spec.sources[0]", only),
+        Some([_, ..]) => {
+            draft.refuse(
+                "spec.sources",
+                "a Sync has one source: make an Application of each source, and adopt them one by one",
+            );
+            return;
+        }
+        Some([]) | None => ("spec.source", &spec["source"]),
+    };
+    if says(&spec["sourceHydrator"]) {
+        draft.refuse(
+            "spec.sourceHydrator",
+            "let the Application name the branch of the rendered manifests as its source",
+        );
+        return;
+    }
+    draft.refuse_each(source, place, &RENDERED);
+    let url = text(source, "/repoURL");
+    if url.starts_with("oci://") {
+        draft.refuse(
+            format!("{place}.repoURL"),
+            "artifacts of a registry are not read: name a Git repository",
+        );
+    }
+    draft.url(&format!("{place}.repoURL"), url, "");
+    draft.path(text(source, "/path"));
+    reference(text(source, "/targetRevision"), draft);
+    directory(&source["directory"], &format!("{place}.directory"), draft);
+    if says(&source["tagPrefix"]) {
+        draft.refuse(
+            format!("{place}.tagPrefix"),
+            "versions are taken from whole tags: name the tag in targetRevision",
+        );
+    }
+}
+
+/// A revision is a branch, a tag, a commit or a range of versions, and does not say which.
+fn reference(revision: &str, draft: &mut Draft) {
+    let is_commit = revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let digits = revision.trim_start_matches('v');
+    let is_version = digits.starts_with(|first: char| first.is_ascii_digit());
+    let is_range = revision.contains(['*', '<', '>', '=', '^', '~', '|'])
+        || (is_version && digits.split('.').any(|part| ["x", "X"].contains(&part)));
+    let kind = match revision {
+        "" | "HEAD" => return,
+        _ if is_commit => "commit",
+        _ if is_range => "semver",
+        _ if is_version && digits.contains('.') => "tag",
+        _ => "branch",
+    };
+    draft.spec["source"]["git"]["ref"] = json!({kind: revision.trim_start_matches("refs/heads/")});
+}
+
+fn directory(directory: &Value, place: &str, draft: &mut Draft) {
+    let jsonnet = &directory["jsonnet"];
+    if says(jsonnet) {
+        draft.refuse(format!("{place}.jsonnet"), "Jsonnet is not rendered: commit what it renders");
+    }
+    let recurse = directory["recurse"].as_bool().unwrap_or_default();
+    draft.spec["render"] = json!({"plain": {"recurse": recurse}});
+    for field in ["include", "exclude"] {
+        let glob = text(directory, &format!("/{field}"));
+        if glob.is_empty() {
+            continue;
+        }
+        match globs(glob, recurse) {
+            Some(globs) => draft.spec["render"]["plain"][field] = json!(globs),
+            None => draft.refuse(
+                format!("{place}.{field}"),
+                "this glob means something else for a Sync: write one such as *.yaml or {a,b}/*",
+            ),
+        }
+    }
+}
+
+/// A glob of Argo CD, in which stars go on across folders, as globs in which they do not.
+fn globs(glob: &str, recurse: bool) -> Option<Vec<String>> {
+    let inner = glob.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    let parts: Vec<&str> =
+        inner.map_or_else(|| vec![glob], |inner| inner.split(',').map(str::trim).collect());
+    let one = |part: &&str| {
+        let stars = part.matches('*').count();
+        let sound = !part.is_empty() && !part.contains(['{', '}', '[', '\\', '!']) && !part.starts_with('/');
+        match (sound, stars) {
+            (false, _) => None,
+            _ if !recurse || stars == 0 => Some((*part).to_owned()),
+            // Only at the ends it is clear which folders a star stands for.
+            (true, 1) if part.starts_with('*') => Some(format!("**/{part}")),
+            (true, 1) if part.ends_with("/*") => Some(format!("{part}*/*")),
+            (true, _) if stars == 2 && part.starts_with("**/") => Some((*part).to_owned()),
+            _ => None,
+        }
+    };
+    parts.iter().map(one).collect()
+}
+
+fn destination(spec: &Value, draft: &mut Draft) {
+    let destination = &spec["destination"];
+    for field in ["server", "name"] {
+        let cluster = text(destination, &format!("/{field}"));
+        if !cluster.is_empty() && !OWN_CLUSTER.contains(&cluster) {
+            let why = "a Sync holds the cluster in which it is: install Moorline there, and adopt the objects there";
+            draft.refuse(format!("spec.destination.{field}"), why);
+        }
+    }
+    let namespace = text(destination, "/namespace");
+    if !namespace.is_empty() {
+        draft.spec["targetNamespace"] = namespace.into();
+    }
+}
+
+/// An ApplicationSet writes its Applications anew, and would undo what is done to this one.
+fn made(old: &Old<'_>, draft: &mut Draft) {
+    let owners = old.body.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let maker = owners.into_iter().flatten().find(|owner| owner["kind"] == "ApplicationSet");
+    if let Some(maker) = maker {
+        let name = text(maker, "/name");
+        let leaves = old.maker.map(|maker| text(maker, "/spec/syncPolicy/applicationsSync"));
+        if !matches!(leaves, Some("create-only" | "create-delete")) {
+            let why = format!(
+                "the ApplicationSet {name} would set it going again: write spec.syncPolicy.applicationsSync: create-only there first"
+            );
+            draft.refuse("metadata.ownerReferences", why);
+        }
+    }
+    let parent = text(old.body, "/metadata/annotations/argocd.argoproj.io~1tracking-id").split(':').next();
+    if let Some(parent) = parent.filter(|parent| !parent.is_empty() && maker.is_none()) {
+        let why = format!(
+            "the Application {parent} applies this one: take this one out of its repository when the adoption is to stay"
+        );
+        draft.lose("metadata.annotations", why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_mean_the_same_or_are_refused() {
+        for (glob, recurse, expect) in [
+            ("*.yaml", false, Some(vec!["*.yaml"])),
+            ("*.yaml", true, Some(vec!["**/*.yaml"])),
+            ("{*.yml,*.yaml}", true, Some(vec!["**/*.yml", "**/*.yaml"])),
+            ("some/*", true, Some(vec!["some/**/*"])),
+            ("a.yaml", true, Some(vec!["a.yaml"])),
+            ("a*b*c", true, None),
+            ("a*b*c", false, Some(vec!["a*b*c"])),
+            ("**/a*.yaml", true, None),
+            ("{a,{b}}", true, None),
+            ("[ab].yaml", false, None),
+        ] {
+            let expect = expect.map(|all| all.into_iter().map(str::to_owned).collect::<Vec<_>>());
+            assert_eq!(globs(glob, recurse), expect, "{glob} {recurse}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! A Kustomization of Flux, with its GitRepository, as a Sync.
+//!
+//! In: both resources. Out: the spec of a Sync, field by field. What is rendered in another way is refused, because the
+//! objects would be others; what only works differently is named.
+
+use serde_json::{Value, json};
+
+use super::Old;
+use super::draft::{Draft, says, text};
+use super::ignored;
+use super::lengths::length;
+
+/// What a Kustomization is rendered with that a Sync does not have.
+const RENDERED: [(&str, &str); 9] = [
+    (
+        "patches",
+        "what the Kustomization adds is not applied: write the patches into a kustomization.yaml in Git",
+    ),
+    ("images", "what the Kustomization adds is not applied: write the images into the manifests in Git"),
+    (
+        "components",
+        "what the Kustomization adds is not applied: name the components in a kustomization.yaml in Git",
+    ),
+    ("namePrefix", "what the Kustomization adds is not applied: write the names into the manifests in Git"),
+    ("nameSuffix", "what the Kustomization adds is not applied: write the names into the manifests in Git"),
+    (
+        "commonMetadata",
+        "what the Kustomization adds is not applied: write labels and annotations into the manifests in Git",
+    ),
+    ("postBuild", "variables are not substituted: write their values into the manifests in Git"),
+    ("decryption", "nothing is decrypted: keep these Secrets out of the repository, as by External Secrets"),
+    (
+        "kubeConfig",
+        "a Sync holds the cluster in which it is: install Moorline there, and adopt the objects there",
+    ),
+];
+
+/// What a Kustomization does that a Sync does in another way.
+const LOST: [(&str, &str); 4] = [
+    ("force", "annotate the objects that have to be made anew with moorline.dev/recreate: enabled"),
+    ("healthChecks", "with health.wait, all objects of a Sync are waited for"),
+    ("healthCheckExprs", "write them as health.rules, in which the object is the variable object"),
+    ("buildMetadata", "objects are not annotated with where they come from"),
+];
+
+/// What a GitRepository has that changes the files.
+const FILES: [(&str, &str); 2] = [
+    ("include", "another repository is not copied into this one: make it a submodule, or adopt it by itself"),
+    ("ignore", "these files would be applied: take them out of the folder, then out of spec.ignore"),
+];
+
+/// What a GitRepository has that a Sync does in another way.
+const WAYS: [(&str, &str); 3] = [
+    ("proxySecretRef", "the daemon's own environment names a proxy (HTTPS_PROXY)"),
+    ("sparseCheckout", "only what is below the path is read anyway"),
+    ("serviceAccountName", "the login of the repository comes from a Secret"),
+];
+
+pub(super) fn flux(old: &Old<'_>, draft: &mut Draft) {
+    let spec = &old.body["spec"];
+    let kind = text(spec, "/sourceRef/kind");
+    if kind == "GitRepository" {
+        repository(old, draft);
+    } else {
+        draft.refuse("spec.sourceRef", format!("a Sync follows a Git repository, and this is a {kind}"));
+    }
+    draft.path(text(spec, "/path"));
+    draft.refuse_each(spec, "spec", &RENDERED);
+    draft.lose_each(spec, "spec", &LOST);
+    let target = text(spec, "/targetNamespace");
+    if !target.is_empty() {
+        draft.spec["targetNamespace"] = target.into();
+    }
+    draft.spec["prune"] = json!({"enabled": spec["prune"] == json!(true)});
+    if spec["suspend"] == json!(true) {
+        draft.spec["suspend"] = true.into();
+    }
+    health(spec, draft);
+    identity(old, draft);
+    dependencies(old, draft);
+    ignored::of_kustomization(spec, draft);
+    parent(old, draft);
+    let orphans = text(spec, "/deletionPolicy") == "Orphan" || spec["prune"] != json!(true);
+    if !orphans {
+        let why = "deleting the Kustomization deleted its objects, and deleting the Sync leaves them: write deletionPolicy: Delete into the Sync to have that back";
+        draft.lose("spec.deletionPolicy", why);
+    }
+}
+
+fn repository(old: &Old<'_>, draft: &mut Draft) {
+    let Some(repository) = old.repository else {
+        draft.refuse("spec.sourceRef", "there is no such GitRepository, so that the repository is not known");
+        return;
+    };
+    let spec = &repository["spec"];
+    let place = "GitRepository spec";
+    let namespace = text(repository, "/metadata/namespace");
+    let secret = text(spec, "/secretRef/name");
+    let is_near = namespace == &*draft.wanted.sync.namespace;
+    if is_near && !secret.is_empty() && draft.wanted.secret.is_none() {
+        // Moorline reads the keys of Flux's Secrets.
+        draft.wanted.secret = Some(secret.to_owned());
+    }
+    let login = match secret {
+        "" if ["", "generic"].contains(&text(spec, "/provider")) => String::new(),
+        "" => format!("Flux logs in as {}, and Moorline by a Secret", text(spec, "/provider")),
+        secret => format!("Flux reads the repository with the Secret {namespace}/{secret}"),
+    };
+    draft.url(&format!("{place}.url"), text(spec, "/url"), &login);
+    reference(&spec["ref"], draft);
+    draft.refuse_each(spec, place, &FILES);
+    draft.lose_each(spec, place, &WAYS);
+    if spec["recurseSubmodules"] == json!(true) {
+        draft.spec["source"]["git"]["submodules"] = true.into();
+    }
+    if says(&spec["verify"]) {
+        let mode = match text(spec, "/verify/mode") {
+            mode @ ("Tag" | "TagAndHEAD") => mode,
+            _ => "HEAD",
+        };
+        let keys = text(spec, "/verify/secretRef/name");
+        draft.spec["source"]["git"]["verify"] = json!({"mode": mode, "secretRef": {"name": keys}});
+        if !is_near {
+            let why = format!(
+                "the keys are read from a Secret {keys} in {}: copy the public keys from {namespace}/{keys} there",
+                draft.wanted.sync.namespace
+            );
+            draft.lose(format!("{place}.verify"), why);
+        }
+    }
+    if let Some(interval) = span("interval", place, spec, draft) {
+        draft.spec["interval"] = interval.into();
+    }
+    if spec["suspend"] == json!(true) {
+        draft.spec["suspend"] = true.into();
+        draft.lose(
+            format!("{place}.suspend"),
+            "the repository is not looked at now, so the Sync is suspended, too",
+        );
+    }
+}
+
+/// Of several, the later in this order wins; without any, Flux follows `master`.
+fn reference(reference: &Value, draft: &mut Draft) {
+    let text = |field: &str| text(reference, &format!("/{field}"));
+    let name = text("name");
+    let found = match () {
+        () if !text("commit").is_empty() => json!({"commit": text("commit")}),
+        () if !name.is_empty() => {
+            let branch = name.strip_prefix("refs/heads/").map(|branch| json!({"branch": branch}));
+            let tag = || name.strip_prefix("refs/tags/").map(|tag| json!({"tag": tag}));
+            match branch.or_else(tag) {
+                Some(found) => found,
+                None => {
+                    draft.refuse(
+                        "GitRepository spec.ref.name",
+                        "only branches and tags are followed: name one of them",
+                    );
+                    return;
+                }
+            }
+        }
+        () if !text("semver").is_empty() => json!({"semver": text("semver")}),
+        () if !text("tag").is_empty() => json!({"tag": text("tag")}),
+        () if !text("branch").is_empty() => json!({"branch": text("branch")}),
+        () => json!({"branch": "master"}),
+    };
+    if says(&reference["semverFilter"]) {
+        draft.refuse(
+            "GitRepository spec.ref.semverFilter",
+            "versions are taken from whole tags: name the tag",
+        );
+    }
+    draft.spec["source"]["git"]["ref"] = found;
+}
+
+fn health(spec: &Value, draft: &mut Draft) {
+    let waits = spec["wait"] == json!(true) || says(&spec["healthChecks"]);
+    draft.spec["health"] = json!({"wait": waits});
+    let Some(timeout) = span("timeout", "spec", spec, draft) else { return };
+    if waits {
+        draft.spec["health"]["timeout"] = timeout.clone().into();
+    }
+    draft.spec["timeout"] = timeout.into();
+}
+
+fn span(field: &str, place: &str, spec: &Value, draft: &mut Draft) -> Option<String> {
+    let text = text(spec, &format!("/{field}"));
+    let (length, changed) = length(text)?;
+    if changed {
+        draft.lose(
+            format!("{place}.{field}"),
+            format!("a Sync takes 5s to 24h, so that {text} becomes {length}"),
+        );
+    }
+    Some(length)
+}
+
+/// Who acts. A ServiceAccount is one of the Sync's own namespace.
+fn identity(old: &Old<'_>, draft: &mut Draft) {
+    let account = text(old.body, "/spec/serviceAccountName");
+    if account.is_empty() {
+        return;
+    }
+    draft.spec["serviceAccountName"] = account.into();
+    let (own, sync) = (text(old.body, "/metadata/namespace"), draft.wanted.sync.clone());
+    if own != &*sync.namespace {
+        let why = format!(
+            "the Sync acts as the ServiceAccount {account} of {}: make it there, and run moorline rbac --sync {} -n {} | kubectl apply -f -",
+            sync.namespace, sync.name, sync.namespace
+        );
+        draft.lose("spec.serviceAccountName", why);
+    }
+}
+
+fn dependencies(old: &Old<'_>, draft: &mut Draft) {
+    let own = text(old.body, "/metadata/namespace");
+    let mut all = Vec::new();
+    for (at, on) in old.body["spec"]["dependsOn"].as_array().into_iter().flatten().enumerate() {
+        let place = format!("spec.dependsOn[{at}]");
+        let (name, namespace) = (text(on, "/name"), text(on, "/namespace"));
+        let namespace = if namespace.is_empty() { own } else { namespace };
+        match old.adopted.get(&(namespace.to_owned(), name.to_owned())) {
+            Some(sync) if sync.namespace == draft.wanted.sync.namespace => {
+                all.push(json!({"name": sync.name}))
+            }
+            Some(sync) => all.push(json!({"name": sync.name, "namespace": sync.namespace})),
+            None => {
+                let why = format!("adopt that one first: moorline adopt kustomization/{name} -n {namespace}");
+                draft.refuse(&*place, why);
+            }
+        }
+        if says(&on["readyExpr"]) {
+            draft.lose(
+                format!("{place}.readyExpr"),
+                "it waits until the other Sync has applied its newest commit and is healthy",
+            );
+        }
+    }
+    if !all.is_empty() {
+        draft.spec["dependsOn"] = all.into();
+    }
+}
+
+/// Another Kustomization that applies this one sets some of its fields anew.
+fn parent(old: &Old<'_>, draft: &mut Draft) {
+    let name = text(old.body, "/metadata/labels/kustomize.toolkit.fluxcd.io~1name");
+    if !name.is_empty() && name != text(old.body, "/metadata/name") {
+        let why = format!(
+            "the Kustomization {name} applies this one: write suspend: true for it in that repository, too, when the adoption is to stay"
+        );
+        draft.lose("metadata.labels", why);
+    }
+}

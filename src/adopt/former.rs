@@ -1,0 +1,230 @@
+//! How the old tool is made to keep its hands off, and how that is undone.
+//!
+//! In: an Application or Kustomization. Out: one patch that stops it and writes down on the resource itself how it was, and
+//! one that restores that. Each is a single write that names the version it was made from: a crash comes before it or after
+//! it, and there is no state between.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::Tool;
+use super::draft::{says, text};
+use crate::api::{BEFORE_ADOPTION_ANNOTATION, SyncName};
+
+/// Argo CD deletes the objects of an Application that has one of these when it is deleted.
+const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
+
+/// How a resource was before it was adopted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Former {
+    /// The Sync that was made from it, as namespace/name.
+    pub sync: String,
+    /// The fields that were changed, as JSON pointers, with their values; null for those that were not there.
+    fields: Vec<(String, Value)>,
+    /// The finalizers that were taken away.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    finalizers: Vec<String>,
+}
+
+/// What is written down cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "what the annotation moorline.dev/before-adoption says cannot be read: restore the resource by hand (automated and finalizers of an Application, suspend and prune of a Kustomization), then remove the annotation"
+)]
+pub struct FormerError;
+
+/// What a tool reads as: leave it alone, and delete nothing with this resource.
+fn stopped(tool: Tool) -> Vec<(&'static str, Value)> {
+    match tool {
+        Tool::ArgoCd => vec![
+            ("/spec/syncPolicy/automated", Value::Null),
+            ("/metadata/annotations/argocd.argoproj.io~1skip-reconcile", "true".into()),
+        ],
+        Tool::Flux => vec![
+            ("/spec/suspend", true.into()),
+            ("/spec/prune", false.into()),
+            ("/spec/deletionPolicy", "Orphan".into()),
+        ],
+    }
+}
+
+/// The merge patch that stops the old tool, and says how everything was.
+pub fn halt(tool: Tool, old: &Value, sync: &SyncName) -> Value {
+    let mut patch = json!({"metadata": {"resourceVersion": text(old, "/metadata/resourceVersion")}});
+    let mut former = Former { sync: sync.to_string(), fields: Vec::new(), finalizers: Vec::new() };
+    for (place, value) in stopped(tool) {
+        let was = old.pointer(place).cloned().unwrap_or_default();
+        if was != value {
+            put(&mut patch, place, value);
+            former.fields.push((place.to_owned(), was));
+        }
+    }
+    let (taken, kept): (Vec<String>, Vec<String>) =
+        finalizers(old).into_iter().partition(|it| tool == Tool::ArgoCd && it.starts_with(FINALIZER));
+    if !taken.is_empty() {
+        patch["metadata"]["finalizers"] = json!(kept);
+        former.finalizers = taken;
+    }
+    patch["metadata"]["annotations"][BEFORE_ADOPTION_ANNOTATION] = json!(former).to_string().into();
+    patch
+}
+
+/// Why the old tool cannot be stopped now: it is in the middle of something.
+pub fn is_at_work(tool: Tool, old: &Value) -> Option<&'static str> {
+    let is_running = text(old, "/status/operationState/phase") == "Running" || says(&old["operation"]);
+    (tool == Tool::ArgoCd && is_running)
+        .then_some("Argo CD is syncing it now: wait until that is done, or end it (argocd app terminate-op), and try again")
+}
+
+impl Former {
+    /// What a resource says of how it was; none if it was never adopted.
+    pub fn of(old: &Value) -> Result<Option<Self>, FormerError> {
+        let place = format!("/metadata/annotations/{}", BEFORE_ADOPTION_ANNOTATION.replace('/', "~1"));
+        let Some(written) = old.pointer(&place).and_then(Value::as_str) else { return Ok(None) };
+        let former: Self = serde_json::from_str(written).map_err(|_| FormerError)?;
+        // Whoever may write the annotation is not to have us write anything else.
+        let known = |place: &str| {
+            [Tool::ArgoCd, Tool::Flux].into_iter().flat_map(stopped).any(|(known, _)| known == place)
+        };
+        let sound = former.fields.iter().all(|(place, _)| known(place))
+            && former.finalizers.iter().all(|it| it.starts_with(FINALIZER))
+            && former.sync_name().is_some();
+        if sound { Ok(Some(former)) } else { Err(FormerError) }
+    }
+
+    /// The Sync that was made from it.
+    pub fn sync_name(&self) -> Option<SyncName> {
+        let (namespace, name) = self.sync.split_once('/')?;
+        (!namespace.is_empty() && !name.is_empty()).then(|| SyncName::new(namespace, name))
+    }
+
+    /// The merge patch that makes everything as it was.
+    pub fn restore(&self, old: &Value) -> Value {
+        let mut patch = json!({"metadata": {"resourceVersion": text(old, "/metadata/resourceVersion")}});
+        for (place, was) in &self.fields {
+            put(&mut patch, place, was.clone());
+        }
+        if !self.finalizers.is_empty() {
+            let mut all = finalizers(old);
+            all.extend(self.finalizers.iter().filter(|it| !finalizers(old).contains(it)).cloned());
+            patch["metadata"]["finalizers"] = json!(all);
+        }
+        patch["metadata"]["annotations"][BEFORE_ADOPTION_ANNOTATION] = Value::Null;
+        patch
+    }
+
+    /// The resource as it was, for who reads what it asks for.
+    pub fn as_it_was(&self, old: &Value) -> Value {
+        let mut was = old.clone();
+        for (place, value) in &self.fields {
+            put(&mut was, place, value.clone());
+        }
+        was
+    }
+}
+
+fn finalizers(old: &Value) -> Vec<String> {
+    let list = old.pointer("/metadata/finalizers").and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Sets a field, and makes the mappings around it.
+fn put(to: &mut Value, place: &str, value: Value) {
+    let mut at = to;
+    for part in place.split('/').skip(1) {
+        let name = part.replace("~1", "/").replace("~0", "~");
+        // What is no mapping is in the way of a field that is meant.
+        if !at.is_object() {
+            *at = json!({});
+        }
+        at = &mut at[name];
+    }
+    *at = value;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the API server makes of a merge patch.
+    fn merged(mut to: Value, patch: &Value) -> Value {
+        let Some(fields) = patch.as_object() else { return patch.clone() };
+        if !to.is_object() {
+            to = json!({});
+        }
+        for (name, value) in fields {
+            if value.is_null() {
+                to.as_object_mut().unwrap().remove(name);
+            } else {
+                to[name] = merged(to[name].take(), value);
+            }
+        }
+        to
+    }
+
+    #[test]
+    fn what_was_stopped_is_restored_exactly() {
+        let version = json!("7");
+        let shop = |tool: Tool, metadata: Value, spec: Value| {
+            let mut old = json!({"metadata": metadata, "spec": spec});
+            old["metadata"]["resourceVersion"] = version.clone();
+            let sync = SyncName::new("moorline", "shop");
+            let halted = merged(old.clone(), &halt(tool, &old, &sync));
+            let former = Former::of(&halted).unwrap().unwrap();
+            assert_eq!(former.sync_name(), Some(sync));
+            let mut restored = merged(halted.clone(), &former.restore(&halted));
+            // An empty mapping says as much as none.
+            if restored["metadata"]["annotations"] == json!({}) && old["metadata"]["annotations"].is_null() {
+                restored["metadata"].as_object_mut().unwrap().remove("annotations");
+            }
+            assert_eq!(restored, old);
+            let spec = former.as_it_was(&halted)["spec"].clone();
+            assert_eq!(merged(json!({}), &spec), merged(json!({}), &old["spec"]));
+            halted
+        };
+        let automated = json!({"automated": {"prune": true}, "syncOptions": ["PruneLast=true"]});
+        let finalizers = json!(["other/one", FINALIZER, format!("{FINALIZER}/background")]);
+        let metadata = json!({"annotations": {"a": "b"}, "finalizers": ["other/one", "resources-finalizer.argocd.argoproj.io"]});
+        let halted = shop(Tool::ArgoCd, metadata, json!({"syncPolicy": automated}));
+        assert_eq!(halted["metadata"]["finalizers"], json!(["other/one"]));
+        assert_eq!(halted["metadata"]["annotations"]["argocd.argoproj.io/skip-reconcile"], "true");
+        assert_eq!(halted["spec"]["syncPolicy"], json!({"syncOptions": ["PruneLast=true"]}));
+        let halted =
+            halt(Tool::ArgoCd, &json!({"metadata": {"finalizers": finalizers}}), &SyncName::new("a", "b"));
+        assert_eq!(halted["metadata"]["finalizers"], json!(["other/one"]));
+
+        shop(Tool::ArgoCd, json!({}), json!({"project": "default"}));
+        let skipped = json!({"annotations": {"argocd.argoproj.io/skip-reconcile": "false"}});
+        shop(Tool::ArgoCd, skipped, json!({}));
+        let halted =
+            shop(Tool::Flux, json!({"finalizers": ["finalizers.fluxcd.io"]}), json!({"prune": true}));
+        assert_eq!(halted["spec"], json!({"prune": false, "suspend": true, "deletionPolicy": "Orphan"}));
+        assert_eq!(halted["metadata"]["finalizers"], json!(["finalizers.fluxcd.io"]));
+        shop(Tool::Flux, json!({}), json!({"prune": true, "suspend": false, "deletionPolicy": "Delete"}));
+    }
+
+    #[test]
+    fn what_was_written_by_others_is_not_obeyed() {
+        let with = |text: &str| json!({"metadata": {"annotations": {BEFORE_ADOPTION_ANNOTATION: text}}});
+        assert_eq!(Former::of(&json!({})), Ok(None));
+        for text in [
+            "",
+            "{}",
+            r#"{"sync": "a", "fields": []}"#,
+            r#"{"sync": "a/b", "fields": [["/spec/destination/server", "https://example.com"]]}"#,
+            r#"{"sync": "a/b", "fields": [], "finalizers": ["example.com/stuck"]}"#,
+        ] {
+            assert_eq!(Former::of(&with(text)), Err(FormerError), "{text}");
+        }
+        assert!(Former::of(&with(r#"{"sync": "a/b", "fields": [["/spec/suspend", null]]}"#)).is_ok());
+    }
+
+    #[test]
+    fn a_sync_under_way_is_not_interrupted() {
+        let phase = |phase: &str| json!({"status": {"operationState": {"phase": phase}}});
+        assert!(is_at_work(Tool::ArgoCd, &phase("Running")).is_some());
+        assert!(is_at_work(Tool::ArgoCd, &json!({"operation": {"sync": {"prune": true}}})).is_some());
+        assert_eq!(is_at_work(Tool::ArgoCd, &phase("Succeeded")), None);
+        assert_eq!(is_at_work(Tool::Flux, &phase("Running")), None);
+    }
+}

@@ -1,0 +1,61 @@
+//! Lengths of time as Go writes them, brought into the form and the bounds of a Sync.
+//!
+//! In: text such as `1m30s`, `0.5h` or `500ms`. Out: text such as `90s`, or none for what is no length of time.
+
+use crate::api::{MAX_SPAN, MIN_SPAN};
+
+/// The units with their nanoseconds; longer names first.
+const UNITS: [(&str, f64); 8] =
+    [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("h", 3.6e12), ("m", 6e10), ("s", 1e9)];
+
+/// A length of time for a Sync, and whether it had to be changed to fit its bounds.
+pub(super) fn length(text: &str) -> Option<(String, bool)> {
+    let mut rest = text;
+    let mut nanos = 0.0;
+    while !rest.is_empty() {
+        let end = rest.find(|char: char| !char.is_ascii_digit() && char != '.')?;
+        let number: f64 = rest[..end].parse().ok()?;
+        let unit = UNITS.iter().find(|(unit, _)| rest[end..].starts_with(unit))?;
+        nanos += number * unit.1;
+        rest = &rest[end + unit.0.len()..];
+    }
+    let (least, most) = (MIN_SPAN.as_secs(), MAX_SPAN.as_secs());
+    // What is far too long becomes the greatest number, and that the bound.
+    let whole = (nanos / 1e9).ceil() as u64;
+    let seconds = whole.clamp(least, most);
+    let text = match seconds {
+        hours if hours % 3600 == 0 => format!("{}h", hours / 3600),
+        minutes if minutes % 60 == 0 => format!("{}m", minutes / 60),
+        seconds => format!("{seconds}s"),
+    };
+    (!text.is_empty()).then_some((text, seconds != whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_brought_into_bounds() {
+        for (text, expect) in [
+            ("1m0s", Some(("1m", false))),
+            ("90s", Some(("90s", false))),
+            ("1h30m", Some(("90m", false))),
+            ("0.5h", Some(("30m", false))),
+            ("1s", Some(("5s", true))),
+            ("500ms", Some(("5s", true))),
+            ("48h", Some(("24h", true))),
+            ("999999999999999999999h", Some(("24h", true))),
+            ("5", None),
+            ("m", None),
+            ("5d", None),
+            ("-5m", None),
+            ("1.2.3s", None),
+        ] {
+            let expect = expect.map(|(text, bound)| (text.to_owned(), bound));
+            assert_eq!(length(text), expect, "{text}");
+        }
+        let spans = ["1m", "90m", "24h", "5s"].map(crate::api::Span::from_text);
+        assert!(spans.iter().all(|span| span.duration().is_some()));
+    }
+}

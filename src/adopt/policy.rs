@@ -1,0 +1,71 @@
+//! How Argo CD syncs, as far as a Sync has words for it.
+//!
+//! In: `spec.syncPolicy` of an Application. Out: prune, drift and the namespace of a Sync, and remarks about what Moorline
+//! does in another way.
+
+use serde_json::{Value, json};
+
+use super::draft::{Draft, says};
+
+/// Options that ask for what Moorline does anyway.
+const ANYWAY: [&str; 12] = [
+    "ApplyOutOfSyncOnly=true",
+    "ClientSideApplyMigration=false",
+    "ClientSideApplyMigration=true",
+    "Delete=false",
+    "FailOnSharedResource=true",
+    "PruneLast=true",
+    "PrunePropagationPolicy=background",
+    "RespectIgnoreDifferences=true",
+    "ServerSideApply=true",
+    "SkipDryRunOnMissingResource=true",
+    "Prune=true",
+    "Validate=true",
+];
+
+pub(super) fn of_application(spec: &Value, draft: &mut Draft) {
+    let policy = &spec["syncPolicy"];
+    let automated = policy.get("automated").filter(|it| it.is_object() && it["enabled"] != json!(false));
+    let yes = |field: &str| automated.is_some_and(|automated| automated[field] == json!(true));
+    draft.spec["prune"] = json!({"enabled": yes("prune")});
+    let mode = if yes("selfHeal") { "Repair" } else { "Report" };
+    draft.spec["drift"] = json!({"mode": mode});
+    if automated.is_none() {
+        let why = "it is synced by hand only, and a Sync takes up every commit: moorline suspend keeps it from that between times";
+        draft.lose("spec.syncPolicy.automated", why);
+    }
+    if yes("allowEmpty") {
+        draft.lose("spec.syncPolicy.automated.allowEmpty", "a repository without any object prunes nothing");
+    }
+    let options = policy["syncOptions"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    for option in options {
+        let option: String = option.chars().filter(|char| !char.is_whitespace()).collect();
+        self::option(&option, draft);
+    }
+    if says(&policy["managedNamespaceMetadata"]) {
+        let why = "the target namespace gets no labels and annotations: write it into Git as a Namespace";
+        draft.lose("spec.syncPolicy.managedNamespaceMetadata", why);
+    }
+    if policy["retry"]["limit"].as_i64().is_some_and(|limit| limit > 0) {
+        draft.lose("spec.syncPolicy.retry", "what fails is tried again for ever, after 1 second to a minute");
+    }
+}
+
+fn option(option: &str, draft: &mut Draft) {
+    let field = || format!("spec.syncPolicy.syncOptions: {option}");
+    match option {
+        "CreateNamespace=true" if says(&draft.spec["targetNamespace"]) => {
+            draft.spec["createNamespace"] = true.into();
+        }
+        "Prune=false" => draft.spec["prune"]["enabled"] = false.into(),
+        // Every deletion waits for approval.
+        "Prune=confirm" => draft.spec["prune"]["budget"] = json!({"count": 0}),
+        "Replace=true" | "Force=true" => {
+            let why = "objects are applied: annotate those that have to be made anew with moorline.dev/recreate: enabled";
+            draft.lose(field(), why);
+        }
+        "Validate=false" => draft.lose(field(), "fields that the API server does not know are refused"),
+        _ if ANYWAY.contains(&option) || option.ends_with("=false") => {}
+        _ => draft.lose(field(), "Moorline has no such option"),
+    }
+}

@@ -1,0 +1,308 @@
+//! What becomes of an Application and of a Kustomization, as tables.
+
+use super::*;
+
+fn wanted(secret: Option<&str>) -> Wanted {
+    Wanted { sync: SyncName::new("moorline", "shop"), secret: secret.map(str::to_owned) }
+}
+
+fn fields(remarks: &[Remark]) -> Vec<&str> {
+    remarks.iter().map(|remark| &*remark.field).collect()
+}
+
+fn application(spec: Value) -> Value {
+    json!({"metadata": {"name": "shop", "namespace": "argocd"}, "spec": spec})
+}
+
+fn argo(spec: Value) -> Adoption {
+    let body = application(spec);
+    let old =
+        Old { tool: Tool::ArgoCd, body: &body, repository: None, maker: None, adopted: BTreeMap::new() };
+    adopt(&old, &wanted(None))
+}
+
+/// An Application with a source that is read, and this on top of it.
+fn plain(more: Value) -> Value {
+    let mut spec = json!({"source": {"repoURL": "https://example.com/shop.git", "path": "prod"}});
+    for (field, value) in more.as_object().into_iter().flatten() {
+        match (field.as_str(), value.as_object()) {
+            ("source", Some(inner)) => {
+                inner.iter().for_each(|(name, value)| spec["source"][name] = value.clone());
+            }
+            _ => spec[field] = value.clone(),
+        }
+    }
+    spec
+}
+
+#[test]
+fn an_application_is_a_sync() {
+    let found = argo(json!({
+        "project": "default",
+        "source": {"repoURL": "https://example.com/shop.git", "path": "clusters/prod", "targetRevision": "main",
+            "directory": {"recurse": true, "exclude": "{*.md,docs/*}"}},
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"},
+        "syncPolicy": {"automated": {"prune": true, "selfHeal": true}, "syncOptions": [
+            "CreateNamespace=true", "ServerSideApply=true", "PruneLast=true", "Validate = false",
+        ]},
+        "ignoreDifferences": [
+            {"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec/replicas", "/metadata"]},
+            {"group": "*", "kind": "*", "managedFieldsManagers": ["robot"], "jqPathExpressions": [".spec.paused"]},
+            {"kind": "ConfigMap", "name": "a", "namespace": "shop", "jqPathExpressions": [".data[]"]},
+        ],
+    }));
+    assert_eq!(found.refused, []);
+    let expect = json!({
+        "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
+        "metadata": {"name": "shop", "namespace": "moorline", "annotations": {
+            "moorline.dev/adopted-from": "argoproj.io/Application|argocd/shop",
+        }},
+        "spec": {
+            "source": {"git": {"url": "https://example.com/shop.git", "ref": {"branch": "main"}}},
+            "path": "./clusters/prod",
+            "render": {"plain": {"recurse": true, "exclude": ["**/*.md", "docs/**/*"]}},
+            "targetNamespace": "shop", "createNamespace": true,
+            "prune": {"enabled": true}, "drift": {"mode": "Repair"},
+            "ignoreFields": [
+                {"target": {"group": "apps", "kind": "Deployment"}, "paths": ["/spec/replicas"]},
+                {"target": {}, "paths": ["/spec/paused"]},
+            ],
+        },
+    });
+    assert_eq!(found.sync, expect);
+    assert_eq!(
+        fields(&found.lost),
+        [
+            "spec.syncPolicy.syncOptions: Validate=false",
+            "spec.ignoreDifferences[0]",
+            "spec.ignoreDifferences[1].managedFieldsManagers",
+            "spec.ignoreDifferences[2].jqPathExpressions",
+        ]
+    );
+}
+
+#[test]
+fn a_sync_policy_says_how_much_is_done() {
+    let check = |policy: Value, prune: bool, mode: &str, lost: &[&str]| {
+        let found = argo(plain(json!({"syncPolicy": policy})));
+        let spec = &found.sync["spec"];
+        assert_eq!((&spec["prune"]["enabled"], &spec["drift"]["mode"]), (&json!(prune), &json!(mode)));
+        assert_eq!(fields(&found.lost), lost, "{policy}");
+    };
+    check(json!({"automated": {}}), false, "Report", &[]);
+    check(json!({"automated": {"selfHeal": true}}), false, "Repair", &[]);
+    check(json!({"automated": {"prune": true}}), true, "Report", &[]);
+    let options = json!(["Prune=false", "Replace=true"]);
+    let lost = ["spec.syncPolicy.syncOptions: Replace=true"];
+    check(json!({"automated": {"prune": true}, "syncOptions": options}), false, "Report", &lost);
+    for by_hand in
+        [json!({}), json!({"automated": null}), json!({"automated": {"enabled": false, "selfHeal": true}})]
+    {
+        check(by_hand, false, "Report", &["spec.syncPolicy.automated"]);
+    }
+    let confirmed =
+        argo(plain(json!({"syncPolicy": {"automated": {"prune": true}, "syncOptions": ["Prune=confirm"]}})));
+    assert_eq!(confirmed.sync["spec"]["prune"], json!({"enabled": true, "budget": {"count": 0}}));
+}
+
+#[test]
+fn a_revision_is_of_one_kind() {
+    let commit = "1f0c".repeat(10);
+    for (revision, expect) in [
+        ("", Value::Null),
+        ("HEAD", Value::Null),
+        ("main", json!({"branch": "main"})),
+        ("release/1.2", json!({"branch": "release/1.2"})),
+        ("v1.2.0", json!({"tag": "v1.2.0"})),
+        ("1.x", json!({"semver": "1.x"})),
+        (">=1.2.0 <2.0.0", json!({"semver": ">=1.2.0 <2.0.0"})),
+        (&commit, json!({"commit": commit})),
+    ] {
+        let found = argo(plain(json!({"source": {"targetRevision": revision}})));
+        assert_eq!(found.sync["spec"]["source"]["git"]["ref"], expect, "{revision}");
+    }
+}
+
+#[test]
+fn what_would_be_other_objects_is_refused() {
+    for (spec, refused) in [
+        (json!({"source": {"helm": {"values": "a: 1"}}}), "spec.source.helm"),
+        (json!({"source": {"chart": "shop"}}), "spec.source.chart"),
+        (json!({"source": {"kustomize": {"namePrefix": "a-"}}}), "spec.source.kustomize"),
+        (json!({"source": {"plugin": {"name": "a"}}}), "spec.source.plugin"),
+        (
+            json!({"source": {"directory": {"jsonnet": {"tlas": [{"name": "a"}]}}}}),
+            "spec.source.directory.jsonnet",
+        ),
+        (json!({"source": {"directory": {"include": "{a,{b}}"}}}), "spec.source.directory.include"),
+        (json!({"source": {"repoURL": "oci://example.com/a"}}), "spec.source.repoURL"),
+        (json!({"sources": [{"repoURL": "a"}, {"repoURL": "b"}]}), "spec.sources"),
+        (json!({"destination": {"server": "https://example.com"}}), "spec.destination.server"),
+        (json!({"destination": {"name": "other"}}), "spec.destination.name"),
+        (json!({"source": {"repoURL": "git@example.com:a/b.git"}}), "spec.source.repoURL"),
+        (json!({"source": {"repoURL": "https://me:planted@example.com/a"}}), "spec.source.repoURL"),
+    ] {
+        let found = argo(plain(spec.clone()));
+        assert_eq!(found.refused.first().map(|it| &*it.field), Some(refused), "{spec}");
+        let told = format!("{:?}{:?}{}", found.refused, found.lost, found.sync);
+        assert!(!told.contains("planted"), "{told}");
+    }
+    // What says nothing refuses nothing.
+    let empty = json!({"source": {"helm": {}, "kustomize": {"images": []}, "directory": {"jsonnet": {}}}});
+    assert_eq!(argo(plain(empty)).refused, []);
+}
+
+#[test]
+fn who_would_set_it_going_again_is_named() {
+    let mut body = application(plain(json!({})));
+    body["metadata"]["ownerReferences"] = json!([{"kind": "ApplicationSet", "name": "all"}]);
+    let check = |maker: Option<Value>, expect: usize| {
+        let old = Old {
+            tool: Tool::ArgoCd,
+            body: &body,
+            repository: None,
+            maker: maker.as_ref(),
+            adopted: BTreeMap::new(),
+        };
+        assert_eq!(adopt(&old, &wanted(None)).refused.len(), expect, "{maker:?}");
+    };
+    check(None, 1);
+    check(Some(json!({"spec": {}})), 1);
+    check(Some(json!({"spec": {"syncPolicy": {"applicationsSync": "create-only"}}})), 0);
+}
+
+fn repository(namespace: &str, spec: Value) -> Value {
+    let mut whole = json!({"metadata": {"name": "shop", "namespace": namespace},
+        "spec": {"url": "https://example.com/shop.git", "interval": "1m0s"}});
+    for (field, value) in spec.as_object().into_iter().flatten() {
+        whole["spec"][field] = value.clone();
+    }
+    whole
+}
+
+fn kustomization(spec: Value) -> Value {
+    let mut whole = json!({"metadata": {"name": "shop", "namespace": "flux-system"},
+        "spec": {"sourceRef": {"kind": "GitRepository", "name": "shop"}, "prune": true, "interval": "10m"}});
+    for (field, value) in spec.as_object().into_iter().flatten() {
+        whole["spec"][field] = value.clone();
+    }
+    whole
+}
+
+fn flux_with(spec: Value, repository: Option<Value>, secret: Option<&str>) -> Adoption {
+    let body = kustomization(spec);
+    let infra = ("flux-system".to_owned(), "infra".to_owned());
+    let old = Old {
+        tool: Tool::Flux,
+        body: &body,
+        repository: repository.as_ref(),
+        maker: None,
+        adopted: BTreeMap::from([(infra, SyncName::new("moorline", "base"))]),
+    };
+    adopt(&old, &wanted(secret))
+}
+
+#[test]
+fn a_kustomization_is_a_sync() {
+    let found = flux_with(
+        json!({
+            "path": "./clusters/prod", "targetNamespace": "shop", "timeout": "2m", "wait": true,
+            "serviceAccountName": "deployer", "force": true, "suspend": true,
+            "dependsOn": [{"name": "infra"}],
+            "ignore": [{"paths": ["/spec/replicas"], "target": {"kind": "Deployment", "name": "web.*"}},
+                {"paths": ["/spec/replicas"], "target": {"kind": "Deployment", "group": "apps"}}],
+        }),
+        Some(repository(
+            "flux-system",
+            json!({"ref": {"branch": "main", "tag": "v1"}, "recurseSubmodules": true,
+            "secretRef": {"name": "login"}, "verify": {"mode": "Tag", "secretRef": {"name": "keys"}}}),
+        )),
+        Some("shop-login"),
+    );
+    assert_eq!(found.refused, []);
+    let expect = json!({
+        "source": {"git": {
+            "url": "https://example.com/shop.git", "ref": {"tag": "v1"}, "submodules": true,
+            "secretRef": {"name": "shop-login"}, "verify": {"mode": "Tag", "secretRef": {"name": "keys"}},
+        }},
+        "path": "./clusters/prod", "targetNamespace": "shop", "prune": {"enabled": true}, "suspend": true,
+        "interval": "1m", "timeout": "2m", "health": {"wait": true, "timeout": "2m"},
+        "serviceAccountName": "deployer", "dependsOn": [{"name": "base"}],
+        "ignoreFields": [{"target": {"kind": "Deployment", "group": "apps"}, "paths": ["/spec/replicas"]}],
+    });
+    assert_eq!(found.sync["spec"], expect);
+    let from = "kustomize.toolkit.fluxcd.io/Kustomization|flux-system/shop";
+    assert_eq!(found.sync["metadata"]["annotations"][ADOPTED_FROM_ANNOTATION], from);
+    assert_eq!(
+        fields(&found.lost),
+        [
+            "GitRepository spec.verify",
+            "spec.force",
+            "spec.serviceAccountName",
+            "spec.ignore[0].name",
+            "spec.deletionPolicy",
+        ]
+    );
+}
+
+#[test]
+fn a_git_repository_says_which_revision() {
+    for (reference, expect) in [
+        (Value::Null, json!({"branch": "master"})),
+        (json!({"branch": "main"}), json!({"branch": "main"})),
+        (json!({"tag": "v1", "semver": "1.x"}), json!({"semver": "1.x"})),
+        (json!({"semver": "1.x", "name": "refs/tags/v2"}), json!({"tag": "v2"})),
+        (json!({"name": "refs/heads/main"}), json!({"branch": "main"})),
+        (json!({"name": "refs/heads/main", "commit": "1f"}), json!({"commit": "1f"})),
+    ] {
+        let found = flux_with(json!({}), Some(repository("flux-system", json!({"ref": reference}))), None);
+        assert_eq!(found.sync["spec"]["source"]["git"]["ref"], expect, "{reference}");
+    }
+    let request = json!({"ref": {"name": "refs/pull/1/head"}});
+    let found = flux_with(json!({}), Some(repository("flux-system", request)), None);
+    assert_eq!(fields(&found.refused), ["GitRepository spec.ref.name"]);
+}
+
+#[test]
+fn what_flux_renders_otherwise_is_refused() {
+    for (spec, refused) in [
+        (json!({"postBuild": {"substitute": {"a": "b"}}}), "spec.postBuild"),
+        (json!({"decryption": {"provider": "sops"}}), "spec.decryption"),
+        (json!({"kubeConfig": {"secretRef": {"name": "a"}}}), "spec.kubeConfig"),
+        (json!({"patches": [{"patch": "a"}]}), "spec.patches"),
+        (json!({"images": [{"name": "a"}]}), "spec.images"),
+        (json!({"dependsOn": [{"name": "other"}]}), "spec.dependsOn[0]"),
+        (json!({"sourceRef": {"kind": "Bucket", "name": "a"}}), "spec.sourceRef"),
+    ] {
+        let found = flux_with(spec.clone(), Some(repository("flux-system", json!({}))), None);
+        assert_eq!(fields(&found.refused), [refused], "{spec}");
+    }
+    for (spec, refused) in [
+        (json!({"include": [{"repository": {"name": "a"}}]}), "GitRepository spec.include"),
+        (json!({"ignore": "/docs"}), "GitRepository spec.ignore"),
+        (json!({"secretRef": {"name": "a"}}), "GitRepository spec.url"),
+        (json!({"provider": "github"}), "GitRepository spec.url"),
+    ] {
+        let found = flux_with(json!({}), Some(repository("flux-system", spec.clone())), None);
+        assert_eq!(fields(&found.refused), [refused], "{spec}");
+    }
+    assert_eq!(fields(&flux_with(json!({}), None, None).refused), ["spec.sourceRef"]);
+}
+
+#[test]
+fn a_secret_that_is_near_is_read_as_it_is() {
+    let near = repository("moorline", json!({"secretRef": {"name": "login"}}));
+    let found = flux_with(json!({}), Some(near), None);
+    assert_eq!(found.refused, []);
+    assert_eq!(found.sync["spec"]["source"]["git"]["secretRef"], json!({"name": "login"}));
+}
+
+#[test]
+fn objects_that_would_move_are_named() {
+    let body = kustomization(json!({"targetNamespace": "shop"}));
+    let old = Old { tool: Tool::Flux, body: &body, repository: None, maker: None, adopted: BTreeMap::new() };
+    let ids = |texts: &[&str]| texts.iter().map(|text| ObjectId::parse(text).unwrap()).collect::<Vec<_>>();
+    assert_eq!(displaced(&old, ids(&["/ConfigMap|shop/a", "/Namespace|/shop"]).iter()), None);
+    let found = displaced(&old, ids(&["/ConfigMap|else/a", "/ConfigMap|else/b"]).iter()).unwrap();
+    assert!(found.why.contains("ConfigMap else/a and 1 more"), "{}", found.why);
+}
