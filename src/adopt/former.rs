@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Tool;
-use super::draft::{says, text};
+use super::draft::text;
 use crate::api::{BEFORE_ADOPTION_ANNOTATION, SyncName};
 
 /// Argo CD deletes the objects of an Application that has one of these when it is deleted.
@@ -69,9 +69,17 @@ pub fn halt(tool: Tool, old: &Value, sync: &SyncName) -> Value {
     patch
 }
 
+/// True if the old tool keeps its hands off.
+pub fn is_halted(tool: Tool, old: &Value) -> bool {
+    stopped(tool).iter().all(|(place, value)| {
+        // A cluster of an older Flux does not know this field; a Kustomization that does not prune deletes nothing.
+        *place == "/spec/deletionPolicy" || old.pointer(place).unwrap_or(&Value::Null) == value
+    })
+}
+
 /// Why the old tool cannot be stopped now: it is in the middle of something.
 pub fn is_at_work(tool: Tool, old: &Value) -> Option<&'static str> {
-    let is_running = text(old, "/status/operationState/phase") == "Running" || says(&old["operation"]);
+    let is_running = text(old, "/status/operationState/phase") == "Running" || !old["operation"].is_null();
     (tool == Tool::ArgoCd && is_running)
         .then_some("Argo CD is syncing it now: wait until that is done, or end it (argocd app terminate-op), and try again")
 }
@@ -171,6 +179,7 @@ mod tests {
             let sync = SyncName::new("moorline", "shop");
             let halted = merged(old.clone(), &halt(tool, &old, &sync));
             let former = Former::of(&halted).unwrap().unwrap();
+            assert!(is_halted(tool, &halted) && !is_halted(tool, &old));
             assert_eq!(former.sync_name(), Some(sync));
             let mut restored = merged(halted.clone(), &former.restore(&halted));
             // An empty mapping says as much as none.
@@ -223,7 +232,7 @@ mod tests {
     fn a_sync_under_way_is_not_interrupted() {
         let phase = |phase: &str| json!({"status": {"operationState": {"phase": phase}}});
         assert!(is_at_work(Tool::ArgoCd, &phase("Running")).is_some());
-        assert!(is_at_work(Tool::ArgoCd, &json!({"operation": {"sync": {"prune": true}}})).is_some());
+        assert!(is_at_work(Tool::ArgoCd, &json!({"operation": {"sync": {}}})).is_some());
         assert_eq!(is_at_work(Tool::ArgoCd, &phase("Succeeded")), None);
         assert_eq!(is_at_work(Tool::Flux, &phase("Running")), None);
     }

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::api::{ADOPTED_FROM_ANNOTATION, SyncName};
 use crate::object::ObjectId;
 use draft::Draft;
-pub use former::{Former, FormerError, halt, is_at_work};
+pub use former::{Former, FormerError, halt, is_at_work, is_halted};
 pub use owned::{Mark, Owned, mark, owned};
 pub use predecessor::Predecessor;
 

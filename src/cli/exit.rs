@@ -19,10 +19,10 @@ pub enum Exit {
 
 /// Every exit code with its meaning.
 pub const TABLE: [(Exit, &str); 5] = [
-    (Exit::Done, "done; for `plan`: nothing to do"),
+    (Exit::Done, "done; for `plan` and `adopt`: nothing to do"),
     (Exit::Failure, "failure: standard error says what is wrong, where, and what to do"),
-    (Exit::Changes, "`plan` only: there are changes"),
-    (Exit::Held, "`plan` only: there is nothing to write, but something is held"),
+    (Exit::Changes, "`plan` and `adopt` only: there are changes"),
+    (Exit::Held, "`plan` and `adopt` only: there is nothing to write, but something is held"),
     (Exit::Usage, "the command line is wrong: an unknown flag, conflicting flags, a missing argument"),
 ];
 

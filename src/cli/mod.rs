@@ -1,5 +1,6 @@
 //! The command line: one file a verb. Data goes to standard output, everything else to standard error.
 
+mod adopt;
 mod check;
 mod completions;
 mod crd;
@@ -50,6 +51,7 @@ enum Verb {
     Events(operate::events::Arguments),
     Crd(crd::Arguments),
     Rbac(rbac::Arguments),
+    Adopt(adopt::Arguments),
     Completions(completions::Arguments),
 }
 
@@ -133,6 +135,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Events(arguments) => operate::events::run(arguments, &mut streams),
         Verb::Crd(arguments) => crd::run(arguments, &mut streams),
         Verb::Rbac(arguments) => rbac::run(arguments, &mut streams),
+        Verb::Adopt(arguments) => adopt::run(arguments, &mut streams),
         Verb::Completions(arguments) => completions::run(arguments, &mut streams),
     };
     match result.and_then(|exit| Ok(streams.data.flush().map(|()| exit)?)) {

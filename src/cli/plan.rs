@@ -14,7 +14,7 @@ use crate::api::{APPROVE_ANNOTATION, SyncName};
 use crate::cluster::{Cluster, Connection};
 use crate::desired::{DesiredSet, Scope, Scopes};
 use crate::metrics::Metrics;
-use crate::object::Object;
+use crate::object::{Object, ObjectId};
 use crate::plan::{Paint, Plan, Policy, Preview, document, explain, plan, preview};
 use crate::render;
 use crate::source::directory;
@@ -81,7 +81,7 @@ enum Format {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Colour {
+pub(super) enum Colour {
     Auto,
     Always,
     Never,
@@ -151,7 +151,7 @@ async fn on_live(
         return Ok(Exit::Failure);
     };
     let owner = SyncName::new(&own, &arguments.name);
-    let live = live(&cluster, &owner, &desired).await?;
+    let live = live(&cluster, &owner, &desired, &[]).await?;
     finish(&desired, &live, &owner, Policy::default(), arguments, streams)
 }
 
@@ -171,15 +171,21 @@ async fn of_sync(
     streams.say(&format!("note: this is the plan for {}", inspected.revision));
     let approved =
         seen.whole.metadata.annotations.as_ref().and_then(|all| all.get(APPROVE_ANNOTATION)).cloned();
-    let live = live(&cluster, &owner, &inspected.desired).await?;
+    let live = live(&cluster, &owner, &inspected.desired, &[]).await?;
     finish(&inspected.desired, &live, &owner, inspected.wish.policy(approved), arguments, streams)
 }
 
-/// The objects of a Sync and those that it would take over, as they are.
-async fn live(cluster: &Cluster, owner: &SyncName, desired: &DesiredSet) -> anyhow::Result<Vec<Object>> {
+/// The objects of a Sync, those that it would take over, and others, as they are.
+pub(super) async fn live(
+    cluster: &Cluster,
+    owner: &SyncName,
+    desired: &DesiredSet,
+    others: &[ObjectId],
+) -> anyhow::Result<Vec<Object>> {
     let (mut kinds, _) = cluster.sweep(owner).await?;
     kinds.extend(desired.objects().iter().map(|object| object.id.group_kind()));
-    let wanted = desired.objects().iter().map(|object| &object.id);
+    let others = others.iter().filter(|id| desired.get(id).is_none());
+    let wanted = desired.objects().iter().map(|object| &object.id).chain(others);
     Ok(cluster.live_set(owner, &kinds, wanted).await?)
 }
 
@@ -191,19 +197,34 @@ fn finish(
     arguments: &Arguments,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
-    let preview = preview(desired, live, owner);
+    let (plan, preview) = decide(desired, live, owner, policy);
     if preview.assumed_entries {
         streams.say("note: live objects come without managed fields, so that Moorline applied those with its identity is assumed; kubectl prints them with --show-managed-fields");
     }
+    print(&plan, &preview, arguments, streams)?;
+    Ok(exit(&plan))
+}
+
+/// What the daemon would do now.
+pub(super) fn decide(
+    desired: &DesiredSet,
+    live: &[Object],
+    owner: &SyncName,
+    policy: Policy,
+) -> (Plan, Preview) {
+    let preview = preview(desired, live, owner);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-    let plan = plan(desired, &preview.observed, &Policy { now, ..policy });
-    print(&plan, &preview, arguments, streams)?;
-    Ok(match (plan.is_quiet(), plan.held.is_empty()) {
+    (plan(desired, &preview.observed, &Policy { now, ..policy }), preview)
+}
+
+/// How a command ends that shows this plan.
+pub(super) fn exit(plan: &Plan) -> Exit {
+    match (plan.is_quiet(), plan.held.is_empty()) {
         (false, _) => Exit::Changes,
         (true, false) => Exit::Held,
         (true, true) => Exit::Done,
-    })
+    }
 }
 
 fn print(
@@ -241,7 +262,7 @@ fn name(text: &str) -> Result<String, &'static str> {
 }
 
 impl Colour {
-    fn paint(self) -> Paint {
+    pub(super) fn paint(self) -> Paint {
         let wanted = match self {
             Self::Always => true,
             Self::Never => false,

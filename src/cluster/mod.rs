@@ -8,6 +8,7 @@ mod answer;
 mod apply;
 mod connect;
 mod definitions;
+mod foreign;
 mod gate;
 mod jitter;
 mod kinds;
@@ -44,6 +45,7 @@ pub use apply::{Applied, Force};
 pub use connect::{ConnectError, Connection, connect};
 pub use definitions::{AllNews, News};
 
+pub use foreign::Foreign;
 pub(crate) use jitter::jitter;
 pub use kinds::{Kinds, Served};
 pub use live::NamespaceState;

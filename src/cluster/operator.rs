@@ -39,6 +39,9 @@ pub enum OperatorError {
         "the cluster has no Syncs: install their definition (moorline crd | kubectl apply --server-side -f -)"
     )]
     NoDefinition,
+    /// Somebody else was faster.
+    #[error("it was changed meanwhile, try again: {0}")]
+    Changed(Box<str>),
     /// Anything else.
     #[error("the API server refuses: {0}")]
     Refused(Box<str>),
@@ -50,6 +53,7 @@ pub enum OperatorError {
 impl From<kube::Error> for OperatorError {
     fn from(error: kube::Error) -> Self {
         match error {
+            kube::Error::Api(status) if status.code == 409 => Self::Changed(status.message.into()),
             kube::Error::Api(status) => Self::Refused(status.message.into()),
             other => {
                 let mut cause: &dyn std::error::Error = &other;

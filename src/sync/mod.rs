@@ -15,6 +15,7 @@ mod event;
 mod farewell;
 mod fights;
 mod follow;
+pub mod forget;
 pub(crate) mod gone;
 mod handover;
 mod heads;

@@ -9,6 +9,7 @@ mod table;
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
+use serde_json::Value;
 
 use super::exit::Exit;
 use super::{Streams, harmless};
@@ -17,6 +18,7 @@ use crate::cluster::lease::Permit;
 use crate::cluster::{Cluster, Connection, Seen, connect};
 use crate::metrics::Metrics;
 use crate::render;
+use crate::report::Trouble;
 use crate::settings::Settings;
 use crate::source::Repositories;
 use crate::sync::inspect::{Inspected, inspect};
@@ -63,19 +65,31 @@ pub(super) async fn look(
     sync: &Seen,
     at: Option<&str>,
 ) -> anyhow::Result<Inspected> {
-    let folder = std::env::temp_dir().join(format!("moorline-{}-{}", std::process::id(), sync.name.name));
     let whole = serde_json::to_value(&sync.whole)?;
-    let inspected = {
-        let repositories = Repositories::new(&folder, None)?;
-        inspect(cluster, &repositories, metrics, &sync.name, whole, at).await
-    };
-    // What is left of it is nobody's loss.
-    drop(std::fs::remove_dir_all(&folder));
+    let inspected = look_by(cluster, metrics, &sync.name, whole, at).await?;
     inspected.map_err(|trouble| anyhow!("{}", trouble.message))
 }
 
+/// What a Sync would come to that may not be there yet, or why it comes to nothing.
+pub(super) async fn look_by(
+    cluster: &Cluster,
+    metrics: &Metrics,
+    name: &SyncName,
+    whole: Value,
+    at: Option<&str>,
+) -> anyhow::Result<Result<Inspected, Trouble>> {
+    let folder = std::env::temp_dir().join(format!("moorline-{}-{}", std::process::id(), name.name));
+    let inspected = {
+        let repositories = Repositories::new(&folder, None)?;
+        inspect(cluster, &repositories, metrics, name, whole, at).await
+    };
+    // What is left of it is nobody's loss.
+    drop(std::fs::remove_dir_all(&folder));
+    Ok(inspected)
+}
+
 /// Writes lines of which parts come from elsewhere.
-fn write(text: &str, streams: &mut Streams<'_>) -> std::io::Result<()> {
+pub(super) fn write(text: &str, streams: &mut Streams<'_>) -> std::io::Result<()> {
     text.lines().try_for_each(|line| writeln!(streams.data, "{}", harmless(line)))?;
     streams.data.flush()
 }

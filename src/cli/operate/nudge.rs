@@ -11,8 +11,8 @@ use super::super::exit::Exit;
 use super::super::{Streams, harmless};
 use super::status::details;
 use super::{Target, on_cluster, ready, short, write};
-use crate::api::{ObjectCounts, REQUEST_ANNOTATION};
-use crate::cluster::Seen;
+use crate::api::{ObjectCounts, REQUEST_ANNOTATION, SyncName};
+use crate::cluster::{Connection, Seen};
 
 /// Between two looks at the status.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -42,35 +42,52 @@ pub(in super::super) struct Arguments {
 pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     on_cluster(async |connection| {
         let name = arguments.target.of(&connection);
-        let request = format!("moorline-cli-{}", jiff::Timestamp::now());
-        let patch = json!({"metadata": {"annotations": {REQUEST_ANNOTATION: request}}});
-        let before = connection.change_sync(&name, patch).await?;
+        let (request, before) = ask(&connection, &name).await?;
         if arguments.no_wait {
             streams.say(&format!("{name} was asked to look"));
             return Ok(Exit::Done);
         }
-        let until = Instant::now() + Duration::from_secs(arguments.timeout);
-        let mut progress = Progress { shown: String::new(), terminal: std::io::stderr().is_terminal() };
-        loop {
-            let sync = connection.sync(&name).await?;
-            progress.show(&sync, streams);
-            if is_settled(&sync, &request) {
-                progress.end(streams);
-                write(&outcome(&before, &sync), streams)?;
-                let done = ready(&sync.status).0 == "True";
-                return Ok(if done { Exit::Done } else { Exit::Failure });
-            }
-            if Instant::now() > until {
-                progress.end(streams);
-                write(&details(&sync), streams)?;
-                bail!(
-                    "{name} is not settled after {} s; is a daemon running that serves it?",
-                    arguments.timeout
-                );
-            }
-            tokio::time::sleep(AGAIN).await;
-        }
+        settle(&connection, &request, &before, arguments.timeout, streams).await
     })
+}
+
+/// Asks a Sync to look now. Gives the request, and the Sync as it is with it.
+pub(in super::super) async fn ask(
+    connection: &Connection,
+    name: &SyncName,
+) -> anyhow::Result<(String, Seen)> {
+    let request = format!("moorline-cli-{}", jiff::Timestamp::now());
+    let patch = json!({"metadata": {"annotations": {REQUEST_ANNOTATION: request}}});
+    let before = connection.change_sync(name, patch).await?;
+    Ok((request, before))
+}
+
+/// Waits until a request is answered, for so many seconds at most, and says what it came to.
+pub(in super::super) async fn settle(
+    connection: &Connection,
+    request: &str,
+    before: &Seen,
+    timeout: u64,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let (name, until) = (&before.name, Instant::now() + Duration::from_secs(timeout));
+    let mut progress = Progress { shown: String::new(), terminal: std::io::stderr().is_terminal() };
+    loop {
+        let sync = connection.sync(name).await?;
+        progress.show(&sync, streams);
+        if is_settled(&sync, request) {
+            progress.end(streams);
+            write(&outcome(before, &sync), streams)?;
+            let done = ready(&sync.status).0 == "True";
+            return Ok(if done { Exit::Done } else { Exit::Failure });
+        }
+        if Instant::now() > until {
+            progress.end(streams);
+            write(&details(&sync), streams)?;
+            bail!("{name} is not settled after {timeout} s; is a daemon running that serves it?");
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
 }
 
 /// True once the request was answered and nothing more is on its way.

@@ -1,0 +1,192 @@
+//! `moorline adopt`: take over what Argo CD or Flux holds, and give it back.
+//!
+//! The words of the mapping are in `adopt/`; here it is read (`gather.rs`), shown (`proposal.rs`, `shown.rs`), done (`take.rs`)
+//! and undone (`undo.rs`). Nothing is deleted on any of these ways but the Sync, by `--undo`.
+
+mod gather;
+mod proposal;
+mod shown;
+mod take;
+mod undo;
+
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+
+use super::Streams;
+use super::exit::Exit;
+use super::operate::{namespace, on_cluster, reading};
+use super::plan::Colour;
+use crate::adopt::{Tool, Wanted};
+use crate::api::SyncName;
+use crate::metrics::Metrics;
+use crate::render;
+use gather::{Gathered, gather};
+use proposal::propose;
+
+/// Take over what an Argo CD Application or a Flux Kustomization holds
+///
+/// Shows the Sync that would hold the same, what is not carried over, and the plan; writes nothing without --apply. Objects
+/// are never deleted or made anew.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  moorline adopt application/shop -n argocd               what would change
+  moorline adopt application/shop -n argocd --apply       do it
+  moorline adopt kustomization/shop --sync-namespace team
+  moorline adopt kustomization/shop --undo                give it back; its objects stay as they are
+
+Exit codes: 0 done, or nothing to do; 1 failure; without --apply also 2 changes, 3 nothing to write but something held.")]
+pub(super) struct Arguments {
+    /// application/NAME or kustomization/NAME
+    #[arg(value_name = "KIND/NAME", value_parser = subject)]
+    subject: Subject,
+
+    /// Its namespace [default: argocd or flux-system]
+    #[arg(long, short, value_parser = namespace)]
+    namespace: Option<String>,
+
+    /// The namespace of the Sync [default: moorline; that of a Kustomization which names a ServiceAccount]
+    #[arg(long, value_name = "NAMESPACE", value_parser = namespace)]
+    sync_namespace: Option<String>,
+
+    /// The name of the Sync [default: the same]
+    #[arg(long, value_name = "NAME", value_parser = sync_name)]
+    sync: Option<String>,
+
+    /// A Secret in the namespace of the Sync by which the repository is read
+    #[arg(long, value_name = "NAME")]
+    secret: Option<String>,
+
+    /// Stop the old tool, create the Sync, and wait until it has taken over
+    #[arg(long)]
+    apply: bool,
+
+    /// Delete the Sync, and set the old tool going again as it was
+    #[arg(long, conflicts_with_all = ["apply", "secret", "sync", "sync_namespace", "output"])]
+    undo: bool,
+
+    /// How long to wait, in seconds
+    #[arg(long, default_value_t = 300)]
+    timeout: u64,
+
+    /// How it is printed
+    #[arg(long, short, value_enum, default_value_t = Format::Text)]
+    output: Format,
+
+    /// When colours are used
+    #[arg(long, value_enum, default_value_t = Colour::Auto)]
+    color: Colour,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Yaml,
+}
+
+/// A resource of another tool.
+#[derive(Debug, Clone)]
+struct Subject {
+    tool: Tool,
+    name: String,
+}
+
+/// Where Syncs are that act with the daemon's rights, where it is installed as the README says.
+const SYNCS: &str = "moorline";
+
+fn subject(text: &str) -> Result<Subject, &'static str> {
+    let said = "write application/NAME or kustomization/NAME";
+    let (kind, name) = text.split_once('/').ok_or(said)?;
+    let tool = match kind.to_ascii_lowercase().as_str() {
+        "app" | "application" | "applications" | "applications.argoproj.io" | "application.argoproj.io" => {
+            Tool::ArgoCd
+        }
+        "ks"
+        | "kustomization"
+        | "kustomizations"
+        | "kustomizations.kustomize.toolkit.fluxcd.io"
+        | "kustomization.kustomize.toolkit.fluxcd.io" => Tool::Flux,
+        _ => return Err(said),
+    };
+    if name.is_empty() || name.contains('/') {
+        return Err(said);
+    }
+    Ok(Subject { tool, name: name.to_owned() })
+}
+
+fn sync_name(text: &str) -> Result<String, &'static str> {
+    render::sync_name_rule(text).map_or_else(|| Ok(text.to_owned()), Err)
+}
+
+pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    on_cluster(async |connection| {
+        let Subject { tool, name } = &arguments.subject;
+        let namespace = arguments.namespace.as_deref().unwrap_or(tool.namespace());
+        let gathered = gather(&connection, *tool, namespace, name).await?;
+        let metrics = Metrics::new()?;
+        let cluster = reading(connection.clone(), &metrics);
+        if arguments.undo {
+            return undo::undo(&connection, &cluster, &gathered, arguments.timeout, streams).await;
+        }
+        let wanted = wanted(arguments, &gathered)?;
+        let proposal = propose(&connection, &cluster, &metrics, &gathered, &wanted).await?;
+        match arguments.output {
+            Format::Text => shown::text(&proposal, arguments.color.paint(), streams)?,
+            Format::Yaml => shown::yaml(&proposal, streams)?,
+        }
+        match (proposal.plan(), arguments.apply) {
+            _ if !proposal.adoption.refused.is_empty() => {
+                let what = gathered.called();
+                bail!(
+                    "{what} cannot be adopted as it is, and nothing was changed; what to do is said under Refused"
+                );
+            }
+            (Some(_), true) => take::take(&connection, &proposal, arguments.timeout, streams).await,
+            (Some(plan), false) => Ok(super::plan::exit(plan)),
+            (None, _) => bail!("there is no plan, and nothing was changed"),
+        }
+    })
+}
+
+/// Which Sync, and how it reads its repository.
+fn wanted(arguments: &Arguments, gathered: &Gathered) -> anyhow::Result<Wanted> {
+    let before = gathered.former.as_ref().and_then(|former| former.sync_name());
+    // A ServiceAccount is one of the Sync's own namespace.
+    let near = gathered.was.pointer("/spec/serviceAccountName").map(|_| &*gathered.namespace);
+    let namespace = arguments.sync_namespace.as_deref();
+    let namespace = namespace.or(before.as_ref().map(|sync| &*sync.namespace)).or(near).unwrap_or(SYNCS);
+    let name =
+        arguments.sync.as_deref().or(before.as_ref().map(|sync| &*sync.name)).unwrap_or(&gathered.name);
+    let sync = SyncName::new(namespace, name);
+    if let Some(rule) = render::sync_name_rule(name) {
+        bail!("the name of a Sync {rule}: choose one with --sync");
+    }
+    match before {
+        Some(before) if before != sync => bail!(
+            "{} was adopted by the Sync {before} already: leave --sync and --sync-namespace out, or undo that first",
+            gathered.called()
+        ),
+        _ => Ok(Wanted { sync, secret: arguments.secret.clone() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_is_named_as_kubectl_names_it() {
+        for (text, expect) in [
+            ("application/shop", Some((Tool::ArgoCd, "shop"))),
+            ("applications.argoproj.io/shop", Some((Tool::ArgoCd, "shop"))),
+            ("Kustomization/shop", Some((Tool::Flux, "shop"))),
+            ("kustomizations.kustomize.toolkit.fluxcd.io/shop", Some((Tool::Flux, "shop"))),
+            ("helmrelease/shop", None),
+            ("application/", None),
+            ("application/a/b", None),
+            ("shop", None),
+        ] {
+            let found = subject(text).ok();
+            assert_eq!(found.as_ref().map(|it| (it.tool, &*it.name)), expect, "{text}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What adopting would come to.
+//!
+//! In: what was gathered, and which Sync is wanted. Out: [`Proposal`]: the Sync, its plan against the cluster, and how each object
+//! that the old tool owns stands to what Git has. Nothing is written.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::super::operate::look_by;
+use super::super::plan::{decide, live};
+use super::gather::Gathered;
+use crate::adopt::{Adoption, Mark, Remark, Wanted, adopt, displaced, mark, owned};
+use crate::api::{ADOPTED_FROM_ANNOTATION, SyncName, SyncSpec};
+use crate::cluster::{Cluster, Connection, OperatorError, Seen};
+use crate::metrics::Metrics;
+use crate::object::{Object, ObjectId};
+use crate::plan::{Plan, Preview};
+use crate::report::Trouble;
+use crate::sync::inspect::Inspected;
+
+/// What adopting would come to.
+pub(super) struct Proposal<'a> {
+    pub(super) gathered: &'a Gathered,
+    pub(super) sync: SyncName,
+    pub(super) adoption: Adoption,
+    /// The Sync is there already, as it should be.
+    pub(super) stands: bool,
+    /// The revision that was planned for.
+    pub(super) revision: Option<String>,
+    planned: Option<(Plan, Preview)>,
+    /// The objects that the old tool owns, and how each of them stands.
+    pub(super) owned: Vec<(ObjectId, Standing)>,
+    /// Entries of its status that are the name of no object.
+    pub(super) unread: usize,
+}
+
+/// How an object of the old tool stands to what Git has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Git has it.
+    InGit,
+    /// Git has it, and another resource of the old tool holds it as well.
+    Shared(Box<str>),
+    /// Git does not have it.
+    NotInGit,
+    /// It is not there, and Git does not have it.
+    Gone,
+}
+
+impl Proposal<'_> {
+    /// The plan, where there is one.
+    pub(super) fn plan(&self) -> Option<&Plan> {
+        self.planned.as_ref().map(|(plan, _)| plan)
+    }
+
+    /// The plan, and the fields that differ.
+    pub(super) fn planned(&self) -> Option<&(Plan, Preview)> {
+        self.planned.as_ref()
+    }
+}
+
+/// Finds out what adopting would come to.
+pub(super) async fn propose<'a>(
+    connection: &Connection,
+    cluster: &Cluster,
+    metrics: &Metrics,
+    gathered: &'a Gathered,
+    wanted: &Wanted,
+) -> anyhow::Result<Proposal<'a>> {
+    let old = gathered.old();
+    let (sync, found) = (wanted.sync.clone(), owned(gathered.tool, &gathered.was));
+    let mut adoption = adopt(&old, wanted);
+    let mut proposal = Proposal {
+        gathered,
+        sync: sync.clone(),
+        stands: false,
+        revision: None,
+        planned: None,
+        owned: Vec::new(),
+        unread: found.unread,
+        adoption: adoption.clone(),
+    };
+    if adoption.refused.is_empty() {
+        match look(cluster, metrics, &sync, &mut adoption).await? {
+            Err(trouble) => adoption.refused.push(of_trouble(&trouble, wanted)),
+            Ok(inspected) => {
+                let desired = &inspected.desired;
+                adoption.refused.extend(displaced(&old, desired.objects().iter().map(|object| &object.id)));
+                if desired.objects().is_empty() && !found.ids.is_empty() {
+                    let why = "Git has no object there; look at the path and the revision";
+                    adoption.refused.push(Remark { field: "spec.path".into(), why: why.into() });
+                }
+                let live = live(cluster, &sync, desired, &found.ids).await?;
+                proposal.owned = standings(gathered, &found.ids, &inspected, &live);
+                let ours: Vec<Object> =
+                    live.into_iter().filter(|it| is_about(it, &inspected, &found.ids)).collect();
+                proposal.planned = Some(decide(desired, &ours, &sync, inspected.wish.policy(None)));
+                proposal.revision = Some(inspected.revision.to_string());
+            }
+        }
+    }
+    proposal.stands = stands(connection, &sync, &mut adoption).await?;
+    proposal.adoption = adoption;
+    Ok(proposal)
+}
+
+/// What the Sync comes to. Argo CD does not say whether a revision is a branch or a tag, so that the repository is asked.
+async fn look(
+    cluster: &Cluster,
+    metrics: &Metrics,
+    sync: &SyncName,
+    adoption: &mut Adoption,
+) -> anyhow::Result<Result<Inspected, Trouble>> {
+    let first = look_by(cluster, metrics, sync, adoption.sync.clone(), None).await?;
+    let reference = adoption.sync.pointer("/spec/source/git/ref").cloned().unwrap_or_default();
+    let (from, to) = if reference["branch"].is_string() { ("branch", "tag") } else { ("tag", "branch") };
+    let is_missing = first.as_ref().is_err_and(|trouble| trouble.reason == "ReferenceNotFound");
+    let is_flux = adoption.sync.pointer("/spec/drift").is_none();
+    if !is_missing || is_flux || !reference[from].is_string() {
+        return Ok(first);
+    }
+    let mut other = adoption.sync.clone();
+    other["spec"]["source"]["git"]["ref"] = json!({to: reference[from]});
+    let second = look_by(cluster, metrics, sync, other.clone(), None).await?;
+    if second.is_err() {
+        return Ok(first);
+    }
+    adoption.sync = other;
+    Ok(second)
+}
+
+fn of_trouble(trouble: &Trouble, wanted: &Wanted) -> Remark {
+    let mut why = trouble.message.clone();
+    for more in trouble.problems.iter().skip(1) {
+        why.push_str("; ");
+        why.push_str(more);
+    }
+    let of_source = ["RepositoryAccessDenied", "RepositoryNotFound"].contains(&trouble.reason);
+    if wanted.secret.is_none() && of_source {
+        let namespace = &wanted.sync.namespace;
+        why.push_str(&format!(
+            "; if it takes a login, make a Secret in {namespace} with the keys username and password, or bearerToken, and name it with --secret"
+        ));
+    }
+    Remark { field: "the repository".into(), why: why.into() }
+}
+
+/// How each object of the old tool stands.
+fn standings(
+    gathered: &Gathered,
+    ids: &[ObjectId],
+    inspected: &Inspected,
+    live: &[Object],
+) -> Vec<(ObjectId, Standing)> {
+    let live: BTreeMap<&ObjectId, &Object> = live.iter().map(|object| (&object.id, object)).collect();
+    let standing = |id: &ObjectId| {
+        let found = live.get(id).map(|live| mark(gathered.tool, &gathered.namespace, &gathered.name, live));
+        match (inspected.desired.get(id).is_some(), found) {
+            (true, Some(Mark::Other(other))) => Standing::Shared(other),
+            (true, _) => Standing::InGit,
+            (false, None) => Standing::Gone,
+            (false, Some(_)) => Standing::NotInGit,
+        }
+    };
+    ids.iter().map(|id| (id.clone(), standing(id))).collect()
+}
+
+/// True for what the plan is about: what Git has, and what has the label of the Sync. What only the old tool owns is left alone.
+fn is_about(object: &Object, inspected: &Inspected, owned: &[ObjectId]) -> bool {
+    inspected.desired.get(&object.id).is_some()
+        || object.label(crate::api::SYNC_LABEL).is_some()
+        || !owned.contains(&object.id)
+}
+
+/// Whether the Sync is there already. One that is another is never overwritten.
+async fn stands(connection: &Connection, sync: &SyncName, adoption: &mut Adoption) -> anyhow::Result<bool> {
+    let seen = match connection.sync(sync).await {
+        Ok(seen) => seen,
+        Err(OperatorError::NoSync { .. }) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let from =
+        adoption.sync.pointer("/metadata/annotations").and_then(|all| all[ADOPTED_FROM_ANNOTATION].as_str());
+    let mut refuse =
+        |why: String| adoption.refused.push(Remark { field: "the Sync".into(), why: why.into() });
+    if adopted_from(&seen) != from {
+        refuse(format!("there is another Sync {sync}: choose a name with --sync"));
+        return Ok(false);
+    }
+    let fields = differing(&seen.whole.data["spec"], &adoption.sync["spec"]);
+    if !fields.is_empty() && adoption.refused.is_empty() {
+        let fields = fields.join(", ");
+        adoption.refused.push(Remark {
+            field: "the Sync".into(),
+            why: format!("{sync} is there already with another {fields}, and is not overwritten: it goes on as it is; to begin anew, use --undo first").into(),
+        });
+    }
+    Ok(true)
+}
+
+/// What a Sync was adopted from.
+pub(super) fn adopted_from(sync: &Seen) -> Option<&str> {
+    sync.whole.metadata.annotations.as_ref()?.get(ADOPTED_FROM_ANNOTATION).map(String::as_str)
+}
+
+/// The fields of two specs that differ, with the defaults filled in.
+fn differing(one: &Value, other: &Value) -> Vec<String> {
+    let read = |spec: &Value| serde_json::from_value::<SyncSpec>(spec.clone()).ok();
+    let write = |spec: Option<SyncSpec>| serde_json::to_value(spec).unwrap_or_default();
+    let (one, other) = (write(read(one)), write(read(other)));
+    let names = [&one, &other].into_iter().filter_map(Value::as_object).flat_map(|fields| fields.keys());
+    let mut names: Vec<String> = names.filter(|name| one[*name] != other[*name]).cloned().collect();
+    names.sort();
+    names.dedup();
+    names
+}

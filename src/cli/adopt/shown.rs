@@ -1,0 +1,104 @@
+//! A proposal as people read it, and as a document.
+//!
+//! In: what adopting would come to. Out: the Sync, what is not carried over, what becomes of the old tool's objects, the plan in
+//! the words of `moorline plan`, and what has to change first.
+
+use serde_json::{Value, json};
+
+use super::super::Streams;
+use super::super::operate::write;
+use super::proposal::{Proposal, Standing};
+use crate::adopt::Remark;
+use crate::object::ObjectId;
+use crate::plan::{Paint, document, explain};
+use crate::yaml;
+
+/// Prints a proposal for people.
+pub(super) fn text(proposal: &Proposal<'_>, paint: Paint, streams: &mut Streams<'_>) -> std::io::Result<()> {
+    let gathered = proposal.gathered;
+    let stands = if proposal.stands { ", which is there already" } else { "" };
+    let mut out = format!("The Sync {} in the place of {}{stands}:\n\n", proposal.sync, gathered.called());
+    for line in yaml::write(&proposal.adoption.sync).lines() {
+        out.push_str(&format!("  {line}\n"));
+    }
+    remarks(&mut out, "Not carried over", '-', &proposal.adoption.lost);
+    objects(&mut out, proposal);
+    if let Some((plan, preview)) = proposal.planned() {
+        write(&format!("{out}\nThe plan\n\n"), streams)?;
+        // It has its colours, and what is harmful is out of it already.
+        streams.data.write_all(explain(plan, &preview.differences, paint).as_bytes())?;
+        out = String::new();
+    }
+    remarks(&mut out, "Refused", '!', &proposal.adoption.refused);
+    if let Some(revision) = &proposal.revision {
+        streams.say(&format!("note: this is the plan for {revision}"));
+    }
+    write(&out, streams)
+}
+
+fn remarks(out: &mut String, title: &str, sign: char, all: &[Remark]) {
+    if all.is_empty() {
+        return;
+    }
+    out.push_str(&format!("\n{title} ({})\n", all.len()));
+    for remark in all {
+        out.push_str(&format!("  {sign} {}: {}\n", remark.field, remark.why));
+    }
+}
+
+/// What becomes of the objects that the old tool owns. Those that are adopted are in the plan one by one.
+fn objects(out: &mut String, proposal: &Proposal<'_>) {
+    if proposal.planned().is_none() {
+        return;
+    }
+    let tool = proposal.gathered.tool.name();
+    let in_git = proposal.owned.iter().filter(|(_, it)| matches!(it, Standing::InGit | Standing::Shared(_)));
+    let count = proposal.owned.len();
+    out.push_str(&format!("\nOwned by {tool} ({count}): Git has {} of them\n", in_git.count()));
+    for (id, standing) in &proposal.owned {
+        let told = match standing {
+            Standing::InGit | Standing::Gone => continue,
+            Standing::NotInGit => "Git does not have it: it stays as it is, and nobody holds it".to_owned(),
+            Standing::Shared(other) => {
+                format!(
+                    "{other} holds it as well and goes on doing so: adopt that one, too, or take the object out of it"
+                )
+            }
+        };
+        out.push_str(&format!("  ! {id}: {told}\n"));
+    }
+    if proposal.unread > 0 {
+        out.push_str(&format!("  ! {} entries of its status are the name of no object\n", proposal.unread));
+    }
+}
+
+/// Prints a proposal as a document.
+pub(super) fn yaml(proposal: &Proposal<'_>, streams: &mut Streams<'_>) -> std::io::Result<()> {
+    let ids = |fits: fn(&Standing) -> bool| -> Vec<&str> {
+        let fitting = proposal.owned.iter().filter(|(_, standing)| fits(standing));
+        fitting.map(|(id, _): &(ObjectId, Standing)| id.as_str()).collect()
+    };
+    let told = |all: &[Remark]| -> Vec<Value> {
+        all.iter().map(|remark| json!({"field": remark.field, "message": remark.why})).collect()
+    };
+    let shared = proposal.owned.iter().filter_map(|(id, standing)| match standing {
+        Standing::Shared(other) => Some(json!({"id": id.as_str(), "with": other})),
+        Standing::InGit | Standing::NotInGit | Standing::Gone => None,
+    });
+    let plan = proposal.planned().map(|(plan, preview)| document(plan, &preview.differences));
+    let whole = json!({
+        "sync": proposal.adoption.sync,
+        "lost": told(&proposal.adoption.lost),
+        "refused": told(&proposal.adoption.refused),
+        "owned": {
+            "inGit": ids(|it| matches!(it, Standing::InGit | Standing::Shared(_))),
+            "notInGit": ids(|it| *it == Standing::NotInGit),
+            "gone": ids(|it| *it == Standing::Gone),
+            "shared": shared.collect::<Vec<_>>(),
+        },
+        "revision": proposal.revision,
+        "plan": plan,
+    });
+    streams.data.write_all(yaml::write(&whole).as_bytes())?;
+    streams.data.flush()
+}

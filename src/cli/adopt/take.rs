@@ -1,0 +1,91 @@
+//! `moorline adopt --apply`: the old tool lets go, and a Sync takes over.
+//!
+//! In: a proposal that nothing speaks against. Out: the old resource stopped, the Sync created and applied. First the old tool is
+//! stopped, by one write that says on the resource how it was; then the Sync is created, which is tried before anything is
+//! written; the daemon does the rest by its first contact with each object. Broken off anywhere, the same command goes on.
+
+use anyhow::{Context as _, bail};
+
+use super::super::Streams;
+use super::super::exit::Exit;
+use super::super::operate::nudge::{ask, settle};
+use super::gather::{Gathered, kind};
+use super::proposal::Proposal;
+use crate::adopt::{halt, is_at_work, is_halted};
+use crate::cluster::Connection;
+
+/// Carries out a proposal.
+pub(super) async fn take(
+    connection: &Connection,
+    proposal: &Proposal<'_>,
+    timeout: u64,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let (gathered, sync) = (proposal.gathered, &proposal.sync);
+    let called = gathered.called();
+    let manifest = &proposal.adoption.sync;
+    if !proposal.stands {
+        let trial = connection.create_sync(manifest, true).await;
+        trial.with_context(|| format!("the Sync {sync} could not be created, and nothing was changed"))?;
+    }
+    stop(connection, proposal).await?;
+    streams.say(&format!("{} keeps its hands off {called}", gathered.tool.name()));
+    if !proposal.stands {
+        let created = connection.create_sync(manifest, false).await;
+        created.with_context(|| {
+            format!("{called} is stopped, and the Sync {sync} is not created: run this again, or with --undo")
+        })?;
+        streams.say(&format!("the Sync {sync} is created"));
+    }
+    if manifest.pointer("/spec/suspend").is_some() {
+        streams.say(&format!(
+            "{sync} is suspended, as it was before: moorline resume {} -n {} has it take over",
+            sync.name, sync.namespace
+        ));
+        return Ok(Exit::Done);
+    }
+    let (request, before) = ask(connection, sync).await?;
+    let settled = settle(connection, &request, &before, timeout, streams).await;
+    let exit = settled.with_context(|| {
+        format!("{called} is stopped: run this again when that is mended, or with --undo")
+    })?;
+    tell(proposal, exit, streams);
+    Ok(exit)
+}
+
+async fn stop(connection: &Connection, proposal: &Proposal<'_>) -> anyhow::Result<()> {
+    let Gathered { tool, namespace, name, live, former, .. } = proposal.gathered;
+    let called = proposal.gathered.called();
+    if former.is_some() {
+        if !is_halted(*tool, live) {
+            bail!(
+                "{called} was adopted before, and somebody has set it going again: run this with --undo, and then adopt it anew"
+            );
+        }
+        return Ok(());
+    }
+    if let Some(why) = is_at_work(*tool, live) {
+        bail!("{called} is not adopted now, and nothing was changed: {why}");
+    }
+    let patch = halt(*tool, live, &proposal.sync);
+    let stopped = connection.change_foreign(kind(*tool), namespace, name, &patch).await;
+    stopped.with_context(|| format!("{called} could not be stopped, and nothing was changed; try again"))
+}
+
+/// What has come of it, and what is left to do.
+fn tell(proposal: &Proposal<'_>, exit: Exit, streams: &mut Streams<'_>) {
+    let Gathered { tool, namespace, name, .. } = proposal.gathered;
+    let steps = proposal.plan().into_iter().flat_map(|plan| plan.steps());
+    let adopted = steps.filter(|step| step.action.verb() == "adopt").count();
+    if exit != Exit::Done {
+        streams.say("the Sync has not applied all of it: what is wrong is above");
+    }
+    let objects = if adopted == 1 { "object was" } else { "objects were" };
+    streams.say(&format!("{adopted} {objects} there already; none was deleted or made anew"));
+    let subject = tool.kind().to_ascii_lowercase();
+    streams.say(&format!(
+        "when all is well: kubectl delete {} {name} -n {namespace} (no object goes with it)",
+        tool.resource()
+    ));
+    streams.say(&format!("to go back instead: moorline adopt {subject}/{name} -n {namespace} --undo"));
+}

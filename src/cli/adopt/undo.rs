@@ -1,0 +1,120 @@
+//! `moorline adopt --undo`: the Sync goes, its objects stay, and the old tool goes on as before.
+//!
+//! In: a resource that was adopted. Out: no Sync, objects without its marks, and the resource as it was. In this order: the Sync is
+//! gone before the old tool writes again, and what was written down stays until everything else is done, so that the same
+//! command goes on wherever it was broken off.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+
+use super::super::Streams;
+use super::super::exit::Exit;
+use super::gather::{Gathered, kind};
+use super::proposal::adopted_from;
+use crate::api::{DeletionPolicy, SyncName};
+use crate::cluster::{Cluster, Connection, Failure, OperatorError, Seen};
+use crate::sync::forget::forget;
+
+/// Between two looks.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// The most objects that are named.
+const MAX_NAMED: usize = 10;
+
+/// Gives everything back.
+pub(super) async fn undo(
+    connection: &Connection,
+    cluster: &Cluster,
+    gathered: &Gathered,
+    timeout: u64,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let Gathered { tool, namespace, name, live, former, .. } = gathered;
+    let called = gathered.called();
+    let Some((former, sync)) = former.as_ref().and_then(|former| Some((former, former.sync_name()?))) else {
+        bail!("{called} was not adopted, so that there is nothing to undo");
+    };
+    if remove(connection, gathered, &sync, timeout).await? {
+        streams.say(&format!("the Sync {sync} is gone, and its objects are there as before"));
+        clean(cluster, &sync, streams).await?;
+    }
+    let patch = former.restore(live);
+    let restored = connection.change_foreign(kind(*tool), namespace, name, &patch).await;
+    restored.with_context(|| format!("{called} is not restored yet; run this again"))?;
+    streams.say(&format!("{called} is as it was, and {} goes on", tool.name()));
+    Ok(Exit::Done)
+}
+
+/// Takes the marks of the Sync off its objects.
+async fn clean(cluster: &Cluster, sync: &SyncName, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    let forgotten = forget(cluster, sync).await;
+    let forgotten =
+        forgotten.with_context(|| format!("the objects of {sync} cannot be listed; run this again"))?;
+    // What may not be written is not waited for; everything else is another matter tomorrow.
+    let may = |failure: &Failure| !matches!(failure.code(), Some(400..=499));
+    if let Some((id, failure)) = forgotten.failed.iter().find(|(_, failure)| may(failure)) {
+        bail!("{id} still bears the marks of {sync}: {failure}; run this again");
+    }
+    for (id, failure) in forgotten.failed.iter().take(MAX_NAMED) {
+        streams.say(&format!(
+            "note: {id} keeps label, annotations and field manager of the Sync ({failure}): a field of it that leaves Git may stay until they are removed"
+        ));
+    }
+    let done = forgotten.done;
+    streams.say(&format!(
+        "{done} {} no marks of it any more",
+        if done == 1 { "object has" } else { "objects have" }
+    ));
+    Ok(())
+}
+
+/// Deletes the Sync, and waits until it is gone. One that would take its objects with it is not deleted. False if there is
+/// another Sync of that name by now.
+async fn remove(
+    connection: &Connection,
+    gathered: &Gathered,
+    sync: &SyncName,
+    timeout: u64,
+) -> anyhow::Result<bool> {
+    let until = Instant::now() + Duration::from_secs(timeout);
+    let mut asked = false;
+    loop {
+        let seen = match connection.sync(sync).await {
+            Ok(seen) => seen,
+            Err(OperatorError::NoSync { .. } | OperatorError::NoDefinition) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        };
+        let id = gathered.tool.id(&gathered.namespace, &gathered.name);
+        if adopted_from(&seen) != id.as_ref().map(|id| id.as_str()) {
+            // Whoever has made this one did so after ours was gone, and the objects may be of it.
+            return Ok(false);
+        }
+        let (name, namespace) = (&sync.name, &sync.namespace);
+        if takes_its_objects(&seen) {
+            bail!(
+                "the Sync {sync} has deletionPolicy: Delete, and would take its objects with it; nothing was changed: kubectl patch syncs.moorline.dev {name} -n {namespace} --type merge -p '{{\"spec\":{{\"deletionPolicy\":\"Orphan\"}}}}', then run this again"
+            );
+        }
+        // A finalizer is of the time when it was to delete its objects; the daemon takes it away.
+        let is_held = seen.whole.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty());
+        if !asked && !is_held {
+            match connection.delete_sync(&seen).await {
+                Ok(()) => asked = true,
+                // It was written to meanwhile, as with a new status.
+                Err(OperatorError::Changed(_)) if Instant::now() < until => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if Instant::now() > until {
+            bail!("the Sync {sync} is still there after {timeout} s; is a daemon running that serves it?");
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// True unless it is certain that its objects stay.
+fn takes_its_objects(sync: &Seen) -> bool {
+    let policy = sync.whole.data.pointer("/spec/deletionPolicy").cloned().unwrap_or_default();
+    !policy.is_null() && serde_json::from_value(policy).ok() != Some(DeletionPolicy::Orphan)
+}
