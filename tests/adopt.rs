@@ -115,6 +115,7 @@ fn assert_says_what_becomes_of_each(scene: &Scene, shown: &Said) {
     for expect in [
         "Owned by Argo CD (4): Git has 3 of them",
         &left,
+        &format!("ConfigMap {}/a-2: data.old\n", scene.namespace),
         "Adopt (3)",
         "so far written by argocd-controller",
         "data.key: \"one\" -> \"two\"",
@@ -131,6 +132,7 @@ async fn an_application_is_shown_and_taken_over_and_deleted_without_its_objects(
     let (part, proxy) = (Part::ArgoCd, FaultProxy::start(&scene.plane));
     let mut in_git = three();
     let mut held = in_git.clone();
+    held[2]["data"]["old"] = "one".into();
     held.push(map("a-left", json!({"key": "one"})));
     let _robot = Robot::start(&scene, part, held);
     application(&scene, json!({"prune": true, "selfHeal": true})).await;

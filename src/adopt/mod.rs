@@ -9,6 +9,7 @@ mod draft;
 mod flux;
 mod former;
 mod ignored;
+mod leftovers;
 mod lengths;
 mod owned;
 mod policy;
@@ -22,6 +23,7 @@ use crate::api::{ADOPTED_FROM_ANNOTATION, SyncName};
 use crate::object::ObjectId;
 use draft::Draft;
 pub use former::{Former, FormerError, halt, is_at_work, is_halted};
+pub use leftovers::leftovers;
 pub use owned::{Mark, Owned, mark, owned};
 pub use predecessor::Predecessor;
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::operate::look_by;
 use super::super::plan::{decide, live};
 use super::gather::Gathered;
-use crate::adopt::{Adoption, Mark, Remark, Wanted, adopt, displaced, mark, owned};
+use crate::adopt::{Adoption, Mark, Remark, Wanted, adopt, displaced, leftovers, mark, owned};
 use crate::api::{ADOPTED_FROM_ANNOTATION, SyncName, SyncSpec};
 use crate::cluster::{Cluster, Connection, OperatorError, Seen};
 use crate::metrics::Metrics;
@@ -31,6 +31,8 @@ pub(super) struct Proposal<'a> {
     planned: Option<(Plan, Preview)>,
     /// The objects that the old tool owns, and how each of them stands.
     pub(super) owned: Vec<(ObjectId, Standing)>,
+    /// The fields that the old tool has set and Git does not have.
+    pub(super) left: Vec<(ObjectId, Vec<String>)>,
     /// Entries of its status that are the name of no object.
     pub(super) unread: usize,
 }
@@ -78,6 +80,7 @@ pub(super) async fn propose<'a>(
         revision: None,
         planned: None,
         owned: Vec::new(),
+        left: Vec::new(),
         unread: found.unread,
         adoption: adoption.clone(),
     };
@@ -92,6 +95,7 @@ pub(super) async fn propose<'a>(
                     adoption.refused.push(Remark { field: "spec.path".into(), why: why.into() });
                 }
                 let live = live(cluster, &sync, desired, &found.ids).await?;
+                proposal.left = left(gathered, &inspected, &live);
                 proposal.owned = standings(gathered, &found.ids, &inspected, &live);
                 let ours: Vec<Object> =
                     live.into_iter().filter(|it| is_about(it, &inspected, &found.ids)).collect();
@@ -164,6 +168,16 @@ fn standings(
         }
     };
     ids.iter().map(|id| (id.clone(), standing(id))).collect()
+}
+
+/// What the old tool leaves on each object that Git has.
+fn left(gathered: &Gathered, inspected: &Inspected, live: &[Object]) -> Vec<(ObjectId, Vec<String>)> {
+    let of = |live: &Object| {
+        let wanted = Value::Object(inspected.desired.get(&live.id)?.body());
+        let left = leftovers(gathered.tool, live, &wanted);
+        (!left.is_empty()).then(|| (live.id.clone(), left.iter().map(ToString::to_string).collect()))
+    };
+    live.iter().filter_map(of).collect()
 }
 
 /// True for what the plan is about: what Git has, and what has the label of the Sync. What only the old tool owns is left alone.

@@ -23,6 +23,7 @@ pub(super) fn text(proposal: &Proposal<'_>, paint: Paint, streams: &mut Streams<
     }
     remarks(&mut out, "Not carried over", '-', &proposal.adoption.lost);
     objects(&mut out, proposal);
+    left(&mut out, proposal);
     if let Some((plan, preview)) = proposal.planned() {
         write(&format!("{out}\nThe plan\n\n"), streams)?;
         // It has its colours, and what is harmful is out of it already.
@@ -72,6 +73,27 @@ fn objects(out: &mut String, proposal: &Proposal<'_>) {
     }
 }
 
+/// More fields of one object are counted, not listed.
+const MAX_FIELDS: usize = 12;
+
+/// The fields that stay although Git does not have them.
+fn left(out: &mut String, proposal: &Proposal<'_>) {
+    if proposal.left.is_empty() {
+        return;
+    }
+    let tool = proposal.gathered.tool.name();
+    out.push_str(&format!(
+        "\nSet by {tool}, and not in Git ({}): these fields stay, until somebody removes them\n",
+        proposal.left.len()
+    ));
+    for (id, fields) in &proposal.left {
+        let more = fields.len().saturating_sub(MAX_FIELDS);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let shown: Vec<&str> = fields.iter().take(MAX_FIELDS).map(String::as_str).collect();
+        out.push_str(&format!("  ! {id}: {}{more}\n", shown.join(", ")));
+    }
+}
+
 /// Prints a proposal as a document.
 pub(super) fn yaml(proposal: &Proposal<'_>, streams: &mut Streams<'_>) -> std::io::Result<()> {
     let ids = |fits: fn(&Standing) -> bool| -> Vec<&str> {
@@ -85,6 +107,7 @@ pub(super) fn yaml(proposal: &Proposal<'_>, streams: &mut Streams<'_>) -> std::i
         Standing::Shared(other) => Some(json!({"id": id.as_str(), "with": other})),
         Standing::InGit | Standing::NotInGit | Standing::Gone => None,
     });
+    let left = proposal.left.iter().map(|(id, fields)| json!({"id": id.as_str(), "fields": fields}));
     let plan = proposal.planned().map(|(plan, preview)| document(plan, &preview.differences));
     let whole = json!({
         "sync": proposal.adoption.sync,
@@ -96,6 +119,7 @@ pub(super) fn yaml(proposal: &Proposal<'_>, streams: &mut Streams<'_>) -> std::i
             "gone": ids(|it| *it == Standing::Gone),
             "shared": shared.collect::<Vec<_>>(),
         },
+        "left": left.collect::<Vec<_>>(),
         "revision": proposal.revision,
         "plan": plan,
     });
