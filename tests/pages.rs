@@ -1,0 +1,85 @@
+//! Every command of the pages of `docs/` is run, or is in the list of those that cannot be, with the reason.
+//!
+//! In: the pages. Out: walks through those that tell a person what to do, on the real control plane with the real kubectl and
+//! helm; and for the others that their blocks are known.
+
+mod support;
+
+mod pages {
+    pub(crate) mod page;
+    pub(crate) mod walk;
+}
+
+use std::path::Path;
+
+use pages::page::{Block, blocks, links, read};
+use pages::walk::Walk;
+
+/// The pages whose blocks are typed in order, each by a test below.
+const WALKED: [&str; 1] = ["docs/getting-started.md"];
+
+/// Pages with commands that tests of their own run.
+const ELSEWHERE: [(&str, &str); 0] = [];
+
+/// Blocks that are not typed: the page, their first line, and why.
+const LEFT_OUT: [(&str, &str, &str); 1] = [(
+    "docs/getting-started.md",
+    "cargo install --locked --path .                     # the program moorline, for you",
+    "builds anew what the tests have built, and needs a registry; tests/image.rs has the image",
+)];
+
+fn is_left_out(page: &str, block: &Block) -> bool {
+    LEFT_OUT.iter().any(|(known, first, _)| *known == page && *first == block.first())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn getting_started_starts() {
+    let page = "docs/getting-started.md";
+    let Some(mut walk) = Walk::new(page).await else { return };
+    walk.through(&blocks(&read(page)), |block| is_left_out(page, block)).await;
+}
+
+#[test]
+fn every_command_is_run_or_known_not_to_be() {
+    let mut unknown = Vec::new();
+    for page in all() {
+        if WALKED.contains(&page.as_str()) || ELSEWHERE.iter().any(|(known, _)| *known == page) {
+            continue;
+        }
+        let typed = blocks(&read(&page)).into_iter().filter(Block::is_typed);
+        let loose = typed.filter(|block| !is_left_out(&page, block));
+        unknown.extend(loose.map(|block| format!("{page}:{}: {}", block.line, block.first())));
+    }
+    assert!(
+        unknown.is_empty(),
+        "no test runs these, and LEFT_OUT has no reason why:\n{}",
+        unknown.join("\n")
+    );
+    for (page, first, why) in LEFT_OUT {
+        let known = blocks(&read(page)).iter().any(|block| block.is_typed() && block.first() == first);
+        assert!(known && !why.is_empty(), "{page} has no block that begins with {first}");
+    }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    for page in all().into_iter().chain(["README.md", "ARCHITECTURE.md"].map(str::to_owned)) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(&page);
+        let folder = folder.parent().expect("a folder");
+        for link in links(&read(&page)) {
+            assert!(folder.join(&link).exists(), "{page} links to {link}, which is not there");
+        }
+    }
+}
+
+/// The pages of `docs/`; those in Korean have the blocks of the others.
+fn all() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let names = std::fs::read_dir(folder).expect("docs/").map(|entry| entry.expect("an entry").file_name());
+    let mut pages: Vec<String> = names
+        .map(|name| format!("docs/{}", name.to_string_lossy()))
+        .filter(|name| name.ends_with(".md") && !name.ends_with(".ko.md"))
+        .collect();
+    pages.sort();
+    pages
+}
