@@ -16,7 +16,7 @@ use pages::page::{Block, blocks, links, read};
 use pages::walk::Walk;
 
 /// The pages whose blocks are typed in order, each by a test below.
-const WALKED: [&str; 1] = ["docs/getting-started.md"];
+const WALKED: [&str; 3] = ["docs/getting-started.md", "docs/operations.md", "docs/recipes.md"];
 
 /// Pages with commands that tests of their own run.
 const ELSEWHERE: [(&str, &str); 0] = [];
@@ -39,6 +39,28 @@ async fn getting_started_starts() {
     walk.through(&blocks(&read(page)), |block| is_left_out(page, block)).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn operations_operates() {
+    let page = "docs/operations.md";
+    let Some(mut walk) = Walk::new(page).await else { return };
+    walk.served().await;
+    walk.through(&blocks(&read(page)), |block| is_left_out(page, block)).await;
+    walk.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_recipes_are_sound() {
+    let page = "docs/recipes.md";
+    let Some(mut walk) = Walk::new(page).await else { return };
+    walk.served().await;
+    let all = blocks(&read(page));
+    for block in all.iter().filter(|block| block.language == "yaml") {
+        walk.taken(block).await;
+    }
+    walk.through(&all, |block| is_left_out(page, block)).await;
+    walk.ends().await;
+}
+
 #[test]
 fn every_command_is_run_or_known_not_to_be() {
     let mut unknown = Vec::new();
@@ -58,6 +80,18 @@ fn every_command_is_run_or_known_not_to_be() {
     for (page, first, why) in LEFT_OUT {
         let known = blocks(&read(page)).iter().any(|block| block.is_typed() && block.first() == first);
         assert!(known && !why.is_empty(), "{page} has no block that begins with {first}");
+    }
+}
+
+#[test]
+fn every_test_of_the_capabilities_is_there() {
+    let page = read("docs/capabilities.md");
+    let named: Vec<&str> = page.split("cargo test --test ").skip(1).collect();
+    assert!(named.len() > 20, "{named:?}");
+    for rest in named {
+        let name = rest.split('`').next().unwrap_or_default();
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}.rs"));
+        assert!(file.exists(), "docs/capabilities.md names the test {name}, which is not there");
     }
 }
 

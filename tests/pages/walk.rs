@@ -67,6 +67,50 @@ impl Walk {
         Some(Self { page: page.to_owned(), path: path.expect("a PATH"), daemon: None, kubelet, scene })
     }
 
+    /// The daemon as the chart installs it, the Sync `shop` of a folder with a ConfigMap, and the namespaces of the pages.
+    pub(crate) async fn served(&mut self) {
+        let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"mode": "normal"}});
+        self.scene.work.push(&[("app/settings.json", &settings.to_string())]);
+        let sync = json!({
+            "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "shop", "namespace": PLACE},
+            "spec": {"source": {"git": {"url": URL}}, "path": "app", "targetNamespace": "shop", "createNamespace": true},
+        });
+        let places = "kubectl wait namespace/shop namespace/moorline --for=delete --timeout=1m\n\
+             kubectl create namespace team-a\nkubectl create namespace shop";
+        self.typed(places, 0).await;
+        let install = format!(
+            "helm install {PLACE} charts/{PLACE} -n {PLACE} --create-namespace --set image.repository=example.com/{PLACE} \
+             --set rbac.grant=clusterAdmin"
+        );
+        self.typed(&install, 0).await;
+        let apply = format!(
+            "echo '{sync}' | kubectl apply -f -\nkubectl wait --for=condition=Ready sync/shop -n {PLACE} --timeout=5m"
+        );
+        self.typed(&apply, 0).await;
+    }
+
+    /// Leaves nothing behind that the next walk would stumble over.
+    pub(crate) async fn ends(&mut self) {
+        self.typed(&format!("helm uninstall {PLACE} -n {PLACE} --ignore-not-found"), 0).await;
+        self.typed("kubectl delete syncs --all -A", 0).await;
+        self.typed(&format!("kubectl delete namespace shop team-a {PLACE}"), 0).await;
+    }
+
+    /// The program finds no fault with the manifests of a block, and the API server would take them; but of a kind that is
+    /// defined beside them it knows nothing yet.
+    pub(crate) async fn taken(&mut self, block: &Block) {
+        let folder = self.scene.root.path().join("checkout/manifests");
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        for (at, document) in block.text.split("\n---\n").enumerate() {
+            std::fs::write(folder.join(format!("{at}.yaml")), document).expect("a file");
+        }
+        self.typed("moorline check manifests", block.line).await;
+        let server = "for file in manifests/*.yaml; do grep -q '^apiVersion: example.com/' $file || \
+             kubectl apply --server-side --dry-run=server --validate=strict -f $file; done";
+        self.typed(server, block.line).await;
+    }
+
     /// Types every block that is typed and not left out.
     pub(crate) async fn through(&mut self, blocks: &[Block], left_out: impl Fn(&Block) -> bool) {
         for block in blocks.iter().filter(|block| block.is_typed() && !left_out(block)) {
