@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 
 TESTS := $(basename $(notdir $(wildcard tests/*.rs)))
 # What test-core leaves out: the image needs the release build, and these a control plane.
-PLANE_TESTS := $(basename $(notdir $(shell grep -lE 'shared\(\)|(Scene|Ground|Release)::new' tests/*.rs)))
+PLANE_TESTS := $(basename $(notdir $(shell grep -lE 'shared\(\)|(Scene|Ground|Release|Walk)::new' tests/*.rs)))
 CORE_TESTS := $(filter-out image $(PLANE_TESTS),$(TESTS))
 
 .PHONY: help test test-core fmt check-fmt lint doc release control-plane tools install run deploy undeploy bench fuzz deny
