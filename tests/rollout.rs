@@ -3,6 +3,9 @@
 
 mod support;
 
+#[path = "rollout/at_the_end.rs"]
+mod at_the_end;
+
 use std::time::Duration;
 
 use kube::api::{Api, DynamicObject};
@@ -292,59 +295,6 @@ async fn hooks_of_argo_cd_and_helm_are_understood() {
 }
 
 #[tokio::test]
-async fn hooks_run_before_the_objects_are_deleted_and_after() {
-    let Some(scene) = Scene::new("hooks-at-the-end").await else { return };
-    let jobs = scene.dynamic("batch", "v1", "Job");
-    let files = [
-        hook("backup", "dump", "before-delete"),
-        job("farewell", "tell", json!({"argocd.argoproj.io/hook": "PostDelete"})),
-        map("app", "1"),
-    ];
-    let commit = scene.push(&files);
-    let daemon = scene.daemon();
-    let spec = json!({"deletionPolicy": "Delete", "timeout": "1m"});
-    waiting(&scene, "shop", spec.clone()).await;
-    scene.until_ready("shop", &commit).await;
-    assert!(jobs.get_opt("backup").await.unwrap().is_none(), "it is not its time");
-    assert_eq!(scene.status("shop", "/hooksAtDeletion").await.as_array().map(Vec::len), Some(2));
-    let delete = async || {
-        scene.syncs().delete("shop", &kube::api::DeleteParams::default()).await.unwrap();
-    };
-    delete().await;
-    uid(&jobs, "backup", "").await;
-    // Whoever goes on with it after a restart finds the run that there is.
-    drop(daemon);
-    let _daemon = scene.daemon();
-    tokio::time::sleep(support::scene::CALM).await;
-    assert_eq!(value(&scene, "app").await.as_deref(), Some("1"), "not before the backup is made");
-    end(&jobs, "backup", true).await;
-    until("the object is gone", async || value(&scene, "app").await.is_none().then_some(())).await;
-    uid(&jobs, "farewell", "").await;
-    end(&jobs, "farewell", true).await;
-    let gone = async || scene.syncs().get_opt("shop").await.unwrap().is_none().then_some(());
-    until("the Sync is gone", gone).await;
-    until("its hooks are gone", async || {
-        let left = jobs.list(&kube::api::ListParams::default()).await.unwrap();
-        left.items.iter().all(|job| job.metadata.deletion_timestamp.is_some()).then_some(())
-    })
-    .await;
-
-    // Where the backup fails nothing is deleted.
-    let commit = scene.push(&[hook("backup", "other", "before-delete")]);
-    waiting(&scene, "shop", spec).await;
-    scene.until_ready("shop", &commit).await;
-    delete().await;
-    uid(&jobs, "backup", "").await;
-    end(&jobs, "backup", false).await;
-    until("the Sync is gone", gone).await;
-    assert_eq!(value(&scene, "app").await.as_deref(), Some("1"));
-    let events = scene.dynamic("events.k8s.io", "v1", "Event");
-    let events = events.list(&kube::api::ListParams::default()).await.unwrap();
-    let notes: Vec<_> = events.items.iter().filter_map(|event| event.data["note"].as_str()).collect();
-    assert!(notes.iter().any(|note| note.contains("HookFailed")), "{notes:?}");
-}
-
-#[tokio::test]
 async fn a_restart_in_the_middle_of_a_roll_out_goes_on_with_it() {
     let Some(scene) = Scene::new("hook-restart").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");
@@ -368,26 +318,6 @@ async fn a_restart_in_the_middle_of_a_roll_out_goes_on_with_it() {
     scene.until_ready("shop", &commit).await;
     assert_eq!(value(&scene, "app").await.as_deref(), Some("2"));
     until("what left Git is gone", async || value(&scene, "old").await.is_none().then_some(())).await;
-}
-
-#[tokio::test]
-async fn a_hook_of_another_time_is_no_backup_and_one_that_rests_has_not_run() {
-    let Some(scene) = Scene::new("hook-of-two-times").await else { return };
-    let jobs = scene.dynamic("batch", "v1", "Job");
-    let commit = scene.push(&[hook("backup", "dump", "before,before-delete"), map("app", "1")]);
-    let _daemon = scene.daemon();
-    waiting(&scene, "shop", json!({"deletionPolicy": "Delete", "timeout": "1m"})).await;
-    let first = uid(&jobs, "backup", "").await;
-    end(&jobs, "backup", true).await;
-    scene.until_ready("shop", &commit).await;
-    scene.syncs().delete("shop", &kube::api::DeleteParams::default()).await.unwrap();
-    uid(&jobs, "backup", &first).await;
-    let rests = json!({"conditions": [{"type": "Suspended", "status": "True", "reason": "Told"}]});
-    report(&jobs, "backup", rests).await;
-    tokio::time::sleep(support::scene::CALM).await;
-    assert_eq!(value(&scene, "app").await.as_deref(), Some("1"), "nothing is saved yet");
-    end(&jobs, "backup", true).await;
-    until("the object is gone", async || value(&scene, "app").await.is_none().then_some(())).await;
 }
 
 #[tokio::test]

@@ -12,32 +12,42 @@ use super::super::schedule::{Event, Pass};
 use super::waiting::is_waiting;
 use super::{Follower, Told};
 use crate::cluster::Stop;
-use crate::report::is_applied;
+use crate::report::{Trouble, is_applied};
+use crate::source::Revision;
 
 impl Follower {
-    pub(super) fn pass(&mut self) {
-        let Some(mut revision) = self.revision.clone() else { return };
-        let mut memory = self.memory.take().unwrap_or_default();
-        let instead = self.instead(&revision);
-        // Whether what was well may still be taken up is asked once more: the keys that count may have changed.
-        let verify = self.order.wish.verify.as_ref().map(|(signed, _)| *signed).zip(self.order.keys.clone());
-        let verify = verify.filter(|_| instead.is_some());
-        let waits = if instead.is_some() { self.waits_for_nothing() } else { self.waits(&revision) };
-        let mut rejected = None;
-        match (instead, waits, self.taken_up.clone()) {
-            (Some(instead), _, _) => {
-                self.taken_up = Some(instead.clone());
-                rejected = Some(std::mem::replace(&mut revision, instead));
+    /// The revision to which the cluster is held now, and the one that was given up for it, if one was.
+    fn holds_to(&mut self, newest: Revision) -> Result<(Revision, Option<Revision>), Trouble> {
+        if let Some(instead) = self.instead(&newest) {
+            self.waits_for_nothing();
+            self.taken_up = Some(instead.clone());
+            return Ok((instead, Some(newest)));
+        }
+        match (self.waits(&newest), self.taken_up.clone()) {
+            (None, _) => {
+                self.taken_up = Some(newest.clone());
+                Ok((newest, None))
             }
-            (None, None, _) => self.taken_up = Some(revision.clone()),
             // What is applied is held meanwhile.
-            (None, Some(_), Some(before)) => revision = before,
-            (None, Some(trouble), None) => {
+            (Some(_), Some(before)) => Ok((before, None)),
+            (Some(trouble), None) => Err(trouble),
+        }
+    }
+
+    pub(super) fn pass(&mut self) {
+        let Some(newest) = self.revision.clone() else { return };
+        let mut memory = self.memory.take().unwrap_or_default();
+        let (revision, rejected) = match self.holds_to(newest) {
+            Ok(held) => held,
+            Err(trouble) => {
                 let report = Report { trouble: Some(trouble), ..Report::default() };
                 self.passing = Some(std::future::ready((memory, report)).boxed());
                 return;
             }
-        }
+        };
+        // Whether what was well may still be taken up is asked once more: the keys that count may have changed.
+        let verify = self.order.wish.verify.as_ref().map(|(signed, _)| *signed).zip(self.order.keys.clone());
+        let verify = verify.filter(|_| rejected.is_some());
         memory.renew(self.order.generation, &revision);
         memory.again |= std::mem::take(&mut self.again);
         // What is being verified is of the state before, and must be over before anything newer is written.

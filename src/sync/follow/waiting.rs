@@ -40,9 +40,8 @@ impl Follower {
     }
 
     /// What is held instead of a newer revision was taken up before, and waits for nobody.
-    pub(super) fn waits_for_nothing(&self) -> Option<Trouble> {
+    pub(super) fn waits_for_nothing(&self) {
         self.tell(Told::Waits(None));
-        None
     }
 
     fn come_to(&self, revision: &Revision) -> Applied {
