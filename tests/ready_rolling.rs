@@ -40,7 +40,7 @@ async fn a_thousand_rolling_deployments_cost_a_read_a_second_each_at_most() {
     .await;
     scene.proxy.asked();
     let (begun, mut rounds) = (Instant::now(), 0);
-    while begun.elapsed() < Duration::from_secs(10) {
+    while begun.elapsed() < Duration::from_secs(10) || rounds < 2 {
         rounds += 1;
         roll(&deployments, &names, rounds).await;
     }

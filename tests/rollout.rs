@@ -277,6 +277,8 @@ async fn hooks_of_argo_cd_and_helm_are_understood() {
     until("the hook that succeeded is deleted", async || (names().await == ["install"]).then_some(())).await;
     scene.settle().await;
     scene.assert_calm("once all have run").await;
+    let plan = support::person::moorline(&scene, &["plan", "--sync", "shop"]);
+    assert_eq!(plan.code, 0, "what has run is not planned again: {}{}", plan.data, plan.words);
     drop(daemon);
     let _daemon = scene.daemon();
     let commit = scene.push(&[("README.md".into(), "More words.".into())]);
@@ -285,6 +287,8 @@ async fn hooks_of_argo_cd_and_helm_are_understood() {
     scene.settle().await;
     assert_eq!(names().await, ["install"], "what has run does not run again after a restart");
     let commit = scene.push(&[map("app", "2")]);
+    let plan = support::person::moorline(&scene, &["plan", "--sync", "shop"]);
+    assert!(plan.data.contains("/upgrade") && !plan.data.contains("/install"), "{}", plan.data);
     scene.nudge("shop", "two").await;
     uid(&jobs, &schema, "").await;
     end(&jobs, &schema, true).await;

@@ -172,7 +172,9 @@ async fn of_sync(
     let approved =
         seen.whole.metadata.annotations.as_ref().and_then(|all| all.get(APPROVE_ANNOTATION)).cloned();
     let live = live(&cluster, &owner, &inspected.desired, &[]).await?;
-    finish(&inspected.desired, &live, &owner, inspected.wish.policy(approved), arguments, streams)
+    let status = seen.whole.data.get("status").cloned().map(serde_json::from_value);
+    let policy = inspected.policy(approved, &status.and_then(Result::ok).unwrap_or_default());
+    finish(&inspected.desired, &live, &owner, policy, arguments, streams)
 }
 
 /// The objects of a Sync, those that it would take over, and others, as they are.

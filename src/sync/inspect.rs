@@ -3,17 +3,21 @@
 //! In: a Sync as the API server has it. Out: what Git says for it now, by the same stations that the daemon uses. Nothing is
 //! written.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::Value;
 
 use super::prepare::{self, of_failure, of_source, prepare};
+use super::rollout::RolledOut;
 use super::wish::{self, Wish, wish};
-use crate::api::SyncName;
+use crate::api::{SpecHash, SyncName, SyncStatus};
 use crate::cluster::{Cluster, SecretData};
 use crate::desired::DesiredSet;
 use crate::metrics::Metrics;
+use crate::object::ObjectId;
+use crate::plan::{Policy, Rollout};
 use crate::report::Trouble;
 use crate::source::{
     Credentials, Error, Keys, NameError, ObjectHash, Reference, Repositories, Repository, Revision,
@@ -28,6 +32,27 @@ pub struct Inspected {
     pub revision: Revision,
     /// What that revision wants.
     pub desired: Arc<DesiredSet>,
+}
+
+impl Inspected {
+    /// The policy by which the daemon would go, as far as the Sync's status tells it: what has run, and what was rolled out.
+    pub fn policy(&self, approved: Option<String>, status: &SyncStatus) -> Policy {
+        let mut rolled_out = RolledOut::default();
+        rolled_out.restore(status);
+        let rollout = rolled_out.begin(self.desired.digest()).map(|is_later| Rollout {
+            is_later,
+            only_hooks: !self.wish.health.wait,
+            ..Rollout::default()
+        });
+        let ended = status.finished.iter().filter(|end| !end.begun);
+        let ended = ended.filter_map(|end| Some((ObjectId::parse(&end.object)?, end)));
+        let (mut finished, mut ended_well) = (BTreeMap::new(), BTreeMap::new());
+        for (id, end) in ended {
+            ended_well.insert(id.clone(), !end.failed);
+            finished.extend(SpecHash::parse(&end.hash).map(|hash| (id, hash)));
+        }
+        Policy { rollout, finished, ended_well, ..self.wish.policy(approved) }
+    }
 }
 
 /// Finds out what a Sync comes to, at its own revision or at one that is named: a commit, a branch or a tag.

@@ -49,7 +49,7 @@ impl RolledOut {
     }
 
     /// Whether another set was done before this one; none if this one is.
-    fn begin(&mut self, digest: SpecHash) -> Option<bool> {
+    pub(super) fn begin(&mut self, digest: SpecHash) -> Option<bool> {
         if self.done == Some(digest) {
             self.going = None;
             return None;
