@@ -13,10 +13,11 @@ use super::ledger::Ledger;
 use super::registry::Claimed;
 use crate::adopt::Predecessor;
 use crate::api::{Conflicts, SyncName};
-use crate::cluster::{Cluster, Failure, Force, Remedy, Stop, answer};
+use crate::cluster::{Applied, Cluster, Failure, Force, Remedy, Stop, answer};
 use crate::desired::{DesiredSet, Replicas};
 use crate::health::may_report;
 use crate::object::ObjectId;
+use crate::observed::{Observed, Own};
 use crate::plan::{Action, Awaits, Change, Contest, Failed, Hold, Outcome, Plan, Stage, Step, holds_back};
 use futures::StreamExt as _;
 
@@ -125,8 +126,11 @@ impl Work<'_> {
             }
             Action::Update(Change::Again) => self.run_again(&step.id).await,
             Action::Update(change) => {
-                let before = self.version(&step.id);
-                self.apply(&step.id, Some(change), |applied| match applied.version == before {
+                let (before, own) = (self.version(&step.id), self.own(&step.id, change));
+                let is_same = |applied: &Applied| {
+                    applied.version == before || own.as_ref().is_some_and(|own| self.has_left(own, applied))
+                };
+                self.apply(&step.id, Some(change), |applied| match is_same(applied) {
                     true => Outcome::Kept,
                     false if applied.created => Outcome::Created,
                     false => Outcome::Updated(change.clone()),
@@ -195,6 +199,21 @@ impl Work<'_> {
         let version = if live.resource_version.is_empty() { version } else { &live.resource_version };
         let gone = self.cluster.delete(id, self.owner, uid, version).await?;
         Ok(Outcome::Pruned { gone })
+    }
+
+    /// Our entry before an object is looked at to which somebody wrote.
+    fn own(&self, id: &ObjectId, change: &Change) -> Option<Own> {
+        let is_look = matches!(change, Change::Moved);
+        self.cluster
+            .observed(self.owner, |set| set.get(id)?.baseline.as_ref()?.own.clone())
+            .filter(|_| is_look)
+    }
+
+    /// True if an apply has left our entry as it was, time included: then it changed nothing, and a newer version is of
+    /// somebody who wrote at the same moment.
+    fn has_left(&self, own: &Own, applied: &Applied) -> bool {
+        let now = Observed::applied(&applied.object, self.owner).baseline.and_then(|baseline| baseline.own);
+        now.is_some_and(|now| (now.digest, &now.time) == (own.digest, &own.time))
     }
 
     fn version(&self, id: &ObjectId) -> Box<str> {
