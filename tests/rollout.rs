@@ -299,6 +299,34 @@ async fn hooks_of_argo_cd_and_helm_are_understood() {
 }
 
 #[tokio::test]
+async fn an_installation_ends_with_what_reports_nothing_and_what_follows_is_an_upgrade() {
+    let Some(scene) = Scene::new("install-then-upgrade").await else { return };
+    let jobs = scene.dynamic("batch", "v1", "Job");
+    let files = [
+        job("install", "seed", json!({"helm.sh/hook": "pre-install"})),
+        job("upgrade", "migrate", json!({"helm.sh/hook": "pre-upgrade"})),
+        map("app", "1"),
+    ];
+    let commit = scene.push(&files);
+    let _daemon = scene.daemon();
+    waiting(&scene, "shop", json!({})).await;
+    let installed = uid(&jobs, "install", "").await;
+    end(&jobs, "install", true).await;
+    // The last thing written is one of which nothing is heard again.
+    scene.until_ready("shop", &commit).await;
+    assert!(jobs.get_opt("upgrade").await.unwrap().is_none());
+
+    let commit = scene.push(&[map("app", "2")]);
+    scene.nudge("shop", "two").await;
+    uid(&jobs, "upgrade", "").await;
+    assert_eq!(value(&scene, "app").await.as_deref(), Some("1"), "not before it has run");
+    end(&jobs, "upgrade", true).await;
+    scene.until_ready("shop", &commit).await;
+    assert_eq!(value(&scene, "app").await.as_deref(), Some("2"));
+    assert_eq!(uid(&jobs, "install", "").await, installed, "there is nothing to install any more");
+}
+
+#[tokio::test]
 async fn a_restart_in_the_middle_of_a_roll_out_goes_on_with_it() {
     let Some(scene) = Scene::new("hook-restart").await else { return };
     let jobs = scene.dynamic("batch", "v1", "Job");

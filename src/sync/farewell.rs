@@ -19,6 +19,7 @@ use crate::api::{DeletionPolicy, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Failure, Need, Stop};
 use crate::desired::{DesiredSet, Parting};
 use crate::object::ObjectId;
+use crate::observed::{Mark, ObservedSet};
 use crate::plan::{Hold, Outcome, Plan, farewell};
 
 /// Keeps a Sync until its objects are gone.
@@ -177,20 +178,32 @@ async fn delete(
         numbers: Arc::default(),
         stop: &stop,
     };
-    if !work.last_hooks(Parting::Before, until).await? {
+    // Hooks go last, so that whoever goes on with this finds which have run; and once all else is gone there is nothing left
+    // to be saved.
+    let is_hook = |id: &ObjectId| last.get(id).is_some();
+    let others = |seen: &ObservedSet| seen.iter().any(|(id, it)| it.mark == Mark::Ours && !is_hook(id));
+    if cluster.observed(name, others) && !work.last_hooks(Parting::Before, until).await? {
         return Ok(Orphans::all(Some(cluster), name, "HookFailed"));
     }
-    let orphans = clear_away(&work, sync, wish, until).await?;
-    if orphans.all.is_none() {
-        // What they say now changes nothing any more.
-        let _ = work.last_hooks(Parting::After, until).await?;
-        work.clear_last_hooks().await?;
+    let mut orphans = clear_away(&work, sync, wish, until, |id| !is_hook(id)).await?;
+    if orphans.all.is_some() {
+        return Ok(orphans);
     }
-    Ok(orphans)
+    // What they say now changes nothing any more.
+    let _ = work.last_hooks(Parting::After, until).await?;
+    let left = clear_away(&work, sync, wish, until, is_hook).await?;
+    orphans.objects.extend(left.objects);
+    Ok(Orphans { all: left.all, ..orphans })
 }
 
-/// Deletes what is to be deleted, round by round.
-async fn clear_away(work: &Work<'_>, sync: &Value, wish: &Wish, until: Instant) -> Result<Orphans, Failure> {
+/// Deletes what is to be deleted of these, round by round.
+async fn clear_away(
+    work: &Work<'_>,
+    sync: &Value,
+    wish: &Wish,
+    until: Instant,
+    is_meant: impl Fn(&ObjectId) -> bool,
+) -> Result<Orphans, Failure> {
     let (context, cluster, name) = (work.context, work.cluster, work.owner);
     let mut forbidden = BTreeSet::new();
     let wake = cluster.wake(name);
@@ -199,6 +212,8 @@ async fn clear_away(work: &Work<'_>, sync: &Value, wish: &Wish, until: Instant) 
         let mut plan = cluster.observed(name, |observed| {
             farewell(observed, &parting::policy(context, name, wish, behind, observed))
         });
+        plan.stages.iter_mut().for_each(|(_, steps)| steps.retain(|step| is_meant(&step.id)));
+        plan.held.retain(|(id, _)| is_meant(id));
         if !is_open(&plan, &forbidden) || Instant::now() > until {
             return Ok(orphans(&plan, &forbidden));
         }

@@ -129,17 +129,4 @@ impl Work<'_> {
             }
         }
     }
-
-    /// Deletes the hooks that ran last.
-    pub(super) async fn clear_last_hooks(&self) -> Result<(), Failure> {
-        let hooks = self.desired.objects().iter().filter(|object| parting(object) == Some(Parting::After));
-        for hook in hooks {
-            let Some(live) = self.cluster.look(&hook.id, self.owner).await? else { continue };
-            let is_kept = live.prune_disabled || live.reconcile_disabled || !may_run(&hook.id);
-            if live.mark == crate::observed::Mark::Ours && live.applied_by_us && !is_kept {
-                self.cluster.delete(&hook.id, self.owner, &live.uid, &live.resource_version).await?;
-            }
-        }
-        Ok(())
-    }
 }

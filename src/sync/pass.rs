@@ -22,7 +22,7 @@ use super::scope::{need, need_of, remaining, scope};
 use super::verify::to_verify;
 use super::vitals::Vitals;
 use super::wish::Wish;
-use super::{Context, chance};
+use super::{Context, chance, last_hooks};
 use crate::adopt::Predecessor;
 use crate::api::{Finished, Scope, SpecHash, SyncName};
 use crate::cluster::{Cluster, Failure, Need, Stop};
@@ -56,6 +56,8 @@ pub(crate) struct Report {
     pub(crate) request: Option<String>,
     /// What was wanted.
     pub(crate) set: Option<Arc<DesiredSet>>,
+    /// Its hooks for the end of the Sync.
+    pub(crate) last_hooks: Vec<String>,
     /// Where the Sync may own objects now.
     pub(crate) scope: Option<Scope>,
     /// Every object about which there is something to say.
@@ -94,6 +96,7 @@ impl Report {
 
     fn is_of(&mut self, prepared: &Prepared, path: &str) {
         self.set = Some(prepared.desired.clone());
+        self.last_hooks = last_hooks::named(&prepared.desired);
         self.desired = prepared.desired.len();
         self.digest = Some(prepared.digest);
         self.tree = prepared.ids.get(path).copied().flatten().map(|id| id.to_string());

@@ -114,7 +114,7 @@ impl Subject<'_> {
         ids
     }
 
-    /// Notes the end of a roll-out: all is applied and well, and nothing was written that is not known to be.
+    /// Notes the end of a roll-out: all is applied and well, and nothing was written of which that is not known.
     pub(super) fn note_end(
         &self,
         memory: &mut Memory,
@@ -124,10 +124,10 @@ impl Subject<'_> {
     ) {
         let Some(rollout) = rollout else { return };
         let Some(set) = &report.set else { return };
-        let written = report.outcomes.values().any(is_change);
+        let is_known = written_ones(&report.outcomes).next().is_none();
         let applied = is_applied(&report.outcomes, |id| set.get(id).is_some());
         // Where nothing waits for anything, being applied is all there is to it.
-        let is_well = !set.has_turns() || !written && rollout.unwell.is_empty();
+        let is_well = !set.has_turns() || is_known && rollout.unwell.is_empty();
         if applied && is_well && !self.wish.suspend {
             memory.rolled_out.end(digest);
         }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::audit::AuditMark;
 use crate::support::authority::Authority;
+use crate::support::conversion::answer;
 use crate::support::daemon::until;
 use crate::support::git_server::{GitServer, Reply};
 use crate::support::scene::{Scene, config_map};
@@ -21,25 +22,12 @@ fn convert(body: &[u8], more: i64) -> Reply {
     if more == BROKEN {
         return Reply::Raw(500, "", b"broken".to_vec());
     }
-    let review: Value = serde_json::from_slice(body).unwrap();
-    let request = &review["request"];
-    let version = request["desiredAPIVersion"].as_str().unwrap();
-    let converted = request["objects"].as_array().unwrap().iter().map(|object| {
-        let mut object = object.clone();
+    answer(body, |object, version| {
         let sign = if version.ends_with("v2") { 1 } else { -1 };
         if let (Some(sails), true) = (object["spec"]["sails"].as_i64(), object["apiVersion"] != *version) {
             object["spec"]["sails"] = (sails + sign * more).into();
         }
-        object["apiVersion"] = version.into();
-        object
-    });
-    let response = json!({
-        "uid": request["uid"], "result": {"status": "Success"},
-        "convertedObjects": converted.collect::<Vec<_>>(),
-    });
-    let answer =
-        json!({"apiVersion": review["apiVersion"], "kind": "ConversionReview", "response": response});
-    Reply::Raw(200, "Content-Type: application/json\r\n", answer.to_string().into_bytes())
+    })
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Hooks that run when a Sync is deleted with its objects.
 
-use kube::api::{DeleteParams, ListParams};
-use serde_json::json;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
 
 use super::support::daemon::until;
 use super::support::scene::{CALM, Scene};
@@ -59,6 +59,46 @@ async fn hooks_run_before_the_objects_are_deleted_and_after() {
     let events = events.list(&ListParams::default()).await.unwrap();
     let notes: Vec<_> = events.items.iter().filter_map(|event| event.data["note"].as_str()).collect();
     assert!(notes.iter().any(|note| note.contains("HookFailed")), "{notes:?}");
+}
+
+#[tokio::test]
+async fn each_runs_once_however_often_the_deletion_is_taken_up_again() {
+    let Some(scene) = Scene::new("hooks-once-at-the-end").await else { return };
+    let jobs = scene.dynamic("batch", "v1", "Job");
+    let files =
+        [hook("backup", "dump", "before-delete"), hook("farewell", "tell", "after-delete"), map("app", "1")];
+    let commit = scene.push(&files);
+    let daemon = scene.daemon();
+    waiting(&scene, "shop", json!({"deletionPolicy": "Delete", "timeout": "1m"})).await;
+    scene.until_ready("shop", &commit).await;
+    // Somebody who takes their time with the end of the object.
+    let held = |finalizers: Value| Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+    let params = PatchParams::default();
+    scene.maps().patch("app", &params, &held(json!(["moorline.test/held"]))).await.unwrap();
+    scene.syncs().delete("shop", &DeleteParams::default()).await.unwrap();
+    let saved = uid(&jobs, "backup", "").await;
+    end(&jobs, "backup", true).await;
+    let is_dying = async || scene.maps().get("app").await.unwrap().metadata.deletion_timestamp;
+    until("the object is on its way", is_dying).await;
+
+    drop(daemon);
+    let daemon = scene.daemon();
+    tokio::time::sleep(CALM).await;
+    assert_eq!(uid(&jobs, "backup", "").await, saved, "what it would save now is half gone");
+    assert!(jobs.get_opt("farewell").await.unwrap().is_none(), "not before all is gone");
+    scene.maps().patch("app", &params, &held(json!(null))).await.unwrap();
+    let told = uid(&jobs, "farewell", "").await;
+
+    drop(daemon);
+    let _daemon = scene.daemon();
+    tokio::time::sleep(CALM).await;
+    assert_eq!(uid(&jobs, "farewell", "").await, told, "it is still on its way");
+    assert_eq!(uid(&jobs, "backup", "").await, saved, "there is nothing left to be saved");
+    end(&jobs, "farewell", true).await;
+    let gone = async || scene.syncs().get_opt("shop").await.unwrap().is_none().then_some(());
+    until("the Sync is gone", gone).await;
+    let left = jobs.list(&ListParams::default()).await.unwrap().items;
+    assert!(left.iter().all(|job| job.metadata.deletion_timestamp.is_some()), "its hooks go with it");
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ pub(crate) mod audit;
 pub(crate) mod authority;
 pub(crate) mod binaries;
 pub(crate) mod control_plane;
+pub(crate) mod conversion;
 pub(crate) mod credentials;
 pub(crate) mod daemon;
 pub(crate) mod etcd;

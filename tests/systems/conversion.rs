@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::support::authority::Authority;
+use crate::support::conversion::answer;
 use crate::support::git_server::{GitServer, Reply};
 use crate::support::scene::Scene;
 
@@ -29,24 +30,12 @@ fn field(version: &str) -> &'static str {
 }
 
 fn convert(body: &[u8]) -> Reply {
-    let review: Value = serde_json::from_slice(body).unwrap();
-    let request = &review["request"];
-    let version = request["desiredAPIVersion"].as_str().unwrap();
-    let converted = request["objects"].as_array().unwrap().iter().cloned().map(|mut object| {
+    answer(body, |object, version| {
         let old = field(object["apiVersion"].as_str().unwrap());
         if let Some(engine) = object["spec"].as_object_mut().and_then(|spec| spec.remove(old)) {
             object["spec"][field(version)] = engine;
         }
-        object["apiVersion"] = version.into();
-        object
-    });
-    let response = json!({
-        "uid": request["uid"], "result": {"status": "Success"},
-        "convertedObjects": converted.collect::<Vec<_>>(),
-    });
-    let answer =
-        json!({"apiVersion": review["apiVersion"], "kind": "ConversionReview", "response": response});
-    Reply::Raw(200, "Content-Type: application/json\r\n", answer.to_string().into_bytes())
+    })
 }
 
 impl Conversion {

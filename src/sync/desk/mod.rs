@@ -13,10 +13,10 @@ use std::time::{Duration, Instant, SystemTime};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{Notify, oneshot};
 
+use super::Context;
 use super::event::{repair, repairs};
 use super::follow::Told;
 use super::pass::Report;
-use super::{Context, last_hooks};
 use crate::api::{EventReason, Scope, SyncName, SyncStatus};
 use crate::health::Summary;
 use crate::object::ObjectId;
@@ -289,7 +289,6 @@ impl Desk {
         let empty = BTreeMap::new();
         let outcomes: &BTreeMap<ObjectId, Outcome> = report.map_or(&empty, |report| &report.outcomes);
         let set = report.and_then(|report| report.set.as_ref());
-        let last_hooks = set.map(|set| last_hooks::named(set)).unwrap_or_default();
         let files = |id: &ObjectId| Some(set?.get(id)?.origin.to_string());
         let grant = state.grant(&self.0.name);
         let pass = report.and_then(|report| {
@@ -305,7 +304,7 @@ impl Desk {
                 pending: report.pending,
                 added: &report.added,
                 finished: &report.finished,
-                last_hooks: &last_hooks,
+                last_hooks: &report.last_hooks,
                 remarks: &report.remarks,
                 rights: &report.rights,
                 grant: &grant,
@@ -378,6 +377,7 @@ impl State {
         if let (Some(_), Some(last)) = (&report.trouble, &mut self.report) {
             report.outcomes = std::mem::take(&mut last.outcomes);
             report.set = last.set.take();
+            report.last_hooks = std::mem::take(&mut last.last_hooks);
             report.desired = last.desired;
             report.finished = std::mem::take(&mut last.finished);
         }
