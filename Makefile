@@ -4,6 +4,8 @@ SHELL := /bin/sh
 CARGO ?= cargo
 # The cluster of its current context is the one that install, run, deploy and undeploy mean.
 KUBECTL ?= kubectl
+# How many test programs run at a time.
+JOBS ?= 2
 # Seconds for each fuzz target.
 FUZZ_SECONDS ?= 60
 
@@ -18,14 +20,14 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target what; do \
 		printf '%-15s %s\n' "$$target" "$$what"; done
 
-# One after another also under `make -j`: the summary lines of cargo test stand at the end.
+# One after another also under `make -j`: what failed stands at the end.
 test: ## everything: format, lints, documentation, release build, control plane, all tests
 	$(MAKE) check-fmt
 	$(MAKE) lint
 	$(MAKE) doc
 	$(MAKE) release
 	$(MAKE) control-plane
-	MOORLINE_LONG_TESTS=1 $(CARGO) test --workspace --locked --no-fail-fast
+	CARGO='$(CARGO)' JOBS='$(JOBS)' MOORLINE_LONG_TESTS=1 sh tests/run.sh
 
 test-core: ## the tests that need only Rust and git, with fixed seeds; minutes, once built
 	PROPTEST_RNG_SEED=1 $(CARGO) test --locked --lib --bins $(addprefix --test ,$(CORE_TESTS))
