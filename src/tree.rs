@@ -24,6 +24,8 @@ pub const MAX_TREE_BYTES: u64 = 1024 * 1024 * 1024;
 #[derive(Debug, Clone, Default)]
 pub struct FileTree {
     entries: Arc<BTreeMap<Box<str>, Entry>>,
+    /// The folders and files that were brought; all there are if it does not say.
+    brought: Option<Arc<[Box<str>]>>,
     /// What stands before a path when it is shown: where the tree lies for the person who reads.
     prefix: Box<str>,
 }
@@ -115,6 +117,21 @@ impl FileTree {
         self
     }
 
+    /// The same tree, of which only these folders and files were brought; nothing is known of others.
+    pub fn holding(mut self, brought: impl IntoIterator<Item = Box<str>>) -> Self {
+        self.brought = Some(brought.into_iter().collect());
+        self
+    }
+
+    /// True if it is known what lies at `path`, be it nothing.
+    pub fn holds(&self, path: &str) -> bool {
+        let lies_in = |folder: &str| {
+            folder.is_empty()
+                || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.brought.as_ref().is_none_or(|brought| brought.iter().any(|folder| lies_in(folder)))
+    }
+
     /// A path as people should read it.
     pub fn shown(&self, path: &str) -> String {
         match path {
@@ -135,11 +152,23 @@ impl FileTree {
 
     /// The path that `path` stands for once every link on the way is followed.
     pub fn resolve(&self, path: &str) -> Result<String, Error> {
+        self.follow(path, |_| {})
+    }
+
+    /// The links on the way of a path, as far as they can be followed.
+    pub fn links(&self, path: &str) -> Vec<String> {
+        let mut links = Vec::new();
+        drop(self.follow(path, |link| links.push(link.to_owned())));
+        links
+    }
+
+    fn follow(&self, path: &str, mut note: impl FnMut(&str)) -> Result<String, Error> {
         let mut current = normalise("", path).ok_or_else(|| self.outside(path, path))?;
         for _ in 0..MAX_LINKS {
             let Some((link, target)) = self.first_link(&current) else {
                 return Ok(current);
             };
+            note(link);
             let rest = current[link.len()..].trim_start_matches('/').to_owned();
             let folder = link.rsplit_once('/').map_or("", |(folder, _)| folder);
             let reached = match target.starts_with('/') {
@@ -163,6 +192,12 @@ impl FileTree {
             }
             Some(Entry::Link(_)) | None => Err(Error::Missing { path: self.shown(path) }),
         }
+    }
+
+    /// True if a file lies at `path`, following links, whether or not it can be read.
+    pub fn is_file(&self, path: &str) -> bool {
+        let entry = self.resolve(path).ok().and_then(|path| self.entries.get(path.as_str()));
+        matches!(entry, Some(Entry::File(_) | Entry::TooLarge(_) | Entry::Unreadable { folder: false, .. }))
     }
 
     /// True if a file lies at `path`, or something below it, following links.
@@ -189,7 +224,7 @@ impl FileTree {
 impl<P: Into<Box<str>>> FromIterator<(P, Entry)> for FileTree {
     fn from_iter<I: IntoIterator<Item = (P, Entry)>>(entries: I) -> Self {
         let entries = entries.into_iter().map(|(path, entry)| (path.into(), entry)).collect();
-        Self { entries: Arc::new(entries), prefix: Box::default() }
+        Self { entries: Arc::new(entries), brought: None, prefix: Box::default() }
     }
 }
 

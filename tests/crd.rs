@@ -114,7 +114,7 @@ async fn the_server_fills_in_the_defaults_and_they_are_those_of_the_daemon() {
     let expect = json!({
         "source": {"git": {"url": "https://host/a.git", "submodules": false}},
         "path": "./",
-        "render": {"plain": {"recurse": true}}, "rollback": {"onFailure": false},
+        "render": {"type": "Auto", "plain": {"recurse": true}}, "rollback": {"onFailure": false},
         "createNamespace": false,
         "prune": {"enabled": true},
         "deletionPolicy": "Orphan",

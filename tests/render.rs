@@ -71,7 +71,7 @@ fn files_are_chosen_by_folder_and_by_glob() {
     let other = config_map("b");
     let files = [("app/a.yaml", text.as_str()), ("app/sub/b.yaml", &other), ("other/c.yaml", "kind: [")];
     let choose = |plain, expect: &[&str]| {
-        check_with(&Options { path: "app".into(), plain }, &files, expect);
+        check_with(&Options { path: "app".into(), plain, ..Options::default() }, &files, expect);
     };
     let glob = |text: &str| vec![glob::Pattern::new(text).unwrap()];
     let (a, b) = ("ConfigMap a at app/a.yaml:1", "ConfigMap b at app/sub/b.yaml:1");
@@ -276,7 +276,11 @@ fn a_folder_that_comes_to_nothing_is_not_an_empty_render() {
     );
     assert_eq!(
         of("", &[("kustomization.yaml", "resources: []")]),
-        "KustomizeUnsupported kustomization.yaml: kustomizations are not rendered yet; exclude the file, or name a folder of plain manifests\n"
+        "NoManifests the kustomization in the root of the repository comes to no object; name resources in it\n"
+    );
+    assert_eq!(
+        of("", &[("app/kustomization.yaml", "resources: []")]),
+        "KustomizeUnsupported app/kustomization.yaml: a kustomization among plain manifests; name its folder to have it built, or exclude the file\n"
     );
 }
 

@@ -23,7 +23,7 @@ pub use status::{
 };
 pub use sync::{
     Conflicts, DeletionPolicy, Dependency, Drift, DriftMode, ExtraFields, IgnoreFields, IgnoreTarget, Plain,
-    Prune, PruneBudget, Render, Sync, SyncSpec,
+    Prune, PruneBudget, Render, RenderType, Sync, SyncSpec,
 };
 
 /// Label on every object of a Sync, and the selector of the daemon's watches.

@@ -184,9 +184,25 @@ pub struct Dependency {
 /// How the files become objects.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
 pub struct Render {
+    /// What the folder is: Auto takes it as a kustomization if it holds one, else as plain manifests.
+    #[serde(default, rename = "type")]
+    pub kind: RenderType,
+
     /// How a folder of plain manifests is read.
     #[serde(default)]
     pub plain: Plain,
+}
+
+/// What a folder is.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RenderType {
+    /// A kustomization if it holds one, else plain manifests.
+    #[default]
+    Auto,
+    /// Plain manifests. A kustomization among them is refused.
+    Plain,
+    /// A kustomization, which is built as kustomize builds it. No program is run, and nothing is fetched from elsewhere.
+    Kustomize,
 }
 
 /// How a folder of plain manifests is read.

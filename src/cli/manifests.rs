@@ -1,14 +1,14 @@
 //! From a path on the command line to a render of it: the way that all verbs on manifests begin.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use glob::Pattern;
 
-use super::Streams;
+use super::{Streams, wall};
 use crate::desired::{DesiredSet, Scopes, desired};
-use crate::render::{self, Complete, Options, PlainOptions, Rendered, Skipped};
+use crate::render::{self, Complete, Kind, Options, PlainOptions, Rendered, Skipped};
 use crate::source::directory;
 
 /// Which files of a folder are read.
@@ -29,6 +29,37 @@ pub(super) struct Selection {
     /// Do not read files that match, relative to PATH; may be given several times
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<Pattern>,
+
+    /// How PATH is read: as a kustomization if it holds one and else as plain manifests, or always in one of these ways
+    #[arg(long = "type", value_enum, value_name = "TYPE", default_value_t = Type::Auto)]
+    kind: Type,
+
+    /// The folder out of which a kustomization must not lead [default: the work tree of Git around PATH; without one,
+    /// the current folder if PATH lies in it, else PATH]
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+
+    /// Say how PATH is read
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+/// How a folder is read.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Type {
+    Auto,
+    Plain,
+    Kustomize,
+}
+
+impl From<Type> for Kind {
+    fn from(kind: Type) -> Self {
+        match kind {
+            Type::Auto => Self::Auto,
+            Type::Plain => Self::Plain,
+            Type::Kustomize => Self::Kustomize,
+        }
+    }
 }
 
 /// Reads and renders a path; problems and skipped files are told. None if the render is not complete.
@@ -46,7 +77,21 @@ pub(super) fn read(
         include: selection.include.clone(),
         exclude: selection.exclude.clone(),
     };
-    match render::render(&tree, &Options { path: inside, plain }) {
+    let mut options = Options { path: inside, plain, kind: selection.kind.into() };
+    let kind = options.kind.chosen(&tree, &options.path);
+    let tree = match kind {
+        Kind::Kustomize => {
+            let (tree, inside) = wall::read(path, selection.root.as_deref(), &options)?;
+            options.path = inside;
+            tree
+        }
+        Kind::Auto | Kind::Plain => tree,
+    };
+    if selection.verbose {
+        let kind = if kind == Kind::Kustomize { "a kustomization" } else { "plain manifests" };
+        streams.say(&format!("{} is read as {kind}", path.display()));
+    }
+    match render::render(&tree, &options) {
         Rendered::Complete(complete) => {
             tell_skipped(complete.skipped(), streams);
             Ok(Some(complete))

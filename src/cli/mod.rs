@@ -14,6 +14,7 @@ mod render;
 mod run;
 mod setting_flags;
 mod settings_file;
+mod wall;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

@@ -200,7 +200,9 @@ impl<'a> Head<'a> {
     }
 
     fn name(&mut self, metadata: &'a Map<String, Value>, group: &str, kind: &str) -> Option<&'a str> {
-        if metadata.get("generateName").is_some_and(|prefix| prefix.as_str() != Some("")) {
+        let is_named = metadata.get("name").is_some_and(|name| !name.is_null());
+        // Beside a name it says nothing.
+        if !is_named && metadata.get("generateName").is_some_and(|prefix| prefix.as_str() != Some("")) {
             let place = self.place(&["metadata", "generateName"]);
             self.problems.push(Problem::GenerateName { place });
             return None;

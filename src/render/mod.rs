@@ -8,20 +8,24 @@ mod documents;
 mod dump;
 mod fields;
 mod identity;
+mod kustomize;
 mod packed;
 mod plain;
 mod problem;
 mod rules;
 mod secret;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 pub use documents::FieldPath;
 pub use dump::{Dump, dump};
+pub use kustomize::{Class, Fault};
 pub use packed::Packed;
 pub use plain::{PlainOptions, is_read};
 pub use problem::{Place, Problem};
 pub use rules::{dns_label as namespace_rule, sync_name as sync_name_rule};
+
+use serde_json::{Map, Value};
 
 use crate::object::{ObjectId, Origin};
 use crate::tree::FileTree;
@@ -31,8 +35,39 @@ use crate::tree::FileTree;
 pub struct Options {
     /// The folder (or one file) in the tree; empty for all of it.
     pub path: String,
+    /// How it is read.
+    pub kind: Kind,
     /// How plain directories are read.
     pub plain: PlainOptions,
+}
+
+/// How a folder is read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// As a kustomization if it holds one, else as plain manifests.
+    #[default]
+    Auto,
+    /// As plain manifests.
+    Plain,
+    /// As a kustomization.
+    Kustomize,
+}
+
+impl Kind {
+    /// What it is for this folder.
+    pub fn chosen(self, tree: &FileTree, path: &str) -> Self {
+        let holds_one = || {
+            let root = tree.resolve(path).unwrap_or_default();
+            let inside =
+                |name: &str| if root.is_empty() { name.to_owned() } else { format!("{root}/{name}") };
+            kustomize::NAMES.iter().any(|name| tree.is_file(&inside(name)))
+        };
+        match self {
+            Self::Auto if holds_one() => Self::Kustomize,
+            Self::Auto => Self::Plain,
+            chosen => chosen,
+        }
+    }
 }
 
 /// The answer of a renderer.
@@ -49,6 +84,7 @@ pub enum Rendered {
 pub struct Complete {
     objects: Vec<Packed>,
     skipped: Vec<Skipped>,
+    read: Option<BTreeSet<String>>,
     tree: FileTree,
 }
 
@@ -74,20 +110,64 @@ pub struct Skipped {
 
 /// Renders a folder of the tree.
 pub fn render(tree: &FileTree, options: &Options) -> Rendered {
-    let mut found =
-        plain::collect(tree, options, |manifest, bytes| identity::object(manifest, bytes).map(Packed::of));
+    let kind = options.kind.chosen(tree, &options.path);
+    let mut found = match kind {
+        Kind::Kustomize => kustomized(tree, &options.path),
+        Kind::Auto | Kind::Plain => {
+            plain::collect(tree, options, |manifest, bytes| identity::object(manifest, bytes).map(Packed::of))
+        }
+    };
     refuse_duplicates(&mut found, |object| (&object.id, &object.origin));
-    let Found { objects, skipped, mut problems } = found;
+    let Found { objects, skipped, mut problems, read } = found;
     if problems.is_empty() && objects.is_empty() {
-        problems.push(Problem::NothingFound {
-            path: tree.shown(&options.path),
-            skipped: skipped.iter().map(|skipped| skipped.file.clone()).collect(),
+        let path = tree.shown(&options.path);
+        problems.push(match kind {
+            Kind::Kustomize => Problem::NothingBuilt { path },
+            Kind::Auto | Kind::Plain => Problem::NothingFound {
+                path,
+                skipped: skipped.iter().map(|skipped| skipped.file.clone()).collect(),
+            },
         });
     }
     match problems.is_empty() {
-        true => Rendered::Complete(Complete { objects, skipped, tree: tree.clone() }),
+        true => Rendered::Complete(Complete { objects, skipped, read, tree: tree.clone() }),
         false => Rendered::Incomplete(Incomplete { objects, skipped, problems }),
     }
+}
+
+/// What has to be brought into the tree before it can be rendered: none of it is known, and what it names may be missing then.
+pub fn missing(tree: &FileTree, options: &Options) -> BTreeSet<String> {
+    match options.kind.chosen(tree, &options.path) {
+        Kind::Kustomize => kustomize::missing(tree, &options.path),
+        Kind::Auto | Kind::Plain => BTreeSet::new(),
+    }
+}
+
+/// What a kustomization comes to before its objects are checked: what the tool prints.
+pub fn kustomization(tree: &FileTree, path: &str) -> Result<Vec<Map<String, Value>>, Fault> {
+    Ok(kustomize::build(tree, path)?.objects.into_iter().map(|(body, _)| body).collect())
+}
+
+/// What a kustomization comes to, each object checked as those of plain files are.
+fn kustomized(tree: &FileTree, path: &str) -> Found<Packed> {
+    let mut found = Found::default();
+    let built = match kustomize::build(tree, path) {
+        Ok(built) => built,
+        Err(fault) => {
+            found.problems.push(Problem::Kustomize(fault));
+            return found;
+        }
+    };
+    found.read = Some(built.read);
+    for (body, origin) in built.objects {
+        // Messages need the text of the file; what a generator made stands in its kustomization.
+        let bytes = tree.read(tree.hidden(&origin.file)).unwrap_or_else(|_| [].into());
+        match identity::object(documents::Manifest { body, origin }, &bytes) {
+            Ok(object) => found.objects.push(Packed::of(object)),
+            Err(problems) => found.problems.extend(problems),
+        }
+    }
+    found
 }
 
 impl Complete {
@@ -102,6 +182,12 @@ impl Complete {
         (self, objects)
     }
 
+    /// The paths on which the render depends, where that is not its folder as a whole: with the same files there, or none
+    /// where there was none, the same comes out.
+    pub fn read(&self) -> Option<&BTreeSet<String>> {
+        self.read.as_ref()
+    }
+
     /// Files that hold no manifests.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
@@ -113,12 +199,20 @@ impl Complete {
     }
 }
 
+impl<T> Default for Found<T> {
+    fn default() -> Self {
+        Self { objects: Vec::new(), skipped: Vec::new(), problems: Vec::new(), read: None }
+    }
+}
+
 /// What a renderer collects on its way.
 #[derive(Debug)]
 struct Found<T> {
     objects: Vec<T>,
     skipped: Vec<Skipped>,
     problems: Vec<Problem>,
+    /// The paths that were looked at, where that is not the folder as a whole.
+    read: Option<BTreeSet<String>>,
 }
 
 /// One object may be written once: the second writing is refused, and both places are named.

@@ -5,13 +5,11 @@
 use glob::{MatchOptions, Pattern};
 
 use super::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE, Manifest};
+use super::kustomize::NAMES;
 use super::problem::Problem;
 use super::{Found, Options, Skipped};
 
 use crate::tree::{self, Entry, FileTree};
-
-/// The file names that kustomize looks for.
-const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// Stars do not cross folders unless there are two of them; hidden files are files like any other.
 const MATCHING: MatchOptions = MatchOptions {
@@ -47,7 +45,7 @@ pub fn is_read(name: &str) -> bool {
 
 /// Reads every file of the directory that the options choose.
 pub(super) fn collect<T>(tree: &FileTree, options: &Options, reader: Reader<T>) -> Found<T> {
-    let mut found = Found { objects: Vec::new(), skipped: Vec::new(), problems: Vec::new() };
+    let mut found = Found::default();
     let path = options.path.as_str();
     let root = match tree.resolve(path) {
         Ok(root) if tree.contains(&root) => root,
@@ -164,13 +162,13 @@ fn is_manifest_file(path: &str) -> bool {
 
 fn is_kustomization(path: &str) -> bool {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
-    KUSTOMIZATIONS.contains(&name)
+    NAMES.contains(&name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::{Rendered, render};
+    use crate::render::{Kind, Rendered, render};
 
     #[test]
     fn an_unreadable_folder_is_never_passed_over_as_not_included() {
@@ -184,7 +182,10 @@ mod tests {
         let complete = |include: &[&str], exclude: &[&str], recurse| {
             let patterns = |texts: &[&str]| texts.iter().map(|text| Pattern::new(text).unwrap()).collect();
             let plain = PlainOptions { recurse, include: patterns(include), exclude: patterns(exclude) };
-            matches!(render(&tree, &Options { path: String::new(), plain }), Rendered::Complete(_))
+            matches!(
+                render(&tree, &Options { path: String::new(), plain, kind: Kind::Plain }),
+                Rendered::Complete(_)
+            )
         };
         assert!(!complete(&[], &[], true));
         assert!(!complete(&["**/*.json"], &[], true), "an object may be in there, and would be pruned");

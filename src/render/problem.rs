@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use super::kustomize::{Class, Fault};
 use crate::object::{ObjectId, Origin};
 use crate::{tree, yaml};
 
@@ -51,9 +52,18 @@ pub enum Problem {
         /// Files of the right name without a manifest.
         skipped: Vec<String>,
     },
+    /// A kustomization without any object.
+    #[error("the kustomization in {} comes to no object; name resources in it", shown_path(.path))]
+    NothingBuilt {
+        /// The path asked for.
+        path: String,
+    },
+    /// A kustomization that cannot be built.
+    #[error(transparent)]
+    Kustomize(#[from] Fault),
     /// A kustomization in a plain directory: applying its parts one by one would not be what it says.
     #[error(
-        "{file}: kustomizations are not rendered yet; exclude the file, or name a folder of plain manifests"
+        "{file}: a kustomization among plain manifests; name its folder to have it built, or exclude the file"
     )]
     Kustomization {
         /// The kustomization's path.
@@ -187,8 +197,12 @@ impl Problem {
             Self::Unreadable(_) => "YamlInvalid",
             Self::Tree(_) => "FileUnreadable",
             Self::NoSuchPath { .. } => "PathMissing",
-            Self::NothingFound { .. } => "NoManifests",
+            Self::NothingFound { .. } | Self::NothingBuilt { .. } => "NoManifests",
             Self::Kustomization { .. } => "KustomizeUnsupported",
+            Self::Kustomize(fault) => match fault.class {
+                Class::Unsupported => "KustomizeUnsupported",
+                _ => "KustomizeInvalid",
+            },
             Self::NotAMapping { .. }
             | Self::HalfTyped { .. }
             | Self::NestedList { .. }

@@ -3,6 +3,7 @@
 //! Links are recorded, not followed; `.git` is left out; a file above its bound is recorded by its size and
 //! never read. What cannot be read is recorded, too: a renderer decides whether it matters.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -50,6 +51,27 @@ pub fn read(path: &Path, wanted: fn(&str) -> bool) -> Result<(FileTree, String),
     walk.entry(&target, name.clone())?;
     let folder = path.parent().unwrap_or(Path::new(""));
     Ok((walk.tree(&folder.to_string_lossy()), name))
+}
+
+/// Reads these folders and files below `wall`, as far as they are there, whatever their names. The tree's paths are relative to
+/// the wall and are shown with `shown` in front.
+pub fn read_parts(wall: &Path, parts: &BTreeSet<String>, shown: &str) -> Result<FileTree, Error> {
+    let mut walk = Walk { top: wall, wanted: |_| true, entries: Vec::new(), bytes: 0 };
+    let lies_in = |part: &str, other: &String| {
+        other != part
+            && (other.is_empty()
+                || part.strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('/')))
+    };
+    for part in parts.iter().filter(|part| !parts.iter().any(|other| lies_in(part, other))) {
+        let path = wall.join(part);
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_dir() => walk.folder(&path, part)?,
+            Ok(_) => walk.entry(&path, part.clone())?,
+            Err(_) => {}
+        }
+    }
+    let brought = parts.iter().map(|part| part.as_str().into());
+    Ok(walk.entries.into_iter().collect::<FileTree>().holding(brought).shown_below(shown))
 }
 
 struct Walk<'a> {

@@ -8,6 +8,7 @@
 mod history;
 mod looked;
 mod modules;
+mod reading;
 mod trust;
 mod waiting;
 
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use history::Related;
 use looked::Looked;
+pub use reading::Reading;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use waiting::Waiting;
@@ -33,7 +35,6 @@ use super::local::Local;
 use super::mirror::Mirror;
 use super::remote::Remote;
 use super::revision::{ObjectHash, Reference, Revision};
-use super::snapshot::{self, Ids, Snapshot};
 use super::ssh::Ssh;
 use super::store;
 use super::web::Web;
@@ -197,27 +198,6 @@ impl House {
     }
 }
 
-/// What [`Repository::read_anew`] came to.
-#[derive(Debug, Clone)]
-pub struct Reading {
-    /// The files; none if they are as they were.
-    pub snapshot: Option<Snapshot>,
-    /// How long it took to fetch them, if they were not here.
-    pub fetched: Option<Duration>,
-    /// How long it took to read them.
-    pub took: Duration,
-}
-
-/// Makes sure that no folder that was asked for lies in a submodule.
-fn is_outside_of_modules(snapshot: &Snapshot, revision: &Revision) -> Result<(), Error> {
-    let problem = "is in a submodule, which is not fetched (spec.source.git.submodules)";
-    snapshot.inside.first().map_or(Ok(()), |path| Err(snapshot::no_path(path, problem, revision.commit)))
-}
-
-fn boxed(names: &[&str]) -> Vec<Box<str>> {
-    names.iter().map(|name| (*name).into()).collect()
-}
-
 /// The folder of a mirror. The name says nothing of the URL, which may be private.
 fn key(address: &Address, owner: &str) -> Box<str> {
     let hash = Sha256::digest(format!("{address}\0{owner}"));
@@ -254,58 +234,6 @@ impl Repository {
             Place::Mirrored(mirror) => mirror.fetch(commit, by),
             Place::Local(_) => Ok(0),
             Place::Unopened(_) => Err(Error::Stopped),
-        })
-        .await
-    }
-
-    /// The files below `folders` in `revision`, fetched if need be. Names are from the root; an empty one is the
-    /// root itself. Links are recorded, and what they lead to inside the repository is read as well.
-    pub async fn read(&self, revision: &Revision, folders: &[&str], by: Instant) -> Result<Snapshot, Error> {
-        let (commit, folders) = (revision.commit, boxed(folders));
-        let read = move |state: &mut State| {
-            state.with(commit, by, |repository| snapshot::read(repository, commit, &folders))
-        };
-        let (snapshot, _) = self.run(by, read).await?;
-        is_outside_of_modules(&snapshot, revision)?;
-        Ok(snapshot)
-    }
-
-    /// The same, unless all ids of an earlier [`Snapshot`] of these folders still stand: then no file is read.
-    pub async fn read_anew(
-        &self,
-        revision: &Revision,
-        folders: &[&str],
-        earlier: &Ids,
-        by: Instant,
-    ) -> Result<Reading, Error> {
-        let reading = self.read_again(revision, folders, earlier, by).await?;
-        reading.snapshot.iter().try_for_each(|snapshot| is_outside_of_modules(snapshot, revision))?;
-        Ok(reading)
-    }
-
-    async fn read_again(
-        &self,
-        revision: &Revision,
-        folders: &[&str],
-        earlier: &Ids,
-        by: Instant,
-    ) -> Result<Reading, Error> {
-        let (commit, folders, earlier) = (revision.commit, boxed(folders), earlier.clone());
-        self.run(by, move |state| {
-            let begun = Instant::now();
-            let (snapshot, fetched) = state.with(commit, by, |repository| {
-                // Whatever is wrong with the ids, the reading says it better.
-                let same = snapshot::ids(repository, commit, &earlier).is_ok_and(|ids| ids == earlier);
-                match same && !earlier.is_empty() {
-                    true => Ok(None),
-                    false => snapshot::read(repository, commit, &folders).map(Some),
-                }
-            })?;
-            Ok(Reading {
-                snapshot,
-                fetched,
-                took: begun.elapsed().saturating_sub(fetched.unwrap_or_default()),
-            })
         })
         .await
     }

@@ -19,7 +19,7 @@ const MAX_PATH_BYTES: usize = 4096;
 /// The most bytes of the target of a link.
 const MAX_LINK_BYTES: usize = 4096;
 
-/// The most places outside of the asked folders that links may bring in.
+/// The most places outside of the asked folders that are brought.
 const MAX_LINKED: usize = 1000;
 
 const MODE_KIND: i32 = 0o170_000;
@@ -60,11 +60,12 @@ pub(super) fn ids(repository: &git2::Repository, commit: ObjectHash, earlier: &I
     earlier.keys().map(|path| Ok((path.clone(), id(path)?))).collect()
 }
 
-/// The files below `folders` in `commit`; an empty name is the root.
+/// The files below `folders` in `commit`; an empty name is the root. What lies `beside` them is brought as well, if it is there.
 pub(super) fn read(
     repository: &git2::Repository,
     commit: ObjectHash,
     folders: &[Box<str>],
+    beside: &[Box<str>],
 ) -> Result<Snapshot, Error> {
     let root = root(repository, commit)?;
     let mut walk = Walk {
@@ -72,7 +73,7 @@ pub(super) fn read(
         asked: folders.join(", ").into(),
         entries: BTreeMap::new(),
         folders: BTreeSet::new(),
-        links: Vec::new(),
+        links: beside.to_vec(),
         blobs: HashMap::new(),
         modules: Vec::new(),
         bytes: 0,
@@ -122,7 +123,7 @@ pub(super) fn read(
         Some(Entry::File(bytes)) => String::from_utf8_lossy(&bytes).into(),
         _ => "".into(),
     };
-    let files = walk.entries.into_iter().collect();
+    let files = walk.entries.into_iter().collect::<FileTree>().holding(ids.keys().cloned());
     Ok(Snapshot { files, ids, modules, inside, said, beside: Vec::new() })
 }
 
@@ -132,7 +133,7 @@ struct Walk<'a> {
     entries: BTreeMap<Box<str>, Entry>,
     /// Folders that were read as a whole.
     folders: BTreeSet<Box<str>>,
-    /// Where links lead, from the root, as far as it lies in the repository.
+    /// What is to be brought besides: where links lead, from the root, as far as it lies in the repository.
     links: Vec<Box<str>>,
     /// One blob at many paths is kept once.
     blobs: HashMap<Oid, Entry>,

@@ -3,7 +3,7 @@
 //! In: a repository, a revision, and what the Sync asks for. Out: a [`Prepared`] commit, or [`Trouble`] that says
 //! what is wrong and where. A commit that changes nothing that was read the last time is not read again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,9 +13,9 @@ use crate::cluster::Failure;
 use crate::desired::{DesiredSet, Scopes, desired};
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
-use crate::render::{Rendered, render};
+use crate::render::{Rendered, missing, render};
 use crate::report::Trouble;
-use crate::source::{Error, Ids, Reading, Repository, Revision};
+use crate::source::{Error, Ids, Reading, Repository, Revision, Snapshot};
 
 /// What a commit comes to.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub(crate) struct Prepared {
     pub(crate) revision: Revision,
     /// What was read for it; the same ids mean the same files.
     pub(crate) ids: Ids,
+    /// The folders that are named from elsewhere, and have to be brought.
+    named: Arc<[Box<str>]>,
     /// The repositories of submodules, whose mirrors stay as long as these are held.
     #[expect(dead_code, reason = "it is held, and nothing is asked of it")]
     beside: Arc<[Repository]>,
@@ -56,38 +58,100 @@ pub(crate) async fn prepare(
         return Ok(Prepared { revision: revision.clone(), ..last.clone() });
     }
     let earlier = last.map(|last| last.ids.clone()).unwrap_or_default();
-    let begun = Instant::now();
-    let folders = [wish.options.path.as_str()];
-    let reading = match wish.submodules {
-        true => repository.read_with_modules(revision, &folders, &earlier, by).await,
-        false => repository.read_anew(revision, &folders, &earlier, by).await,
-    };
-    count(metrics, &reading, begun);
-    let snapshot = match (reading.map_err(of_source)?.snapshot, last) {
-        (Some(snapshot), _) => snapshot,
-        (None, Some(last)) => return Ok(Prepared { revision: revision.clone(), ..last.clone() }),
-        // What was never read has changed.
-        (None, None) => return Err(stopped()),
-    };
+    let Read { snapshot, beside } =
+        match brought(repository, revision, wish, &earlier, last, by, metrics).await? {
+            Some(read) => read,
+            None => match last {
+                Some(last) => return Ok(Prepared { revision: revision.clone(), ..last.clone() }),
+                // What was never read has changed.
+                None => return Err(stopped()),
+            },
+        };
     let (options, target) = (wish.options.clone(), wish.target_namespace.clone());
     let ignore = wish.ignore.clone();
-    let (files, ids, beside) = (snapshot.files, snapshot.ids, snapshot.beside.into());
+    let (files, mut ids, modules) = (snapshot.files, snapshot.ids, snapshot.beside);
     // Rendering is work for a processor, and must not keep others from being served.
     let made = tokio::task::spawn_blocking(move || match render(&files, &options) {
         Rendered::Incomplete(incomplete) => Err(of_problems(
             incomplete.problems.first().map_or("RenderFailed", |problem| problem.reason()),
             &incomplete.problems,
         )),
-        Rendered::Complete(complete) => desired(complete, &target, &scopes).map_err(|problems| {
-            of_problems(problems.first().map_or("RenderFailed", |first| first.reason()), &problems)
-        }),
+        Rendered::Complete(complete) => {
+            let read = complete.read().cloned();
+            let made = desired(complete, &target, &scopes).map_err(|problems| {
+                of_problems(problems.first().map_or("RenderFailed", |first| first.reason()), &problems)
+            })?;
+            Ok((made, read))
+        }
     });
     let made = tokio::time::timeout_at(by.into(), made).await.map_err(|_| too_slow())?;
-    let rendered = Arc::new(made.unwrap_or_else(|_| Err(stopped()))?.ignoring(&ignore));
+    let (made, read) = made.unwrap_or_else(|_| Err(stopped()))?;
+    let rendered = Arc::new(made.ignoring(&ignore));
+    // What lies in a submodule has no id here; there the folders as a whole count.
+    if let Some(read) = read.filter(|_| modules.is_empty()) {
+        let paths = read.iter().map(String::as_str);
+        ids = repository.ids(revision, paths, by).await.map_err(of_source)?;
+    }
     let complete = rendered.objects().iter().all(|object| object.scope.is_some());
     let (revision, desired, left) = (revision.clone(), rendered.clone(), BTreeMap::new());
     let digest = rendered.digest();
-    Ok(Prepared { revision, ids, beside, rendered, digest, desired, left, complete })
+    Ok(Prepared {
+        revision,
+        ids,
+        named: beside,
+        beside: modules.into(),
+        rendered,
+        digest,
+        desired,
+        left,
+        complete,
+    })
+}
+
+/// The files of a revision, and which folders had to be brought besides its own.
+struct Read {
+    snapshot: Snapshot,
+    beside: Arc<[Box<str>]>,
+}
+
+/// The most times that folders are brought which others name: as deep may they be nested.
+const MAX_ROUNDS: usize = 64;
+
+/// Brings the files that a render reads; none if they are as they were.
+async fn brought(
+    repository: &Repository,
+    revision: &Revision,
+    wish: &Wish,
+    earlier: &Ids,
+    last: Option<&Prepared>,
+    by: Instant,
+    metrics: &Metrics,
+) -> Result<Option<Read>, Trouble> {
+    let folders = [wish.options.path.as_str()];
+    let mut earlier = earlier.clone();
+    // What was named the last time most often is named again, and is brought at once.
+    let mut beside: BTreeSet<Box<str>> = last.iter().flat_map(|last| last.named.iter().cloned()).collect();
+    for _ in 0..MAX_ROUNDS {
+        let begun = Instant::now();
+        let wanted: Vec<Box<str>> = beside.iter().cloned().collect();
+        let reading = match wish.submodules {
+            true => repository.read_with_modules(revision, (&folders, &wanted), &earlier, by).await,
+            false => repository.read_anew(revision, (&folders, &wanted), &earlier, by).await,
+        };
+        count(metrics, &reading, begun);
+        let Some(snapshot) = reading.map_err(of_source)?.snapshot else { return Ok(None) };
+        let (files, options) = (snapshot.files.clone(), wish.options.clone());
+        let missing =
+            tokio::task::spawn_blocking(move || missing(&files, &options)).await.unwrap_or_default();
+        let before = beside.len();
+        beside.extend(missing.into_iter().map(Into::into));
+        if beside.len() == before {
+            return Ok(Some(Read { snapshot, beside: wanted.into() }));
+        }
+        earlier = Ids::new();
+    }
+    let message = format!("kustomizations name folders that name folders, more than {MAX_ROUNDS} deep");
+    Err(Trouble { reason: "KustomizeInvalid", message, problems: Vec::new(), lasting: true })
 }
 
 /// Counts what a reading took; one that failed is one that could not fetch, as far as anybody knows.

@@ -16,13 +16,13 @@ use glob::Pattern;
 use serde_json::{Value, json};
 
 use crate::api::{
-    Conflicts, DeletionPolicy, Dependency, DriftMode, ExtraFields, Plain, Prune, Span, Sync, SyncName,
-    SyncSpec,
+    Conflicts, DeletionPolicy, Dependency, DriftMode, ExtraFields, Plain, Prune, RenderType, Span, Sync,
+    SyncName, SyncSpec,
 };
 pub use crate::desired::Ignore;
 use crate::object::GroupKind;
 use crate::plan::{self, Budget, Policy};
-use crate::render::{self, Options, PlainOptions};
+use crate::render::{self, Kind, Options, PlainOptions};
 use crate::source::{Address, Reference, Signed};
 pub use health::HealthWish;
 
@@ -119,7 +119,11 @@ pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
         secret: named("spec.source.git.secretRef.name", git.secret_ref.as_ref().map(|secret| &*secret.name))?,
         submodules: git.submodules,
         verify: git.verify.as_ref().map(|verify| source::signed(git, verify)).transpose()?,
-        options: Options { path: path.clone(), plain: plain(&spec.render.plain)? },
+        options: Options {
+            path: path.clone(),
+            kind: kind(spec.render.kind),
+            plain: plain(&spec.render.plain)?,
+        },
         path,
         target_namespace: target.unwrap_or(&name.namespace).into(),
         create_namespace: spec.create_namespace,
@@ -245,6 +249,14 @@ fn unreadable(spec: &Value) -> Refusal {
             "this version of Moorline cannot read it{expected}; `kubectl explain sync.spec{field}` says what to write"
         )
         .into(),
+    }
+}
+
+fn kind(kind: RenderType) -> Kind {
+    match kind {
+        RenderType::Auto => Kind::Auto,
+        RenderType::Plain => Kind::Plain,
+        RenderType::Kustomize => Kind::Kustomize,
     }
 }
 

@@ -4,17 +4,17 @@
 //! and without recursion; every node, every level and every copy that an alias makes is counted before
 //! memory is spent on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
 use super::budget::{Budget, Spent};
 use super::error::{Kind, MAX_DEPTH};
 use super::parser::{Event, Offset, Parser, Scalar, Style, SyntaxError};
-use super::{Dialect, scalar};
+use super::{Dialect, Nulls, scalar};
 
 /// The document in `text`: its value and where its first node stands. Nothing if it holds no node.
-pub(super) fn document(text: &str, dialect: Dialect) -> Result<Option<(Value, Offset)>, Refusal> {
+pub(super) fn document(text: &str, dialect: Dialect) -> Result<Option<Found>, Refusal> {
     let mut parser = Parser::new(text);
     let mut composer = Composer::new(dialect);
     let mut first = None;
@@ -30,7 +30,19 @@ pub(super) fn document(text: &str, dialect: Dialect) -> Result<Option<(Value, Of
             }
         }
     }
-    Ok(composer.root.zip(first))
+    let (odd, nulls) = (composer.odd, composer.nulls);
+    Ok(composer.root.zip(first).map(|(value, begin)| Found { value, begin, odd, nulls }))
+}
+
+/// What a document says.
+pub(super) struct Found {
+    pub(super) value: Value,
+    /// Where its first node begins.
+    pub(super) begin: Offset,
+    /// For Kustomize, the JSON of values that are written in another way.
+    pub(super) odd: BTreeSet<String>,
+    /// For Kustomize, which nulls there are.
+    pub(super) nulls: Nulls,
 }
 
 /// A problem at a place of the document's text.
@@ -107,11 +119,22 @@ struct Composer {
     anchors: BTreeMap<Box<str>, Anchor>,
     budget: Budget,
     root: Option<Value>,
+    odd: BTreeSet<String>,
+    nulls: Nulls,
 }
 
 impl Composer {
     fn new(dialect: Dialect) -> Self {
-        Self { dialect, frames: Vec::new(), anchors: BTreeMap::new(), budget: Budget::default(), root: None }
+        let (anchors, odd) = (BTreeMap::new(), BTreeSet::new());
+        Self {
+            dialect,
+            frames: Vec::new(),
+            anchors,
+            budget: Budget::default(),
+            root: None,
+            odd,
+            nulls: Nulls::default(),
+        }
     }
 
     /// Takes one event of the document.
@@ -165,6 +188,11 @@ impl Composer {
             }
             _ => {
                 let value = scalar::value(scalar, flow, dialect).map_err(fault)?;
+                if dialect == Dialect::Kustomize {
+                    self.odd.extend(scalar::other_text(scalar, &value));
+                    self.nulls.left_out |= value.is_null() && scalar.text.is_empty();
+                    self.nulls.written |= value.is_null() && !scalar.text.is_empty();
+                }
                 self.put(value, 0, at)
             }
         }

@@ -119,6 +119,11 @@ impl Error {
         self.column
     }
 
+    /// What was found and what was expected, without the place.
+    pub fn finding(&self) -> String {
+        self.kind.to_string()
+    }
+
     /// One word for conditions, events and metrics.
     pub fn reason(&self) -> &'static str {
         match self.kind {

@@ -19,6 +19,8 @@ mod split;
 mod timestamp;
 mod write;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 pub use error::{
@@ -33,7 +35,18 @@ pub use write::write;
 ///
 /// Reading is pure and bounded: the bounds are the constants of this module.
 pub fn read(file: &str, bytes: &[u8], dialect: Dialect) -> Result<Vec<Document>, Error> {
-    documents(bytes, dialect).map_err(|fault| fault.in_file(file))
+    documents(bytes, dialect, true).map_err(|fault| fault.in_file(file))
+}
+
+/// The same as kubectl's own reader gives it, for whom nobody ended the last line: what kustomize reads of its own files.
+pub fn read_as_written(file: &str, bytes: &[u8]) -> Result<Vec<Document>, Error> {
+    documents(bytes, Dialect::Kubectl, false).map_err(|fault| fault.in_file(file))
+}
+
+/// What a scalar of this text is: one with a standard tag, such as `int`, or a plain one without any.
+/// None if the text is nothing of that sort.
+pub fn scalar(text: &str, tag: Option<&str>, dialect: Dialect) -> Option<Value> {
+    scalar::value(&scalar::written(text, tag), false, dialect).ok()
 }
 
 /// Which reader's rules hold.
@@ -54,14 +67,34 @@ pub struct Document {
     pub line: u32,
     /// Its position in the file, from 0, with empty documents counted: what [`locate`] wants to know.
     pub index: u32,
+    /// For Kustomize, the JSON of values that are written in another way: `1.5` where the file says `1.50`.
+    pub odd: BTreeSet<String>,
+    /// For Kustomize, which nulls there are.
+    pub nulls: Nulls,
 }
 
-fn documents(bytes: &[u8], dialect: Dialect) -> Result<Vec<Document>, Fault> {
+/// How nulls are written: Kustomize keeps those that say so when it merges, and drops those that say nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Nulls {
+    /// Some value is not written at all.
+    pub left_out: bool,
+    /// Some value is written, as `null` or `~`.
+    pub written: bool,
+}
+
+fn documents(bytes: &[u8], dialect: Dialect, completes: bool) -> Result<Vec<Document>, Fault> {
     let text = text(bytes)?;
     let mut documents = Vec::new();
     if split::is_json(text, dialect) {
         for (index, found) in (0..).zip(json::documents(text)?) {
-            push(&mut documents, found.value, found.mark.line, index);
+            let line = found.mark.line;
+            let found = compose::Found {
+                value: found.value,
+                begin: 0,
+                odd: BTreeSet::new(),
+                nulls: Nulls::default(),
+            };
+            push(&mut documents, found, line, index);
         }
         return Ok(documents);
     }
@@ -80,21 +113,23 @@ fn documents(bytes: &[u8], dialect: Dialect) -> Result<Vec<Document>, Fault> {
         if let Some(mark) = chunk.directive() {
             return Err(Fault::new(mark, Kind::Directive));
         }
-        let text = chunk.complete(dialect);
+        let text = if completes { chunk.complete(dialect) } else { chunk.text.into() };
         let place = |offset| chunk.mark().after(text.get(..offset).unwrap_or(&text));
         let found = compose::document(&text, dialect);
         let found = found.map_err(|refusal| Fault::new(place(refusal.at), refusal.kind))?;
-        if let Some((value, offset)) = found {
-            push(&mut documents, value, place(offset).line, index);
+        if let Some(found) = found {
+            let line = place(found.begin).line;
+            push(&mut documents, found, line, index);
         }
     }
     Ok(documents)
 }
 
 /// Keeps a document unless it is empty.
-fn push(documents: &mut Vec<Document>, value: Value, line: u32, index: u32) {
+fn push(documents: &mut Vec<Document>, found: compose::Found, line: u32, index: u32) {
+    let compose::Found { value, odd, nulls, .. } = found;
     if !value.is_null() {
-        documents.push(Document { value, line: line.saturating_add(1), index });
+        documents.push(Document { value, line: line.saturating_add(1), index, odd, nulls });
     }
 }
 

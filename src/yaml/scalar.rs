@@ -53,6 +53,8 @@ pub(super) fn value(scalar: &Scalar<'_>, flow: bool, dialect: Dialect) -> Result
         Resolved::Float(value) => Value::Number(float(value)?),
         Resolved::Time => match dialect {
             Dialect::Kubectl => Value::String(scalar.text.to_owned()),
+            // Inside braces one of several words is written out in quotes before it is read.
+            Dialect::Kustomize if flow && scalar.text.contains(' ') => Value::String(scalar.text.to_owned()),
             Dialect::Kustomize => Value::String(timestamp::normal(scalar.text).ok_or(Kind::Time)?),
         },
     })
@@ -112,6 +114,22 @@ const STANDARD_TAGS: &str = "tag:yaml.org,2002:";
 fn is_tag(scalar: &Scalar<'_>, name: &str) -> bool {
     let tag = scalar.tag.as_deref().and_then(|tag| tag.strip_prefix(STANDARD_TAGS));
     tag == Some(name)
+}
+
+/// The JSON of a value, if its text is not the one that was written. A null has too many of them to be told.
+pub(super) fn other_text(scalar: &Scalar<'_>, value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => (text != scalar.text).then(|| value.to_string()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()).filter(|text| text != scalar.text),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// A scalar as it would be written without quotes.
+pub(super) fn written<'s>(text: &'s str, tag: Option<&str>) -> Scalar<'s> {
+    let tag = tag.map(|tag| Cow::Owned(format!("{STANDARD_TAGS}{tag}")));
+    let implicit = tag.is_none();
+    Scalar { text, tag, style: Style::Plain, implicit, anchor: None }
 }
 
 /// What a scalar is, its tag considered.

@@ -26,11 +26,11 @@ impl Repository {
     pub async fn read_with_modules(
         &self,
         revision: &Revision,
-        folders: &[&str],
+        (folders, beside): (&[&str], &[Box<str>]),
         earlier: &Ids,
         by: Instant,
     ) -> Result<Reading, Error> {
-        let mut reading = self.read_again(revision, folders, earlier, by).await?;
+        let mut reading = self.read_again(revision, (folders, beside), earlier, by).await?;
         if let Some(snapshot) = &mut reading.snapshot {
             let added = self.add_modules(snapshot, by).await;
             if let Err(Error::TooMuch { .. }) = added {
@@ -77,7 +77,7 @@ impl Repository {
             files.extend(own(&inner.files, &place));
             check_size(&files)?;
         }
-        snapshot.files = files.into_iter().collect();
+        snapshot.files = files.into_iter().collect::<FileTree>().holding(snapshot.ids.keys().cloned());
         Ok(())
     }
 

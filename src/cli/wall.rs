@@ -1,0 +1,67 @@
+//! How far a render on the command line may read: the repository around a path.
+//!
+//! In: a path, and perhaps a folder that a person names. Out: the files of the path and of the folders that its kustomizations name, as
+//! far as they lie behind the wall. Nothing beyond it is read, whatever a kustomization says.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+use crate::render::{self, Options};
+use crate::source::directory;
+use crate::tree::FileTree;
+
+/// The most times that folders are read which others name.
+const MAX_ROUNDS: usize = 64;
+
+/// The files that a kustomization may need, and its path among them.
+pub(super) fn read(
+    path: &Path,
+    root: Option<&Path>,
+    options: &Options,
+) -> anyhow::Result<(FileTree, String)> {
+    let canonical =
+        |path: &Path| path.canonicalize().with_context(|| format!("{}: cannot be read", path.display()));
+    let (inner, here) = (canonical(path)?, std::env::current_dir()?);
+    let wall = match root {
+        Some(root) => canonical(root)?,
+        None => around(&inner, &here),
+    };
+    let Ok(inside) = inner.strip_prefix(&wall) else {
+        bail!("{} does not lie in {}; name a root that it lies in", path.display(), wall.display());
+    };
+    let Some(inside) = inside.to_str() else { bail!("{}: the path is not UTF-8", path.display()) };
+    let shown = shown(&wall, &here);
+    let mut parts = BTreeSet::from([inside.to_owned()]);
+    let options = Options { path: inside.to_owned(), ..options.clone() };
+    for _ in 0..MAX_ROUNDS {
+        let tree = directory::read_parts(&wall, &parts, &shown)?;
+        let missing = render::missing(&tree, &options);
+        let before = parts.len();
+        parts.extend(missing);
+        if parts.len() == before {
+            return Ok((tree, options.path));
+        }
+    }
+    bail!("{}: kustomizations name folders that name folders, more than {MAX_ROUNDS} deep", path.display())
+}
+
+/// The work tree of Git around a path, else the current folder if the path lies in it, else the path itself.
+fn around(path: &Path, here: &Path) -> PathBuf {
+    let repository = path.ancestors().find(|folder| folder.join(".git").exists());
+    match repository {
+        Some(repository) => repository.to_owned(),
+        None if path.starts_with(here) => here.to_owned(),
+        None => path.to_owned(),
+    }
+}
+
+/// The wall as seen from here.
+fn shown(wall: &Path, here: &Path) -> String {
+    match (wall.strip_prefix(here), here.strip_prefix(wall)) {
+        (Ok(below), _) => below.to_string_lossy().into_owned(),
+        (Err(_), Ok(above)) => vec![".."; above.components().count()].join("/"),
+        (Err(_), Err(_)) => wall.to_string_lossy().into_owned(),
+    }
+}

@@ -1,0 +1,369 @@
+//! The way of a kustomization: what it names, what it makes, and what it changes, in the order that counts.
+//!
+//! In: the folder of a kustomization. Out: [`Accumulator`], its resources before the last steps, which are made once for a whole
+//! build and not for each folder.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::configuration::{self, Configuration, FieldSpec, Use, merge_fields};
+use super::fault::{At, Class, Refusal};
+use super::files::{Files, Folder, Found};
+use super::generating::{Made, generate};
+use super::id::{Gvk, Id};
+use super::kustomization::{self, Kustomization, Labels, Var};
+use super::marking::{set_image, set_replicas, set_texts};
+use super::naming::{Namespacing, Subjects, affixes, set_namespace};
+use super::node::Text;
+use super::parse;
+use super::patching::{self, Ground};
+use super::plugin;
+use super::replacement::{self, Budget, Replacements};
+use super::resource::{Behavior, Resource};
+use super::schema::{Schemas, Scope};
+use super::variables;
+use crate::yaml;
+
+/// What has come together so far.
+#[derive(Debug, Default)]
+pub(super) struct Accumulator {
+    pub(super) resources: Vec<Resource>,
+    pub(super) configuration: Configuration,
+    pub(super) variables: Vec<Var>,
+}
+
+/// What a whole build has in common.
+#[derive(Debug)]
+pub(super) struct Build<'a> {
+    pub(super) files: &'a Files<'a>,
+    pub(super) schemas: Schemas,
+    custom: bool,
+    /// How much replacements may still write.
+    budget: RefCell<Budget>,
+}
+
+type Step = Result<(), Refusal>;
+
+impl<'a> Build<'a> {
+    /// A build whose merge keys are those that the outermost kustomization asks for.
+    pub(super) fn new(files: &'a Files<'a>, folder: &Folder, outer: &Kustomization) -> Result<Self, Refusal> {
+        let mut build =
+            Self { files, schemas: Schemas::default(), custom: false, budget: RefCell::default() };
+        build.take_schema(folder, outer)?;
+        Ok(build)
+    }
+
+    pub(super) fn schemas(&self) -> &Schemas {
+        if self.custom { &self.schemas } else { Schemas::builtin() }
+    }
+
+    fn take_schema(&mut self, folder: &Folder, from: &Kustomization) -> Step {
+        let at = from.at.key("openapi");
+        if from.openapi.len() > 1 {
+            return Err(
+                at.refuse(Class::Configuration, "a path and a version are written together; leave one out")
+            );
+        }
+        for (field, value) in &from.openapi {
+            match field.as_str() {
+                "path" => {
+                    let (path, bytes) = self.files.file(folder, value, &at.key("path"))?;
+                    let value = self.value(&path, &bytes)?;
+                    let schemas = Schemas::with(&value);
+                    self.schemas =
+                        schemas.map_err(|fault| at.refuse(Class::Configuration, fault.to_string()))?;
+                    self.custom = true;
+                }
+                "version" if value == "v1.21.2" || value == "v1212" => {}
+                "version" => {
+                    let text =
+                        format!("the version {value} is not known; v1.21.2 is, or a path to definitions");
+                    return Err(at.refuse(Class::Unsupported, text));
+                }
+                _ => return Err(at.refuse(Class::Field, format!("there is no field {field} here"))),
+            }
+        }
+        Ok(())
+    }
+
+    /// The first document of a file.
+    pub(super) fn value(&self, path: &str, bytes: &[u8]) -> Result<Value, Refusal> {
+        let documents = yaml::read_as_written(&self.files.shown(path), bytes);
+        let documents = documents.map_err(|error| Refusal::unreadable(Class::Configuration, &error))?;
+        Ok(documents.into_iter().next().map_or(Value::Null, |document| document.value))
+    }
+
+    /// Everything that a kustomization comes to; a component works on what is there already.
+    pub(super) fn accumulate(
+        &self,
+        folder: &Folder,
+        kustomization: &Kustomization,
+        mut into: Accumulator,
+    ) -> Result<Accumulator, Refusal> {
+        self.add_resources(folder, &kustomization.resources, &mut into)?;
+        self.configure(folder, kustomization, &mut into.configuration)?;
+        self.add_generated(folder, kustomization, &mut into)?;
+        for entry in &kustomization.components {
+            let (inner, component) = self.enter(folder, entry, true)?;
+            into = self.accumulate(&inner, &component, into)?;
+        }
+        self.transform(folder, kustomization, &mut into)?;
+        plugin::transform(self, folder, &kustomization.transformers, &mut into)?;
+        plugin::validate(self, folder, &kustomization.validators, &mut into)?;
+        variables::mark(&mut into.resources, &kustomization.vars)?;
+        variables::merge(&mut into.variables, kustomization.vars.clone())?;
+        Ok(into)
+    }
+
+    pub(super) fn read(&self, folder: &Folder, at: &At) -> Result<Kustomization, Refusal> {
+        let (path, bytes) = self.files.kustomization(folder, at)?;
+        kustomization::read(&path, &self.files.shown(&path), &bytes)
+    }
+
+    /// The kustomization in a folder that another one names.
+    fn enter(
+        &self,
+        from: &Folder,
+        entry: &Text,
+        as_component: bool,
+    ) -> Result<(Folder, Kustomization), Refusal> {
+        let folder = self.files.folder(from, entry)?;
+        let found = self.read(&folder, &entry.at)?;
+        if !found.openapi.is_empty() {
+            let text = "openapi is read of the outermost kustomization only; write it there";
+            return Err(found.at.key("openapi").refuse(Class::Unsupported, text));
+        }
+        match (as_component, found.is_component) {
+            (true, false) => {
+                let text = format!("{} is no component; name it under resources", entry.text);
+                Err(entry.at.refuse(Class::Component, text))
+            }
+            (false, true) => {
+                let text = format!("{} is a component; name it under components", entry.text);
+                Err(entry.at.refuse(Class::Component, text))
+            }
+            _ => Ok((folder, found)),
+        }
+    }
+
+    pub(super) fn add_resources(&self, folder: &Folder, entries: &[Text], into: &mut Accumulator) -> Step {
+        for entry in entries {
+            match self.files.resource(folder, entry)? {
+                Found::File(path, bytes) => {
+                    let found = parse::resources(&self.files.shown(&path), &bytes)?;
+                    self.check_scopes(&found, &entry.at)?;
+                    append(&mut into.resources, found, &entry.at)?;
+                }
+                Found::Folder => {
+                    let (inner, base) = self.enter(folder, entry, false)?;
+                    let base = self.accumulate(&inner, &base, Accumulator::default())?;
+                    into.merge(base, &entry.at)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Which kinds have no namespace is known of Kubernetes' own kinds only.
+    fn check_scopes(&self, found: &[Resource], at: &At) -> Step {
+        let scope = |schemas: &Schemas, it: &Resource| schemas.scope_of(it.api_version(), it.kind());
+        let is_new = |it: &&Resource| {
+            scope(&self.schemas, it) == Some(Scope::Cluster) && scope(Schemas::builtin(), it).is_none()
+        };
+        match found.iter().find(is_new).filter(|_| self.custom) {
+            None => Ok(()),
+            Some(resource) => {
+                let text = format!(
+                    "openapi says that a {} has no namespace, which is not supported",
+                    resource.kind()
+                );
+                Err(at.refuse(Class::Unsupported, text))
+            }
+        }
+    }
+
+    fn configure(&self, folder: &Folder, kustomization: &Kustomization, into: &mut Configuration) -> Step {
+        for entry in &kustomization.configurations {
+            let (path, bytes) = self.files.file(folder, &entry.text, &entry.at)?;
+            let read = Configuration::read(&self.value(&path, &bytes)?, &At::file(&path))?;
+            into.merge(&read).map_err(|text| entry.at.refuse(Class::Configuration, text))?;
+        }
+        for entry in &kustomization.crds {
+            let (path, bytes) = self.files.file(folder, &entry.text, &entry.at)?;
+            let read = configuration::of_definitions(&self.value(&path, &bytes)?);
+            let merged = read.and_then(|read| into.merge(&read));
+            merged.map_err(|text| entry.at.refuse(Class::Configuration, text))?;
+        }
+        Ok(())
+    }
+
+    fn add_generated(&self, folder: &Folder, kustomization: &Kustomization, into: &mut Accumulator) -> Step {
+        let global = kustomization.generator_options.as_ref();
+        let kinds = [(Made::ConfigMap, &kustomization.config_maps), (Made::Secret, &kustomization.secrets)];
+        for (made, generators) in kinds {
+            for generator in generators {
+                let resource = generate(self.files, folder, made, generator, global)?;
+                absorb(&mut into.resources, resource, &generator.at)?;
+            }
+        }
+        plugin::generate(self, folder, &kustomization.generators, into)
+    }
+
+    fn transform(&self, folder: &Folder, kustomization: &Kustomization, into: &mut Accumulator) -> Step {
+        let (at, ground) = (&kustomization.at, Ground { files: self.files, folder, schemas: self.schemas() });
+        let Accumulator { resources, configuration, .. } = into;
+        for entry in &kustomization.merge_patches {
+            patching::apply_merge(resources, entry, ground)?;
+        }
+        for patch in &kustomization.patches {
+            patching::apply(resources, patch, ground)?;
+        }
+        let namespacing = Namespacing {
+            namespace: &kustomization.namespace,
+            fields: &configuration.fields(Use::Namespace),
+            subjects: Subjects::Default,
+            only_unset: false,
+        };
+        set_namespace(resources, &namespacing, &at.key("namespace"))?;
+        affixes(resources, (&kustomization.name_prefix, &kustomization.name_suffix), configuration, at)?;
+        for labels in &kustomization.labels {
+            let fields = fields_of(labels, configuration);
+            let fields = fields.map_err(|text| labels.at.refuse(Class::Configuration, text))?;
+            set_texts(resources, &labels.pairs, &fields, &labels.at)?;
+        }
+        let fields = configuration.fields(Use::CommonLabels);
+        set_texts(resources, &kustomization.common_labels, &fields, &at.key("commonLabels"))?;
+        let fields = configuration.fields(Use::CommonAnnotations);
+        set_texts(resources, &kustomization.common_annotations, &fields, &at.key("commonAnnotations"))?;
+        for patch in &kustomization.json_patches {
+            patching::apply_operations(resources, patch, ground)?;
+        }
+        for replicas in &kustomization.replicas {
+            set_replicas(resources, replicas, &configuration.fields(Use::Replicas))?;
+        }
+        for image in &kustomization.images {
+            set_image(resources, image, &configuration.fields(Use::Images))?;
+        }
+        self.replace(folder, &kustomization.replacements, resources)
+    }
+
+    /// Makes replacements, in place or from files.
+    pub(super) fn replace(
+        &self,
+        folder: &Folder,
+        entries: &[Replacements],
+        resources: &mut [Resource],
+    ) -> Step {
+        let budget = &mut *self.budget.borrow_mut();
+        for entry in entries {
+            match entry {
+                Replacements::Inline(one) => {
+                    replacement::apply(resources, std::slice::from_ref(one), budget)?
+                }
+                Replacements::File(file) => {
+                    let (path, bytes) = self.files.file(folder, &file.text, &file.at)?;
+                    let read = replacement::read(&path, &self.files.shown(&path), &bytes)?;
+                    replacement::apply(resources, &read, budget)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The fields that get an entry of `labels`.
+fn fields_of(labels: &Labels, configuration: &Configuration) -> Result<Vec<FieldSpec>, String> {
+    let fields = merge_fields(labels.fields.clone(), &configuration.fields(Use::Labels))?;
+    if labels.include_selectors {
+        return merge_fields(fields, &configuration.fields(Use::CommonLabels));
+    }
+    let fields = match labels.include_templates {
+        true => merge_fields(fields, &configuration.fields(Use::TemplateLabels))?,
+        false => fields,
+    };
+    let own = FieldSpec { gvk: Gvk::default(), path: "metadata/labels".to_owned(), create: true };
+    merge_fields(fields, &[own])
+}
+
+impl Accumulator {
+    fn merge(&mut self, other: Self, at: &At) -> Step {
+        append(&mut self.resources, other.resources, at)?;
+        let merged = self.configuration.merge(&other.configuration);
+        merged.map_err(|text| at.refuse(Class::Configuration, text))?;
+        variables::merge(&mut self.variables, other.variables)
+    }
+}
+
+/// Adds resources that are not there yet.
+pub(super) fn append(resources: &mut Vec<Resource>, more: Vec<Resource>, at: &At) -> Step {
+    let mut known: HashMap<Id, usize> =
+        resources.iter().enumerate().map(|(at, it)| (it.id().key(), at)).collect();
+    for resource in more {
+        let id = resource.id();
+        if let Some(earlier) = known.insert(id.key(), resources.len()) {
+            let text =
+                format!("{id} is there twice: in {} and in {}", resources[earlier].origin, resource.origin);
+            return Err(at.refuse(Class::Duplicate, text));
+        }
+        resources.push(resource);
+    }
+    Ok(())
+}
+
+/// Adds what a generator made, or brings it into what is there.
+pub(super) fn absorb(resources: &mut Vec<Resource>, mut made: Resource, at: &At) -> Step {
+    let id = made.id();
+    let mut fits =
+        (0..resources.len()).filter(|index| resources[*index].ids().any(|other| other.is_same(&id)));
+    let (found, another) = (fits.next(), fits.next());
+    if another.is_some() {
+        return Err(at.refuse(Class::Generator, format!("more than one object is or was {id}")));
+    }
+    match (found, made.behavior) {
+        (None, Behavior::Merge | Behavior::Replace) => {
+            let text = format!("there is no {id} that could be merged or replaced");
+            Err(at.refuse(Class::Generator, text))
+        }
+        (None, Behavior::Create | Behavior::Unspecified) => {
+            resources.push(made);
+            Ok(())
+        }
+        (Some(_), Behavior::Create | Behavior::Unspecified) => {
+            let text = format!("there is a {id} already; say behavior: merge or replace");
+            Err(at.refuse(Class::Generator, text))
+        }
+        (Some(index), behavior) => {
+            succeed(&mut made, &resources[index], behavior);
+            resources[index] = made;
+            Ok(())
+        }
+    }
+}
+
+/// What was made takes the place of an object: its name, its labels and annotations, and its data if it merges.
+fn succeed(made: &mut Resource, old: &Resource, behavior: Behavior) {
+    for field in ["labels", "annotations"] {
+        let mut texts = old.texts(field).cloned().unwrap_or_default();
+        texts.extend(made.texts(field).cloned().unwrap_or_default());
+        if let (Some(metadata), false) = (made.metadata_mut(), texts.is_empty()) {
+            metadata.insert(field.to_owned(), Value::Object(texts));
+        }
+    }
+    made.set_name(old.name());
+    made.set_namespace(old.namespace());
+    if behavior == Behavior::Merge {
+        for field in ["data", "binaryData"] {
+            let map = |resource: &Resource| resource.body.get(field).and_then(Value::as_object).cloned();
+            let mut data = map(old).unwrap_or_default();
+            data.extend(map(made).unwrap_or_default());
+            if !data.is_empty() {
+                made.body[field] = Value::Object(data);
+            }
+        }
+    }
+    made.needs_hash &= old.needs_hash;
+    made.behavior = old.behavior;
+    made.inherit(old);
+}

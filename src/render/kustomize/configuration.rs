@@ -1,0 +1,274 @@
+//! Which fields a transformer changes: what is built in, and what `configurations` and `crds` add to it.
+//!
+//! In: files that a kustomization names. Out: [`Configuration`], the additions to the tables of `standard.rs`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::fault::{At, Class, Refusal};
+use super::id::Gvk;
+use super::node::{Fields, Node};
+use super::standard;
+
+/// A field of some kinds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FieldSpec {
+    /// Which kinds; what is empty says nothing.
+    pub(super) gvk: Gvk,
+    /// The way to the field, with slashes.
+    pub(super) path: String,
+    /// Whether the field is made where it is not there.
+    pub(super) create: bool,
+}
+
+/// What is changed in a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Use {
+    NamePrefix,
+    NameSuffix,
+    Namespace,
+    CommonLabels,
+    Labels,
+    TemplateLabels,
+    CommonAnnotations,
+    Variables,
+    Images,
+    Replicas,
+}
+
+/// The fields in which objects of a kind are named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct References {
+    pub(super) target: Gvk,
+    pub(super) fields: Vec<FieldSpec>,
+}
+
+/// What is added to the tables.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Configuration {
+    added: BTreeMap<Use, Vec<FieldSpec>>,
+    references: Vec<References>,
+}
+
+type Merged<T> = Result<T, String>;
+
+const FIELDS: [&str; 11] = [
+    "namePrefix",
+    "nameSuffix",
+    "namespace",
+    "commonLabels",
+    "labels",
+    "templateLabels",
+    "commonAnnotations",
+    "nameReference",
+    "varReference",
+    "images",
+    "replicas",
+];
+
+const USES: [(&str, Use); 10] = [
+    ("namePrefix", Use::NamePrefix),
+    ("nameSuffix", Use::NameSuffix),
+    ("namespace", Use::Namespace),
+    ("commonLabels", Use::CommonLabels),
+    ("labels", Use::Labels),
+    ("templateLabels", Use::TemplateLabels),
+    ("commonAnnotations", Use::CommonAnnotations),
+    ("varReference", Use::Variables),
+    ("images", Use::Images),
+    ("replicas", Use::Replicas),
+];
+
+impl Configuration {
+    /// Reads a file of `configurations`.
+    pub(super) fn read(value: &Value, at: &At) -> Result<Self, Refusal> {
+        let fields = Node::new(value, at.clone()).fields(&FIELDS)?;
+        let mut read = Self::default();
+        for (name, what) in USES {
+            if let Some(node) = fields.get(name) {
+                for spec in field_specs(&node)? {
+                    read.add(what, spec).map_err(|text| node.at.refuse(Class::Configuration, text))?;
+                }
+            }
+        }
+        for node in fields.list("nameReference")? {
+            let fields = node.fields(&["group", "version", "kind", "fieldSpecs"])?;
+            let specs = fields.get("fieldSpecs").map_or(Ok(Vec::new()), |node| field_specs(&node))?;
+            let references = References { target: gvk(&fields)?, fields: specs };
+            read.refer(references).map_err(|text| node.at.refuse(Class::Configuration, text))?;
+        }
+        Ok(read)
+    }
+
+    /// Adds what another one adds.
+    pub(super) fn merge(&mut self, other: &Self) -> Merged<()> {
+        for (what, specs) in &other.added {
+            specs.iter().try_for_each(|spec| self.add(*what, spec.clone()))?;
+        }
+        other.references.iter().try_for_each(|references| self.refer(references.clone()))
+    }
+
+    pub(super) fn add(&mut self, what: Use, spec: FieldSpec) -> Merged<()> {
+        let added = self.added.entry(what).or_default();
+        if !is_known(standard::fields(what).iter().chain(added.iter()), &spec)? {
+            added.push(spec);
+        }
+        Ok(())
+    }
+
+    pub(super) fn refer(&mut self, other: References) -> Merged<()> {
+        let standard = standard::references().iter().find(|known| known.target == other.target);
+        let standard = standard.map_or(&[][..], |known| &known.fields);
+        let at = self.references.iter().position(|known| known.target == other.target);
+        let at = at.unwrap_or_else(|| {
+            self.references.push(References { target: other.target, fields: Vec::new() });
+            self.references.len() - 1
+        });
+        for spec in other.fields {
+            let added = &mut self.references[at].fields;
+            if !is_known(standard.iter().chain(added.iter()), &spec)? {
+                added.push(spec);
+            }
+        }
+        Ok(())
+    }
+
+    /// The fields in which this is changed.
+    pub(super) fn fields(&self, what: Use) -> Cow<'static, [FieldSpec]> {
+        let standard = standard::fields(what);
+        match self.added.get(&what).map_or(&[][..], Vec::as_slice) {
+            [] => Cow::Borrowed(standard),
+            added => Cow::Owned(sorted(standard.iter().chain(added).cloned().collect())),
+        }
+    }
+
+    /// The fields in which objects are named.
+    pub(super) fn references(&self) -> Cow<'static, [References]> {
+        let standard = standard::references();
+        if self.references.is_empty() {
+            return Cow::Borrowed(standard);
+        }
+        let mut all = standard.to_vec();
+        for added in &self.references {
+            match all.iter_mut().find(|known| known.target == added.target) {
+                Some(known) => known.fields.extend(added.fields.iter().cloned()),
+                None => all.push(added.clone()),
+            }
+        }
+        all.sort_by_cached_key(|references| order(&references.target));
+        Cow::Owned(all)
+    }
+}
+
+/// Adds to a list what is not in it, as with `labels` that name fields of their own.
+pub(super) fn merge_fields(mut specs: Vec<FieldSpec>, more: &[FieldSpec]) -> Merged<Vec<FieldSpec>> {
+    for spec in more {
+        if !is_known(specs.iter(), spec)? {
+            specs.push(spec.clone());
+        }
+    }
+    Ok(specs)
+}
+
+fn is_known<'a>(mut known: impl Iterator<Item = &'a FieldSpec>, spec: &FieldSpec) -> Merged<bool> {
+    match known.find(|known| known.gvk.is_selected(&spec.gvk) && known.path == spec.path) {
+        Some(known) if known.create != spec.create => {
+            Err(format!("the field {} is to be created in one place, and not in another", spec.path))
+        }
+        found => Ok(found.is_some()),
+    }
+}
+
+/// A list of fields, as written.
+pub(super) fn field_specs(node: &Node<'_>) -> Result<Vec<FieldSpec>, Refusal> {
+    let spec = |node: &Node<'_>| {
+        let fields = node.fields(&["group", "version", "kind", "path", "create"])?;
+        Ok(FieldSpec { gvk: gvk(&fields)?, path: fields.text("path")?, create: fields.flag("create")? })
+    };
+    node.list()?.iter().map(spec).collect()
+}
+
+fn gvk(fields: &Fields<'_>) -> Result<Gvk, Refusal> {
+    let (group, version, kind) = (fields.text("group")?, fields.text("version")?, fields.text("kind")?);
+    Ok(Gvk { group, version, kind })
+}
+
+pub(super) fn sorted(mut specs: Vec<FieldSpec>) -> Vec<FieldSpec> {
+    specs.sort_by_cached_key(|spec| order(&spec.gvk));
+    specs
+}
+
+/// The place of a kind among others.
+pub(super) fn order(gvk: &Gvk) -> (i32, String) {
+    (super::sort::rank(&gvk.kind, &super::sort::FIRST, &super::sort::LAST), gvk.sort_text())
+}
+
+/// What the definitions of a file of `crds` say of fields.
+pub(super) fn of_definitions(value: &Value) -> Merged<Configuration> {
+    let mut read = Configuration::default();
+    let Some(definitions) = value.as_object().filter(|all| all.values().all(Value::is_object)) else {
+        return Err("the file does not hold definitions by their names".to_owned());
+    };
+    for (name, definition) in definitions {
+        let properties = properties(definition);
+        if ["kind", "apiVersion", "metadata"]
+            .iter()
+            .all(|field| properties.is_some_and(|all| all.contains_key(*field)))
+        {
+            let kind = name.rsplit('.').next().unwrap_or(name).to_owned();
+            let gvk = Gvk { kind, ..Gvk::default() };
+            let mut path = Vec::new();
+            add_definition(&mut read, &gvk, definitions, name, &mut path)?;
+        }
+    }
+    Ok(read)
+}
+
+/// How deep definitions may refer to definitions.
+const MAX_DEPTH: usize = 64;
+
+fn add_definition(
+    read: &mut Configuration,
+    gvk: &Gvk,
+    definitions: &serde_json::Map<String, Value>,
+    name: &str,
+    path: &mut Vec<String>,
+) -> Merged<()> {
+    if path.len() >= MAX_DEPTH {
+        return Err(format!("the definition {name} is nested deeper than {MAX_DEPTH}"));
+    }
+    let Some(properties) = definitions.get(name).and_then(properties) else { return Ok(()) };
+    for (field, property) in properties {
+        path.push(field.clone());
+        let spec = |path: &[String]| FieldSpec { gvk: gvk.clone(), path: path.join("/"), create: false };
+        let hint = |name: &str| property.get(name).and_then(Value::as_str);
+        for (name, what) in [
+            ("x-kubernetes-annotation", Use::CommonAnnotations),
+            ("x-kubernetes-label-selector", Use::CommonLabels),
+            ("x-kubernetes-identity", Use::NamePrefix),
+        ] {
+            if hint(name).is_some() {
+                read.add(what, spec(path))?;
+            }
+        }
+        let version = hint("x-kubernetes-object-ref-api-version");
+        if let (Some(version), Some(kind)) = (version, hint("x-kubernetes-object-ref-kind")) {
+            let target = Gvk { group: String::new(), version: version.to_owned(), kind: kind.to_owned() };
+            path.push(hint("x-kubernetes-object-ref-name-key").unwrap_or("name").to_owned());
+            read.refer(References { target, fields: vec![spec(path)] })?;
+            path.pop();
+        }
+        if let Some(other) = property.get("$ref").and_then(Value::as_str) {
+            add_definition(read, gvk, definitions, other, path)?;
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+fn properties(definition: &Value) -> Option<&serde_json::Map<String, Value>> {
+    let schema = definition.get("Schema").or_else(|| definition.get("schema"))?;
+    schema.get("properties")?.as_object()
+}

@@ -1,0 +1,154 @@
+//! The way to fields of an object, as replacements and variables write it: `spec.containers.[name=web].image`.
+//!
+//! In: a path and an object. Out: its parts, and the one field that it means, looked up exactly. The fields that are written are
+//! found in `field_walk.rs`, in another language: here `-` is the last item and values are compared, there `*` is every item and
+//! values are expressions.
+
+use serde_json::Value;
+
+use super::fault::Class;
+use super::field_spec::{scalar_text, split};
+
+/// One step from a value to one inside it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    Key(String),
+    Item(usize),
+}
+
+/// Why a field is not reached.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Miss {
+    pub(super) class: Class,
+    pub(super) text: String,
+}
+
+impl Miss {
+    pub(super) fn of(class: Class, text: impl Into<String>) -> Self {
+        Self { class, text: text.into() }
+    }
+
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self::of(Class::Replacement, text)
+    }
+
+    pub(super) fn unsupported(text: impl Into<String>) -> Self {
+        Self::of(Class::Unsupported, text)
+    }
+}
+
+/// The most parts of a path.
+const MAX_PARTS: usize = 256;
+/// The parts of a path: a name with dots stands in brackets, and so does a selection by `=`, which keeps them.
+pub(super) fn parts(path: &str) -> Result<Vec<String>, Miss> {
+    let mut parts = Vec::new();
+    let mut pieces = split(path, '.').into_iter();
+    while let Some(mut part) = pieces.next() {
+        if part.starts_with('[') && !part.ends_with(']') {
+            for piece in pieces.by_ref() {
+                part.push('.');
+                part.push_str(&piece);
+                if piece.ends_with(']') {
+                    break;
+                }
+            }
+            if !part.contains('=') {
+                part = part.trim_matches(['[', ']']).to_owned();
+            }
+        }
+        parts.push(part);
+    }
+    match parts.len() > MAX_PARTS {
+        true => Err(Miss::of(Class::Bound, format!("a path of more than {MAX_PARTS} parts"))),
+        false => Ok(parts),
+    }
+}
+
+fn number(part: &str) -> Option<i64> {
+    part.parse().ok()
+}
+
+pub(super) fn index(part: &str) -> Option<usize> {
+    usize::try_from(number(part)?).ok()
+}
+
+pub(super) fn is_selection(part: &str) -> bool {
+    part.starts_with('[') && part.ends_with(']')
+}
+
+/// The field and the value of `[field=value]`.
+pub(super) fn selection(part: &str) -> Result<(&str, &str), Miss> {
+    let inner = part.strip_suffix(']').unwrap_or(part);
+    let inner = inner.strip_prefix('[').unwrap_or(inner);
+    let wrong = || Miss::new(format!("{part} selects no item: write [field=value]"));
+    inner.split_once('=').ok_or_else(wrong)
+}
+
+pub(super) fn not_a(what: &str, part: &str) -> Miss {
+    Miss::new(format!("{part} is looked for in something that is not a {what}"))
+}
+
+/// The value at the end of a way.
+pub(super) fn at<'v>(value: &'v mut Value, way: &[Step]) -> Option<&'v mut Value> {
+    way.iter().try_fold(value, |value, step| match step {
+        Step::Key(key) => value.get_mut(key),
+        Step::Item(item) => value.get_mut(item),
+    })
+}
+
+/// The one field that a path means, if it is there.
+pub(super) fn find<'v>(value: &'v Value, parts: &[String]) -> Result<Option<(Vec<Step>, &'v Value)>, Miss> {
+    let (mut way, mut value) = (Vec::new(), value);
+    for part in parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()) {
+        let Some((step, next)) = step_to(value, part)? else { return Ok(None) };
+        way.push(step);
+        value = next;
+    }
+    Ok(Some((way, value)))
+}
+
+fn step_to<'v>(value: &'v Value, part: &str) -> Result<Option<(Step, &'v Value)>, Miss> {
+    let item = |items: &'v [Value], at: usize| items.get(at).map(|item| (Step::Item(at), item));
+    let is_of_list = number(part).is_some() || part == "-" || is_selection(part);
+    match value {
+        _ if part == "*" => Err(Miss::new("* means several fields, and here can be only one")),
+        _ if number(part).is_some_and(|number| number < 0) => {
+            Err(Miss::new(format!("{part} is no position in a list")))
+        }
+        Value::Null if part == "-" => Err(Miss::new("a list without items has no last one")),
+        Value::Null => Ok(None),
+        Value::Array(items) if is_selection(part) => Ok(equal(items, part)?.and_then(|at| item(items, at))),
+        Value::Array(items) if part == "-" => {
+            let last = items.len().checked_sub(1).and_then(|at| item(items, at));
+            last.map(Some).ok_or_else(|| Miss::new("a list without items has no last one"))
+        }
+        Value::Array(items) if is_of_list => Ok(index(part).and_then(|at| item(items, at))),
+        Value::Object(map) if !is_of_list => {
+            Ok(map.get(part).map(|field| (Step::Key(part.to_owned()), field)))
+        }
+        _ if is_of_list => Err(not_a("list", part)),
+        _ => Err(not_a("mapping", part)),
+    }
+}
+
+/// The first item that `[field=value]` or `[=value]` means, compared as text.
+fn equal(items: &[Value], part: &str) -> Result<Option<usize>, Miss> {
+    let (field, text) = selection(part)?;
+    for (at, item) in items.iter().enumerate() {
+        let value = match (field, item) {
+            ("", item) => Some(item),
+            (field, Value::Object(map)) => map.get(field),
+            _ => None,
+        };
+        match value {
+            Some(Value::Null) if ["", "~", "null"].contains(&text) => {
+                return Err(Miss::unsupported(format!(
+                    "{part} meets a null, which could be written in several ways"
+                )));
+            }
+            Some(value) if scalar_text(value).unwrap_or_default() == text => return Ok(Some(at)),
+            _ => {}
+        }
+    }
+    Ok(None)
+}

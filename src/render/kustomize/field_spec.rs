@@ -1,0 +1,166 @@
+//! The way to a field: through mappings by name, and through every item of a list.
+
+use serde_json::{Map, Value};
+
+use super::configuration::FieldSpec;
+use super::id::Gvk;
+
+/// What is made where nothing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Make {
+    Nothing,
+    Mapping,
+    Scalar,
+}
+
+/// What is done with a field.
+pub(super) type Change<'a> = dyn FnMut(&mut Value) -> Result<(), String> + 'a;
+
+/// Changes every field that the specification means, if it is for objects of this kind.
+pub(super) fn visit(
+    body: &mut Value,
+    spec: &FieldSpec,
+    make: Make,
+    change: &mut Change<'_>,
+) -> Result<(), String> {
+    let text = |field: &str| body.get(field).and_then(Value::as_str).unwrap_or_default();
+    if !Gvk::new(text("apiVersion"), text("kind")).is_selected(&spec.gvk) {
+        return Ok(());
+    }
+    let make = if spec.create { make } else { Make::Nothing };
+    let path = split(&spec.path, '/');
+    let steps: Vec<&str> = path.iter().map(String::as_str).collect();
+    walk(body, &steps, make, change).map_err(|text| format!("the field {}: {text}", spec.path))
+}
+
+fn walk(value: &mut Value, path: &[&str], make: Make, change: &mut Change<'_>) -> Result<(), String> {
+    let Some((step, rest)) = path.split_first() else { return change(value) };
+    match value {
+        Value::Null => Ok(()),
+        Value::Array(items) => items.iter_mut().try_for_each(|item| walk(item, path, make, change)),
+        Value::Object(map) => enter(map, step, rest, make, change),
+        _ => Err(format!("{step} is looked for in something that is neither a mapping nor a list")),
+    }
+}
+
+fn enter(
+    map: &mut Map<String, Value>,
+    step: &str,
+    rest: &[&str],
+    make: Make,
+    change: &mut Change<'_>,
+) -> Result<(), String> {
+    let (name, is_list) = step.strip_suffix("[]").map_or((step, false), |name| (name, true));
+    if name.is_empty() {
+        return Err("a name in it is empty".to_owned());
+    }
+    let fresh = || match (make, rest.is_empty()) {
+        (Make::Scalar, true) => Value::Null,
+        _ => Value::Object(Map::new()),
+    };
+    let makes = make != Make::Nothing && !is_list;
+    let field = match map.get_mut(name) {
+        Some(field) => field,
+        None if makes => map.entry(name).or_insert_with(fresh),
+        None => return Ok(()),
+    };
+    if field.is_null() {
+        match (makes, is_list) {
+            (true, _) => *field = fresh(),
+            (false, true) => *field = Value::Array(Vec::new()),
+            (false, false) => {}
+        }
+    }
+    walk(field, rest, make, change)
+}
+
+/// The parts of a path; a delimiter behind a backslash is none.
+pub(super) fn split(path: &str, delimiter: char) -> Vec<String> {
+    let path = path.strip_prefix(delimiter).filter(|_| path.len() > 1).unwrap_or(path);
+    let mut parts: Vec<String> = Vec::new();
+    for part in path.split(delimiter) {
+        match parts.last_mut() {
+            Some(last) if last.ends_with('\\') => {
+                last.pop();
+                last.push(delimiter);
+                last.push_str(part);
+            }
+            _ => parts.push(part.to_owned()),
+        }
+    }
+    parts
+}
+
+/// A scalar as it is written.
+pub(super) fn scalar_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null => Some("null".to_owned()),
+        Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Sets an entry of a mapping.
+pub(super) fn set_entry(value: &mut Value, key: &str, text: &str) -> Result<(), String> {
+    match value {
+        Value::Object(map) => {
+            map.insert(key.to_owned(), text.into());
+            Ok(())
+        }
+        _ => Err("something else than a mapping is there".to_owned()),
+    }
+}
+
+/// Sets a scalar.
+pub(super) fn set_scalar(value: &mut Value, new: Value) -> Result<(), String> {
+    match value {
+        Value::Array(_) | Value::Object(_) => Err("a mapping or a list is there, expected a text".to_owned()),
+        _ => {
+            *value = new;
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn changed(mut body: Value, path: &str, create: bool, make: Make) -> Value {
+        let spec = FieldSpec { gvk: Gvk::default(), path: path.to_owned(), create };
+        let mut set = |value: &mut Value| {
+            if value.is_object() {
+                return set_entry(value, "k", "v");
+            }
+            set_scalar(value, "new".into())
+        };
+        visit(&mut body, &spec, make, &mut set).unwrap();
+        body
+    }
+
+    #[test]
+    fn lists_are_walked_through_and_only_mappings_are_made() {
+        let body = json!({"spec": {"containers": [{"image": "a"}, {"name": "b"}]}});
+        let image = json!({"spec": {"containers": [{"image": "new"}, {"name": "b"}]}});
+        assert_eq!(changed(body.clone(), "spec/containers[]/image", true, Make::Nothing), image);
+        assert_eq!(changed(body, "spec/containers/image", false, Make::Scalar), image);
+        let made = json!({"spec": {"template": {"metadata": {"labels": {"k": "v"}}}}});
+        assert_eq!(changed(json!({}), "spec/template/metadata/labels", true, Make::Mapping), made);
+        assert_eq!(changed(json!({}), "spec/labels", false, Make::Mapping), json!({}));
+        assert_eq!(
+            changed(json!({"spec": null}), "spec/labels", true, Make::Mapping),
+            json!({"spec": {"labels": {"k": "v"}}})
+        );
+        assert_eq!(changed(json!({"list": null}), "list[]/x", true, Make::Mapping), json!({"list": []}));
+    }
+
+    #[test]
+    fn a_delimiter_behind_a_backslash_belongs_to_the_name() {
+        assert_eq!(split("metadata/annotations/a.b\\/c", '/'), ["metadata", "annotations", "a.b/c"]);
+        assert_eq!(split("/spec", '/'), ["spec"]);
+    }
+}

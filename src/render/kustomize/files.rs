@@ -1,0 +1,213 @@
+//! The files that a build reads, and the wall around them.
+//!
+//! In: the tree of a revision. Out: bytes and folders, by paths as kustomizations write them. A file has to lie in or below the folder
+//! of its kustomization, a folder anywhere in the repository but on the way to itself. Every path that was asked for is
+//! noted: what a build has read is what its result depends on.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::fault::{At, Class, Refusal};
+use super::kustomization::NAMES;
+use super::node::Text;
+use crate::tree::{FileTree, normalise};
+
+/// How deep kustomizations may be nested.
+const MAX_NESTING: usize = 64;
+
+/// A tree, and what was read of it.
+#[derive(Debug)]
+pub(super) struct Files<'a> {
+    tree: &'a FileTree,
+    read: RefCell<BTreeSet<String>>,
+}
+
+/// The folder of a kustomization, and those that led to it.
+#[derive(Debug, Clone)]
+pub(super) struct Folder {
+    /// Its path, links resolved.
+    pub(super) path: String,
+    /// The folders before it, outermost first.
+    before: Vec<String>,
+}
+
+/// What a path of `resources` leads to.
+#[derive(Debug)]
+pub(super) enum Found {
+    File(String, Arc<[u8]>),
+    /// It is no file.
+    Folder,
+}
+
+impl<'a> Files<'a> {
+    pub(super) fn new(tree: &'a FileTree) -> Self {
+        Self { tree, read: RefCell::default() }
+    }
+
+    /// Every path that was looked at.
+    pub(super) fn into_read(self) -> BTreeSet<String> {
+        self.read.into_inner()
+    }
+
+    pub(super) fn shown(&self, path: &str) -> String {
+        self.tree.shown(path)
+    }
+
+    /// The folder that a build begins with.
+    pub(super) fn root(&self, path: &str) -> Result<Folder, Refusal> {
+        let resolved = self.tree.resolve(path).map_err(|error| Refusal::tree(&At::file(path), &error))?;
+        Ok(Folder { path: resolved, before: Vec::new() })
+    }
+
+    /// The kustomization of a folder: its path and its bytes.
+    pub(super) fn kustomization(&self, folder: &Folder, at: &At) -> Result<(String, Arc<[u8]>), Refusal> {
+        let mut found = Vec::new();
+        for name in NAMES {
+            let path = join(&folder.path, name);
+            self.note(&path);
+            let is_inside =
+                self.tree.resolve(&path).is_ok_and(|resolved| lies_below(&resolved, &folder.path));
+            // One that a link brings from elsewhere is not seen.
+            if is_inside && self.is_file(&path) {
+                self.tree.links(&path).iter().for_each(|link| self.note(link));
+                let bytes = self.tree.read(&path).map_err(|error| Refusal::tree(&At::file(&path), &error))?;
+                found.push((path, bytes));
+            }
+        }
+        let shown = self.shown(&folder.path);
+        match (found.pop(), found.pop()) {
+            (Some(one), None) => Ok(one),
+            (Some(_), Some(_)) => {
+                let text =
+                    format!("{shown} has more than one kustomization; keep one of {}", NAMES.join(", "));
+                Err(at.refuse(Class::Kustomization, text))
+            }
+            (None, _) => {
+                let text = format!("{shown} has no kustomization (one of {})", NAMES.join(", "));
+                Err(at.refuse(Class::Kustomization, text))
+            }
+        }
+    }
+
+    /// The bytes of a file that a kustomization names, and its path.
+    pub(super) fn file(&self, folder: &Folder, path: &str, at: &At) -> Result<(String, Arc<[u8]>), Refusal> {
+        if is_remote(path) {
+            return Err(at.refuse(
+                Class::Unsupported,
+                format!("{path} is not in the repository, and nothing is fetched"),
+            ));
+        }
+        let inside = self.inside(folder, path, at)?;
+        let resolved = self.resolve(&inside, at)?;
+        self.note(&resolved);
+        if !lies_below(&resolved, &folder.path) {
+            let text = format!("{path} does not lie below the folder of its kustomization; move it there");
+            return Err(at.refuse(Class::Restricted, text));
+        }
+        let bytes = self.tree.read(&resolved).map_err(|error| Refusal::tree(at, &error))?;
+        Ok((resolved, bytes))
+    }
+
+    /// What an entry of `resources` leads to.
+    pub(super) fn resource(&self, folder: &Folder, entry: &Text) -> Result<Found, Refusal> {
+        let (path, at) = (entry.text.as_str(), &entry.at);
+        if path.is_empty() {
+            return Err(at.refuse(Class::Missing, "an empty path leads nowhere"));
+        }
+        if is_remote(path) {
+            return Err(self
+                .file(folder, path, at)
+                .err()
+                .unwrap_or_else(|| at.refuse(Class::Unsupported, "it is remote")));
+        }
+        let inside = self.inside(folder, path, at)?;
+        match self.is_file(&inside) {
+            true => self.file(folder, path, at).map(|(path, bytes)| Found::File(path, bytes)),
+            false => Ok(Found::Folder),
+        }
+    }
+
+    /// The folder that an entry of `resources` or `components` leads to.
+    pub(super) fn folder(&self, from: &Folder, entry: &Text) -> Result<Folder, Refusal> {
+        let (path, at) = (entry.text.as_str(), &entry.at);
+        if is_remote(path) {
+            return Err(at.refuse(
+                Class::Unsupported,
+                format!("{path} is not in the repository, and nothing is fetched"),
+            ));
+        }
+        let inside = self.inside(from, path, at)?;
+        let resolved = self.resolve(&inside, at)?;
+        if self.is_file(&resolved) || !(resolved.is_empty() || self.tree.contains(&resolved)) {
+            return Err(
+                at.refuse(Class::Missing, format!("there is no file or folder {}", self.shown(&inside)))
+            );
+        }
+        let leads_back = |visited: &String| {
+            resolved.is_empty() || *visited == resolved || visited.starts_with(&format!("{resolved}/"))
+        };
+        if from.before.iter().chain([&from.path]).any(leads_back) {
+            let text = format!("{path} leads back to {}, a folder on the way to it", self.shown(&resolved));
+            return Err(at.refuse(Class::Cycle, text));
+        }
+        if from.before.len() >= MAX_NESTING {
+            let text = format!("kustomizations are nested deeper than {MAX_NESTING}");
+            return Err(at.refuse(Class::Bound, text));
+        }
+        let before = from.before.iter().cloned().chain([from.path.clone()]).collect();
+        Ok(Folder { path: resolved, before })
+    }
+
+    fn inside(&self, folder: &Folder, path: &str, at: &At) -> Result<String, Refusal> {
+        let inside = if path.starts_with('/') { None } else { normalise(&folder.path, path) };
+        inside.ok_or_else(|| at.refuse(Class::Restricted, format!("{path} leads out of the repository")))
+    }
+
+    /// Whether a text of a file has quotes; none if some have and some have not, or it is not there at all.
+    pub(super) fn is_quoted(&self, shown: &str, text: &str) -> Option<bool> {
+        let bytes = self.tree.read(self.tree.hidden(shown)).ok()?;
+        let file = std::str::from_utf8(&bytes).ok()?;
+        let all = file.matches(text).count();
+        let quoted = ['"', '\''].map(|quote| file.matches(&format!("{quote}{text}{quote}")).count());
+        match quoted.iter().sum::<usize>() {
+            _ if all == 0 => None,
+            0 => Some(false),
+            quoted if quoted == all => Some(true),
+            _ => None,
+        }
+    }
+
+    /// Where a path leads; what decides that is noted, too.
+    fn resolve(&self, inside: &str, at: &At) -> Result<String, Refusal> {
+        self.tree.links(inside).iter().for_each(|link| self.note(link));
+        self.tree.resolve(inside).map_err(|error| Refusal::tree(at, &error))
+    }
+
+    fn is_file(&self, path: &str) -> bool {
+        self.tree.is_file(path)
+    }
+
+    fn note(&self, path: &str) {
+        self.read.borrow_mut().insert(path.to_owned());
+    }
+}
+
+fn lies_below(path: &str, folder: &str) -> bool {
+    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn is_remote(path: &str) -> bool {
+    path.contains("://")
+        || path.contains("git@")
+        || path.starts_with("git::")
+        || path.contains("?ref=")
+        || ["github.com/", "github.com:"].iter().any(|host| path.to_ascii_lowercase().starts_with(host))
+}
+
+fn join(folder: &str, name: &str) -> String {
+    match folder {
+        "" => name.to_owned(),
+        folder => format!("{folder}/{name}"),
+    }
+}

@@ -1,0 +1,119 @@
+//! The last steps of a build, made once and not for each folder: hashes, references, variables, order.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::Object;
+use super::build::Accumulator;
+use super::configuration::{FieldSpec, Use};
+use super::fault::{Class, Refusal};
+use super::field_spec::scalar_text;
+use super::hashing::add_hashes;
+use super::id::Gvk;
+use super::kustomization::Kustomization;
+use super::marking::set_texts;
+use super::parse;
+use super::referring::follow;
+use super::resource::Resource;
+use super::sort::sort;
+use super::variables;
+
+/// What marks an object that is only for the build itself.
+const LOCAL: &str = "config.kubernetes.io/local-config";
+
+/// The objects as they come out.
+pub(super) fn finish(accumulator: Accumulator, outer: &Kustomization) -> Result<Vec<Object>, Refusal> {
+    let Accumulator { mut resources, configuration, variables } = accumulator;
+    add_hashes(&mut resources);
+    follow(&mut resources, &configuration.references())?;
+    variables::resolve(&mut resources, &variables, &configuration.fields(Use::Variables))?;
+    resources.retain(|resource| !resource.is_empty() && !is_local(resource));
+    sort(&mut resources, outer.sorting.as_ref())?;
+    describe(&mut resources, outer)?;
+    resources.into_iter().filter_map(|resource| done(resource).transpose()).collect()
+}
+
+fn is_local(resource: &Resource) -> bool {
+    let said =
+        resource.texts("annotations").and_then(|annotations| annotations.get(LOCAL)).and_then(scalar_text);
+    said.is_some_and(|said| said != "false")
+}
+
+/// What the tool says of itself, where it is asked to.
+fn describe(resources: &mut [Resource], outer: &Kustomization) -> Result<(), Refusal> {
+    for option in &outer.build_metadata {
+        match option.text.as_str() {
+            "managedByLabel" => {
+                let texts = BTreeMap::from([(MANAGED_BY.to_owned(), TOOL.to_owned())]);
+                let field =
+                    FieldSpec { gvk: Gvk::default(), path: "metadata/labels".to_owned(), create: true };
+                set_texts(resources, &texts, &[field], &option.at)?;
+            }
+            "originAnnotations" | "transformerAnnotations" => {
+                let text = format!("buildMetadata: {} is not supported", option.text);
+                return Err(option.at.refuse(Class::Unsupported, text));
+            }
+            // The tool does not mind.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The version whose builds these are equal to.
+const TOOL: &str = "kustomize-v5.8.1";
+
+/// Annotations that are the tool's own, and do not come out.
+const OWN: [&str; 6] = [
+    "config.kubernetes.io/origin",
+    "alpha.config.kubernetes.io/transformations",
+    "config.kubernetes.io/path",
+    "config.kubernetes.io/index",
+    "config.k8s.io/id",
+    "kustomize.config.k8s.io/helm-generated",
+];
+
+/// Separators of lines that are none in JSON: the tool writes them out as YAML, and what comes back depends on their depth.
+const SEPARATORS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
+
+/// The object as it comes out, without what was noted on the way.
+fn done(mut resource: Resource) -> Result<Option<Object>, Refusal> {
+    let origin = resource.origin.clone();
+    if let Some(key) = resource.sharing.broken(&mut resource.body) {
+        let text = format!(
+            "{key} was set in several fields of {} at once, and was changed in one of them since; set it again by labels",
+            resource.id()
+        );
+        return Err(parse::refuse(&origin, text).of(Class::Unsupported));
+    }
+    if let Some(metadata) = resource.metadata_mut() {
+        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+            annotations.retain(|key, _| !OWN.contains(&key.as_str()));
+        }
+        // None is no field.
+        if metadata
+            .get("annotations")
+            .is_some_and(|it| it.is_null() || it.as_object().is_some_and(Map::is_empty))
+        {
+            metadata.remove("annotations");
+        }
+    }
+    if has_separators(&resource.body) {
+        let text =
+            format!("a text in {} has a line separator of Unicode (U+0085, U+2028 or U+2029)", resource.id());
+        return Err(parse::refuse(&origin, text).of(Class::Unsupported));
+    }
+    let Value::Object(body) = resource.body else { return Ok(None) };
+    Ok(Some((body, origin)))
+}
+
+fn has_separators(value: &Value) -> bool {
+    match value {
+        Value::String(text) => !text.is_ascii() && text.contains(SEPARATORS),
+        Value::Array(items) => items.iter().any(has_separators),
+        Value::Object(map) => map.values().any(has_separators),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}

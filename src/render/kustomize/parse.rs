@@ -1,0 +1,125 @@
+//! From the bytes of a file to resources: documents, lists taken apart, and what is none refused.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::fault::{Class, Refusal};
+use super::field_spec::scalar_text;
+use super::resource::Resource;
+use super::spelling::Spelling;
+use crate::object::Origin;
+use crate::render::problem::Place;
+use crate::yaml::{self, Dialect};
+
+/// The most resources that one file may hold, lists taken apart.
+const MAX_RESOURCES: usize = 100_000;
+
+/// The resources in a file.
+pub(super) fn resources(shown: &str, bytes: &[u8]) -> Result<Vec<Resource>, Refusal> {
+    let documents = yaml::read(shown, bytes, Dialect::Kustomize);
+    let documents = documents.map_err(|error| Refusal::unreadable(Class::Resource, &error))?;
+    let name: Arc<str> = shown.into();
+    let mut waiting = VecDeque::with_capacity(documents.len());
+    for document in documents {
+        let origin = Origin { file: name.clone(), document: document.index, line: document.line, item: None };
+        let spelling = Spelling::new(document.odd, document.nulls);
+        waiting.push_back((checked(document.value, &origin)?, origin, spelling));
+    }
+    let mut found = Vec::with_capacity(waiting.len());
+    // Items come behind the other documents of the file, as the tool has them.
+    while let Some((body, origin, mut spelling)) = waiting.pop_front() {
+        let Some(body) = body else { continue };
+        if found.len() + waiting.len() > MAX_RESOURCES {
+            return Err(refuse(&origin, format!("the file holds more than {MAX_RESOURCES} objects")));
+        }
+        match take_items(body, &origin)? {
+            Taken::One(body) => {
+                let mut resource = Resource::new(Value::Object(body), origin);
+                resource.spelling = spelling;
+                spell_annotations(&mut resource)?;
+                found.push(resource);
+            }
+            Taken::Items(items) => {
+                spelling.went_through_json();
+                for (at, item) in (0..).zip(items) {
+                    let origin = Origin { item: origin.item.or(Some(at)), ..origin.clone() };
+                    waiting.push_back((checked(item, &origin)?, origin, spelling.clone()));
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+enum Taken {
+    One(Map<String, Value>),
+    Items(Vec<Value>),
+}
+
+fn take_items(mut body: Map<String, Value>, origin: &Origin) -> Result<Taken, Refusal> {
+    let is_list = body.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+    match body.get_mut("items") {
+        Some(items) if is_list => match items.take() {
+            Value::Array(items) => Ok(Taken::Items(items)),
+            Value::Null => Ok(Taken::Items(Vec::new())),
+            _ => Err(refuse(origin, "the items of a list are no list")),
+        },
+        _ => Ok(Taken::One(body)),
+    }
+}
+
+/// A body that says enough of itself; none for an empty one.
+fn checked(value: Value, origin: &Origin) -> Result<Option<Map<String, Value>>, Refusal> {
+    let body = match value {
+        Value::Null => return Ok(None),
+        Value::Object(body) if body.is_empty() => return Ok(None),
+        Value::Object(body) => body,
+        _ => return Err(refuse(origin, "found something that is no mapping, expected an object")),
+    };
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let kind = text(body.get("kind"));
+    if kind.is_empty() {
+        return Err(refuse(origin, "found an object without a kind"));
+    }
+    let metadata = body.get("metadata");
+    if metadata.is_some_and(|metadata| !metadata.is_object() && !metadata.is_null()) {
+        return Err(refuse(origin, "the metadata of an object are no mapping"));
+    }
+    let name = text(metadata.and_then(|metadata| metadata.get("name")));
+    if name.is_empty() && !kind.ends_with("List") {
+        return Err(refuse(origin, format!("found a {kind} without metadata.name")));
+    }
+    Ok(Some(body))
+}
+
+/// Annotations are texts from the beginning, whatever they were written as.
+fn spell_annotations(resource: &mut Resource) -> Result<(), Refusal> {
+    let (origin, spelling) = (resource.origin.clone(), resource.spelling.clone());
+    let annotations = resource.body.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    for (key, value) in annotations.into_iter().flatten() {
+        if key.starts_with("internal.config.kubernetes.io/") {
+            let text = format!("the annotation {key} is one that the tool makes for itself");
+            return Err(refuse(&origin, text).of(Class::Unsupported));
+        }
+        let unknown = || {
+            refuse(&origin, format!("the annotation {key} is no text; put it in quotes"))
+                .of(Class::Unsupported)
+        };
+        let text = match value {
+            Value::Null => spelling.null_text().ok_or_else(unknown)?.to_owned(),
+            Value::Object(_) => String::new(),
+            Value::Array(_) => return Err(unknown()),
+            ref value if spelling.is_odd(value) => return Err(unknown()),
+            ref value => scalar_text(value).unwrap_or_default(),
+        };
+        *value = text.into();
+    }
+    Ok(())
+}
+
+pub(super) fn refuse(origin: &Origin, text: impl Into<String>) -> Refusal {
+    let place = Place { file: origin.file.to_string(), line: origin.line, column: 1 };
+    Refusal::placed(Class::Resource, place, text)
+}

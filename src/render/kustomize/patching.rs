@@ -1,0 +1,270 @@
+//! Patches: which kind one is, which objects it means, and what becomes of them.
+
+use serde_json::Value;
+
+use super::build::append;
+use super::fault::{At, Class, Refusal};
+use super::files::{Files, Folder};
+use super::json_patch::{self, Operation};
+use super::kustomization::Patch;
+use super::node::Text;
+use super::parse;
+use super::resource::Resource;
+use super::schema::Schemas;
+use super::select::Selector;
+use super::strategic::{Merged, Writing, merge};
+use crate::yaml;
+
+/// A patch as it was read.
+#[derive(Debug)]
+enum Read {
+    Merges(Vec<Resource>),
+    Operations(Vec<Operation>),
+    Nothing,
+}
+
+/// Where patches are read, and by what they merge.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub(super) files: &'a Files<'a>,
+    pub(super) folder: &'a Folder,
+    pub(super) schemas: &'a Schemas,
+}
+
+/// Applies one entry of `patches`.
+pub(super) fn apply(resources: &mut Vec<Resource>, patch: &Patch, ground: Ground<'_>) -> Result<(), Refusal> {
+    let (name, bytes) = ground.source(patch)?;
+    match read(&name, &bytes, &patch.at)? {
+        Read::Nothing => Ok(()),
+        Read::Operations(operations) => {
+            let Some(target) = &patch.target else {
+                let text = "a JSON patch needs a target: it does not say itself which object it changes";
+                return Err(patch.at.refuse(Class::Patch, text));
+            };
+            operate(resources, &operations, target, &patch.at, true)
+        }
+        Read::Merges(mut merges) => {
+            for merge in &mut merges {
+                (merge.allows_name, merge.allows_kind) = (patch.allow_name_change, patch.allow_kind_change);
+            }
+            match (&patch.target, merges.as_slice()) {
+                (Some(target), [merge]) => merge_selected(resources, merge, target, ground, &patch.at),
+                (Some(_), _) => {
+                    let text = "a patch of several documents cannot have a target; make an entry of each";
+                    Err(patch.at.refuse(Class::Patch, text))
+                }
+                (None, _) => merge_all(resources, &merges, ground, &patch.at),
+            }
+        }
+    }
+}
+
+/// Applies an entry of `patchesStrategicMerge`.
+pub(super) fn apply_merge(
+    resources: &mut Vec<Resource>,
+    entry: &Text,
+    ground: Ground<'_>,
+) -> Result<(), Refusal> {
+    let inline = parse::resources(&ground.files.shown(&entry.at.file), entry.text.as_bytes());
+    let merges = match inline {
+        Ok(merges) => merges,
+        Err(_) => {
+            let (path, bytes) = ground.files.file(ground.folder, &entry.text, &entry.at)?;
+            parse::resources(&ground.files.shown(&path), &bytes)?
+        }
+    };
+    if merges.is_empty() {
+        return Err(entry.at.refuse(Class::Patch, "the patch is empty"));
+    }
+    merge_all(resources, &merges, ground, &entry.at)
+}
+
+/// Applies an entry of `patchesJson6902`.
+pub(super) fn apply_operations(
+    resources: &mut [Resource],
+    patch: &Patch,
+    ground: Ground<'_>,
+) -> Result<(), Refusal> {
+    let target = patch.target.as_ref().filter(|target| !target.name.is_empty());
+    let Some(target) = target else {
+        return Err(patch.at.refuse(Class::Patch, "the target needs a name"));
+    };
+    let (name, bytes) = ground.source(patch)?;
+    match operations(&name, &bytes, &patch.at)? {
+        operations if operations.is_empty() => Err(patch.at.refuse(Class::Patch, "the patch is empty")),
+        operations => operate(resources, &operations, target, &patch.at, false),
+    }
+}
+
+impl Ground<'_> {
+    /// The text of a patch, and the name of the file that it is in.
+    fn source(&self, patch: &Patch) -> Result<(String, Vec<u8>), Refusal> {
+        let inline = patch.patch.trim();
+        match (inline.is_empty(), patch.path.is_empty()) {
+            (true, true) => Err(patch.at.refuse(Class::Patch, "a patch needs a path or a patch in place")),
+            (false, false) => {
+                Err(patch.at.refuse(Class::Patch, "a patch has either a path or a patch in place, not both"))
+            }
+            (false, true) => Ok((self.files.shown(&patch.at.file), inline.as_bytes().to_vec())),
+            (true, false) => {
+                let (path, bytes) = self.files.file(self.folder, &patch.path, &patch.at.key("path"))?;
+                Ok((self.files.shown(&path), bytes.to_vec()))
+            }
+        }
+    }
+}
+
+fn read(name: &str, bytes: &[u8], at: &At) -> Result<Read, Refusal> {
+    match parse::resources(name, bytes) {
+        Ok(merges) if merges.is_empty() => Ok(Read::Nothing),
+        Ok(merges) => Ok(Read::Merges(merges)),
+        Err(refusal) => match operations(name, bytes, at) {
+            Ok(operations) => Ok(Read::Operations(operations)),
+            Err(other) if is_list(bytes) => Err(other),
+            Err(_) => Err(refusal.of(Class::Patch)),
+        },
+    }
+}
+
+/// Whether it was meant as a JSON patch.
+fn is_list(bytes: &[u8]) -> bool {
+    let first = yaml::read_as_written("", bytes).ok().and_then(|documents| documents.into_iter().next());
+    first.is_some_and(|first| first.value.is_array())
+}
+
+fn operations(name: &str, bytes: &[u8], at: &At) -> Result<Vec<Operation>, Refusal> {
+    let documents = yaml::read_as_written(name, bytes);
+    let documents = documents.map_err(|error| Refusal::unreadable(Class::Patch, &error))?;
+    let value = documents.into_iter().next().map_or(Value::Null, |document| document.value);
+    json_patch::parse(&value).map_err(|fault| at.refuse(Class::Patch, fault.to_string()))
+}
+
+fn operate(
+    resources: &mut [Resource],
+    operations: &[Operation],
+    target: &Selector,
+    at: &At,
+    remembers: bool,
+) -> Result<(), Refusal> {
+    let selection = target.selection()?;
+    if operations.iter().any(Operation::sees_annotations) {
+        let text = "the operation looks at all annotations, among which the tool keeps some of its own";
+        return Err(at.refuse(Class::Unsupported, text));
+    }
+    for resource in resources.iter_mut().filter(|resource| selection.takes(resource)) {
+        if remembers {
+            resource.remember();
+            // For the tool there always are some: its own.
+            if let Some(metadata) = resource.metadata_mut() {
+                metadata.entry("annotations").or_insert_with(|| Value::Object(serde_json::Map::new()));
+            }
+        }
+        let done = json_patch::apply(&mut resource.body, operations);
+        done.map_err(|fault| at.refuse(Class::Patch, format!("{}: {fault}", resource.first_id())))?;
+        resource.spelling.went_through_json();
+        resource.sharing.forget();
+        through_floats(&mut resource.body);
+        if !resource.body.is_object() {
+            return Err(at.refuse(Class::Patch, "what is left of the object is no mapping"));
+        }
+    }
+    Ok(())
+}
+
+/// The largest integer up to which floats hold every one.
+const EXACT: u64 = 1 << 53;
+
+/// Integers as they are after they were floats: the tool's JSON patches know no others.
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "it is what the tool does")]
+fn through_floats(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if let Some(integer) = number.as_i64().filter(|integer| integer.unsigned_abs() > EXACT) {
+                *value = Value::from(integer as f64 as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(through_floats),
+        Value::Object(map) => map.values_mut().for_each(through_floats),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// Merges each patch into the object that it names.
+fn merge_all(
+    resources: &mut Vec<Resource>,
+    merges: &[Resource],
+    ground: Ground<'_>,
+    at: &At,
+) -> Result<(), Refusal> {
+    for patch in merges {
+        let wanted = patch.first_id();
+        let mut fits =
+            resources.iter().enumerate().filter(|(_, resource)| resource.ids().any(|id| id.is_same(&wanted)));
+        let target = match (fits.next(), fits.next()) {
+            (Some((target, _)), None) => target,
+            (found, _) => {
+                let number = if found.is_some() { "more than one object is" } else { "no object is" };
+                return Err(at.refuse(Class::Target, format!("{number} {wanted}, which the patch changes")));
+            }
+        };
+        if !merged(&mut resources[target], patch, ground, at)? {
+            resources.remove(target);
+        }
+    }
+    Ok(())
+}
+
+fn merge_selected(
+    resources: &mut Vec<Resource>,
+    patch: &Resource,
+    target: &Selector,
+    ground: Ground<'_>,
+    at: &At,
+) -> Result<(), Refusal> {
+    let selection = target.selection()?;
+    let mut kept = Vec::with_capacity(resources.len());
+    for mut resource in resources.drain(..) {
+        if selection.takes(&resource) {
+            let mut patch = patch.clone();
+            let api_version = resource.api_version().to_owned();
+            patch.set("apiVersion", &api_version);
+            if !merged(&mut resource, &patch, ground, at)? {
+                continue;
+            }
+        }
+        kept.push(resource);
+    }
+    append(resources, kept, at)
+}
+
+/// Merges a patch; false if nothing is left.
+fn merged(resource: &mut Resource, patch: &Resource, ground: Ground<'_>, at: &At) -> Result<bool, Refusal> {
+    let id = resource.id();
+    if patch.allows_name || patch.allows_kind {
+        resource.remember();
+    }
+    let keeps_nulls = resource
+        .spelling
+        .keeps_nulls()
+        .map_err(|text| at.refuse(Class::Unsupported, format!("{id} {text}")))?;
+    let body = resource.body.take();
+    let is_quoted = |text: &str| ground.files.is_quoted(&resource.origin.file, text);
+    let writing = Writing { keeps_nulls, is_quoted: &is_quoted };
+    let done = merge(body, &patch.body, ground.schemas, writing);
+    resource.spelling.merge(&patch.spelling);
+    match done.map_err(|fault| at.refuse(Class::Patch, format!("{id}: {fault}")))? {
+        Merged::Deleted => return Ok(false),
+        Merged::Object(body) => resource.body = body,
+    }
+    if resource.is_empty() {
+        return Ok(false);
+    }
+    if !patch.allows_kind {
+        resource.set("kind", &id.gvk.kind);
+    }
+    if !patch.allows_name {
+        resource.set_name(&id.name);
+    }
+    resource.set_namespace(&id.namespace);
+    Ok(true)
+}

@@ -1,0 +1,268 @@
+//! Generators, transformers and validators that a kustomization configures by an object of their own, in a file or in place.
+//!
+//! Only those that are built in: programs and containers are never run.
+
+use serde_json::Value;
+
+use super::build::{Accumulator, Build, absorb};
+use super::configuration::{FieldSpec, field_specs};
+use super::fault::{At, Class, Refusal};
+use super::files::Folder;
+use super::generating::{self, Made};
+use super::kustomization::{self, Patch};
+use super::marking::{set_image, set_replicas, set_texts};
+use super::naming::{Affix, Namespacing, Subjects, affix, set_namespace};
+use super::node::{Fields, Node, Text};
+use super::patching::{self, Ground};
+use super::replacement::replacements;
+use super::resource::Resource;
+use super::select::selector;
+use super::{hashing, parse};
+
+type Step = Result<(), Refusal>;
+
+/// The objects that configure them: those in place first, then those of files and folders.
+fn configured(build: &Build<'_>, folder: &Folder, entries: &[Text]) -> Result<Vec<(Resource, At)>, Refusal> {
+    let (mut inline, mut paths) = (Vec::new(), Vec::new());
+    for entry in entries {
+        match parse::resources(&build.files.shown(&entry.at.file), entry.text.as_bytes()) {
+            Ok(found) => inline.extend(found.into_iter().map(|resource| (resource, entry.at.clone()))),
+            Err(_) => paths.push(entry.clone()),
+        }
+    }
+    for entry in &paths {
+        let mut found = Accumulator::default();
+        build.add_resources(folder, std::slice::from_ref(entry), &mut found)?;
+        inline.extend(found.resources.into_iter().map(|resource| (resource, entry.at.clone())));
+    }
+    Ok(inline)
+}
+
+fn is_builtin(resource: &Resource, at: &At) -> Result<(), Refusal> {
+    match resource.api_version() {
+        "builtin" => Ok(()),
+        version => {
+            let text = format!("{version} {} is a program or a container, and none is run", resource.kind());
+            Err(at.refuse(Class::Unsupported, text))
+        }
+    }
+}
+
+fn unknown(resource: &Resource, what: &str, at: &At) -> Refusal {
+    at.refuse(Class::Unsupported, format!("{} is no {what} that is built in", resource.kind()))
+}
+
+/// Runs generators.
+pub(super) fn generate(build: &Build<'_>, folder: &Folder, entries: &[Text], into: &mut Accumulator) -> Step {
+    for (resource, at) in configured(build, folder, entries)? {
+        is_builtin(&resource, &at)?;
+        let made = match resource.kind() {
+            "ConfigMapGenerator" => Made::ConfigMap,
+            "SecretGenerator" => Made::Secret,
+            _ => return Err(unknown(&resource, "generator", &at)),
+        };
+        let mut body = resource.body.clone();
+        if let Some(name) = Some(resource.name()).filter(|_| body.get("name").is_none()) {
+            body["name"] = name.into();
+        }
+        if let Some(namespace) =
+            Some(resource.namespace()).filter(|it| !it.is_empty() && body.get("namespace").is_none())
+        {
+            body["namespace"] = namespace.into();
+        }
+        let generator =
+            kustomization::generator(&loose(&body, &at, &GENERATOR).node(), made == Made::Secret)?;
+        absorb(&mut into.resources, generating::generate(build.files, folder, made, &generator, None)?, &at)?;
+    }
+    Ok(())
+}
+
+/// Runs transformers.
+pub(super) fn transform(
+    build: &Build<'_>,
+    folder: &Folder,
+    entries: &[Text],
+    into: &mut Accumulator,
+) -> Step {
+    for (resource, at) in configured(build, folder, entries)? {
+        is_builtin(&resource, &at)?;
+        run(build, folder, &resource, &at, &mut into.resources)?;
+    }
+    Ok(())
+}
+
+/// Runs validators, which are transformers that must not change anything.
+pub(super) fn validate(build: &Build<'_>, folder: &Folder, entries: &[Text], into: &mut Accumulator) -> Step {
+    for (resource, at) in configured(build, folder, entries)? {
+        is_builtin(&resource, &at)?;
+        let mut copy = into.resources.clone();
+        run(build, folder, &resource, &at, &mut copy)?;
+        if bodies(&copy) != bodies(&into.resources) {
+            return Err(at.refuse(Class::Field, "a validator must not change anything, and this one does"));
+        }
+        into.resources = copy;
+    }
+    Ok(())
+}
+
+/// The one label that a validator may leave.
+const VALIDATED_BY: &str = "validated-by";
+
+fn bodies(resources: &[Resource]) -> Vec<Value> {
+    let body = |resource: &Resource| {
+        let mut body = resource.body.clone();
+        if let Some(labels) = body.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
+            labels.remove(VALIDATED_BY);
+        }
+        body
+    };
+    resources.iter().map(body).collect()
+}
+
+const GENERATOR: [&str; 9] =
+    ["name", "namespace", "behavior", "literals", "files", "envs", "env", "options", "type"];
+
+/// What a plugin reads of its object; it does not mind other fields.
+struct Loose {
+    value: Value,
+    at: At,
+}
+
+impl Loose {
+    fn node(&self) -> Node<'_> {
+        Node::new(&self.value, self.at.clone())
+    }
+}
+
+fn loose(body: &Value, at: &At, known: &[&str]) -> Loose {
+    let mut value = body.clone();
+    if let Some(map) = value.as_object_mut() {
+        map.retain(|key, _| known.iter().any(|name| name.eq_ignore_ascii_case(key)));
+    }
+    Loose { value, at: at.clone() }
+}
+
+fn specs(fields: &Fields<'_>) -> Result<Vec<FieldSpec>, Refusal> {
+    fields.get("fieldSpecs").map_or(Ok(Vec::new()), |node| field_specs(&node))
+}
+
+fn run(
+    build: &Build<'_>,
+    folder: &Folder,
+    plugin: &Resource,
+    at: &At,
+    resources: &mut Vec<Resource>,
+) -> Step {
+    let ground = Ground { files: build.files, folder, schemas: build.schemas() };
+    let read = |known: &[&str]| loose(&plugin.body, at, known);
+    match plugin.kind() {
+        "LabelTransformer" => {
+            let (read, known) = (read(&["labels", "fieldSpecs"]), ["labels", "fieldSpecs"]);
+            let fields = read.node().fields(&known)?;
+            set_texts(resources, &fields.text_map("labels")?, &specs(&fields)?, at)
+        }
+        "AnnotationsTransformer" => {
+            let (read, known) = (read(&["annotations", "fieldSpecs"]), ["annotations", "fieldSpecs"]);
+            let fields = read.node().fields(&known)?;
+            set_texts(resources, &fields.text_map("annotations")?, &specs(&fields)?, at)
+        }
+        "ImageTagTransformer" => {
+            let (read, known) = (read(&["imageTag", "fieldSpecs"]), ["imageTag", "fieldSpecs"]);
+            let fields = read.node().fields(&known)?;
+            let image = fields.get("imageTag").map(|node| kustomization::image(&node)).transpose()?;
+            set_image(resources, &image.unwrap_or_default(), &specs(&fields)?)
+        }
+        "ReplicaCountTransformer" => {
+            let (read, known) = (read(&["replica", "fieldSpecs"]), ["replica", "fieldSpecs"]);
+            let fields = read.node().fields(&known)?;
+            let Some(replica) = fields.get("replica") else {
+                return Err(at.refuse(Class::Field, "replica is missing"));
+            };
+            set_replicas(resources, &kustomization::replicas(&replica)?, &specs(&fields)?)
+        }
+        "PrefixTransformer" | "SuffixTransformer" => run_affix(plugin, at, resources),
+        "NamespaceTransformer" => run_namespace(plugin, at, resources),
+        "PatchTransformer" | "PatchJson6902Transformer" | "PatchStrategicMergeTransformer" => {
+            run_patch(plugin, at, ground, resources)
+        }
+        "ReplacementTransformer" => {
+            let read = read(&["replacements"]);
+            let entries = read.node().fields(&["replacements"])?.each("replacements", replacements)?;
+            build.replace(folder, &entries, resources)
+        }
+        "HashTransformer" => {
+            hashing::add_hashes(resources);
+            Ok(())
+        }
+        _ => Err(unknown(plugin, "transformer", at)),
+    }
+}
+
+fn run_affix(plugin: &Resource, at: &At, resources: &mut [Resource]) -> Step {
+    let read = loose(&plugin.body, at, &["prefix", "suffix", "fieldSpecs"]);
+    let fields = read.node().fields(&["prefix", "suffix", "fieldSpecs"])?;
+    if fields.get("fieldSpecs").is_none() {
+        return Err(at.refuse(Class::Field, "fieldSpecs are missing"));
+    }
+    let (prefix, suffix) = (fields.text("prefix")?, fields.text("suffix")?);
+    let what = match plugin.kind() {
+        "PrefixTransformer" => Affix::Prefix(&prefix),
+        _ => Affix::Suffix(&suffix),
+    };
+    affix(resources, what, &specs(&fields)?, at)
+}
+
+fn run_namespace(plugin: &Resource, at: &At, resources: &mut [Resource]) -> Step {
+    let read = loose(&plugin.body, at, &["fieldSpecs", "unsetOnly", "setRoleBindingSubjects"]);
+    let fields = read.node().fields(&["fieldSpecs", "unsetOnly", "setRoleBindingSubjects"])?;
+    let subjects = match fields.text("setRoleBindingSubjects")?.as_str() {
+        "" | "defaultOnly" => Subjects::Default,
+        "allServiceAccounts" => Subjects::ServiceAccounts,
+        "none" => Subjects::None,
+        _ => {
+            let text = "setRoleBindingSubjects must be defaultOnly, allServiceAccounts or none";
+            return Err(at.refuse(Class::Field, text));
+        }
+    };
+    let namespacing = Namespacing {
+        namespace: plugin.namespace(),
+        fields: &specs(&fields)?,
+        subjects,
+        only_unset: fields.flag("unsetOnly")?,
+    };
+    set_namespace(resources, &namespacing, at)
+}
+
+fn run_patch(plugin: &Resource, at: &At, ground: Ground<'_>, resources: &mut Vec<Resource>) -> Step {
+    match plugin.kind() {
+        "PatchTransformer" => {
+            let read = loose(&plugin.body, at, &["path", "patch", "target", "options"]);
+            patching::apply(resources, &kustomization::patch(&read.node())?, ground)
+        }
+        "PatchJson6902Transformer" => {
+            let read = loose(&plugin.body, at, &["path", "jsonOp", "target"]);
+            let fields = read.node().fields(&["path", "jsonOp", "target"])?;
+            let patch = Patch {
+                at: at.clone(),
+                path: fields.text("path")?,
+                patch: fields.text("jsonOp")?,
+                target: fields.get("target").map(|node| selector(&node)).transpose()?,
+                allow_name_change: false,
+                allow_kind_change: false,
+            };
+            patching::apply_operations(resources, &patch, ground)
+        }
+        _ => {
+            let read = loose(&plugin.body, at, &["paths", "patches"]);
+            let fields = read.node().fields(&["paths", "patches"])?;
+            let mut entries = fields.texts("paths")?;
+            if let Some(patches) = fields.get("patches") {
+                entries.push(Text { text: patches.text()?, at: patches.at });
+            }
+            if entries.is_empty() {
+                return Err(at.refuse(Class::Patch, "neither paths nor patches are given"));
+            }
+            entries.iter().try_for_each(|entry| patching::apply_merge(resources, entry, ground))
+        }
+    }
+}

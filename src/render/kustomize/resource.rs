@@ -1,0 +1,193 @@
+//! An object on its way through a build, with what is remembered of it: what it was called before, what was put before and
+//! behind its name, and what its generator wanted.
+
+use serde_json::{Map, Value};
+
+use super::id::{Gvk, Id};
+use super::sharing::Sharing;
+use super::spelling::Spelling;
+use crate::object::Origin;
+
+/// An object that is being built.
+#[derive(Debug, Clone)]
+pub(super) struct Resource {
+    /// The whole object; a mapping.
+    pub(super) body: Value,
+    /// Where it was written.
+    pub(super) origin: Origin,
+    /// How it is written, where that matters.
+    pub(super) spelling: Spelling,
+    pub(super) sharing: Sharing,
+    /// What it was called before, oldest first.
+    earlier: Vec<Earlier>,
+    pub(super) prefixes: Vec<String>,
+    pub(super) suffixes: Vec<String>,
+    /// What a generator wants with an object of that name.
+    pub(super) behavior: Behavior,
+    pub(super) needs_hash: bool,
+    /// Variables that take a value from it.
+    pub(super) vars: Vec<String>,
+    /// Of a patch: what it may change of its target.
+    pub(super) allows_name: bool,
+    pub(super) allows_kind: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Earlier {
+    name: String,
+    namespace: String,
+    kind: String,
+}
+
+/// What a generator does with an object that is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Behavior {
+    #[default]
+    Unspecified,
+    Create,
+    Replace,
+    Merge,
+}
+
+impl Behavior {
+    pub(super) fn of(word: &str) -> Self {
+        match word {
+            "create" => Self::Create,
+            "replace" => Self::Replace,
+            "merge" => Self::Merge,
+            _ => Self::Unspecified,
+        }
+    }
+}
+
+impl Resource {
+    pub(super) fn new(body: Value, origin: Origin) -> Self {
+        Self {
+            body,
+            origin,
+            spelling: Spelling::default(),
+            sharing: Sharing::default(),
+            earlier: Vec::new(),
+            prefixes: Vec::new(),
+            suffixes: Vec::new(),
+            behavior: Behavior::Unspecified,
+            needs_hash: false,
+            vars: Vec::new(),
+            allows_name: false,
+            allows_kind: false,
+        }
+    }
+
+    fn text(&self, field: &str) -> &str {
+        self.body.get(field).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn metadata(&self, field: &str) -> &str {
+        self.body.get("metadata").and_then(|it| it.get(field)).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub(super) fn kind(&self) -> &str {
+        self.text("kind")
+    }
+
+    pub(super) fn api_version(&self) -> &str {
+        self.text("apiVersion")
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.metadata("name")
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        self.metadata("namespace")
+    }
+
+    pub(super) fn gvk(&self) -> Gvk {
+        Gvk::new(self.api_version(), self.kind())
+    }
+
+    /// What it is called now.
+    pub(super) fn id(&self) -> Id {
+        Id { gvk: self.gvk(), name: self.name().to_owned(), namespace: self.namespace().to_owned() }
+    }
+
+    /// What it was called before, oldest first.
+    pub(super) fn earlier_ids(&self) -> impl Iterator<Item = Id> + '_ {
+        let gvk = self.gvk();
+        self.earlier.iter().map(move |earlier| Id {
+            gvk: Gvk { kind: earlier.kind.clone(), ..gvk.clone() },
+            name: earlier.name.clone(),
+            namespace: earlier.namespace.clone(),
+        })
+    }
+
+    /// What it was called first.
+    pub(super) fn first_id(&self) -> Id {
+        self.earlier_ids().next().unwrap_or_else(|| self.id())
+    }
+
+    /// Every id that it had and has.
+    pub(super) fn ids(&self) -> impl Iterator<Item = Id> + '_ {
+        self.earlier_ids().chain(std::iter::once(self.id()))
+    }
+
+    /// Keeps what it is called now, because that is about to change.
+    pub(super) fn remember(&mut self) {
+        let id = self.id();
+        let namespace = id.namespace().to_owned();
+        self.earlier.push(Earlier { name: id.name, namespace, kind: id.gvk.kind });
+    }
+
+    /// Takes over what is remembered of the object in whose place it comes.
+    pub(super) fn inherit(&mut self, other: &Self) {
+        self.earlier = other.earlier.clone();
+        self.prefixes = other.prefixes.clone();
+        self.suffixes = other.suffixes.clone();
+        self.vars = other.vars.clone();
+    }
+
+    /// A field of `metadata`, which is made if it is not there.
+    pub(super) fn metadata_mut(&mut self) -> Option<&mut Map<String, Value>> {
+        let body = self.body.as_object_mut()?;
+        let metadata = body.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+        if metadata.is_null() {
+            *metadata = Value::Object(Map::new());
+        }
+        metadata.as_object_mut()
+    }
+
+    pub(super) fn set_name(&mut self, name: &str) {
+        if let Some(metadata) = self.metadata_mut() {
+            metadata.insert("name".into(), name.into());
+        }
+    }
+
+    /// An empty namespace is none.
+    pub(super) fn set_namespace(&mut self, namespace: &str) {
+        match (self.metadata_mut(), namespace) {
+            (Some(metadata), "") => {
+                metadata.remove("namespace");
+            }
+            (Some(metadata), namespace) => {
+                metadata.insert("namespace".into(), namespace.into());
+            }
+            (None, _) => {}
+        }
+    }
+
+    pub(super) fn set(&mut self, field: &str, value: &str) {
+        if let Some(body) = self.body.as_object_mut() {
+            body.insert(field.to_owned(), value.into());
+        }
+    }
+
+    /// The texts of `metadata.<field>`, as a selection sees them.
+    pub(super) fn texts(&self, field: &str) -> Option<&Map<String, Value>> {
+        self.body.get("metadata")?.get(field)?.as_object()
+    }
+
+    /// True if nothing is left of it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.body.as_object().is_none_or(Map::is_empty)
+    }
+}

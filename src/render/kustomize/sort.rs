@@ -1,0 +1,110 @@
+//! The order of what comes out.
+
+use std::cmp::Ordering;
+
+use super::fault::{Class, Refusal};
+use super::id::{Gvk, Id};
+use super::kustomization::Sorting;
+use super::resource::Resource;
+
+/// The kinds that come first.
+pub(super) const FIRST: [&str; 22] = [
+    "Namespace",
+    "ResourceQuota",
+    "StorageClass",
+    "CustomResourceDefinition",
+    "ServiceAccount",
+    "PodSecurityPolicy",
+    "Role",
+    "ClusterRole",
+    "RoleBinding",
+    "ClusterRoleBinding",
+    "ConfigMap",
+    "Secret",
+    "Endpoints",
+    "Service",
+    "LimitRange",
+    "PriorityClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Deployment",
+    "StatefulSet",
+    "CronJob",
+    "PodDisruptionBudget",
+];
+
+/// The kinds that come last.
+pub(super) const LAST: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+
+/// The place of a kind among others: below zero before all that are not named.
+pub(super) fn rank<T: AsRef<str>>(kind: &str, first: &[T], last: &[T]) -> i32 {
+    let position = |list: &[T]| list.iter().rposition(|name| name.as_ref() == kind);
+    let number = |at: usize| i32::try_from(at).unwrap_or(i32::MAX);
+    match (position(last), position(first)) {
+        (Some(at), _) => number(at).saturating_add(1),
+        (None, Some(at)) => number(at) - number(first.len()),
+        (None, None) => 0,
+    }
+}
+
+/// Sorts resources as they are to come out.
+pub(super) fn sort(resources: &mut [Resource], sorting: Option<&Sorting>) -> Result<(), Refusal> {
+    let default = || (FIRST.map(str::to_owned).to_vec(), LAST.map(str::to_owned).to_vec());
+    let (first, last) = match sorting {
+        None => default(),
+        Some(Sorting { order, legacy, at }) => match (order.as_str(), legacy) {
+            ("legacy", Some(kinds)) => kinds.clone(),
+            ("legacy", None) => default(),
+            ("fifo", None) => return Ok(()),
+            ("fifo", Some(_)) => {
+                let text = "legacySortOptions are of no use with the order fifo; write order: legacy";
+                return Err(at.refuse(Class::Field, text));
+            }
+            _ => return Err(at.refuse(Class::Field, "the order of sortOptions must be legacy or fifo")),
+        },
+    };
+    resources.sort_by_cached_key(|resource| Key::of(&resource.id(), &first, &last));
+    Ok(())
+}
+
+/// By what resources are sorted.
+#[derive(Debug, PartialEq, Eq)]
+struct Key {
+    rank: i32,
+    /// Namespaces without a group come before others, against the order of the texts.
+    is_namespace: bool,
+    has_group: bool,
+    kind: String,
+    rest: String,
+}
+
+impl Key {
+    fn of(id: &Id, first: &[String], last: &[String]) -> Self {
+        let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
+        let Gvk { group, version, kind } = &id.gvk;
+        let gvk = [or(kind, "[noKind]"), or(version, "[noVer]"), or(group, "[noGrp]")].join(".");
+        Self {
+            rank: rank(kind, first, last),
+            is_namespace: kind == "Namespace",
+            has_group: !group.is_empty(),
+            kind: id.gvk.sort_text(),
+            rest: format!("{gvk}|{}|{}", or(&id.namespace, "~X"), or(&id.name, "~N")),
+        }
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let kinds = match self.is_namespace && other.is_namespace && !(self.has_group && other.has_group) {
+            true => other.kind.cmp(&self.kind),
+            false => self.kind.cmp(&other.kind),
+        };
+        self.rank.cmp(&other.rank).then(kinds).then_with(|| self.rest.cmp(&other.rest))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}

@@ -1,0 +1,55 @@
+//! What a patch says of itself with `$patch`.
+//!
+//! In: a map or a list of the patch. Out: the directive, which is taken out of the patch. A list says it by an item that
+//! has no other field.
+
+use super::nodes::{Id, Node};
+use super::{Fault, Merge};
+
+const PATCH: &str = "$patch";
+
+/// What is to be done with what the object has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Directive {
+    Delete,
+    Replace,
+    Merge,
+}
+
+impl Merge<'_> {
+    /// The directive of a map.
+    pub(super) fn map_directive(&mut self, patch: Option<Id>) -> Result<Directive, Fault> {
+        let Some(patch) = patch else { return Ok(Directive::Merge) };
+        let Some(word) = self.nodes.field(patch, PATCH) else { return Ok(Directive::Merge) };
+        let directive = self.understood(word)?;
+        if let Some(fields) = self.nodes.fields_mut(patch) {
+            fields.remove(PATCH);
+        }
+        Ok(directive)
+    }
+
+    /// The directive of a list.
+    pub(super) fn list_directive(&mut self, patch: Option<Id>) -> Result<Directive, Fault> {
+        let Some(patch) = patch else { return Ok(Directive::Merge) };
+        let items = self.nodes.items(patch);
+        let marked = items.iter().find_map(|item| Some((*item, self.nodes.field(*item, PATCH)?)));
+        let Some((item, word)) = marked else { return Ok(Directive::Merge) };
+        // With other fields beside it, the directive is that of the item.
+        if matches!(self.nodes.get(item), Node::Map(fields) if fields.len() > 1) {
+            return Ok(Directive::Merge);
+        }
+        let directive = self.understood(word)?;
+        let text = self.nodes.text(word).into_owned();
+        self.set_item(patch, None, &[PATCH], &[text])?;
+        Ok(directive)
+    }
+
+    fn understood(&self, word: Id) -> Result<Directive, Fault> {
+        match &*self.nodes.text(word) {
+            "delete" => Ok(Directive::Delete),
+            "replace" => Ok(Directive::Replace),
+            "merge" => Ok(Directive::Merge),
+            _ => Err(Fault::Directive { path: self.place() }),
+        }
+    }
+}

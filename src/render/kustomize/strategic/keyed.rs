@@ -1,0 +1,271 @@
+//! Lists that merge: items with the same values of the keys are one item.
+//!
+//! In: the list of the object, that of the patch, and the keys. Out: one list, in which the patch's items come first. A
+//! list without keys holds single values, each once.
+//!
+//! Where a list has several keys (a port's number and protocol), an item may lack some of them. Which items are then
+//! the same is decided over the whole list, in three steps: keys that no item has are left out; values that agree in
+//! one key and differ only where one of them is lacking become equal; and an item is looked up by the values that are
+//! left.
+
+use std::collections::HashSet;
+
+use super::super::schema::Schema;
+use super::directive::Directive;
+use super::nodes::{Id, Node};
+use super::{Fault, Merge, Outcome};
+
+/// The values of an item's keys; empty where the item lacks one.
+type Values = Vec<String>;
+
+impl<'a> Merge<'a> {
+    /// Merges a list; none if it is to be removed.
+    pub(super) fn keyed_list(
+        &mut self,
+        target: Option<Id>,
+        patch: Option<Id>,
+        schema: Schema<'a>,
+    ) -> Result<Option<Id>, Fault> {
+        let target = match target.filter(|target| !self.nodes.is_null(*target)) {
+            // A directive has no meaning where there is no list yet: its marker stays an item like others.
+            None => patch,
+            Some(_) if patch.is_some_and(|patch| self.nodes.is_null(patch)) => None,
+            Some(target) => match self.list_directive(patch)? {
+                Directive::Delete => None,
+                Directive::Replace => patch,
+                Directive::Merge => Some(target),
+            },
+        };
+        let Some(target) = target else { return Ok(None) };
+        let keys: Vec<&str> = schema.merge_keys().iter().map(String::as_str).collect();
+        let values = self.all_values(patch, target, &keys)?;
+        match keys.is_empty() {
+            true => self.items(target, patch, schema, &[""], values).map(Some),
+            false => self.items(target, patch, schema, &keys, values).map(Some),
+        }
+    }
+
+    /// The values of all items, each once, the patch's first.
+    fn all_values(&mut self, patch: Option<Id>, target: Id, keys: &[&str]) -> Result<Vec<Values>, Fault> {
+        let mut seen = HashSet::new();
+        let mut all = Vec::new();
+        for list in patch.into_iter().chain([target]) {
+            for item in self.nodes.items(list) {
+                let value = |key: &&str| match self.nodes.field(*item, key) {
+                    Some(field) if !self.nodes.is_empty(field) => self.nodes.text(field).into_owned(),
+                    _ => String::new(),
+                };
+                let values = match keys {
+                    [] => vec![self.nodes.text(*item).into_owned()],
+                    keys => keys.iter().map(value).collect(),
+                };
+                if seen.insert(values.clone()) {
+                    all.push(values);
+                }
+            }
+        }
+        self.step(all.len())?;
+        Ok(all)
+    }
+
+    fn items(
+        &mut self,
+        target: Id,
+        patch: Option<Id>,
+        schema: Schema<'a>,
+        keys: &[&str],
+        mut all: Vec<Values>,
+    ) -> Result<Id, Fault> {
+        if keys.len() > 1 {
+            self.step(all.len().saturating_mul(all.len()))?;
+            complete(&mut all);
+        }
+        if all.is_empty() {
+            return Ok(target);
+        }
+        let used = used(&all, keys.len());
+        let keys = chosen(keys, &used);
+        let merged = self.nodes.add(Node::List(Vec::new()));
+        for values in all {
+            let values = chosen(&values, &used);
+            let old = self.item(Some(target), &keys, &values)?;
+            let new = self.item(patch, &keys, &values)?;
+            self.path.push(format!("[{}]", values.join(",")));
+            let outcome = self.walk(old, new, schema.items())?;
+            match outcome {
+                Some(Outcome::Is(item)) if !self.nodes.is_null(item) && !self.nodes.is_empty_map(item) => {
+                    self.give_keys(item, &keys, &values);
+                    self.set_item(merged, Some(item), &keys, &values)?;
+                }
+                _ => self.set_item(target, None, &keys, &values)?,
+            }
+            self.path.pop();
+        }
+        self.append(merged, target, &keys)?;
+        Ok(merged)
+    }
+
+    /// The first item with these values. Keys without a value are not looked at, unless there is no other.
+    fn item(&mut self, list: Option<Id>, keys: &[&str], values: &[String]) -> Result<Option<Id>, Fault> {
+        let Some(list) = list else { return Ok(None) };
+        self.step(self.nodes.items(list).len())?;
+        let lacking = values.iter().all(String::is_empty);
+        let wanted: Vec<_> =
+            keys.iter().zip(values).filter(|(_, value)| lacking || !value.is_empty()).collect();
+        let fits = |item: &&Id| {
+            wanted.iter().all(|(key, value)| match **key {
+                "" => self.nodes.text(**item) == value.as_str(),
+                key => self.nodes.field(**item, key).is_some_and(|f| self.nodes.text(f) == value.as_str()),
+            })
+        };
+        Ok(self.nodes.items(list).iter().find(fits).copied())
+    }
+
+    /// Sees that an item has the keys by which it was found.
+    fn give_keys(&mut self, item: Id, keys: &[&str], values: &[String]) {
+        for (key, value) in keys.iter().zip(values) {
+            if !key.is_empty() && !value.is_empty() && self.nodes.field(item, key).is_none() {
+                let value = self.nodes.add(Node::Scalar(value.clone().into()));
+                self.set(item, (*key).to_owned(), Some(Outcome::Is(value)));
+            }
+        }
+    }
+
+    /// Puts the items of a list behind those of another; an item that is there already takes the place of that one.
+    fn append(&mut self, merged: Id, rest: Id, keys: &[&str]) -> Result<(), Fault> {
+        for item in self.nodes.items(rest).to_vec() {
+            let mut values = Vec::with_capacity(keys.len());
+            for key in keys {
+                if key.is_empty() {
+                    values.push(self.nodes.text(item).into_owned());
+                    continue;
+                }
+                if !self.nodes.is_map(item) && !self.nodes.is_null(item) {
+                    return Err(self.misfit(item, keys));
+                }
+                match self.nodes.field(item, key) {
+                    Some(field) => values.push(self.nodes.text(field).into_owned()),
+                    // Once for each key that it lacks, and once more below, as the tool does.
+                    None => {
+                        let mut items = self.nodes.items(merged).to_vec();
+                        items.push(item);
+                        self.step(items.len())?;
+                        self.nodes.set(merged, Node::List(items));
+                    }
+                }
+            }
+            if keys.len() > 1 {
+                self.set_item(merged, None, keys, &values)?;
+            }
+            self.set_item(merged, Some(item), keys, &values)?;
+        }
+        Ok(())
+    }
+
+    /// Puts an item in the place of those with the same values, or at the end if there are none; without an item, those
+    /// are removed. Items that say nothing are removed in passing.
+    pub(super) fn set_item(
+        &mut self,
+        list: Id,
+        item: Option<Id>,
+        keys: &[&str],
+        values: &[String],
+    ) -> Result<(), Fault> {
+        let items = self.nodes.items(list).to_vec();
+        self.step(items.len())?;
+        let by_fields = keys.first().is_some_and(|key| !key.is_empty())
+            && values.first().is_some_and(|value| !value.is_empty());
+        let mut kept = Vec::with_capacity(items.len() + 1);
+        let mut found = false;
+        for old in items {
+            if self.nodes.is_null(old) || self.nodes.is_empty_map(old) {
+                continue;
+            }
+            if by_fields && !self.nodes.is_map(old) {
+                kept.push(old);
+            } else if self.has(old, keys, values)? {
+                found = true;
+                kept.extend(item);
+            } else if !values.is_empty() {
+                kept.push(old);
+            }
+        }
+        if let Some(item) = item
+            && !found
+            && !self.nodes.is_null(item)
+        {
+            kept.push(item);
+        }
+        self.nodes.set(list, Node::List(kept));
+        Ok(())
+    }
+
+    /// Whether an item has these values. An empty value fits any, and a key beyond the values fits if the one before it
+    /// does.
+    fn has(&self, item: Id, keys: &[&str], values: &[String]) -> Result<bool, Fault> {
+        let mut fits = false;
+        for (at, key) in keys.iter().enumerate() {
+            if let Some(value) = values.get(at) {
+                fits = match (*key, self.nodes.get(item)) {
+                    ("", Node::Scalar(_) | Node::Null) => self.nodes.text(item) == value.as_str(),
+                    ("", Node::Map(_) | Node::List(_)) => return Err(self.misfit(item, keys)),
+                    (key, Node::Map(fields)) => fields
+                        .get(key)
+                        .is_some_and(|field| value.is_empty() || self.nodes.text(*field) == value.as_str()),
+                    (_, Node::Null | Node::Scalar(_) | Node::List(_)) => {
+                        return Err(self.misfit(item, keys));
+                    }
+                };
+            }
+            if !fits {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn misfit(&self, item: Id, keys: &[&str]) -> Fault {
+        let by = match keys {
+            [""] => "its values".to_owned(),
+            keys => keys.join(" and "),
+        };
+        Fault::Item { path: self.list_place(), by, item: self.called(item) }
+    }
+}
+
+/// Makes values equal that agree in one key and differ only where one of them is lacking. The order in which this is
+/// done shows, so it is the tool's.
+fn complete(all: &mut [Values]) {
+    for one in 0..all.len() {
+        let first = all[one].clone();
+        for other in 0..all.len() {
+            if let Some(both) = joined(&first, &all[other]) {
+                all[one].clone_from(&both);
+                all[other] = both;
+            }
+        }
+    }
+}
+
+fn joined(one: &[String], other: &[String]) -> Option<Values> {
+    let pairs = || one.iter().zip(other);
+    let agree = pairs().any(|(one, other)| one == other);
+    let differ = pairs().any(|(one, other)| one != other && !one.is_empty() && !other.is_empty());
+    let join = |(one, other): (&String, &String)| if one.is_empty() { other.clone() } else { one.clone() };
+    (agree && !differ).then(|| pairs().map(join).collect())
+}
+
+/// Which keys some item has; all of them if none has any.
+fn used(all: &[Values], keys: usize) -> Vec<bool> {
+    let used: Vec<bool> = (0..keys)
+        .map(|at| all.iter().any(|values| values.get(at).is_some_and(|it| !it.is_empty())))
+        .collect();
+    match used.contains(&true) {
+        true => used,
+        false => vec![true; keys],
+    }
+}
+
+fn chosen<T: Clone>(all: &[T], used: &[bool]) -> Vec<T> {
+    all.iter().zip(used).filter(|(_, used)| **used).map(|(one, _)| one.clone()).collect()
+}

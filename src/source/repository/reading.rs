@@ -1,0 +1,99 @@
+//! The files of a revision, read for whoever names folders of it.
+//!
+//! In: a revision, folders, and what was read the last time. Out: [`Reading`], a snapshot unless nothing has changed.
+
+use std::time::{Duration, Instant};
+
+use super::super::error::Error;
+use super::super::revision::Revision;
+use super::super::snapshot::{self, Ids, Snapshot};
+use super::{Repository, State};
+
+/// What [`Repository::read_anew`] came to.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// The files; none if they are as they were.
+    pub snapshot: Option<Snapshot>,
+    /// How long it took to fetch them, if they were not here.
+    pub fetched: Option<Duration>,
+    /// How long it took to read them.
+    pub took: Duration,
+}
+
+impl Repository {
+    /// The files below `folders` in `revision`, fetched if need be. Names are from the root; an empty one is the
+    /// root itself. Links are recorded, and what they lead to inside the repository is read as well.
+    pub async fn read(&self, revision: &Revision, folders: &[&str], by: Instant) -> Result<Snapshot, Error> {
+        let (commit, folders) = (revision.commit, boxed(folders));
+        let read = move |state: &mut State| {
+            state.with(commit, by, |repository| snapshot::read(repository, commit, &folders, &[]))
+        };
+        let (snapshot, _) = self.run(by, read).await?;
+        is_outside_of_modules(&snapshot, revision)?;
+        Ok(snapshot)
+    }
+
+    /// The same, unless all ids of an earlier [`Snapshot`] of these folders still stand: then no file is read. What lies
+    /// `beside` the folders is brought, too, as far as it is there.
+    pub async fn read_anew(
+        &self,
+        revision: &Revision,
+        (folders, beside): (&[&str], &[Box<str>]),
+        earlier: &Ids,
+        by: Instant,
+    ) -> Result<Reading, Error> {
+        let reading = self.read_again(revision, (folders, beside), earlier, by).await?;
+        reading.snapshot.iter().try_for_each(|snapshot| is_outside_of_modules(snapshot, revision))?;
+        Ok(reading)
+    }
+
+    pub(super) async fn read_again(
+        &self,
+        revision: &Revision,
+        (folders, beside): (&[&str], &[Box<str>]),
+        earlier: &Ids,
+        by: Instant,
+    ) -> Result<Reading, Error> {
+        let (commit, folders, earlier) = (revision.commit, boxed(folders), earlier.clone());
+        let beside = beside.to_vec();
+        self.run(by, move |state| {
+            let begun = Instant::now();
+            let (snapshot, fetched) = state.with(commit, by, |repository| {
+                // Whatever is wrong with the ids, the reading says it better.
+                let same = snapshot::ids(repository, commit, &earlier).is_ok_and(|ids| ids == earlier);
+                match same && !earlier.is_empty() {
+                    true => Ok(None),
+                    false => snapshot::read(repository, commit, &folders, &beside).map(Some),
+                }
+            })?;
+            Ok(Reading {
+                snapshot,
+                fetched,
+                took: begun.elapsed().saturating_sub(fetched.unwrap_or_default()),
+            })
+        })
+        .await
+    }
+
+    /// The ids of what lies at these paths in `revision`, none where nothing lies.
+    pub async fn ids<'a>(
+        &self,
+        revision: &Revision,
+        paths: impl IntoIterator<Item = &'a str>,
+        by: Instant,
+    ) -> Result<Ids, Error> {
+        let (commit, paths) = (revision.commit, paths.into_iter().map(|path| (path.into(), None)).collect());
+        let read = move |state: &mut State| state.with(commit, by, |it| snapshot::ids(it, commit, &paths));
+        Ok(self.run(by, read).await?.0)
+    }
+}
+
+/// Makes sure that no folder that was asked for lies in a submodule.
+fn is_outside_of_modules(snapshot: &Snapshot, revision: &Revision) -> Result<(), Error> {
+    let problem = "is in a submodule, which is not fetched (spec.source.git.submodules)";
+    snapshot.inside.first().map_or(Ok(()), |path| Err(snapshot::no_path(path, problem, revision.commit)))
+}
+
+fn boxed(names: &[&str]) -> Vec<Box<str>> {
+    names.iter().map(|name| (*name).into()).collect()
+}

@@ -1,0 +1,188 @@
+//! Every case of Kustomize is rendered as the real tool renders it, or refused; none is rendered otherwise.
+//!
+//! In: the folders of `tests/kustomize/cases` and what was recorded beside them (`tests/kustomize/README.md`).
+//! Out: a table of groups: equal, refused, different. With a real Kustomize at hand, more can be asked: a folder of
+//! one's own, and the cases with features added at random.
+
+mod kustomize {
+    pub(crate) mod answer;
+    pub(crate) mod corpus;
+    pub(crate) mod folder;
+    pub(crate) mod mutation;
+    pub(crate) mod oracle;
+    pub(crate) mod refusals;
+}
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use kustomize::answer::{self, Answer, Verdict};
+use kustomize::folder::{self, Case};
+use kustomize::mutation::{self, Chance, Mutant};
+use kustomize::oracle::{self, Oracle};
+use kustomize::{corpus, refusals};
+use serde_json::Value;
+
+/// The folder of a case that is built.
+const ENTRY: &str = "overlay";
+/// The group whose answers are ours and not the tool's.
+const OURS: &str = "refusals";
+/// Groups in which nothing may be refused any more.
+const WHOLE: &[&str] = &[];
+/// How many cases there are at least: a lost folder must not go unseen.
+const CASES: usize = 1026;
+
+/// The recorded answer of a case.
+fn recorded(case: &Case) -> Answer {
+    if let Ok(text) = fs::read_to_string(case.folder.join(folder::OBJECTS)) {
+        return Answer::Objects(serde_json::from_str(&text).expect("a list of objects"));
+    }
+    let place = case.folder.join(folder::REFUSAL);
+    let text = fs::read_to_string(&place).unwrap_or_else(|error| panic!("{}: {error}", place.display()));
+    let class = refusals::named(text.trim());
+    assert!(class.is_some(), "{}: {text:?} is no class of refusals", place.display());
+    Answer::Refused { class, text }
+}
+
+#[test]
+fn every_case_is_equal_or_refused() {
+    let cases = folder::cases();
+    assert!(cases.len() >= CASES, "{} cases; there were {CASES}", cases.len());
+    let mut table: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
+    let (mut different, mut open) = (Vec::new(), Vec::new());
+    for case in &cases {
+        let verdict = answer::compare(&answer::rendered(&case.tree, ENTRY), &recorded(case));
+        let row = table.entry(&case.group).or_default();
+        let name = format!("{}/{}", case.group, case.name);
+        match verdict {
+            Verdict::Equal => row[0] += 1,
+            Verdict::Refused(why) => {
+                row[1] += 1;
+                open.push(format!("{name}: {why}"));
+            }
+            Verdict::Different(what) => {
+                row[2] += 1;
+                different.push(format!("{name}: {what}"));
+            }
+        }
+    }
+    println!("{:<24} equal refused different", "group");
+    for (group, [equal, refused, different]) in &table {
+        println!("{group:<24} {equal:>5} {refused:>7} {different:>9}");
+    }
+    if std::env::var_os("MOORLINE_KUSTOMIZE_OPEN").is_some() {
+        println!("refused:\n{}", open.join("\n"));
+    }
+    assert!(different.is_empty(), "{} cases differ:\n{}", different.len(), different.join("\n"));
+    for group in WHOLE {
+        let row = table.get(group).unwrap_or_else(|| panic!("there is no group {group}"));
+        let of_group = open.iter().filter(|line| line.split('/').next() == Some(group));
+        assert_eq!(
+            row[1],
+            0,
+            "{group} is to be whole:\n{}",
+            of_group.cloned().collect::<Vec<_>>().join("\n")
+        );
+    }
+}
+
+#[test]
+fn the_answers_are_recorded() {
+    let Some(program) = std::env::var_os("MOORLINE_RECORD_KUSTOMIZE") else { return };
+    let oracle = Oracle::at(program.into());
+    let (mut changed, mut unknown) = (Vec::new(), Vec::new());
+    let cases: Vec<Case> = folder::cases().into_iter().filter(|case| case.group != OURS).collect();
+    let answers = oracle::for_all(&cases, |case| oracle.ask(&case.folder.join(ENTRY)));
+    for (case, answer) in cases.iter().zip(answers) {
+        let (name, text, gone) = match answer {
+            Answer::Objects(objects) => {
+                let text = serde_json::to_string_pretty(&Value::Array(objects)).expect("JSON");
+                (folder::OBJECTS, text, folder::REFUSAL)
+            }
+            Answer::Refused { class: Some(class), .. } => {
+                (folder::REFUSAL, class.to_owned(), folder::OBJECTS)
+            }
+            Answer::Refused { text, .. } | Answer::NotYet { text } => {
+                unknown.push(format!("{}/{}: {text}", case.group, case.name));
+                continue;
+            }
+        };
+        let (place, text) = (case.folder.join(name), format!("{text}\n"));
+        if fs::read_to_string(&place).ok().as_deref() == Some(text.as_str()) {
+            continue;
+        }
+        // What was recorded before may be of the other sort.
+        let _ = fs::remove_file(case.folder.join(gone));
+        fs::write(&place, text).expect("an answer is written");
+        changed.push(format!("{}/{}: {name}", case.group, case.name));
+    }
+    println!("{} answers changed\n{}", changed.len(), changed.join("\n"));
+    assert!(unknown.is_empty(), "refusals of no class:\n{}", unknown.join("\n"));
+}
+
+#[test]
+fn a_folder_of_ones_own_is_built_alike() {
+    let Some(root) = std::env::var_os("MOORLINE_KUSTOMIZE_CORPUS") else { return };
+    let oracle = Oracle::found().expect("a kustomize or kubectl on the PATH");
+    let found = corpus::compare(Path::new(&root), &oracle);
+    let refused: usize = found.refused.values().map(Vec::len).sum();
+    let open = std::env::var_os("MOORLINE_KUSTOMIZE_OPEN").is_some();
+    for (reason, folders) in &found.refused {
+        println!("refused as {reason}: {}", folders.len());
+        folders.iter().take(if open { usize::MAX } else { 3 }).for_each(|line| println!("    {line}"));
+    }
+    println!(
+        "{}: equal {}, refused {refused}, different {}; built by neither: {}",
+        oracle.shown(),
+        found.equal,
+        found.different.len(),
+        found.nowhere
+    );
+    assert!(found.different.is_empty(), "different:\n{}", found.different.join("\n"));
+}
+
+#[test]
+fn cases_with_features_added_at_random_are_built_alike() {
+    let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let Some(rounds) = number("MOORLINE_KUSTOMIZE_MUTATIONS") else { return };
+    let oracle = Oracle::found().expect("a kustomize or kubectl on the PATH");
+    let seed = number("MOORLINE_KUSTOMIZE_SEED").unwrap_or(1);
+    let bases: Vec<_> = folder::cases()
+        .into_iter()
+        .filter_map(|case| match recorded(&case) {
+            Answer::Objects(objects) if !objects.is_empty() => Some((case, objects)),
+            Answer::Objects(_) | Answer::Refused { .. } | Answer::NotYet { .. } => None,
+        })
+        .collect();
+    let (mut equal, mut refused, mut different) = (0, BTreeMap::<String, usize>::new(), Vec::new());
+    for round in seed..seed + rounds {
+        let mut chance = Chance::new(round);
+        let Some((case, objects)) = chance.one_of(&bases) else { return };
+        let mutant = mutation::mutate(&case.tree, objects, &mut chance);
+        match verdict(&mutant, &oracle) {
+            Verdict::Equal => equal += 1,
+            Verdict::Refused(why) => {
+                *refused.entry(why.split(' ').next().unwrap_or_default().to_owned()).or_default() += 1;
+            }
+            Verdict::Different(what) => {
+                let (small, what) = mutation::shrunk(mutant, what, |mutant| verdict(mutant, &oracle));
+                let name = format!("{}/{}", case.group, case.name);
+                println!("seed {round}, from {name}: {what}\n{}", small.shown());
+                different.push(round);
+            }
+        }
+    }
+    println!("{}: equal {equal}, refused {refused:?}, different {}", oracle.shown(), different.len());
+    assert!(different.is_empty(), "the seeds {different:?} differ");
+}
+
+/// What the renderer's answer for a mutant is worth; the tool is not asked where there is no answer.
+fn verdict(mutant: &Mutant, oracle: &Oracle) -> Verdict {
+    let tree = mutant.tree();
+    let ours = answer::rendered(&tree, mutation::ENTRY);
+    if let Answer::NotYet { text } = ours {
+        return Verdict::Refused(text);
+    }
+    answer::compare(&ours, &oracle.ask_tree(&tree, mutation::ENTRY))
+}
