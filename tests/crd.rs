@@ -250,6 +250,7 @@ fn full_status() -> SyncStatus {
             attempted: text("main@2"),
             applied: text("main@1"),
             healthy: text("main@1"),
+            healthy_tag: text("cdef"),
         }),
         tree_id: text("0123"),
         render_digest: text("4567"),

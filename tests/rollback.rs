@@ -3,6 +3,15 @@
 
 mod support;
 
+#[path = "rollback/beside.rs"]
+mod beside;
+#[path = "rollback/refused.rs"]
+mod refused;
+#[path = "rollback/signed.rs"]
+mod signed;
+
+use std::time::{Duration, Instant};
+
 use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 use support::daemon::until;
@@ -131,6 +140,30 @@ async fn what_was_not_well_before_does_not_count_and_nobody_returns_unasked() {
     support::status::until_healthy(&scene, "shop", "False", "Degraded").await;
     scene.settle().await;
     until_size(&widgets, "one", 4).await;
+}
+
+#[tokio::test]
+async fn what_only_goes_on_has_failed_when_its_time_is_over() {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let Some(scene) = Scene::new("rollback-of-the-late").await else { return };
+    let widgets = define(&scene, "Widget").await;
+    let good = scene.push(&[widget("one", 1)]);
+    let _daemon = scene.daemon();
+    let timeout = format!("{}s", PATIENCE.as_secs());
+    waiting(&scene, "shop", json!({"rollback": {"onFailure": true}, "health": {"timeout": timeout}})).await;
+    until_size(&widgets, "one", 1).await;
+    report(&widgets, "one", ready("True", "")).await;
+    scene.until_ready("shop", &good).await;
+    let bad = scene.push(&[widget("one", 2)]);
+    scene.nudge("shop", "bad").await;
+    until_size(&widgets, "one", 2).await;
+    let since = Instant::now();
+    report(&widgets, "one", ready("False", "it starts")).await;
+    support::status::until_healthy(&scene, "shop", "Unknown", "Progressing").await;
+    let message = until_rolled_back(&scene, &bad, &good).await;
+    assert!(since.elapsed() >= PATIENCE, "{:?}", since.elapsed());
+    assert!(message.contains("it starts"), "{message}");
+    until_size(&widgets, "one", 1).await;
 }
 
 #[tokio::test]

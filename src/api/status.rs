@@ -107,7 +107,10 @@ pub struct Revisions {
     /// The last one of which every object was applied and healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy: Option<String>,
-    /// The one that was given up because its objects did not become well, until a newer one comes.
+    /// The tag object of that, where it is an annotated tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub healthy_tag: Option<String>,
+    /// The one that was given up because its objects were refused or did not become well, until a newer one comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
 }

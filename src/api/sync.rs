@@ -158,8 +158,8 @@ pub struct SyncSpec {
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollback {
-    /// A commit of which an object or a hook fails before all were once well is given up: the last commit of which all were
-    /// is applied again, and held until a newer one comes.
+    /// A commit of which an object or a hook fails, or an object is refused, before all were once well is given up: the last
+    /// commit of which all were is applied again, and held until a newer one comes.
     #[serde(default)]
     pub on_failure: bool,
 }

@@ -80,12 +80,15 @@ type Row = (u16, &'static str, &'static str, Remedy);
 /// The versions of a kind could not be converted into each other.
 const CONVERSION: &str = "ConversionFailed";
 
+/// What the namespace says about Pods forbids it.
+const POD_SECURITY: &str = "PodSecurity";
+
 /// The rows in which the sentence tells more than the status. The first that fits counts.
 const BY_SENTENCE: [Row; 13] = [
     (403, "because it is being terminated", "NamespaceTerminating", Remedy::Cluster),
     (403, "exceeded quota", "QuotaExceeded", Remedy::Cluster),
     (403, "failed quota", "QuotaExceeded", Remedy::Cluster),
-    (403, "violates PodSecurity", "PodSecurity", Remedy::Manifest),
+    (403, "violates PodSecurity", POD_SECURITY, Remedy::Manifest),
     (404, "namespaces \"", "NamespaceMissing", Remedy::Cluster),
     (500, "failed calling webhook", "WebhookFailed", Remedy::Cluster),
     (500, "failed to call webhook", "WebhookFailed", Remedy::Cluster),
@@ -186,6 +189,11 @@ pub fn answer(failure: &Failure, id: &ObjectId) -> Answer {
             Answer { reason, remedy, message, retry_after: refusal.retry_after }
         }
     }
+}
+
+/// True if not the server itself has said no, but somebody whom it asks, and who goes by more than the manifest.
+pub fn is_denial(reason: &str) -> bool {
+    reason == POD_SECURITY || DENIED.iter().any(|(_, _, denied)| *denied == reason)
 }
 
 fn meaning(refusal: &Refusal) -> (&'static str, Remedy) {

@@ -82,6 +82,8 @@ pub struct Sighting {
 pub struct PassFacts<'a> {
     /// The revision that the cluster was driven to.
     pub revision: String,
+    /// Its tag object, if it is an annotated tag.
+    pub tag: Option<String>,
     /// What was read for it.
     pub tree: Option<String>,
     /// The digest of what is wanted.

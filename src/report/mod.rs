@@ -46,7 +46,7 @@ pub fn status(before: &SyncStatus, facts: &Facts<'_>) -> SyncStatus {
     if let Some(pass) = &facts.pass {
         told_by_pass(&mut status, &mut revision, pass, &verdict, facts);
         if verdict.applied && wellness.as_ref().is_some_and(Wellness::is_well) {
-            revision.healthy = Some(pass.revision.clone());
+            (revision.healthy, revision.healthy_tag) = (Some(pass.revision.clone()), pass.tag.clone());
         }
     } else if let Some(trouble) = facts.trouble {
         status.problems = problems(trouble);
@@ -134,6 +134,8 @@ struct Verdict {
     reconciling: bool,
     stalled: bool,
     drifted: Option<String>,
+    /// What waits for approval to be deleted, in words.
+    left: Option<String>,
     reason: String,
     message: String,
 }
@@ -146,6 +148,7 @@ impl Verdict {
             reconciling: !stalled,
             stalled,
             drifted: None,
+            left: None,
             reason: reason.to_owned(),
             message,
         };
@@ -178,6 +181,8 @@ impl Verdict {
         let message = format!(
             "{revision} was given up, and {instead} is applied again until a newer commit comes: {why}"
         );
+        // What came with it may need a word to go.
+        let message = self.left.iter().fold(message, |message, left| format!("{message}; {left}"));
         // What keeps that one from being applied counts more.
         let (reason, message) = match self.applied {
             true => (Reason::RolledBack.to_string(), message),
@@ -224,11 +229,12 @@ impl Verdict {
         };
         let missing = held(Hold::is_missing);
         let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
-        let protected = pass
-            .outcomes
-            .values()
-            .filter(|it| matches!(it, Outcome::Held(Hold::Protected | Hold::GoesAfter(_))))
-            .count();
+        let is_protected = |it: &&Outcome| matches!(it, Outcome::Held(Hold::Protected | Hold::GoesAfter(_)));
+        let left = match (over_budget, pass.outcomes.values().filter(is_protected).count()) {
+            (Some((_, hold)), _) => Some(approvable(pass, hold)),
+            (None, 0) => None,
+            (None, count) => Some(format!("{count} that Git has no more wait for approval to be deleted")),
+        };
         let drifted = held(is_drifted_hold).map(|(id, hold)| format!("{id}: {}", sentence(hold)));
         let contested = held(|hold| matches!(hold, Hold::Contested(_)));
         let (ready, reason, message) = match (failed.as_slice(), missing, contested.or(over_budget)) {
@@ -246,19 +252,9 @@ impl Verdict {
             ([], None, Some((id, hold @ Hold::Contested(_)))) => {
                 (false, Reason::Contested, format!("{id}: {hold}"))
             }
-            ([], None, Some((_, hold))) => {
-                let approve = pass.approval.unwrap_or_default();
-                let how = format!(
-                    "to delete them, annotate the Sync with {}={approve}",
-                    crate::api::APPROVE_ANNOTATION
-                );
-                (false, Reason::PruneHeld, format!("{hold}; {how}"))
-            }
+            ([], None, Some((_, hold))) => (false, Reason::PruneHeld, approvable(pass, hold)),
             ([], None, None) => {
-                let waits = match protected {
-                    0 => String::new(),
-                    count => format!("; {count} that Git has no more wait for approval to be deleted"),
-                };
+                let waits = left.iter().map(|left| format!("; {left}")).collect::<String>();
                 let are = if pass.desired == 1 { "object is" } else { "objects are" };
                 (true, Reason::Applied, format!("{} {are} as in {}{waits}", pass.desired, pass.revision))
             }
@@ -271,10 +267,17 @@ impl Verdict {
             reconciling: !ready && !stalled && !waits,
             stalled,
             drifted,
+            left,
             reason: reason.to_string(),
             message,
         }
     }
+}
+
+/// What is held for want of approval, and how that is given.
+fn approvable(pass: &PassFacts<'_>, hold: &Hold) -> String {
+    let approve = pass.approval.unwrap_or_default();
+    format!("{hold}; to delete them, annotate the Sync with {}={approve}", crate::api::APPROVE_ANNOTATION)
 }
 
 /// True if all that is wanted is applied, but for what people ask to be left as it is. What is on its way out keeps no

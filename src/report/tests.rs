@@ -41,6 +41,7 @@ fn written(id: &ObjectId) -> Option<String> {
 fn pass<'a>(revision: &str, outcomes: &'a BTreeMap<ObjectId, Outcome>) -> PassFacts<'a> {
     PassFacts {
         revision: revision.to_owned(),
+        tag: None,
         tree: Some("tree".to_owned()),
         digest: None,
         outcomes,

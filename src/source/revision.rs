@@ -148,9 +148,9 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// What [`Display`](fmt::Display) has written, read again by who knows what was asked for. Whether a tag was annotated
-    /// is not in it.
-    pub fn read(text: &str, asked: &Reference) -> Option<Self> {
+    /// What [`Display`](fmt::Display) has written, read again by who knows what was asked for. The tag object is not in it, and
+    /// is known from elsewhere where the tag was annotated.
+    pub fn read(text: &str, tag: Option<&str>, asked: &Reference) -> Option<Self> {
         let (short, commit) = text.rsplit_once('@').unwrap_or((text, text));
         let name = match asked {
             Reference::Commit(_) => commit.into(),
@@ -159,7 +159,7 @@ impl Revision {
             Reference::Head if short.starts_with("refs/") => short.into(),
             Reference::Head | Reference::Branch(_) => format!("refs/heads/{short}").into(),
         };
-        Some(Self { commit: ObjectHash::parse(commit)?, name, tag: None })
+        Some(Self { commit: ObjectHash::parse(commit)?, name, tag: tag.and_then(ObjectHash::parse) })
     }
 
     /// How its version is to that of another, if both are tags that name one.
@@ -306,11 +306,15 @@ mod tests {
             (&*"a".repeat(40), Reference::Commit(hash('a'))),
         ];
         for (name, asked) in table {
-            let revision = Revision { commit: hash('a'), name: name.into(), tag: None };
-            assert_eq!(Revision::read(&revision.to_string(), &asked), Some(revision));
+            for tag in [None, Some(hash('b'))] {
+                let revision = Revision { commit: hash('a'), name: name.into(), tag };
+                let tag = tag.map(|tag| tag.to_string());
+                let read = Revision::read(&revision.to_string(), tag.as_deref(), &asked);
+                assert_eq!(read, Some(revision));
+            }
         }
-        assert_eq!(Revision::read("main@123", &Reference::Head), None);
-        assert_eq!(Revision::read("", &Reference::Head), None);
+        assert_eq!(Revision::read("main@123", None, &Reference::Head), None);
+        assert_eq!(Revision::read("", None, &Reference::Head), None);
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(super) async fn find(
         return Ok(None);
     }
     let applied = status.revision.as_ref().and_then(|revision| revision.applied.as_ref());
-    let Some(revision) = applied.and_then(|text| Revision::read(text, &wish.reference)) else {
+    let Some(revision) = applied.and_then(|text| Revision::read(text, None, &wish.reference)) else {
         // It has never been applied, and there is nothing to be taken care of.
         return Ok(None);
     };

@@ -1,5 +1,7 @@
 //! What a Sync remembers from pass to pass. All of it can be lost at any time, and only costs requests.
 
+mod refused;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +24,7 @@ use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
 use crate::plan::{Action, Change, Hold, Outcome, Plan, Stage, Step};
 use crate::source::Revision;
+pub(crate) use refused::Refused;
 
 /// What a Sync remembers.
 #[derive(Debug, Default)]
@@ -39,6 +42,8 @@ pub(crate) struct Memory {
     /// What was asked for, and of which revision, when it was last looked at.
     generation: u64,
     revision: Option<Revision>,
+    /// So long others may deny an object before its revision is given up, where it may be.
+    pub(crate) patience: Option<Duration>,
     /// It was looked up where this Sync owned objects before.
     pub(crate) swept: bool,
     /// Some kinds could not be listed then, so that only what is written down tells of objects of them.
@@ -114,6 +119,8 @@ pub(crate) struct Failing {
     hash: Option<SpecHash>,
     until: Time,
     backoff: Backoff,
+    /// Since when only another manifest could help, if so, and when that was found out once more.
+    refused: Option<(Time, Time)>,
     why: Outcome,
 }
 
@@ -198,7 +205,10 @@ impl Memory {
                 Some(_) | None => pauses.cluster,
             };
             let pause = match outcome {
-                Outcome::Failed(why) if why.manifest => pauses.manifest,
+                Outcome::Failed(why) if why.manifest => {
+                    let left = self.patience_left(id, hash, why, now);
+                    left.map_or(pauses.manifest, |left| left.min(pauses.manifest))
+                }
                 Outcome::Failed(_) => backoff.failed(chance),
                 Outcome::Held(
                     Hold::Conflict { .. }
@@ -215,7 +225,8 @@ impl Memory {
                     continue;
                 }
             };
-            let failing = Failing { hash, until: now + pause, backoff, why: outcome.clone() };
+            let refused = self.refused_since(id, hash, outcome, now).map(|since| (since, now));
+            let failing = Failing { hash, until: now + pause, backoff, refused, why: outcome.clone() };
             self.failing.insert(id.clone(), failing);
         }
         self.probe(&granted, now);
@@ -244,11 +255,6 @@ impl Memory {
             None => pauses.cluster,
         };
         self.unknown = missing.then(|| (now + backoff.failed(chance), backoff));
-    }
-
-    /// True if something was refused that only another manifest can mend.
-    pub(crate) fn is_refused(&self) -> bool {
-        self.failing.values().any(|failing| matches!(&failing.why, Outcome::Failed(why) if why.manifest))
     }
 
     /// Watches the namespaces that objects wait for.

@@ -33,8 +33,24 @@ struct Path {
     reference: Reference,
     /// It renders only when somebody asks, and takes nothing.
     suspended: bool,
-    /// The commit that it has rendered last, as its newest spec wants it.
-    at: Option<ObjectHash>,
+    /// What it has rendered last, as its newest spec wants it.
+    at: Option<At>,
+}
+
+/// What a Sync has rendered: the commit that it holds, and the newest that it has read. They differ where that one was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct At {
+    held: ObjectHash,
+    newest: ObjectHash,
+}
+
+impl At {
+    /// True if both are of one commit. Who waits for a Sync that has gone back never reads the one that was given up, and is
+    /// of the commit that both hold.
+    fn meets(self, other: Self) -> bool {
+        let one = |commit| commit == other.held || commit == other.newest;
+        one(self.held) || one(self.newest)
+    }
 }
 
 impl Path {
@@ -124,9 +140,10 @@ impl Neighbours {
         self.anew(sync);
     }
 
-    /// A Sync has rendered this commit as it asked for it that time, which may not be the last one any more.
-    pub(crate) fn rendered(&self, sync: &SyncName, asked: u64, at: ObjectHash) {
-        self.come(sync, asked, Some(at));
+    /// A Sync has rendered the commit that it holds as it asked for it that time, which may not be the last one any more.
+    /// `newest` was given up for it, where that is another one.
+    pub(crate) fn rendered(&self, sync: &SyncName, asked: u64, held: ObjectHash, newest: ObjectHash) {
+        self.come(sync, asked, Some(At { held, newest }));
     }
 
     /// What a Sync has rendered is not what it wants now, or not for certain.
@@ -136,7 +153,7 @@ impl Neighbours {
 
     /// A Sync has rendered this commit.
     pub(crate) fn came_to(&self, sync: &SyncName, at: ObjectHash) {
-        self.come(sync, u64::MAX, Some(at));
+        self.come(sync, u64::MAX, Some(At { held: at, newest: at }));
     }
 
     /// Has all Syncs look that follow a repository of these names; how many there are.
@@ -151,7 +168,7 @@ impl Neighbours {
         all.values().filter(follows).map(|known| known.bell.called.notify_one()).count()
     }
 
-    fn come(&self, sync: &SyncName, asked: u64, at: Option<ObjectHash>) {
+    fn come(&self, sync: &SyncName, asked: u64, at: Option<At>) {
         self.change(sync, |known| match &known.course {
             Course::Follows(path) if known.asked <= asked => Course::Follows(Path { at, ..path.clone() }),
             other => other.clone(),
@@ -176,12 +193,14 @@ impl Neighbours {
     pub(crate) fn behind(&self, own: &SyncName) -> Option<SyncName> {
         let mut all = self.lock();
         let Course::Follows(path) = all.get(own)?.course.clone() else { return None };
-        path.at?;
+        let at = path.at?;
         let mut behind = BTreeSet::new();
         for (name, other) in all.iter_mut().filter(|(name, _)| *name != own) {
             let (is_behind, suspended) = match &other.course {
                 Course::Unknown => (true, false),
-                Course::Follows(its) if its.is_beside(&path) => (its.at != path.at, its.suspended),
+                Course::Follows(its) if its.is_beside(&path) => {
+                    (!its.at.is_some_and(|its| its.meets(at)), its.suspended)
+                }
                 Course::Follows(_) | Course::Rests => continue,
             };
             // One that is suspended claims what it does not take before it goes on.
@@ -354,13 +373,27 @@ mod tests {
     fn what_was_rendered_as_it_is_asked_for_no_more_does_not_count() {
         let all = two();
         all.asks(&sync("b"), 1);
-        all.rendered(&sync("b"), 1, commit("1"));
+        all.rendered(&sync("b"), 1, commit("1"), commit("1"));
         assert_eq!(all.behind(&sync("a")), None);
         all.asks(&sync("b"), 2);
         assert_eq!(all.behind(&sync("a")), Some(sync("b")));
-        all.rendered(&sync("b"), 1, commit("1"));
+        all.rendered(&sync("b"), 1, commit("1"), commit("1"));
         assert_eq!(all.behind(&sync("a")), Some(sync("b")));
-        all.rendered(&sync("b"), 2, commit("1"));
+        all.rendered(&sync("b"), 2, commit("1"), commit("1"));
         assert_eq!(all.behind(&sync("a")), None);
+    }
+
+    #[test]
+    fn who_has_gone_back_waits_neither_for_who_goes_on_nor_for_who_stays() {
+        let all = two();
+        let behind = |name: &str| all.behind(&sync(name));
+        // The first has given up the second commit.
+        all.rendered(&sync("a"), 0, commit("1"), commit("2"));
+        all.came_to(&sync("b"), commit("1"));
+        assert_eq!((behind("a"), behind("b")), (None, None), "the other one waits for it");
+        all.came_to(&sync("b"), commit("2"));
+        assert_eq!((behind("a"), behind("b")), (None, None), "the other one has taken it up");
+        all.came_to(&sync("b"), commit("3"));
+        assert_eq!((behind("a"), behind("b")), (Some(sync("b")), Some(sync("a"))));
     }
 }

@@ -175,7 +175,7 @@ impl Subject<'_> {
         };
         let desired = &*prepared.desired;
         self.context.registry.wants(self.owner, &prepared.desired, self.cluster, !self.wish.suspend);
-        self.context.neighbours.rendered(self.owner, self.generation, self.newest.commit);
+        self.tell_neighbours();
         report.is_of(&prepared, &self.wish.path);
         self.survey(memory, desired).await;
         let rollout = self.rollout(memory, &prepared);
@@ -236,6 +236,12 @@ impl Subject<'_> {
         }
         report.scope = Some(scope);
         Ok(())
+    }
+
+    /// Who goes by the same repository may wait for this one.
+    fn tell_neighbours(&self) {
+        let (held, newest) = (self.revision.commit, self.newest.commit);
+        self.context.neighbours.rendered(self.owner, self.generation, held, newest);
     }
 
     /// Takes in what became of the plan.

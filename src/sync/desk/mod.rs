@@ -292,8 +292,10 @@ impl Desk {
         let files = |id: &ObjectId| Some(set?.get(id)?.origin.to_string());
         let grant = state.grant(&self.0.name);
         let pass = report.and_then(|report| {
+            let revision = report.revision.as_ref()?;
             Some(PassFacts {
-                revision: report.revision.as_ref()?.to_string(),
+                revision: revision.to_string(),
+                tag: revision.tag.map(|tag| tag.to_string()),
                 tree: report.tree.clone(),
                 digest: report.digest,
                 outcomes,

@@ -3,7 +3,7 @@
 use super::{Desk, MAX_NEWS, State};
 use crate::api::{EventReason, Finished, SyncStatus};
 use crate::report::Rejected;
-use crate::source::{ObjectHash, Reference, Revision};
+use crate::source::{Reference, Revision};
 
 impl Desk {
     /// The status that stands.
@@ -26,7 +26,7 @@ impl Desk {
         let state = self.lock();
         // What was seen may not stand in the status yet.
         if let Some(seen) = state.seen.as_ref().filter(|seen| *seen.source == *source) {
-            return read(&seen.revision, seen.tag.as_deref(), asked);
+            return Revision::read(&seen.revision, seen.tag.as_deref(), asked);
         }
         let known = state.written.revision.as_ref()?;
         let is_same = match &known.source {
@@ -35,7 +35,7 @@ impl Desk {
             None => state.written.observed_generation == state.generation,
         };
         let seen = known.seen.as_ref().filter(|_| is_same)?;
-        read(seen, known.tag.as_deref(), asked)
+        Revision::read(seen, known.tag.as_deref(), asked)
     }
 }
 
@@ -54,9 +54,4 @@ impl State {
         self.rejected = rejected;
         true
     }
-}
-
-fn read(text: &str, tag: Option<&str>, asked: &Reference) -> Option<Revision> {
-    let tag = tag.and_then(ObjectHash::parse);
-    Some(Revision { tag, ..Revision::read(text, asked)? })
 }

@@ -48,6 +48,7 @@ impl Follower {
         // Whether what was well may still be taken up is asked once more: the keys that count may have changed.
         let verify = self.order.wish.verify.as_ref().map(|(signed, _)| *signed).zip(self.order.keys.clone());
         let verify = verify.filter(|_| rejected.is_some());
+        self.is_to_hold(&revision, &mut memory);
         memory.renew(self.order.generation, &revision);
         memory.again |= std::mem::take(&mut self.again);
         // What is being verified is of the state before, and must be over before anything newer is written.

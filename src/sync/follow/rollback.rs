@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::super::event::is_change;
+use super::super::memory::{Memory, Refused};
 use super::super::pass::Report;
 use super::trust::source_id;
 use super::{Follower, Told};
@@ -22,6 +23,8 @@ pub(super) struct Trials {
     /// The one whose objects are still to become well, and which had failed before it came; none as long as that is not known.
     trial: Option<(Revision, Option<BTreeSet<ObjectId>>)>,
     rejected: Option<Rejected>,
+    /// What was refused already while the last one that was well was held.
+    refused: Refused,
     /// What is written down was taken in.
     restored: bool,
 }
@@ -56,7 +59,8 @@ impl Follower {
         if known.source.as_deref() != Some(&*source_id(&self.order.wish)) {
             return;
         }
-        let read = |text: &String| Revision::read(text, &self.order.wish.reference);
+        let tag = known.healthy_tag.as_deref();
+        let read = |text: &String| Revision::read(text, tag, &self.order.wish.reference);
         self.trials.healthy = known.healthy.as_ref().and_then(read);
         if let (Some(instead), Some(rejected)) = (&self.trials.healthy, &known.rejected)
             && *rejected == newest.to_string()
@@ -64,6 +68,20 @@ impl Follower {
             let (revision, instead) = (newest.clone(), instead.clone());
             self.trials.rejected = Some(Rejected { why: why(&status, rejected), revision, instead });
         }
+    }
+
+    /// Before a revision is held: what is refused already does not speak against it, and what will be refused of it is given
+    /// some time, if there is one to go back to.
+    pub(super) fn is_to_hold(&mut self, revision: &Revision, memory: &mut Memory) {
+        let healthy = self.trials.healthy.as_ref();
+        if healthy.is_some() && memory.held() == healthy && healthy != Some(revision) {
+            self.trials.refused = memory.refused();
+        }
+        let is_tried = self.order.wish.rollback
+            && healthy.is_some_and(|healthy| healthy.commit != revision.commit)
+            && !self.told.has_applied(revision);
+        let wish = &self.order.wish;
+        memory.patience = is_tried.then(|| wish.health.timeout.unwrap_or(wish.timeout));
     }
 
     /// Takes in what a pass came to: what was not well before it does not speak against its revision.
@@ -101,7 +119,9 @@ impl Follower {
             return false;
         };
         let instead = self.trials.healthy.clone().filter(|healthy| healthy.commit != revision.commit);
-        let (Some(instead), Some(why)) = (instead, self.vitals.failed(before)) else { return false };
+        let refused = || self.memory.as_ref()?.refused_for_good(&self.trials.refused);
+        let why = self.vitals.failed(before).or_else(refused);
+        let (Some(instead), Some(why)) = (instead, why) else { return false };
         let (revision, _) = self.trials.trial.take().unwrap_or_else(|| (instead.clone(), None));
         self.trials.rejected = Some(Rejected { revision, instead, why });
         true

@@ -95,6 +95,48 @@ impl Scene {
 }
 
 #[test]
+fn what_is_refused_is_tried_once_more_before_its_revision_is_given_up() {
+    let mut scene = Scene::new(&["ConfigMap/a", "ConfigMap/b"]);
+    scene.memory.patience = Some(at(60));
+    let (invalid, denied) = (failed("Invalid", true), failed("PolicyDenied", true));
+    let nobody = BTreeSet::new();
+    let given_up = |scene: &Scene| scene.memory.refused_for_good(&nobody).map(|why| why.contains("/a"));
+    scene.learns(at(100), &[("ConfigMap/a", invalid.clone()), ("ConfigMap/b", denied.clone())]);
+    assert_eq!(given_up(&scene), None);
+    assert_eq!(scene.memory.next(at(100), at(300)), Some(at(103)));
+    scene.tries(at(102), &[]);
+    scene.tries(at(103), &["ConfigMap/a"]);
+    scene.learns(at(103), &[("ConfigMap/a", invalid.clone())]);
+    assert_eq!(given_up(&scene), Some(true));
+    let before = scene.memory.refused();
+    assert_eq!(scene.memory.refused_for_good(&before), None, "it was so before the commit came");
+    scene.learns(at(104), &[("ConfigMap/a", Outcome::Created)]);
+    assert_eq!(given_up(&scene), None);
+    // Others may change their minds until their time is over.
+    assert_eq!(scene.memory.next(at(104), at(300)), Some(at(160)));
+    scene.learns(at(120), &[("ConfigMap/b", denied.clone())]);
+    assert_eq!(given_up(&scene), None);
+    scene.learns(at(160), &[("ConfigMap/b", denied.clone())]);
+    assert_eq!(given_up(&scene), Some(false));
+    // What the cluster has to mend counts for nothing, nor does what is on its way out.
+    scene.memory.renew(1, &revision("2"));
+    let outage = failed("WebhookFailed", false);
+    for seconds in [200, 900] {
+        scene.learns(at(seconds), &[("ConfigMap/b", outage.clone()), ("ConfigMap/old", denied.clone())]);
+        assert_eq!(given_up(&scene), None);
+    }
+    // The time begins with the first refusal.
+    scene.learns(at(900), &[("ConfigMap/b", denied.clone())]);
+    assert_eq!(given_up(&scene), None);
+    // Where nobody goes back, nobody counts.
+    scene.memory.renew(1, &revision("3"));
+    scene.memory.patience = None;
+    scene.learns(at(990), &[("ConfigMap/a", invalid), ("ConfigMap/b", denied)]);
+    assert_eq!(given_up(&scene), None);
+    assert_eq!(scene.memory.next(at(990), at(300)), Some(at(1590)), "as long as ever");
+}
+
+#[test]
 fn what_a_manifest_does_wrong_is_not_sent_again_for_long() {
     let mut scene = Scene::new(&["ConfigMap/a", "ConfigMap/b"]);
     let why = failed("Invalid", true);
