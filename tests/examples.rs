@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 
 use moorline::health::{Context, health};
 use moorline::object::GroupKind;
-use moorline::plan::{Policy, sections};
+use moorline::plan::{Policy, guarded, sections};
 use serde_json::{Map, Value, json};
 use systems::table::{Resource, SYSTEMS, System};
 
@@ -158,6 +158,13 @@ fn the_document_lists_what_goes_only_by_approval() {
         rows.iter().map(|row| format!("| {} |\n", row.join(" | "))).collect()
     };
     assert!(shown == expect, "docs/systems.md should show\n\n{}", print(&expect));
+}
+
+#[test]
+fn the_document_lists_what_goes_only_by_approval_where_a_field_says_so() {
+    let expect: Vec<Vec<String>> =
+        guarded().map(|(kind, when)| vec![format!("`{kind}`"), when.to_owned()]).collect();
+    assert_eq!(table(&document(), "## What goes only by approval where a field says so"), expect);
 }
 
 #[test]

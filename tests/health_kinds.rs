@@ -176,7 +176,7 @@ fn seen(kind: &GroupKind, body: &Value, rules: &Rules) -> Summary {
     list.changed(&id, 0);
     assert_eq!(list.due(1_000).read, std::slice::from_ref(&id));
     let context = Context { reports: Reports::Yes, binding: None };
-    let of = Judgement { rules, timeout: None, context, wall: 0 };
+    let of = Judgement { rules, timeout: None, context, wall: 0, runs: false };
     list.read(&id, body.as_object().expect("a mapping"), None, &of, 1_000);
     list.summary()
 }

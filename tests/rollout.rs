@@ -5,6 +5,8 @@ mod support;
 
 #[path = "rollout/at_the_end.rs"]
 mod at_the_end;
+#[path = "rollout/of_any_kind.rs"]
+mod of_any_kind;
 
 use std::time::Duration;
 

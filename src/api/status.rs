@@ -69,7 +69,7 @@ pub struct SyncStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contested: Vec<Contested>,
 
-    /// Jobs and Pods that ended and are not created again until they change in Git.
+    /// Jobs, Pods and hooks that ended and are not created again until they change in Git.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finished: Vec<Finished>,
     /// The first of the hooks that run when the Sync is deleted with its objects.
@@ -181,7 +181,7 @@ pub struct Contested {
     pub manager: Option<String>,
 }
 
-/// A Job or Pod that ended, or a Job that clears itself away when it ends.
+/// A Job, a Pod or a hook that ended, or one that clears itself away when it ends.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Finished {

@@ -15,7 +15,7 @@ use crate::cluster::{Cluster, Connection};
 use crate::desired::{DesiredSet, Scope, Scopes};
 use crate::metrics::Metrics;
 use crate::object::{Object, ObjectId};
-use crate::plan::{Paint, Plan, Policy, Preview, document, explain, plan, preview};
+use crate::plan::{Paint, Plan, Policy, Preview, document, explain, plan, preview, takes_more};
 use crate::render;
 use crate::source::directory;
 use crate::yaml;
@@ -217,7 +217,9 @@ pub(super) fn decide(
     let preview = preview(desired, live, owner);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-    (plan(desired, &preview.observed, &Policy { now, ..policy }), preview)
+    let takes = |object: &&Object| takes_more(&object.id.group_kind(), &object.body);
+    let guarded = live.iter().filter(takes).map(|object| object.id.clone()).collect();
+    (plan(desired, &preview.observed, &Policy { now, guarded, ..policy }), preview)
 }
 
 /// How a command ends that shows this plan.

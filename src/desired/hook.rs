@@ -13,7 +13,8 @@ use sha2::{Digest, Sha256};
 
 use super::{DesiredObject, DesiredSet};
 use crate::api::{self, SpecHash};
-use crate::object::GroupKind;
+use crate::object::{GroupKind, ObjectId};
+use crate::render::HOOK_NAME_DIGITS;
 
 /// When an object runs, and what becomes of it then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,6 +31,8 @@ pub struct Hook {
     pub clears_success: bool,
     /// It is deleted once it has failed.
     pub clears_failure: bool,
+    /// What is there of it is deleted before it runs again, whatever its kind.
+    pub replaces: bool,
 }
 
 /// The part of a roll-out. Parts compare in the order in which they are carried out.
@@ -123,8 +126,7 @@ pub(super) fn read<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Result<K
         match words.iter().position(|known| *known == word) {
             Some(0) => hook.clears_success = true,
             Some(1) => hook.clears_failure = true,
-            // A run of before always makes room for the next.
-            Some(_) => {}
+            Some(_) => hook.replaces = true,
             None => return Err((key, says, annotation(key).unwrap_or_default())),
         }
     }
@@ -230,6 +232,20 @@ const HALF: usize = 16;
 /// True if both are runs of the same hook, be it for the same set or not.
 pub fn is_same_hook(one: &SpecHash, other: &SpecHash) -> bool {
     one.form == other.form && one.digest[..HALF] == other.digest[..HALF]
+}
+
+/// True if both may be runs of one hook whose name its content gives, as it was at two times.
+pub fn is_of_same_base(one: &ObjectId, other: &ObjectId) -> bool {
+    let kind = |id: &ObjectId| (id.group_kind(), id.namespace().map(str::to_owned));
+    one != other && base(one).is_some() && base(one) == base(other) && kind(one) == kind(other)
+}
+
+/// What such a name begins with.
+fn base(id: &ObjectId) -> Option<&str> {
+    let name = id.name();
+    let (base, digits) = name.split_at_checked(name.len().checked_sub(HOOK_NAME_DIGITS)?)?;
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    (!base.is_empty() && digits.bytes().all(is_digit)).then_some(base)
 }
 
 impl DesiredSet {
@@ -403,6 +419,22 @@ mod tests {
         };
         assert_eq!(turn("shop"), Turn { phase: Phase::Before, wave: 3 });
         assert_eq!(turn("other"), Turn::default());
+    }
+
+    #[test]
+    fn a_name_that_content_gives_has_its_base() {
+        let id = |text: &str| ObjectId::parse(text).unwrap();
+        let check = |one: &str, other: &str, expect: bool| {
+            assert_eq!(is_of_same_base(&id(one), &id(other)), expect, "{one} {other}");
+        };
+        let one = "batch/Job|shop/up-0123456789";
+        check(one, "batch/Job|shop/up-abcdef0123", true);
+        check(one, one, false);
+        check(one, "batch/Job|shop/down-abcdef0123", false);
+        check(one, "batch/Job|other/up-abcdef0123", false);
+        check(one, "/Pod|shop/up-abcdef0123", false);
+        check(one, "batch/Job|shop/up-abcdefghij", false);
+        check("batch/Job|shop/0123456789", "batch/Job|shop/abcdef0123", false);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-pub use hook::{Hook, Parting, Phase, Rollouts, Turn, is_same_hook};
+pub use hook::{Hook, Parting, Phase, Rollouts, Turn, is_of_same_base, is_same_hook};
 pub use ignore::{Ignore, Ignored};
 pub use problem::Problem;
 pub use scale::{Replicas, ReplicasPaths, SCALERS, left_to_scalers, replicas_paths, scale_target};

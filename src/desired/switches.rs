@@ -51,7 +51,9 @@ impl Switches {
             reconcile_disabled: reading.switch(api::RECONCILE_ANNOTATION, "disabled", DISABLED),
             apply_once: reading.switch(api::APPLY_ANNOTATION, "once", ONCE),
             prune_disabled: reading.switch(api::PRUNE_ANNOTATION, "disabled", DISABLED),
-            recreate: reading.switch(api::RECREATE_ANNOTATION, "enabled", ENABLED),
+            // A hook that makes room for itself is changed in place where it can be.
+            recreate: reading.switch(api::RECREATE_ANNOTATION, "enabled", ENABLED)
+                || matches!(kind, Kind::Hook(hook) if hook.replaces),
             hook: match kind {
                 Kind::Hook(hook) => Some(hook),
                 Kind::Object | Kind::Skipped => None,

@@ -70,6 +70,8 @@ pub struct Judgement<'a> {
     pub context: Context,
     /// The time in milliseconds since 1970.
     pub wall: i64,
+    /// It is something that runs: that it has failed is its end, and stands when it is cleared away.
+    pub runs: bool,
 }
 
 /// How the objects of a Sync are.
@@ -106,7 +108,7 @@ impl Watchlist {
         });
     }
 
-    /// An object is gone. That a Job or Pod has failed stands: whoever clears it away makes nothing well.
+    /// An object is gone. That a Job, a Pod or a hook has failed stands: whoever clears it away makes nothing well.
     pub fn gone(&mut self, id: &ObjectId) {
         if self.has_failed(id) {
             self.enter(id, Entry::end);
@@ -121,7 +123,20 @@ impl Watchlist {
         }
     }
 
-    /// True for a Job or Pod that has failed.
+    /// Whether an object has come to its end, and did so well; none while that is not known, or takes long.
+    pub fn end(&self, id: &ObjectId) -> Option<bool> {
+        let known = self.objects.get(id)?.known.as_ref()?;
+        match known.shown {
+            _ if known.failed => Some(false),
+            Health::Healthy => Some(true),
+            Health::Degraded { .. }
+            | Health::Progressing { .. }
+            | Health::Suspended
+            | Health::Unknown { .. } => None,
+        }
+    }
+
+    /// True for a Job, a Pod or a hook that has failed.
     pub fn has_failed(&self, id: &ObjectId) -> bool {
         self.objects.get(id).and_then(|entry| entry.known.as_ref()).is_some_and(|known| known.failed)
     }
@@ -230,6 +245,10 @@ impl Watchlist {
                 return;
             }
             entry.failures = 0;
+            // That it goes now says nothing about how it ended.
+            if is_deleted(body) && entry.known.as_ref().is_some_and(|known| known.failed) {
+                return;
+            }
             let (known, is_asked) = (Known::of(&kind, body, entry.known.take(), of, now), cause.is_some());
             entry.looks += u32::from(is_asked);
             entry.known = Some(Known { cause: cause.unwrap_or(known.cause), ..known });
@@ -337,6 +356,12 @@ impl Summary {
         let word = |of: &Self| [of.unread, of.progressing, of.degraded, of.unknown].map(|count| count > 0);
         word(self) == word(other)
     }
+}
+
+fn is_deleted(body: &Map<String, Value>) -> bool {
+    body.get("metadata")
+        .and_then(|metadata| metadata.get("deletionTimestamp"))
+        .is_some_and(|at| !at.is_null())
 }
 
 /// True for a claim, with which its class is read.

@@ -46,6 +46,7 @@ fn step_document(step: &Step, differences: &[Difference]) -> Value {
     entry["action"] = step.action.verb().into();
     match &step.action {
         Action::Create => {}
+        Action::Follow { runs } => entry["follows"] = runs.iter().map(object).collect(),
         Action::Adopt { managers } => {
             entry["managers"] = json!(managers);
             entry["fields"] = field_documents(&step.id, differences, &[]);

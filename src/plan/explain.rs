@@ -99,6 +99,10 @@ impl Text {
     fn step(&mut self, step: &Step, differences: &[Difference]) {
         let (sign, reason) = match &step.action {
             Action::Create => ('+', String::new()),
+            Action::Follow { runs } => {
+                let runs: Vec<String> = runs.iter().map(|run| harmless(&run.to_string())).collect();
+                ('+', format!("once this run of before is deleted: {}", runs.join(", ")))
+            }
             Action::Adopt { managers } if managers.is_empty() => ('+', "it is there already".to_owned()),
             Action::Adopt { managers } => ('+', format!("so far written by {}", managers.join(", "))),
             Action::Update(Change::Committed) => ('~', "changed in Git".to_owned()),
@@ -117,6 +121,7 @@ impl Text {
                 Change::Committed | Change::EntryLost | Change::Unverified | Change::Moved | Change::Again,
             )
             | Action::Create
+            | Action::Follow { .. }
             | Action::Adopt { .. }
             | Action::HandOver { .. }
             | Action::Prune { .. } => &[],

@@ -36,12 +36,14 @@ fn fate(id: &ObjectId, seen: &Observed, policy: &Policy) -> Decision {
         // It stays, and the other takes it once this Sync is gone.
         Some(claim) => Hold::ClaimedBy(claim.sync.clone()),
         None if seen.prune_disabled => Hold::PruneDisabled,
-        None if policy.protected.contains(&id.group_kind()) => Hold::Protected,
-        None if !seen.applied_by_us => Hold::NotAppliedByUs,
-        None if seen.uid.is_empty() || seen.resource_version.is_empty() => Hold::Unidentified,
-        None => match &policy.behind {
-            Some(other) => Hold::MayBeClaimed(other.clone()),
-            None => {
+        None if !seen.applied_by_us => policy.protects(id).unwrap_or(Hold::NotAppliedByUs),
+        None if seen.uid.is_empty() || seen.resource_version.is_empty() => {
+            policy.protects(id).unwrap_or(Hold::Unidentified)
+        }
+        None => match (policy.protects(id), &policy.behind) {
+            (Some(protected), _) => protected,
+            (None, Some(other)) => Hold::MayBeClaimed(other.clone()),
+            (None, None) => {
                 return Decision::Write(Action::Prune {
                     uid: seen.uid.clone(),
                     resource_version: seen.resource_version.clone(),
@@ -88,6 +90,7 @@ mod tests {
         };
         assert_eq!(fate(|it| it.prune_disabled = true, both), "hand over");
         assert_eq!(fate(|_| {}, protected), "Protected");
+        assert_eq!(fate(|_| {}, |it| it.guarded.extend([id(OURS)])), "Protected");
         // What would stay anyway is not waited for.
         assert_eq!(fate(|it| it.prune_disabled = true, behind), "PruneDisabled");
         assert_eq!(

@@ -28,7 +28,7 @@ pub(super) fn manifest(id_text: &str, wave: i32) -> Value {
     json!({"apiVersion": version, "kind": id.kind(), "metadata": metadata})
 }
 
-/// The desired set of these manifests; `Widget.example.com` is a namespaced kind that is known.
+/// The desired set of these manifests; `Widget.example.com` and `Workflow.argoproj.io` are namespaced kinds that are known.
 pub(super) fn wanted(manifests: &[Value]) -> DesiredSet {
     let texts: Vec<_> = manifests.iter().map(Value::to_string).collect();
     let names: Vec<_> = (0..texts.len()).map(|at| format!("{at}.json")).collect();
@@ -38,6 +38,7 @@ pub(super) fn wanted(manifests: &[Value]) -> DesiredSet {
     };
     let mut scopes = Scopes::builtin();
     scopes.insert(GroupKind::new("example.com", "Widget"), Scope::Namespaced);
+    scopes.insert(GroupKind::new("argoproj.io", "Workflow"), Scope::Namespaced);
     desired(complete, "default", &scopes).unwrap()
 }
 

@@ -70,6 +70,8 @@ pub enum Hold {
     MayBeOccupied(GroupKind),
     /// It is no longer wanted, and objects of its kind are pruned only by approval.
     Protected,
+    /// It is no longer wanted, and takes others with it that no commit brings back, so that it is pruned only by approval.
+    Guarded,
     /// It is no longer wanted, and may be what this one needs to go, which waits for approval.
     GoesAfter(ObjectId),
     /// It is no longer wanted, and so many are not that a person should look first.
@@ -110,7 +112,7 @@ impl Hold {
             Self::StillWanted(_) => "StillWanted",
             Self::Occupied(_) => "Occupied",
             Self::MayBeOccupied(_) => "MayBeOccupied",
-            Self::Protected => "Protected",
+            Self::Protected | Self::Guarded => "Protected",
             Self::GoesAfter(_) => "GoesAfter",
             Self::OverBudget { .. } => "OverBudget",
         }
@@ -191,6 +193,9 @@ impl fmt::Display for Hold {
                 "no longer in Git, but whether any {kind} would be deleted with it cannot be seen: it may not be listed"
             ),
             Self::Protected => f.write_str("no longer in Git, and its kind is pruned only by approval"),
+            Self::Guarded => f.write_str(
+                "no longer in Git, and it takes others with it, so that it is pruned only by approval",
+            ),
             Self::GoesAfter(id) => {
                 write!(f, "no longer in Git, and goes after {id}, which waits for approval")
             }

@@ -10,6 +10,7 @@ mod document;
 mod explain;
 mod farewell;
 mod given;
+mod guarded;
 mod hold;
 mod hooks;
 mod order;
@@ -29,8 +30,9 @@ pub use difference::Difference;
 pub use document::document;
 pub use explain::{Paint, explain, summary};
 pub use farewell::farewell;
+pub use guarded::{guarded, may_take_more, takes_more};
 pub use hold::Hold;
-pub use hooks::may_run;
+pub use hooks::{Over, may_run};
 pub use order::{Rank, Stage};
 pub use outcome::{Failed, Outcome};
 pub use policy::{Budget, Claim, DriftMode, Policy};
@@ -75,6 +77,11 @@ pub struct Step {
 pub enum Action {
     /// The object is not there.
     Create,
+    /// The object is a hook and not there, and runs of it under an older name are: they are deleted first.
+    Follow {
+        /// Those runs.
+        runs: Vec<ObjectId>,
+    },
     /// The object is there and nobody's: it is taken over from the managers named.
     Adopt {
         /// Who wrote it so far.
@@ -122,19 +129,21 @@ pub fn plan(desired: &DesiredSet, observed: &ObservedSet, policy: &Policy) -> Pl
     };
     let mut live = observed.iter().peekable();
     let mut unwanted = Vec::new();
+    let over = Over::before(desired, policy);
     // Both sides are in the order of the ids, so one walk over both finds every pair.
     for object in desired.objects() {
         while let Some(entry) = live.next_if(|(id, _)| **id < object.id) {
             unwanted.push(entry);
         }
         let seen = live.next_if(|(id, _)| **id == object.id).map(|(_, seen)| seen);
-        let decision = match (wanted(object, seen, policy), policy.in_doubt.get(&object.id)) {
+        let decision = match (wanted(object, seen, over, policy), policy.in_doubt.get(&object.id)) {
             (Decision::Write(_), Some(why)) => Decision::Hold(Hold::MayBeScaled(why.clone())),
             (decision, _) => decision,
         };
         decided.add(object.id.clone(), decision, object.switches.turn());
     }
     unwanted.extend(live);
+    hooks::follow(desired, &unwanted, policy, &mut decided);
     let Approval { asked, consented } = prune::decide(desired, observed, policy, &unwanted, &mut decided);
     if policy.suspended {
         decided.suspend();
@@ -178,7 +187,7 @@ impl Decided {
 }
 
 /// What becomes of an object that should exist.
-fn wanted(object: &DesiredObject, seen: Option<&Observed>, policy: &Policy) -> Decision {
+fn wanted(object: &DesiredObject, seen: Option<&Observed>, over: Over, policy: &Policy) -> Decision {
     if object.switches.reconcile_disabled {
         return Decision::Hold(Hold::ReconcileDisabled);
     }
@@ -188,7 +197,9 @@ fn wanted(object: &DesiredObject, seen: Option<&Observed>, policy: &Policy) -> D
     if object.switches.skipped {
         return Decision::Keep;
     }
-    if let Some(decision) = object.switches.hook.and_then(|hook| hooks::hook(object, hook, seen, policy)) {
+    if let Some(decision) =
+        object.switches.hook.and_then(|hook| hooks::hook(object, hook, seen, over, policy))
+    {
         return decision;
     }
     let Some(seen) = seen else {
@@ -280,8 +291,9 @@ impl Plan {
 
     /// The objects that would be pruned if a person approved.
     pub fn waiting(&self) -> BTreeSet<&ObjectId> {
-        let waits =
-            |hold: &Hold| matches!(hold, Hold::Protected | Hold::GoesAfter(_) | Hold::OverBudget { .. });
+        let waits = |hold: &Hold| {
+            matches!(hold, Hold::Protected | Hold::Guarded | Hold::GoesAfter(_) | Hold::OverBudget { .. })
+        };
         self.held.iter().filter(|(_, hold)| waits(hold)).map(|(id, _)| id).collect()
     }
 }
@@ -290,7 +302,7 @@ impl Action {
     /// The imperative, as people read it.
     pub fn verb(&self) -> &'static str {
         match self {
-            Self::Create => "create",
+            Self::Create | Self::Follow { .. } => "create",
             Self::Adopt { .. } => "adopt",
             Self::Update(_) => "update",
             Self::HandOver { .. } => "hand over",

@@ -94,7 +94,11 @@ pub(super) fn stages(steps: Vec<(Turn, Step)>) -> Vec<(Stage, Vec<Step>)> {
     let mut stages: BTreeMap<Stage, Vec<Step>> = BTreeMap::new();
     for (turn, step) in steps {
         let prune = match step.action {
-            Action::Create | Action::Adopt { .. } | Action::Update(_) | Action::HandOver { .. } => false,
+            Action::Create
+            | Action::Follow { .. }
+            | Action::Adopt { .. }
+            | Action::Update(_)
+            | Action::HandOver { .. } => false,
             Action::Prune { .. } => true,
         };
         stages.entry(stage(&step.id, turn, prune)).or_default().push(step);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::protected::protected;
-use super::{Contest, Rollout};
+use super::{Contest, Hold, Rollout};
 use crate::api::SpecHash;
 use crate::object::{GroupKind, ObjectId};
 
@@ -20,6 +20,8 @@ pub struct Policy {
     pub budget: Budget,
     /// Kinds that are pruned only by approval.
     pub protected: BTreeSet<GroupKind>,
+    /// Objects of other kinds of which the same is true, because they take others with them.
+    pub guarded: BTreeSet<ObjectId>,
     /// The approval that a person gave, if any.
     pub approved: Option<String>,
     /// What an approval spoke of when it was given, by uid: some of it may be gone since, and the rest goes all the same.
@@ -84,6 +86,7 @@ impl Default for Policy {
             prune: true,
             budget: Budget::default(),
             protected: protected().collect(),
+            guarded: BTreeSet::new(),
             approved: None,
             consented: BTreeMap::new(),
             claims: BTreeMap::new(),
@@ -95,6 +98,17 @@ impl Default for Policy {
             ended_well: BTreeMap::new(),
             rollout: Some(Rollout::default()),
             in_doubt: BTreeMap::new(),
+        }
+    }
+}
+
+impl Policy {
+    /// Why an object is pruned only by approval, if it is.
+    pub(super) fn protects(&self, id: &ObjectId) -> Option<Hold> {
+        match (self.protected.contains(&id.group_kind()), self.guarded.contains(id)) {
+            (true, _) => Some(Hold::Protected),
+            (false, true) => Some(Hold::Guarded),
+            (false, false) => None,
         }
     }
 }

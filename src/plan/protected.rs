@@ -4,7 +4,8 @@
 //! `Cluster` of one group is a database, and that of another a number of virtual machines.
 //!
 //! A kind is here if deleting an object of it may delete what no commit brings back. Whether it does may hang on a field of
-//! the object (`deletionPolicy`, `reclaimPolicy`), of which a plan knows nothing: it is asked for approval then, too.
+//! the object (`deletionPolicy`, `reclaimPolicy`), of which a plan knows nothing: it is asked for approval then, too. Kinds of which
+//! most objects take nothing with them are in `guarded.rs`.
 
 use crate::object::GroupKind;
 
@@ -26,7 +27,7 @@ pub fn sections() -> impl Iterator<Item = (&'static str, GroupKind)> {
     SECTIONS.iter().flat_map(kinds)
 }
 
-const SECTIONS: [Section; 9] = [
+const SECTIONS: [Section; 10] = [
     (
         "all that is in it, or of its kind",
         &[("", &["Namespace"]), ("apiextensions.k8s.io", &["CustomResourceDefinition"])],
@@ -38,6 +39,7 @@ const SECTIONS: [Section; 9] = [
     ("a search index", SEARCH),
     ("messages that nobody has read yet", MESSAGES),
     ("storage of objects, blocks or files", STORAGE),
+    ("a cluster, or a release, with all that is in it", OTHERS),
     ("what a cloud keeps, as its deletionPolicy says", CLOUDS),
 ];
 
@@ -127,6 +129,9 @@ const STORAGE: &[(&str, &[&str])] = &[
     ("objectstorage.k8s.io", &["BucketClaim", "Bucket"]),
 ];
 
+const OTHERS: &[(&str, &[&str])] =
+    &[("cluster.x-k8s.io", &["Cluster"]), ("helm.toolkit.fluxcd.io", &["HelmRelease"])];
+
 const CLOUDS: &[(&str, &[&str])] = &[
     ("rds.aws.crossplane.io", &["RDSInstance", "DBInstance", "DBCluster"]),
     ("database.aws.crossplane.io", &["RDSInstance"]),
@@ -170,7 +175,10 @@ mod tests {
         }
         check("other.example.com", "Database", false);
         check("postgresql.cnpg.io", "Cluster", true);
-        check("cluster.x-k8s.io", "Cluster", false);
+        check("cluster.x-k8s.io", "Cluster", true);
+        check("cluster.x-k8s.io", "MachineDeployment", false);
+        check("helm.toolkit.fluxcd.io", "HelmRelease", true);
+        check("helm.cattle.io", "HelmRelease", false);
         check("acid.zalan.do", "postgresql", true);
         check("acid.zalan.do", "Postgresql", false);
         check("kafka.strimzi.io", "KafkaTopic", true);

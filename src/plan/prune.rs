@@ -57,7 +57,7 @@ pub(super) fn decide(
     }
     candidates = world.keep_occupied(candidates, decided);
     let (protected, prunes): (Vec<_>, Vec<_>) =
-        candidates.into_iter().partition(|(id, _)| policy.protected.contains(&id.group_kind()));
+        candidates.into_iter().partition(|(id, _)| policy.protects(id).is_some());
     let (count, owned) = (prunes.len(), owned(observed, decided) - elsewhere);
     let over_budget = policy.budget.is_exceeded(count, owned);
     // An approval speaks of what waits for it, so that prunes that need none do not make it stale; nor do those that it
@@ -77,7 +77,7 @@ pub(super) fn decide(
     {
         for (id, seen) in entries {
             let decision = match needs_approval && !consented.contains_key(id) {
-                true => Decision::Hold(hold.clone()),
+                true => Decision::Hold(policy.protects(id).unwrap_or_else(|| hold.clone())),
                 false => Decision::Write(Action::Prune {
                     uid: seen.uid.clone(),
                     resource_version: seen.resource_version.clone(),
@@ -102,7 +102,7 @@ fn owned(observed: &ObservedSet, decided: &Decided) -> usize {
     let ours = observed.iter().filter(|(_, seen)| is_ours(seen)).count();
     let becomes_ours = |seen: &Observed| seen.mark != Mark::Ours && !seen.controlled;
     let gained = decided.steps.iter().filter(|(_, step)| match step.action {
-        Action::Create => true,
+        Action::Create | Action::Follow { .. } => true,
         Action::Adopt { .. } | Action::Update(_) => observed.get(&step.id).is_some_and(becomes_ours),
         Action::HandOver { .. } | Action::Prune { .. } => false,
     });
@@ -244,6 +244,7 @@ mod tests {
         policy(|it| it.prune = false, "PruneDisabled");
         policy(|it| it.suspended = true, "Suspended");
         policy(|it| it.protected.extend([GroupKind::new("", "ConfigMap")]), "Protected");
+        policy(|it| it.guarded.extend([id(UNWANTED)]), "Protected");
         policy(|it| it.budget.count = Some(0), "OverBudget");
         policy(|it| it.budget.percent = Some(33), "OverBudget");
         policy(|it| it.budget.percent = Some(34), "prune");

@@ -105,9 +105,14 @@ pub(super) fn finished(object: &DesiredObject, policy: &Policy) -> bool {
 pub(super) fn absent(object: &DesiredObject, policy: &Policy) -> Option<Decision> {
     match finished(object, policy) {
         true => Some(Decision::Keep),
-        // Where others fight for fields nobody minds that the object is there.
-        false => contest(object, &policy.contested).filter(|contest| contest.fields.is_empty()).map(hold),
+        false => contested(object, policy),
     }
+}
+
+/// What becomes of an object that others delete again and again.
+pub(super) fn contested(object: &DesiredObject, policy: &Policy) -> Option<Decision> {
+    // Where others fight for fields nobody minds that the object is there.
+    contest(object, &policy.contested).filter(|contest| contest.fields.is_empty()).map(hold)
 }
 
 /// When the next of the pauses ends for which people ask.

@@ -16,6 +16,8 @@ pub struct Rollout {
     pub unwell: BTreeSet<ObjectId>,
     /// Of these, those that have failed or take too long.
     pub degraded: BTreeSet<ObjectId>,
+    /// Objects that are not well, be it as they were wanted before: a hook among them still runs.
+    pub running: BTreeSet<ObjectId>,
     /// Something of it has failed.
     pub failed: bool,
     /// Another set was rolled out before it.
@@ -62,9 +64,10 @@ impl<'a> Awaits<'a> {
         let blocker = match &step.action {
             Action::Prune { .. } if self.desired.get(&step.id).is_some() => None,
             Action::Prune { .. } => self.waits.clone().or_else(|| self.running_hook()),
-            Action::Create | Action::Adopt { .. } | Action::Update(Change::Committed | Change::Again) => {
-                self.first_before(&step.id)
-            }
+            Action::Create
+            | Action::Follow { .. }
+            | Action::Adopt { .. }
+            | Action::Update(Change::Committed | Change::Again) => self.first_before(&step.id),
             Action::Update(Change::Drifted(_) | Change::EntryLost | Change::Unverified | Change::Moved)
             | Action::HandOver { .. } => None,
         };

@@ -46,7 +46,7 @@ pub(super) fn for_approval(unwanted: &[Entry<'_>], decided: &mut Decided) {
     if definitions.is_empty() {
         return;
     }
-    let protected = decided.held.iter().filter(|(_, hold)| *hold == Hold::Protected);
+    let protected = decided.held.iter().filter(|(_, hold)| matches!(hold, Hold::Protected | Hold::Guarded));
     let protected: BTreeSet<ObjectId> = protected.map(|(id, _)| id.clone()).collect();
     let waits = |id: &ObjectId| protected.contains(id);
     let asked = unwanted
@@ -135,7 +135,7 @@ impl<'a> Gate<'a> {
     /// What a write waits for, if anything.
     fn before(&self, turn: Turn, step: &Step) -> Option<&'a ObjectId> {
         match step.action {
-            Action::Create | Action::Adopt { .. } | Action::Update(_) => {
+            Action::Create | Action::Follow { .. } | Action::Adopt { .. } | Action::Update(_) => {
                 let container = self.going.iter().find(|container| contains(container, &step.id));
                 let earlier = self.missing.filter(|(first, _)| *first < turn).map(|(_, id)| id);
                 container.copied().or(earlier)

@@ -66,6 +66,8 @@ fn name_hook(body: &mut Map<String, Value>) {
 const HOOKS: [&str; 3] = [HOOK_ANNOTATION, ARGO_HOOK_ANNOTATIONS[0], HELM_HOOK_ANNOTATIONS[0]];
 /// So many bytes of a hash in a name.
 const NAME: usize = 5;
+/// So many hex digits end the name of such a hook.
+pub const HOOK_NAME_DIGITS: usize = 2 * NAME;
 
 struct Head<'a> {
     body: &'a Map<String, Value>,

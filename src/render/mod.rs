@@ -19,6 +19,7 @@ use std::collections::{BTreeSet, HashMap};
 
 pub use documents::FieldPath;
 pub use dump::{Dump, dump};
+pub use identity::HOOK_NAME_DIGITS;
 pub use kustomize::{Class, Fault};
 pub use packed::Packed;
 pub use plain::{PlainOptions, is_read};

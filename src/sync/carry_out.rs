@@ -121,6 +121,10 @@ impl Work<'_> {
     async fn act(&self, step: &Step) -> Result<Outcome, Failure> {
         match &step.action {
             Action::Create => self.first_contact(&step.id).await,
+            Action::Follow { runs } => match self.make_room(runs).await? {
+                Some(held) => Ok(held),
+                None => self.first_contact(&step.id).await,
+            },
             Action::Adopt { managers } => {
                 self.apply(&step.id, None, |_| Outcome::Adopted(managers.clone())).await
             }

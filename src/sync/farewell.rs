@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::carry_out::{Work, carry_out};
+use super::desk::Desk;
+use super::guarded::Guarded;
 use super::ledger::Ledger;
 use super::orphans::Orphans;
 use super::wish::Wish;
@@ -20,7 +22,7 @@ use crate::cluster::{Cluster, Failure, Need, Stop};
 use crate::desired::{DesiredSet, Parting};
 use crate::object::ObjectId;
 use crate::observed::{Mark, ObservedSet};
-use crate::plan::{Hold, Outcome, Plan, farewell};
+use crate::plan::{Hold, Outcome, Plan, Policy, farewell};
 
 /// Keeps a Sync until its objects are gone.
 pub(crate) const FINALIZER: &str = "moorline.dev/delete";
@@ -35,7 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) type Leaving = Result<Box<Wish>, &'static str>;
 
 /// Deletes what is to be deleted, and lets the Sync go; true if that is to be tried again.
-pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, leaving: &Leaving) -> bool {
+pub(crate) async fn leave(context: &Context, desk: &Desk, sync: &Value, leaving: &Leaving) -> bool {
+    let name = desk.name();
     let finalizers: Vec<String> = sync
         .pointer("/metadata/finalizers")
         .and_then(Value::as_array)
@@ -51,7 +54,7 @@ pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, leav
     let orphans = match leaving {
         Err(why) => Orphans::all(None, name, why),
         Ok(wish) => match wish.deletion {
-            DeletionPolicy::Delete => part(context, name, sync, wish).await,
+            DeletionPolicy::Delete => part(context, desk, sync, wish).await,
             DeletionPolicy::Orphan => Orphans::default(),
         },
     };
@@ -70,7 +73,8 @@ pub(crate) async fn leave(context: &Context, name: &SyncName, sync: &Value, leav
 }
 
 /// Deletes what is to be deleted with the Sync, and gives what stays.
-async fn part(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) -> Orphans {
+async fn part(context: &Context, desk: &Desk, sync: &Value, wish: &Wish) -> Orphans {
+    let name = desk.name();
     let cluster = context.cluster_of(name, wish).await.ok();
     if wish.suspend {
         return Orphans::all(cluster.as_ref(), name, "Suspended");
@@ -80,7 +84,7 @@ async fn part(context: &Context, name: &SyncName, sync: &Value, wish: &Wish) -> 
     let _ = tokio::time::timeout_at(until.into(), context.dependencies.last(name, GRACE)).await;
     loop {
         // Without an answer nothing is known, and who knows nothing lets go of nothing before the time is over.
-        let failure = match delete(context, name, sync, wish, until).await {
+        let failure = match delete(context, desk, sync, wish, until).await {
             Ok(orphans) => return orphans,
             Err(failure) => failure,
         };
@@ -141,11 +145,12 @@ const CRD: (&str, &str) = ("apiextensions.k8s.io", "CustomResourceDefinition");
 
 async fn delete(
     context: &Context,
-    name: &SyncName,
+    desk: &Desk,
     sync: &Value,
     wish: &Wish,
     until: Instant,
 ) -> Result<Orphans, Failure> {
+    let name = desk.name();
     let cluster = &match context.cluster_of(name, wish).await {
         Ok(cluster) => cluster,
         Err(trouble) => return Err(Failure::Unreachable(trouble.message.into())),
@@ -182,7 +187,7 @@ async fn delete(
     // to be saved.
     let is_hook = |id: &ObjectId| last.get(id).is_some();
     let others = |seen: &ObservedSet| seen.iter().any(|(id, it)| it.mark == Mark::Ours && !is_hook(id));
-    if cluster.observed(name, others) && !work.last_hooks(Parting::Before, until).await? {
+    if cluster.observed(name, others) && !work.last_hooks(Parting::Before, desk, until).await? {
         return Ok(Orphans::all(Some(cluster), name, "HookFailed"));
     }
     let mut orphans = clear_away(&work, sync, wish, until, |id| !is_hook(id)).await?;
@@ -190,7 +195,7 @@ async fn delete(
         return Ok(orphans);
     }
     // What they say now changes nothing any more.
-    let _ = work.last_hooks(Parting::After, until).await?;
+    let _ = work.last_hooks(Parting::After, desk, until).await?;
     let left = clear_away(&work, sync, wish, until, is_hook).await?;
     orphans.objects.extend(left.objects);
     Ok(Orphans { all: left.all, ..orphans })
@@ -205,12 +210,14 @@ async fn clear_away(
     is_meant: impl Fn(&ObjectId) -> bool,
 ) -> Result<Orphans, Failure> {
     let (context, cluster, name) = (work.context, work.cluster, work.owner);
-    let mut forbidden = BTreeSet::new();
+    let (mut forbidden, mut guarded) = (BTreeSet::new(), Guarded::default());
     let wake = cluster.wake(name);
     loop {
         let behind = parting::behind(context, name, wish, sync);
+        guarded.look(context, cluster, name, |_| false).await;
         let mut plan = cluster.observed(name, |observed| {
-            farewell(observed, &parting::policy(context, name, wish, behind, observed))
+            let policy = parting::policy(context, name, wish, behind, observed);
+            farewell(observed, &Policy { guarded: guarded.ids(), ..policy })
         });
         plan.stages.iter_mut().for_each(|(_, steps)| steps.retain(|step| is_meant(&step.id)));
         plan.held.retain(|(id, _)| is_meant(id));

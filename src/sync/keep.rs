@@ -158,7 +158,7 @@ impl Keeper {
                 self.stop().await;
                 let (mut ending, mut seen) = (self.context.ending.clone(), self.seen.clone());
                 tokio::select! {
-                    again = farewell::leave(&self.context, &self.name, sync, &leaving) => again,
+                    again = farewell::leave(&self.context, &self.desk, sync, &leaving) => again,
                     // The next daemon goes on with it.
                     _ = ending.wait_for(|ending| *ending) => false,
                     // Somebody took the finalizer away; another one of the name may be there, and waits for this.

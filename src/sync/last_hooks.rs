@@ -1,17 +1,19 @@
 //! Hooks that run when a Sync is deleted with its objects.
 //!
 //! In: a Sync that goes, and the revision that was applied last. Out: its hooks for that have run, or why they did not. A backup
-//! that could not be made keeps what it was to be made of: where a hook before the deletion fails, nothing is deleted.
+//! that could not be made keeps what it was to be made of: where a hook before the deletion fails, nothing is deleted. That one has
+//! run is written down before anything goes, so that none saves what is half gone in another run.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Context;
 use super::carry_out::Work;
+use super::desk::Desk;
 use super::inspect::credentials;
 use super::prepare::{of_source, prepare};
 use super::wish::Wish;
-use crate::api::{SyncName, SyncStatus};
+use crate::api::{Finished, SpecHash, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Failure};
 use crate::desired::{DesiredObject, DesiredSet, Parting};
 use crate::harmless::harmless;
@@ -68,11 +70,20 @@ pub(super) async fn find(
     Ok(Some(Arc::new(prepared.rendered.at_parting(uid))))
 }
 
+/// True if it is written down that this hook has run, for this very end.
+fn has_run(hook: &DesiredObject, ran: &[Finished]) -> bool {
+    let is_it = |end: &&Finished| end.object == hook.id.as_str() && !end.begun && !end.failed;
+    let mut hashes = ran.iter().filter(is_it).filter_map(|end| SpecHash::parse(&end.hash));
+    hashes.any(|hash| hook.is_recorded_as(&hash))
+}
+
 impl Work<'_> {
     /// Runs the hooks of one place, wave by wave; false if one of them fails or takes too long.
-    pub(super) async fn last_hooks(&self, at: Parting, by: Instant) -> Result<bool, Failure> {
-        let mut hooks: Vec<&DesiredObject> =
-            self.desired.objects().iter().filter(|object| parting(object) == Some(at)).collect();
+    pub(super) async fn last_hooks(&self, at: Parting, desk: &Desk, by: Instant) -> Result<bool, Failure> {
+        let ran = desk.finished();
+        // Whoever clears one away that has run does not bring another run about.
+        let is_open = |hook: &&DesiredObject| parting(hook) == Some(at) && !has_run(hook, &ran);
+        let mut hooks: Vec<&DesiredObject> = self.desired.objects().iter().filter(is_open).collect();
         hooks.sort_by_key(|object| object.switches.turn());
         for wave in hooks.chunk_by(|a, b| a.switches.turn() == b.switches.turn()) {
             for hook in wave {
@@ -85,6 +96,11 @@ impl Work<'_> {
             for hook in wave {
                 if !self.ends_well(&hook.id, by).await? {
                     return Ok(false);
+                }
+                let (object, hash) = (hook.id.as_str().to_owned(), hook.hash.to_string());
+                let end = Finished { object, hash, begun: false, failed: false };
+                if !desk.has_run(end, by.saturating_duration_since(Instant::now())).await {
+                    tracing::warn!(sync = %self.owner, object = %hook.id, "that it has run could not be written down");
                 }
             }
         }

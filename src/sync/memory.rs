@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fights::Fights;
+use super::guarded::Guarded;
 use super::leaving::Leaving;
 use super::ledger::Ledger;
 use super::namespaces::Namespaces;
@@ -60,6 +61,8 @@ pub(crate) struct Memory {
     pub(crate) restless: Restless,
     /// What is on its way out.
     pub(crate) leaving: Leaving,
+    /// What takes others with it.
+    pub(crate) guarded: Guarded,
     /// What has come to its end.
     pub(crate) ends: Ends,
     /// When the next pause ends for which people ask.

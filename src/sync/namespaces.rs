@@ -70,7 +70,9 @@ impl Namespaces {
 /// True if objects are to be created in a namespace in which nothing of ours is, and that is not in Git itself: so
 /// it may have to be created first.
 pub(crate) fn may_be_missing(plan: &Plan, desired: &DesiredSet, observed: &ObservedSet, name: &str) -> bool {
-    let creates = plan.steps().any(|step| step.action == Action::Create && step.id.namespace() == Some(name));
+    let creates = plan.steps().any(|step| {
+        matches!(step.action, Action::Create | Action::Follow { .. }) && step.id.namespace() == Some(name)
+    });
     creates
         && !observed.iter().any(|(id, _)| id.namespace() == Some(name))
         && !desired.objects().iter().any(|object| object.id.is("", "Namespace") && object.id.name() == name)

@@ -17,7 +17,7 @@ use super::namespaces::may_be_missing;
 use super::notebook::Notebook;
 use super::prepare::{Prepared, of_failure, prepare};
 use super::rights::rights;
-use super::rollout::{Unwell, are_to_be_cleared, written_ones};
+use super::rollout::{Unwell, written_ones};
 use super::scope::{need, need_of, remaining, scope};
 use super::verify::to_verify;
 use super::vitals::Vitals;
@@ -29,7 +29,7 @@ use crate::cluster::{Cluster, Failure, Need, Stop};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
-use crate::plan::{Awaits, Hold, Outcome, Plan, Policy, plan};
+use crate::plan::{Awaits, Hold, Outcome, Plan, Policy, Rollout, plan};
 use crate::report::{Remark, Trouble};
 use crate::source::{Repository, Revision};
 
@@ -215,7 +215,7 @@ impl Subject<'_> {
         report.gate = memory.gate.take();
         let mut outcomes = carry_out(&work, plan, postponed.blocking, awaits).await;
         report.added = work.additions(self.wish, memory, &mut outcomes).await;
-        self.learn(memory, &prepared, &outcomes);
+        self.learn(memory, &prepared, rollout.as_ref(), &outcomes);
         report.finished = memory.ends.written();
         report.remarks = ledger.remarks(desired);
         let kinds = self.cluster.kinds();
@@ -245,21 +245,35 @@ impl Subject<'_> {
     }
 
     /// Takes in what became of the plan.
-    fn learn(&self, memory: &mut Memory, prepared: &Prepared, outcomes: &BTreeMap<ObjectId, Outcome>) {
+    fn learn(
+        &self,
+        memory: &mut Memory,
+        prepared: &Prepared,
+        rollout: Option<&Rollout>,
+        outcomes: &BTreeMap<ObjectId, Outcome>,
+    ) {
         let (desired, now) = (&*prepared.desired, self.context.now());
         memory.learn(outcomes, desired, now, chance(), self.context.pauses());
         let is_new = |outcome: &Outcome| matches!(outcome, Outcome::Created | Outcome::Recreated);
         memory.deleted.retain(|id| !outcomes.get(id).is_some_and(is_new));
-        memory.ends.begin_anew(outcomes.iter().filter(|(_, it)| is_new(it)).map(|(id, _)| id));
+        let anew = || outcomes.iter().filter(|(_, it)| is_new(it)).map(|(id, _)| id);
+        memory.ends.begin_anew(anew());
+        self.vitals.begin_anew(anew());
         memory.fights.learn(outcomes, desired, now);
         memory.wait(self.cluster, self.owner);
         let is_missing = !self.knows(prepared) || !memory.scaling.in_doubt.is_empty();
         memory.miss(is_missing, now, chance(), self.context.pauses());
         self.note_pauses(memory);
-        self.cluster.observed(self.owner, |observed| memory.ends.begin(desired, observed));
+        let hooks = self.vitals.hooks();
+        self.cluster.observed(self.owner, |observed| {
+            memory.ends.see_hooks(desired, observed, &hooks);
+            memory.ends.begin(desired, observed);
+        });
         memory.rolled_out.wrote(outcomes.iter().filter(|(_, it)| is_change(it)).map(|(id, _)| id));
         let clears = !self.wish.suspend
-            && self.cluster.observed(self.owner, |seen| are_to_be_cleared(desired, memory, seen));
+            && self
+                .cluster
+                .observed(self.owner, |seen| self.are_to_be_cleared(desired, memory, rollout, seen));
         memory.clears = clears.then(|| now + CLEAR);
     }
 

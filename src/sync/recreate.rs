@@ -59,6 +59,29 @@ impl Work<'_> {
         }
     }
 
+    /// Deletes the runs of a hook under its older names; what keeps one, if anything does.
+    pub(super) async fn make_room(&self, runs: &[ObjectId]) -> Result<Option<Outcome>, Failure> {
+        for run in runs {
+            // Somebody may want it since the plan was made.
+            if let Some(claim) = self.context.registry.claims(self.owner, std::iter::once(run)).remove(run) {
+                return Ok(Some(Outcome::Held(Hold::ClaimedBy(claim.sync))));
+            }
+            let Some(live) = self.cluster.look(run, self.owner).await? else { continue };
+            if live.mark != Mark::Ours || !live.applied_by_us || live.controlled {
+                continue;
+            }
+            if live.prune_disabled || live.reconcile_disabled {
+                return Ok(Some(Outcome::Held(Hold::Waits(run.clone()))));
+            }
+            tracing::info!(sync = %self.owner, object = %run, "deleted to be followed by what Git says now");
+            let gone = self.cluster.delete(run, self.owner, &live.uid, &live.resource_version).await?;
+            if !gone && !self.goes(run, &live.uid).await? {
+                return Ok(Some(Outcome::Held(Hold::Waits(run.clone()))));
+            }
+        }
+        Ok(None)
+    }
+
     /// Deletes what this Sync has applied, and creates it anew; `told` is why.
     async fn replace(&self, wanted: &DesiredObject, told: &str) -> Result<Outcome, Failure> {
         let fail = |how: &str, manifest: bool| {
@@ -76,7 +99,7 @@ impl Work<'_> {
         }
         tracing::info!(sync = %self.owner, object = %wanted.id, "deleted to be created anew: {told}");
         let gone = self.cluster.delete(&wanted.id, self.owner, &live.uid, &live.resource_version).await?;
-        if !gone && !self.goes(wanted, &live.uid).await? {
+        if !gone && !self.goes(&wanted.id, &live.uid).await? {
             return fail("it is deleted, and not gone yet", false);
         }
         self.anew(wanted).await
@@ -94,13 +117,13 @@ impl Work<'_> {
     }
 
     /// Waits until the object with this uid is gone. An apply before that would only change what is going.
-    async fn goes(&self, wanted: &DesiredObject, uid: &str) -> Result<bool, Failure> {
+    async fn goes(&self, id: &ObjectId, uid: &str) -> Result<bool, Failure> {
         let until = Instant::now() + GOING;
         let mut pause = LOOK.0;
         while Instant::now() < until && !self.stop.is_stopped() {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LOOK.1);
-            let live = self.cluster.look(&wanted.id, self.owner).await?;
+            let live = self.cluster.look(id, self.owner).await?;
             if live.is_none_or(|live| *live.uid != *uid) {
                 return Ok(true);
             }

@@ -14,8 +14,8 @@ use crate::api::{SpecHash, SyncStatus};
 use crate::desired::DesiredSet;
 use crate::health::may_report;
 use crate::object::ObjectId;
-use crate::observed::ObservedSet;
-use crate::plan::{Outcome, Rollout};
+use crate::observed::{Mark, Observed, ObservedSet};
+use crate::plan::{Outcome, Over, Rollout};
 use crate::report::is_applied;
 
 /// What is not well, and of that what has failed.
@@ -88,15 +88,26 @@ impl Subject<'_> {
             return Some(Rollout { is_later, ..Rollout::default() });
         }
         self.vitals.wants(desired, std::iter::empty());
+        // What an earlier daemon saw fail may be gone, and stands all the same.
+        let mut ended = memory.ends.written();
+        self.vitals.ends(&mut ended);
+        memory.ends.learn(&ended);
         let (unwell, degraded) = self.vitals.unwell();
         memory.gate = Some((unwell.clone(), degraded.clone()));
+        let running = unwell.difference(&degraded).cloned().collect();
         // What is there as it was wanted before says nothing about what is wanted now.
         let unwell = self.as_wanted(desired, unwell);
-        let before = memory.rolled_out.before.get_or_insert_with(|| degraded.clone());
+        // A hook that has come to a bad end as it is wanted now did so for this set.
+        let is_hook = |id: &ObjectId| desired.get(id).is_some_and(|it| it.switches.hook.is_some());
+        let is_older = |id: &&ObjectId| !is_hook(id) || memory.ends.ended_well(id) != Some(false);
+        let before = memory
+            .rolled_out
+            .before
+            .get_or_insert_with(|| degraded.iter().filter(is_older).cloned().collect());
         let failed = unwell.iter().any(|id| degraded.contains(id) && !before.contains(id));
         let failed = failed || memory.is_refused();
         let (restored, only_hooks) = (memory.deleted.clone(), !self.wish.health.wait);
-        Some(Rollout { unwell, degraded, failed, is_later, restored, again, only_hooks })
+        Some(Rollout { unwell, degraded, running, failed, is_later, restored, again, only_hooks })
     }
 
     fn as_wanted(&self, desired: &DesiredSet, mut ids: BTreeSet<ObjectId>) -> BTreeSet<ObjectId> {
@@ -133,6 +144,28 @@ impl Subject<'_> {
         }
     }
 
+    /// True if there are hooks that have run, and are deleted as soon as that is written down.
+    pub(super) fn are_to_be_cleared(
+        &self,
+        desired: &DesiredSet,
+        memory: &Memory,
+        rollout: Option<&Rollout>,
+        observed: &ObservedSet,
+    ) -> bool {
+        let over = Over::of(desired, rollout, |hook| memory.ends.ended_well(&hook.id));
+        desired.objects().iter().any(|object| {
+            let Some(hook) = object.switches.hook else { return false };
+            let is_left = |seen: &Observed| {
+                let may_go = !seen.deleting && !seen.prune_disabled && !seen.reconcile_disabled;
+                may_go && seen.mark == Mark::Ours && seen.applied_by_us && !seen.controlled
+            };
+            let clears = |well| over.clears(&object.id, hook, well);
+            !self.wish.protected.contains(&object.id.group_kind())
+                && observed.get(&object.id).is_some_and(is_left)
+                && memory.ends.ended_well(&object.id).is_some_and(clears)
+        })
+    }
+
     /// Of what has come to its end, whether it ended well, where that is written down.
     pub(super) fn ended_well(&self, memory: &Memory) -> BTreeMap<ObjectId, bool> {
         let written = self.desk.map_or_else(|| memory.ends.written(), Desk::finished);
@@ -145,17 +178,4 @@ impl Subject<'_> {
 pub(super) fn written_ones(outcomes: &BTreeMap<ObjectId, Outcome>) -> impl Iterator<Item = ObjectId> {
     let written = outcomes.iter().filter(|(id, outcome)| is_change(outcome) && may_report(&id.group_kind()));
     written.map(|(id, _)| id.clone())
-}
-
-/// True if there are hooks that have run, and are deleted as soon as that is written down.
-pub(super) fn are_to_be_cleared(desired: &DesiredSet, memory: &Memory, observed: &ObservedSet) -> bool {
-    desired.objects().iter().any(|object| {
-        let Some(hook) = object.switches.hook else { return false };
-        let is_left = || {
-            let seen = observed.get(&object.id);
-            seen.is_some_and(|seen| !seen.deleting && !seen.prune_disabled && !seen.reconcile_disabled)
-        };
-        let clears = |well| if well { hook.clears_success } else { hook.clears_failure };
-        memory.ends.ended_well(&object.id).is_some_and(clears) && is_left()
-    })
 }

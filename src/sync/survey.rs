@@ -1,14 +1,12 @@
 //! What has to be known before a plan beside what is wanted and what is seen: who deleted what, what has come to its
 //! end, and what others fight about.
 //!
-//! In: the store's losses, metadata of Jobs and Pods, the memory. Out: the rest of the policy. A Job that has finished
+//! In: the store's losses, metadata of Jobs and Pods, what was read of other hooks, the memory. Out: the rest of the policy. A Job that has finished
 //! is cleared away by others and must not run again for that; its status is read once, when its metadata say that
 //! there may be something to read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
-
-use serde_json::Value;
 
 use super::memory::Memory;
 use super::pass::Subject;
@@ -21,13 +19,13 @@ use crate::plan::{Policy, Rollout, next_expiry};
 /// More finished objects are not kept in a status.
 const MAX_FINISHED: usize = 100;
 
-/// Jobs and Pods that have come to their end.
+/// What has come to its end: Jobs, Pods, and hooks of any kind.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
-    finished: BTreeMap<ObjectId, SpecHash>,
+    pub(super) finished: BTreeMap<ObjectId, SpecHash>,
     /// Of these, those that ended without success.
-    failed: BTreeSet<ObjectId>,
-    /// Jobs that are there, have not ended, and are cleared away by the cluster when they have.
+    pub(super) failed: BTreeSet<ObjectId>,
+    /// Jobs and the like that are there, have not ended, and are cleared away by the cluster when they have.
     begun: BTreeMap<ObjectId, SpecHash>,
     /// Such Jobs of an earlier daemon, until it was seen whether they are still there.
     inherited: BTreeMap<ObjectId, SpecHash>,
@@ -100,7 +98,7 @@ impl Ends {
 
     /// Notes which Jobs have begun, once they were applied.
     pub(crate) fn begin(&mut self, desired: &DesiredSet, observed: &ObservedSet) {
-        let jobs = desired.objects().iter().filter(|it| it.id.is("batch", "Job") && is_cleared_away(it));
+        let jobs = desired.objects().iter().filter(|it| is_cleared_away(it));
         let begun = jobs.filter_map(|job| {
             let hash = observed.get(&job.id)?.recorded.filter(|hash| job.is_recorded_as(hash))?;
             (!self.finished.contains_key(&job.id)).then(|| (job.id.clone(), hash))
@@ -135,9 +133,16 @@ fn is_wanted_as(desired: &DesiredSet, id: &ObjectId, hash: &SpecHash) -> bool {
     desired.get(id).is_some_and(|wanted| wanted.is_recorded_as(hash))
 }
 
-/// True for a Job that is deleted by the cluster some time after it has ended.
+/// True for a Job or a Workflow that is deleted by the cluster some time after it has ended.
 fn is_cleared_away(job: &DesiredObject) -> bool {
-    job.body().get("spec").and_then(|spec| spec.get("ttlSecondsAfterFinished")).is_some_and(Value::is_number)
+    let field = match (job.id.group(), job.id.kind()) {
+        ("batch", "Job") => "ttlSecondsAfterFinished",
+        ("argoproj.io", "Workflow") if job.switches.hook.is_some() => "ttlStrategy",
+        _ => return false,
+    };
+    let body = job.body();
+    let after = body.get("spec").and_then(|spec| spec.get(field));
+    after.is_some_and(|after| after.is_number() || after.as_object().is_some_and(|it| !it.is_empty()))
 }
 
 impl Subject<'_> {
@@ -145,8 +150,12 @@ impl Subject<'_> {
     pub(crate) async fn survey(&self, memory: &mut Memory, desired: &DesiredSet) {
         memory.ends.forget(desired);
         memory.deleted.retain(|id| desired.get(id).is_some());
+        let is_wanted = |id: &ObjectId| desired.get(id).is_some();
+        memory.guarded.look(self.context, self.cluster, self.owner, is_wanted).await;
+        let hooks = self.vitals.hooks();
         let look: Vec<(ObjectId, Observed)> = self.cluster.observed(self.owner, |observed| {
             memory.ends.inherit(desired, observed);
+            memory.ends.see_hooks(desired, observed, &hooks);
             let ending = observed.iter().filter(|(id, _)| may_end(id));
             let open = ending.filter(|(id, seen)| memory.ends.see(id, seen, desired));
             open.map(|(id, seen)| (id.clone(), seen.clone())).collect()
@@ -165,7 +174,8 @@ impl Subject<'_> {
             if seen.recorded.is_some_and(|hash| wanted.is_recorded_as(&hash)) {
                 memory.deleted.insert(id.clone());
             }
-            if !memory.ends.finished.contains_key(&id) {
+            let is_made_again = wanted.switches.hook.is_some() && !may_end(&id);
+            if is_made_again || !memory.ends.finished.contains_key(&id) {
                 memory.fights.deleted(&id, wanted.hash, self.context.now());
             }
         }
@@ -192,6 +202,7 @@ impl Subject<'_> {
             contested: memory.fights.contested(now),
             again: memory.fights.again(now),
             finished: memory.ends.finished.clone(),
+            guarded: memory.guarded.ids(),
             in_doubt: memory.scaling.in_doubt.clone(),
             // Who takes the approval back takes back what it has not brought about yet.
             consented: self.approved.as_ref().map(|_| memory.consented.clone()).unwrap_or_default(),

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value};
 
 use super::Context;
+use super::hook_ends::HooksRead;
 use super::survey::wall_clock;
 use super::wish::HealthWish;
 use crate::api::{Finished, SpecHash, SyncName};
@@ -37,6 +38,8 @@ struct State {
     set: Option<Arc<DesiredSet>>,
     /// Kinds without a rule of which an object was seen to report.
     reporting: BTreeSet<GroupKind>,
+    /// What was read of its hooks.
+    hooks: HooksRead,
     /// When the classes of volume claims make their volumes.
     classes: BTreeMap<String, Option<Binding>>,
 }
@@ -69,6 +72,10 @@ impl Vitals {
                 watched.iter().filter(is_new).filter(|id| observed.get(id).is_some()).copied().collect()
             });
             new.into_iter().for_each(|id| state.list.changed(id, now));
+            let hooks = || set.objects().iter().filter(|it| it.switches.hook.is_some());
+            let silent = hooks().filter(|hook| !self.reports_itself(hook, &mut known));
+            let silent = silent.map(|hook| hook.id.clone()).collect();
+            state.hooks.are(&hooks().map(|hook| &hook.id).collect(), silent);
             state.set = Some(set.clone());
         }
         for id in written {
@@ -88,6 +95,16 @@ impl Vitals {
             failed.extend(Some(id).filter(|_| end.failed));
         }
         state.list.have_failed(&failed);
+    }
+
+    /// What was read of the hooks.
+    pub(super) fn hooks(&self) -> HooksRead {
+        self.lock().hooks.clone()
+    }
+
+    /// These run anew.
+    pub(crate) fn begin_anew<'a>(&self, ids: impl Iterator<Item = &'a ObjectId>) {
+        self.lock().hooks.begin_anew(ids);
     }
 
     /// Takes in which objects were written, or are gone.
@@ -115,6 +132,11 @@ impl Vitals {
         if wanted.switches.hook.is_some_and(|hook| !self.is_current(wanted, hook)) {
             return false;
         }
+        self.reports_itself(wanted, known)
+    }
+
+    /// True for objects that say how they are in a status.
+    fn reports_itself(&self, wanted: &DesiredObject, known: &mut BTreeMap<GroupKind, bool>) -> bool {
         let kind = wanted.id.group_kind();
         let covered = self.wish.rules.cover(&kind);
         let told = || !covered && is_told_by_manifest(&kind, &wanted.canonical);
@@ -234,8 +256,17 @@ impl Vitals {
                 };
                 let timeout =
                     self.wish.timeout.map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX));
-                let of = Judgement { rules: &self.wish.rules, timeout, context, wall: wall_clock() };
+                let runs = state
+                    .set
+                    .as_ref()
+                    .and_then(|set| set.get(id))
+                    .is_some_and(|it| it.switches.hook.is_some());
+                let of = Judgement { rules: &self.wish.rules, timeout, context, wall: wall_clock(), runs };
                 state.list.read(id, &object.body, cause, &of, now);
+                if runs {
+                    let end = state.list.end(id);
+                    state.hooks.read(&object, end);
+                }
             }
             // It was asked for before it was made again.
             Ok(None) if self.cluster.observed(&self.owner, |observed| observed.get(id).is_some()) => {

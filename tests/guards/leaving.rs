@@ -3,10 +3,11 @@
 use kube::api::DeleteParams;
 use serde_json::json;
 
-use super::deleted;
 use super::support::audit::AuditMark;
 use super::support::daemon::until;
+use super::support::person::moorline;
 use super::support::scene::{Scene, many};
+use super::{deleted, until_told};
 
 #[tokio::test]
 async fn whoever_deletes_a_sync_with_its_objects_need_not_approve_each() {
@@ -48,4 +49,40 @@ async fn a_sync_has_a_finalizer_only_while_it_deletes() {
     scene.syncs().delete("shop", &DeleteParams::default()).await.unwrap();
     assert!(scene.syncs().get_opt("shop").await.unwrap().is_none(), "it is gone at once");
     assert_eq!((deleted(&mark).await, scene.versions().await), (Vec::new(), before));
+}
+
+#[tokio::test]
+async fn a_stateful_set_that_takes_its_claims_with_it_waits_for_a_person() {
+    let Some(scene) = Scene::new("claims-with-it").await else { return };
+    let set = |name: &str, when: &str| {
+        let labels = json!({"app": name});
+        let body = json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name},
+            "spec": {
+                "replicas": 0, "selector": {"matchLabels": labels}, "serviceName": name,
+                "persistentVolumeClaimRetentionPolicy": {"whenDeleted": when},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"containers": [{"name": "main", "image": "example.com/main:1"}]},
+                },
+            },
+        });
+        (format!("{name}.json"), body.to_string())
+    };
+    let files = [many(6, "one"), vec![set("keeps", "Retain"), set("takes", "Delete")]].concat();
+    let (_daemon, _) = scene.applied(&files, json!({"deletionPolicy": "Delete"})).await;
+    let sets = scene.dynamic("apps", "v1", "StatefulSet");
+    scene.remove(&["keeps.json", "takes.json"]);
+    let plan = moorline(&scene, &["plan", "--sync", "shop"]);
+    assert!(plan.data.contains("takes: no longer in Git, and it takes others with it"), "{}", plan.data);
+    scene.nudge("shop", "gone").await;
+    until_told(&scene, "/takes", "Protected").await;
+    until("the other is gone", async || sets.get_opt("keeps").await.unwrap().is_none().then_some(())).await;
+    scene.settle().await;
+    scene.assert_calm("while it waits for a person").await;
+    assert!(sets.get("takes").await.unwrap().metadata.deletion_timestamp.is_none());
+    // With the Sync it stays, and is named, as a claim is.
+    scene.delete_sync("shop").await;
+    assert!(sets.get("takes").await.unwrap().metadata.deletion_timestamp.is_none());
+    assert!(scene.values().await.is_empty());
 }

@@ -206,6 +206,7 @@ fn take(world: &mut World, Step { id, action }: &Step) -> bool {
             world.live.insert(id.clone(), live);
             applied(world, id);
         }
+        Action::Follow { .. } => unreachable!("no hook is named by its content here"),
         Action::Adopt { .. } | Action::Update(_) => applied(world, id),
         Action::HandOver { to } => {
             world.live.get_mut(id).expect("it is there").observed.mark = Mark::Sync(to.clone());

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::support::daemon::until;
 use super::support::scene::{CALM, Scene};
-use super::support::status::{report, waiting};
+use super::support::status::{clear, report, waiting};
 use super::{end, hook, job, map, uid, value};
 
 #[tokio::test]
@@ -99,6 +99,33 @@ async fn each_runs_once_however_often_the_deletion_is_taken_up_again() {
     until("the Sync is gone", gone).await;
     let left = jobs.list(&ListParams::default()).await.unwrap().items;
     assert!(left.iter().all(|job| job.metadata.deletion_timestamp.is_some()), "its hooks go with it");
+}
+
+#[tokio::test]
+async fn a_backup_that_was_cleared_away_is_not_made_again_of_what_is_half_gone() {
+    let Some(scene) = Scene::new("backup-cleared-away").await else { return };
+    let jobs = scene.dynamic("batch", "v1", "Job");
+    let commit = scene.push(&[hook("backup", "dump", "before-delete"), map("app", "1"), map("held", "1")]);
+    let daemon = scene.daemon();
+    waiting(&scene, "shop", json!({"deletionPolicy": "Delete", "timeout": "1m"})).await;
+    scene.until_ready("shop", &commit).await;
+    let held = |finalizers: Value| Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+    let params = PatchParams::default();
+    scene.maps().patch("held", &params, &held(json!(["moorline.test/held"]))).await.unwrap();
+    scene.syncs().delete("shop", &DeleteParams::default()).await.unwrap();
+    uid(&jobs, "backup", "").await;
+    end(&jobs, "backup", true).await;
+    until("the other object is gone", async || value(&scene, "app").await.is_none().then_some(())).await;
+    // As by its TTL.
+    clear(&jobs, "backup").await;
+    drop(daemon);
+    let _daemon = scene.daemon();
+    tokio::time::sleep(CALM).await;
+    assert!(jobs.get_opt("backup").await.unwrap().is_none(), "it has saved all of it");
+    scene.maps().patch("held", &params, &held(json!(null))).await.unwrap();
+    let gone = async || scene.syncs().get_opt("shop").await.unwrap().is_none().then_some(());
+    until("the Sync is gone", gone).await;
+    assert!(jobs.get_opt("backup").await.unwrap().is_none());
 }
 
 #[tokio::test]

@@ -115,7 +115,7 @@ impl Known {
             (ends, judge(kind, body, &context, found.clone(), Some(progress), ends, deadline))
         });
         let cause = cause.filter(|_| found.is_wanting());
-        let failed = has_failed(kind, body);
+        let failed = has_failed(kind, body) || of.runs && matches!(found, Health::Degraded { .. });
         match late {
             // It was too long before, and still is.
             Some((ends, late)) if ends <= now => Self { shown: late, progress, late: None, cause, failed },

@@ -30,7 +30,7 @@ impl Case {
     fn read(&mut self, name: &str, ready: u8, cause: Option<Option<&str>>, now: i64) {
         let cause = cause.map(|cause| cause.map(str::to_owned));
         let (timeout, context) = (self.timeout, Context::default());
-        let of = Judgement { rules: &self.rules, timeout, context, wall: 0 };
+        let of = Judgement { rules: &self.rules, timeout, context, wall: 0, runs: false };
         self.list.read(&id(name), &deployment(ready), cause, &of, now);
     }
 
@@ -207,7 +207,13 @@ fn that_a_job_has_failed_stands_when_it_is_cleared_away() {
     };
     let mut case = Case::new();
     let read = |case: &mut Case, kind: &str, now| {
-        let of = Judgement { rules: &Rules::default(), timeout: None, context: Context::default(), wall: 0 };
+        let of = Judgement {
+            rules: &Rules::default(),
+            timeout: None,
+            context: Context::default(),
+            wall: 0,
+            runs: false,
+        };
         case.list.read(&job, &body(kind), None, &of, now);
     };
     case.list.changed(&job, 0);
@@ -240,8 +246,13 @@ fn that_a_job_has_failed_stands_when_it_is_cleared_away() {
 fn what_takes_too_long_has_not_failed() {
     let job = ObjectId::parse("batch/Job|shop/migrate").unwrap();
     let mut list = Watchlist::default();
-    let of =
-        Judgement { rules: &Rules::default(), timeout: Some(1_000), context: Context::default(), wall: 0 };
+    let of = Judgement {
+        rules: &Rules::default(),
+        timeout: Some(1_000),
+        context: Context::default(),
+        wall: 0,
+        runs: false,
+    };
     list.changed(&job, 0);
     assert_eq!(list.due(100).read.len(), 1);
     list.read(&job, &serde_json::from_str(r#"{"status": {"active": 1}}"#).unwrap(), None, &of, 100);

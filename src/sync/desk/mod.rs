@@ -17,7 +17,7 @@ use super::Context;
 use super::event::{repair, repairs};
 use super::follow::Told;
 use super::pass::Report;
-use crate::api::{EventReason, Scope, SyncName, SyncStatus};
+use crate::api::{EventReason, Finished, Scope, SyncName, SyncStatus};
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
@@ -74,6 +74,8 @@ struct State {
     current: Option<Time>,
     /// Where the Sync may own objects, as far as this daemon knows.
     scope: Option<Scope>,
+    /// Hooks that have run for the end of the Sync.
+    ran: Vec<Finished>,
     waiting: Vec<oneshot::Sender<()>>,
     /// What was repaired since the last Event.
     repaired: Vec<String>,
@@ -338,6 +340,7 @@ impl Desk {
         };
         let mut next = status(&state.written, &facts);
         next.scope = state.scope.clone().or(next.scope);
+        state.adds_last_hooks(&mut next.finished);
         self.0.context.show(&self.0.name, &next, state.current.as_ref());
         if state.uid.is_empty() {
             state.written = next;

@@ -1,11 +1,20 @@
 //! What is known of the last commits, for who has only just begun: of this daemon's time, or as the status says.
 
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
 use super::{Desk, MAX_NEWS, State};
-use crate::api::{EventReason, Finished, SyncStatus};
+use crate::api::{EventReason, Finished, SyncName, SyncStatus};
 use crate::report::Rejected;
 use crate::source::{Reference, Revision};
 
 impl Desk {
+    /// The Sync.
+    pub(crate) fn name(&self) -> &SyncName {
+        &self.0.name
+    }
+
     /// The status that stands.
     pub(crate) fn status(&self) -> SyncStatus {
         self.lock().written.clone()
@@ -16,7 +25,22 @@ impl Desk {
         self.lock().written.last_handled_request.as_deref() == request
     }
 
-    /// Jobs and Pods that had come to their end before.
+    /// Writes down that a hook has run for the end of the Sync; false if that does not stand in time.
+    pub(crate) async fn has_run(&self, hook: Finished, within: Duration) -> bool {
+        let (done, wait) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            state.ran.push(hook);
+            if state.has_written_last_hooks() {
+                return true;
+            }
+            state.waiting.push(done);
+        }
+        self.0.changed.notify_one();
+        tokio::time::timeout(within, wait).await.is_ok()
+    }
+
+    /// Jobs, Pods and hooks that had come to their end before.
     pub(crate) fn finished(&self) -> Vec<Finished> {
         self.lock().written.finished.clone()
     }
@@ -40,6 +64,16 @@ impl Desk {
 }
 
 impl State {
+    pub(super) fn has_written_last_hooks(&self) -> bool {
+        self.ran.iter().all(|hook| self.written.finished.contains(hook))
+    }
+
+    /// Adds what has run for the end of the Sync to what has come to its end.
+    pub(super) fn adds_last_hooks(&self, finished: &mut Vec<Finished>) {
+        finished.retain(|known| !self.ran.iter().any(|hook| hook.object == known.object));
+        finished.extend(self.ran.iter().cloned());
+    }
+
     /// Takes in that the newest revision was given up, or not any more; true if that is news.
     pub(super) fn reject(&mut self, rejected: Option<Rejected>) -> bool {
         if self.rejected == rejected {

@@ -112,10 +112,10 @@ impl Desk {
         unread.filter(|left| !left.is_zero()).or(is_pending.then_some(PATIENCE))
     }
 
-    /// Tells those who wait that the scope stands.
+    /// Tells those who wait that what they asked for stands.
     fn served(&self) {
         let mut state = self.lock();
-        if state.written.scope == state.scope {
+        if state.written.scope == state.scope && state.has_written_last_hooks() {
             for done in state.waiting.drain(..) {
                 let _ = done.send(());
             }

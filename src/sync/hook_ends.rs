@@ -1,0 +1,101 @@
+//! Whether hooks that are neither Jobs nor Pods have come to their end.
+//!
+//! In: what was read of them, and what was applied. Out: [`Ends`] with them. Metadata tell nothing of such an end, so that it is
+//! noted when a status is read: whoever clears the object away a moment later must not make it run again. What reports
+//! nothing has done its part once it is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::survey::Ends;
+use crate::api::{SPEC_HASH_ANNOTATION, SpecHash};
+use crate::desired::DesiredSet;
+use crate::object::{Object, ObjectId};
+use crate::observed::{Mark, Observed, ObservedSet, may_end};
+
+/// What was read last of the hooks of a Sync.
+#[derive(Debug, Default, Clone)]
+pub(super) struct HooksRead {
+    runs: BTreeMap<ObjectId, Run>,
+    /// Hooks that do not report how they are.
+    silent: BTreeSet<ObjectId>,
+}
+
+/// One run of a hook, as it was read.
+#[derive(Debug, Clone)]
+struct Run {
+    hash: SpecHash,
+    uid: Box<str>,
+    /// Whether it has ended well, if it has ended.
+    ended_well: Option<bool>,
+}
+
+impl HooksRead {
+    /// Takes in what was read of a hook. That it is on its way out says nothing about its end.
+    pub(super) fn read(&mut self, object: &Object, ended_well: Option<bool>) {
+        let uid = object.metadata("uid").and_then(Value::as_str).unwrap_or_default();
+        let hash = object.annotation(SPEC_HASH_ANNOTATION).and_then(SpecHash::parse);
+        let (Some(hash), false) = (hash, is_going(&object.body)) else { return };
+        self.runs.insert(object.id.clone(), Run { hash, uid: uid.into(), ended_well });
+    }
+
+    /// These run anew: what was read is of the run before.
+    pub(super) fn begin_anew<'a>(&mut self, ids: impl Iterator<Item = &'a ObjectId>) {
+        ids.for_each(|id| {
+            self.runs.remove(id);
+        });
+    }
+
+    /// Only these are hooks any more, and of them these do not report.
+    pub(super) fn are(&mut self, hooks: &BTreeSet<&ObjectId>, silent: BTreeSet<ObjectId>) {
+        self.runs.retain(|id, _| hooks.contains(id));
+        self.silent = silent;
+    }
+
+    /// Whether a hook has ended well, if it is known of this run: the one that is there, or was last.
+    fn ended_well(&self, id: &ObjectId, hash: &SpecHash, seen: Option<&Observed>) -> Option<Option<bool>> {
+        if seen.is_some() && self.silent.contains(id) {
+            return Some(Some(true));
+        }
+        let run = self.runs.get(id).filter(|run| run.hash == *hash)?;
+        let is_it = seen.is_none_or(|seen| seen.uid == run.uid);
+        is_it.then_some(run.ended_well)
+    }
+}
+
+impl Ends {
+    /// Takes in how hooks are, or were when they were read last.
+    pub(super) fn see_hooks(&mut self, desired: &DesiredSet, observed: &ObservedSet, read: &HooksRead) {
+        let hooks = desired.objects().iter().filter(|it| it.switches.hook.is_some() && !may_end(&it.id));
+        for hook in hooks {
+            let (id, seen) = (&hook.id, observed.get(&hook.id));
+            let is_ours = |seen: &Observed| {
+                let is_wanted = seen.recorded.is_some_and(|hash| hook.is_recorded_as(&hash));
+                is_wanted && seen.mark == Mark::Ours && seen.applied_by_us && !seen.deleting
+            };
+            if seen.is_some_and(|seen| !is_ours(seen)) {
+                continue;
+            }
+            let hash = seen.and_then(|seen| seen.recorded).unwrap_or(hook.hash);
+            match read.ended_well(id, &hash, seen) {
+                Some(Some(well)) => {
+                    self.finished.insert(id.clone(), hash);
+                    match well {
+                        true => self.failed.remove(id),
+                        false => self.failed.insert(id.clone()),
+                    };
+                }
+                // Somebody has taken it up again.
+                Some(None) if seen.is_some() && self.failed.remove(id) => {
+                    self.finished.remove(id);
+                }
+                Some(None) | None => {}
+            }
+        }
+    }
+}
+
+fn is_going(body: &Map<String, Value>) -> bool {
+    body.get("metadata").and_then(|it| it.get("deletionTimestamp")).is_some_and(|time| !time.is_null())
+}
