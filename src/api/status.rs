@@ -275,8 +275,6 @@ pub enum Reason {
     HealthUnknown,
     /// The objects of the newest commit did not become well, and the last one whose did is held.
     RolledBack,
-    /// Every object is as it was applied.
-    InSync,
     /// Objects differ from what was applied.
     FieldsDiffer,
     /// Somebody else keeps changing fields back.

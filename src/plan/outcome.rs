@@ -40,6 +40,19 @@ pub struct Failed {
 }
 
 impl Outcome {
+    /// True if something is otherwise on the cluster than before.
+    pub fn is_change(&self) -> bool {
+        match self {
+            Self::Created
+            | Self::Adopted(_)
+            | Self::Updated(_)
+            | Self::Recreated
+            | Self::HandedOver(_)
+            | Self::Pruned { .. } => true,
+            Self::Kept | Self::Held(_) | Self::Failed(_) => false,
+        }
+    }
+
     /// The past tense, for logs and metrics.
     pub fn verb(&self) -> &'static str {
         match self {

@@ -112,8 +112,8 @@ pub struct PassFacts<'a> {
     pub rights: &'a [String],
     /// The command that gives all rights that the Sync needs.
     pub grant: &'a str,
-    /// When it ended: whoever tells of it again later says the same.
-    pub ended: Option<Time>,
+    /// When it, or one before it, last changed something: whoever tells of it again later says the same.
+    pub changed: Option<Time>,
 }
 
 /// Something about an object that is applied as well as it can be.

@@ -12,6 +12,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
 use crate::api::{Approval, Contested, ObjectCounts, Reason, Revisions, StatusProblem, SyncStatus};
 use crate::health::Summary;
 use crate::object::ObjectId;
@@ -102,8 +104,10 @@ fn told_by_pass(
             )
         });
         status.approval = pass.approval.map(|hash| Approval { hash: hash.to_owned(), objects: waits });
-        if pass.outcomes.values().any(changed) {
-            status.last_applied_time = Some(pass.ended.clone().unwrap_or_else(|| facts.now.clone()));
+        // The daemon that had the Sync before may have changed something later.
+        let is_later = |at: &Time| status.last_applied_time.as_ref().is_none_or(|last| last.0 < at.0);
+        if let Some(at) = pass.changed.clone().filter(is_later) {
+            status.last_applied_time = Some(at);
         }
     } else if let Some(trouble) = facts.trouble {
         status.problems = problems(trouble);
@@ -324,18 +328,6 @@ fn contested(pass: &PassFacts<'_>) -> Vec<Contested> {
         _ => Vec::new(),
     };
     pass.outcomes.iter().flat_map(of_object).take(MAX_PROBLEMS).collect()
-}
-
-fn changed(outcome: &Outcome) -> bool {
-    match outcome {
-        Outcome::Created
-        | Outcome::Adopted(_)
-        | Outcome::Updated(_)
-        | Outcome::Recreated
-        | Outcome::HandedOver(_)
-        | Outcome::Pruned { .. } => true,
-        Outcome::Kept | Outcome::Held(_) | Outcome::Failed(_) => false,
-    }
 }
 
 fn problems(trouble: &Trouble) -> Vec<StatusProblem> {

@@ -56,7 +56,7 @@ fn pass<'a>(revision: &str, outcomes: &'a BTreeMap<ObjectId, Outcome>) -> PassFa
         remarks: &[],
         rights: &[],
         grant: "moorline rbac",
-        ended: Some(at(100)),
+        changed: outcomes.values().any(Outcome::is_change).then(|| at(100)),
     }
 }
 
@@ -129,6 +129,12 @@ fn at_rest_there_is_neither_reconciling_nor_stalled() {
     assert_eq!(now.objects, Some(counts));
     let kept = check_pass([("a", Outcome::Kept)], "Ready=True: Applied", "main@2");
     assert_eq!(kept.last_applied_time, None, "nothing was changed");
+    // A pass that changes nothing tells of the one before it, of which nothing was written; not of what is known already.
+    let nothing = BTreeMap::new();
+    let quiet = |time| PassFacts { changed: Some(at(time)), ..pass("main@2", &nothing) };
+    let told = status(&kept, &facts(Some(quiet(90))));
+    assert_eq!(told.last_applied_time, Some(at(90)));
+    assert_eq!(status(&now, &facts(Some(quiet(90)))).last_applied_time, Some(at(100)));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! In: what `follow` tells. Out: a status, written when it says something else than the last one, and not before
 //! there is something to say: what comes within a moment is written once.
 
+mod passed;
 mod remembered;
 mod writer;
 
@@ -14,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{Notify, oneshot};
 
 use super::Context;
-use super::event::{repair, repairs};
+use super::event::repair;
 use super::follow::Told;
 use super::pass::Report;
 use crate::api::{EventReason, Finished, Scope, SyncName, SyncStatus};
@@ -68,8 +69,9 @@ struct State {
     asked: Option<Instant>,
     /// What it asks for, by its number; none while that is being found out.
     order: Option<u64>,
-    /// When the pass of the report ended, or something was repaired after it.
-    ended: Option<Time>,
+    /// When a pass last changed something, or something was repaired beside one. A pass that changes nothing may follow before
+    /// it is told.
+    done: Option<Time>,
     /// When the repository had last nothing newer than the report is about.
     current: Option<Time>,
     /// Where the Sync may own objects, as far as this daemon knows.
@@ -229,7 +231,10 @@ impl Desk {
                 state.source = Some(trouble);
                 state.request = request.or(state.request.take());
             }
-            Told::Passed(report) if report.stopped => return,
+            Told::Passed(report) if report.stopped => {
+                self.lock().notes(&report);
+                return;
+            }
             Told::Passed(report) => self.lock().passed(report),
             Told::Health(health, waits) => {
                 let mut state = self.lock();
@@ -262,7 +267,7 @@ impl Desk {
                 let mut state = self.lock();
                 state.repaired.push(repair);
                 state.repaired.truncate(MAX_REPAIRS);
-                state.ended = Some(now());
+                state.done = Some(now());
                 if let Some(report) = &mut state.report {
                     report.outcomes.insert(id, outcome);
                 }
@@ -312,7 +317,7 @@ impl Desk {
                 remarks: &report.remarks,
                 rights: &report.rights,
                 grant: &grant,
-                ended: state.ended.clone(),
+                changed: state.done.clone(),
             })
         });
         // A daemon that has only just begun knows less than the status that stands.
@@ -370,27 +375,6 @@ impl State {
     fn is_behind(&self) -> bool {
         let is_older = |report: &Report| self.order != Some(report.order) || self.pending.is_some();
         !self.uid.is_empty() && self.report.as_deref().is_some_and(is_older)
-    }
-
-    /// Takes in what a pass came to.
-    fn passed(&mut self, mut report: Box<Report>) {
-        self.request = report.request.clone().or(self.request.take());
-        self.repaired.extend(repairs(&report).take(MAX_REPAIRS));
-        self.repaired.truncate(MAX_REPAIRS);
-        self.scope = report.scope.clone().or_else(|| self.scope.take());
-        // A pass that came to nothing says nothing about objects.
-        if let (Some(_), Some(last)) = (&report.trouble, &mut self.report) {
-            report.outcomes = std::mem::take(&mut last.outcomes);
-            report.set = last.set.take();
-            report.last_hooks = std::mem::take(&mut last.last_hooks);
-            report.desired = last.desired;
-            report.finished = std::mem::take(&mut last.finished);
-        }
-        if self.order == Some(report.order) {
-            self.asked = None;
-        }
-        self.current = Some(now());
-        (self.report, self.ended, self.pending) = (Some(report), Some(now()), None);
     }
 }
 
