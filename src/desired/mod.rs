@@ -63,6 +63,17 @@ impl DesiredObject {
         canonical::values(&self.canonical)
     }
 
+    /// The object without anything of its content: applied, it bears our marks, and says what it said before.
+    pub fn marks_only(&self) -> Self {
+        let mut body = self.body();
+        body.retain(|field, _| ["apiVersion", "kind", "metadata"].contains(&field.as_str()));
+        if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
+            metadata.retain(|field, _| ["name", "namespace"].contains(&field.as_str()));
+        }
+        let canonical = canonical::form(body, &self.id).into();
+        Self { canonical, ignored: None, created_as: None, ..self.clone() }
+    }
+
     /// True if `recorded` is the hash of this object, in whichever form it was recorded.
     pub fn is_recorded_as(&self, recorded: &SpecHash) -> bool {
         match recorded.form {

@@ -32,7 +32,9 @@ pub fn preview(desired: &DesiredSet, live: &[Object], owner: &SyncName) -> Previ
             observed.applied_by_us = true;
             preview.assumed_entries |= observed.mark == Mark::Ours;
         }
-        let found = desired.get(&object.id).map(|wanted| differences(&body(wanted), &object.body));
+        // What is only ever created is not changed once it is there.
+        let wanted = desired.get(&object.id).filter(|wanted| !wanted.switches.apply_once);
+        let found = wanted.map(|wanted| differences(&body(wanted), &object.body));
         let found = found.unwrap_or_default();
         observed.standing = match found.is_empty() {
             true => Standing::Verified,

@@ -148,8 +148,8 @@ impl Work<'_> {
 
     /// The object was not seen. That it is there all the same is found out by the write itself.
     async fn first_contact(&self, id: &ObjectId) -> Result<Outcome, Failure> {
-        if let Some(wanted) = self.desired.get(id).filter(|wanted| wanted.created_as.is_some()) {
-            match self.create_scaled(wanted).await {
+        if let Some(wanted) = self.desired.get(id) {
+            match self.create_new(wanted).await {
                 Ok(None) => {}
                 Ok(Some(created)) => return Ok(created),
                 Err(failure) => return self.refused(wanted, failure).await,

@@ -33,6 +33,11 @@ impl Work<'_> {
         if let Some(scaler) = self.new_scaler(wanted) {
             return Ok(Outcome::Held(Hold::Waits(scaler)));
         }
+        let marks = match change.is_none() && self.is_there_for_once(wanted).await? {
+            true => Some(wanted.marks_only()),
+            false => None,
+        };
+        let wanted = marks.as_ref().unwrap_or(wanted);
         let force = self.force(change);
         match self.send(wanted, force, change).await {
             Ok(applied) => Ok(outcome(&applied)),
@@ -60,15 +65,28 @@ impl Work<'_> {
         }
     }
 
-    /// Creates an object with the number of replicas in Git, and lets go of that number; none if it is there already.
-    pub(super) async fn create_scaled(&self, wanted: &DesiredObject) -> Result<Option<Outcome>, Failure> {
-        let Some(first) = &wanted.created_as else { return Ok(None) };
+    /// True for an object that is only ever created, and that others have made: it gets our marks, and keeps what it says.
+    async fn is_there_for_once(&self, wanted: &DesiredObject) -> Result<bool, Failure> {
+        // What we hold of it would go with an apply that does not say it.
+        Ok(wanted.switches.apply_once && self.entry(wanted).await?.is_some_and(|own| own.is_empty()))
+    }
+
+    /// Creates an object that must not be written again as it is created: with the number of replicas in Git, which is let
+    /// go of then, or once for all. None if it is there already.
+    pub(super) async fn create_new(&self, wanted: &DesiredObject) -> Result<Option<Outcome>, Failure> {
+        let first = match wanted.created_as.as_deref() {
+            Some(first) => first,
+            None if wanted.switches.apply_once => wanted,
+            None => return Ok(None),
+        };
         match self.cluster.create(first, self.owner).await {
             Ok(applied) => self.ledger.warned(wanted, &applied.warnings),
             Err(failure) if failure.code() == Some(409) => return Ok(None),
             Err(failure) => return Err(failure),
         }
-        self.send(wanted, Force::Yes, Some(&Change::Committed)).await?;
+        if wanted.created_as.is_some() {
+            self.send(wanted, Force::Yes, Some(&Change::Committed)).await?;
+        }
         Ok(Some(Outcome::Created))
     }
 

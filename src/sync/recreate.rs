@@ -107,7 +107,7 @@ impl Work<'_> {
 
     async fn anew(&self, wanted: &DesiredObject) -> Result<Outcome, Failure> {
         let created = match &wanted.created_as {
-            Some(_) => self.create_scaled(wanted).await?.is_some(),
+            Some(_) => self.create_new(wanted).await?.is_some(),
             None => false,
         };
         if !created {
