@@ -8,6 +8,7 @@ mod definition;
 mod event;
 mod git;
 mod health;
+mod kept;
 mod span;
 mod status;
 mod sync;
@@ -16,6 +17,7 @@ pub use definition::definition;
 pub use event::EventReason;
 pub use git::{Git, GitRef, SecretRef, Source, Verify, VerifyMode};
 pub use health::{HealthRule, HealthSpec};
+pub use kept::is_kept;
 pub use span::{MAX_SPAN, MIN_SPAN, Span};
 pub use status::{
     Approval, ConditionType, Contested, Finished, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions,

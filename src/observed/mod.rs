@@ -296,7 +296,8 @@ impl Observed {
             deleting: is_deleting(object),
             wave: wave(object),
             reconcile_disabled: is(api::RECONCILE_ANNOTATION, "disabled"),
-            prune_disabled: is(api::PRUNE_ANNOTATION, "disabled"),
+            prune_disabled: is(api::PRUNE_ANNOTATION, "disabled")
+                || api::is_kept(|key| object.annotation(key), |key| object.label(key)),
             pause_until: object.annotation(api::PAUSE_ANNOTATION).and_then(time),
             ended: Ended::of(object),
             extras,

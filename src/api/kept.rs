@@ -1,0 +1,53 @@
+//! What other tools' words on an object ask of whoever would delete it.
+//!
+//! In: the annotations and labels of a live object. Out: whether one of them asks to keep it. Who was told so before a Sync took
+//! the object over meant it of whoever follows Git.
+
+/// Argo CD's options of an object, with commas between them.
+const ARGO_OPTIONS: &str = "argocd.argoproj.io/sync-options";
+
+/// Those that keep it from being deleted, for good or until a person agrees.
+const ARGO_KEEPS: [&str; 4] = ["Prune=false", "Prune=confirm", "Delete=false", "Delete=confirm"];
+
+/// Flux's switch for the same, as an annotation or as a label.
+const FLUX_PRUNE: &str = "kustomize.toolkit.fluxcd.io/prune";
+
+/// Helm's, which Argo CD obeys, too.
+const HELM_POLICY: &str = "helm.sh/resource-policy";
+
+/// True for an object that Argo CD, Flux or Helm is asked not to delete.
+pub fn is_kept<'a>(
+    annotation: impl Fn(&str) -> Option<&'a str>,
+    label: impl Fn(&str) -> Option<&'a str>,
+) -> bool {
+    let options = annotation(ARGO_OPTIONS).unwrap_or_default();
+    let by_argo = options.split(',').any(|option| ARGO_KEEPS.contains(&option.trim()));
+    let by_flux = [annotation(FLUX_PRUNE), label(FLUX_PRUNE)];
+    let by_flux = by_flux.into_iter().flatten().any(|value| value.eq_ignore_ascii_case("disabled"));
+    let by_helm = annotation(HELM_POLICY).is_some_and(|value| value.trim().eq_ignore_ascii_case("keep"));
+    by_argo || by_flux || by_helm
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_asked_to_keep_an_object_is_heard() {
+        for (key, value, expect) in [
+            (ARGO_OPTIONS, "Prune=false", true),
+            (ARGO_OPTIONS, "ServerSideApply=true, Prune=confirm", true),
+            (ARGO_OPTIONS, "Delete=false", true),
+            (ARGO_OPTIONS, "Prune=true,Replace=true", false),
+            (FLUX_PRUNE, "Disabled", true),
+            (FLUX_PRUNE, "enabled", false),
+            (HELM_POLICY, "keep", true),
+            (HELM_POLICY, "delete", false),
+        ] {
+            let at = |asked: &str| (asked == key).then_some(value);
+            assert_eq!(is_kept(at, |_| None), expect, "{key}: {value}");
+        }
+        assert!(is_kept(|_| None, |key| (key == FLUX_PRUNE).then_some("disabled")));
+        assert!(!is_kept(|_| None, |_| None));
+    }
+}
