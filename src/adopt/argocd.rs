@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::Old;
 use super::draft::{Draft, says, text};
+use super::former::takes_its_objects;
 use super::{ignored, policy};
 
 /// What Argo CD calls the cluster in which it runs.
@@ -32,6 +33,33 @@ const RENDERED: [(&str, &str); 4] = [
 /// An Application's fields that a Sync does without.
 const LOST: [(&str, &str); 1] = [("info", "a Sync has no links: describe it by annotations of your own")];
 
+/// The fields of an Application, of its source and of its policy that are read here, or say nothing that a Sync needs.
+const SPEC: [&str; 9] = [
+    "destination",
+    "ignoreDifferences",
+    "info",
+    "project",
+    "revisionHistoryLimit",
+    "source",
+    "sourceHydrator",
+    "sources",
+    "syncPolicy",
+];
+const SOURCE: [&str; 11] = [
+    "chart",
+    "directory",
+    "helm",
+    "kustomize",
+    "name",
+    "path",
+    "plugin",
+    "ref",
+    "repoURL",
+    "tagPrefix",
+    "targetRevision",
+];
+const POLICY: [&str; 4] = ["automated", "managedNamespaceMetadata", "retry", "syncOptions"];
+
 pub(super) fn argocd(old: &Old<'_>, draft: &mut Draft) {
     let spec = &old.body["spec"];
     source(spec, draft);
@@ -39,6 +67,8 @@ pub(super) fn argocd(old: &Old<'_>, draft: &mut Draft) {
     policy::of_application(spec, draft);
     ignored::of_application(spec, draft);
     draft.lose_each(spec, "spec", &LOST);
+    draft.lose_unknown(spec, "spec", &SPEC);
+    draft.lose_unknown(&spec["syncPolicy"], "spec.syncPolicy", &POLICY);
     let project = text(spec, "/project");
     if !["", "default"].contains(&project) {
         let why = format!(
@@ -73,6 +103,7 @@ fn source(spec: &Value, draft: &mut Draft) {
         return;
     }
     draft.refuse_each(source, place, &RENDERED);
+    draft.lose_unknown(source, place, &SOURCE);
     let url = text(source, "/repoURL");
     if url.starts_with("oci://") {
         draft.refuse(
@@ -171,22 +202,54 @@ fn destination(spec: &Value, draft: &mut Draft) {
 fn made(old: &Old<'_>, draft: &mut Draft) {
     let owners = old.body.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let maker = owners.into_iter().flatten().find(|owner| owner["kind"] == "ApplicationSet");
-    if let Some(maker) = maker {
-        let name = text(maker, "/name");
-        let leaves = old.maker.map(|maker| text(maker, "/spec/syncPolicy/applicationsSync"));
-        if !matches!(leaves, Some("create-only" | "create-delete")) {
-            let why = format!(
-                "the ApplicationSet {name} would set it going again: write spec.syncPolicy.applicationsSync: create-only there first"
-            );
-            draft.refuse("metadata.ownerReferences", why);
-        }
-    }
-    let parent = text(old.body, "/metadata/annotations/argocd.argoproj.io~1tracking-id").split(':').next();
-    if let Some(parent) = parent.filter(|parent| !parent.is_empty() && maker.is_none()) {
+    let Some(maker) = maker else {
+        applied(old, draft);
+        return;
+    };
+    let name = text(maker, "/name");
+    let leaves = old.maker.map(|maker| text(maker, "/spec/syncPolicy/applicationsSync"));
+    if !matches!(leaves, Some("create-only" | "create-delete")) {
         let why = format!(
-            "the Application {parent} applies this one: take this one out of its repository when the adoption is to stay"
+            "the ApplicationSet {name} would set it going again: write spec.syncPolicy.applicationsSync: create-only there first"
         );
-        draft.lose("metadata.annotations", why);
+        draft.refuse("metadata.ownerReferences", why);
+    }
+    let why = format!(
+        "the ApplicationSet {name} makes it anew when it is deleted: take it out of its generators before that"
+    );
+    draft.lose("metadata.ownerReferences", why);
+}
+
+/// Who applies an Application from a repository puts its finalizers back, and then deletes it when it leaves that repository.
+fn applied(old: &Old<'_>, draft: &mut Draft) {
+    let Some(parent) = parent(old) else { return };
+    if takes_its_objects(old.tool, old.body) {
+        let why = format!(
+            "{parent} applies this one, would put its finalizers back, and delete its objects with it: take metadata.finalizers out of its manifest in that repository first, and have that applied"
+        );
+        draft.refuse("metadata.finalizers", why);
+    }
+    let why = format!(
+        "{parent} applies this one: take this one out of its repository when the adoption is to stay"
+    );
+    draft.lose("metadata.annotations", why);
+}
+
+/// Who applies it, by the marks on it.
+fn parent(old: &Old<'_>) -> Option<String> {
+    let mark = |place: &str| text(old.body, &format!("/metadata/{place}"));
+    let own = |field: &str| mark(field).to_owned();
+    let place = format!(":argoproj.io/Application:{}/{}", own("namespace"), own("name"));
+    // A copy bears the mark of the original.
+    let by_id = mark("annotations/argocd.argoproj.io~1tracking-id").strip_suffix(&place);
+    let by_label = Some(mark("labels/app.kubernetes.io~1instance")).filter(|name| *name != own("name"));
+    let by_flux = mark("labels/kustomize.toolkit.fluxcd.io~1name");
+    let sync = mark("labels/moorline.dev~1sync");
+    match by_id.or(by_label).filter(|name| !name.is_empty()) {
+        Some(name) => Some(format!("the Application {name}")),
+        None if !by_flux.is_empty() => Some(format!("the Kustomization {by_flux}")),
+        None if !sync.is_empty() => Some(format!("the Sync {sync}")),
+        None => None,
     }
 }
 

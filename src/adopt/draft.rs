@@ -62,6 +62,16 @@ impl Draft {
         }
     }
 
+    /// Names each field that says something and is not one of these.
+    pub(super) fn lose_unknown(&mut self, old: &Value, place: &str, known: &[&str]) {
+        let fields = old.as_object().into_iter().flatten();
+        let unknown = fields.filter(|(field, value)| says(value) && !known.contains(&field.as_str()));
+        for (field, _) in unknown {
+            let why = "Moorline does not know this field: find out whether the Sync can do without it";
+            self.lose(format!("{place}.{field}"), why);
+        }
+    }
+
     /// The repository. A login in the URL stays out of the Sync, and of everything that is printed.
     pub(super) fn url(&mut self, field: &str, url: &str, login: &str) {
         let (url, has_login) = without_login(url);

@@ -56,6 +56,26 @@ const WAYS: [(&str, &str); 3] = [
     ("serviceAccountName", "the login of the repository comes from a Secret"),
 ];
 
+/// The other fields of a Kustomization and of a GitRepository that are read, or say nothing that a Sync needs.
+const SPEC: [&str; 14] = [
+    "deletionPolicy",
+    "dependsOn",
+    "ignore",
+    "ignoreMissingComponents",
+    "interval",
+    "path",
+    "prune",
+    "retryInterval",
+    "serviceAccountName",
+    "sourceRef",
+    "suspend",
+    "targetNamespace",
+    "timeout",
+    "wait",
+];
+const REPOSITORY: [&str; 9] =
+    ["interval", "provider", "recurseSubmodules", "ref", "secretRef", "suspend", "timeout", "url", "verify"];
+
 pub(super) fn flux(old: &Old<'_>, draft: &mut Draft) {
     let spec = &old.body["spec"];
     let kind = text(spec, "/sourceRef/kind");
@@ -67,6 +87,8 @@ pub(super) fn flux(old: &Old<'_>, draft: &mut Draft) {
     draft.path(text(spec, "/path"));
     draft.refuse_each(spec, "spec", &RENDERED);
     draft.lose_each(spec, "spec", &LOST);
+    let known: Vec<&str> = RENDERED.iter().chain(&LOST).map(|(field, _)| *field).chain(SPEC).collect();
+    draft.lose_unknown(spec, "spec", &known);
     let target = text(spec, "/targetNamespace");
     if !target.is_empty() {
         draft.spec["targetNamespace"] = target.into();
@@ -110,6 +132,8 @@ fn repository(old: &Old<'_>, draft: &mut Draft) {
     reference(&spec["ref"], draft);
     draft.refuse_each(spec, place, &FILES);
     draft.lose_each(spec, place, &WAYS);
+    let known: Vec<&str> = FILES.iter().chain(&WAYS).map(|(field, _)| *field).chain(REPOSITORY).collect();
+    draft.lose_unknown(spec, place, &known);
     if spec["recurseSubmodules"] == json!(true) {
         draft.spec["source"]["git"]["submodules"] = true.into();
     }
@@ -242,13 +266,34 @@ fn dependencies(old: &Old<'_>, draft: &mut Draft) {
     }
 }
 
-/// Another Kustomization that applies this one sets some of its fields anew.
+/// Who applies a Kustomization from a repository sets some of its fields anew.
 fn parent(old: &Old<'_>, draft: &mut Draft) {
-    let name = text(old.body, "/metadata/labels/kustomize.toolkit.fluxcd.io~1name");
-    if !name.is_empty() && name != text(old.body, "/metadata/name") {
+    let mark = |place: &str| text(old.body, &format!("/metadata/labels/{place}"));
+    let (name, sync) = (mark("kustomize.toolkit.fluxcd.io~1name"), mark("moorline.dev~1sync"));
+    let parent = match () {
+        () if !name.is_empty() && name != text(old.body, "/metadata/name") => {
+            format!("the Kustomization {name}")
+        }
+        () if !sync.is_empty() => format!("the Sync {sync}"),
+        () => return,
+    };
+    if is_held_to_run(old.body) {
         let why = format!(
-            "the Kustomization {name} applies this one: write suspend: true for it in that repository, too, when the adoption is to stay"
+            "{parent} applies this one with suspend: false, and would set it going again: write suspend: true for it in that repository first, and have that applied"
         );
-        draft.lose("metadata.labels", why);
+        draft.refuse("spec.suspend", why);
     }
+    let why = format!(
+        "{parent} applies this one: write suspend: true for it in that repository, too, when the adoption is to stay"
+    );
+    draft.lose("metadata.labels", why);
+}
+
+/// True where somebody who applies it says that it is not suspended.
+fn is_held_to_run(body: &Value) -> bool {
+    let entries = body.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let says = |entry: &Value| {
+        entry["operation"] == "Apply" && entry.pointer("/fieldsV1/f:spec/f:suspend").is_some()
+    };
+    body.pointer("/spec/suspend") == Some(&json!(false)) && entries.into_iter().flatten().any(says)
 }

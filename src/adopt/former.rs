@@ -11,8 +11,12 @@ use super::Tool;
 use super::draft::text;
 use crate::api::{BEFORE_ADOPTION_ANNOTATION, SyncName};
 
-/// Argo CD deletes the objects of an Application that has one of these when it is deleted.
-const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
+/// With one of these, Argo CD deletes the objects of an Application when that is deleted, or runs hooks.
+const FINALIZERS: [&str; 3] = [
+    "resources-finalizer.argocd.argoproj.io",
+    "pre-delete-finalizer.argocd.argoproj.io",
+    "post-delete-finalizer.argocd.argoproj.io",
+];
 
 /// How a resource was before it was adopted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,7 +64,7 @@ pub fn halt(tool: Tool, old: &Value, sync: &SyncName) -> Value {
         }
     }
     let (taken, kept): (Vec<String>, Vec<String>) =
-        finalizers(old).into_iter().partition(|it| tool == Tool::ArgoCd && it.starts_with(FINALIZER));
+        finalizers(old).into_iter().partition(|it| tool == Tool::ArgoCd && is_argo_finalizer(it));
     if !taken.is_empty() {
         patch["metadata"]["finalizers"] = json!(kept);
         former.finalizers = taken;
@@ -69,17 +73,37 @@ pub fn halt(tool: Tool, old: &Value, sync: &SyncName) -> Value {
     patch
 }
 
-/// True if the old tool keeps its hands off.
+/// True if the old tool keeps its hands off, and would delete nothing with the resource. What else was stopped may come back
+/// with whoever applies the resource, and has no effect then.
 pub fn is_halted(tool: Tool, old: &Value) -> bool {
-    stopped(tool).iter().all(|(place, value)| {
-        // A cluster of an older Flux does not know this field; a Kustomization that does not prune deletes nothing.
-        *place == "/spec/deletionPolicy" || old.pointer(place).unwrap_or(&Value::Null) == value
-    })
+    match tool {
+        Tool::ArgoCd => {
+            let skipped = old.pointer("/metadata/annotations/argocd.argoproj.io~1skip-reconcile");
+            skipped == Some(&"true".into()) && !takes_its_objects(tool, old)
+        }
+        Tool::Flux => old.pointer("/spec/suspend") == Some(&true.into()),
+    }
+}
+
+/// True for an Application that Argo CD would not delete alone.
+pub(super) fn takes_its_objects(tool: Tool, old: &Value) -> bool {
+    tool == Tool::ArgoCd && finalizers(old).iter().any(|it| is_argo_finalizer(it))
+}
+
+fn is_argo_finalizer(finalizer: &str) -> bool {
+    FINALIZERS.iter().any(|known| finalizer.starts_with(known))
+}
+
+/// True for a resource that is on its way out. What was taken off it cannot be put back, and what is put back sets its end
+/// going.
+pub fn is_ending(old: &Value) -> bool {
+    old.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
 /// Why the old tool cannot be stopped now: it is in the middle of something.
 pub fn is_at_work(tool: Tool, old: &Value) -> Option<&'static str> {
-    let is_running = text(old, "/status/operationState/phase") == "Running" || !old["operation"].is_null();
+    let phase = text(old, "/status/operationState/phase");
+    let is_running = ["Running", "Terminating"].contains(&phase) || !old["operation"].is_null();
     (tool == Tool::ArgoCd && is_running)
         .then_some("Argo CD is syncing it now: wait until that is done, or end it (argocd app terminate-op), and try again")
 }
@@ -95,7 +119,7 @@ impl Former {
             [Tool::ArgoCd, Tool::Flux].into_iter().flat_map(stopped).any(|(known, _)| known == place)
         };
         let sound = former.fields.iter().all(|(place, _)| known(place))
-            && former.finalizers.iter().all(|it| it.starts_with(FINALIZER))
+            && former.finalizers.iter().all(|it| is_argo_finalizer(it))
             && former.sync_name().is_some();
         if sound { Ok(Some(former)) } else { Err(FormerError) }
     }
@@ -192,7 +216,9 @@ mod tests {
             halted
         };
         let automated = json!({"automated": {"prune": true}, "syncOptions": ["PruneLast=true"]});
-        let finalizers = json!(["other/one", FINALIZER, format!("{FINALIZER}/background")]);
+        let [ends, before, after] = FINALIZERS;
+        let finalizers =
+            json!(["other/one", ends, format!("{ends}/background"), before, format!("{after}/cleanup")]);
         let metadata = json!({"annotations": {"a": "b"}, "finalizers": ["other/one", "resources-finalizer.argocd.argoproj.io"]});
         let halted = shop(Tool::ArgoCd, metadata, json!({"syncPolicy": automated}));
         assert_eq!(halted["metadata"]["finalizers"], json!(["other/one"]));
@@ -201,6 +227,12 @@ mod tests {
         let halted =
             halt(Tool::ArgoCd, &json!({"metadata": {"finalizers": finalizers}}), &SyncName::new("a", "b"));
         assert_eq!(halted["metadata"]["finalizers"], json!(["other/one"]));
+        let mut again = merged(json!({"metadata": {"finalizers": finalizers}}), &halted);
+        assert!(is_halted(Tool::ArgoCd, &again));
+        again["spec"]["syncPolicy"]["automated"] = json!({});
+        assert!(is_halted(Tool::ArgoCd, &again), "it is skipped all the same");
+        again["metadata"]["finalizers"] = json!([ends]);
+        assert!(!is_halted(Tool::ArgoCd, &again), "who deletes it deletes its objects");
 
         shop(Tool::ArgoCd, json!({}), json!({"project": "default"}));
         let skipped = json!({"annotations": {"argocd.argoproj.io/skip-reconcile": "false"}});
@@ -232,6 +264,7 @@ mod tests {
     fn a_sync_under_way_is_not_interrupted() {
         let phase = |phase: &str| json!({"status": {"operationState": {"phase": phase}}});
         assert!(is_at_work(Tool::ArgoCd, &phase("Running")).is_some());
+        assert!(is_at_work(Tool::ArgoCd, &phase("Terminating")).is_some());
         assert!(is_at_work(Tool::ArgoCd, &json!({"operation": {"sync": {}}})).is_some());
         assert_eq!(is_at_work(Tool::ArgoCd, &phase("Succeeded")), None);
         assert_eq!(is_at_work(Tool::Flux, &phase("Running")), None);

@@ -23,12 +23,12 @@ pub(super) fn length(text: &str) -> Option<(String, bool)> {
     // What is far too long becomes the greatest number, and that the bound.
     let whole = (nanos / 1e9).ceil() as u64;
     let seconds = whole.clamp(least, most);
-    let text = match seconds {
+    let shown = match seconds {
         hours if hours % 3600 == 0 => format!("{}h", hours / 3600),
         minutes if minutes % 60 == 0 => format!("{}m", minutes / 60),
         seconds => format!("{seconds}s"),
     };
-    (!text.is_empty()).then_some((text, seconds != whole))
+    (!text.is_empty()).then_some((shown, seconds != whole))
 }
 
 #[cfg(test)]
@@ -46,6 +46,7 @@ mod tests {
             ("500ms", Some(("5s", true))),
             ("48h", Some(("24h", true))),
             ("999999999999999999999h", Some(("24h", true))),
+            ("", None),
             ("5", None),
             ("m", None),
             ("5d", None),

@@ -14,6 +14,7 @@ mod lengths;
 mod owned;
 mod policy;
 mod predecessor;
+mod untouched;
 
 use std::collections::BTreeMap;
 
@@ -22,10 +23,11 @@ use serde_json::{Value, json};
 use crate::api::{ADOPTED_FROM_ANNOTATION, SyncName};
 use crate::object::ObjectId;
 use draft::Draft;
-pub use former::{Former, FormerError, halt, is_at_work, is_halted};
+pub use former::{Former, FormerError, halt, is_at_work, is_ending, is_halted};
 pub use leftovers::leftovers;
 pub use owned::{Mark, Owned, mark, owned};
 pub use predecessor::Predecessor;
+pub use untouched::untouched;
 
 /// A tool whose objects are taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +42,14 @@ impl Tool {
     /// The tool that has resources of this group, if it is one of these.
     pub fn of_group(group: &str) -> Option<Self> {
         [Self::ArgoCd, Self::Flux].into_iter().find(|tool| tool.group() == group)
+    }
+
+    /// The other one.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::ArgoCd => Self::Flux,
+            Self::Flux => Self::ArgoCd,
+        }
     }
 
     /// The group of its resource.

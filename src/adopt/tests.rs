@@ -171,6 +171,72 @@ fn who_would_set_it_going_again_is_named() {
     check(Some(json!({"spec": {"syncPolicy": {"applicationsSync": "create-only"}}})), 0);
 }
 
+#[test]
+fn who_applies_an_application_is_named_and_may_not_put_finalizers_back() {
+    let mut body = application(plain(json!({})));
+    let check = |body: &Value, refused: usize, by: Option<&str>| {
+        let old = Old { tool: Tool::ArgoCd, body, repository: None, maker: None, adopted: BTreeMap::new() };
+        let found = adopt(&old, &wanted(None));
+        let lost: Vec<&Remark> =
+            found.lost.iter().filter(|it| &*it.field == "metadata.annotations").collect();
+        assert_eq!((found.refused.len(), lost.len()), (refused, usize::from(by.is_some())), "{body}");
+        assert!(by.is_none_or(|by| lost[0].why.starts_with(&format!("{by} applies this one"))), "{lost:?}");
+    };
+    body["metadata"]["finalizers"] = json!(["resources-finalizer.argocd.argoproj.io"]);
+    check(&body, 0, None);
+    let tracked = |id: &str| json!({"argocd.argoproj.io/tracking-id": id});
+    // A copy bears the mark of the original.
+    body["metadata"]["annotations"] = tracked("apps:argoproj.io/Application:argocd/original");
+    check(&body, 0, None);
+    body["metadata"]["annotations"] = tracked("apps:argoproj.io/Application:argocd/shop");
+    check(&body, 1, Some("the Application apps"));
+    body["metadata"]["finalizers"] = json!(["example.com/other"]);
+    check(&body, 0, Some("the Application apps"));
+    body["metadata"]["annotations"] = json!({});
+    for (label, value, by) in [
+        ("app.kubernetes.io/instance", "apps", Some("the Application apps")),
+        ("app.kubernetes.io/instance", "shop", None),
+        ("kustomize.toolkit.fluxcd.io/name", "cluster", Some("the Kustomization cluster")),
+        ("moorline.dev/sync", "moorline.apps", Some("the Sync moorline.apps")),
+    ] {
+        body["metadata"]["labels"] = json!({label: value});
+        check(&body, 0, by);
+    }
+}
+
+#[test]
+fn fields_that_nobody_knows_here_are_named() {
+    let found = argo(plain(json!({"novel": "a", "empty": {}, "source": {"novel": true}})));
+    assert_eq!(fields(&found.lost), ["spec.source.novel", "spec.syncPolicy.automated", "spec.novel"]);
+    let newer = Some(repository("flux-system", json!({"novel": 1})));
+    let found = flux_with(json!({"novel": ["a"]}), newer, None);
+    assert_eq!(fields(&found.lost), ["GitRepository spec.novel", "spec.novel", "spec.deletionPolicy"]);
+}
+
+#[test]
+fn a_kustomization_that_its_parent_runs_is_refused() {
+    let check = |operation: &str, suspend: Value, refused: &[&str]| {
+        let mut body = kustomization(json!({"suspend": suspend}));
+        body["metadata"]["labels"] = json!({"kustomize.toolkit.fluxcd.io/name": "cluster"});
+        body["metadata"]["managedFields"] = json!([{"manager": "kustomize-controller", "operation": operation,
+            "fieldsV1": {"f:spec": {"f:suspend": {}}}}]);
+        let repository = repository("flux-system", json!({}));
+        let old = Old {
+            tool: Tool::Flux,
+            body: &body,
+            repository: Some(&repository),
+            maker: None,
+            adopted: BTreeMap::new(),
+        };
+        let found = adopt(&old, &wanted(None));
+        assert_eq!(fields(&found.refused), refused, "{operation} {suspend}");
+        assert!(fields(&found.lost).contains(&"metadata.labels"));
+    };
+    check("Apply", json!(false), &["spec.suspend"]);
+    check("Apply", json!(true), &[]);
+    check("Update", json!(false), &[]);
+}
+
 fn repository(namespace: &str, spec: Value) -> Value {
     let mut whole = json!({"metadata": {"name": "shop", "namespace": namespace},
         "spec": {"url": "https://example.com/shop.git", "interval": "1m0s"}});

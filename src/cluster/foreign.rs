@@ -39,6 +39,13 @@ impl Connection {
         }
     }
 
+    /// The versions in which the API server has a group; none if it does not have it.
+    pub async fn versions(&self, group: &str) -> Result<Vec<String>, OperatorError> {
+        let all = self.client.list_api_groups().await?;
+        let found = all.groups.into_iter().find(|it| it.name == group);
+        Ok(found.map_or_else(Vec::new, |it| it.versions.into_iter().map(|it| it.version).collect()))
+    }
+
     /// Changes a resource of another tool by a merge patch, which says in which version it has to be.
     pub async fn change_foreign(
         &self,

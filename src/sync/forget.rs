@@ -24,18 +24,20 @@ pub struct Forgotten {
     pub done: usize,
     /// Those that could not be written, and why.
     pub failed: Vec<(ObjectId, Failure)>,
+    /// There are kinds that may not be listed, so that objects of these are not among them.
+    pub blind: bool,
 }
 
 /// Takes the marks of a Sync off all objects that bear its label.
 pub async fn forget(cluster: &Cluster, owner: &SyncName) -> Result<Forgotten, Failure> {
     cluster.know().await?;
-    let (kinds, _) = cluster.sweep(owner).await?;
+    let (kinds, complete) = cluster.sweep(owner).await?;
     let live = cluster.live_set(owner, &kinds, std::iter::empty()).await?;
     let each = futures::stream::iter(live).map(|object| async move {
         let id = object.id.clone();
         (id, one(cluster, owner, object).await)
     });
-    let mut forgotten = Forgotten::default();
+    let mut forgotten = Forgotten { blind: !complete, ..Forgotten::default() };
     for (id, done) in each.buffer_unordered(SIDE_BY_SIDE).collect::<Vec<_>>().await {
         match done {
             Ok(()) => forgotten.done += 1,

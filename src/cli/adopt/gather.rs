@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::anyhow;
+use anyhow::bail;
 use serde_json::Value;
 
 use crate::adopt::{Former, Old, Tool};
@@ -34,6 +34,11 @@ impl Gathered {
         format!("the {} {}/{}", self.tool.kind(), self.namespace, self.name)
     }
 
+    /// The ApplicationSet that makes it.
+    pub(super) fn maker(&self) -> Option<&str> {
+        self.maker.as_ref()?.pointer("/metadata/name")?.as_str()
+    }
+
     pub(super) fn old(&self) -> Old<'_> {
         Old {
             tool: self.tool,
@@ -57,13 +62,14 @@ pub(super) async fn gather(
     namespace: &str,
     name: &str,
 ) -> anyhow::Result<Gathered> {
-    let live = connection.foreign(kind(tool), namespace, name).await?.ok_or_else(|| {
-        anyhow!(
+    let Some(live) = connection.foreign(kind(tool), namespace, name).await? else {
+        is_served(connection, kind(tool)).await?;
+        bail!(
             "there is no {} {name} in the namespace {namespace}: name its namespace with -n (kubectl get {} -A shows all)",
             tool.kind(),
             tool.resource()
-        )
-    })?;
+        );
+    };
     let former = Former::of(&live)?;
     let was = former.as_ref().map_or_else(|| live.clone(), |former| former.as_it_was(&live));
     let (repository, maker) = match tool {
@@ -73,6 +79,22 @@ pub(super) async fn gather(
     let adopted = adopted(connection, tool, namespace, &was).await?;
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
     Ok(Gathered { tool, namespace, name, live, was, former, repository, maker, adopted })
+}
+
+/// What is read is read in one version: others have other fields.
+async fn is_served(connection: &Connection, kind: Foreign<'_>) -> anyhow::Result<()> {
+    let Foreign { group, version, kind } = kind;
+    let versions = connection.versions(group).await?;
+    if versions.is_empty() {
+        bail!("the cluster has no {kind} ({group}): is it the right one?");
+    }
+    if !versions.iter().any(|served| served == version) {
+        let served = versions.join(", ");
+        bail!(
+            "the cluster serves {group} as {served}, and a {kind} is read as {version}: update the tool that has it first"
+        );
+    }
+    Ok(())
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
@@ -90,7 +112,11 @@ async fn repository(connection: &Connection, own: &str, old: &Value) -> anyhow::
     }
     let kind = Foreign { group: "source.toolkit.fluxcd.io", version: "v1", kind: "GitRepository" };
     let namespace = or(text(old, "/spec/sourceRef/namespace"), own);
-    Ok(connection.foreign(kind, namespace, text(old, "/spec/sourceRef/name")).await?)
+    let found = connection.foreign(kind, namespace, text(old, "/spec/sourceRef/name")).await?;
+    if found.is_none() {
+        is_served(connection, kind).await?;
+    }
+    Ok(found)
 }
 
 async fn maker(connection: &Connection, own: &str, old: &Value) -> anyhow::Result<Option<Value>> {

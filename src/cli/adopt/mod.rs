@@ -93,6 +93,9 @@ struct Subject {
 /// Where Syncs are that act with the daemon's rights, where it is installed as the README says.
 const SYNCS: &str = "moorline";
 
+/// Charts are not rendered.
+const CHART: &str = "a HelmRelease is not adopted, because charts are not rendered: commit what the chart renders (helm template), and make a Sync of that folder";
+
 fn subject(text: &str) -> Result<Subject, &'static str> {
     let said = "write application/NAME or kustomization/NAME";
     let (kind, name) = text.split_once('/').ok_or(said)?;
@@ -105,6 +108,7 @@ fn subject(text: &str) -> Result<Subject, &'static str> {
         | "kustomizations"
         | "kustomizations.kustomize.toolkit.fluxcd.io"
         | "kustomization.kustomize.toolkit.fluxcd.io" => Tool::Flux,
+        "hr" | "helmrelease" | "helmreleases" | "helmreleases.helm.toolkit.fluxcd.io" => return Err(CHART),
         _ => return Err(said),
     };
     if name.is_empty() || name.contains('/') {

@@ -10,12 +10,15 @@ use serde_json::{Value, json};
 use super::super::operate::look_by;
 use super::super::plan::{decide, live};
 use super::gather::Gathered;
-use crate::adopt::{Adoption, Mark, Remark, Wanted, adopt, displaced, leftovers, mark, owned};
-use crate::api::{ADOPTED_FROM_ANNOTATION, SyncName, SyncSpec};
+use crate::adopt::{
+    Adoption, Mark, Remark, Wanted, adopt, displaced, is_ending, leftovers, mark, owned, untouched,
+};
+use crate::api::{ADOPTED_FROM_ANNOTATION, PRUNE_ANNOTATION, SyncName, SyncSpec};
 use crate::cluster::{Cluster, Connection, OperatorError, Seen};
+use crate::desired::DesiredObject;
 use crate::metrics::Metrics;
 use crate::object::{Object, ObjectId};
-use crate::plan::{Plan, Preview};
+use crate::plan::{Action, Plan, Preview, Step};
 use crate::report::Trouble;
 use crate::sync::inspect::Inspected;
 
@@ -95,6 +98,7 @@ pub(super) async fn propose<'a>(
                     adoption.refused.push(Remark { field: "spec.path".into(), why: why.into() });
                 }
                 let live = live(cluster, &sync, desired, &found.ids).await?;
+                adoption.refused.extend(left_alone(gathered, &inspected, &live));
                 proposal.left = left(gathered, &inspected, &live);
                 proposal.owned = standings(gathered, &found.ids, &inspected, &live);
                 let ours: Vec<Object> =
@@ -105,6 +109,13 @@ pub(super) async fn propose<'a>(
         }
     }
     proposal.stands = stands(connection, &sync, &mut adoption).await?;
+    if let Some(plan) = proposal.plan().filter(|_| !proposal.stands) {
+        adoption.refused.extend(deletes(plan, &sync));
+    }
+    if is_ending(&gathered.live) {
+        let why = "it is being deleted: wait until it is gone, and see what went with it";
+        adoption.refused.push(Remark { field: "metadata.deletionTimestamp".into(), why: why.into() });
+    }
     proposal.adoption = adoption;
     Ok(proposal)
 }
@@ -159,7 +170,7 @@ fn standings(
 ) -> Vec<(ObjectId, Standing)> {
     let live: BTreeMap<&ObjectId, &Object> = live.iter().map(|object| (&object.id, object)).collect();
     let standing = |id: &ObjectId| {
-        let found = live.get(id).map(|live| mark(gathered.tool, &gathered.namespace, &gathered.name, live));
+        let found = live.get(id).map(|live| holder(gathered, live));
         match (inspected.desired.get(id).is_some(), found) {
             (true, Some(Mark::Other(other))) => Standing::Shared(other),
             (true, _) => Standing::InGit,
@@ -170,6 +181,16 @@ fn standings(
     ids.iter().map(|id| (id.clone(), standing(id))).collect()
 }
 
+/// Whose mark an object bears: another resource of the same tool, or one of the other tool.
+fn holder(gathered: &Gathered, live: &Object) -> Mark {
+    let (tool, own) = (gathered.tool, mark(gathered.tool, &gathered.namespace, &gathered.name, live));
+    match (own, mark(tool.other(), "", "", live)) {
+        (Mark::Other(name), _) => Mark::Other(name),
+        (_, Mark::Other(name)) => Mark::Other(format!("{} ({name})", tool.other().name()).into()),
+        (own, Mark::This | Mark::None) => own,
+    }
+}
+
 /// What the old tool leaves on each object that Git has.
 fn left(gathered: &Gathered, inspected: &Inspected, live: &[Object]) -> Vec<(ObjectId, Vec<String>)> {
     let of = |live: &Object| {
@@ -178,6 +199,32 @@ fn left(gathered: &Gathered, inspected: &Inspected, live: &[Object]) -> Vec<(Obj
         (!left.is_empty()).then(|| (live.id.clone(), left.iter().map(ToString::to_string).collect()))
     };
     live.iter().filter_map(of).collect()
+}
+
+/// What Flux leaves alone, and a Sync would write.
+fn left_alone(gathered: &Gathered, inspected: &Inspected, live: &[Object]) -> Vec<Remark> {
+    let live: BTreeMap<&ObjectId, &Object> = live.iter().map(|object| (&object.id, object)).collect();
+    let of = |object: &DesiredObject| {
+        let body = Value::Object(object.body());
+        let (theirs, ours) = untouched(gathered.tool, &body, live.get(&object.id).copied())?;
+        let why = format!("Flux leaves it alone ({theirs}): annotate it in Git with {ours} as well");
+        Some(Remark { field: object.id.to_string().into(), why: why.into() })
+    };
+    inspected.desired.objects().iter().filter_map(of).collect()
+}
+
+/// What bears the identity of an earlier Sync of that name, and would be deleted.
+fn deletes(plan: &Plan, sync: &SyncName) -> Vec<Remark> {
+    let of = |step: &Step| match &step.action {
+        Action::Prune { .. } => {
+            let why = format!(
+                "it is of an earlier Sync {sync}, Git does not have it, and so it would be deleted: annotate it with {PRUNE_ANNOTATION}: disabled, or name the Sync otherwise with --sync"
+            );
+            Some(Remark { field: step.id.to_string().into(), why: why.into() })
+        }
+        Action::Create | Action::Adopt { .. } | Action::Update(_) | Action::HandOver { .. } => None,
+    };
+    plan.steps().filter_map(of).collect()
 }
 
 /// True for what the plan is about: what Git has, and what has the label of the Sync. What only the old tool owns is left alone.

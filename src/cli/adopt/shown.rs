@@ -62,7 +62,7 @@ fn objects(out: &mut String, proposal: &Proposal<'_>) {
             Standing::NotInGit => "Git does not have it: it stays as it is, and nobody holds it".to_owned(),
             Standing::Shared(other) => {
                 format!(
-                    "{other} holds it as well and goes on doing so: adopt that one, too, or take the object out of it"
+                    "by its marks {other} holds it as well: adopt that one, too, or take the object out of it"
                 )
             }
         };

@@ -50,7 +50,23 @@ pub(super) async fn take(
         format!("{called} is stopped: run this again when that is mended, or with --undo")
     })?;
     tell(proposal, exit, streams);
+    stays_halted(connection, proposal).await?;
+    end(proposal, streams);
     Ok(exit)
+}
+
+/// Whoever makes or applies the old resource may have set it going again meanwhile.
+async fn stays_halted(connection: &Connection, proposal: &Proposal<'_>) -> anyhow::Result<()> {
+    let Gathered { tool, namespace, name, .. } = proposal.gathered;
+    let now = connection.foreign(kind(*tool), namespace, name).await?;
+    if now.is_some_and(|now| !is_halted(*tool, &now)) {
+        bail!(
+            "somebody has written to {} since, and it would run or delete its objects: do not delete it; find out who applies it (kubectl get {} {name} -n {namespace} -o yaml --show-managed-fields), have that end, and go back with --undo",
+            proposal.gathered.called(),
+            tool.resource()
+        );
+    }
+    Ok(())
 }
 
 async fn stop(connection: &Connection, proposal: &Proposal<'_>) -> anyhow::Result<()> {
@@ -74,7 +90,6 @@ async fn stop(connection: &Connection, proposal: &Proposal<'_>) -> anyhow::Resul
 
 /// What has come of it, and what is left to do.
 fn tell(proposal: &Proposal<'_>, exit: Exit, streams: &mut Streams<'_>) {
-    let Gathered { tool, namespace, name, .. } = proposal.gathered;
     let steps = proposal.plan().into_iter().flat_map(|plan| plan.steps());
     let adopted = steps.filter(|step| step.action.verb() == "adopt").count();
     if exit != Exit::Done {
@@ -82,9 +97,18 @@ fn tell(proposal: &Proposal<'_>, exit: Exit, streams: &mut Streams<'_>) {
     }
     let objects = if adopted == 1 { "object was" } else { "objects were" };
     streams.say(&format!("{adopted} {objects} there already; none was deleted or made anew"));
+}
+
+/// How it is ended, and how it is undone.
+fn end(proposal: &Proposal<'_>, streams: &mut Streams<'_>) {
+    let Gathered { tool, namespace, name, .. } = proposal.gathered;
     let subject = tool.kind().to_ascii_lowercase();
+    let first = match proposal.gathered.maker() {
+        Some(maker) => format!("take it out of the generators of the ApplicationSet {maker}, then "),
+        None => String::new(),
+    };
     streams.say(&format!(
-        "when all is well: kubectl delete {} {name} -n {namespace} (no object goes with it)",
+        "when all is well: {first}kubectl delete {} {name} -n {namespace} (no object goes with it)",
         tool.resource()
     ));
     streams.say(&format!("to go back instead: moorline adopt {subject}/{name} -n {namespace} --undo"));

@@ -12,6 +12,7 @@ use super::super::Streams;
 use super::super::exit::Exit;
 use super::gather::{Gathered, kind};
 use super::proposal::adopted_from;
+use crate::adopt::is_ending;
 use crate::api::{DeletionPolicy, SyncName};
 use crate::cluster::{Cluster, Connection, Failure, OperatorError, Seen};
 use crate::sync::forget::forget;
@@ -35,6 +36,12 @@ pub(super) async fn undo(
     let Some((former, sync)) = former.as_ref().and_then(|former| Some((former, former.sync_name()?))) else {
         bail!("{called} was not adopted, so that there is nothing to undo");
     };
+    if is_ending(live) {
+        bail!(
+            "{called} is being deleted, and would go on with that when it is as it was, which may take its objects with it; nothing was changed: keep the Sync {sync}, and take the finalizers off {name} (kubectl patch {} {name} -n {namespace} --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}')",
+            tool.resource()
+        );
+    }
     if remove(connection, gathered, &sync, timeout).await? {
         streams.say(&format!("the Sync {sync} is gone, and its objects are there as before"));
         clean(cluster, &sync, streams).await?;
@@ -60,6 +67,9 @@ async fn clean(cluster: &Cluster, sync: &SyncName, streams: &mut Streams<'_>) ->
         streams.say(&format!(
             "note: {id} keeps label, annotations and field manager of the Sync ({failure}): a field of it that leaves Git may stay until they are removed"
         ));
+    }
+    if forgotten.blind {
+        streams.say("note: not every kind may be listed by you: objects of such kinds keep label, annotations and field manager of the Sync, if it had any");
     }
     let done = forgotten.done;
     streams.say(&format!(
