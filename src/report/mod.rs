@@ -236,7 +236,8 @@ impl Verdict {
         };
         let missing = held(Hold::is_missing);
         let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
-        let is_protected = |it: &&Outcome| matches!(it, Outcome::Held(Hold::Protected | Hold::Guarded | Hold::GoesAfter(_)));
+        let is_protected =
+            |it: &&Outcome| matches!(it, Outcome::Held(Hold::Protected | Hold::Guarded | Hold::GoesAfter(_)));
         let left = match (over_budget, pass.outcomes.values().filter(is_protected).count()) {
             (Some((_, hold)), _) => Some(approvable(pass, hold)),
             (None, 0) => None,

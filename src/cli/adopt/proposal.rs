@@ -222,6 +222,14 @@ fn deletes(plan: &Plan, sync: &SyncName) -> Vec<Remark> {
             );
             Some(Remark { field: step.id.to_string().into(), why: why.into() })
         }
+        Action::Follow { runs } => {
+            let runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
+            let why = format!(
+                "earlier runs of it would be deleted first: {}; name the Sync otherwise with --sync",
+                runs.join(", ")
+            );
+            Some(Remark { field: step.id.to_string().into(), why: why.into() })
+        }
         Action::Create | Action::Adopt { .. } | Action::Update(_) | Action::HandOver { .. } => None,
     };
     plan.steps().filter_map(of).collect()
