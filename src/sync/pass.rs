@@ -3,11 +3,14 @@
 //! In: a revision, what the Sync asks for, and what it remembers. Out: a [`Report`]. Doing it twice changes nothing
 //! the second time, and it may be cut short at any place: the next pass begins with what is there.
 
+mod report;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::additions::Added;
+pub(crate) use report::Report;
+
 use super::carry_out::{Work, carry_out};
 use super::desk::Desk;
 use super::event::is_change;
@@ -17,20 +20,20 @@ use super::namespaces::may_be_missing;
 use super::notebook::Notebook;
 use super::prepare::{Prepared, of_failure, prepare};
 use super::rights::rights;
-use super::rollout::{Unwell, written_ones};
+use super::rollout::written_ones;
 use super::scope::{need, need_of, remaining, scope};
 use super::verify::to_verify;
 use super::vitals::Vitals;
 use super::wish::Wish;
-use super::{Context, chance, last_hooks};
+use super::{Context, chance};
 use crate::adopt::Predecessor;
-use crate::api::{Finished, Scope, SpecHash, SyncName};
+use crate::api::{Scope, SyncName};
 use crate::cluster::{Cluster, Failure, Need, Stop};
 use crate::desired::{DesiredObject, DesiredSet};
-use crate::object::{GroupKind, ObjectId};
+use crate::object::ObjectId;
 use crate::observed::ObservedSet;
 use crate::plan::{Awaits, Hold, Outcome, Plan, Policy, Rollout, plan};
-use crate::report::{Remark, Trouble};
+use crate::report::Trouble;
 use crate::source::{Repository, Revision};
 
 /// How long the definitions of kinds may take until their kinds are served.
@@ -41,67 +44,6 @@ const ESTABLISH_LOOK: Duration = Duration::from_millis(100);
 const CLEAR: Duration = Duration::from_secs(1);
 /// How often a pass begins anew because it has brought kinds that others of its objects need.
 const MAX_ROUNDS: usize = 4;
-
-/// What a pass came to.
-#[derive(Debug, Default)]
-pub(crate) struct Report {
-    /// What was asked for, by its number.
-    pub(crate) order: u64,
-    pub(crate) revision: Option<Revision>,
-    /// What was read for it, as the id of the tree at the path.
-    pub(crate) tree: Option<String>,
-    /// The digest of what was wanted.
-    pub(crate) digest: Option<SpecHash>,
-    /// The value of the annotation that this pass answers.
-    pub(crate) request: Option<String>,
-    /// What was wanted.
-    pub(crate) set: Option<Arc<DesiredSet>>,
-    /// Its hooks for the end of the Sync.
-    pub(crate) last_hooks: Vec<String>,
-    /// Where the Sync may own objects now.
-    pub(crate) scope: Option<Scope>,
-    /// Every object about which there is something to say.
-    pub(crate) outcomes: BTreeMap<ObjectId, Outcome>,
-    /// What is to be said of objects that are applied.
-    pub(crate) remarks: Vec<Remark>,
-    /// Objects that are as they should be, or will be verified.
-    pub(crate) kept: usize,
-    pub(crate) desired: usize,
-    /// What would approve the prunes that wait.
-    pub(crate) approval: Option<String>,
-    /// Why there is no plan.
-    pub(crate) trouble: Option<Trouble>,
-    /// Kinds of which not everything is known.
-    pub(crate) blind: Vec<(GroupKind, Failure)>,
-    /// Rights that are missing, one a line.
-    pub(crate) rights: Vec<String>,
-    /// It was stopped before its end.
-    pub(crate) stopped: bool,
-    /// Some objects are still being compared, so that not all drift is known.
-    pub(crate) pending: bool,
-    /// What people added to objects.
-    pub(crate) added: Vec<Added>,
-    /// What has come to its end.
-    pub(crate) finished: Vec<Finished>,
-    /// Where something may have to wait until others are well: what was not, and what had failed, when it was decided.
-    pub(crate) gate: Option<Unwell>,
-}
-
-impl Report {
-    /// Takes in what a round came to: what was wrong before is found out anew.
-    fn adds(&mut self, outcomes: impl Iterator<Item = (ObjectId, Outcome)>) {
-        self.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
-        self.outcomes.extend(outcomes);
-    }
-
-    fn is_of(&mut self, prepared: &Prepared, path: &str) {
-        self.set = Some(prepared.desired.clone());
-        self.last_hooks = last_hooks::named(&prepared.desired);
-        self.desired = prepared.desired.len();
-        self.digest = Some(prepared.digest);
-        self.tree = prepared.ids.get(path).copied().flatten().map(|id| id.to_string());
-    }
-}
 
 /// What a pass is about.
 pub(crate) struct Subject<'a> {
@@ -176,7 +118,7 @@ impl Subject<'_> {
         let desired = &*prepared.desired;
         self.context.registry.wants(self.owner, &prepared.desired, self.cluster, !self.wish.suspend);
         self.tell_neighbours();
-        report.is_of(&prepared, &self.wish.path);
+        report.is_of(&prepared);
         self.survey(memory, desired).await;
         let rollout = self.rollout(memory, &prepared);
         let policy = self.policy(memory, rollout.clone());

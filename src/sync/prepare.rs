@@ -15,7 +15,7 @@ use crate::metrics::Metrics;
 use crate::object::ObjectId;
 use crate::render::{Rendered, missing, render};
 use crate::report::Trouble;
-use crate::source::{Error, Ids, Reading, Repository, Revision, Snapshot};
+use crate::source::{Error, Ids, ObjectHash, Reading, Repository, Revision, Snapshot};
 
 /// What a commit comes to.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub(crate) struct Prepared {
     pub(crate) revision: Revision,
     /// What was read for it; the same ids mean the same files.
     pub(crate) ids: Ids,
+    /// The id of what lies at the path.
+    pub(crate) tree: Option<ObjectHash>,
     /// The folders that are named from elsewhere, and have to be brought.
     named: Arc<[Box<str>]>,
     /// The repositories of submodules, whose mirrors stay as long as these are held.
@@ -62,7 +64,10 @@ pub(crate) async fn prepare(
         match brought(repository, revision, wish, &earlier, last, by, metrics).await? {
             Some(read) => read,
             None => match last {
-                Some(last) => return Ok(Prepared { revision: revision.clone(), ..last.clone() }),
+                Some(last) => {
+                    let tree = tree(repository, revision, wish, by).await?;
+                    return Ok(Prepared { revision: revision.clone(), tree, ..last.clone() });
+                }
                 // What was never read has changed.
                 None => return Err(stopped()),
             },
@@ -70,6 +75,7 @@ pub(crate) async fn prepare(
     let (options, target) = (wish.options.clone(), wish.target_namespace.clone());
     let ignore = wish.ignore.clone();
     let (files, mut ids, modules) = (snapshot.files, snapshot.ids, snapshot.beside);
+    let tree = tree(repository, revision, wish, by).await?;
     // Rendering is work for a processor, and must not keep others from being served.
     let made = tokio::task::spawn_blocking(move || match render(&files, &options) {
         Rendered::Incomplete(incomplete) => Err(of_problems(
@@ -98,6 +104,7 @@ pub(crate) async fn prepare(
     Ok(Prepared {
         revision,
         ids,
+        tree,
         named: beside,
         beside: modules.into(),
         rendered,
@@ -106,6 +113,17 @@ pub(crate) async fn prepare(
         left,
         complete,
     })
+}
+
+/// The id of what lies at the path of a Sync.
+async fn tree(
+    repository: &Repository,
+    revision: &Revision,
+    wish: &Wish,
+    by: Instant,
+) -> Result<Option<ObjectHash>, Trouble> {
+    let found = repository.ids(revision, [wish.options.path.as_str()], by).await.map_err(of_source)?;
+    Ok(found.into_values().next().flatten())
 }
 
 /// The files of a revision, and which folders had to be brought besides its own.

@@ -1,0 +1,77 @@
+//! What a pass came to: outcomes, and all that the status says beside them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::additions::Added;
+use super::super::last_hooks;
+use super::super::prepare::Prepared;
+use super::super::rollout::Unwell;
+use crate::api::{Finished, Scope, SpecHash};
+use crate::cluster::Failure;
+use crate::desired::DesiredSet;
+use crate::object::{GroupKind, ObjectId};
+use crate::plan::Outcome;
+use crate::report::{Remark, Trouble};
+use crate::source::Revision;
+
+/// What a pass came to.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// What was asked for, by its number.
+    pub(crate) order: u64,
+    pub(crate) revision: Option<Revision>,
+    /// What was read for it, as the id of the tree at the path.
+    pub(crate) tree: Option<String>,
+    /// The digest of what was wanted.
+    pub(crate) digest: Option<SpecHash>,
+    /// The value of the annotation that this pass answers.
+    pub(crate) request: Option<String>,
+    /// What was wanted.
+    pub(crate) set: Option<Arc<DesiredSet>>,
+    /// Its hooks for the end of the Sync.
+    pub(crate) last_hooks: Vec<String>,
+    /// Where the Sync may own objects now.
+    pub(crate) scope: Option<Scope>,
+    /// Every object about which there is something to say.
+    pub(crate) outcomes: BTreeMap<ObjectId, Outcome>,
+    /// What is to be said of objects that are applied.
+    pub(crate) remarks: Vec<Remark>,
+    /// Objects that are as they should be, or will be verified.
+    pub(crate) kept: usize,
+    pub(crate) desired: usize,
+    /// What would approve the prunes that wait.
+    pub(crate) approval: Option<String>,
+    /// Why there is no plan.
+    pub(crate) trouble: Option<Trouble>,
+    /// Kinds of which not everything is known.
+    pub(crate) blind: Vec<(GroupKind, Failure)>,
+    /// Rights that are missing, one a line.
+    pub(crate) rights: Vec<String>,
+    /// It was stopped before its end.
+    pub(crate) stopped: bool,
+    /// Some objects are still being compared, so that not all drift is known.
+    pub(crate) pending: bool,
+    /// What people added to objects.
+    pub(crate) added: Vec<Added>,
+    /// What has come to its end.
+    pub(crate) finished: Vec<Finished>,
+    /// Where something may have to wait until others are well: what was not, and what had failed, when it was decided.
+    pub(crate) gate: Option<Unwell>,
+}
+
+impl Report {
+    /// Takes in what a round came to: what was wrong before is found out anew.
+    pub(super) fn adds(&mut self, outcomes: impl Iterator<Item = (ObjectId, Outcome)>) {
+        self.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
+        self.outcomes.extend(outcomes);
+    }
+
+    pub(super) fn is_of(&mut self, prepared: &Prepared) {
+        self.set = Some(prepared.desired.clone());
+        self.last_hooks = last_hooks::named(&prepared.desired);
+        self.desired = prepared.desired.len();
+        self.digest = Some(prepared.digest);
+        self.tree = prepared.tree.map(|id| id.to_string());
+    }
+}
