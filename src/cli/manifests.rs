@@ -71,22 +71,22 @@ pub(super) fn read(
     if path.as_os_str() == "-" {
         bail!("standard input is not read; name a file (a file called - is ./-)");
     }
-    let (tree, inside) = directory::read(path, render::is_read)?;
     let plain = PlainOptions {
         recurse: !selection.no_recurse,
         include: selection.include.clone(),
         exclude: selection.exclude.clone(),
     };
-    let mut options = Options { path: inside, plain, kind: selection.kind.into() };
-    let kind = options.kind.chosen(&tree, &options.path);
-    let tree = match kind {
-        Kind::Kustomize => {
-            let (tree, inside) = wall::read(path, selection.root.as_deref(), &options)?;
-            options.path = inside;
-            tree
-        }
-        Kind::Auto | Kind::Plain => tree,
+    let mut options = Options { path: String::new(), plain, kind: selection.kind.into() };
+    let kind = match options.kind {
+        Kind::Auto if wall::holds_kustomization(path) => Kind::Kustomize,
+        Kind::Auto => Kind::Plain,
+        chosen => chosen,
     };
+    let (tree, inside) = match kind {
+        Kind::Kustomize => wall::read(path, selection.root.as_deref(), &options)?,
+        Kind::Auto | Kind::Plain => directory::read(path, render::is_read)?,
+    };
+    (options.path, options.kind) = (inside, kind);
     if selection.verbose {
         let kind = if kind == Kind::Kustomize { "a kustomization" } else { "plain manifests" };
         streams.say(&format!("{} is read as {kind}", path.display()));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use crate::render::{self, Options};
+use crate::render::{self, Kind, Options};
 use crate::source::directory;
 use crate::tree::FileTree;
 
@@ -34,7 +34,7 @@ pub(super) fn read(
     let Some(inside) = inside.to_str() else { bail!("{}: the path is not UTF-8", path.display()) };
     let shown = shown(&wall, &here);
     let mut parts = BTreeSet::from([inside.to_owned()]);
-    let options = Options { path: inside.to_owned(), ..options.clone() };
+    let options = Options { path: inside.to_owned(), kind: Kind::Kustomize, ..options.clone() };
     for _ in 0..MAX_ROUNDS {
         let tree = directory::read_parts(&wall, &parts, &shown)?;
         let missing = render::missing(&tree, &options);
@@ -45,6 +45,11 @@ pub(super) fn read(
         }
     }
     bail!("{}: kustomizations name folders that name folders, more than {MAX_ROUNDS} deep", path.display())
+}
+
+/// Whether a folder holds a kustomization.
+pub(super) fn holds_kustomization(path: &Path) -> bool {
+    render::KUSTOMIZATIONS.iter().any(|name| path.join(name).is_file())
 }
 
 /// The work tree of Git around a path, else the current folder if the path lies in it, else the path itself.

@@ -20,7 +20,7 @@ use std::collections::{BTreeSet, HashMap};
 pub use documents::FieldPath;
 pub use dump::{Dump, dump};
 pub use identity::HOOK_NAME_DIGITS;
-pub use kustomize::{Class, Fault};
+pub use kustomize::{Class, Fault, NAMES as KUSTOMIZATIONS};
 pub use packed::Packed;
 pub use plain::{PlainOptions, is_read};
 pub use problem::{Place, Problem};

@@ -14,7 +14,7 @@ use super::select::{Selector, selector};
 use crate::yaml;
 
 /// The file names of kustomizations.
-pub(in crate::render) const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+pub const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 const FIELDS: [&str; 34] = [
     "apiVersion",

@@ -46,7 +46,7 @@ use serde_json::{Map, Value};
 
 pub use fault::{Class, Fault};
 pub(super) use gathering::missing;
-pub(super) use kustomization::NAMES;
+pub use kustomization::NAMES;
 
 use build::{Accumulator, Build};
 use fault::{At, Refusal};
