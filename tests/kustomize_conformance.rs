@@ -22,6 +22,7 @@ use kustomize::folder::{self, Case};
 use kustomize::mutation::{self, Chance, Mutant};
 use kustomize::oracle::{self, Oracle};
 use kustomize::{corpus, refusals};
+use moorline::tree::{Entry, FileTree};
 use serde_json::Value;
 
 /// The folder of a case that is built.
@@ -85,6 +86,46 @@ fn every_case_is_equal_or_refused() {
             of_group.cloned().collect::<Vec<_>>().join("\n")
         );
     }
+}
+
+/// How often the files of a case are damaged.
+const DAMAGES: u64 = 3;
+
+#[test]
+fn whatever_is_damaged_is_built_or_refused_and_ends_nothing() {
+    for (number, case) in folder::cases().iter().enumerate() {
+        for round in 0..DAMAGES {
+            let mut chance = Chance::new(number as u64 * DAMAGES + round);
+            let tree: FileTree =
+                case.tree.entries().map(|(path, entry)| (path, damaged(entry, &mut chance))).collect();
+            // What comes out says nothing; that something does is all.
+            drop(answer::rendered(&tree, ENTRY));
+        }
+    }
+}
+
+/// A file with some bytes left out, doubled, or put elsewhere.
+fn damaged(entry: &Entry, chance: &mut Chance) -> Entry {
+    let Entry::File(bytes) = entry else { return entry.clone() };
+    if bytes.is_empty() || chance.below(2) == 0 {
+        return entry.clone();
+    }
+    let mut bytes = bytes.to_vec();
+    for _ in 0..=chance.below(3) {
+        let place = |chance: &mut Chance, bytes: &[u8]| chance.below(bytes.len() as u64 + 1) as usize;
+        let (from, to) = (place(chance, &bytes), place(chance, &bytes));
+        let (from, to) = (from.min(to), from.max(to).min(from.min(to) + 40));
+        let part = bytes[from..to].to_vec();
+        match chance.below(3) {
+            0 => drop(bytes.drain(from..to)),
+            1 => drop(bytes.splice(from..from, part)),
+            _ => {
+                let at = place(chance, &bytes);
+                drop(bytes.splice(at..at, part));
+            }
+        }
+    }
+    Entry::File(bytes.into())
 }
 
 #[test]

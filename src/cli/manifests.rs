@@ -37,7 +37,7 @@ pub(super) struct Selection {
     /// The folder out of which a kustomization must not lead [default: the work tree of Git around PATH; without one,
     /// the current folder if PATH lies in it, else PATH]
     #[arg(long, value_name = "DIR")]
-    root: Option<PathBuf>,
+    pub(super) root: Option<PathBuf>,
 
     /// Say how PATH is read
     #[arg(long, short)]

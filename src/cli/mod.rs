@@ -2,6 +2,7 @@
 
 mod adopt;
 mod check;
+mod comparison;
 mod completions;
 mod crd;
 pub mod exit;

@@ -5,20 +5,22 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use super::Streams;
 use super::exit::Exit;
 use super::manifests::{self, Selection};
+use super::{Streams, comparison};
 use crate::render::Complete;
 use crate::yaml;
 
 /// Print the objects that a folder of manifests comes to
 ///
-/// Reads every .yaml, .yml and .json file below PATH as `kubectl apply -f` does, flattens lists, and
-/// prints the objects in the order of the files. If anything is wrong, nothing is printed but what is wrong.
+/// A folder with a kustomization is built as kustomize builds it. With any other, every .yaml, .yml and .json file below PATH
+/// is read as `kubectl apply -f` does, and lists are flattened. Prints the objects in their order. If anything is wrong,
+/// nothing is printed but what is wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline render examples/quickstart
   moorline render clusters/prod --output json | jq '.[].kind'
+  moorline render overlays/prod --check-against kubectl
   moorline render clusters/prod --exclude 'tests/**' | kubectl apply --server-side -f -")]
 pub(super) struct Arguments {
     /// A folder of manifests, or one file
@@ -30,6 +32,10 @@ pub(super) struct Arguments {
     /// How the objects are printed: as YAML documents, or as one JSON array
     #[arg(long, short, value_enum, default_value_t = Format::Yaml)]
     output: Format,
+
+    /// Print nothing but how the kustomizations below PATH compare with what kubectl or kustomize makes of them
+    #[arg(long, value_name = "PROGRAM")]
+    check_against: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -39,6 +45,14 @@ enum Format {
 }
 
 pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    if let Some(program) = &arguments.check_against {
+        return comparison::compare_all(
+            &arguments.path,
+            arguments.selection.root.as_deref(),
+            program,
+            streams,
+        );
+    }
     let Some(complete) = manifests::read(&arguments.path, &arguments.selection, streams)? else {
         return Ok(Exit::Failure);
     };

@@ -22,7 +22,7 @@ pub use dump::{Dump, dump};
 pub use identity::HOOK_NAME_DIGITS;
 pub use kustomize::{Class, Fault, NAMES as KUSTOMIZATIONS};
 pub use packed::Packed;
-pub use plain::{PlainOptions, is_read};
+pub use plain::{PlainOptions, is_kustomization, is_read};
 pub use problem::{Place, Problem};
 pub use rules::{dns_label as namespace_rule, sync_name as sync_name_rule};
 

@@ -160,7 +160,8 @@ fn is_manifest_file(path: &str) -> bool {
     [".yaml", ".yml", ".json"].iter().any(|ending| path.ends_with(ending))
 }
 
-fn is_kustomization(path: &str) -> bool {
+/// True for the names of kustomizations.
+pub fn is_kustomization(path: &str) -> bool {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     NAMES.contains(&name)
 }

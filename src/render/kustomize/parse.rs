@@ -42,7 +42,7 @@ pub(super) fn resources(shown: &str, bytes: &[u8]) -> Result<Vec<Resource>, Refu
                 found.push(resource);
             }
             Taken::Items(items) => {
-                spelling.went_through_json();
+                spelling.writes_nulls();
                 for (at, item) in (0..).zip(items) {
                     let origin = Origin { item: origin.item.or(Some(at)), ..origin.clone() };
                     waiting.push_back((checked(item, &origin)?, origin, spelling.clone()));

@@ -135,7 +135,8 @@ fn is_list(bytes: &[u8]) -> bool {
 fn operations(name: &str, bytes: &[u8], at: &At) -> Result<Vec<Operation>, Refusal> {
     let documents = yaml::read_as_written(name, bytes);
     let documents = documents.map_err(|error| Refusal::unreadable(Class::Patch, &error))?;
-    let value = documents.into_iter().next().map_or(Value::Null, |document| document.value);
+    let mut value = documents.into_iter().next().map_or(Value::Null, |document| document.value);
+    through_floats(&mut value);
     json_patch::parse(&value).map_err(|fault| at.refuse(Class::Patch, fault.to_string()))
 }
 
@@ -159,11 +160,13 @@ fn operate(
                 metadata.entry("annotations").or_insert_with(|| Value::Object(serde_json::Map::new()));
             }
         }
+        if !resource.spelling.is_json() {
+            through_floats(&mut resource.body);
+        }
         let done = json_patch::apply(&mut resource.body, operations);
         done.map_err(|fault| at.refuse(Class::Patch, format!("{}: {fault}", resource.first_id())))?;
         resource.spelling.went_through_json();
         resource.sharing.forget();
-        through_floats(&mut resource.body);
         if !resource.body.is_object() {
             return Err(at.refuse(Class::Patch, "what is left of the object is no mapping"));
         }

@@ -20,12 +20,14 @@ pub(super) struct Spelling {
     /// Fields that a replacement has made, as texts that have no type yet.
     untyped: BTreeMap<Vec<Step>, String>,
     nulls: Nulls,
+    /// It went through JSON, and nothing else has come in since.
+    is_json: bool,
 }
 
 impl Spelling {
     /// Of a document as it was read.
     pub(super) fn new(odd: BTreeSet<String>, nulls: Nulls) -> Self {
-        Self { odd: Arc::new(odd), untyped: BTreeMap::new(), nulls }
+        Self { odd: Arc::new(odd), untyped: BTreeMap::new(), nulls, is_json: false }
     }
 
     /// Whether a merge keeps the nulls that are there: it drops those that are not written, which nobody can tell from others
@@ -48,15 +50,27 @@ impl Spelling {
         }
     }
 
-    /// On the way through JSON every null is written.
-    pub(super) fn went_through_json(&mut self) {
+    /// From here on every null is written.
+    pub(super) fn writes_nulls(&mut self) {
         self.nulls.left_out = false;
+    }
+
+    /// A JSON patch was applied: every null is written, and numbers were floats.
+    pub(super) fn went_through_json(&mut self) {
+        self.writes_nulls();
+        self.is_json = true;
+    }
+
+    /// Whether it went through JSON already.
+    pub(super) fn is_json(&self) -> bool {
+        self.is_json
     }
 
     /// Adds what is known of a patch that was merged in.
     pub(super) fn merge(&mut self, other: &Self) {
         // Those that were not written are gone, and those of the patch have deleted something.
         self.nulls.left_out = false;
+        self.is_json = false;
         if !other.odd.is_empty() {
             Arc::make_mut(&mut self.odd).extend(other.odd.iter().cloned());
         }

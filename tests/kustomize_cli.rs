@@ -1,0 +1,100 @@
+//! Kustomizations on the command line: how a folder is read, how far it may reach, and the comparison with the real tool.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
+
+fn write(folder: &Path, files: &[(&str, &str)]) {
+    for (path, text) in files {
+        let place = folder.join(path);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, text).unwrap();
+    }
+}
+
+fn moorline(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let run = Command::new(env!("CARGO_BIN_EXE_moorline")).args(arguments).current_dir(folder).output();
+    let Output { status, stdout, stderr } = run.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (status.code().unwrap(), text(stdout), text(stderr))
+}
+
+#[test]
+fn a_folder_is_read_as_what_it_holds_unless_it_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        &[
+            ("app/kustomization.yaml", "namePrefix: my-\nresources: [a.yaml]\n"),
+            ("app/a.yaml", MAP),
+            ("plain/a.yaml", MAP),
+        ],
+    );
+    let (code, data, words) = moorline(folder.path(), &["render", "app", "--verbose"]);
+    assert_eq!((code, words.as_str()), (0, "app is read as a kustomization\n"));
+    assert!(data.contains("name: my-a"), "{data}");
+    let (code, _, words) = moorline(folder.path(), &["render", "plain", "--verbose"]);
+    assert_eq!((code, words.as_str()), (0, "plain is read as plain manifests\n"));
+    let (code, _, words) = moorline(folder.path(), &["render", "app", "--type", "plain"]);
+    assert_eq!(code, 1);
+    assert!(words.contains("app/kustomization.yaml: a kustomization among plain manifests"), "{words}");
+}
+
+#[test]
+fn nothing_is_read_beyond_the_repository_or_the_root_that_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        &[
+            ("base/kustomization.yaml", "resources: [a.yaml]\n"),
+            ("base/a.yaml", MAP),
+            ("repository/app/kustomization.yaml", "resources: [../../base]\n"),
+            ("repository/near/kustomization.yaml", "resources: [../app2]\n"),
+            ("repository/app2/kustomization.yaml", "resources: [a.yaml]\n"),
+            ("repository/app2/a.yaml", MAP),
+        ],
+    );
+    fs::create_dir(folder.path().join("repository/.git")).unwrap();
+    let (code, _, words) = moorline(folder.path(), &["render", "repository/app"]);
+    assert_eq!(code, 1);
+    assert!(
+        words.contains("repository/app/kustomization.yaml:1:13: ../../base leads out of the repository"),
+        "{words}"
+    );
+    let (code, data, _) = moorline(folder.path(), &["render", "repository/near"]);
+    assert_eq!((code, data.contains("name: a")), (0, true), "a folder may climb within the repository");
+    let (code, data, words) = moorline(folder.path(), &["render", "repository/app", "--root", "."]);
+    assert_eq!((code, data.contains("name: a")), (0, true), "{words}");
+    let (code, _, words) = moorline(folder.path(), &["render", "base", "--root", "repository"]);
+    assert_eq!(code, 1);
+    assert!(words.contains("does not lie in"), "{words}");
+}
+
+#[test]
+fn what_another_tool_makes_is_compared_folder_by_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        &[
+            ("repository/same/kustomization.yaml", "resources: [a.yaml]\n"),
+            ("repository/same/a.yaml", MAP),
+            ("repository/other/kustomization.yaml", "namePrefix: my-\nresources: [a.yaml]\n"),
+            ("repository/other/a.yaml", MAP),
+            ("repository/wrong/kustomization.yaml", "no: field\n"),
+            ("tool/kustomize", "#!/bin/sh\ncase $2 in *wrong) exit 1;; esac\ncat \"$2/a.yaml\"\n"),
+        ],
+    );
+    let tool = folder.path().join("tool/kustomize");
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+    let (tool, path) = (tool.to_str().unwrap(), "repository");
+    let (code, data, words) = moorline(folder.path(), &["render", path, "--check-against", tool]);
+    assert_eq!((code, data.as_str()), (1, "equal 1, refused 0, different 1, built by neither 1\n"));
+    assert_eq!(words, "different: repository/other: v1 ConfigMap  a is missing\n");
+    let (code, data, words) =
+        moorline(folder.path(), &["render", "repository/same", "--check-against", tool]);
+    assert_eq!((code, words.as_str()), (0, ""));
+    assert_eq!(data, "equal 1, refused 0, different 0, built by neither 0\n");
+}
