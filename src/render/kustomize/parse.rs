@@ -20,6 +20,11 @@ const MAX_RESOURCES: usize = 100_000;
 pub(super) fn resources(shown: &str, bytes: &[u8]) -> Result<Vec<Resource>, Refusal> {
     let documents = yaml::read(shown, bytes, Dialect::Kustomize);
     let documents = documents.map_err(|error| Refusal::unreadable(Class::Resource, &error))?;
+    if let Some(line) = line_of_schema(bytes) {
+        let place = Place { file: shown.to_owned(), line, column: 1 };
+        let text = "a comment refers to a schema, which would change how lists merge, and is not supported";
+        return Err(Refusal::placed(Class::Unsupported, place, text));
+    }
     let name: Arc<str> = shown.into();
     let mut waiting = VecDeque::with_capacity(documents.len());
     for document in documents {
@@ -51,6 +56,17 @@ pub(super) fn resources(shown: &str, bytes: &[u8]) -> Result<Vec<Resource>, Refu
         }
     }
     Ok(found)
+}
+
+/// The first line with a comment that the tool would take for a schema.
+fn line_of_schema(bytes: &[u8]) -> Option<u32> {
+    let says_so = |line: &str| {
+        let comment = line.split_once('#').map_or("", |(_, comment)| comment.trim_start());
+        comment.starts_with('{') && ["\"$openapi\"", "\"$ref\""].iter().any(|word| comment.contains(word))
+    };
+    let text = std::str::from_utf8(bytes).ok().filter(|text| text.contains("\"$"))?;
+    let at = text.lines().position(says_so)?;
+    u32::try_from(at + 1).ok()
 }
 
 enum Taken {
@@ -122,4 +138,16 @@ fn spell_annotations(resource: &mut Resource) -> Result<(), Refusal> {
 pub(super) fn refuse(origin: &Origin, text: impl Into<String>) -> Refusal {
     let place = Place { file: origin.file.to_string(), line: origin.line, column: 1 };
     Refusal::placed(Class::Resource, place, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_that_is_a_schema_is_found() {
+        assert_eq!(line_of_schema(b"a: 1\nb: 2 # {\"$openapi\": \"x\"}\n"), Some(2));
+        assert_eq!(line_of_schema(b"a: 1 # {\"$ref\": \"#/definitions/x\"}\n"), Some(1));
+        assert_eq!(line_of_schema(b"a: '{\"$ref\": 1}' # words\n# $kpt-set: x\n"), None);
+    }
 }
