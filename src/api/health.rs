@@ -10,7 +10,7 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Span;
+use super::{Span, yes};
 
 /// What is made of how the objects are, once they are applied.
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
@@ -67,8 +67,4 @@ impl Default for HealthSpec {
     fn default() -> Self {
         Self { wait: yes(), timeout: None, rules: Vec::new() }
     }
-}
-
-fn yes() -> bool {
-    true
 }

@@ -9,6 +9,7 @@ mod event;
 mod git;
 mod health;
 mod kept;
+mod render;
 mod span;
 mod status;
 mod sync;
@@ -18,14 +19,15 @@ pub use event::EventReason;
 pub use git::{Git, GitRef, SecretRef, Source, Verify, VerifyMode};
 pub use health::{HealthRule, HealthSpec};
 pub use kept::is_kept;
+pub use render::{Plain, Render, RenderType};
 pub use span::{MAX_SPAN, MIN_SPAN, Span};
 pub use status::{
     Approval, ConditionType, Contested, Finished, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions,
     Scope, StatusProblem, SyncStatus,
 };
 pub use sync::{
-    Conflicts, DeletionPolicy, Dependency, Drift, DriftMode, ExtraFields, IgnoreFields, IgnoreTarget, Plain,
-    Prune, PruneBudget, Render, RenderType, Sync, SyncSpec,
+    Conflicts, DeletionPolicy, Dependency, Drift, DriftMode, ExtraFields, IgnoreFields, IgnoreTarget, Prune,
+    PruneBudget, Sync, SyncSpec,
 };
 
 /// Label on every object of a Sync, and the selector of the daemon's watches.
@@ -224,6 +226,11 @@ impl std::fmt::Display for SyncName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }
+}
+
+/// The default of a switch that is on.
+fn yes() -> bool {
+    true
 }
 
 #[cfg(test)]

@@ -1,0 +1,67 @@
+//! What a person writes in `spec.render`: how the files of a folder become objects.
+//!
+//! In: YAML. Out: [`Render`], which `sync/wish.rs` checks again and brings into the words of `render`.
+
+#![expect(
+    unreachable_pub,
+    reason = "the derive of the schema copies each struct into a function, with its pub"
+)]
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::yes;
+
+/// How the files become objects.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
+pub struct Render {
+    /// What the folder is: Auto takes it as a kustomization if it holds one, else as plain manifests.
+    #[serde(default, rename = "type")]
+    pub kind: RenderType,
+
+    /// How a folder of plain manifests is read.
+    #[serde(default)]
+    pub plain: Plain,
+}
+
+/// What a folder is.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RenderType {
+    /// A kustomization if it holds one, else plain manifests.
+    #[default]
+    Auto,
+    /// Plain manifests. A kustomization among them is refused.
+    Plain,
+    /// A kustomization, which is built as kustomize builds it. No program is run, and nothing is fetched from elsewhere.
+    Kustomize,
+}
+
+/// How a folder of plain manifests is read.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+pub struct Plain {
+    /// Folders below the path are read, too.
+    #[serde(default = "yes")]
+    pub recurse: bool,
+
+    /// Only files that match one of these globs, relative to the path, are read; all if there are none. `*` stays in
+    /// a folder, `**` does not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "set"))]
+    #[x_kube(validation = Rule::new(r"self.all(glob, !glob.matches(r'^/|(^|/)[.][.](/|$)|[*]{3}'))")
+        .message("write globs relative to the path, such as *.yaml or base/**: no / in front, no .. and no *** in it"))]
+    pub include: Vec<String>,
+
+    /// Files that match one of these globs, relative to the path, are not read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "set"))]
+    #[x_kube(validation = Rule::new(r"self.all(glob, !glob.matches(r'^/|(^|/)[.][.](/|$)|[*]{3}'))")
+        .message("write globs relative to the path, such as tests/** or values.yaml: no / in front, no .. and no *** in it"))]
+    pub exclude: Vec<String>,
+}
+
+impl Default for Plain {
+    fn default() -> Self {
+        Self { recurse: yes(), include: Vec::new(), exclude: Vec::new() }
+    }
+}
