@@ -15,7 +15,7 @@ use crate::cluster::{Cluster, Connection};
 use crate::desired::{DesiredSet, Scope, Scopes};
 use crate::metrics::Metrics;
 use crate::object::{Object, ObjectId};
-use crate::plan::{Paint, Plan, Policy, Preview, document, explain, plan, preview, takes_more};
+use crate::plan::{Guard, Paint, Plan, Policy, Preview, document, explain, plan, preview, takes_more};
 use crate::render;
 use crate::source::directory;
 use crate::yaml;
@@ -218,7 +218,7 @@ pub(super) fn decide(
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     let takes = |object: &&Object| takes_more(&object.id.group_kind(), &object.body);
-    let guarded = live.iter().filter(takes).map(|object| object.id.clone()).collect();
+    let guarded = live.iter().filter(takes).map(|object| (object.id.clone(), Guard::TakesMore)).collect();
     (plan(desired, &preview.observed, &Policy { now, guarded, ..policy }), preview)
 }
 

@@ -17,7 +17,7 @@ use crate::desired::DesiredObject;
 use crate::fields::remove_all;
 use crate::metrics::Class;
 use crate::object::{Object, ObjectId};
-use crate::observed::Observed;
+use crate::observed::{Observed, was_there};
 
 /// Whether fields that others own are taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,6 +154,16 @@ impl Cluster {
         let call = Call::new(Class::Object, "get", self.live_path(id)?).accept(METADATA);
         match self.0.wire.send(call).await {
             Ok(reply) => Ok(Some(Observed::of(&read(id, &reply.body)?, owner))),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Whether the object may have been there before the Sync applied it; none if it is gone.
+    pub async fn was_there(&self, id: &ObjectId, owner: &SyncName) -> Result<Option<bool>, Failure> {
+        let call = Call::new(Class::Verify, "get", self.live_path(id)?).accept(METADATA);
+        match self.0.wire.send(call).await {
+            Ok(reply) => Ok(Some(was_there(&read(id, &reply.body)?, owner))),
             Err(failure) if failure.code() == Some(404) => Ok(None),
             Err(failure) => Err(failure),
         }

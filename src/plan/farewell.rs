@@ -90,7 +90,10 @@ mod tests {
         };
         assert_eq!(fate(|it| it.prune_disabled = true, both), "hand over");
         assert_eq!(fate(|_| {}, protected), "Protected");
-        assert_eq!(fate(|_| {}, |it| it.guarded.extend([id(OURS)])), "Protected");
+        assert_eq!(
+            fate(|_| {}, |it| it.guarded.extend([(id(OURS), crate::plan::Guard::TakesMore)])),
+            "Protected"
+        );
         // What would stay anyway is not waited for.
         assert_eq!(fate(|it| it.prune_disabled = true, behind), "PruneDisabled");
         assert_eq!(

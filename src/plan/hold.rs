@@ -70,8 +70,8 @@ pub enum Hold {
     MayBeOccupied(GroupKind),
     /// It is no longer wanted, and objects of its kind are pruned only by approval.
     Protected,
-    /// It is no longer wanted, and takes others with it that no commit brings back, so that it is pruned only by approval.
-    Guarded,
+    /// It is no longer wanted, and is pruned only by approval for what it is, whatever its kind.
+    Guarded(Guard),
     /// It is no longer wanted, and may be what this one needs to go, which waits for approval.
     GoesAfter(ObjectId),
     /// It is no longer wanted, and so many are not that a person should look first.
@@ -81,6 +81,15 @@ pub enum Hold {
         /// How many are owned.
         owned: usize,
     },
+}
+
+/// Why an object is pruned only by approval, whatever its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// It takes others with it that no commit brings back.
+    TakesMore,
+    /// On the way back from a commit that was given up: it may have been there before that.
+    WasThere,
 }
 
 impl Hold {
@@ -112,7 +121,7 @@ impl Hold {
             Self::StillWanted(_) => "StillWanted",
             Self::Occupied(_) => "Occupied",
             Self::MayBeOccupied(_) => "MayBeOccupied",
-            Self::Protected | Self::Guarded => "Protected",
+            Self::Protected | Self::Guarded(_) => "Protected",
             Self::GoesAfter(_) => "GoesAfter",
             Self::OverBudget { .. } => "OverBudget",
         }
@@ -193,8 +202,11 @@ impl fmt::Display for Hold {
                 "no longer in Git, but whether any {kind} would be deleted with it cannot be seen: it may not be listed"
             ),
             Self::Protected => f.write_str("no longer in Git, and its kind is pruned only by approval"),
-            Self::Guarded => f.write_str(
+            Self::Guarded(Guard::TakesMore) => f.write_str(
                 "no longer in Git, and it takes others with it, so that it is pruned only by approval",
+            ),
+            Self::Guarded(Guard::WasThere) => f.write_str(
+                "not in the commit that is held again, but it may have been there before the one that was given up, so that it is pruned only by approval",
             ),
             Self::GoesAfter(id) => {
                 write!(f, "no longer in Git, and goes after {id}, which waits for approval")

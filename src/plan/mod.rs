@@ -31,7 +31,7 @@ pub use document::document;
 pub use explain::{Paint, explain, summary};
 pub use farewell::farewell;
 pub use guarded::{guarded, may_take_more, takes_more};
-pub use hold::Hold;
+pub use hold::{Guard, Hold};
 pub use hooks::{Over, may_run};
 pub use order::{Rank, Stage};
 pub use outcome::{Failed, Outcome};
@@ -292,7 +292,7 @@ impl Plan {
     /// The objects that would be pruned if a person approved.
     pub fn waiting(&self) -> BTreeSet<&ObjectId> {
         let waits = |hold: &Hold| {
-            matches!(hold, Hold::Protected | Hold::Guarded | Hold::GoesAfter(_) | Hold::OverBudget { .. })
+            matches!(hold, Hold::Protected | Hold::Guarded(_) | Hold::GoesAfter(_) | Hold::OverBudget { .. })
         };
         self.held.iter().filter(|(_, hold)| waits(hold)).map(|(id, _)| id).collect()
     }

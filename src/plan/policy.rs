@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::protected::protected;
-use super::{Contest, Hold, Rollout};
+use super::{Contest, Guard, Hold, Rollout};
 use crate::api::SpecHash;
 use crate::object::{GroupKind, ObjectId};
 
@@ -21,7 +21,7 @@ pub struct Policy {
     /// Kinds that are pruned only by approval.
     pub protected: BTreeSet<GroupKind>,
     /// Objects of other kinds of which the same is true, because they take others with them.
-    pub guarded: BTreeSet<ObjectId>,
+    pub guarded: BTreeMap<ObjectId, Guard>,
     /// The approval that a person gave, if any.
     pub approved: Option<String>,
     /// What an approval spoke of when it was given, by uid: some of it may be gone since, and the rest goes all the same.
@@ -86,7 +86,7 @@ impl Default for Policy {
             prune: true,
             budget: Budget::default(),
             protected: protected().collect(),
-            guarded: BTreeSet::new(),
+            guarded: BTreeMap::new(),
             approved: None,
             consented: BTreeMap::new(),
             claims: BTreeMap::new(),
@@ -105,10 +105,9 @@ impl Default for Policy {
 impl Policy {
     /// Why an object is pruned only by approval, if it is.
     pub(super) fn protects(&self, id: &ObjectId) -> Option<Hold> {
-        match (self.protected.contains(&id.group_kind()), self.guarded.contains(id)) {
-            (true, _) => Some(Hold::Protected),
-            (false, true) => Some(Hold::Guarded),
-            (false, false) => None,
+        match self.protected.contains(&id.group_kind()) {
+            true => Some(Hold::Protected),
+            false => self.guarded.get(id).map(|guard| Hold::Guarded(*guard)),
         }
     }
 }

@@ -244,7 +244,7 @@ mod tests {
         policy(|it| it.prune = false, "PruneDisabled");
         policy(|it| it.suspended = true, "Suspended");
         policy(|it| it.protected.extend([GroupKind::new("", "ConfigMap")]), "Protected");
-        policy(|it| it.guarded.extend([id(UNWANTED)]), "Protected");
+        policy(|it| it.guarded.extend([(id(UNWANTED), crate::plan::Guard::TakesMore)]), "Protected");
         policy(|it| it.budget.count = Some(0), "OverBudget");
         policy(|it| it.budget.percent = Some(33), "OverBudget");
         policy(|it| it.budget.percent = Some(34), "prune");

@@ -46,7 +46,8 @@ pub(super) fn for_approval(unwanted: &[Entry<'_>], decided: &mut Decided) {
     if definitions.is_empty() {
         return;
     }
-    let protected = decided.held.iter().filter(|(_, hold)| matches!(hold, Hold::Protected | Hold::Guarded));
+    let protected =
+        decided.held.iter().filter(|(_, hold)| matches!(hold, Hold::Protected | Hold::Guarded(_)));
     let protected: BTreeSet<ObjectId> = protected.map(|(id, _)| id.clone()).collect();
     let waits = |id: &ObjectId| protected.contains(id);
     let asked = unwanted

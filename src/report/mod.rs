@@ -100,7 +100,9 @@ fn told_by_pass(
         let waits = count(|it| {
             matches!(
                 it,
-                Outcome::Held(Hold::Protected | Hold::Guarded | Hold::GoesAfter(_) | Hold::OverBudget { .. })
+                Outcome::Held(
+                    Hold::Protected | Hold::Guarded(_) | Hold::GoesAfter(_) | Hold::OverBudget { .. }
+                )
             )
         });
         status.approval = pass.approval.map(|hash| Approval { hash: hash.to_owned(), objects: waits });
@@ -236,8 +238,9 @@ impl Verdict {
         };
         let missing = held(Hold::is_missing);
         let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
-        let is_protected =
-            |it: &&Outcome| matches!(it, Outcome::Held(Hold::Protected | Hold::Guarded | Hold::GoesAfter(_)));
+        let is_protected = |it: &&Outcome| {
+            matches!(it, Outcome::Held(Hold::Protected | Hold::Guarded(_) | Hold::GoesAfter(_)))
+        };
         let left = match (over_budget, pass.outcomes.values().filter(is_protected).count()) {
             (Some((_, hold)), _) => Some(approvable(pass, hold)),
             (None, 0) => None,

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::carry_out::{Work, carry_out};
 use super::desk::Desk;
-use super::guarded::Guarded;
+use super::guarded::{Guarded, Guards};
 use super::ledger::Ledger;
 use super::orphans::Orphans;
 use super::wish::Wish;
@@ -214,7 +214,7 @@ async fn clear_away(
     let wake = cluster.wake(name);
     loop {
         let behind = parting::behind(context, name, wish, sync);
-        guarded.look(context, cluster, name, |_| false).await;
+        guarded.look(Guards { context, cluster, owner: name, way_back: false }, |_| false).await;
         let mut plan = cluster.observed(name, |observed| {
             let policy = parting::policy(context, name, wish, behind, observed);
             farewell(observed, &Policy { guarded: guarded.ids(), ..policy })

@@ -1,67 +1,98 @@
-//! Which objects that nobody wants any more take others with them.
+//! Which objects that nobody wants any more are pruned only by approval, whatever their kind.
 //!
-//! In: what is seen and not wanted, of the kinds of which that hangs on a field. Out: those that may go only by approval. Watches
-//! carry no such fields, so that each is read once, and again when it has changed; one that cannot be read counts as
-//! guarded, until it can.
+//! In: what is seen and not wanted. Out: those that take others with them, of the kinds of which that hangs on a field; and on the way
+//! back from a commit that was given up, those that may have been there before it. Watches carry neither, so that each is
+//! read once, and again when it has changed; one that cannot be read is guarded until it can.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::Context;
 use crate::api::SyncName;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Failure};
 use crate::object::ObjectId;
-use crate::observed::Mark;
-use crate::plan::{may_take_more, takes_more};
+use crate::observed::{Mark, Observed};
+use crate::plan::{Guard, may_take_more, takes_more};
 
 /// An object as it was read: its uid and its version.
 type Version = (Box<str>, Box<str>);
 
 /// What is known of such objects.
 #[derive(Debug, Default)]
-pub(crate) struct Guarded(BTreeMap<ObjectId, (Version, bool)>);
+pub(crate) struct Guarded {
+    known: BTreeMap<ObjectId, (Version, Option<Guard>)>,
+    /// What is known was asked on the way back.
+    way_back: bool,
+}
+
+/// Whose objects are looked at.
+#[derive(Clone, Copy)]
+pub(crate) struct Guards<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) owner: &'a SyncName,
+    /// Another commit is held than the newest, which was given up.
+    pub(crate) way_back: bool,
+}
 
 impl Guarded {
     /// Reads those that are not known as they are now.
-    pub(crate) async fn look(
-        &mut self,
-        context: &Context,
-        cluster: &Cluster,
-        owner: &SyncName,
-        is_wanted: impl Fn(&ObjectId) -> bool,
-    ) {
+    pub(crate) async fn look(&mut self, guards: Guards<'_>, is_wanted: impl Fn(&ObjectId) -> bool) {
+        let Guards { cluster, owner, way_back, .. } = guards;
         let found: Vec<(ObjectId, Version)> = cluster.observed(owner, |observed| {
             let unwanted = observed.iter().filter(|(id, seen)| {
-                seen.mark == Mark::Ours && !seen.deleting && may_take_more(&id.group_kind()) && !is_wanted(id)
+                let may_be_guarded = way_back || may_take_more(&id.group_kind());
+                seen.mark == Mark::Ours && !seen.deleting && may_be_guarded && !is_wanted(id)
             });
-            let version = |(id, seen): (&ObjectId, &crate::observed::Observed)| {
+            let version = |(id, seen): (&ObjectId, &Observed)| {
                 (id.clone(), (seen.uid.clone(), seen.resource_version.clone()))
             };
             unwanted.map(version).collect()
         });
-        let mut before = std::mem::take(&mut self.0);
+        let mut before = std::mem::take(&mut self.known);
+        if std::mem::replace(&mut self.way_back, way_back) != way_back {
+            before.clear();
+        }
         for (id, version) in found {
             let known = before.remove(&id).filter(|(read, _)| *read == version);
-            let takes = match known {
-                Some((_, takes)) => takes,
-                None => {
-                    context.verify_turn().await;
-                    match cluster.whole(&id, None).await {
-                        Ok(live) => live.is_some_and(|live| takes_more(&id.group_kind(), &live.body)),
-                        Err(failure) => {
-                            tracing::debug!(sync = %owner, object = %id, %failure, "what it takes with it is not known");
-                            // No version is this one, so that it is read again.
-                            self.0.insert(id, (Version::default(), true));
-                            continue;
-                        }
+            let guard = match known {
+                Some((_, guard)) => guard,
+                None => match guards.of(&id).await {
+                    Ok(guard) => guard,
+                    Err(failure) => {
+                        tracing::debug!(sync = %owner, object = %id, %failure, "whether it may be pruned is not known");
+                        // No version is this one, so that it is read again.
+                        let guard = if way_back { Guard::WasThere } else { Guard::TakesMore };
+                        self.known.insert(id, (Version::default(), Some(guard)));
+                        continue;
                     }
-                }
+                },
             };
-            self.0.insert(id, (version, takes));
+            self.known.insert(id, (version, guard));
         }
     }
 
-    /// Those that may go only by approval.
-    pub(crate) fn ids(&self) -> BTreeSet<ObjectId> {
-        self.0.iter().filter(|(_, (_, takes))| *takes).map(|(id, _)| id.clone()).collect()
+    /// Those that may go only by approval, and why.
+    pub(crate) fn ids(&self) -> BTreeMap<ObjectId, Guard> {
+        self.known.iter().filter_map(|(id, (_, guard))| Some((id.clone(), (*guard)?))).collect()
+    }
+}
+
+impl Guards<'_> {
+    /// Why this object may go only by approval, if so.
+    async fn of(&self, id: &ObjectId) -> Result<Option<Guard>, Failure> {
+        let kind = id.group_kind();
+        if may_take_more(&kind) {
+            self.context.verify_turn().await;
+            let live = self.cluster.whole(id, None).await?;
+            if live.is_some_and(|live| takes_more(&kind, &live.body)) {
+                return Ok(Some(Guard::TakesMore));
+            }
+        }
+        if self.way_back {
+            self.context.verify_turn().await;
+            let was_there = self.cluster.was_there(id, self.owner).await?;
+            return Ok(was_there.filter(|was_there| *was_there).map(|_| Guard::WasThere));
+        }
+        Ok(None)
     }
 }

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
+use super::guarded::Guards;
 use super::memory::Memory;
 use super::pass::Subject;
 use crate::api::{Finished, SpecHash};
@@ -151,7 +152,9 @@ impl Subject<'_> {
         memory.ends.forget(desired);
         memory.deleted.retain(|id| desired.get(id).is_some());
         let is_wanted = |id: &ObjectId| desired.get(id).is_some();
-        memory.guarded.look(self.context, self.cluster, self.owner, is_wanted).await;
+        let way_back = self.newest.commit != self.revision.commit;
+        let (context, cluster, owner) = (self.context, self.cluster, self.owner);
+        memory.guarded.look(Guards { context, cluster, owner, way_back }, is_wanted).await;
         let hooks = self.vitals.hooks();
         let look: Vec<(ObjectId, Observed)> = self.cluster.observed(self.owner, |observed| {
             memory.ends.inherit(desired, observed);

@@ -155,3 +155,59 @@ async fn what_the_way_back_may_not_delete_is_told_and_goes_by_approval() {
     assert_eq!(scene.status("shop", "/approval").await, Value::Null);
     scene.syncs().delete("shop", &DeleteParams::default()).await.unwrap();
 }
+
+#[tokio::test]
+async fn what_was_taken_over_from_another_is_not_deleted_on_the_way_back() {
+    let Some(scene) = Scene::new("rollback-moved").await else { return };
+    let widgets = define(&scene, "Widget").await;
+    let moved = map("moved", "1");
+    let good = scene.push(&[within("shop", widget("one", 1)), within("beside", moved.clone())]);
+    let daemon = scene.daemon();
+    waiting(&scene, "shop", json!({"path": "shop", "rollback": {"onFailure": true}})).await;
+    waiting(&scene, "beside", json!({"path": "beside"})).await;
+    until_size(&widgets, "one", 1).await;
+    report(&widgets, "one", ready("True", "")).await;
+    scene.until_ready("shop", &good).await;
+    scene.until_ready("beside", &good).await;
+    let uid = async || scene.maps().get_opt("moved").await.unwrap().and_then(|it| it.metadata.uid);
+    let before = uid().await;
+    // So that it is older than whatever is written next, as the API server counts: in seconds.
+    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+
+    scene.work.git(&["rm", "-q", "--", "beside/moved.json"]);
+    let bad = scene.push(&[
+        within("shop", widget("one", 2)),
+        within("shop", moved.clone()),
+        within("shop", map("new", "1")),
+        within("beside", map("b", "2")),
+    ]);
+    scene.nudge("shop", "bad").await;
+    scene.nudge("beside", "bad").await;
+    scene.until_ready("beside", &bad).await;
+    until_size(&widgets, "one", 2).await;
+    let is_shops = async || {
+        let held = scene.maps().get("moved").await.unwrap();
+        let id = held.metadata.annotations.unwrap_or_default().remove("moorline.dev/id")?;
+        id.contains("/shop|").then_some(())
+    };
+    until("it is taken over", is_shops).await;
+    report(&widgets, "one", failed()).await;
+    until_rolled_back(&scene, &bad, &good).await;
+    until_size(&widgets, "one", 1).await;
+    report(&widgets, "one", ready("True", "")).await;
+    // What came with the commit goes; what was there before waits for a person, also after a restart.
+    let left = [moved, map("b", "2")];
+    scene.until_values(&left, "only what came with it goes").await;
+    drop(daemon);
+    let _daemon = scene.daemon();
+    tokio::time::sleep(CALM).await;
+    scene.settle().await;
+    assert_eq!(uid().await, before);
+    let approval = until("it is asked", async || {
+        let approval = scene.status("shop", "/approval").await;
+        (approval["objects"] == 1).then(|| approval["hash"].as_str().unwrap().to_owned())
+    })
+    .await;
+    scene.patch_sync("shop", json!({"metadata": {"annotations": {"moorline.dev/approve": approval}}})).await;
+    until("it goes when that is wanted", async || uid().await.is_none().then_some(())).await;
+}
