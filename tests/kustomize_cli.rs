@@ -98,3 +98,61 @@ fn what_another_tool_makes_is_compared_folder_by_folder() {
     assert_eq!((code, words.as_str()), (0, ""));
     assert_eq!(data, "equal 1, refused 0, different 0, built by neither 0\n");
 }
+
+#[test]
+fn an_object_is_explained_by_the_files_and_steps_that_made_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n      containers: [{name: web, image: example.com/web}]\n      volumes: [{name: a, configMap: {name: settings}}]\n";
+    let overlay = "namespace: shop\nresources:\n- ../base\npatches:\n- path: more.yaml\nimages:\n- name: example.com/web\n  newTag: v2\nconfigMapGenerator:\n- name: settings\n  literals: [password=hidden]\n";
+    write(
+        folder.path(),
+        &[
+            ("base/kustomization.yaml", "resources: [web.yaml]\n"),
+            ("base/web.yaml", deployment),
+            ("prod/kustomization.yaml", overlay),
+            (
+                "prod/more.yaml",
+                "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: 3\n",
+            ),
+            ("plain/a.yaml", MAP),
+        ],
+    );
+    let explain = |path: &str, object: &str| moorline(folder.path(), &["render", path, "--explain", object]);
+    let (code, data, words) = explain("prod", "deployment/web");
+    assert_eq!((code, words.as_str()), (0, ""));
+    assert_eq!(
+        data,
+        "Deployment.apps shop/web
+  written at base/web.yaml:1
+  resources (web.yaml) at base/kustomization.yaml:1:13
+  resources (../base) at prod/kustomization.yaml:3:3
+  patches (more.yaml) at prod/kustomization.yaml:5:3
+    spec.replicas
+  namespace at prod/kustomization.yaml:1:1
+    metadata.namespace
+  images at prod/kustomization.yaml:7:3
+    spec.template.spec.containers[0].image
+  names of others at prod/kustomization.yaml:1:1
+    spec.template.spec.volumes[0].configMap.name
+"
+    );
+    // The name of what a generator made has a hash in it, and is told to whoever does not know it. Values never are.
+    let (code, _, words) = explain("prod", "ConfigMap/settings");
+    assert_eq!(code, 1);
+    let name = words.trim_end().rsplit('/').next().unwrap().to_owned();
+    assert!(
+        words.starts_with("error: there is no such object; there are\n  ConfigMap shop/settings-"),
+        "{words}"
+    );
+    let (code, data, _) = explain("prod", &format!("ConfigMap/shop/{name}"));
+    assert_eq!(code, 0);
+    assert!(data.contains("  configMapGenerator at prod/kustomization.yaml:10:3\n"), "{data}");
+    assert!(data.contains("  hash of the content at"), "{data}");
+    assert!(!data.contains("hidden"), "{data}");
+
+    let (code, data, _) = explain("plain", "configmap/a");
+    assert_eq!((code, data.as_str()), (0, "ConfigMap a\n  written at plain/a.yaml:1\n"));
+    let (code, _, words) = explain("plain", "a");
+    assert_eq!(code, 64);
+    assert!(words.contains("write Kind/name, Kind.group/name or Kind/namespace/name"), "{words}");
+}

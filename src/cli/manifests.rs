@@ -10,6 +10,7 @@ use super::{Streams, wall};
 use crate::desired::{DesiredSet, Scopes, desired};
 use crate::render::{self, Complete, Kind, Options, PlainOptions, Rendered, Skipped};
 use crate::source::directory;
+use crate::tree::FileTree;
 
 /// Which files of a folder are read.
 #[derive(Debug, Args)]
@@ -68,6 +69,16 @@ pub(super) fn read(
     selection: &Selection,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Complete>> {
+    let (tree, options) = files(path, selection, streams)?;
+    rendered(&tree, &options, streams)
+}
+
+/// The files at a path, and how they are rendered.
+pub(super) fn files(
+    path: &Path,
+    selection: &Selection,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<(FileTree, Options)> {
     if path.as_os_str() == "-" {
         bail!("standard input is not read; name a file (a file called - is ./-)");
     }
@@ -91,7 +102,16 @@ pub(super) fn read(
         let kind = if kind == Kind::Kustomize { "a kustomization" } else { "plain manifests" };
         streams.say(&format!("{} is read as {kind}", path.display()));
     }
-    match render::render(&tree, &options) {
+    Ok((tree, options))
+}
+
+/// Renders files; problems and skipped files are told. None if the render is not complete.
+pub(super) fn rendered(
+    tree: &FileTree,
+    options: &Options,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<Complete>> {
+    match render::render(tree, options) {
         Rendered::Complete(complete) => {
             tell_skipped(complete.skipped(), streams);
             Ok(Some(complete))

@@ -6,6 +6,7 @@ mod comparison;
 mod completions;
 mod crd;
 pub mod exit;
+mod explanation;
 pub mod logs;
 mod manifests;
 mod operate;

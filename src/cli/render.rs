@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::exit::Exit;
 use super::manifests::{self, Selection};
-use super::{Streams, comparison};
+use super::{Streams, comparison, explanation};
 use crate::render::Complete;
 use crate::yaml;
 
@@ -20,6 +20,7 @@ use crate::yaml;
 #[command(after_help = "Examples:
   moorline render examples/quickstart
   moorline render clusters/prod --output json | jq '.[].kind'
+  moorline render overlays/prod --explain Deployment/web
   moorline render overlays/prod --check-against kubectl
   moorline render clusters/prod --exclude 'tests/**' | kubectl apply --server-side -f -")]
 pub(super) struct Arguments {
@@ -28,6 +29,11 @@ pub(super) struct Arguments {
 
     #[command(flatten)]
     selection: Selection,
+
+    /// Print nothing but how this object came to be: where it is written, what has changed it, and which fields; as Kind/name,
+    /// Kind.group/name or Kind/namespace/name
+    #[arg(long, value_name = "OBJECT", value_parser = explanation::Name::parse, conflicts_with = "check_against")]
+    explain: Option<explanation::Name>,
 
     /// How the objects are printed: as YAML documents, or as one JSON array
     #[arg(long, short, value_enum, default_value_t = Format::Yaml)]
@@ -53,9 +59,11 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
             streams,
         );
     }
-    let Some(complete) = manifests::read(&arguments.path, &arguments.selection, streams)? else {
-        return Ok(Exit::Failure);
-    };
+    let (tree, options) = manifests::files(&arguments.path, &arguments.selection, streams)?;
+    if let Some(name) = &arguments.explain {
+        return explanation::explain((&tree, &options), name, streams);
+    }
+    let Some(complete) = manifests::rendered(&tree, &options, streams)? else { return Ok(Exit::Failure) };
     let (_, objects) = Complete::into_parts(complete);
     let mut bodies = objects.into_iter().map(|object| Value::Object(object.object().body));
     match arguments.output {

@@ -20,7 +20,7 @@ use std::collections::{BTreeSet, HashMap};
 pub use documents::FieldPath;
 pub use dump::{Dump, dump};
 pub use identity::HOOK_NAME_DIGITS;
-pub use kustomize::{Class, Fault, NAMES as KUSTOMIZATIONS};
+pub use kustomize::{Class, Fault, NAMES as KUSTOMIZATIONS, Step};
 pub use packed::Packed;
 pub use plain::{PlainOptions, is_kustomization, is_read};
 pub use problem::{Place, Problem};
@@ -146,7 +146,20 @@ pub fn missing(tree: &FileTree, options: &Options) -> BTreeSet<String> {
 
 /// What a kustomization comes to before its objects are checked: what the tool prints.
 pub fn kustomization(tree: &FileTree, path: &str) -> Result<Vec<Map<String, Value>>, Fault> {
-    Ok(kustomize::build(tree, path)?.objects.into_iter().map(|(body, _)| body).collect())
+    Ok(kustomize::build(tree, path)?.objects.into_iter().map(|object| object.body).collect())
+}
+
+/// Which steps of a kustomization made and changed each object. Kustomizations only: the objects of plain files are as they are
+/// written.
+pub fn steps(tree: &FileTree, path: &str) -> Result<Vec<(ObjectId, Vec<Step>)>, Fault> {
+    let mut told = Vec::new();
+    for (kustomize::Object { body, origin, .. }, steps) in kustomize::explain(tree, path)? {
+        let bytes = tree.read(tree.hidden(&origin.file)).unwrap_or_else(|_| [].into());
+        if let Ok(object) = identity::object(documents::Manifest { body, origin }, &bytes) {
+            told.push((object.id, steps));
+        }
+    }
+    Ok(told)
 }
 
 /// What a kustomization comes to, each object checked as those of plain files are.
@@ -160,7 +173,7 @@ fn kustomized(tree: &FileTree, path: &str) -> Found<Packed> {
         }
     };
     found.read = Some(built.read);
-    for (body, origin) in built.objects {
+    for kustomize::Object { body, origin, .. } in built.objects {
         // Messages need the text of the file; what a generator made stands in its kustomization.
         let bytes = tree.read(tree.hidden(&origin.file)).unwrap_or_else(|_| [].into());
         match identity::object(documents::Manifest { body, origin }, &bytes) {

@@ -8,21 +8,20 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::configuration::{self, Configuration, FieldSpec, Use, merge_fields};
+use super::configuration::{self, Configuration};
 use super::fault::{At, Class, Refusal};
 use super::files::{Files, Folder, Found};
 use super::generating::{Made, generate};
-use super::id::{Gvk, Id};
-use super::kustomization::{self, Kustomization, Labels, Var};
-use super::marking::{set_image, set_replicas, set_texts};
-use super::naming::{Namespacing, Subjects, affixes, set_namespace};
+use super::id::Id;
+use super::kustomization::{self, Kustomization, Var};
 use super::node::Text;
 use super::parse;
-use super::patching::{self, Ground};
 use super::plugin;
-use super::replacement::{self, Budget, Replacements};
+use super::replacement::Budget;
 use super::resource::{Behavior, Resource};
 use super::schema::{Schemas, Scope};
+use super::trail::Tracer;
+use super::transforming;
 use super::variables;
 use crate::yaml;
 
@@ -39,18 +38,24 @@ pub(super) struct Accumulator {
 pub(super) struct Build<'a> {
     pub(super) files: &'a Files<'a>,
     pub(super) schemas: Schemas,
+    pub(super) tracer: Tracer,
     custom: bool,
     /// How much replacements may still write.
-    budget: RefCell<Budget>,
+    pub(super) budget: RefCell<Budget>,
 }
 
 type Step = Result<(), Refusal>;
 
 impl<'a> Build<'a> {
     /// A build whose merge keys are those that the outermost kustomization asks for.
-    pub(super) fn new(files: &'a Files<'a>, folder: &Folder, outer: &Kustomization) -> Result<Self, Refusal> {
-        let mut build =
-            Self { files, schemas: Schemas::default(), custom: false, budget: RefCell::default() };
+    pub(super) fn new(
+        files: &'a Files<'a>,
+        folder: &Folder,
+        outer: &Kustomization,
+        tracer: Tracer,
+    ) -> Result<Self, Refusal> {
+        let (schemas, budget) = (Schemas::default(), RefCell::default());
+        let mut build = Self { files, schemas, tracer, custom: false, budget };
         build.take_schema(folder, outer)?;
         Ok(build)
     }
@@ -109,7 +114,7 @@ impl<'a> Build<'a> {
             let (inner, component) = self.enter(folder, entry, true)?;
             into = self.accumulate(&inner, &component, into)?;
         }
-        self.transform(folder, kustomization, &mut into)?;
+        transforming::transform(self, folder, kustomization, &mut into)?;
         plugin::transform(self, folder, &kustomization.transformers, &mut into)?;
         plugin::validate(self, folder, &kustomization.validators, &mut into)?;
         variables::mark(&mut into.resources, &kustomization.vars)?;
@@ -152,13 +157,15 @@ impl<'a> Build<'a> {
         for entry in entries {
             match self.files.resource(folder, entry)? {
                 Found::File(path, bytes) => {
-                    let found = parse::resources(&self.files.shown(&path), &bytes)?;
+                    let mut found = parse::resources(&self.files.shown(&path), &bytes)?;
                     self.check_scopes(&found, &entry.at)?;
+                    self.tracer.named(&mut found, entry);
                     append(&mut into.resources, found, &entry.at)?;
                 }
                 Found::Folder => {
                     let (inner, base) = self.enter(folder, entry, false)?;
-                    let base = self.accumulate(&inner, &base, Accumulator::default())?;
+                    let mut base = self.accumulate(&inner, &base, Accumulator::default())?;
+                    self.tracer.named(&mut base.resources, entry);
                     into.merge(base, &entry.at)?;
                 }
             }
@@ -205,86 +212,13 @@ impl<'a> Build<'a> {
         for (made, generators) in kinds {
             for generator in generators {
                 let resource = generate(self.files, folder, made, generator, global)?;
-                absorb(&mut into.resources, resource, &generator.at)?;
+                self.tracer.step((made.field(), ""), &generator.at, &mut into.resources, |resources| {
+                    absorb(resources, resource, &generator.at)
+                })?;
             }
         }
         plugin::generate(self, folder, &kustomization.generators, into)
     }
-
-    fn transform(&self, folder: &Folder, kustomization: &Kustomization, into: &mut Accumulator) -> Step {
-        let (at, ground) = (&kustomization.at, Ground { files: self.files, folder, schemas: self.schemas() });
-        let Accumulator { resources, configuration, .. } = into;
-        for entry in &kustomization.merge_patches {
-            patching::apply_merge(resources, entry, ground)?;
-        }
-        for patch in &kustomization.patches {
-            patching::apply(resources, patch, ground)?;
-        }
-        let namespacing = Namespacing {
-            namespace: &kustomization.namespace,
-            fields: &configuration.fields(Use::Namespace),
-            subjects: Subjects::Default,
-            only_unset: false,
-        };
-        set_namespace(resources, &namespacing, &at.key("namespace"))?;
-        affixes(resources, (&kustomization.name_prefix, &kustomization.name_suffix), configuration, at)?;
-        for labels in &kustomization.labels {
-            let fields = fields_of(labels, configuration);
-            let fields = fields.map_err(|text| labels.at.refuse(Class::Configuration, text))?;
-            set_texts(resources, &labels.pairs, &fields, &labels.at)?;
-        }
-        let fields = configuration.fields(Use::CommonLabels);
-        set_texts(resources, &kustomization.common_labels, &fields, &at.key("commonLabels"))?;
-        let fields = configuration.fields(Use::CommonAnnotations);
-        set_texts(resources, &kustomization.common_annotations, &fields, &at.key("commonAnnotations"))?;
-        for patch in &kustomization.json_patches {
-            patching::apply_operations(resources, patch, ground)?;
-        }
-        for replicas in &kustomization.replicas {
-            set_replicas(resources, replicas, &configuration.fields(Use::Replicas))?;
-        }
-        for image in &kustomization.images {
-            set_image(resources, image, &configuration.fields(Use::Images))?;
-        }
-        self.replace(folder, &kustomization.replacements, resources)
-    }
-
-    /// Makes replacements, in place or from files.
-    pub(super) fn replace(
-        &self,
-        folder: &Folder,
-        entries: &[Replacements],
-        resources: &mut [Resource],
-    ) -> Step {
-        let budget = &mut *self.budget.borrow_mut();
-        for entry in entries {
-            match entry {
-                Replacements::Inline(one) => {
-                    replacement::apply(resources, std::slice::from_ref(one), budget)?
-                }
-                Replacements::File(file) => {
-                    let (path, bytes) = self.files.file(folder, &file.text, &file.at)?;
-                    let read = replacement::read(&path, &self.files.shown(&path), &bytes)?;
-                    replacement::apply(resources, &read, budget)?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The fields that get an entry of `labels`.
-fn fields_of(labels: &Labels, configuration: &Configuration) -> Result<Vec<FieldSpec>, String> {
-    let fields = merge_fields(labels.fields.clone(), &configuration.fields(Use::Labels))?;
-    if labels.include_selectors {
-        return merge_fields(fields, &configuration.fields(Use::CommonLabels));
-    }
-    let fields = match labels.include_templates {
-        true => merge_fields(fields, &configuration.fields(Use::TemplateLabels))?,
-        false => fields,
-    };
-    let own = FieldSpec { gvk: Gvk::default(), path: "metadata/labels".to_owned(), create: true };
-    merge_fields(fields, &[own])
 }
 
 impl Accumulator {

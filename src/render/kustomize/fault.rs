@@ -131,7 +131,7 @@ impl At {
         Refusal(Box::new(Refused { class, at: self.clone(), text: text.into(), place: None }))
     }
 
-    fn place(&self, tree: &FileTree) -> Place {
+    pub(super) fn place(&self, tree: &FileTree) -> Place {
         let steps: Vec<Step<'_>> = self.steps.iter().map(Owned::step).collect();
         let found = tree.read(&self.file).ok();
         let found = found.and_then(|bytes| yaml::locate(&bytes, Dialect::Kubectl, 0, &steps));

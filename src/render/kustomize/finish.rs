@@ -17,20 +17,30 @@ use super::parse;
 use super::referring::follow;
 use super::resource::Resource;
 use super::sort::sort;
+use super::trail::Tracer;
 use super::variables;
 
 /// What marks an object that is only for the build itself.
 const LOCAL: &str = "config.kubernetes.io/local-config";
 
 /// The objects as they come out.
-pub(super) fn finish(accumulator: Accumulator, outer: &Kustomization) -> Result<Vec<Object>, Refusal> {
+pub(super) fn finish(
+    accumulator: Accumulator,
+    outer: &Kustomization,
+    tracer: &Tracer,
+) -> Result<Vec<Object>, Refusal> {
     let Accumulator { mut resources, configuration, variables } = accumulator;
-    add_hashes(&mut resources);
-    follow(&mut resources, &configuration.references())?;
-    variables::resolve(&mut resources, &variables, &configuration.fields(Use::Variables))?;
+    let (at, fields) = (&outer.at, configuration.fields(Use::Variables));
+    tracer.step(("hash of the content", ""), at, &mut resources, |it| {
+        add_hashes(it);
+        Ok(())
+    })?;
+    let references = configuration.references();
+    tracer.step(("names of others", ""), at, &mut resources, |it| follow(it, &references))?;
+    tracer.step(("vars", ""), at, &mut resources, |it| variables::resolve(it, &variables, &fields))?;
     resources.retain(|resource| !resource.is_empty() && !is_local(resource));
     sort(&mut resources, outer.sorting.as_ref())?;
-    describe(&mut resources, outer)?;
+    tracer.step(("buildMetadata", ""), at, &mut resources, |it| describe(it, outer))?;
     resources.into_iter().filter_map(|resource| done(resource).transpose()).collect()
 }
 
@@ -106,7 +116,7 @@ fn done(mut resource: Resource) -> Result<Option<Object>, Refusal> {
         return Err(parse::refuse(&origin, text).of(Class::Unsupported));
     }
     let Value::Object(body) = resource.body else { return Ok(None) };
-    Ok(Some((body, origin)))
+    Ok(Some(Object { body, origin, notes: resource.trail.notes }))
 }
 
 fn has_separators(value: &Value) -> bool {

@@ -23,6 +23,16 @@ pub(super) enum Made {
     Secret,
 }
 
+impl Made {
+    /// The field of a kustomization by which it is made.
+    pub(super) fn field(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "configMapGenerator",
+            Self::Secret => "secretGenerator",
+        }
+    }
+}
+
 /// Makes the object of a generator.
 pub(super) fn generate(
     files: &Files<'_>,

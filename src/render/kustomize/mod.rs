@@ -37,6 +37,8 @@ mod sort;
 mod spelling;
 mod standard;
 mod strategic;
+mod trail;
+mod transforming;
 mod variables;
 mod written_value;
 
@@ -51,12 +53,31 @@ pub use kustomization::NAMES;
 use build::{Accumulator, Build};
 use fault::{At, Refusal};
 use files::Files;
+use trail::{Note, Tracer};
 
 use crate::object::Origin;
+use crate::render::problem::Place;
 use crate::tree::FileTree;
 
-/// An object that was built, and where it was written.
-type Object = (Map<String, Value>, Origin);
+/// An object that was built.
+#[derive(Debug)]
+pub(super) struct Object {
+    pub(super) body: Map<String, Value>,
+    /// Where it was written.
+    pub(super) origin: Origin,
+    notes: Vec<Note>,
+}
+
+/// A step that made or changed an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The field of a kustomization, and the file that it names.
+    pub name: String,
+    /// Where it is written.
+    pub place: Place,
+    /// The fields that were changed; none if the object came with it.
+    pub fields: Vec<String>,
+}
 
 /// What a kustomization comes to.
 #[derive(Debug)]
@@ -70,15 +91,26 @@ pub(super) struct Built {
 /// Builds the kustomization in a folder.
 pub(super) fn build(tree: &FileTree, path: &str) -> Result<Built, Fault> {
     let files = Files::new(tree);
-    let objects = objects(&files, path).map_err(|refusal| refusal.fault(tree))?;
+    let objects = objects(&files, path, Tracer::default()).map_err(|refusal| refusal.fault(tree))?;
     Ok(Built { objects, read: files.into_read() })
 }
 
-fn objects(files: &Files<'_>, path: &str) -> Result<Vec<Object>, Refusal> {
+/// Builds it once more, and tells of each object which steps made and changed it.
+pub(super) fn explain(tree: &FileTree, path: &str) -> Result<Vec<(Object, Vec<Step>)>, Fault> {
+    let objects = objects(&Files::new(tree), path, Tracer::on()).map_err(|refusal| refusal.fault(tree))?;
+    let step = |note: Note| Step { name: note.step, place: note.at.place(tree), fields: note.fields };
+    let told = |mut object: Object| {
+        let steps = std::mem::take(&mut object.notes).into_iter().map(step).collect();
+        (object, steps)
+    };
+    Ok(objects.into_iter().map(told).collect())
+}
+
+fn objects(files: &Files<'_>, path: &str, tracer: Tracer) -> Result<Vec<Object>, Refusal> {
     let folder = files.root(path)?;
     let (file, bytes) = files.kustomization(&folder, &At::file(path))?;
     let outer = kustomization::read(&file, &files.shown(&file), &bytes)?;
-    let build = Build::new(files, &folder, &outer)?;
+    let build = Build::new(files, &folder, &outer, tracer)?;
     let accumulator = build.accumulate(&folder, &outer, Accumulator::default())?;
-    finish::finish(accumulator, &outer)
+    finish::finish(accumulator, &outer, &build.tracer)
 }

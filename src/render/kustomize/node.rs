@@ -157,3 +157,10 @@ pub(super) struct Text {
     pub(super) text: String,
     pub(super) at: At,
 }
+
+impl Text {
+    /// It, if it is one line, as a path is; else nothing.
+    pub(super) fn one_line(&self) -> &str {
+        if self.text.contains('\n') { "" } else { &self.text }
+    }
+}

@@ -17,6 +17,7 @@ use super::patching::{self, Ground};
 use super::replacement::replacements;
 use super::resource::Resource;
 use super::select::selector;
+use super::transforming::replace;
 use super::{hashing, parse};
 
 type Step = Result<(), Refusal>;
@@ -72,7 +73,9 @@ pub(super) fn generate(build: &Build<'_>, folder: &Folder, entries: &[Text], int
         }
         let generator =
             kustomization::generator(&loose(&body, &at, &GENERATOR).node(), made == Made::Secret)?;
-        absorb(&mut into.resources, generating::generate(build.files, folder, made, &generator, None)?, &at)?;
+        let made = generating::generate(build.files, folder, made, &generator, None)?;
+        let step = ("generators", resource.kind());
+        build.tracer.step(step, &at, &mut into.resources, |it| absorb(it, made, &at))?;
     }
     Ok(())
 }
@@ -86,7 +89,8 @@ pub(super) fn transform(
 ) -> Step {
     for (resource, at) in configured(build, folder, entries)? {
         is_builtin(&resource, &at)?;
-        run(build, folder, &resource, &at, &mut into.resources)?;
+        let change = |it: &mut Vec<Resource>| run(build, folder, &resource, &at, it);
+        build.tracer.step(("transformers", resource.kind()), &at, &mut into.resources, change)?;
     }
     Ok(())
 }
@@ -188,7 +192,7 @@ fn run(
         "ReplacementTransformer" => {
             let read = read(&["replacements"]);
             let entries = read.node().fields(&["replacements"])?.each("replacements", replacements)?;
-            build.replace(folder, &entries, resources)
+            replace(build, folder, (&entries, at), resources)
         }
         "HashTransformer" => {
             hashing::add_hashes(resources);

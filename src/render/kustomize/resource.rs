@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::id::{Gvk, Id};
 use super::sharing::Sharing;
 use super::spelling::Spelling;
+use super::trail::Trail;
 use crate::object::Origin;
 
 /// An object that is being built.
@@ -18,6 +19,7 @@ pub(super) struct Resource {
     /// How it is written, where that matters.
     pub(super) spelling: Spelling,
     pub(super) sharing: Sharing,
+    pub(super) trail: Trail,
     /// What it was called before, oldest first.
     earlier: Vec<Earlier>,
     pub(super) prefixes: Vec<String>,
@@ -67,6 +69,7 @@ impl Resource {
             origin,
             spelling: Spelling::default(),
             sharing: Sharing::default(),
+            trail: Trail::default(),
             earlier: Vec::new(),
             prefixes: Vec::new(),
             suffixes: Vec::new(),
@@ -144,6 +147,7 @@ impl Resource {
         self.prefixes = other.prefixes.clone();
         self.suffixes = other.suffixes.clone();
         self.vars = other.vars.clone();
+        self.trail = other.trail.clone();
     }
 
     /// A field of `metadata`, which is made if it is not there.

@@ -1,0 +1,120 @@
+//! `moorline render --explain`: where an object comes from, and what has changed it.
+//!
+//! In: the files of a render, and the name of an object. Out: the place at which it was written, and each step that changed it with its
+//! own place and the fields. Values are not shown, so that it can be passed on.
+
+use std::collections::BTreeMap;
+
+use super::Streams;
+use super::exit::Exit;
+use super::manifests;
+use crate::object::ObjectId;
+use crate::render::{self, Kind, Options, Packed, Step};
+use crate::tree::FileTree;
+
+/// The most objects that are named where none has the name asked for.
+const MAX_NAMED: usize = 20;
+
+/// The name of an object, as a person writes it: `Kind/name`, `Kind.group/name`, `Kind/namespace/name`.
+#[derive(Debug, Clone)]
+pub(super) struct Name {
+    kind: String,
+    group: Option<String>,
+    namespace: Option<String>,
+    name: String,
+}
+
+impl Name {
+    /// Reads what a person wrote.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("{text} names no object: write Kind/name, Kind.group/name or Kind/namespace/name");
+        let (kind, rest) = text.split_once('/').ok_or_else(wrong)?;
+        let (namespace, name) = match rest.split_once('/') {
+            Some((namespace, name)) => (Some(namespace.to_owned()), name),
+            None => (None, rest),
+        };
+        let (kind, group) = match kind.split_once('.') {
+            Some((kind, group)) => (kind, Some(group.to_owned())),
+            None => (kind, None),
+        };
+        match kind.is_empty() || name.is_empty() || name.contains('/') {
+            true => Err(wrong()),
+            false => Ok(Self { kind: kind.to_owned(), group, namespace, name: name.to_owned() }),
+        }
+    }
+
+    fn means(&self, id: &ObjectId) -> bool {
+        id.kind().eq_ignore_ascii_case(&self.kind)
+            && id.name() == self.name
+            && self.group.as_deref().is_none_or(|group| group == id.group())
+            && self.namespace.as_deref().is_none_or(|namespace| Some(namespace) == id.namespace())
+    }
+}
+
+/// Tells how every object of that name came to be.
+pub(super) fn explain(
+    (tree, options): (&FileTree, &Options),
+    name: &Name,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let Some(complete) = manifests::rendered(tree, options, streams)? else { return Ok(Exit::Failure) };
+    let meant: Vec<&Packed> = complete.objects().iter().filter(|object| name.means(&object.id)).collect();
+    if meant.is_empty() {
+        say_what_there_is(complete.objects(), name, streams);
+        return Ok(Exit::Failure);
+    }
+    let mut steps: BTreeMap<ObjectId, Vec<Step>> = match options.kind {
+        Kind::Kustomize => render::steps(tree, &options.path)?.into_iter().collect(),
+        Kind::Auto | Kind::Plain => BTreeMap::new(),
+    };
+    for object in meant {
+        let steps = steps.remove(&object.id).unwrap_or_default();
+        streams.data.write_all(story(object, &steps).as_bytes())?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Which objects there are, the ones of that kind before all others.
+fn say_what_there_is(objects: &[Packed], name: &Name, streams: &mut Streams<'_>) {
+    let is_of_kind = |object: &&Packed| object.id.kind().eq_ignore_ascii_case(&name.kind);
+    let of_kind: Vec<&Packed> = objects.iter().filter(is_of_kind).collect();
+    let named = if of_kind.is_empty() { objects.iter().collect() } else { of_kind };
+    streams.say("error: there is no such object; there are");
+    named.iter().take(MAX_NAMED).for_each(|object| streams.say(&format!("  {}", object.id)));
+    if let Some(more) = named.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
+        streams.say(&format!("  and {more} more"));
+    }
+}
+
+fn story(object: &Packed, steps: &[Step]) -> String {
+    let mut text = format!("{}\n  written at {}\n", object.id, object.origin);
+    for Step { name, place, fields } in steps {
+        text.push_str(&format!("  {name} at {place}\n"));
+        fields.iter().for_each(|field| text.push_str(&format!("    {field}\n")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_what_it_says_and_no_more() {
+        let means = |text: &str, id: &str| {
+            Name::parse(text).is_ok_and(|name| name.means(&ObjectId::parse(id).expect("an id")))
+        };
+        let web = "apps/Deployment|shop/web";
+        for text in ["Deployment/web", "deployment/web", "Deployment.apps/web", "Deployment.apps/shop/web"] {
+            assert!(means(text, web), "{text}");
+        }
+        for text in
+            ["Deployment/api", "Service/web", "Deployment.batch/web", "Deployment/ops/web", "web", "/web"]
+        {
+            assert!(!means(text, web), "{text}");
+        }
+        assert!(means("Namespace/shop", "/Namespace|/shop"));
+        assert!(Name::parse("Deployment").unwrap_err().contains("write Kind/name"));
+    }
+}

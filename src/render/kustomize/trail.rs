@@ -1,0 +1,155 @@
+//! How an object came to be what it is: the steps of a build that made or changed it, where each is written, and which fields it
+//! changed.
+//!
+//! In: the resources before and after a step. Out: notes on each of them. Only a person who asks gets any: else nothing is kept,
+//! and nothing is compared.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::fault::{At, Refusal};
+use super::node::Text;
+use super::resource::Resource;
+
+/// The most fields that are named of one step.
+const MAX_FIELDS: usize = 20;
+
+/// What is noted of a resource.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Trail {
+    /// Which one it is, whatever it is called; none yet at 0.
+    serial: u64,
+    pub(super) notes: Vec<Note>,
+}
+
+/// A step that made or changed a resource.
+#[derive(Debug, Clone)]
+pub(super) struct Note {
+    /// The field of the kustomization, and the file that it names.
+    pub(super) step: String,
+    pub(super) at: At,
+    /// The fields that were changed; none if the resource was made.
+    pub(super) fields: Vec<String>,
+}
+
+/// Who takes the notes, for a whole build.
+#[derive(Debug, Default)]
+pub(super) struct Tracer(Option<Cell<u64>>);
+
+impl Tracer {
+    /// One that takes notes.
+    pub(super) fn on() -> Self {
+        Self(Some(Cell::new(0)))
+    }
+
+    /// Notes on resources that an entry of `resources` has brought them.
+    pub(super) fn named(&self, resources: &mut [Resource], entry: &Text) {
+        let Some(last) = &self.0 else { return };
+        number(resources, last);
+        for resource in resources {
+            let step = format!("resources ({})", entry.one_line());
+            resource.trail.notes.push(Note { step, at: entry.at.clone(), fields: Vec::new() });
+        }
+    }
+
+    /// Makes a step, and notes on which resources it told. What else is behind its name, such as a file, says `detail`.
+    pub(super) fn step(
+        &self,
+        (name, detail): (&str, &str),
+        at: &At,
+        resources: &mut Vec<Resource>,
+        change: impl FnOnce(&mut Vec<Resource>) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let Some(last) = &self.0 else { return change(resources) };
+        number(resources, last);
+        let before: HashMap<u64, Value> =
+            resources.iter().map(|it| (it.trail.serial, it.body.clone())).collect();
+        change(resources)?;
+        for resource in resources.iter_mut() {
+            let mut fields = Vec::new();
+            match before.get(&resource.trail.serial) {
+                Some(before) if *before == resource.body => continue,
+                Some(before) => changed(&mut String::new(), before, &resource.body, &mut fields),
+                None => {}
+            }
+            let step = if detail.is_empty() { name.to_owned() } else { format!("{name} ({detail})") };
+            resource.trail.notes.push(Note { step, at: at.clone(), fields: shortened(fields) });
+        }
+        number(resources, last);
+        Ok(())
+    }
+}
+
+fn number(resources: &mut [Resource], last: &Cell<u64>) {
+    for resource in resources.iter_mut().filter(|it| it.trail.serial == 0) {
+        last.set(last.get() + 1);
+        resource.trail.serial = last.get();
+    }
+}
+
+fn shortened(mut fields: Vec<String>) -> Vec<String> {
+    let more = fields.len().saturating_sub(MAX_FIELDS);
+    if more > 0 {
+        fields.truncate(MAX_FIELDS);
+        fields.push(format!("and {more} more"));
+    }
+    fields
+}
+
+/// The paths at which two values are not the same.
+fn changed(path: &mut String, before: &Value, after: &Value, found: &mut Vec<String>) {
+    let depth = path.len();
+    match (before, after) {
+        (Value::Object(before), Value::Object(after)) => {
+            for key in before.keys().chain(after.keys().filter(|key| !before.contains_key(*key))) {
+                push_key(path, key);
+                match (before.get(key), after.get(key)) {
+                    (Some(before), Some(after)) => changed(path, before, after, found),
+                    _ => found.push(path.clone()),
+                }
+                path.truncate(depth);
+            }
+        }
+        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
+            for (at, (before, after)) in before.iter().zip(after).enumerate() {
+                path.push_str(&format!("[{at}]"));
+                changed(path, before, after, found);
+                path.truncate(depth);
+            }
+        }
+        (before, after) if before == after => {}
+        _ => found.push(path.clone()),
+    }
+}
+
+fn push_key(path: &mut String, key: &str) {
+    let is_plain = key.chars().all(|it| it.is_alphanumeric() || it == '_' || it == '-');
+    match (is_plain, path.is_empty()) {
+        (true, true) => path.push_str(key),
+        (true, false) => {
+            path.push('.');
+            path.push_str(key);
+        }
+        (false, _) => path.push_str(&format!("[{key:?}]")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_changed_is_named_by_its_path() {
+        let before = json!({"a": 1, "b": {"c": [1, 2], "d": [1], "e": "x"}, "gone": {}});
+        let after = json!({"a": 1, "b": {"c": [1, 3], "d": [1, 2], "e": "x", "f.g": 1}, "new": null});
+        let mut found = Vec::new();
+        changed(&mut String::new(), &before, &after, &mut found);
+        assert_eq!(found, ["b.c[1]", "b.d", "b[\"f.g\"]", "gone", "new"]);
+        let many: Vec<String> = (0..25).map(|at| at.to_string()).collect();
+        assert_eq!(shortened(many).last().map(String::as_str), Some("and 5 more"));
+    }
+}
