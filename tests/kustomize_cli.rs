@@ -1,4 +1,5 @@
-//! Kustomizations on the command line: how a folder is read, how far it may reach, and the comparison with the real tool.
+//! Kustomizations on the command line: how a folder is read, how far it may reach, the comparison with the real tool, and the Syncs of a
+//! repository.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -155,4 +156,74 @@ fn an_object_is_explained_by_the_files_and_steps_that_made_it() {
     let (code, _, words) = explain("plain", "a");
     assert_eq!(code, 64);
     assert!(words.contains("write Kind/name, Kind.group/name or Kind/namespace/name"), "{words}");
+}
+
+/// A repository with a Sync that follows `apps/shop`, and with whatever is asked for beside that.
+fn repository(spec: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let sync = format!(
+        "apiVersion: moorline.dev/v1alpha1\nkind: Sync\nmetadata: {{name: shop, namespace: ops}}\nspec:\n  source: {{git: {{url: https://git.example.com/shop/deploy.git}}}}\n{spec}"
+    );
+    write(folder.path(), &[("clusters/prod/shop.yaml", &sync), ("apps/shop/a.yaml", MAP)]);
+    write(folder.path(), files);
+    let made = git2::Repository::init(folder.path()).unwrap();
+    made.remote("origin", "https://git.example.com/shop/deploy").unwrap();
+    folder
+}
+
+#[test]
+fn syncs_in_the_repository_are_checked_with_what_they_follow() {
+    let check = |spec: &str, files: &[(&str, &str)]| {
+        let folder = repository(spec, files);
+        let (code, data, words) = moorline(folder.path(), &["render", "clusters/prod"]);
+        assert_eq!(code == 0, !data.is_empty(), "nothing is printed if anything is wrong");
+        let (checked, _, same) = moorline(folder.path(), &["check", "clusters/prod"]);
+        assert_eq!((checked, &same), (code, &words));
+        (code, words)
+    };
+    let sound = "  path: apps/shop\n";
+    assert_eq!(check(sound, &[]), (0, String::new()));
+    let at = "error: clusters/prod/shop.yaml:1: Sync.moorline.dev ops/shop: ";
+    let (code, words) = check("  path: apps/shpo\n", &[]);
+    assert_eq!((code, words), (1, format!("{at}spec.path: apps/shpo is not in this repository\n")));
+    let (_, words) = check("  path: apps/shop\n  prune: {enabled: true, protct: [Secret]}\n", &[]);
+    assert_eq!(words, format!("{at}spec.prune.protct is no field of a Sync; did you mean protect?\n"));
+    let (_, words) = check("  path: apps/shop\n  interval: often\n", &[]);
+    assert!(words.starts_with(&format!("{at}spec.interval: ")), "{words}");
+    let (_, words) =
+        check(sound, &[("apps/shop/b.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: B_}\n")]);
+    assert!(words.starts_with("error: apps/shop/b.yaml:3:"), "{words}");
+    assert!(words.ends_with(&format!("{at}what it follows cannot be applied\n")), "{words}");
+    let (_, words) = check(sound, &[("apps/shop/kustomization.yaml", "resources: [c.yaml]\n")]);
+    assert!(words.starts_with("error: apps/shop/kustomization.yaml:1:13: "), "{words}");
+
+    // A Sync among what a Sync follows counts as well, and one that follows itself ends.
+    let inner = "apiVersion: moorline.dev/v1alpha1\nkind: Sync\nmetadata: {name: inner, namespace: ops}\nspec:\n  source: {git: {url: https://git.example.com/shop/deploy.git}}\n  path: ";
+    let (code, words) = check(sound, &[("apps/shop/inner.yaml", &format!("{inner}nowhere\n"))]);
+    assert_eq!(code, 1);
+    assert!(
+        words.contains("apps/shop/inner.yaml:1: Sync.moorline.dev ops/inner: spec.path: nowhere"),
+        "{words}"
+    );
+    assert_eq!(check(sound, &[("apps/shop/inner.yaml", &format!("{inner}apps\n"))]), (0, String::new()));
+}
+
+#[test]
+fn what_another_repository_holds_is_not_looked_at() {
+    let remotes = [
+        (Some("git@git.example.com:shop/deploy.git"), true),
+        (Some("https://git.example.com/other"), false),
+        (None, false),
+    ];
+    for (remote, is_ours) in remotes {
+        let folder = repository("  path: nowhere\n", &[]);
+        let repository = git2::Repository::open(folder.path()).unwrap();
+        match remote {
+            Some(url) => repository.remote_set_url("origin", url).unwrap(),
+            None => repository.remote_delete("origin").unwrap(),
+        }
+        let (code, _, words) = moorline(folder.path(), &["render", "clusters/prod"]);
+        assert_eq!(code, i32::from(is_ours), "{words}");
+        assert_eq!(words.contains("follows another repository, which is not looked at"), !is_ours, "{words}");
+    }
 }

@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::Streams;
 use super::exit::Exit;
 use super::manifests::{self, Selection};
+use super::{Streams, followed};
 use crate::desired::{Scopes, desired};
 
 /// Check manifests without a cluster
 ///
 /// Reads files and folders as `render` does and checks what can be known without a cluster: syntax, names,
-/// labels, scopes, Moorline's annotations, duplicates within each argument.
+/// labels, scopes, Moorline's annotations, duplicates within each argument. Syncs are checked with the folders of this
+/// repository that they follow.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline check deploy/web.yaml deploy/api.yaml
@@ -52,6 +53,9 @@ fn objects_of(
     let Some(complete) = manifests::read(path, selection, streams)? else {
         return Ok(None);
     };
+    if !followed::are_sound(path, selection.root.as_deref(), complete.objects(), streams)? {
+        return Ok(None);
+    }
     // The namespace is only for objects that name none, and where they go changes nothing about soundness.
     match desired(complete, "default", &Scopes::builtin()) {
         Ok(desired) => Ok(Some(desired.len())),

@@ -88,21 +88,27 @@ pub(super) fn files(
         exclude: selection.exclude.clone(),
     };
     let mut options = Options { path: String::new(), plain, kind: selection.kind.into() };
+    let tree = files_for(path, selection.root.as_deref(), &mut options)?;
+    if selection.verbose {
+        let kind = if options.kind == Kind::Kustomize { "a kustomization" } else { "plain manifests" };
+        streams.say(&format!("{} is read as {kind}", path.display()));
+    }
+    Ok((tree, options))
+}
+
+/// The files that a render of a path needs; the options are told what it is, and where it lies among them.
+pub(super) fn files_for(path: &Path, root: Option<&Path>, options: &mut Options) -> anyhow::Result<FileTree> {
     let kind = match options.kind {
         Kind::Auto if wall::holds_kustomization(path) => Kind::Kustomize,
         Kind::Auto => Kind::Plain,
         chosen => chosen,
     };
     let (tree, inside) = match kind {
-        Kind::Kustomize => wall::read(path, selection.root.as_deref(), &options)?,
+        Kind::Kustomize => wall::read(path, root, options)?,
         Kind::Auto | Kind::Plain => directory::read(path, render::is_read)?,
     };
     (options.path, options.kind) = (inside, kind);
-    if selection.verbose {
-        let kind = if kind == Kind::Kustomize { "a kustomization" } else { "plain manifests" };
-        streams.say(&format!("{} is read as {kind}", path.display()));
-    }
-    Ok((tree, options))
+    Ok(tree)
 }
 
 /// Renders files; problems and skipped files are told. None if the render is not complete.

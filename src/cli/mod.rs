@@ -7,6 +7,7 @@ mod completions;
 mod crd;
 pub mod exit;
 mod explanation;
+mod followed;
 pub mod logs;
 mod manifests;
 mod operate;

@@ -7,15 +7,16 @@ use serde_json::Value;
 
 use super::exit::Exit;
 use super::manifests::{self, Selection};
-use super::{Streams, comparison, explanation};
+use super::{Streams, comparison, explanation, followed};
 use crate::render::Complete;
 use crate::yaml;
 
 /// Print the objects that a folder of manifests comes to
 ///
 /// A folder with a kustomization is built as kustomize builds it. With any other, every .yaml, .yml and .json file below PATH
-/// is read as `kubectl apply -f` does, and lists are flattened. Prints the objects in their order. If anything is wrong,
-/// nothing is printed but what is wrong.
+/// is read as `kubectl apply -f` does, and lists are flattened. Prints the objects in their order. If there are Syncs among them,
+/// these and the folders of this repository that they follow are checked, too. If anything is wrong, nothing is printed but
+/// what is wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline render examples/quickstart
@@ -64,6 +65,10 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
         return explanation::explain((&tree, &options), name, streams);
     }
     let Some(complete) = manifests::rendered(&tree, &options, streams)? else { return Ok(Exit::Failure) };
+    let (path, root) = (&arguments.path, arguments.selection.root.as_deref());
+    if !followed::are_sound(path, root, complete.objects(), streams)? {
+        return Ok(Exit::Failure);
+    }
     let (_, objects) = Complete::into_parts(complete);
     let mut bodies = objects.into_iter().map(|object| Value::Object(object.object().body));
     match arguments.output {

@@ -21,13 +21,8 @@ pub(super) fn read(
     root: Option<&Path>,
     options: &Options,
 ) -> anyhow::Result<(FileTree, String)> {
-    let canonical =
-        |path: &Path| path.canonicalize().with_context(|| format!("{}: cannot be read", path.display()));
     let (inner, here) = (canonical(path)?, std::env::current_dir()?);
-    let wall = match root {
-        Some(root) => canonical(root)?,
-        None => around(&inner, &here),
-    };
+    let wall = folder(path, root)?;
     let Ok(inside) = inner.strip_prefix(&wall) else {
         bail!("{} does not lie in {}; name a root that it lies in", path.display(), wall.display());
     };
@@ -47,6 +42,18 @@ pub(super) fn read(
     bail!("{}: kustomizations name folders that name folders, more than {MAX_ROUNDS} deep", path.display())
 }
 
+/// The folder out of which a render of a path must not lead.
+pub(super) fn folder(path: &Path, root: Option<&Path>) -> anyhow::Result<PathBuf> {
+    match root {
+        Some(root) => canonical(root),
+        None => Ok(around(&canonical(path)?, &std::env::current_dir()?)),
+    }
+}
+
+fn canonical(path: &Path) -> anyhow::Result<PathBuf> {
+    path.canonicalize().with_context(|| format!("{}: cannot be read", path.display()))
+}
+
 /// Whether a folder holds a kustomization.
 pub(super) fn holds_kustomization(path: &Path) -> bool {
     render::KUSTOMIZATIONS.iter().any(|name| path.join(name).is_file())
@@ -63,7 +70,7 @@ fn around(path: &Path, here: &Path) -> PathBuf {
 }
 
 /// The wall as seen from here.
-fn shown(wall: &Path, here: &Path) -> String {
+pub(super) fn shown(wall: &Path, here: &Path) -> String {
     match (wall.strip_prefix(here), here.strip_prefix(wall)) {
         (Ok(below), _) => below.to_string_lossy().into_owned(),
         (Err(_), Ok(above)) => vec![".."; above.components().count()].join("/"),

@@ -123,6 +123,20 @@ impl Address {
         Ok(Self(kind))
     }
 
+    /// Whether both lead to the same repository, perhaps by https and by ssh.
+    pub fn is_same_place(&self, other: &Self) -> bool {
+        let place = |address: &Self| match &address.0 {
+            Kind::Http(at) => (at.host.to_lowercase(), at.path.to_string()),
+            Kind::Ssh(at) => (at.host.to_lowercase(), at.path.to_string()),
+            Kind::Local(path) => (String::new(), path.display().to_string()),
+        };
+        let bare = |(host, path): (String, String)| {
+            let path = path.trim_matches('/');
+            (host, path.strip_suffix(".git").unwrap_or(path).to_owned())
+        };
+        bare(place(self)) == bare(place(other))
+    }
+
     /// True for a repository on the local disk.
     pub fn is_local(&self) -> bool {
         matches!(self.0, Kind::Local(_))
@@ -317,6 +331,19 @@ fn climbs(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_repository_is_the_same_by_whatever_way() {
+        let is_same = |a: &str, b: &str| {
+            let address = |text| Address::any(text).expect("an address");
+            address(a).is_same_place(&address(b))
+        };
+        assert!(is_same("https://host/a/b.git", "git@host:a/b.git"));
+        assert!(is_same("https://host/a/b", "ssh://git@HOST/a/b.git"));
+        assert!(!is_same("https://host/a/b", "https://host/a/bb"));
+        assert!(!is_same("https://host/a/b", "https://other/a/b"));
+        assert!(!is_same("/host/a/b", "https://host/a/b"));
+    }
 
     #[test]
     fn addresses_have_one_form() {

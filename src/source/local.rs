@@ -97,6 +97,17 @@ pub(super) fn open(path: &Path) -> Result<Repository, Error> {
     Repository::open(path).map_err(|error| unreadable(path, &error))
 }
 
+/// The URLs from which the repository of a work tree was cloned, and to which it is pushed; none if it has none, or is no repository.
+pub fn remotes(work_tree: &Path) -> Vec<String> {
+    let Ok(repository) = open(work_tree) else { return Vec::new() };
+    let names: Vec<String> = match repository.remotes() {
+        Ok(names) => names.iter().flatten().flatten().take(MAX_REFS).map(str::to_owned).collect(),
+        Err(_) => Vec::new(),
+    };
+    let url = |name: &String| repository.find_remote(name).ok()?.url().ok().map(str::to_owned);
+    names.iter().filter_map(url).collect()
+}
+
 fn unreadable(path: &Path, error: &git2::Error) -> Error {
     let cause = match error.code() {
         ErrorCode::Owner => {

@@ -40,6 +40,7 @@ pub use address::{Address, AddressError};
 pub use credentials::{Credentials, CredentialsError, Hidden};
 pub use error::Error;
 pub use http::Proxy;
+pub use local::remotes;
 pub use range::{Range, RangeError};
 pub use repository::{MAX_WORKERS, Reading, Repositories, Repository};
 pub use revision::{History, NameError, ObjectHash, Reference, Revision};

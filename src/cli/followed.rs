@@ -1,0 +1,164 @@
+//! The Syncs among the objects of a render: what they say, and the folders of this repository that they follow.
+//!
+//! In: rendered objects, and the path that they were read from. Out: what is wrong with those Syncs or below their folders, as the daemon
+//! would say it, before it is committed. A Sync in such a folder is looked at, too. What another repository holds is not known here.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::{Streams, manifests, wall};
+use crate::api::{SyncName, definition};
+use crate::desired::Scopes;
+use crate::nearest::nearest;
+use crate::object::Object;
+use crate::render::Packed;
+use crate::source::{Address, remotes};
+use crate::sync::wish::{self, Wish};
+
+/// The most Syncs that are looked at.
+const MAX_SYNCS: usize = 1000;
+
+/// Where the fields of a Sync are in its definition.
+const FIELDS: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+
+/// Whether all Syncs among the objects are sound, and what they follow in this repository; what is wrong is told.
+pub(super) fn are_sound(
+    path: &Path,
+    root: Option<&Path>,
+    objects: &[Packed],
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<bool> {
+    let mut open = syncs(objects);
+    if open.is_empty() {
+        return Ok(true);
+    }
+    let repository = Here::at(wall::folder(path, root)?)?;
+    let (mut seen, mut sound) = (BTreeSet::new(), true);
+    while let Some(sync) = open.pop() {
+        if seen.len() == MAX_SYNCS {
+            streams.say(&format!("note: more than {MAX_SYNCS} Syncs are not looked at"));
+            break;
+        }
+        if !seen.insert(sync.id.clone()) {
+            continue;
+        }
+        match looked_at(&sync, &repository, streams)? {
+            Some(inner) => open.extend(inner),
+            None => sound = false,
+        }
+    }
+    Ok(sound)
+}
+
+fn syncs(objects: &[Packed]) -> Vec<Object> {
+    objects.iter().filter(|object| object.id.is("moorline.dev", "Sync")).map(Packed::object).collect()
+}
+
+/// The Syncs below the folder of this one; none if something is wrong, which is told.
+fn looked_at(sync: &Object, here: &Here, streams: &mut Streams<'_>) -> anyhow::Result<Option<Vec<Object>>> {
+    let mut told = |what: &str| {
+        streams.say(&format!("error: {}: {}: {what}", sync.origin, sync.id));
+        Ok(None)
+    };
+    if let Some(field) = unknown_field(&sync.body)? {
+        return told(&field);
+    }
+    let name = SyncName::new(sync.id.namespace().unwrap_or("default"), sync.id.name());
+    let read = wish::read(Value::Object(sync.body.clone()));
+    let wish = match read.and_then(|read| wish::wish(&name, &read.spec)) {
+        Ok(wish) => wish,
+        Err(refusal) => return told(&refusal.to_string()),
+    };
+    let folder = here.root.join(&wish.path);
+    match (here.is_followed_by(&wish.address), folder.exists()) {
+        (Some(true) | None, true) => {}
+        (Some(true), false) => {
+            return told(&format!("spec.path: {} is not in this repository", wish.path));
+        }
+        (Some(false), _) | (None, false) => {
+            streams.say(&format!("note: {} follows another repository, which is not looked at", sync.id));
+            return Ok(Some(Vec::new()));
+        }
+    }
+    let inner = objects_of(&folder, here, &wish, streams)?;
+    if inner.is_none() {
+        streams.say(&format!("error: {}: {}: what it follows cannot be applied", sync.origin, sync.id));
+    }
+    Ok(inner.map(|objects| syncs(&objects)))
+}
+
+/// The objects that a Sync would apply; none if there is a problem, which is told.
+fn objects_of(
+    folder: &Path,
+    here: &Here,
+    wish: &Wish,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<Vec<Packed>>> {
+    let mut options = wish.options.clone();
+    let shown = here.shown.join(&wish.path);
+    let shown = if shown.as_os_str().is_empty() { Path::new(".") } else { &shown };
+    let read = manifests::files_for(shown, Some(&here.root), &mut options);
+    let tree = match read {
+        Ok(tree) => tree,
+        Err(error) => {
+            streams.say(&format!("error: {}: {error:#}", folder.display()));
+            return Ok(None);
+        }
+    };
+    let Some(complete) = manifests::rendered(&tree, &options, streams)? else { return Ok(None) };
+    let objects = complete.objects().to_vec();
+    let desired = manifests::desire(complete, &wish.target_namespace, &Scopes::builtin(), streams);
+    Ok(desired.map(|_| objects))
+}
+
+/// The repository around what is rendered.
+struct Here {
+    root: PathBuf,
+    shown: PathBuf,
+    /// Where it was cloned from and is pushed to; none if nobody knows.
+    remotes: Vec<Address>,
+}
+
+impl Here {
+    fn at(root: PathBuf) -> anyhow::Result<Self> {
+        let remotes = remotes(&root).iter().filter_map(|url| Address::any(url).ok()).collect();
+        let shown = wall::shown(&root, &std::env::current_dir()?).into();
+        Ok(Self { root, shown, remotes })
+    }
+
+    /// Whether a Sync means this repository; none if that cannot be told.
+    fn is_followed_by(&self, address: &Address) -> Option<bool> {
+        let is_same = |remote: &Address| remote.is_same_place(address);
+        (!self.remotes.is_empty()).then(|| self.remotes.iter().any(is_same))
+    }
+}
+
+/// The first field of a spec that no Sync has. The API server would drop it without a word.
+fn unknown_field(body: &Map<String, Value>) -> anyhow::Result<Option<String>> {
+    let definition = definition()?;
+    let (Some(schema), Some(spec)) = (definition.pointer(FIELDS), body.get("spec")) else { return Ok(None) };
+    Ok(unknown_below("spec", spec, schema))
+}
+
+fn unknown_below(path: &str, value: &Value, schema: &Value) -> Option<String> {
+    match value {
+        Value::Array(items) => {
+            let below = |(at, item)| unknown_below(&format!("{path}[{at}]"), item, schema.get("items")?);
+            items.iter().enumerate().find_map(below)
+        }
+        Value::Object(fields) => {
+            let known = schema.get("properties")?.as_object()?;
+            fields.iter().find_map(|(key, value)| match known.get(key) {
+                Some(schema) => unknown_below(&format!("{path}.{key}"), value, schema),
+                None => {
+                    let meant = nearest(key, known.keys().map(String::as_str));
+                    let meant = meant.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
+                    Some(format!("{path}.{key} is no field of a Sync{meant}"))
+                }
+            })
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
