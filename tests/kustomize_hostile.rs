@@ -136,3 +136,60 @@ fn expressions_take_time_in_proportion() {
     let files = [("overlay/kustomization.yaml", text), ("overlay/a.yaml", &map)];
     assert!(outcome(&tree(&files)).is_err_and(|class| matches!(class, Class::Field | Class::Patch)));
 }
+
+/// Levels of folders, each of which includes the one below it twice, under two names, and at the bottom this.
+fn doubled(levels: usize, bottom: &str) -> FileTree {
+    let mut files = vec![("l0/kustomization.yaml".to_owned(), bottom.to_owned())];
+    for level in 1..=levels {
+        let below = level - 1;
+        for side in ["a", "b"] {
+            let text = format!("namePrefix: {side}\nresources: [../l{below}]\n");
+            files.push((format!("l{level}{side}/kustomization.yaml"), text));
+        }
+        let name = if level == levels { "overlay".to_owned() } else { format!("l{level}") };
+        let text = format!("resources: [../l{level}a, ../l{level}b]\n");
+        files.push((format!("{name}/kustomization.yaml"), text));
+    }
+    FileTree::from_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())))
+}
+
+#[test]
+fn folders_that_include_folders_twice_do_not_multiply_without_end() {
+    assert_eq!(outcome(&doubled(4, "configMapGenerator: [{name: a, literals: [a=b]}]\n")), Ok(16));
+    assert_eq!(
+        outcome(&doubled(28, "configMapGenerator: [{name: a, literals: [a=b]}]\n")),
+        Err(Class::Bound)
+    );
+    assert_eq!(outcome(&doubled(28, "components: []\n")), Err(Class::Bound));
+    // Few folders, and much in each.
+    let large = format!("{MAP}data: {{a: {}}}\n", "x".repeat(4 << 20));
+    let folders = doubled(8, "resources: [a.yaml]\n");
+    let files = folders.entries().map(|(path, entry)| (path.to_owned(), entry.clone()));
+    let large = ("l0/a.yaml".to_owned(), Entry::File(large.into_bytes().into()));
+    assert_eq!(outcome(&files.chain([large]).collect()), Err(Class::Bound));
+}
+
+#[test]
+fn ten_thousand_labels_of_ten_thousand_objects_are_too_many() {
+    let mut maps = String::new();
+    (0..10_000).for_each(|at| {
+        let _ = write!(maps, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a{at}}}\n");
+    });
+    let mut text = String::from("resources: [a.yaml]\ncommonLabels:\n");
+    (0..10_000).for_each(|at| {
+        let _ = writeln!(text, "  label{at}: x");
+    });
+    let files = [("overlay/kustomization.yaml", text.as_str()), ("overlay/a.yaml", maps.as_str())];
+    assert_eq!(outcome(&tree(&files)), Err(Class::Bound));
+}
+
+#[test]
+fn thousands_of_files_take_time_in_proportion() {
+    let mut files = vec![("overlay/kustomization.yaml".to_owned(), String::from("resources:\n"))];
+    for at in 0..6_000 {
+        let _ = writeln!(files[0].1, "- f{at}.yaml");
+        files.push((format!("overlay/f{at}.yaml"), MAP.replace("name: a", &format!("name: a{at}"))));
+    }
+    let tree = FileTree::from_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+    assert_eq!(outcome(&tree), Ok(6_000));
+}

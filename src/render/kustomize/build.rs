@@ -4,10 +4,11 @@
 //! build and not for each folder.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::bounds::Bounds;
 use super::configuration::{self, Configuration};
 use super::fault::{At, Class, Refusal};
 use super::files::{Files, Folder, Found};
@@ -39,6 +40,7 @@ pub(super) struct Build<'a> {
     pub(super) files: &'a Files<'a>,
     pub(super) schemas: Schemas,
     pub(super) tracer: Tracer,
+    pub(super) bounds: Bounds,
     custom: bool,
     /// How much replacements may still write.
     pub(super) budget: RefCell<Budget>,
@@ -55,7 +57,8 @@ impl<'a> Build<'a> {
         tracer: Tracer,
     ) -> Result<Self, Refusal> {
         let (schemas, budget) = (Schemas::default(), RefCell::default());
-        let mut build = Self { files, schemas, tracer, custom: false, budget };
+        let bounds = Bounds::default();
+        let mut build = Self { files, schemas, tracer, bounds, custom: false, budget };
         build.take_schema(folder, outer)?;
         Ok(build)
     }
@@ -91,6 +94,18 @@ impl<'a> Build<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Makes a step that looks at every resource.
+    pub(super) fn step(
+        &self,
+        name: (&str, &str),
+        at: &At,
+        resources: &mut Vec<Resource>,
+        change: impl FnOnce(&mut Vec<Resource>) -> Step,
+    ) -> Step {
+        self.bounds.look(resources.len(), 1, at)?;
+        self.tracer.step(name, at, resources, change)
     }
 
     /// The first document of a file.
@@ -134,6 +149,7 @@ impl<'a> Build<'a> {
         entry: &Text,
         as_component: bool,
     ) -> Result<(Folder, Kustomization), Refusal> {
+        self.bounds.enter(&entry.at)?;
         let folder = self.files.folder(from, entry)?;
         let found = self.read(&folder, &entry.at)?;
         if !found.openapi.is_empty() {
@@ -154,19 +170,21 @@ impl<'a> Build<'a> {
     }
 
     pub(super) fn add_resources(&self, folder: &Folder, entries: &[Text], into: &mut Accumulator) -> Step {
+        let mut known = Known::of(&into.resources);
         for entry in entries {
             match self.files.resource(folder, entry)? {
                 Found::File(path, bytes) => {
+                    self.bounds.read(bytes.len(), &entry.at)?;
                     let mut found = parse::resources(&self.files.shown(&path), &bytes)?;
                     self.check_scopes(&found, &entry.at)?;
                     self.tracer.named(&mut found, entry);
-                    append(&mut into.resources, found, &entry.at)?;
+                    known.add(&mut into.resources, found, &entry.at)?;
                 }
                 Found::Folder => {
                     let (inner, base) = self.enter(folder, entry, false)?;
                     let mut base = self.accumulate(&inner, &base, Accumulator::default())?;
                     self.tracer.named(&mut base.resources, entry);
-                    into.merge(base, &entry.at)?;
+                    into.merge(base, &mut known, &entry.at)?;
                 }
             }
         }
@@ -212,7 +230,7 @@ impl<'a> Build<'a> {
         for (made, generators) in kinds {
             for generator in generators {
                 let resource = generate(self.files, folder, made, generator, global)?;
-                self.tracer.step((made.field(), ""), &generator.at, &mut into.resources, |resources| {
+                self.step((made.field(), ""), &generator.at, &mut into.resources, |resources| {
                     absorb(resources, resource, &generator.at)
                 })?;
             }
@@ -222,35 +240,53 @@ impl<'a> Build<'a> {
 }
 
 impl Accumulator {
-    fn merge(&mut self, other: Self, at: &At) -> Step {
-        append(&mut self.resources, other.resources, at)?;
+    fn merge(&mut self, other: Self, known: &mut Known, at: &At) -> Step {
+        known.add(&mut self.resources, other.resources, at)?;
         let merged = self.configuration.merge(&other.configuration);
         merged.map_err(|text| at.refuse(Class::Configuration, text))?;
         variables::merge(&mut self.variables, other.variables)
     }
 }
 
-/// Adds resources that are not there yet.
-pub(super) fn append(resources: &mut Vec<Resource>, more: Vec<Resource>, at: &At) -> Step {
-    let mut known: HashMap<Id, usize> =
-        resources.iter().enumerate().map(|(at, it)| (it.id().key(), at)).collect();
-    for resource in more {
-        let id = resource.id();
-        if let Some(earlier) = known.insert(id.key(), resources.len()) {
-            let text =
-                format!("{id} is there twice: in {} and in {}", resources[earlier].origin, resource.origin);
-            return Err(at.refuse(Class::Duplicate, text));
-        }
-        resources.push(resource);
+/// Which resources are there, and where in their list.
+struct Known(HashMap<Id, usize>);
+
+impl Known {
+    fn of(resources: &[Resource]) -> Self {
+        Self(resources.iter().enumerate().map(|(at, it)| (it.id().key(), at)).collect())
     }
-    Ok(())
+
+    /// Adds resources that are not there yet.
+    fn add(&mut self, resources: &mut Vec<Resource>, more: Vec<Resource>, at: &At) -> Step {
+        for resource in more {
+            let id = resource.id();
+            if let Some(earlier) = self.0.insert(id.key(), resources.len()) {
+                let (first, second) = (&resources[earlier].origin, &resource.origin);
+                let text = format!("{id} is there twice: in {first} and in {second}");
+                return Err(at.refuse(Class::Duplicate, text));
+            }
+            resources.push(resource);
+        }
+        Ok(())
+    }
+}
+
+/// Puts resources back after a change of each, if they are still told apart.
+pub(super) fn put_back(resources: &mut Vec<Resource>, changed: Vec<Resource>, at: &At) -> Step {
+    // Most often this is enough to tell them apart, and it copies nothing.
+    let mut names = HashSet::with_capacity(changed.len());
+    if changed.iter().all(|resource| names.insert((resource.kind(), resource.name()))) {
+        *resources = changed;
+        return Ok(());
+    }
+    resources.clear();
+    Known::of(resources).add(resources, changed, at)
 }
 
 /// Adds what a generator made, or brings it into what is there.
 pub(super) fn absorb(resources: &mut Vec<Resource>, mut made: Resource, at: &At) -> Step {
     let id = made.id();
-    let mut fits =
-        (0..resources.len()).filter(|index| resources[*index].ids().any(|other| other.is_same(&id)));
+    let mut fits = (0..resources.len()).filter(|index| resources[*index].is_or_was(&id));
     let (found, another) = (fits.next(), fits.next());
     if another.is_some() {
         return Err(at.refuse(Class::Generator, format!("more than one object is or was {id}")));

@@ -171,7 +171,8 @@ pub(super) fn set_replicas(
     let mut found = false;
     for spec in fields {
         for resource in resources.iter_mut() {
-            if !resource.ids().any(|id| id.name == replicas.name && id.gvk.is_selected(&spec.gvk)) {
+            let is_meant = |id: super::id::Id| id.name == replicas.name && id.gvk.is_selected(&spec.gvk);
+            if !resource.has_name(&replicas.name) || !resource.ids().any(is_meant) {
                 continue;
             }
             found = true;

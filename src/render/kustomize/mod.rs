@@ -6,6 +6,7 @@
 //! One file, one step: `kustomization` says what is written, `files` what may be read, `build` in which order all happens, `finish`
 //! what is done once at the end.
 
+mod bounds;
 mod build;
 mod configuration;
 mod fault;

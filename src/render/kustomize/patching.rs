@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::build::append;
+use super::build::put_back;
 use super::fault::{At, Class, Refusal};
 use super::files::{Files, Folder};
 use super::json_patch::{self, Operation};
@@ -201,8 +201,7 @@ fn merge_all(
 ) -> Result<(), Refusal> {
     for patch in merges {
         let wanted = patch.first_id();
-        let mut fits =
-            resources.iter().enumerate().filter(|(_, resource)| resource.ids().any(|id| id.is_same(&wanted)));
+        let mut fits = resources.iter().enumerate().filter(|(_, resource)| resource.is_or_was(&wanted));
         let target = match (fits.next(), fits.next()) {
             (Some((target, _)), None) => target,
             (found, _) => {
@@ -237,7 +236,7 @@ fn merge_selected(
         }
         kept.push(resource);
     }
-    append(resources, kept, at)
+    put_back(resources, kept, at)
 }
 
 /// Merges a patch; false if nothing is left.

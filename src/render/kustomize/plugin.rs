@@ -75,7 +75,7 @@ pub(super) fn generate(build: &Build<'_>, folder: &Folder, entries: &[Text], int
             kustomization::generator(&loose(&body, &at, &GENERATOR).node(), made == Made::Secret)?;
         let made = generating::generate(build.files, folder, made, &generator, None)?;
         let step = ("generators", resource.kind());
-        build.tracer.step(step, &at, &mut into.resources, |it| absorb(it, made, &at))?;
+        build.step(step, &at, &mut into.resources, |it| absorb(it, made, &at))?;
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ pub(super) fn transform(
     for (resource, at) in configured(build, folder, entries)? {
         is_builtin(&resource, &at)?;
         let change = |it: &mut Vec<Resource>| run(build, folder, &resource, &at, it);
-        build.tracer.step(("transformers", resource.kind()), &at, &mut into.resources, change)?;
+        build.step(("transformers", resource.kind()), &at, &mut into.resources, change)?;
     }
     Ok(())
 }

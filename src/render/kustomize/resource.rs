@@ -134,6 +134,16 @@ impl Resource {
         self.earlier_ids().chain(std::iter::once(self.id()))
     }
 
+    /// Whether it is this one, or was.
+    pub(super) fn is_or_was(&self, id: &Id) -> bool {
+        self.has_name(&id.name) && self.ids().any(|own| own.is_same(id))
+    }
+
+    /// Whether it has or had this name, in whatever namespace; cheaper to say than by its ids.
+    pub(super) fn has_name(&self, name: &str) -> bool {
+        self.name() == name || self.earlier.iter().any(|earlier| earlier.name == name)
+    }
+
     /// Keeps what it is called now, because that is about to change.
     pub(super) fn remember(&mut self) {
         let id = self.id();

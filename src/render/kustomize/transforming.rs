@@ -13,7 +13,6 @@ use super::naming::{Namespacing, Subjects, affixes, set_namespace};
 use super::patching::{self, Ground};
 use super::replacement::{self, Replacements};
 use super::resource::Resource;
-use super::trail::Tracer;
 
 type Done = Result<(), Refusal>;
 
@@ -25,36 +24,40 @@ pub(super) fn transform(
     into: &mut Accumulator,
 ) -> Done {
     let ground = Ground { files: build.files, folder, schemas: build.schemas() };
-    let tracer = &build.tracer;
     let Accumulator { resources, configuration, .. } = into;
     for entry in &kustomization.merge_patches {
         let step = ("patchesStrategicMerge", entry.one_line());
-        tracer.step(step, &entry.at, resources, |it| patching::apply_merge(it, entry, ground))?;
+        build.step(step, &entry.at, resources, |it| patching::apply_merge(it, entry, ground))?;
     }
     for patch in &kustomization.patches {
         let step = ("patches", patch.path.as_str());
-        tracer.step(step, &patch.at, resources, |it| patching::apply(it, patch, ground))?;
+        build.step(step, &patch.at, resources, |it| patching::apply(it, patch, ground))?;
     }
-    rename(kustomization, configuration, resources, tracer)?;
-    mark(kustomization, configuration, resources, tracer)?;
+    rename(build, kustomization, configuration, resources)?;
+    mark(build, kustomization, configuration, resources)?;
     for patch in &kustomization.json_patches {
         let step = ("patchesJson6902", patch.path.as_str());
-        tracer.step(step, &patch.at, resources, |it| patching::apply_operations(it, patch, ground))?;
+        build.step(step, &patch.at, resources, |it| patching::apply_operations(it, patch, ground))?;
     }
     for replicas in &kustomization.replicas {
         let fields = configuration.fields(Use::Replicas);
-        tracer.step(("replicas", ""), &replicas.at, resources, |it| set_replicas(it, replicas, &fields))?;
+        build.step(("replicas", ""), &replicas.at, resources, |it| set_replicas(it, replicas, &fields))?;
     }
     for image in &kustomization.images {
         let fields = configuration.fields(Use::Images);
-        tracer.step(("images", ""), &image.at, resources, |it| set_image(it, image, &fields))?;
+        build.step(("images", ""), &image.at, resources, |it| set_image(it, image, &fields))?;
     }
     let at = kustomization.at.key("replacements");
     replace(build, folder, (&kustomization.replacements, &at), resources)
 }
 
 /// Sets the namespace, and what stands before and behind names.
-fn rename(from: &Kustomization, by: &Configuration, resources: &mut Vec<Resource>, tracer: &Tracer) -> Done {
+fn rename(
+    build: &Build<'_>,
+    from: &Kustomization,
+    by: &Configuration,
+    resources: &mut Vec<Resource>,
+) -> Done {
     let at = from.at.key("namespace");
     let namespacing = Namespacing {
         namespace: &from.namespace,
@@ -62,19 +65,20 @@ fn rename(from: &Kustomization, by: &Configuration, resources: &mut Vec<Resource
         subjects: Subjects::Default,
         only_unset: false,
     };
-    tracer.step(("namespace", ""), &at, resources, |it| set_namespace(it, &namespacing, &at))?;
+    build.step(("namespace", ""), &at, resources, |it| set_namespace(it, &namespacing, &at))?;
     let texts = (from.name_prefix.as_str(), from.name_suffix.as_str());
     let name = if texts.0.is_empty() { "nameSuffix" } else { "namePrefix" };
-    tracer.step((name, ""), &from.at.key(name), resources, |it| affixes(it, texts, by, &from.at))
+    build.step((name, ""), &from.at.key(name), resources, |it| affixes(it, texts, by, &from.at))
 }
 
 /// Sets labels and annotations.
-fn mark(from: &Kustomization, by: &Configuration, resources: &mut Vec<Resource>, tracer: &Tracer) -> Done {
+fn mark(build: &Build<'_>, from: &Kustomization, by: &Configuration, resources: &mut Vec<Resource>) -> Done {
     for labels in &from.labels {
         let fields = fields_of(labels, by);
         let fields = fields.map_err(|text| labels.at.refuse(Class::Configuration, text))?;
+        build.bounds.look(resources.len(), labels.pairs.len() * fields.len(), &labels.at)?;
         let change = |it: &mut Vec<Resource>| set_texts(it, &labels.pairs, &fields, &labels.at);
-        tracer.step(("labels", ""), &labels.at, resources, change)?;
+        build.step(("labels", ""), &labels.at, resources, change)?;
     }
     let common = [
         ("commonLabels", &from.common_labels, Use::CommonLabels),
@@ -82,7 +86,8 @@ fn mark(from: &Kustomization, by: &Configuration, resources: &mut Vec<Resource>,
     ];
     common.into_iter().try_for_each(|(name, texts, to)| {
         let (at, fields) = (from.at.key(name), by.fields(to));
-        tracer.step((name, ""), &at, resources, |it| set_texts(it, texts, &fields, &at))
+        build.bounds.look(resources.len(), texts.len() * fields.len(), &at)?;
+        build.step((name, ""), &at, resources, |it| set_texts(it, texts, &fields, &at))
     })
 }
 
@@ -113,13 +118,13 @@ pub(super) fn replace(
             Replacements::Inline(one) => {
                 let one = std::slice::from_ref(&**one);
                 let change = |it: &mut Vec<Resource>| replacement::apply(it, one, budget);
-                build.tracer.step(("replacements", ""), at, resources, change)?;
+                build.step(("replacements", ""), at, resources, change)?;
             }
             Replacements::File(file) => {
                 let (path, bytes) = build.files.file(folder, &file.text, &file.at)?;
                 let read = replacement::read(&path, &build.files.shown(&path), &bytes)?;
                 let change = |it: &mut Vec<Resource>| replacement::apply(it, &read, budget);
-                build.tracer.step(("replacements", &file.text), &file.at, resources, change)?;
+                build.step(("replacements", &file.text), &file.at, resources, change)?;
             }
         }
     }
