@@ -71,6 +71,16 @@ impl Kind {
     }
 }
 
+/// The most bytes of objects of one render: so much is held of each Sync, for as long as it is there.
+const MAX_BYTES: usize = 256 * 1024 * 1024;
+
+fn too_much(tree: &FileTree, options: &Options, objects: &[Packed], most: usize) -> Option<Problem> {
+    let size: usize = objects.iter().map(Packed::size).sum();
+    let mib = |bytes: usize| bytes.div_ceil(1024 * 1024);
+    let path = || tree.shown(&options.path);
+    (size > most).then(|| Problem::TooMuch { path: path(), mib: mib(size), most: mib(most) })
+}
+
 /// The answer of a renderer.
 #[derive(Debug)]
 pub enum Rendered {
@@ -120,6 +130,7 @@ pub fn render(tree: &FileTree, options: &Options) -> Rendered {
     };
     refuse_duplicates(&mut found, |object| (&object.id, &object.origin));
     let Found { objects, skipped, mut problems, read } = found;
+    problems.extend(too_much(tree, options, &objects, MAX_BYTES));
     if problems.is_empty() && objects.is_empty() {
         let path = tree.shown(&options.path);
         problems.push(match kind {
@@ -242,4 +253,27 @@ fn refuse_duplicates<T>(found: &mut Found<T>, name: fn(&T) -> (&ObjectId, &Origi
         problems.push(Problem::Duplicate { id: id.clone(), first: earlier.clone(), second: origin.clone() });
         false
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_of_a_sync_is_bounded() {
+        let text = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {}}}\n",
+            "x".repeat(3 << 20)
+        );
+        let tree = FileTree::from_texts([("a.yaml", text.as_str())]);
+        let Rendered::Complete(complete) = render(&tree, &Options::default()) else {
+            unreachable!("the bound is higher")
+        };
+        let refused = |most: usize| too_much(&tree, &Options::default(), complete.objects(), most);
+        assert!(refused(4 << 20).is_none());
+        let told = refused(2 << 20).map(|problem| (problem.reason(), problem.to_string()));
+        let (reason, told) = told.unwrap_or_default();
+        assert_eq!(reason, "RenderTooLarge");
+        assert!(told.contains("come to 4 MiB, and at most 2 MiB are held"), "{told}");
+    }
 }

@@ -25,6 +25,11 @@ impl Packed {
         Self { id, origin, version, body: serde_json::to_vec(&body).unwrap_or_default().into() }
     }
 
+    /// How many bytes its body takes.
+    pub(super) fn size(&self) -> usize {
+        self.body.len()
+    }
+
     /// The object with its values.
     pub fn object(&self) -> Object {
         let mut reader = serde_json::Deserializer::from_slice(&self.body);

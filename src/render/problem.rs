@@ -58,6 +58,19 @@ pub enum Problem {
         /// The path asked for.
         path: String,
     },
+    /// More objects than a daemon should hold for one Sync.
+    #[error(
+        "the objects of {} come to {mib} MiB, and at most {most} MiB are held; give parts of them to Syncs of their own",
+        shown_path(.path)
+    )]
+    TooMuch {
+        /// The path asked for.
+        path: String,
+        /// What they come to.
+        mib: usize,
+        /// The bound.
+        most: usize,
+    },
     /// A kustomization that cannot be built.
     #[error(transparent)]
     Kustomize(#[from] Fault),
@@ -213,6 +226,7 @@ impl Problem {
             | Self::GenerateName { .. }
             | Self::OwnerReferences { .. }
             | Self::SecretData { .. } => "ManifestInvalid",
+            Self::TooMuch { .. } => "RenderTooLarge",
             Self::Encrypted { .. } => "Encrypted",
             Self::Duplicate { .. } => "DuplicateObject",
         }
