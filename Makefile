@@ -6,6 +6,8 @@ CARGO ?= cargo
 KUBECTL ?= kubectl
 # How many test programs run at a time.
 JOBS ?= 2
+# What each of several targets prints comes in one piece, where make can do that.
+IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # Seconds for each fuzz target.
 FUZZ_SECONDS ?= 60
 
@@ -14,19 +16,19 @@ TESTS := $(basename $(notdir $(wildcard tests/*.rs)))
 PLANE_TESTS := $(basename $(notdir $(shell grep -lE 'shared\(\)|(Scene|Ground|Release|Walk)::new' tests/*.rs)))
 CORE_TESTS := $(filter-out image $(PLANE_TESTS),$(TESTS))
 
-.PHONY: help test test-core fmt check-fmt lint doc release control-plane tools install run deploy undeploy bench fuzz deny
+.PHONY: help test test-core test-programs fmt check-fmt lint doc release control-plane tools install run deploy undeploy bench fuzz deny
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target what; do \
 		printf '%-15s %s\n' "$$target" "$$what"; done
 
-# One after another also under `make -j`: what failed stands at the end.
+# One after another also under `make -j`: what failed stands at the end. Only what is built is built at the same time: the last
+# minutes of the release occupy one core.
 test: ## everything: format, lints, documentation, release build, control plane, all tests
 	$(MAKE) check-fmt
 	$(MAKE) lint
 	$(MAKE) doc
-	$(MAKE) release
-	$(MAKE) control-plane
+	$(MAKE) -j3 $(IN_ONE_PIECE) release control-plane test-programs
 	CARGO='$(CARGO)' JOBS='$(JOBS)' MOORLINE_LONG_TESTS=1 sh tests/run.sh
 
 test-core: ## the tests that need only Rust and git, with fixed seeds; minutes, once built
@@ -46,6 +48,9 @@ doc: ## the documentation; a warning is an error
 
 release: ## the release binary
 	$(CARGO) build --release --locked
+
+test-programs:
+	$(CARGO) test --workspace --locked --no-run
 
 control-plane: ## build the API server of the tests; minutes the first time, then nothing
 	@command -v go >/dev/null 2>&1 || { \
