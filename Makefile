@@ -49,7 +49,7 @@ doc: ## the documentation; a warning is an error
 release: ## the release binary
 	$(CARGO) build --release --locked
 
-test-programs:
+test-programs: ## compile every test, and run none
 	$(CARGO) test --workspace --locked --no-run
 
 control-plane: ## build the API server of the tests; minutes the first time, then nothing
