@@ -12,6 +12,7 @@ mod kustomize {
     pub(crate) mod oracle;
     pub(crate) mod refusals;
 }
+mod numbers;
 
 use std::collections::BTreeMap;
 use std::fs;

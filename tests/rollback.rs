@@ -51,6 +51,15 @@ async fn until_rolled_back(scene: &Scene, rejected: &str, instead: &str) -> Stri
     .await
 }
 
+/// The widget of a commit that makes it larger fails, and is well again as it was before.
+async fn fail_and_return(scene: &Scene, widgets: &Api<DynamicObject>, bad: &str, good: &str) {
+    until_size(widgets, "one", 2).await;
+    report(widgets, "one", failed()).await;
+    until_rolled_back(scene, bad, good).await;
+    until_size(widgets, "one", 1).await;
+    report(widgets, "one", ready("True", "")).await;
+}
+
 #[tokio::test]
 async fn a_commit_that_fails_is_given_up_until_a_newer_one_comes() {
     let Some(scene) = Scene::new("rollback").await else { return };

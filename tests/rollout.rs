@@ -75,6 +75,14 @@ async fn until_waits(scene: &Scene, waiting: &str, blocker: &str) {
     .await;
 }
 
+/// A commit comes that changes nothing of what is applied.
+async fn pass_a_commit_beside(scene: &Scene) {
+    let commit = scene.push(&[("README.md".into(), "More words.".into())]);
+    scene.nudge("shop", "words").await;
+    scene.until_ready("shop", &commit).await;
+    scene.settle().await;
+}
+
 #[tokio::test]
 async fn a_wave_begins_when_the_one_before_it_is_well() {
     let Some(scene) = Scene::new("waves-of-health").await else { return };
@@ -283,10 +291,7 @@ async fn hooks_of_argo_cd_and_helm_are_understood() {
     assert_eq!(plan.code, 0, "what has run is not planned again: {}{}", plan.data, plan.words);
     drop(daemon);
     let _daemon = scene.daemon();
-    let commit = scene.push(&[("README.md".into(), "More words.".into())]);
-    scene.nudge("shop", "words").await;
-    scene.until_ready("shop", &commit).await;
-    scene.settle().await;
+    pass_a_commit_beside(&scene).await;
     assert_eq!(names().await, ["install"], "what has run does not run again after a restart");
     let commit = scene.push(&[map("app", "2")]);
     let plan = support::person::moorline(&scene, &["plan", "--sync", "shop"]);

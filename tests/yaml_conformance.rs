@@ -4,10 +4,13 @@
 //! `exceptions.json`: the rows where a reader's part is not the whole tool's, each with the value to expect
 //! and the reason. No row is skipped, and an exception that is none any more fails.
 
+mod numbers;
+
 use std::collections::BTreeMap;
 
 use moorline::yaml::{Dialect, locate, read};
-use serde_json::{Number, Value};
+use numbers::normal;
+use serde_json::Value;
 
 #[derive(serde::Deserialize)]
 struct Input {
@@ -50,20 +53,6 @@ fn inputs() -> Vec<(String, String)> {
         _ => (input.id, input.input),
     };
     inputs.into_iter().map(text).collect()
-}
-
-/// Numbers as both sides can hold them: integers of 64 bits, else floats.
-fn normal(value: Value) -> Value {
-    match value {
-        Value::Number(number) if number.is_i64() => Value::Number(number),
-        Value::Number(number) => {
-            let float = number.as_f64().expect("a float");
-            Number::from_f64(float).map_or(Value::Null, Value::Number)
-        }
-        Value::Array(items) => items.into_iter().map(normal).collect(),
-        Value::Object(map) => map.into_iter().map(|(key, value)| (key, normal(value))).collect(),
-        value => value,
-    }
 }
 
 fn answer(text: &str, dialect: Dialect) -> Answer {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use moorline::render::kustomization;
 use moorline::tree::FileTree;
-use serde_json::{Number, Value};
+use serde_json::Value;
+
+use crate::numbers::normal;
 
 use super::refusals;
 
@@ -119,20 +121,6 @@ fn first_difference(path: &str, ours: &Value, expected: &Value) -> Option<String
                 .find_map(|(at, (ours, expected))| first_difference(&format!("{path}[{at}]"), ours, expected))
         }
         (ours, expected) => Some(format!("{path}: {ours}, should be {expected}")),
-    }
-}
-
-/// Numbers as both sides can hold them: integers of 64 bits, else floats.
-pub(crate) fn normal(value: Value) -> Value {
-    match value {
-        Value::Number(number) if number.is_i64() => Value::Number(number),
-        Value::Number(number) => {
-            let float = number.as_f64().expect("a float");
-            Number::from_f64(float).map_or(Value::Null, Value::Number)
-        }
-        Value::Array(items) => items.into_iter().map(normal).collect(),
-        Value::Object(map) => map.into_iter().map(|(key, value)| (key, normal(value))).collect(),
-        value => value,
     }
 }
 

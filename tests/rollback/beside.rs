@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::support::daemon::until;
 use super::support::scene::{CALM, Scene, config_map};
 use super::support::status::{condition, define, ready, report, waiting};
-use super::{failed, until_rolled_back, until_size, widget};
+use super::{fail_and_return, failed, until_rolled_back, until_size, widget};
 
 fn within(folder: &str, (name, text): (String, String)) -> (String, String) {
     (format!("{folder}/{name}"), text)
@@ -44,11 +44,7 @@ async fn a_neighbour_takes_the_commit_that_another_has_given_up() {
         within("beside", map("b", "2")),
     ]);
     scene.nudge("shop", "bad").await;
-    until_size(&widgets, "one", 2).await;
-    report(&widgets, "one", failed()).await;
-    until_rolled_back(&scene, &bad, &good).await;
-    until_size(&widgets, "one", 1).await;
-    report(&widgets, "one", ready("True", "")).await;
+    fail_and_return(&scene, &widgets, &bad, &good).await;
     scene.patch_sync("beside", json!({"spec": {"suspend": false}})).await;
     scene.until_ready("beside", &bad).await;
     let expect = [map("b", "2")];
@@ -79,11 +75,7 @@ async fn whoever_waits_for_it_takes_up_the_next_commit_and_keeps_nobody_waiting(
     let bad = scene.push(&next);
     scene.nudge("shop", "bad").await;
     scene.nudge("dependent", "bad").await;
-    until_size(&widgets, "one", 2).await;
-    report(&widgets, "one", failed()).await;
-    until_rolled_back(&scene, &bad, &good).await;
-    until_size(&widgets, "one", 1).await;
-    report(&widgets, "one", ready("True", "")).await;
+    fail_and_return(&scene, &widgets, &bad, &good).await;
     // What came with it goes, although the one that waits has not read that commit.
     scene.until_values(&[map("b", "1")], "all is as it was").await;
     scene.until_reason("dependent", "DependencyNotReady").await;

@@ -6,7 +6,7 @@ use super::support::daemon::until;
 use super::support::scene::{CALM, Scene};
 use super::support::signers::{key, sign, spec, trust};
 use super::support::status::{define, ready, report, waiting};
-use super::{failed, until_rolled_back, until_size, widget};
+use super::{fail_and_return, until_rolled_back, until_size, widget};
 
 /// A version that is good, one that fails, a restart, and one that mends it.
 async fn goes_back_to_a_signed_tag(purpose: &str, mode: &str) {
@@ -33,11 +33,7 @@ async fn goes_back_to_a_signed_tag(purpose: &str, mode: &str) {
     scene.until_ready("shop", &good).await;
     let bad = release("v1.1.0", 2);
     scene.nudge("shop", "bad").await;
-    until_size(&widgets, "one", 2).await;
-    report(&widgets, "one", failed()).await;
-    until_rolled_back(&scene, &bad, &good).await;
-    until_size(&widgets, "one", 1).await;
-    report(&widgets, "one", ready("True", "")).await;
+    fail_and_return(&scene, &widgets, &bad, &good).await;
     scene.settle().await;
     drop(daemon);
 

@@ -7,7 +7,7 @@ use super::support::daemon::until;
 use super::support::person::moorline;
 use super::support::scene::{CALM, Scene, config_map};
 use super::support::status::{clear, condition, define, ready, report, until_healthy, waiting};
-use super::{end, in_wave, job, map, uid, value};
+use super::{end, in_wave, job, map, pass_a_commit_beside, uid, value};
 
 /// A hook of any kind, as a file.
 fn hook(body: Value, annotations: Value) -> (String, String) {
@@ -128,10 +128,7 @@ async fn what_hooks_need_is_deleted_once_they_have_run() {
     // They come back with the next change, and with nothing else.
     drop(daemon);
     let _daemon = scene.daemon();
-    let commit = scene.push(&[("README.md".into(), "More words.".into())]);
-    scene.nudge("shop", "words").await;
-    scene.until_ready("shop", &commit).await;
-    scene.settle().await;
+    pass_a_commit_beside(&scene).await;
     assert!(are_gone().await.is_some());
     let commit = scene.push(&[map("app", "2")]);
     scene.nudge("shop", "two").await;
