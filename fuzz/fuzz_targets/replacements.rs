@@ -1,0 +1,4 @@
+//! Any replacements.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|text: &str| moorline_fuzz::replacements(text));

@@ -1,0 +1,82 @@
+//! What each fuzz target does with its input: it may refuse it, and may never panic.
+//!
+//! The targets call these with what the fuzzer finds; `tests/fuzz.rs` calls them for a moment with damaged seeds, by any compiler.
+
+use moorline::render::kustomization;
+use moorline::tree::FileTree;
+use moorline::yaml::{Dialect, Step, locate, read, write};
+use serde_json::json;
+
+/// Any bytes are read as values or refused, and what was read is written and read again as the same.
+pub fn yaml_read(bytes: &[u8]) {
+    for dialect in [Dialect::Kubectl, Dialect::Kustomize] {
+        let Ok(documents) = read("fuzz.yaml", bytes, dialect) else {
+            continue;
+        };
+        for document in documents {
+            let place = locate(bytes, dialect, document.index, &[Step::Key("a"), Step::Item(0)]);
+            assert!(place.is_some());
+            let text = write(&document.value);
+            let again = read("again.yaml", text.as_bytes(), dialect).expect("what is written is read");
+            assert_eq!(again.first().map(|document| &document.value), Some(&document.value), "{text}");
+        }
+    }
+}
+
+/// Any text, as a value and as a key, is written so that both dialects read it back.
+pub fn yaml_write(text: &str) {
+    // Kustomize drops the key `<<` however it is written.
+    let key = if text == "<<" { "merge" } else { text };
+    let value = json!({"a": [text, [text]], "b": {key: text, "z": [{key: 1}]}});
+    let written = write(&value);
+    for dialect in [Dialect::Kubectl, Dialect::Kustomize] {
+        let documents = read("fuzz.yaml", written.as_bytes(), dialect).expect("what is written is read");
+        assert_eq!(documents.first().map(|document| &document.value), Some(&value), "{written}");
+    }
+}
+
+/// What stands between the files of an input.
+pub const BETWEEN: &str = "\n===\n";
+
+fn built<const N: usize>(text: &str, names: [&str; N], more: &[(&str, &str)]) {
+    let mut parts = text.splitn(N, BETWEEN);
+    let files = names.map(|name| (name, parts.next().unwrap_or_default()));
+    drop(kustomization(&FileTree::from_texts(files.into_iter().chain(more.iter().copied())), ""));
+}
+
+/// Any kustomization, with a resource and a patch.
+pub fn kustomize(text: &str) {
+    built(text, ["kustomization.yaml", "a.yaml", "p.yaml"], &[]);
+}
+
+/// Any patch of any object, by what is in it and by a selection.
+pub fn patches(text: &str) {
+    let by = "resources: [a.yaml]\npatches: [{path: p.yaml}, {path: p.yaml, target: {name: .*}}]\n";
+    built(text, ["a.yaml", "p.yaml"], &[("kustomization.yaml", by)]);
+}
+
+/// Any replacements among objects of the usual shapes.
+pub fn replacements(text: &str) {
+    let by = "resources: [a.yaml]\nreplacements: [{path: r.yaml}]\n";
+    built(text, ["r.yaml"], &[("kustomization.yaml", by), ("a.yaml", OBJECTS)]);
+}
+
+const OBJECTS: &str = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, annotations: {x/y: z}}
+data: {a: one:two, b: |-
+    three
+    four
+  }
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: b}
+spec:
+  template:
+    spec:
+      containers:
+      - {name: c, image: example.com/c:1, args: [x, y], env: [{name: E, value: v}]}
+      - {name: d, ports: [{containerPort: 80}]}
+";

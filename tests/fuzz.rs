@@ -1,0 +1,173 @@
+//! Every fuzz target for a moment, with seeds that are damaged at random: the bodies of `fuzz/src/lib.rs`, by any compiler.
+//!
+//! Numbers look like chance and are the same in each run. `MOORLINE_FUZZ_SECONDS` makes it longer, and `make fuzz` is the
+//! real thing.
+
+#[path = "../fuzz/src/lib.rs"]
+mod fuzz;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+/// How long each target is tried, if nothing else is asked.
+const SECONDS: u64 = 2;
+/// The most damages of one input.
+const DAMAGES: u64 = 4;
+/// The longest piece that is moved, and the largest input.
+const PIECE: usize = 40;
+const LARGEST: usize = 4096;
+
+/// Pieces that mean something.
+const WORDS: [&str; 30] = [
+    "- ",
+    ": ",
+    "{",
+    "}",
+    "[",
+    "]",
+    "&a ",
+    "*a",
+    "<<: ",
+    "|-\n  ",
+    ">\n",
+    "---\n",
+    "null",
+    "~",
+    "0x1f",
+    "1e9",
+    "\"",
+    "'",
+    "#",
+    "$patch: delete",
+    "$patch: replace",
+    "name: ",
+    "target: ",
+    "op: ",
+    "/-",
+    ".*",
+    "\u{85}",
+    "\u{feff}",
+    "!!binary ",
+    "\n===\n",
+];
+
+/// Numbers that look like chance.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % end.max(1)
+    }
+}
+
+fn damaged(seed: &str, chance: &mut Chance) -> Vec<u8> {
+    let mut bytes = seed.as_bytes().to_vec();
+    for _ in 0..=chance.below(DAMAGES as usize) {
+        let from = chance.below(bytes.len() + 1);
+        let to = (from + chance.below(PIECE)).min(bytes.len());
+        let at = chance.below(bytes.len() + 1);
+        match chance.below(5) {
+            0 => drop(bytes.drain(from..to)),
+            1 => {
+                let part = bytes[from..to].to_vec();
+                drop(bytes.splice(at..at, part));
+            }
+            2 if at < bytes.len() => bytes[at] = chance.below(256) as u8,
+            _ => {
+                let word = WORDS[chance.below(WORDS.len())].bytes();
+                drop(bytes.splice(at..at, word));
+            }
+        }
+    }
+    bytes.truncate(LARGEST);
+    bytes
+}
+
+/// Tries a target until its time is over.
+fn try_for_a_moment(target: fn(&[u8]), seeds: &[&str]) {
+    let seconds = std::env::var("MOORLINE_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(SECONDS));
+    let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
+    let mut tried = 0_u64;
+    while Instant::now() < end {
+        for seed in seeds {
+            let input = damaged(seed, &mut chance);
+            let tried = catch_unwind(AssertUnwindSafe(|| target(&input)));
+            assert!(
+                tried.is_ok(),
+                "this input ends the program:\n{}\n({input:?})",
+                String::from_utf8_lossy(&input)
+            );
+        }
+        tried += seeds.len() as u64;
+    }
+    println!("{tried} inputs");
+    assert!(tried > 0);
+}
+
+/// For targets that take text.
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b, c: 'd'}\n";
+const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  template:\n    spec:\n      containers:\n      - {name: c, image: example.com/c:1}\n";
+
+#[test]
+fn yaml_is_read_or_refused() {
+    let anchors = "a: &x {b: [1, 2.5, 0o17, yes]}\nc: *x\nd:\n  <<: *x\n  e: |+\n    text\n\n? [f]\n: - g\n";
+    try_for_a_moment(
+        fuzz::yaml_read,
+        &[anchors, MAP, DEPLOYMENT, "{\"a\": [1, null, \"\\u00e9\"]}", "%YAML 1.2\n---\n- !!str 1\n"],
+    );
+}
+
+#[test]
+fn texts_are_written_so_that_they_are_read_back() {
+    try_for_a_moment(
+        |bytes| fuzz::yaml_write(&text(bytes)),
+        &["plain", "- a: b\n", "1e3", "yes", "<<", " a \n\tb", "\u{feff}\u{2028}"],
+    );
+}
+
+#[test]
+fn kustomizations_are_built_or_refused() {
+    let seed = |kustomization: &str, patch: &str| [kustomization, DEPLOYMENT, patch].join(fuzz::BETWEEN);
+    let seeds = [
+        seed(
+            "namePrefix: x-\nnamespace: n\nresources: [a.yaml]\npatches: [{path: p.yaml}]\nimages: [{name: example.com/c, newTag: '2'}]\nreplicas: [{name: a, count: 3}]\n",
+            DEPLOYMENT,
+        ),
+        seed(
+            "resources: [a.yaml]\ncommonLabels: {a: b}\nlabels: [{pairs: {c: d}, includeSelectors: true}]\nconfigMapGenerator: [{name: m, literals: [a=b], behavior: create}]\ngeneratorOptions: {disableNameSuffixHash: true}\n",
+            "",
+        ),
+        seed(
+            "resources: [a.yaml]\nvars: [{name: V, objref: {kind: Deployment, name: a, apiVersion: apps/v1}}]\nsortOptions: {order: legacy}\nbuildMetadata: [managedByLabel]\ntransformers: [p.yaml]\n",
+            "apiVersion: builtin\nkind: LabelTransformer\nmetadata: {name: l}\nlabels: {a: b}\nfieldSpecs: [{path: metadata/labels, create: true}]\n",
+        ),
+    ];
+    let seeds: Vec<&str> = seeds.iter().map(String::as_str).collect();
+    try_for_a_moment(|bytes| fuzz::kustomize(&text(bytes)), &seeds);
+}
+
+#[test]
+fn patches_are_made_or_refused() {
+    let operations = "- {op: add, path: /data/x, value: {a: [1]}}\n- {op: move, from: /data/a, path: /data/b~1}\n- {op: test, path: /data/c, value: d}\n";
+    let merge = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  template:\n    spec:\n      containers:\n      - {name: c, $patch: delete}\n      - {name: n, image: x}\n      $setElementOrder/containers: [{name: n}]\n";
+    let seeds = [[MAP, operations].join(fuzz::BETWEEN), [DEPLOYMENT, merge].join(fuzz::BETWEEN)];
+    let seeds: Vec<&str> = seeds.iter().map(String::as_str).collect();
+    try_for_a_moment(|bytes| fuzz::patches(&text(bytes)), &seeds);
+}
+
+#[test]
+fn replacements_are_made_or_refused() {
+    let seeds = [
+        "source: {kind: ConfigMap, name: a, fieldPath: data.a, options: {delimiter: ':', index: 1}}\ntargets:\n- select: {kind: Deployment}\n  fieldPaths: ['spec.template.spec.containers.[name=c].image', 'spec.template.spec.containers.*.name']\n  options: {delimiter: ':', index: 0, create: true}\n",
+        "- sourceValue: x\n  targets: [{select: {name: b}, reject: [{kind: Service}], fieldPaths: [metadata.annotations.x\\/y, 'spec.template.spec.containers.0.args.-']}]\n",
+    ];
+    try_for_a_moment(|bytes| fuzz::replacements(&text(bytes)), &seeds);
+}
