@@ -1,7 +1,7 @@
 //! Every fuzz target for a moment, with seeds that are damaged at random: the bodies of `fuzz/src/lib.rs`, by any compiler.
 //!
-//! Numbers look like chance and are the same in each run. `MOORLINE_FUZZ_SECONDS` makes it longer, and `make fuzz` is the
-//! real thing.
+//! Numbers look like chance, and so many inputs are the same ones in each run. `MOORLINE_FUZZ_SECONDS` goes on for longer, and
+//! `make fuzz` is the real thing.
 
 #[path = "../fuzz/src/lib.rs"]
 mod fuzz;
@@ -9,8 +9,8 @@ mod fuzz;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// How long each target is tried, if nothing else is asked.
-const SECONDS: u64 = 2;
+/// How many inputs each target gets, if no time is asked for.
+const INPUTS: u64 = 6_000;
 /// The most damages of one input.
 const DAMAGES: u64 = 4;
 /// The longest piece that is moved, and the largest input.
@@ -86,13 +86,13 @@ fn damaged(seed: &str, chance: &mut Chance) -> Vec<u8> {
     bytes
 }
 
-/// Tries a target until its time is over.
+/// Tries a target with so many inputs, or until its time is over.
 fn try_for_a_moment(target: fn(&[u8]), seeds: &[&str]) {
     let seconds = std::env::var("MOORLINE_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
-    let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(SECONDS));
+    let end = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
     let mut tried = 0_u64;
-    while Instant::now() < end {
+    while end.map_or(tried < INPUTS, |end| Instant::now() < end) {
         for seed in seeds {
             let input = damaged(seed, &mut chance);
             let tried = catch_unwind(AssertUnwindSafe(|| target(&input)));

@@ -3,6 +3,8 @@
 //! In: a file's bytes and the path of a field. Out: the line and column of its key or item. Positions are
 //! not kept while reading, because only messages need them: the file is parsed again when one is written.
 
+use std::borrow::Cow;
+
 use super::parser::{Event, Mark, Offset, Parser};
 use super::{Dialect, json, scalar, split, text};
 
@@ -34,16 +36,30 @@ pub fn locate(bytes: &[u8], dialect: Dialect, document: u32, path: &[Step<'_>]) 
     let (text, origin) = match split::is_json(text, dialect) {
         true => {
             let found = json::documents(text).ok()?.into_iter().nth(index)?;
-            (&text[found.start..], found.mark)
+            (readable(&text[found.start..]), found.mark)
         }
         false => {
             let chunk = split::chunks(text, dialect).nth(index)?.ok()?;
-            (chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text), chunk.mark())
+            (Cow::Borrowed(chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text)), chunk.mark())
         }
     };
-    let offset = walk(text, dialect, path)?;
+    let offset = walk(&text, dialect, path)?;
     let Mark { line, column } = origin.after(text.get(..offset)?);
     Some(Position { line: line.saturating_add(1), column: column.saturating_add(1) })
+}
+
+/// JSON without the characters that it may hold and YAML may not. Every other one stays where it is.
+fn readable(text: &str) -> Cow<'_, str> {
+    let stands_for = |character: char| match character {
+        '\u{7f}' => Some('?'),
+        '\u{80}'..='\u{84}' | '\u{86}'..='\u{9f}' => Some('\u{a0}'),
+        '\u{fffe}' | '\u{ffff}' | '\u{feff}' => Some('\u{fffd}'),
+        _ => None,
+    };
+    match text.contains(|character| stands_for(character).is_some()) {
+        false => Cow::Borrowed(text),
+        true => text.chars().map(|character| stands_for(character).unwrap_or(character)).collect(),
+    }
 }
 
 /// An open map or list.
@@ -156,6 +172,13 @@ mod tests {
         check(text, 1, &port(1)[..3], (8, 5));
         // Keys are compared as they are read.
         check(text, 1, &[Step::Key("spec"), Step::Key("true")], (9, 3));
+    }
+
+    #[test]
+    fn json_may_hold_characters_that_yaml_may_not() {
+        let text = "{\"\u{7f}\": \"\u{9b}\u{ffff}\",\n \"a\": [1, 2]}";
+        check(text, 0, &[Step::Key("a"), Step::Item(1)], (2, 11));
+        check(text, 0, &[Step::Key("\u{7f}")], (1, 1));
     }
 
     #[test]
