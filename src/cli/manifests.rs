@@ -6,10 +6,11 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use glob::Pattern;
 
+use super::remote_bases::RemoteBases;
 use super::{Streams, wall};
 use crate::desired::{DesiredSet, Scopes, desired};
 use crate::render::{self, Complete, Kind, Options, PlainOptions, Rendered, Skipped};
-use crate::source::directory;
+use crate::source::{AllowList, directory};
 
 /// Which files of a folder are read.
 #[derive(Debug, Args)]
@@ -39,7 +40,11 @@ pub(super) struct Selection {
     #[arg(long, value_name = "DIR")]
     pub(super) root: Option<PathBuf>,
 
-    /// Say how PATH is read
+    /// Fetch remote bases whose URLs begin with this, such as https://example.com/group; may be given several times
+    #[arg(long, value_name = "PREFIX")]
+    allow_remote: Vec<String>,
+
+    /// Say how PATH is read, and what was fetched
     #[arg(long, short)]
     verbose: bool,
 }
@@ -59,6 +64,13 @@ impl From<Type> for Kind {
             Type::Plain => Self::Plain,
             Type::Kustomize => Self::Kustomize,
         }
+    }
+}
+
+impl Selection {
+    /// Which repositories may be fetched that kustomizations name.
+    pub(super) fn allowed(&self) -> anyhow::Result<AllowList> {
+        Ok(AllowList::new("--allow-remote", self.allow_remote.iter().map(String::as_str))?)
     }
 }
 
@@ -82,14 +94,16 @@ pub(super) fn read(
         Kind::Auto => Kind::Plain,
         chosen => chosen,
     };
+    let mut bases = RemoteBases::new(selection.allowed()?);
     let (tree, inside) = match kind {
-        Kind::Kustomize => wall::read(path, selection.root.as_deref(), &options)?,
+        Kind::Kustomize => wall::read(path, selection.root.as_deref(), &options, &mut bases)?,
         Kind::Auto | Kind::Plain => directory::read(path, render::is_read)?,
     };
     (options.path, options.kind) = (inside, kind);
     if selection.verbose {
         let kind = if kind == Kind::Kustomize { "a kustomization" } else { "plain manifests" };
         streams.say(&format!("{} is read as {kind}", path.display()));
+        bases.told().iter().for_each(|base| streams.say(&format!("the remote base {base}")));
     }
     match render::render(&tree, &options) {
         Rendered::Complete(complete) => {

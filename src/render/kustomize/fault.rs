@@ -32,6 +32,8 @@ pub enum Class {
     Missing,
     /// A file outside of the folder of its kustomization, or anything outside of the repository.
     Restricted,
+    /// A folder in another repository that is not fetched.
+    Remote,
     /// A folder that leads to itself.
     Cycle,
     /// A component where a kustomization belongs, or the other way round.
@@ -69,6 +71,7 @@ impl Class {
             Self::Field => "field",
             Self::Missing => "missing",
             Self::Restricted => "restricted",
+            Self::Remote => "remote",
             Self::Cycle => "cycle",
             Self::Component => "component",
             Self::Resource => "resource",
@@ -131,7 +134,7 @@ impl At {
         Refusal(Box::new(Refused { class, at: self.clone(), text: text.into(), place: None }))
     }
 
-    fn place(&self, tree: &FileTree) -> Place {
+    pub(super) fn place(&self, tree: &FileTree) -> Place {
         let steps: Vec<Step<'_>> = self.steps.iter().map(Owned::step).collect();
         let found = tree.read(&self.file).ok();
         let found = found.and_then(|bytes| yaml::locate(&bytes, Dialect::Kubectl, 0, &steps));
