@@ -147,6 +147,32 @@ async fn a_remote_base_is_applied_and_followed() {
 }
 
 #[tokio::test]
+async fn syncs_that_name_one_base_ask_for_it_together() {
+    let Some(scene) = Scene::new("shared-base").await else { return };
+    let elsewhere = Elsewhere::new(&scene);
+    push(&elsewhere.work, &base("one"));
+    let of = |prefix: &str| format!("namePrefix: {prefix}-\nresources: [\"{}\"]\n", elsewhere.named("main"));
+    let files = ["one", "two"].map(|name| (format!("{name}/kustomization.yaml"), of(name)));
+    let commit = scene.push(&files);
+    let _daemon = scene.daemon_with(&["--leader-election=false", "--remote-bases", &elsewhere.prefix]);
+    for name in ["one", "two"] {
+        scene.sync(name, json!({"path": format!("./{name}")})).await;
+        scene.until_ready(name, &commit).await;
+    }
+    scene.git.requests();
+    let requests = after_looks(&scene, 3).await;
+    let (own, other) = (asked(&requests, false), asked(&requests, true));
+    assert!(other.0 > 0 && other.0 <= own.0 + 1, "{own:?} {other:?}");
+    push(&elsewhere.work, &base("two"));
+    until("both have the base's new commit", async || {
+        let values = scene.values().await;
+        let has = |name: &str| values.get(name).map(String::as_str) == Some("two");
+        (has("one-map") && has("two-map")).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_the_list_does_not_have_is_refused_and_nothing_is_pruned() {
     let Some(scene) = Scene::new("unlisted").await else { return };
     let elsewhere = Elsewhere::new(&scene);

@@ -33,7 +33,6 @@ pub(super) struct RemoteBases {
 struct Open {
     repositories: Repositories,
     metrics: Metrics,
-    runtime: tokio::runtime::Runtime,
     heads: Heads,
     folder: PathBuf,
 }
@@ -87,11 +86,9 @@ impl RemoteBases {
 impl Open {
     fn new() -> anyhow::Result<Self> {
         let folder = std::env::temp_dir().join(format!("moorline-{}-bases", std::process::id()));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Ok(Self {
             repositories: Repositories::new(&folder, None)?,
             metrics: Metrics::new()?,
-            runtime: runtime.context("cannot start the runtime")?,
             heads: Heads::default(),
             folder,
         })
@@ -99,9 +96,16 @@ impl Open {
 
     /// Waits on a thread of its own, because whoever asks may be on one that must not wait.
     fn wait<T: Send>(&self, work: impl AsyncFnOnce() -> Result<T, Trouble> + Send) -> anyhow::Result<T> {
-        let done = thread::scope(|scope| scope.spawn(|| self.runtime.block_on(work())).join());
+        let wait = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.context("cannot start the runtime")?;
+            let done = runtime.block_on(work());
+            // A look at a silent server may still hold a thread; it is not waited for.
+            runtime.shutdown_timeout(Duration::from_millis(100));
+            done.map_err(|trouble| anyhow!("{}", trouble.message))
+        };
+        let done = thread::scope(|scope| scope.spawn(wait).join());
         done.map_err(|_| anyhow!("fetching remote bases was stopped"))?
-            .map_err(|trouble| anyhow!("{}", trouble.message))
     }
 }
 
@@ -109,5 +113,28 @@ impl Drop for Open {
     fn drop(&mut self) {
         // What is left of it is nobody's loss.
         drop(std::fs::remove_dir_all(&self.folder));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::{self, Options};
+
+    #[tokio::test]
+    async fn it_may_be_asked_by_who_must_not_wait() {
+        let (text, prefix) = ("resources: [\"http://127.0.0.1:9/a/b\"]\n", "http://127.0.0.1:9");
+        let tree = FileTree::from_texts([("kustomization.yaml", text)]);
+        let mut bases = RemoteBases::new(AllowList::new("--allow-remote", [prefix]).unwrap());
+        let missing = render::missing(&tree, &Options::default());
+        let error = bases.take(missing, &tree).unwrap_err().to_string();
+        assert!(
+            error.starts_with("kustomization.yaml:1:13: the remote base http://127.0.0.1:9/a/b: "),
+            "{error}"
+        );
+        let folder = bases.open.as_ref().map(|open| open.folder.clone()).unwrap();
+        assert!(folder.is_dir());
+        drop(bases);
+        assert!(!folder.exists());
     }
 }

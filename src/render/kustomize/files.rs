@@ -95,7 +95,7 @@ impl<'a> Files<'a> {
 
     /// The bytes of a file that a kustomization names, and its path.
     pub(super) fn file(&self, folder: &Folder, path: &str, at: &At) -> Result<(String, Arc<[u8]>), Refusal> {
-        if Remote::read(path).is_some() {
+        if path.contains("://") {
             let shown = remote::shown(path);
             let text =
                 format!("{shown} is not in the repository, and single files are not fetched; commit it");

@@ -85,6 +85,9 @@ impl Follower {
 
     pub(super) fn looked(&mut self, Looked { found, held, moved, request }: Looked) -> Event {
         self.looking = None;
+        if moved {
+            tracing::info!(sync = %self.owner, "a remote base stands for another commit now");
+        }
         let is_known = found.as_ref().is_ok_and(|revision| self.revision.as_ref() == Some(revision));
         let look = match &found {
             Ok(_) if is_known && !moved => Look::Same,
