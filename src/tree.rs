@@ -4,9 +4,15 @@
 //! files are read by path. Links are followed inside the tree and never out of it, so no text in a
 //! repository can make a renderer read a file of the machine it runs on.
 
-use std::collections::BTreeMap;
+mod mount;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
+
+pub use mount::Named;
+use mount::{Mounts, lies_in, whole};
 
 /// The most bytes of one file that a source reads; a larger one is recorded by its size alone.
 pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
@@ -28,6 +34,8 @@ pub struct FileTree {
     brought: Option<Arc<[Box<str>]>>,
     /// What stands before a path when it is shown: where the tree lies for the person who reads.
     prefix: Box<str>,
+    /// What was brought from other repositories.
+    mounts: Arc<Mounts>,
 }
 
 /// What lies at one path.
@@ -95,7 +103,7 @@ impl FileTree {
         self.entries.iter().map(|(path, entry)| (&**path, entry))
     }
 
-    /// The paths below `directory` (all for an empty one), in order, with their entries.
+    /// The paths below `directory` (all of the tree's own for an empty one), in order, with their entries.
     pub fn below<'a>(&'a self, directory: &'a str) -> impl Iterator<Item = (&'a str, &'a Entry)> {
         let prefix = match directory {
             "" => String::new(),
@@ -104,6 +112,7 @@ impl FileTree {
         self.entries
             .range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded))
             .take_while(move |(path, _)| path.starts_with(&prefix))
+            .filter(move |(path, _)| !directory.is_empty() || self.is_own(path))
             .map(|(path, entry)| (&**path, entry))
     }
 
@@ -123,18 +132,57 @@ impl FileTree {
         self
     }
 
+    /// The same tree with the files of other repositories. Each name that stands for one has the place of its files, which
+    /// is no path that a repository can have, or why there are none.
+    pub fn mounting(
+        self,
+        names: BTreeMap<Box<str>, Named>,
+        files: impl IntoIterator<Item = (Box<str>, Self)>,
+    ) -> Self {
+        let mut entries = Arc::unwrap_or_clone(self.entries);
+        let mut held = BTreeSet::new();
+        for (place, tree) in files {
+            let there = |path: &str| -> Box<str> { whole(&place, path).into() };
+            held.extend(tree.brought.iter().flat_map(|brought| brought.iter().map(|path| there(path))));
+            entries.extend(tree.entries().map(|(path, entry)| (there(path), entry.clone())));
+        }
+        let mounts = Arc::new(Mounts::new(names, held));
+        Self { entries: Arc::new(entries), brought: self.brought, prefix: self.prefix, mounts }
+    }
+
+    /// Where the files lie that a name stands for, or why there are none; none if nothing is known of it.
+    pub fn mounted(&self, name: &str) -> Option<&Named> {
+        self.mounts.names.get(name)
+    }
+
+    /// The place in which a path lies, and the path in it; the tree's own paths lie in none.
+    pub fn split<'a>(&self, path: &'a str) -> (&'a str, &'a str) {
+        self.mounts.split(path)
+    }
+
+    /// `path` as seen from `folder`, in its normal form; none if it climbs out of the repository in which the folder lies.
+    pub fn normal(&self, folder: &str, path: &str) -> Option<String> {
+        let (place, inside) = self.split(folder);
+        Some(whole(place, &normalise(inside, path)?).into_owned())
+    }
+
     /// True if it is known what lies at `path`, be it nothing.
     pub fn holds(&self, path: &str) -> bool {
-        let lies_in = |folder: &str| {
-            folder.is_empty()
-                || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        self.brought.as_ref().is_none_or(|brought| brought.iter().any(|folder| lies_in(folder)))
+        if !self.is_own(path) {
+            return self.mounts.brought.iter().any(|folder| lies_in(folder, path));
+        }
+        let holds = |folder: &str| folder.is_empty() || lies_in(folder, path);
+        self.brought.as_ref().is_none_or(|brought| brought.iter().any(|folder| holds(folder)))
+    }
+
+    fn is_own(&self, path: &str) -> bool {
+        self.mounts.is_empty() || self.split(path).0.is_empty()
     }
 
     /// A path as people should read it.
     pub fn shown(&self, path: &str) -> String {
         match path {
+            path if !self.is_own(path) => path.to_owned(),
             "" => self.prefix.trim_end_matches('/').to_owned(),
             path => format!("{}{path}", self.prefix),
         }
@@ -142,7 +190,10 @@ impl FileTree {
 
     /// The path that [`FileTree::shown`] made `shown` of.
     pub fn hidden<'a>(&self, shown: &'a str) -> &'a str {
-        shown.strip_prefix(&*self.prefix).unwrap_or(shown)
+        match self.is_own(shown) {
+            true => shown.strip_prefix(&*self.prefix).unwrap_or(shown),
+            false => shown,
+        }
     }
 
     /// True if there is nothing in the tree.
@@ -163,12 +214,13 @@ impl FileTree {
     }
 
     fn follow(&self, path: &str, mut note: impl FnMut(&str)) -> Result<String, Error> {
-        let mut current = normalise("", path).ok_or_else(|| self.outside(path, path))?;
+        let (place, inside) = self.split(path);
+        let mut current = normalise("", inside).ok_or_else(|| self.outside(path, path))?;
         for _ in 0..MAX_LINKS {
-            let Some((link, target)) = self.first_link(&current) else {
-                return Ok(current);
+            let Some((link, target)) = self.first_link(place, &current) else {
+                return Ok(whole(place, &current).into_owned());
             };
-            note(link);
+            note(&whole(place, link));
             let rest = current[link.len()..].trim_start_matches('/').to_owned();
             let folder = link.rsplit_once('/').map_or("", |(folder, _)| folder);
             let reached = match target.starts_with('/') {
@@ -211,10 +263,14 @@ impl FileTree {
         Error::Outside { path: self.shown(path), target: target.to_owned() }
     }
 
-    /// The shortest prefix of `path` that is a link, with its target.
-    fn first_link<'a>(&'a self, path: &'a str) -> Option<(&'a str, &'a str)> {
+    /// The shortest prefix of `path` that is a link in this place, with its target.
+    fn first_link<'a>(&'a self, place: &str, path: &'a str) -> Option<(&'a str, &'a str)> {
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
-        ends.map(|end| &path[..end]).find_map(|prefix| match self.entries.get(prefix) {
+        let entry = |prefix: &'a str| -> Option<&'a Entry> {
+            let inside: Cow<'a, str> = whole(place, prefix);
+            self.entries.get(&*inside)
+        };
+        ends.map(|end| &path[..end]).find_map(|prefix| match entry(prefix) {
             Some(Entry::Link(target)) => Some((prefix, &**target)),
             _ => None,
         })
@@ -224,7 +280,7 @@ impl FileTree {
 impl<P: Into<Box<str>>> FromIterator<(P, Entry)> for FileTree {
     fn from_iter<I: IntoIterator<Item = (P, Entry)>>(entries: I) -> Self {
         let entries = entries.into_iter().map(|(path, entry)| (path.into(), entry)).collect();
-        Self { entries: Arc::new(entries), brought: None, prefix: Box::default() }
+        Self { entries: Arc::new(entries), ..Self::default() }
     }
 }
 
@@ -288,6 +344,43 @@ mod tests {
         }
         assert!(matches!(tree.read("x"), Err(Error::Loop { .. })));
         assert!(matches!(tree.read("z"), Err(Error::Missing { .. })));
+    }
+
+    #[test]
+    fn what_comes_from_elsewhere_lies_behind_a_wall_of_its_own() {
+        const PLACE: &str = "https://example.com/base at 1f";
+        let own = [("a/x", "own"), ("https:", "-> a"), ("a/out", "-> ../https://example.com/base at 1f/x")];
+        let base = tree(&[("x", "base"), ("d/up", "-> ../x"), ("d/out", "-> ../../a/x"), ("d/y", "y")])
+            .holding(["d".into(), "x".into()]);
+        let names = [("base?ref=1".into(), Ok(PLACE.into())), ("no".into(), Err("why".into()))];
+        let tree = tree(&own).mounting(names.into(), [(PLACE.into(), base)]).shown_below("here");
+        let at = |path: &str| format!("{PLACE}/{path}");
+        let read = |path: &str| tree.read(path).map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
+        assert_eq!(tree.mounted("base?ref=1"), Some(&Ok(PLACE.into())));
+        assert_eq!(tree.mounted("no"), Some(&Err("why".into())));
+        assert_eq!(tree.mounted("other"), None);
+        assert_eq!(read(&at("x")).as_deref(), Ok("base"));
+        assert_eq!(read(&at("d/up")).as_deref(), Ok("base"));
+        assert_eq!(read("https:/x").as_deref(), Ok("own"));
+        for path in [at("d/out"), at("../x"), at("d/../../a/x")] {
+            assert!(matches!(tree.read(&path), Err(Error::Outside { .. })), "{path}");
+        }
+        assert!(matches!(tree.read("a/out"), Err(Error::Missing { .. })), "{:?}", tree.read("a/out"));
+        assert_eq!(tree.normal(&at("d"), "../x"), Some(at("x")));
+        assert_eq!(tree.normal(&at("d"), ".."), Some(PLACE.to_owned()));
+        assert_eq!(tree.normal(&at("d"), "../.."), None);
+        assert_eq!(
+            tree.normal("a", "../https://example.com/base at 1f/x").as_deref(),
+            Some("https:/example.com/base at 1f/x")
+        );
+        assert_eq!(tree.below("").count(), 3);
+        assert_eq!(tree.below(PLACE).count(), 4);
+        assert!(tree.contains(PLACE) && tree.holds("anything"));
+        assert!(
+            tree.holds(&at("d/z")) && tree.holds(&at("x")) && !tree.holds(&at("e")) && !tree.holds(PLACE)
+        );
+        assert_eq!((tree.shown(&at("x")), tree.shown("a/x")), (at("x"), "here/a/x".to_owned()));
+        assert_eq!((tree.hidden(&at("x")), tree.hidden("here/a/x")), (&*at("x"), "a/x"));
     }
 
     #[test]

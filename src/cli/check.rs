@@ -53,7 +53,7 @@ fn objects_of(
     let Some(complete) = manifests::read(path, selection, streams)? else {
         return Ok(None);
     };
-    if !followed::are_sound(path, selection.root.as_deref(), complete.objects(), streams)? {
+    if !followed::are_sound(path, selection, complete.objects(), streams)? {
         return Ok(None);
     }
     // The namespace is only for objects that name none, and where they go changes nothing about soundness.

@@ -11,8 +11,10 @@ use anyhow::Context as _;
 use serde_json::{Map, Value};
 
 use super::exit::Exit;
+use super::remote_bases::RemoteBases;
 use super::{Streams, wall};
 use crate::render::{Kind, Options, is_kustomization, kustomization};
+use crate::source::AllowList;
 use crate::yaml::{self, Dialect};
 
 /// The most folders that are compared.
@@ -84,7 +86,7 @@ fn collect(path: &Path, folders: &mut Vec<PathBuf>) -> anyhow::Result<()> {
 
 fn compare(folder: &Path, root: Option<&Path>, program: &Path) -> anyhow::Result<Verdict> {
     let options = Options { kind: Kind::Kustomize, ..Options::default() };
-    let (tree, inside) = wall::read(folder, root, &options)?;
+    let (tree, inside) = wall::read(folder, root, &options, &mut RemoteBases::new(AllowList::default()))?;
     let ours = kustomization(&tree, &inside);
     let theirs = asked(folder, program)?;
     Ok(match (ours, theirs) {

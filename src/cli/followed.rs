@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::{Streams, manifests, wall};
+use super::manifests::{self, Selection};
+use super::remote_bases::RemoteBases;
+use super::{Streams, wall};
 use crate::api::{SyncName, definition};
 use crate::desired::Scopes;
 use crate::nearest::nearest;
@@ -26,7 +28,7 @@ const FIELDS: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
 /// Whether all Syncs among the objects are sound, and what they follow in this repository; what is wrong is told.
 pub(super) fn are_sound(
     path: &Path,
-    root: Option<&Path>,
+    selection: &Selection,
     objects: &[Packed],
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<bool> {
@@ -34,7 +36,7 @@ pub(super) fn are_sound(
     if open.is_empty() {
         return Ok(true);
     }
-    let repository = Here::at(wall::folder(path, root)?)?;
+    let mut here = Here::at(wall::folder(path, selection.root.as_deref())?, selection)?;
     let (mut seen, mut sound) = (BTreeSet::new(), true);
     while let Some(sync) = open.pop() {
         if seen.len() == MAX_SYNCS {
@@ -44,7 +46,7 @@ pub(super) fn are_sound(
         if !seen.insert(sync.id.clone()) {
             continue;
         }
-        match looked_at(&sync, &repository, streams)? {
+        match looked_at(&sync, &mut here, streams)? {
             Some(inner) => open.extend(inner),
             None => sound = false,
         }
@@ -57,7 +59,11 @@ fn syncs(objects: &[Packed]) -> Vec<Object> {
 }
 
 /// The Syncs below the folder of this one; none if something is wrong, which is told.
-fn looked_at(sync: &Object, here: &Here, streams: &mut Streams<'_>) -> anyhow::Result<Option<Vec<Object>>> {
+fn looked_at(
+    sync: &Object,
+    here: &mut Here,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<Vec<Object>>> {
     let mut told = |what: &str| {
         streams.say(&format!("error: {}: {}: {what}", sync.origin, sync.id));
         Ok(None)
@@ -92,14 +98,14 @@ fn looked_at(sync: &Object, here: &Here, streams: &mut Streams<'_>) -> anyhow::R
 /// The objects that a Sync would apply; none if there is a problem, which is told.
 fn objects_of(
     folder: &Path,
-    here: &Here,
+    here: &mut Here,
     wish: &Wish,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Vec<Packed>>> {
     let mut options = wish.options.clone();
     let shown = here.shown.join(&wish.path);
     let shown = if shown.as_os_str().is_empty() { Path::new(".") } else { &shown };
-    let read = manifests::files_for(shown, Some(&here.root), &mut options);
+    let read = manifests::files_for(shown, Some(&here.root), &mut here.bases, &mut options);
     let tree = match read {
         Ok(tree) => tree,
         Err(error) => {
@@ -119,13 +125,15 @@ struct Here {
     shown: PathBuf,
     /// Where it was cloned from and is pushed to; none if nobody knows.
     remotes: Vec<Address>,
+    bases: RemoteBases,
 }
 
 impl Here {
-    fn at(root: PathBuf) -> anyhow::Result<Self> {
+    fn at(root: PathBuf, selection: &Selection) -> anyhow::Result<Self> {
         let remotes = remotes(&root).iter().filter_map(|url| Address::any(url).ok()).collect();
         let shown = wall::shown(&root, &std::env::current_dir()?).into();
-        Ok(Self { root, shown, remotes })
+        let bases = RemoteBases::new(selection.allowed()?);
+        Ok(Self { root, shown, remotes, bases })
     }
 
     /// Whether a Sync means this repository; none if that cannot be told.

@@ -6,10 +6,11 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use glob::Pattern;
 
+use super::remote_bases::RemoteBases;
 use super::{Streams, wall};
 use crate::desired::{DesiredSet, Scopes, desired};
 use crate::render::{self, Complete, Kind, Options, PlainOptions, Rendered, Skipped};
-use crate::source::directory;
+use crate::source::{AllowList, directory};
 use crate::tree::FileTree;
 
 /// Which files of a folder are read.
@@ -40,7 +41,11 @@ pub(super) struct Selection {
     #[arg(long, value_name = "DIR")]
     pub(super) root: Option<PathBuf>,
 
-    /// Say how PATH is read
+    /// Fetch remote bases whose URLs begin with this, such as https://example.com/group; may be given several times
+    #[arg(long, value_name = "PREFIX")]
+    allow_remote: Vec<String>,
+
+    /// Say how PATH is read, and what was fetched
     #[arg(long, short)]
     verbose: bool,
 }
@@ -60,6 +65,13 @@ impl From<Type> for Kind {
             Type::Plain => Self::Plain,
             Type::Kustomize => Self::Kustomize,
         }
+    }
+}
+
+impl Selection {
+    /// Which repositories may be fetched that kustomizations name.
+    pub(super) fn allowed(&self) -> anyhow::Result<AllowList> {
+        Ok(AllowList::new("--allow-remote", self.allow_remote.iter().map(String::as_str))?)
     }
 }
 
@@ -88,23 +100,30 @@ pub(super) fn files(
         exclude: selection.exclude.clone(),
     };
     let mut options = Options { path: String::new(), plain, kind: selection.kind.into() };
-    let tree = files_for(path, selection.root.as_deref(), &mut options)?;
+    let mut bases = RemoteBases::new(selection.allowed()?);
+    let tree = files_for(path, selection.root.as_deref(), &mut bases, &mut options)?;
     if selection.verbose {
         let kind = if options.kind == Kind::Kustomize { "a kustomization" } else { "plain manifests" };
         streams.say(&format!("{} is read as {kind}", path.display()));
+        bases.told().iter().for_each(|base| streams.say(&format!("the remote base {base}")));
     }
     Ok((tree, options))
 }
 
 /// The files that a render of a path needs; the options are told what it is, and where it lies among them.
-pub(super) fn files_for(path: &Path, root: Option<&Path>, options: &mut Options) -> anyhow::Result<FileTree> {
+pub(super) fn files_for(
+    path: &Path,
+    root: Option<&Path>,
+    bases: &mut RemoteBases,
+    options: &mut Options,
+) -> anyhow::Result<FileTree> {
     let kind = match options.kind {
         Kind::Auto if wall::holds_kustomization(path) => Kind::Kustomize,
         Kind::Auto => Kind::Plain,
         chosen => chosen,
     };
     let (tree, inside) = match kind {
-        Kind::Kustomize => wall::read(path, root, options)?,
+        Kind::Kustomize => wall::read(path, root, options, bases)?,
         Kind::Auto | Kind::Plain => directory::read(path, render::is_read)?,
     };
     (options.path, options.kind) = (inside, kind);

@@ -13,6 +13,7 @@ mod manifests;
 mod operate;
 mod plan;
 mod rbac;
+mod remote_bases;
 mod render;
 mod run;
 mod setting_flags;

@@ -167,7 +167,7 @@ async fn of_sync(
     let metrics = Metrics::new()?;
     let cluster = reading(connection, &metrics);
     let at = arguments.revision.as_deref();
-    let inspected = look(&cluster, &metrics, &seen, at).await?;
+    let inspected = look(&cluster, &metrics, &seen, at, &arguments.selection.allowed()?).await?;
     streams.say(&format!("note: this is the plan for {}", inspected.revision));
     let approved =
         seen.whole.metadata.annotations.as_ref().and_then(|all| all.get(APPROVE_ANNOTATION)).cloned();

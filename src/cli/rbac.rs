@@ -119,7 +119,7 @@ async fn of_sync(
     let seen = connection.sync(&name).await?;
     let metrics = Metrics::new()?;
     let cluster = reading(connection, &metrics);
-    let inspected = look(&cluster, &metrics, &seen, None).await?;
+    let inspected = look(&cluster, &metrics, &seen, None, &arguments.selection.allowed()?).await?;
     let kinds = cluster.kinds();
     let plurals = Plurals::of(kinds.iter().map(|(kind, served)| (kind.clone(), served.plural.clone())));
     // The Lease is where the daemon is.

@@ -21,7 +21,7 @@ use crate::render;
 use crate::serve::hooks::{Called, Hooks, repository_name};
 use crate::serve::{Health, serve};
 use crate::settings::Settings;
-use crate::source::{Address, Credentials, Proxy, Reference, Repositories};
+use crate::source::{Address, AllowList, Credentials, Proxy, Reference, Repositories};
 use crate::sync::gone::RUN;
 use crate::sync::wish::Wish;
 use crate::sync::{Context, Notebook, Parts, all, single};
@@ -104,9 +104,7 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     let (call, mut called) = mpsc::channel(MAX_CALLS);
     let hooks = settings.webhook_secret_file.clone().map(|secret| Hooks::new(secret, call));
     let server = listen(&settings, &health, &metrics, hooks, ending.clone()).await?;
-    let direct: Vec<&str> = settings.proxy_direct.iter().map(|host| &**host).collect();
-    let proxy = settings.proxy.as_ref().map(|url| Proxy::new(url.reveal(), &direct));
-    let repositories = Repositories::new(&settings.data_dir, proxy.transpose()?)?;
+    let sources = sources(&settings)?;
     let signal = tokio::spawn(async move {
         interrupted().await;
         end.send_replace(true);
@@ -133,7 +131,7 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     let notebook = leadership.as_ref().filter(|_| arguments.url.is_some()).map(Notebook::new);
     let context = Arc::new(Context::new(
         cluster,
-        Parts { repositories, metrics, health, settings, namespace, held_by, permit, notebook, ending },
+        Parts { sources, metrics, health, settings, namespace, held_by, permit, notebook, ending },
     ));
     let lost = async {
         match &leadership {
@@ -155,6 +153,14 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     signal.abort();
     drop(server);
     Ok(Exit::Done)
+}
+
+/// Where repositories are kept, and which ones may be read besides those that Syncs name.
+fn sources(settings: &Settings) -> anyhow::Result<(Repositories, AllowList)> {
+    let direct: Vec<&str> = settings.proxy_direct.iter().map(|host| &**host).collect();
+    let proxy = settings.proxy.as_ref().map(|url| Proxy::new(url.reveal(), &direct));
+    let allowed = AllowList::new("remoteBases", settings.remote_bases.iter().map(|prefix| &**prefix))?;
+    Ok((Repositories::new(&settings.data_dir, proxy.transpose()?)?, allowed))
 }
 
 /// Follows what there is to follow, until the daemon ends.

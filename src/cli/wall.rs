@@ -1,13 +1,14 @@
 //! How far a render on the command line may read: the repository around a path.
 //!
 //! In: a path, and perhaps a folder that a person names. Out: the files of the path and of the folders that its kustomizations name, as
-//! far as they lie behind the wall. Nothing beyond it is read, whatever a kustomization says.
+//! far as they lie behind the wall. Nothing beyond it is read, whatever a kustomization says, but what a person allows to be fetched.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
+use super::remote_bases::RemoteBases;
 use crate::render::{self, Kind, Options};
 use crate::source::directory;
 use crate::tree::FileTree;
@@ -20,6 +21,7 @@ pub(super) fn read(
     path: &Path,
     root: Option<&Path>,
     options: &Options,
+    bases: &mut RemoteBases,
 ) -> anyhow::Result<(FileTree, String)> {
     let (inner, here) = (canonical(path)?, std::env::current_dir()?);
     let wall = folder(path, root)?;
@@ -31,11 +33,12 @@ pub(super) fn read(
     let mut parts = BTreeSet::from([inside.to_owned()]);
     let options = Options { path: inside.to_owned(), kind: Kind::Kustomize, ..options.clone() };
     for _ in 0..MAX_ROUNDS {
-        let tree = directory::read_parts(&wall, &parts, &shown)?;
+        let tree = bases.mount(directory::read_parts(&wall, &parts, &shown)?)?;
         let missing = render::missing(&tree, &options);
         let before = parts.len();
-        parts.extend(missing);
-        if parts.len() == before {
+        let (more, grown) = bases.take(missing, &tree)?;
+        parts.extend(more.into_iter().map(String::from));
+        if parts.len() == before && !grown {
             return Ok((tree, options.path));
         }
     }

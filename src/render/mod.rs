@@ -20,7 +20,7 @@ use std::collections::{BTreeSet, HashMap};
 pub use documents::FieldPath;
 pub use dump::{Dump, dump};
 pub use identity::HOOK_NAME_DIGITS;
-pub use kustomize::{Class, Fault, NAMES as KUSTOMIZATIONS, Step};
+pub use kustomize::{Class, Fault, Missing, NAMES as KUSTOMIZATIONS, Remote, Step};
 pub use packed::Packed;
 pub use plain::{PlainOptions, is_kustomization, is_read};
 pub use problem::{Place, Problem};
@@ -148,10 +148,10 @@ pub fn render(tree: &FileTree, options: &Options) -> Rendered {
 }
 
 /// What has to be brought into the tree before it can be rendered: none of it is known, and what it names may be missing then.
-pub fn missing(tree: &FileTree, options: &Options) -> BTreeSet<String> {
+pub fn missing(tree: &FileTree, options: &Options) -> Missing {
     match options.kind.chosen(tree, &options.path) {
         Kind::Kustomize => kustomize::missing(tree, &options.path),
-        Kind::Auto | Kind::Plain => BTreeSet::new(),
+        Kind::Auto | Kind::Plain => Missing::default(),
     }
 }
 

@@ -214,6 +214,7 @@ impl Problem {
             Self::Kustomization { .. } => "KustomizeUnsupported",
             Self::Kustomize(fault) => match fault.class {
                 Class::Unsupported => "KustomizeUnsupported",
+                Class::Remote => "RemoteBaseRefused",
                 _ => "KustomizeInvalid",
             },
             Self::NotAMapping { .. }

@@ -151,6 +151,8 @@ pub const TABLE: &[Row] = &[
         url => json!(url.as_ref().map(|_| HIDDEN)), true),
     row!("proxyDirect" "Hosts that are reached without the proxy: a name stands for itself and what lies below it."
         proxy_direct = given => given.list("a host name", is_host)?, hosts => json!(hosts)),
+    row!("remoteBases" "Prefixes of the URLs that kustomizations may name as bases, such as https://example.com/group; empty: none is fetched."
+        remote_bases = given => given.list("a prefix of URLs, such as https://example.com/group, without a user", is_prefix)?, prefixes => json!(prefixes), true),
     row!("webhookSecretFile" "File with the secret that calls of /hooks/ are signed with; empty: they are not answered."
         webhook_secret_file = given => given.optional("an absolute path, such as /etc/moorline/webhook/secret", is_absolute)?.map(|path| path.into_string().into()),
         path => json!(path.as_ref().map(|path: &std::path::PathBuf| path.to_string_lossy()))),
@@ -206,6 +208,11 @@ fn is_label(text: &str) -> bool {
 fn is_host(text: &str) -> bool {
     let allowed = |char: char| char.is_ascii_alphanumeric() || "-_.:[]*".contains(char);
     (1..=255).contains(&text.len()) && text.chars().all(allowed)
+}
+
+/// Looked at for its shape only; the rest is found when the list is made of it.
+fn is_prefix(text: &str) -> bool {
+    ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme)) && !text.contains('@')
 }
 
 fn is_proxy(text: &str) -> bool {

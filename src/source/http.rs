@@ -21,6 +21,7 @@ use super::credentials::{ClientCertificate, Credentials, CredentialsError, Hidde
 use super::error::Error;
 use super::guard::Refusal;
 use super::packet::Fault;
+use super::reach;
 
 /// The longest wait for a connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -108,6 +109,10 @@ impl Network {
     }
 }
 
+/// Says that version 2 of Git's protocol is spoken.
+const PROTOCOL: &str = "Git-Protocol";
+const VERSION: &str = "version=2";
+
 /// Requests to one server with one set of credentials.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -120,12 +125,33 @@ pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) location: Option<String>,
     pub(super) content_type: String,
+    /// What is demanded of who asks.
+    pub(super) challenge: Option<String>,
     pub(super) body: Box<dyn Read>,
+}
+
+/// Which addresses a name may stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// All: a person has named the host.
+    Anywhere,
+    /// Those of the public net: a server has named the host, and must not make the daemon talk to its neighbours.
+    Public,
 }
 
 impl Client {
     /// A client for `host` alone: redirects stay with the host.
     pub(super) fn new(host: &str, credentials: &Credentials, network: &Network) -> Result<Self, Error> {
+        Self::reaching(Reach::Anywhere, host, credentials, network)
+    }
+
+    /// The same, where a name stands for such addresses only. Where a proxy looks names up, that is for the proxy to see to.
+    pub(super) fn reaching(
+        reach: Reach,
+        host: &str,
+        credentials: &Credentials,
+        network: &Network,
+    ) -> Result<Self, Error> {
         let config = Agent::config_builder()
             .tls_config(tls(credentials, network)?)
             .proxy(network.proxy.as_ref().and_then(|proxy| proxy.before(host)))
@@ -138,15 +164,27 @@ impl Client {
             .user_agent(USER_AGENT)
             .build();
         Ok(Self {
-            agent: Agent::with_parts(config, DefaultConnector::default(), SameThread),
+            agent: Agent::with_parts(config, DefaultConnector::default(), SameThread(reach)),
             authorization: credentials.authorization(),
         })
     }
 
     /// Asks `address` at `endpoint` (with the query), saying that version 2 is spoken.
     pub(super) fn get(&self, address: &HttpAddress, endpoint: &str, by: Instant) -> Result<Answer, Error> {
-        let request = http::Request::get(format!("{address}{endpoint}")).body(());
-        self.send(request, address, by)
+        let request = http::Request::get(format!("{address}{endpoint}")).header(PROTOCOL, VERSION);
+        self.send(request.body(()), address.server(), self.authorization.as_ref(), by)
+    }
+
+    /// Asks for a file by its whole URL, as whom and in which form it is said.
+    pub(super) fn file(
+        &self,
+        (url, server): (&str, &str),
+        accept: &str,
+        authorization: Option<&Hidden<String>>,
+        by: Instant,
+    ) -> Result<Answer, Error> {
+        let request = http::Request::get(url).header(http::header::ACCEPT, accept).body(());
+        self.send(request, server.to_owned(), authorization, by)
     }
 
     /// Sends `body` to `address` at `endpoint`; `version` is the protocol's.
@@ -154,22 +192,22 @@ impl Client {
         let request = http::Request::post(format!("{address}/git-upload-pack"))
             .header("Content-Type", "application/x-git-upload-pack-request")
             .header("Accept", "application/x-git-upload-pack-result")
+            .header(PROTOCOL, VERSION)
             .body(body);
-        self.send(request, address, by)
+        self.send(request, address.server(), self.authorization.as_ref(), by)
     }
 
     fn send<B: ureq::AsSendBody>(
         &self,
         request: Result<http::Request<B>, http::Error>,
-        address: &HttpAddress,
+        server: String,
+        authorization: Option<&Hidden<String>>,
         by: Instant,
     ) -> Result<Answer, Error> {
-        let server = address.server();
         let bad = |what| Error::BadAnswer { server: server.as_str().into(), what };
         let mut request = request.map_err(|_| bad("its address cannot be asked for"))?;
         let headers = request.headers_mut();
-        headers.insert("Git-Protocol", http::HeaderValue::from_static("version=2"));
-        if let Some(value) = &self.authorization {
+        if let Some(value) = authorization {
             let value = http::HeaderValue::from_str(value.reveal());
             let mut value = value.map_err(|_| bad("the login cannot be sent as a header"))?;
             value.set_sensitive(true);
@@ -194,6 +232,7 @@ impl Client {
             status: answer.status().as_u16(),
             location: header(http::header::LOCATION).map(str::to_owned),
             content_type: header(http::header::CONTENT_TYPE).unwrap_or_default().to_owned(),
+            challenge: header(http::header::WWW_AUTHENTICATE).map(str::to_owned),
             body: Box::new(answer.into_body().into_reader()),
         })
     }
@@ -310,7 +349,7 @@ fn client_certificate(
 /// Looks names up on the asking thread. The usual resolver starts a thread for each lookup and forgets it when
 /// the time is over; the system's own lookup ends by itself.
 #[derive(Debug)]
-struct SameThread;
+struct SameThread(Reach);
 
 impl Resolver for SameThread {
     fn resolve(
@@ -323,6 +362,7 @@ impl Resolver for SameThread {
         let port = authority.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
         let found = (host, port).to_socket_addrs().map_err(|_| ureq::Error::HostNotFound)?;
+        let found = found.filter(|found| self.0 == Reach::Anywhere || reach::is_public(found.ip()));
         let mut addresses = self.empty();
         config.ip_family().keep_wanted(found).take(MAX_ADDRESSES).for_each(|address| addresses.push(address));
         match addresses.is_empty() {

@@ -61,10 +61,8 @@ impl Mirror {
 
     /// The revision that `reference` stands for now.
     pub(super) fn look(&mut self, reference: &Reference, by: Instant) -> Result<Revision, Error> {
-        let listed = match reference.wanted() {
-            Some(prefix) => self.remote.list(&[prefix], by)?,
-            None => Vec::new(),
-        };
+        let wanted = reference.wanted();
+        let listed = if wanted.is_empty() { Vec::new() } else { self.remote.list(&wanted, by)? };
         match reference.choose(&listed) {
             Some(revision) => Ok(revision),
             None => Err(self.missing(reference, by)),
@@ -209,6 +207,7 @@ pub(super) fn no_reference(reference: &Reference, listed: &[Advertised]) -> Erro
     let near = match reference {
         Reference::Branch(name) => nearest(name, names("refs/heads/")),
         Reference::Tag(name) => nearest(name, names("refs/tags/")),
+        Reference::Named(name) => nearest(name, names("refs/tags/").chain(names("refs/heads/"))),
         Reference::Head | Reference::Semver(_) | Reference::Commit(_) => None,
     };
     Error::NoReference { reference: reference.to_string().into(), nearest: near.map(Into::into) }

@@ -4,13 +4,16 @@
 //! `revision.rs`, `range.rs`, `address.rs` and `credentials.rs`; what is said to servers is in `protocol.rs` over
 //! `packet.rs` and `remote.rs`, by the ways in `transport.rs` (`web.rs` over `http.rs`, `ssh.rs` over
 //! `ssh_session.rs` and `known_hosts.rs`); what lies on disk is in `guard.rs`, `store.rs`, `mirror.rs`, `local.rs` and
-//! `snapshot.rs`; who signed it is checked in `signature.rs`, and where submodules are in `submodules.rs`; and `repository.rs` is what the daemon uses, with `watch.rs` beside it.
+//! `snapshot.rs`; who signed it is checked in `signature.rs`, and where submodules are in `submodules.rs`; which
+//! other repositories may be read is in `allow_list.rs`, and how charts are fetched in `chart/`; and `repository.rs` is what the daemon uses, with `watch.rs` beside it.
 //!
 //! The library (libgit2) is used for packs and objects only. Fetching is spoken here, because the library knows
 //! neither version 2 of the protocol, nor deadlines for a request, nor trust for a repository, and its calls
 //! cannot be given up.
 
 mod address;
+mod allow_list;
+mod chart;
 mod credentials;
 pub mod directory;
 mod error;
@@ -23,6 +26,7 @@ mod mirror;
 mod packet;
 mod protocol;
 mod range;
+mod reach;
 mod remote;
 mod repository;
 mod revision;
@@ -37,6 +41,8 @@ mod watch;
 mod web;
 
 pub use address::{Address, AddressError};
+pub use allow_list::AllowList;
+pub use chart::{Chart, ChartError, ChartPlace, ChartRef, Digest};
 pub use credentials::{Credentials, CredentialsError, Hidden};
 pub use error::Error;
 pub use http::Proxy;

@@ -5,6 +5,7 @@
 //! [`MAX_WORKERS`]. A call that is given up leaves its thread behind until the thread's own deadline, and
 //! the next call waits for it instead of starting another: a silent server costs one thread, however often asked.
 
+mod charts;
 mod history;
 mod looked;
 mod modules;
@@ -20,6 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use charts::Charts;
 use history::Related;
 use looked::Looked;
 pub use reading::Reading;
@@ -55,6 +57,7 @@ struct House {
     network: Network,
     workers: Arc<Semaphore>,
     open: Mutex<HashMap<Box<str>, Weak<Shared>>>,
+    charts: Charts,
     /// Held as long as the daemon lives, so that no other one uses the folder.
     _lock: File,
 }
@@ -115,6 +118,7 @@ impl Repositories {
             network: Network::new(proxy),
             workers,
             open: Mutex::default(),
+            charts: Charts::new(&data.join(charts::FOLDER)),
             _lock: lock,
         })))
     }
@@ -182,7 +186,7 @@ impl House {
             let name = entry.file_name();
             let held =
                 name.to_str().and_then(|name| open.get(name)).is_some_and(|one| one.strong_count() > 0);
-            if !held && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            if !held && name != charts::FOLDER && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 // What cannot be removed now is removed the next time.
                 drop(fs::remove_dir_all(entry.path()));
             }

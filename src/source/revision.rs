@@ -60,6 +60,8 @@ pub enum Reference {
     Branch(Box<str>),
     /// The commit of a tag.
     Tag(Box<str>),
+    /// The newest commit of a branch or the commit of a tag, whichever has this name; a tag comes first, as for Git.
+    Named(Box<str>),
     /// The tag with the highest version of a range.
     Semver(Range),
     /// One commit, for ever.
@@ -90,14 +92,26 @@ impl Reference {
         checked(name.strip_prefix("refs/tags/").unwrap_or(name)).map(|name| Self::Tag(name.into()))
     }
 
-    /// The ref, or with a `/` at the end the refs, that a server has to be asked for.
-    pub(super) fn wanted(&self) -> Option<String> {
+    /// What a name stands for of which it is not said whether it is a branch, a tag or a commit; nothing is the main branch.
+    pub fn named(name: &str) -> Result<Self, NameError> {
+        match name {
+            "" | "HEAD" => Ok(Self::Head),
+            name => match ObjectHash::parse(name) {
+                Some(commit) => Ok(Self::Commit(commit)),
+                None => checked(name).map(|name| Self::Named(name.into())),
+            },
+        }
+    }
+
+    /// The refs, or with a `/` at the end all that begin so, that a server has to be asked for; none for a commit.
+    pub(super) fn wanted(&self) -> Vec<String> {
         match self {
-            Self::Head => Some("HEAD".to_owned()),
-            Self::Branch(name) => Some(format!("refs/heads/{name}")),
-            Self::Tag(name) => Some(format!("refs/tags/{name}")),
-            Self::Semver(_) => Some("refs/tags/".to_owned()),
-            Self::Commit(_) => None,
+            Self::Head => vec!["HEAD".to_owned()],
+            Self::Branch(name) => vec![format!("refs/heads/{name}")],
+            Self::Tag(name) => vec![format!("refs/tags/{name}")],
+            Self::Named(name) => refs_named(name).into(),
+            Self::Semver(_) => vec!["refs/tags/".to_owned()],
+            Self::Commit(_) => Vec::new(),
         }
     }
 
@@ -111,6 +125,7 @@ impl Reference {
             Self::Head => named("HEAD"),
             Self::Branch(name) => named(&format!("refs/heads/{name}")),
             Self::Tag(name) => named(&format!("refs/tags/{name}")),
+            Self::Named(name) => refs_named(name).iter().find_map(|name| named(name)),
             Self::Semver(range) => {
                 let tags = advertised.iter().filter_map(|found| found.name.strip_prefix("refs/tags/"));
                 range.best(tags).and_then(|tag| named(&format!("refs/tags/{tag}")))
@@ -130,6 +145,7 @@ impl fmt::Display for Reference {
             Self::Head => f.write_str("HEAD"),
             Self::Branch(name) => write!(f, "branch {name}"),
             Self::Tag(name) => write!(f, "tag {name}"),
+            Self::Named(name) => write!(f, "branch or tag {name}"),
             Self::Semver(range) => write!(f, "tag in the range {range}"),
             Self::Commit(commit) => write!(f, "commit {commit}"),
         }
@@ -157,7 +173,9 @@ impl Revision {
             Reference::Tag(_) | Reference::Semver(_) => format!("refs/tags/{short}").into(),
             Reference::Head if short == commit => "HEAD".into(),
             Reference::Head if short.starts_with("refs/") => short.into(),
-            Reference::Head | Reference::Branch(_) => format!("refs/heads/{short}").into(),
+            Reference::Head | Reference::Branch(_) | Reference::Named(_) => {
+                format!("refs/heads/{short}").into()
+            }
         };
         Some(Self { commit: ObjectHash::parse(commit)?, name, tag: tag.and_then(ObjectHash::parse) })
     }
@@ -200,6 +218,12 @@ pub(super) struct Advertised {
     pub(super) peeled: Option<ObjectHash>,
     /// For HEAD, the branch that it stands for.
     pub(super) symbolic: Option<Box<str>>,
+}
+
+/// The refs that a short name may stand for, in the order in which Git tries them.
+fn refs_named(name: &str) -> [String; 3] {
+    let whole = if name.starts_with("refs/") { name.to_owned() } else { format!("refs/{name}") };
+    [whole, format!("refs/tags/{name}"), format!("refs/heads/{name}")]
 }
 
 /// The rules of `git check-ref-format`.
@@ -283,6 +307,15 @@ mod tests {
         check(Reference::Semver(">=1.0".parse().unwrap()), Some(("refs/tags/v1.1.0", '5')));
         check(Reference::Semver("~1.0.0".parse().unwrap()), Some(("refs/tags/v1.0.0", '4')));
         check(Reference::Semver(">=2".parse().unwrap()), None);
+        let named = |name: &str| Reference::named(name).unwrap();
+        check(named("trunk2"), Some(("refs/heads/trunk2", '2')));
+        check(named("latest"), Some(("refs/tags/latest", '6')));
+        check(named("tags/v1.0.0"), Some(("refs/tags/v1.0.0", '4')));
+        check(named("refs/heads/trunk"), Some(("refs/heads/trunk", '1')));
+        check(named("HEAD"), Some(("refs/heads/trunk", '1')));
+        check(named("tr"), None);
+        assert_eq!(named(&"a".repeat(40)), Reference::Commit(hash('a')));
+        assert!(Reference::named("a b").is_err());
     }
 
     #[test]

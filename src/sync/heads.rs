@@ -13,7 +13,7 @@ use crate::source::{Reference, Revision};
 
 /// The newest revisions.
 #[derive(Debug, Default)]
-pub(crate) struct Heads(Mutex<HashMap<Key, Arc<Head>>>);
+pub struct Heads(Mutex<HashMap<Key, Arc<Head>>>);
 
 /// A repository as those share it who name the same Secret, and what it is asked for.
 pub(crate) type Key = (Box<str>, Reference);

@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use super::bases::{Followed, Ground};
+use super::heads::Heads;
 use super::prepare::{self, of_failure, of_source, prepare};
 use super::rollout::RolledOut;
 use super::wish::{self, Wish, wish};
@@ -20,7 +22,7 @@ use crate::object::ObjectId;
 use crate::plan::{Policy, Rollout};
 use crate::report::Trouble;
 use crate::source::{
-    Credentials, Error, Keys, NameError, ObjectHash, Reference, Repositories, Repository, Revision,
+    AllowList, Credentials, Error, Keys, NameError, ObjectHash, Reference, Repositories, Repository, Revision,
 };
 
 /// What a Sync comes to.
@@ -58,7 +60,7 @@ impl Inspected {
 /// Finds out what a Sync comes to, at its own revision or at one that is named: a commit, a branch or a tag.
 pub async fn inspect(
     cluster: &Cluster,
-    repositories: &Repositories,
+    (repositories, allowed): (&Repositories, &AllowList),
     metrics: &Metrics,
     name: &SyncName,
     sync: Value,
@@ -87,7 +89,10 @@ pub async fn inspect(
         repository.verify(&revision, *signed, &keys, by).await.map_err(of_source)?;
     }
     let scopes = cluster.kinds().scopes();
-    let prepared = prepare(&repository, &revision, &wish, scopes, None, by, metrics).await?;
+    let (heads, followed) = (Heads::default(), Followed::default());
+    let (pinned, fresh) = (wish.verify.is_some(), wish.timeout);
+    let ground = Ground { repositories, heads: &heads, allowed, followed: &followed, metrics, pinned, fresh };
+    let prepared = prepare(&repository, &revision, &wish, scopes, None, by, &ground).await?;
     Ok(Inspected { wish, revision, desired: prepared.rendered })
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Context;
+use super::bases::Followed;
 use super::carry_out::Work;
 use super::desk::Desk;
 use super::inspect::credentials;
@@ -66,7 +67,9 @@ pub(super) async fn find(
     let repository =
         context.repositories.repository(&wish.address, &owner, &credentials).map_err(of_source)?;
     let scopes = cluster.kinds().scopes();
-    let prepared = prepare(&repository, &revision, wish, scopes, None, by, &context.metrics).await?;
+    let followed = Followed::default();
+    let ground = context.ground(wish, &followed, wish.interval);
+    let prepared = prepare(&repository, &revision, wish, scopes, None, by, &ground).await?;
     Ok(Some(Arc::new(prepared.rendered.at_parting(uid))))
 }
 

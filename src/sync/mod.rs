@@ -6,6 +6,7 @@
 
 mod additions;
 pub mod all;
+pub mod bases;
 mod carry_out;
 mod contact;
 mod definitions;
@@ -67,7 +68,8 @@ use crate::metrics::Metrics;
 use crate::report::Trouble;
 use crate::serve::Health;
 use crate::settings::Settings;
-use crate::source::Repositories;
+use crate::source::{AllowList, Repositories};
+use bases::{Followed, Ground};
 use dependencies::Dependencies;
 use event::Allowance;
 use heads::Heads;
@@ -84,6 +86,8 @@ pub struct Context {
     pub cluster: Cluster,
     /// Where repositories are kept.
     pub repositories: Repositories,
+    /// Which repositories a kustomization may name by their URLs.
+    pub allowed: AllowList,
     /// What is counted.
     pub metrics: Metrics,
     /// Whether this daemon lives and is ready.
@@ -124,8 +128,8 @@ pub struct Context {
 
 /// What a daemon begins with.
 pub struct Parts {
-    /// Where repositories are kept.
-    pub repositories: Repositories,
+    /// Where repositories are kept, and which ones a kustomization may name by their URLs.
+    pub sources: (Repositories, AllowList),
     /// What is counted.
     pub metrics: Metrics,
     /// Whether this daemon lives and is ready.
@@ -159,7 +163,8 @@ impl Context {
             dependencies: Dependencies::default(),
             heads: Heads::default(),
             events: Allowance::new(EVENTS),
-            repositories: parts.repositories,
+            repositories: parts.sources.0,
+            allowed: parts.sources.1,
             metrics: parts.metrics,
             health: parts.health,
             settings: RwLock::new(Arc::new(parts.settings)),
@@ -175,6 +180,19 @@ impl Context {
     /// What is set now.
     pub fn settings(&self) -> Arc<Settings> {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// By what it is decided which other repositories a Sync reads. What was seen within this time is new enough.
+    fn ground<'a>(&'a self, wish: &Wish, followed: &'a Followed, fresh: Duration) -> Ground<'a> {
+        Ground {
+            repositories: &self.repositories,
+            heads: &self.heads,
+            allowed: &self.allowed,
+            followed,
+            metrics: &self.metrics,
+            pinned: wish.verify.is_some(),
+            fresh,
+        }
     }
 
     /// Goes by other settings from now on, as far as they are read more than once.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use report::Report;
 
+use super::bases::Followed;
 use super::carry_out::{Work, carry_out};
 use super::desk::Desk;
 use super::event::is_change;
@@ -62,6 +63,8 @@ pub(crate) struct Subject<'a> {
     /// How the objects are.
     pub(crate) vitals: &'a Vitals,
     pub(crate) repository: &'a Repository,
+    /// The repositories that are named by URLs.
+    pub(crate) followed: &'a Followed,
     pub(crate) revision: &'a Revision,
     /// What was read of the repository last: another one where that was given up, and this is held instead.
     pub(crate) newest: &'a Revision,
@@ -273,11 +276,12 @@ impl Subject<'_> {
         self.cluster.know().await.map_err(|failure| of_failure(&failure))?;
         let by = Instant::now() + self.wish.timeout;
         let scopes = self.cluster.kinds().scopes();
-        let (last, metrics) = (memory.prepared.as_ref(), &self.context.metrics);
+        let last = memory.prepared.as_ref();
+        let ground = &self.context.ground(self.wish, self.followed, self.wish.interval);
         // What the cluster has and what the repository has are asked for at one time.
         let (earlier, prepared) = tokio::join!(
             self.earlier(memory.swept),
-            prepare(self.repository, self.revision, self.wish, scopes, last, by, metrics)
+            prepare(self.repository, self.revision, self.wish, scopes, last, by, ground)
         );
         let (earlier, is_blind) = earlier.map_err(|failure| of_failure(&failure))?;
         memory.is_blind |= is_blind;
@@ -292,7 +296,7 @@ impl Subject<'_> {
         // A kind that is not known may have come since the server was asked.
         if !self.knows(&prepared) && self.cluster.discover().await.unwrap_or_default() {
             let scopes = self.cluster.kinds().scopes();
-            prepared = prepare(self.repository, self.revision, self.wish, scopes, None, by, metrics).await?;
+            prepared = prepare(self.repository, self.revision, self.wish, scopes, None, by, ground).await?;
         }
         Ok(prepared)
     }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::bases::{self, Base, Bases, Ground};
 use super::wish::Wish;
 use crate::api::SpecHash;
 use crate::cluster::Failure;
@@ -16,6 +17,7 @@ use crate::object::ObjectId;
 use crate::render::{Rendered, missing, render};
 use crate::report::Trouble;
 use crate::source::{Error, Ids, ObjectHash, Reading, Repository, Revision, Snapshot};
+use crate::tree::FileTree;
 
 /// What a commit comes to.
 #[derive(Debug, Clone)]
@@ -30,6 +32,8 @@ pub(crate) struct Prepared {
     /// The repositories of submodules, whose mirrors stay as long as these are held.
     #[expect(dead_code, reason = "it is held, and nothing is asked of it")]
     beside: Arc<[Repository]>,
+    /// The repositories that are named by URLs.
+    bases: Arc<[Base]>,
     /// What Git and the Sync say.
     pub(crate) rendered: Arc<DesiredSet>,
     /// A digest of that.
@@ -53,29 +57,65 @@ pub(crate) async fn prepare(
     scopes: Scopes,
     last: Option<&Prepared>,
     by: Instant,
-    metrics: &Metrics,
+    ground: &Ground<'_>,
 ) -> Result<Prepared, Trouble> {
     let last = last.filter(|last| last.complete);
-    if let Some(last) = last.filter(|last| last.revision.commit == revision.commit) {
-        return Ok(Prepared { revision: revision.clone(), ..last.clone() });
+    let kept = match last {
+        Some(last) => {
+            let bases = bases::renewed(&last.bases, ground, by).await?;
+            bases.map(|bases| Prepared { bases, ..last.clone() })
+        }
+        None => None,
+    };
+    if let Some(kept) = kept.as_ref().filter(|kept| kept.revision.commit == revision.commit) {
+        return Ok(Prepared { revision: revision.clone(), ..kept.clone() });
     }
-    let earlier = last.map(|last| last.ids.clone()).unwrap_or_default();
-    let Read { snapshot, beside } =
-        match brought(repository, revision, wish, &earlier, last, by, metrics).await? {
-            Some(read) => read,
-            None => match last {
-                Some(last) => {
-                    let tree = tree(repository, revision, wish, by).await?;
-                    return Ok(Prepared { revision: revision.clone(), tree, ..last.clone() });
-                }
-                // What was never read has changed.
-                None => return Err(stopped()),
-            },
-        };
-    let (options, target) = (wish.options.clone(), wish.target_namespace.clone());
-    let ignore = wish.ignore.clone();
-    let (files, mut ids, modules) = (snapshot.files, snapshot.ids, snapshot.beside);
+    let earlier = kept.as_ref().map(|kept| kept.ids.clone()).unwrap_or_default();
+    let Some(Read { snapshot, files, beside, bases }) =
+        brought(repository, revision, wish, &earlier, last, by, ground).await?
+    else {
+        // What was never read has not stayed the same.
+        let kept = kept.ok_or_else(stopped)?;
+        let tree = tree(repository, revision, wish, by).await?;
+        return Ok(Prepared { revision: revision.clone(), tree, ..kept });
+    };
+    let (mut ids, modules) = (snapshot.ids, snapshot.beside);
     let tree = tree(repository, revision, wish, by).await?;
+    let (made, read) = rendered(files.clone(), wish, scopes, by).await?;
+    let rendered = Arc::new(made.ignoring(&wish.ignore));
+    let paths = || read.iter().flatten().map(String::as_str);
+    let bases = bases.read(&files, paths(), by).await?;
+    // What lies in a submodule has no id here; there the folders as a whole count.
+    if read.is_some() && modules.is_empty() {
+        let own = paths().filter(|path| files.split(path).0.is_empty());
+        ids = repository.ids(revision, own, by).await.map_err(of_source)?;
+    }
+    let complete = rendered.objects().iter().all(|object| object.scope.is_some());
+    let (revision, desired, left) = (revision.clone(), rendered.clone(), BTreeMap::new());
+    let digest = rendered.digest();
+    Ok(Prepared {
+        revision,
+        ids,
+        tree,
+        named: beside,
+        beside: modules.into(),
+        bases: bases.into(),
+        rendered,
+        digest,
+        desired,
+        left,
+        complete,
+    })
+}
+
+/// What files come to, and the paths on which that depends.
+async fn rendered(
+    files: FileTree,
+    wish: &Wish,
+    scopes: Scopes,
+    by: Instant,
+) -> Result<(DesiredSet, Option<BTreeSet<String>>), Trouble> {
+    let (options, target) = (wish.options.clone(), wish.target_namespace.clone());
     // Rendering is work for a processor, and must not keep others from being served.
     let made = tokio::task::spawn_blocking(move || match render(&files, &options) {
         Rendered::Incomplete(incomplete) => Err(of_problems(
@@ -91,28 +131,7 @@ pub(crate) async fn prepare(
         }
     });
     let made = tokio::time::timeout_at(by.into(), made).await.map_err(|_| too_slow())?;
-    let (made, read) = made.unwrap_or_else(|_| Err(stopped()))?;
-    let rendered = Arc::new(made.ignoring(&ignore));
-    // What lies in a submodule has no id here; there the folders as a whole count.
-    if let Some(read) = read.filter(|_| modules.is_empty()) {
-        let paths = read.iter().map(String::as_str);
-        ids = repository.ids(revision, paths, by).await.map_err(of_source)?;
-    }
-    let complete = rendered.objects().iter().all(|object| object.scope.is_some());
-    let (revision, desired, left) = (revision.clone(), rendered.clone(), BTreeMap::new());
-    let digest = rendered.digest();
-    Ok(Prepared {
-        revision,
-        ids,
-        tree,
-        named: beside,
-        beside: modules.into(),
-        rendered,
-        digest,
-        desired,
-        left,
-        complete,
-    })
+    made.unwrap_or_else(|_| Err(stopped()))
 }
 
 /// The id of what lies at the path of a Sync.
@@ -129,7 +148,10 @@ async fn tree(
 /// The files of a revision, and which folders had to be brought besides its own.
 struct Read {
     snapshot: Snapshot,
+    /// The same files, with those of other repositories.
+    files: FileTree,
     beside: Arc<[Box<str>]>,
+    bases: Bases,
 }
 
 /// The most times that folders are brought which others name: as deep may they be nested.
@@ -143,33 +165,53 @@ async fn brought(
     earlier: &Ids,
     last: Option<&Prepared>,
     by: Instant,
-    metrics: &Metrics,
+    ground: &Ground<'_>,
 ) -> Result<Option<Read>, Trouble> {
-    let folders = [wish.options.path.as_str()];
-    let mut earlier = earlier.clone();
     // What was named the last time most often is named again, and is brought at once.
     let mut beside: BTreeSet<Box<str>> = last.iter().flat_map(|last| last.named.iter().cloned()).collect();
+    let own = (repository, revision);
+    let Some(mut snapshot) = own_files(own, wish, &beside, earlier, by, ground.metrics).await? else {
+        return Ok(None);
+    };
+    let mut bases = Bases::default();
     for _ in 0..MAX_ROUNDS {
-        let begun = Instant::now();
-        let wanted: Vec<Box<str>> = beside.iter().cloned().collect();
-        let reading = match wish.submodules {
-            true => repository.read_with_modules(revision, (&folders, &wanted), &earlier, by).await,
-            false => repository.read_anew(revision, (&folders, &wanted), &earlier, by).await,
-        };
-        count(metrics, &reading, begun);
-        let Some(snapshot) = reading.map_err(of_source)?.snapshot else { return Ok(None) };
-        let (files, options) = (snapshot.files.clone(), wish.options.clone());
-        let missing =
-            tokio::task::spawn_blocking(move || missing(&files, &options)).await.unwrap_or_default();
+        let files = bases.mount(snapshot.files.clone(), by).await?;
+        let (tree, options) = (files.clone(), wish.options.clone());
+        let missing = tokio::task::spawn_blocking(move || missing(&tree, &options)).await.unwrap_or_default();
+        let (more, grown) = bases.take(missing, &files, ground, by).await?;
         let before = beside.len();
-        beside.extend(missing.into_iter().map(Into::into));
-        if beside.len() == before {
-            return Ok(Some(Read { snapshot, beside: wanted.into() }));
+        let wanted: Arc<[Box<str>]> = beside.iter().cloned().collect();
+        beside.extend(more);
+        match (beside.len() > before, grown) {
+            (false, false) => return Ok(Some(Read { snapshot, files, beside: wanted, bases })),
+            (false, true) => {}
+            (true, _) => {
+                let read = own_files(own, wish, &beside, &Ids::new(), by, ground.metrics).await?;
+                snapshot = read.ok_or_else(stopped)?;
+            }
         }
-        earlier = Ids::new();
     }
     let message = format!("kustomizations name folders that name folders, more than {MAX_ROUNDS} deep");
     Err(Trouble { reason: "KustomizeInvalid", message, problems: Vec::new(), lasting: true })
+}
+
+/// The files of the repository itself; none if they are as they were.
+async fn own_files(
+    (repository, revision): (&Repository, &Revision),
+    wish: &Wish,
+    beside: &BTreeSet<Box<str>>,
+    earlier: &Ids,
+    by: Instant,
+    metrics: &Metrics,
+) -> Result<Option<Snapshot>, Trouble> {
+    let begun = Instant::now();
+    let (folders, wanted) = ([wish.options.path.as_str()], beside.iter().cloned().collect::<Vec<_>>());
+    let reading = match wish.submodules {
+        true => repository.read_with_modules(revision, (&folders, &wanted), earlier, by).await,
+        false => repository.read_anew(revision, (&folders, &wanted), earlier, by).await,
+    };
+    count(metrics, &reading, begun);
+    Ok(reading.map_err(of_source)?.snapshot)
 }
 
 /// Counts what a reading took; one that failed is one that could not fetch, as far as anybody knows.

@@ -57,7 +57,7 @@ pub(crate) const TABLE: [Row; 27] = [
     row(4, "rights",         Pure,  Only(&["object", "desired"])),
     row(5, "report",         Pure,  Only(&["api", "object", "health", "plan"])),
     row(5, "serve/page",     Pure,  Only(&["report"])),
-    row(6, "source",         Shell, Only(&["nearest", "tree"])),
+    row(6, "source",         Shell, Only(&["nearest", "tree", "yaml"])),
     row(6, "metrics",        Shell, Only(&[])),
     row(6, "cluster",        Shell, Only(&["api", "fields", "nearest", "object", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),
     row(7, "serve",          Shell, Earlier),

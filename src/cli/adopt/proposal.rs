@@ -20,6 +20,7 @@ use crate::metrics::Metrics;
 use crate::object::{Object, ObjectId};
 use crate::plan::{Action, Plan, Preview, Step};
 use crate::report::Trouble;
+use crate::source::AllowList;
 use crate::sync::inspect::Inspected;
 
 /// What adopting would come to.
@@ -127,7 +128,8 @@ async fn look(
     sync: &SyncName,
     adoption: &mut Adoption,
 ) -> anyhow::Result<Result<Inspected, Trouble>> {
-    let first = look_by(cluster, metrics, sync, adoption.sync.clone(), None).await?;
+    let allowed = AllowList::default();
+    let first = look_by(cluster, metrics, sync, adoption.sync.clone(), None, &allowed).await?;
     let reference = adoption.sync.pointer("/spec/source/git/ref").cloned().unwrap_or_default();
     let (from, to) = if reference["branch"].is_string() { ("branch", "tag") } else { ("tag", "branch") };
     let is_missing = first.as_ref().is_err_and(|trouble| trouble.reason == "ReferenceNotFound");
@@ -137,7 +139,7 @@ async fn look(
     }
     let mut other = adoption.sync.clone();
     other["spec"]["source"]["git"]["ref"] = json!({to: reference[from]});
-    let second = look_by(cluster, metrics, sync, other.clone(), None).await?;
+    let second = look_by(cluster, metrics, sync, other.clone(), None, &allowed).await?;
     if second.is_err() {
         return Ok(first);
     }

@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::render;
 use crate::report::Trouble;
 use crate::settings::Settings;
-use crate::source::Repositories;
+use crate::source::{AllowList, Repositories};
 use crate::sync::inspect::{Inspected, inspect};
 
 /// Which Sync.
@@ -64,9 +64,10 @@ pub(super) async fn look(
     metrics: &Metrics,
     sync: &Seen,
     at: Option<&str>,
+    allowed: &AllowList,
 ) -> anyhow::Result<Inspected> {
     let whole = serde_json::to_value(&sync.whole)?;
-    let inspected = look_by(cluster, metrics, &sync.name, whole, at).await?;
+    let inspected = look_by(cluster, metrics, &sync.name, whole, at, allowed).await?;
     inspected.map_err(|trouble| anyhow!("{}", trouble.message))
 }
 
@@ -77,11 +78,12 @@ pub(super) async fn look_by(
     name: &SyncName,
     whole: Value,
     at: Option<&str>,
+    allowed: &AllowList,
 ) -> anyhow::Result<Result<Inspected, Trouble>> {
     let folder = std::env::temp_dir().join(format!("moorline-{}-{}", std::process::id(), name.name));
     let inspected = {
         let repositories = Repositories::new(&folder, None)?;
-        inspect(cluster, &repositories, metrics, name, whole, at).await
+        inspect(cluster, (&repositories, allowed), metrics, name, whole, at).await
     };
     // What is left of it is nobody's loss.
     drop(std::fs::remove_dir_all(&folder));

@@ -32,6 +32,8 @@ pub enum Class {
     Missing,
     /// A file outside of the folder of its kustomization, or anything outside of the repository.
     Restricted,
+    /// A folder in another repository that is not fetched.
+    Remote,
     /// A folder that leads to itself.
     Cycle,
     /// A component where a kustomization belongs, or the other way round.
@@ -69,6 +71,7 @@ impl Class {
             Self::Field => "field",
             Self::Missing => "missing",
             Self::Restricted => "restricted",
+            Self::Remote => "remote",
             Self::Cycle => "cycle",
             Self::Component => "component",
             Self::Resource => "resource",

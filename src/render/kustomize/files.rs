@@ -11,7 +11,8 @@ use std::sync::Arc;
 use super::fault::{At, Class, Refusal};
 use super::kustomization::NAMES;
 use super::node::Text;
-use crate::tree::{FileTree, normalise};
+use super::remote::{self, Remote};
+use crate::tree::FileTree;
 
 /// How deep kustomizations may be nested.
 const MAX_NESTING: usize = 64;
@@ -30,6 +31,8 @@ pub(super) struct Folder {
     pub(super) path: String,
     /// The folders before it, outermost first.
     before: Vec<String>,
+    /// The URLs that led to it, as they were written.
+    urls: Vec<String>,
 }
 
 /// What a path of `resources` leads to.
@@ -57,7 +60,7 @@ impl<'a> Files<'a> {
     /// The folder that a build begins with.
     pub(super) fn root(&self, path: &str) -> Result<Folder, Refusal> {
         let resolved = self.tree.resolve(path).map_err(|error| Refusal::tree(&At::file(path), &error))?;
-        Ok(Folder { path: resolved, before: Vec::new() })
+        Ok(Folder { path: resolved, before: Vec::new(), urls: Vec::new() })
     }
 
     /// The kustomization of a folder: its path and its bytes.
@@ -92,11 +95,11 @@ impl<'a> Files<'a> {
 
     /// The bytes of a file that a kustomization names, and its path.
     pub(super) fn file(&self, folder: &Folder, path: &str, at: &At) -> Result<(String, Arc<[u8]>), Refusal> {
-        if is_remote(path) {
-            return Err(at.refuse(
-                Class::Unsupported,
-                format!("{path} is not in the repository, and nothing is fetched"),
-            ));
+        if path.contains("://") {
+            let shown = remote::shown(path);
+            let text =
+                format!("{shown} is not in the repository, and single files are not fetched; commit it");
+            return Err(at.refuse(Class::Unsupported, text));
         }
         let inside = self.inside(folder, path, at)?;
         let resolved = self.resolve(&inside, at)?;
@@ -115,11 +118,9 @@ impl<'a> Files<'a> {
         if path.is_empty() {
             return Err(at.refuse(Class::Missing, "an empty path leads nowhere"));
         }
-        if is_remote(path) {
-            return Err(self
-                .file(folder, path, at)
-                .err()
-                .unwrap_or_else(|| at.refuse(Class::Unsupported, "it is remote")));
+        // The tool asks for such a URL as a file first; whatever answers, ours is only ever a folder.
+        if path.contains("://") {
+            return Ok(Found::Folder);
         }
         let inside = self.inside(folder, path, at)?;
         match self.is_file(&inside) {
@@ -131,13 +132,11 @@ impl<'a> Files<'a> {
     /// The folder that an entry of `resources` or `components` leads to.
     pub(super) fn folder(&self, from: &Folder, entry: &Text) -> Result<Folder, Refusal> {
         let (path, at) = (entry.text.as_str(), &entry.at);
-        if is_remote(path) {
-            return Err(at.refuse(
-                Class::Unsupported,
-                format!("{path} is not in the repository, and nothing is fetched"),
-            ));
-        }
-        let inside = self.inside(from, path, at)?;
+        let remote = self.remote(entry)?;
+        let inside = match &remote {
+            Some((place, remote)) => self.inside_of(place, &remote.path, at)?,
+            None => self.inside(from, path, at)?,
+        };
         let resolved = self.resolve(&inside, at)?;
         if self.is_file(&resolved) || !(resolved.is_empty() || self.tree.contains(&resolved)) {
             return Err(
@@ -147,7 +146,8 @@ impl<'a> Files<'a> {
         let leads_back = |visited: &String| {
             resolved.is_empty() || *visited == resolved || visited.starts_with(&format!("{resolved}/"))
         };
-        if from.before.iter().chain([&from.path]).any(leads_back) {
+        let named_before = remote.is_some() && from.urls.iter().any(|url| url.starts_with(path));
+        if named_before || from.before.iter().chain([&from.path]).any(leads_back) {
             let text = format!("{path} leads back to {}, a folder on the way to it", self.shown(&resolved));
             return Err(at.refuse(Class::Cycle, text));
         }
@@ -156,12 +156,38 @@ impl<'a> Files<'a> {
             return Err(at.refuse(Class::Bound, text));
         }
         let before = from.before.iter().cloned().chain([from.path.clone()]).collect();
-        Ok(Folder { path: resolved, before })
+        let urls = from.urls.iter().cloned().chain(remote.map(|_| path.to_owned())).collect();
+        Ok(Folder { path: resolved, before, urls })
+    }
+
+    /// The place of the repository that an entry names by a URL, and what it names there; none if it names a path.
+    fn remote(&self, entry: &Text) -> Result<Option<(String, Remote)>, Refusal> {
+        let refuse = |class, why: &str| {
+            let shown = remote::shown(&entry.text);
+            Err(entry.at.refuse(class, format!("{shown} {why}")))
+        };
+        let remote = match Remote::read(&entry.text) {
+            None => return Ok(None),
+            Some(Err(refused)) => return refuse(Class::Remote, refused.0),
+            Some(Ok(remote)) => remote,
+        };
+        match self.tree.mounted(&remote.name()) {
+            Some(Ok(place)) => Ok(Some((place.to_string(), remote))),
+            Some(Err(why)) => refuse(Class::Remote, why),
+            None => refuse(Class::Remote, NOT_FETCHED),
+        }
     }
 
     fn inside(&self, folder: &Folder, path: &str, at: &At) -> Result<String, Refusal> {
-        let inside = if path.starts_with('/') { None } else { normalise(&folder.path, path) };
-        inside.ok_or_else(|| at.refuse(Class::Restricted, format!("{path} leads out of the repository")))
+        match path.starts_with('/') {
+            true => Err(leads_out(path, at)),
+            false => self.inside_of(&folder.path, path, at),
+        }
+    }
+
+    fn inside_of(&self, folder: &str, path: &str, at: &At) -> Result<String, Refusal> {
+        let inside = self.tree.normal(folder, path);
+        inside.ok_or_else(|| leads_out(path, at))
     }
 
     /// Whether a text of a file has quotes; none if some have and some have not, or it is not there at all.
@@ -193,16 +219,15 @@ impl<'a> Files<'a> {
     }
 }
 
-fn lies_below(path: &str, folder: &str) -> bool {
-    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+const NOT_FETCHED: &str = "is not in the repository, and is not fetched: neither the setting remoteBases of the daemon nor --allow-remote on \
+                           the command line has a prefix of it; commit the files, or ask who runs the daemon for it";
+
+fn leads_out(path: &str, at: &At) -> Refusal {
+    at.refuse(Class::Restricted, format!("{path} leads out of the repository"))
 }
 
-fn is_remote(path: &str) -> bool {
-    path.contains("://")
-        || path.contains("git@")
-        || path.starts_with("git::")
-        || path.contains("?ref=")
-        || ["github.com/", "github.com:"].iter().any(|host| path.to_ascii_lowercase().starts_with(host))
+fn lies_below(path: &str, folder: &str) -> bool {
+    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn join(folder: &str, name: &str) -> String {

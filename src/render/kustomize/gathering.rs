@@ -1,23 +1,35 @@
 //! What a build will want to read that was not brought.
 //!
-//! In: a tree that may hold a part of a repository only. Out: the folders that kustomizations name and of which nothing is known yet.
-//! Whoever brings them asks again, because they may name others. What is wrong is left to the build to say.
+//! In: a tree that may hold a part of a repository only. Out: [`Missing`], the folders that kustomizations name and of which nothing is
+//! known yet, here and in other repositories. Whoever brings them asks again, because they may name others. What is wrong is left to the
+//! build to say.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::fault::At;
 use super::files::{Files, Folder};
 use super::kustomization;
 use super::node::Text;
-use crate::tree::{FileTree, normalise};
+use super::remote::Remote;
+use crate::render::problem::Place;
+use crate::tree::FileTree;
 
 /// The most folders that are looked into.
 const MAX_FOLDERS: usize = 10_000;
 
-/// The paths that are to be brought before a build.
-pub(in crate::render) fn missing(tree: &FileTree, path: &str) -> BTreeSet<String> {
+/// What is to be brought before a build.
+#[derive(Debug, Default)]
+pub struct Missing {
+    /// Paths of the tree.
+    pub folders: BTreeSet<String>,
+    /// Folders in repositories of which the tree knows nothing, and where each is named first.
+    pub remotes: BTreeMap<Remote, Place>,
+}
+
+/// What is to be brought before a build of this folder.
+pub(in crate::render) fn missing(tree: &FileTree, path: &str) -> Missing {
     let files = Files::new(tree);
-    let mut missing = BTreeSet::new();
+    let mut missing = Missing::default();
     let mut seen = BTreeSet::new();
     let mut waiting: Vec<Folder> = files.root(path).into_iter().collect();
     while let Some(folder) = waiting.pop() {
@@ -25,19 +37,40 @@ pub(in crate::render) fn missing(tree: &FileTree, path: &str) -> BTreeSet<String
             continue;
         }
         for entry in named(&files, &folder) {
-            let Some(inside) = normalise(&folder.path, &entry.text) else { continue };
-            let Ok(resolved) = tree.resolve(&inside) else { continue };
-            if entry.text.contains("://") || tree.is_file(&resolved) {
-                continue;
-            }
+            let Some(resolved) = missing.place(tree, &folder, &entry) else { continue };
             if !tree.holds(&resolved) {
-                missing.insert(resolved);
+                missing.folders.insert(resolved);
             } else if let Ok(inner) = files.folder(&folder, &entry) {
                 waiting.push(inner);
             }
         }
     }
     missing
+}
+
+impl Missing {
+    /// Where an entry leads in the tree, if it may be a folder and is not in a repository that is missing.
+    fn place(&mut self, tree: &FileTree, folder: &Folder, entry: &Text) -> Option<String> {
+        let path = tree.normal(&folder.path, &entry.text);
+        let remote = match path.as_ref().is_some_and(|path| tree.is_file(path)) && !entry.text.contains("://")
+        {
+            true => return None,
+            false => Remote::read(&entry.text),
+        };
+        let inside = match remote {
+            None => path?,
+            Some(Err(_)) => return None,
+            Some(Ok(remote)) => match tree.mounted(&remote.name()) {
+                Some(Ok(place)) => tree.normal(place, &remote.path)?,
+                Some(Err(_)) => return None,
+                None => {
+                    self.remotes.entry(remote).or_insert_with(|| entry.at.place(tree));
+                    return None;
+                }
+            },
+        };
+        tree.resolve(&inside).ok().filter(|resolved| !tree.is_file(resolved))
+    }
 }
 
 /// The entries of a kustomization that may be folders.

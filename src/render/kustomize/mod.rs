@@ -29,6 +29,7 @@ mod parse;
 mod patching;
 mod plugin;
 mod referring;
+mod remote;
 mod replacement;
 mod resource;
 mod schema;
@@ -48,8 +49,10 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 pub use fault::{Class, Fault};
+pub use gathering::Missing;
 pub(super) use gathering::missing;
 pub use kustomization::NAMES;
+pub use remote::Remote;
 
 use build::{Accumulator, Build};
 use fault::{At, Refusal};

@@ -1,6 +1,6 @@
 //! Looks at the repository: what is asked of it, what others have seen of it, and what follows from that.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::future::FutureExt as _;
 
@@ -42,6 +42,8 @@ impl Follower {
     pub(super) fn look(&mut self) {
         let Order { repository, wish, request, .. } = self.order.clone();
         let (known, trust) = (self.known(), self.trust());
+        let (followed, current) = (self.followed.clone(), self.revision.clone());
+        let fresh = if self.nudged { Duration::ZERO } else { wish.interval / 2 };
         self.nudged = false;
         let context = self.context.clone();
         self.looking = Some(
@@ -63,16 +65,32 @@ impl Follower {
                     Ok(revision) => trust.check(&repository, revision, begun + wish.timeout).await,
                     Err(error) => (Err(error), None),
                 };
-                Looked { found: found.map_err(of_source), held, request }
+                let mut found = found.map_err(of_source);
+                let ground = context.ground(&wish, &followed, fresh);
+                let moved = match followed.have_moved(&ground, begun + wish.timeout).await {
+                    Ok(moved) => moved,
+                    Err(trouble) => {
+                        // A new revision may do without what cannot be reached, and finds out by itself.
+                        if found.as_ref().ok() == current.as_ref() {
+                            found = Err(trouble);
+                        }
+                        false
+                    }
+                };
+                Looked { found, held, moved, request }
             }
             .boxed(),
         );
     }
 
-    pub(super) fn looked(&mut self, Looked { found, held, request }: Looked) -> Event {
+    pub(super) fn looked(&mut self, Looked { found, held, moved, request }: Looked) -> Event {
         self.looking = None;
+        if moved {
+            tracing::info!(sync = %self.owner, "a remote base stands for another commit now");
+        }
+        let is_known = found.as_ref().is_ok_and(|revision| self.revision.as_ref() == Some(revision));
         let look = match &found {
-            Ok(revision) if self.revision.as_ref() == Some(revision) => Look::Same,
+            Ok(_) if is_known && !moved => Look::Same,
             Ok(_) => Look::New,
             Err(_) if held.is_some() => Look::Held,
             Err(trouble) if trouble.lasting => Look::Hopeless,
@@ -82,7 +100,7 @@ impl Follower {
             if self.known().as_ref() != Some(revision) {
                 heads::tell(&self.head, revision);
             }
-            if look == Look::New {
+            if !is_known {
                 self.is_new(revision);
             }
             self.takes_up(revision);

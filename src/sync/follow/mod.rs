@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use tokio::sync::{Notify, watch};
 
+use super::bases::Followed;
 use super::desk::Desk;
 use super::heads::{Head, Key, Seen};
 use super::lineage::Lineage;
@@ -110,6 +111,8 @@ struct Looked {
     found: Result<Revision, Trouble>,
     /// What is held for want of it.
     held: Option<Revision>,
+    /// A repository that is named by a URL stands for another commit.
+    moved: bool,
     /// The request that this answers.
     request: Option<String>,
 }
@@ -137,6 +140,8 @@ struct Follower {
     /// Where the revisions of the repository are told.
     head: Arc<Head>,
     heard: watch::Receiver<Option<Seen>>,
+    /// The repositories that are named by URLs.
+    followed: Followed,
     /// Somebody asks to look at the repository itself.
     nudged: bool,
     /// The request that the last look answered.
@@ -200,6 +205,7 @@ pub(crate) async fn follow(
         before: None,
         heard: head.subscribe(),
         head,
+        followed: Followed::default(),
         nudged: false,
         answered: None,
         memory: Some(Memory::default()),

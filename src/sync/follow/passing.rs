@@ -57,6 +57,7 @@ impl Follower {
         self.stop = Stop::default();
         let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
         let (vitals, by) = (self.vitals.clone(), Instant::now() + self.order.wish.timeout);
+        let followed = self.followed.clone();
         let (stop, desk, answered) = (self.stop.clone(), self.desk.clone(), self.answered.clone());
         self.passing = Some(
             async move {
@@ -81,6 +82,7 @@ impl Follower {
                     predecessor: order.predecessor.as_ref(),
                     vitals: &vitals,
                     repository: &order.repository,
+                    followed: &followed,
                     revision: &revision,
                     newest: rejected.as_ref().unwrap_or(&revision),
                     stop: &stop,

@@ -1,0 +1,147 @@
+//! Remote bases for a render on the command line: fetched as the daemon does, into a folder that is gone afterwards.
+//!
+//! In: which prefixes a person allows. Out: trees with the files of the repositories that kustomizations name. Without any prefix
+//! nothing is made and nobody is asked.
+
+use std::collections::BTreeSet;
+use std::fs::DirBuilder;
+use std::hash::{BuildHasher as _, RandomState};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow};
+
+use crate::metrics::Metrics;
+use crate::render::Missing;
+use crate::report::Trouble;
+use crate::source::{AllowList, Repositories};
+use crate::sync::bases::{Bases, Followed, Ground, Heads};
+use crate::tree::FileTree;
+
+/// How long all of it may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What a person allows, and what was fetched so far.
+#[derive(Debug)]
+pub(super) struct RemoteBases {
+    allowed: AllowList,
+    found: Bases,
+    open: Option<Open>,
+    by: Instant,
+}
+
+#[derive(Debug)]
+struct Open {
+    repositories: Repositories,
+    metrics: Metrics,
+    heads: Heads,
+    folder: PathBuf,
+}
+
+impl RemoteBases {
+    pub(super) fn new(allowed: AllowList) -> Self {
+        Self { allowed, found: Bases::default(), open: None, by: Instant::now() + PATIENCE }
+    }
+
+    /// The tree with the files of what was named so far.
+    pub(super) fn mount(&mut self, files: FileTree) -> anyhow::Result<FileTree> {
+        let Some(open) = &self.open else { return Ok(files) };
+        let (found, by) = (&mut self.found, self.by);
+        open.wait(async || found.mount(files, by).await)
+    }
+
+    /// Takes in what is missing; what of it lies in the tree itself, and whether there is anything to be mounted anew.
+    pub(super) fn take(
+        &mut self,
+        missing: Missing,
+        files: &FileTree,
+    ) -> anyhow::Result<(BTreeSet<Box<str>>, bool)> {
+        if missing.remotes.is_empty() && self.open.is_none() || self.allowed.is_empty() {
+            // What is named and not allowed is for the render to say.
+            return Ok((missing.folders.into_iter().map(Into::into).collect(), false));
+        }
+        if self.open.is_none() {
+            self.open = Some(Open::new()?);
+        }
+        let Some(open) = &self.open else { return Ok((BTreeSet::new(), false)) };
+        let (found, allowed, by) = (&mut self.found, &self.allowed, self.by);
+        let followed = Followed::default();
+        let ground = Ground {
+            repositories: &open.repositories,
+            heads: &open.heads,
+            allowed,
+            followed: &followed,
+            metrics: &open.metrics,
+            pinned: false,
+            fresh: PATIENCE,
+        };
+        open.wait(async || found.take(missing, files, &ground, by).await)
+    }
+
+    /// Each repository that was fetched, and its commit.
+    pub(super) fn told(&self) -> Vec<String> {
+        self.found.told()
+    }
+}
+
+impl Open {
+    fn new() -> anyhow::Result<Self> {
+        // Nobody else on this machine can have made it before, or look into it.
+        let name = format!("moorline-{:016x}", RandomState::new().hash_one(std::process::id()));
+        let folder = std::env::temp_dir().join(name);
+        let made = DirBuilder::new().mode(0o700).create(&folder);
+        made.with_context(|| format!("{}: cannot be made", folder.display()))?;
+        Ok(Self {
+            repositories: Repositories::new(&folder, None)?,
+            metrics: Metrics::new()?,
+            heads: Heads::default(),
+            folder,
+        })
+    }
+
+    /// Waits on a thread of its own, because whoever asks may be on one that must not wait.
+    fn wait<T: Send>(&self, work: impl AsyncFnOnce() -> Result<T, Trouble> + Send) -> anyhow::Result<T> {
+        let wait = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.context("cannot start the runtime")?;
+            let done = runtime.block_on(work());
+            // A look at a silent server may still hold a thread; it is not waited for.
+            runtime.shutdown_timeout(Duration::from_millis(100));
+            done.map_err(|trouble| anyhow!("{}", trouble.message))
+        };
+        let done = thread::scope(|scope| scope.spawn(wait).join());
+        done.map_err(|_| anyhow!("fetching remote bases was stopped"))?
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // What is left of it is nobody's loss.
+        drop(std::fs::remove_dir_all(&self.folder));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::{self, Options};
+
+    #[tokio::test]
+    async fn it_may_be_asked_by_who_must_not_wait() {
+        let (text, prefix) = ("resources: [\"http://127.0.0.1:9/a/b\"]\n", "http://127.0.0.1:9");
+        let tree = FileTree::from_texts([("kustomization.yaml", text)]);
+        let mut bases = RemoteBases::new(AllowList::new("--allow-remote", [prefix]).unwrap());
+        let missing = render::missing(&tree, &Options::default());
+        let error = bases.take(missing, &tree).unwrap_err().to_string();
+        assert!(
+            error.starts_with("kustomization.yaml:1:13: the remote base http://127.0.0.1:9/a/b: "),
+            "{error}"
+        );
+        let folder = bases.open.as_ref().map(|open| open.folder.clone()).unwrap();
+        assert!(folder.is_dir());
+        drop(bases);
+        assert!(!folder.exists());
+    }
+}

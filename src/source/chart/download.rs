@@ -1,0 +1,140 @@
+//! Files from servers: bounded, with a deadline, and without telling a login to anybody else.
+//!
+//! In: a URL. Out: the whole body of the answer, or [`ChartError`]. Redirects are followed a few times, never from https to http. Another
+//! host than the one that a person has named is asked without a login, and at public addresses only.
+
+use std::io::Read as _;
+use std::time::Instant;
+
+use super::super::credentials::{Credentials, Hidden};
+use super::super::error::Error;
+use super::super::http::{Answer, Client, Network, Reach, fault};
+use super::super::packet::Fault;
+use super::error::ChartError;
+use super::url::Url;
+
+/// The most redirects in a row.
+const MAX_REDIRECTS: usize = 4;
+
+/// What is asked of one server, and of those that it names.
+pub(super) struct Downloads<'a> {
+    network: &'a Network,
+    credentials: &'a Credentials,
+    /// The login, for the server of `named` alone.
+    authorization: Option<Hidden<String>>,
+    /// What a person has named.
+    named: Url,
+    by: Instant,
+}
+
+/// An answer that is no redirect.
+pub(super) struct Got {
+    pub(super) status: u16,
+    pub(super) challenge: Option<String>,
+    /// The body, where the status is 200.
+    pub(super) body: Vec<u8>,
+    /// Who has answered in the end.
+    pub(super) from: Url,
+}
+
+impl<'a> Downloads<'a> {
+    pub(super) fn new(
+        network: &'a Network,
+        credentials: &'a Credentials,
+        named: &Url,
+        by: Instant,
+    ) -> Result<Self, ChartError> {
+        let authorization = credentials.authorization();
+        if authorization.is_some() && !named.is_tls() {
+            let why =
+                "begins with http://, over which everybody on the way could read the login; write https://";
+            return Err(ChartError::Url(why));
+        }
+        Ok(Self { network, credentials, authorization, named: named.clone(), by })
+    }
+
+    /// The login that the server of the named URL may know.
+    pub(super) fn login(&self) -> Option<&Hidden<String>> {
+        self.authorization.as_ref()
+    }
+
+    /// The whole of a file, asked for with the login.
+    pub(super) fn whole(&self, url: &Url, limit: u64, what: &'static str) -> Result<Vec<u8>, ChartError> {
+        accepted(self.get(url, "*/*", self.login(), (limit, what))?)
+    }
+
+    /// What a server answers in the end. `authorization` goes to the server of the named URL only.
+    pub(super) fn get(
+        &self,
+        url: &Url,
+        accept: &str,
+        authorization: Option<&Hidden<String>>,
+        (limit, what): (u64, &'static str),
+    ) -> Result<Got, ChartError> {
+        let mut url = url.clone();
+        if self.named.is_tls() && !url.is_tls() {
+            return Err(downgrade(&self.named));
+        }
+        for _ in 0..=MAX_REDIRECTS {
+            let answer = self.ask(&url, accept, authorization)?;
+            if matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
+                let target = answer.location.and_then(|location| url.joined(&location));
+                let nowhere =
+                    || ChartError::Redirect { server: url.server(), problem: "to what is no URL of a file" };
+                let target = target.ok_or_else(nowhere)?;
+                if url.is_tls() && !target.is_tls() {
+                    return Err(downgrade(&url));
+                }
+                url = target;
+                continue;
+            }
+            let (status, challenge) = (answer.status, answer.challenge.clone());
+            let body = if status == 200 { read(&url, answer, limit, what)? } else { Vec::new() };
+            return Ok(Got { status, challenge, body, from: url });
+        }
+        Err(ChartError::Redirect { server: url.server(), problem: "again and again" })
+    }
+
+    fn ask(
+        &self,
+        url: &Url,
+        accept: &str,
+        authorization: Option<&Hidden<String>>,
+    ) -> Result<Answer, ChartError> {
+        let is_named = url.host() == self.named.host();
+        let reach = if is_named { Reach::Anywhere } else { Reach::Public };
+        let strange =
+            Credentials { authorities: self.credentials.authorities.clone(), ..Credentials::default() };
+        let is_same = url.is_beside(&self.named);
+        let credentials = if is_same { self.credentials } else { &strange };
+        let client = Client::reaching(reach, url.host(), credentials, self.network)?;
+        let authorization = authorization.filter(|_| is_same);
+        Ok(client.file((&url.whole(), &url.server()), accept, authorization, self.by)?)
+    }
+}
+
+fn downgrade(from: &Url) -> ChartError {
+    ChartError::Redirect { server: from.server(), problem: "from https to http" }
+}
+
+/// The body, if there is one.
+pub(super) fn accepted(got: Got) -> Result<Vec<u8>, ChartError> {
+    let server = got.from.server();
+    match got.status {
+        200 => Ok(got.body),
+        status @ (401 | 403 | 407) => Err(Error::Denied { server, status }.into()),
+        404 | 410 => Err(ChartError::Missing { server, path: got.from.path().into() }),
+        status => Err(Error::Status { server, status }.into()),
+    }
+}
+
+fn read(url: &Url, answer: Answer, limit: u64, what: &'static str) -> Result<Vec<u8>, ChartError> {
+    let server = url.server();
+    let mut body = Vec::new();
+    let read = answer.body.take(limit + 1).read_to_end(&mut body);
+    read.map_err(|error| fault(&server, what, Fault::Input(error)))?;
+    match body.len() as u64 > limit {
+        true => Err(Error::TooLarge { server, what, limit }.into()),
+        false => Ok(body),
+    }
+}

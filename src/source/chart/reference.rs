@@ -1,0 +1,169 @@
+//! Which chart is wanted: where it is published, under which version, and what it has to be.
+//!
+//! In: texts from a person. Out: [`ChartRef`], every part of it checked. The digest is not left out: a version is a name, and names
+//! can be given anew.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+use super::error::ChartError;
+
+/// The most bytes of a name or a version.
+const MAX_TEXT_BYTES: usize = 128;
+
+/// One version of one chart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChartRef {
+    /// Where it is published.
+    pub place: ChartPlace,
+    /// What the archive has to be; in a registry, this may also be the digest of the manifest.
+    pub digest: Digest,
+}
+
+/// Where a chart is published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChartPlace {
+    /// In a repository with an index.
+    Repository {
+        /// The folder in which `index.yaml` lies, over https or http.
+        url: Box<str>,
+        /// The chart's name.
+        name: Box<str>,
+        /// Its version, exactly.
+        version: Box<str>,
+    },
+    /// In a registry.
+    Registry {
+        /// `oci://host/path/name`.
+        url: Box<str>,
+        /// Its version, exactly: the tag.
+        version: Box<str>,
+    },
+}
+
+impl ChartRef {
+    /// Checks what a person wrote. A URL that begins with `oci://` has the chart's name in it; every other one needs it.
+    pub fn new(url: &str, name: Option<&str>, version: &str, digest: &str) -> Result<Self, ChartError> {
+        let digest = Digest::parse(digest).ok_or(ChartError::Field {
+            field: "digest",
+            problem: "is no digest; write sha256: and 64 hex digits of the archive",
+        })?;
+        let version: Box<str> = plain("version", version)?.into();
+        let is_registry = url.get(..6).is_some_and(|front| front.eq_ignore_ascii_case("oci://"));
+        let place = match (is_registry, name) {
+            (true, None) => ChartPlace::Registry { url: url.into(), version },
+            (true, Some(_)) => {
+                let problem = "is written in the URL of a registry, and nowhere else";
+                return Err(ChartError::Field { field: "name", problem });
+            }
+            (false, Some(name)) => {
+                ChartPlace::Repository { url: url.into(), name: plain("name", name)?.into(), version }
+            }
+            (false, None) => {
+                return Err(ChartError::Field { field: "name", problem: "is missing" });
+            }
+        };
+        Ok(Self { place, digest })
+    }
+}
+
+fn plain<'a>(field: &'static str, text: &'a str) -> Result<&'a str, ChartError> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);
+    let sound = (1..=MAX_TEXT_BYTES).contains(&text.len())
+        && text.bytes().all(allowed)
+        && text.starts_with(|first: char| first.is_ascii_alphanumeric());
+    let problem = "has to be of letters, digits, dots, dashes, underscores and plus signs, and begins with a letter or digit";
+    if sound { Ok(text) } else { Err(ChartError::Field { field, problem }) }
+}
+
+/// The SHA-256 of some bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest that 64 hex digits stand for, with or without `sha256:` in front.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix("sha256:").unwrap_or(text).as_bytes();
+        if digits.len() != 64 {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let digit = |at: usize| char::from(pair[at]).to_digit(16);
+            *byte = u8::try_from(digit(0)? * 16 + digit(1)?).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
+    /// The digest of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut digest = [0; 32];
+        digest.copy_from_slice(&Sha256::digest(bytes));
+        Self(digest)
+    }
+
+    /// Makes sure that `what` has this digest.
+    pub(super) fn expect(self, bytes: &[u8], what: &'static str) -> Result<(), ChartError> {
+        self.expect_announced(Some(Self::of(bytes)), what)
+    }
+
+    /// Makes sure that nobody announces something else.
+    pub(super) fn expect_announced(self, found: Option<Self>, what: &'static str) -> Result<(), ChartError> {
+        match found.filter(|found| *found != self) {
+            None => Ok(()),
+            Some(found) => Err(ChartError::Digest {
+                what,
+                wanted: self.to_string().into(),
+                found: found.to_string().into(),
+            }),
+        }
+    }
+
+    /// The hex digits alone.
+    pub(super) fn digits(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256:{}", self.digits())
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_is_whole_or_refused() {
+        let digest = Digest::of(b"x").to_string();
+        let check = |url: &str, name: Option<&str>, version: &str, digest: &str| {
+            ChartRef::new(url, name, version, digest).map_err(|error| error.to_string())
+        };
+        assert!(check("https://host/charts", Some("web"), "1.2.3+b", &digest).is_ok());
+        assert!(check("OCI://host/charts/web", None, "1.2.3", &digest[7..]).is_ok());
+        let long = "1".repeat(129);
+        for (url, name, version, digest, part) in [
+            ("https://host", Some("web"), "1.2.3", "sha256:12", "64 hex digits"),
+            ("https://host", Some("web"), "1.2.3", "", "64 hex digits"),
+            ("https://host", None, "1.2.3", &digest, "name is missing"),
+            ("oci://host/web", Some("web"), "1.2.3", &digest, "in the URL of a registry"),
+            ("https://host", Some("../web"), "1.2.3", &digest, "name has to be"),
+            ("https://host", Some("web"), "", &digest, "version has to be"),
+            ("https://host", Some("web"), "../1", &digest, "version has to be"),
+            ("https://host", Some("web"), "*", &digest, "version has to be"),
+            ("https://host", Some("web"), &long, &digest, "version has to be"),
+        ] {
+            let problem = check(url, name, version, digest).unwrap_err();
+            assert!(problem.contains(part), "{url} {name:?} {version}: {problem}");
+        }
+    }
+}

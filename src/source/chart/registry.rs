@@ -1,0 +1,206 @@
+//! Charts in a registry: the manifest of a version, and the archive that it names.
+//!
+//! In: `oci://host/path/name` and a version. Out: the manifest and the archive, each with the digest that is claimed for it. A registry may
+//! ask for a token; it is asked for with the login only where the registry's own server gives it, and without one elsewhere.
+
+use std::cell::RefCell;
+
+use serde_json::Value;
+
+use super::super::credentials::Hidden;
+use super::super::error::Error;
+use super::MAX_PACKED_BYTES;
+use super::download::{Downloads, Got, accepted};
+use super::error::ChartError;
+use super::reference::Digest;
+use super::url::Url;
+
+/// The most bytes of a manifest.
+const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
+
+/// The most bytes of the answer with a token.
+const MAX_TOKEN_BYTES: u64 = 64 * 1024;
+
+/// The form of manifests that is asked for.
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+/// The forms in which charts are published.
+const ARCHIVES: [&str; 2] = ["application/vnd.cncf.helm.chart.content.v1.tar+gzip", "application/tar+gzip"];
+
+/// What a registry has of a version.
+pub(super) struct Found {
+    pub(super) manifest: Vec<u8>,
+    pub(super) archive: Vec<u8>,
+}
+
+/// The place of a chart in its registry, below which everything is asked for.
+pub(super) fn place(url: &str) -> Option<Url> {
+    let (scheme, rest) = url.split_once("://")?;
+    let (host, path) = rest.split_once('/')?;
+    let path = path.trim_end_matches('/');
+    let plain = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte))
+    };
+    let sound = scheme.eq_ignore_ascii_case("oci") && path.split('/').all(plain);
+    if sound { Url::parse(&format!("https://{host}/v2/{path}")) } else { None }
+}
+
+/// True for what may be a manifest and no archive.
+pub(super) fn is_manifest(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&b'{')
+}
+
+/// The digest of the archive that a manifest names, or what is wrong with it, as the rest of a sentence.
+pub(super) fn layer(manifest: &[u8]) -> Result<Digest, &'static str> {
+    let manifest: Value = serde_json::from_slice(manifest).map_err(|_| "sends no manifest")?;
+    let layers =
+        manifest["layers"].as_array().ok_or("sends a manifest without layers, such as a list of others")?;
+    let is_archive =
+        |layer: &&Value| layer["mediaType"].as_str().is_some_and(|form| ARCHIVES.contains(&form));
+    let archive = layers.iter().find(is_archive).ok_or("has something there that is no chart")?;
+    if archive["size"].as_u64().is_some_and(|size| size > MAX_PACKED_BYTES) {
+        return Err("has a chart there that is larger than 32 MiB");
+    }
+    archive["digest"].as_str().and_then(Digest::parse).ok_or("names an archive without a SHA-256")
+}
+
+/// Fetches a version whose manifest or archive has this digest.
+pub(super) fn fetch(
+    downloads: &Downloads<'_>,
+    place: &Url,
+    version: &str,
+    digest: Digest,
+) -> Result<Found, ChartError> {
+    let session = Session { downloads, place, token: RefCell::default() };
+    // A plus sign is not allowed in a tag, and Helm writes it so.
+    let tag = version.replace('+', "_");
+    let manifest =
+        session.get(&format!("/manifests/{tag}"), MANIFEST, (MAX_MANIFEST_BYTES, "bytes of a manifest"))?;
+    let unusable = |problem| ChartError::Registry { server: place.server(), problem };
+    let archive = layer(&manifest).map_err(unusable)?;
+    if Digest::of(&manifest) != digest {
+        digest.expect_announced(Some(archive), "the chart in the registry")?;
+    }
+    let bytes = session.get(&format!("/blobs/{archive}"), "*/*", (MAX_PACKED_BYTES, "bytes of a chart"))?;
+    archive.expect(&bytes, "what the registry sends")?;
+    Ok(Found { manifest, archive: bytes })
+}
+
+/// Requests to one registry, with the token that it has given.
+struct Session<'a> {
+    downloads: &'a Downloads<'a>,
+    place: &'a Url,
+    token: RefCell<Option<Hidden<String>>>,
+}
+
+impl Session<'_> {
+    fn get(&self, path: &str, accept: &str, limit: (u64, &'static str)) -> Result<Vec<u8>, ChartError> {
+        let url = self.place.at(&format!("{}{path}", self.place.path()));
+        let url = url.ok_or(ChartError::Url("is too long"))?;
+        let ask = || self.downloads.get(&url, accept, self.token.borrow().as_ref(), limit);
+        let got = ask()?;
+        if got.status != 401 || self.token.borrow().is_some() {
+            return accepted(got);
+        }
+        let denied = || Error::Denied { server: self.place.server(), status: 401 };
+        // Only who was asked may say where a token is to be had.
+        let asked = got.from.is_beside(self.place);
+        let challenge = got.challenge.filter(|_| asked).ok_or_else(denied)?;
+        *self.token.borrow_mut() = Some(match split(&challenge) {
+            ("bearer", parameters) => self.token(parameters)?,
+            ("basic", _) => self.downloads.login().cloned().ok_or_else(denied)?,
+            _ => return Err(denied().into()),
+        });
+        accepted(ask()?)
+    }
+
+    /// Asks for a token where the registry says that it is to be had.
+    fn token(&self, parameters: &str) -> Result<Hidden<String>, ChartError> {
+        let unusable = |problem| ChartError::Registry { server: self.place.server(), problem };
+        let realm = parameter(parameters, "realm");
+        let realm =
+            realm.ok_or_else(|| unusable("asks for a token and does not say where it is to be had"))?;
+        let mut query = Vec::new();
+        for name in ["service", "scope"] {
+            query.extend(parameter(parameters, name).map(|value| format!("{name}={}", encoded(&value))));
+        }
+        let mark = if realm.contains('?') { '&' } else { '?' };
+        let url = Url::parse(&format!("{realm}{mark}{}", query.join("&")));
+        let url = url.ok_or_else(|| unusable("names no URL where a token is to be had"))?;
+        let limit = (MAX_TOKEN_BYTES, "bytes of a token");
+        let got: Got = self.downloads.get(&url, "application/json", self.downloads.login(), limit)?;
+        let answer: Value = serde_json::from_slice(&accepted(got)?).unwrap_or_default();
+        let token = ["token", "access_token"].iter().find_map(|name| answer[name].as_str());
+        let is_sound = |token: &&str| token.bytes().all(|byte| byte.is_ascii_graphic());
+        let token = token.filter(is_sound).ok_or_else(|| unusable("gives no token that can be used"))?;
+        Ok(Hidden::new(format!("Bearer {token}")))
+    }
+}
+
+/// The scheme of a challenge in lower case, and its parameters.
+fn split(challenge: &str) -> (&'static str, &str) {
+    let (scheme, parameters) = challenge.split_once(' ').unwrap_or((challenge, ""));
+    let known = ["bearer", "basic"].into_iter().find(|known| scheme.eq_ignore_ascii_case(known));
+    (known.unwrap_or_default(), parameters)
+}
+
+/// The value of a parameter in quotes.
+fn parameter(parameters: &str, name: &str) -> Option<String> {
+    let mut rest = parameters;
+    while let Some((front, behind)) = rest.split_once("=\"") {
+        let (value, after) = behind.split_once('"')?;
+        if front.trim_matches([',', ' ']).eq_ignore_ascii_case(name) {
+            return Some(value.to_owned());
+        }
+        rest = after;
+    }
+    None
+}
+
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/,".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_challenge_is_read_by_the_names_of_its_parameters() {
+        let text = "realm=\"https://host/token\",service=\"a, b\", scope=\"repository:x/y:pull,push\"";
+        assert_eq!(parameter(text, "realm").as_deref(), Some("https://host/token"));
+        assert_eq!(parameter(text, "Service").as_deref(), Some("a, b"));
+        assert_eq!(parameter(text, "scope").as_deref(), Some("repository:x/y:pull,push"));
+        assert_eq!(parameter(text, "none"), None);
+        assert_eq!(parameter("realm=\"", "realm"), None);
+        assert_eq!(split("BEARER realm"), ("bearer", "realm"));
+        assert_eq!(split("Negotiate"), ("", ""));
+        assert_eq!(encoded("a b&c"), "a%20b%26c");
+    }
+
+    #[test]
+    fn a_registry_is_named_with_the_chart() {
+        let shown = |url: &str| place(url).map(|url| url.whole());
+        assert_eq!(shown("oci://host/a/web").as_deref(), Some("https://host/v2/a/web"));
+        assert_eq!(shown("OCI://Host:5000/web/").as_deref(), Some("https://host:5000/v2/web"));
+        for wrong in [
+            "oci://host",
+            "oci://host/",
+            "https://host/web",
+            "oci://me:planted@host/web",
+            "oci://host/../web",
+            "oci://host/a//web",
+            "oci://host/Web",
+            "oci://host/web:1",
+            "oci://host/web?x",
+        ] {
+            assert_eq!(shown(wrong), None, "{wrong}");
+        }
+    }
+}

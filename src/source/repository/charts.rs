@@ -1,0 +1,73 @@
+//! Charts, fetched beside the repositories: with the same network, by the same threads, into the same folder.
+//!
+//! In: which chart is wanted. Out: [`Chart`]. One that is here costs no request. Those who want the same chart at the same time wait for
+//! the first of them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
+
+use super::super::chart::{self, Cache, Chart, ChartError, ChartRef, Digest};
+use super::super::credentials::Credentials;
+use super::super::error::Error;
+use super::Repositories;
+
+/// The folder of charts, beside those of mirrors.
+pub(super) const FOLDER: &str = "charts";
+
+/// Charts that are here, and those that are under way.
+#[derive(Debug)]
+pub(super) struct Charts {
+    cache: Cache,
+    under_way: Mutex<HashMap<Digest, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+impl Charts {
+    pub(super) fn new(folder: &Path) -> Self {
+        Self { cache: Cache::new(folder), under_way: Mutex::default() }
+    }
+
+    /// The turn of those who want this chart.
+    fn turn(&self, digest: Digest) -> Arc<tokio::sync::Mutex<()>> {
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        under_way.retain(|_, turn| turn.strong_count() > 0);
+        let known = under_way.get(&digest).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let turn = Arc::default();
+            under_way.insert(digest, Arc::downgrade(&turn));
+            turn
+        })
+    }
+}
+
+impl Repositories {
+    /// The chart that is wanted: what is here, or else what is fetched. `owner` names the Secret (`namespace/name`, or nothing): what was
+    /// fetched with it is here for those who name the same. The login goes to the server that the URL names, and to no other.
+    pub async fn chart(
+        &self,
+        wanted: &ChartRef,
+        owner: &str,
+        credentials: &Credentials,
+        by: Instant,
+    ) -> Result<Chart, ChartError> {
+        let work = async {
+            let turn = self.0.charts.turn(wanted.digest).lock_owned().await;
+            let permit = self.0.workers.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
+            let (house, wanted, credentials) = (self.0.clone(), wanted.clone(), credentials.clone());
+            let owner: Box<str> = owner.into();
+            let done = tokio::task::spawn_blocking(move || {
+                let cache = (&house.charts.cache, &*owner);
+                let chart = chart::kept(cache, &wanted)
+                    .unwrap_or_else(|| chart::fetch(cache, &house.network, &wanted, &credentials, by));
+                drop((permit, turn));
+                chart
+            });
+            done.await.map_err(|_| Error::Stopped)?
+        };
+        match tokio::time::timeout_at(by.into(), work).await {
+            Ok(done) => done,
+            Err(_) => Err(Error::Timeout { server: "the chart's server".into(), what: "answer" }.into()),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Repositories that kustomizations name by a URL: whether they may be asked, which commits are meant, and their files.
+//!
+//! In: what a render misses, and whose word counts. Out: the same files with those of the other repositories in places of their own.
+//! A repository is asked like any other, without a login. One that may not be asked is a reason in the tree, which the render tells
+//! with the place where it is named; one that gives no answer is [`Trouble`], which may pass.
+
+mod followed;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use followed::Followed;
+
+pub use super::heads::Heads;
+use super::heads::{self, Head};
+use super::prepare::of_source;
+use crate::metrics::Metrics;
+use crate::render::{Missing, Place, Remote};
+use crate::report::Trouble;
+use crate::source::{
+    Address, AllowList, Credentials, Error, Ids, Reference, Repositories, Repository, Revision,
+};
+use crate::tree::{Entry, FileTree, MAX_FILES, MAX_TREE_BYTES};
+
+/// The most repositories and references that one render names by URLs.
+const MAX_BASES: usize = 32;
+
+/// By what it is decided who is asked, and who asks.
+pub struct Ground<'a> {
+    /// Where repositories are kept.
+    pub repositories: &'a Repositories,
+    /// The newest revisions.
+    pub heads: &'a Heads,
+    /// Which repositories may be asked.
+    pub allowed: &'a AllowList,
+    /// Where it is told which ones were read.
+    pub followed: &'a Followed,
+    /// What is counted.
+    pub metrics: &'a Metrics,
+    /// Only what is named by a commit's full id is read.
+    pub pinned: bool,
+    /// What was seen within this time is new enough.
+    pub fresh: Duration,
+}
+
+/// What a render has named so far.
+#[derive(Debug, Default)]
+pub struct Bases {
+    named: BTreeMap<Box<str>, Result<Base, Box<str>>>,
+    /// The files that were read, by their places, and what was asked for.
+    read: BTreeMap<Box<str>, (BTreeSet<Box<str>>, FileTree)>,
+}
+
+/// A repository that is named by a URL, at the commit that is meant.
+#[derive(Debug, Clone)]
+pub struct Base {
+    address: Address,
+    reference: Reference,
+    repository: Repository,
+    head: Arc<Head>,
+    revision: Revision,
+    /// Folders of it that are named.
+    paths: BTreeSet<Box<str>>,
+    /// What was read of it; the same ids mean the same files.
+    ids: Ids,
+}
+
+impl Bases {
+    /// The tree with the files of all repositories that are known so far.
+    pub async fn mount(&mut self, files: FileTree, by: Instant) -> Result<FileTree, Trouble> {
+        let mut wanted: BTreeMap<Box<str>, (&Base, BTreeSet<Box<str>>)> = BTreeMap::new();
+        for base in self.named.values().flatten() {
+            wanted
+                .entry(base.place())
+                .or_insert((base, BTreeSet::new()))
+                .1
+                .extend(base.paths.iter().cloned());
+        }
+        for (place, (base, paths)) in wanted {
+            if self.read.get(&place).is_none_or(|(before, _)| *before != paths) {
+                let beside: Vec<Box<str>> = paths.iter().cloned().collect();
+                let asked = (&[][..], &beside[..]);
+                let reading = base.repository.read_anew(&base.revision, asked, &Ids::new(), by).await;
+                let snapshot = reading.map_err(|error| base.trouble(error))?.snapshot;
+                let files = snapshot.map(|snapshot| snapshot.files).unwrap_or_default();
+                self.read.insert(place, (paths, files));
+            }
+        }
+        self.check_size(&files)?;
+        let names = self
+            .named
+            .iter()
+            .map(|(name, base)| (name.clone(), base.as_ref().map(Base::place).map_err(Clone::clone)));
+        let there = self.read.iter().map(|(place, (_, files))| (place.clone(), files.clone()));
+        Ok(if self.named.is_empty() { files } else { files.mounting(names.collect(), there) })
+    }
+
+    /// Takes in what is missing in `files`, which this has mounted. What is left of it lies in the tree itself; with it, whether there
+    /// is anything to be mounted anew.
+    pub async fn take(
+        &mut self,
+        missing: Missing,
+        files: &FileTree,
+        ground: &Ground<'_>,
+        by: Instant,
+    ) -> Result<(BTreeSet<Box<str>>, bool), Trouble> {
+        let (mut own, mut grown) = (BTreeSet::new(), !missing.remotes.is_empty());
+        for folder in missing.folders {
+            let (place, inside) = files.split(&folder);
+            let base = self.named.values_mut().flatten().find(|base| *base.place() == *place);
+            match base.filter(|_| !place.is_empty()) {
+                Some(base) => grown |= base.paths.insert(inside.into()),
+                None => drop(own.insert(folder.into())),
+            }
+        }
+        for (remote, place) in missing.remotes {
+            let name = remote.name().into_boxed_str();
+            if !self.named.contains_key(&name) {
+                let base = match self.named.len() < MAX_BASES {
+                    true => find(&remote, &place, ground, by).await?,
+                    false => {
+                        Err(format!("is one too many: a render reads at most {MAX_BASES} remote bases")
+                            .into())
+                    }
+                };
+                self.named.insert(name.clone(), base);
+            }
+            if let Some(Ok(base)) = self.named.get_mut(&name) {
+                base.paths.insert(normal(&remote.path));
+            }
+        }
+        ground.followed.set(self.found());
+        Ok((own, grown))
+    }
+
+    /// What was found, with what a render has read of it.
+    pub async fn read<'a>(
+        &self,
+        files: &FileTree,
+        read: impl Iterator<Item = &'a str>,
+        by: Instant,
+    ) -> Result<Vec<Base>, Trouble> {
+        let mut paths: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (place, inside) in read.map(|path| files.split(path)) {
+            paths.entry(place).or_default().push(inside);
+        }
+        let mut found = self.found();
+        for base in &mut found {
+            let paths = paths.get(&*base.place()).cloned().unwrap_or_default();
+            let ids = base.repository.ids(&base.revision, paths, by).await;
+            base.ids = ids.map_err(|error| base.trouble(error))?;
+        }
+        Ok(found)
+    }
+
+    /// Each repository and its commit, as people should read them.
+    pub fn told(&self) -> Vec<String> {
+        self.found().iter().map(|base| format!("{} is {}", base.address, base.revision)).collect()
+    }
+
+    fn found(&self) -> Vec<Base> {
+        self.named.values().flatten().cloned().collect()
+    }
+
+    /// All files together are bounded as those of one tree.
+    fn check_size(&self, own: &FileTree) -> Result<(), Trouble> {
+        let trees = || self.read.values().map(|(_, files)| files).chain([own]);
+        let entries = || trees().flat_map(|tree| tree.entries().map(|(_, entry)| entry));
+        let bytes = |entry: &Entry| if let Entry::File(bytes) = entry { bytes.len() as u64 } else { 0 };
+        let (of, limit) = match entries().count() > MAX_FILES {
+            true => ("files", MAX_FILES as u64),
+            false if entries().map(bytes).sum::<u64>() > MAX_TREE_BYTES => ("bytes", MAX_TREE_BYTES),
+            false => return Ok(()),
+        };
+        Err(of_source(Error::TooMuch { path: "the repository with its remote bases".into(), of, limit }))
+    }
+}
+
+impl Base {
+    /// Where its files lie in a tree. No path of a repository has two slashes, and no address a space.
+    fn place(&self) -> Box<str> {
+        format!("{} at {}", self.address, self.revision.commit).into()
+    }
+
+    fn trouble(&self, error: Error) -> Trouble {
+        trouble(&self.address, error)
+    }
+
+    /// The newest revision that anybody has seen.
+    fn newest(&self) -> Revision {
+        match &self.reference {
+            Reference::Commit(_) => self.revision.clone(),
+            _ => self
+                .head
+                .borrow()
+                .as_ref()
+                .map_or_else(|| self.revision.clone(), |seen| seen.revision.clone()),
+        }
+    }
+
+    /// The revision that its reference stands for.
+    async fn look(&self, ground: &Ground<'_>, by: Instant) -> Result<Revision, Error> {
+        look((&self.repository, &self.head), &self.reference, ground, by).await
+    }
+}
+
+/// The same at the newest commits, if nothing that was read of them has changed.
+pub(crate) async fn renewed(
+    bases: &Arc<[Base]>,
+    ground: &Ground<'_>,
+    by: Instant,
+) -> Result<Option<Arc<[Base]>>, Trouble> {
+    if bases.iter().all(|base| base.newest() == base.revision) {
+        return Ok(Some(bases.clone()));
+    }
+    let mut now = bases.to_vec();
+    for base in &mut now {
+        let newest = base.newest();
+        if newest.commit != base.revision.commit {
+            let paths = base.ids.keys().map(|path| &**path);
+            let ids = base.repository.ids(&newest, paths, by).await.map_err(|error| base.trouble(error))?;
+            if ids != base.ids {
+                return Ok(None);
+            }
+        }
+        base.revision = newest;
+    }
+    ground.followed.set(now.clone());
+    Ok(Some(now.into()))
+}
+
+/// The repository that an entry names, or why it is not read.
+async fn find(
+    remote: &Remote,
+    place: &Place,
+    ground: &Ground<'_>,
+    by: Instant,
+) -> Result<Result<Base, Box<str>>, Trouble> {
+    let address = match Address::remote(&remote.repository) {
+        Ok(address) if ground.allowed.allows(&address) => address,
+        Ok(_) => return Ok(Err(NOT_ALLOWED.into())),
+        Err(error) => return Ok(Err(format!("is not fetched: {error}").into())),
+    };
+    let reference = match Reference::named(remote.reference.as_deref().unwrap_or_default()) {
+        Ok(reference) if ground.pinned && !matches!(reference, Reference::Commit(_)) => {
+            return Ok(Err(NOT_PINNED.into()));
+        }
+        Ok(reference) => reference,
+        Err(error) => return Ok(Err(format!("is not fetched: {error}").into())),
+    };
+    let told = |error: Error| {
+        let Trouble { message, .. } = trouble(&address, error.clone());
+        Trouble { message: format!("{place}: {message}"), ..of_source(error) }
+    };
+    let opened = ground.repositories.repository(&address, "", &Credentials::default());
+    let repository = opened.map_err(told)?;
+    // The key of those who follow this repository without a Secret.
+    let head = ground.heads.of((format!("{address}\n/").into(), reference.clone()));
+    let revision = look((&repository, &head), &reference, ground, by).await.map_err(told)?;
+    let (paths, ids) = (BTreeSet::new(), Ids::new());
+    Ok(Ok(Base { address, reference, repository, head, revision, paths, ids }))
+}
+
+const NOT_ALLOWED: &str = "may not be fetched: neither the setting remoteBases of the daemon nor --allow-remote on the command line has a \
+                           prefix of it; commit the files, or ask who runs the daemon for it";
+
+const NOT_PINNED: &str = "is not fetched: where spec.source.git.verify asks for signatures, a remote base is named by the full id of a \
+                          commit (?ref= and 40 hex digits)";
+
+async fn look(
+    (repository, head): (&Repository, &Head),
+    reference: &Reference,
+    ground: &Ground<'_>,
+    by: Instant,
+) -> Result<Revision, Error> {
+    let is_commit = matches!(reference, Reference::Commit(_));
+    let known = head.borrow().clone().filter(|seen| seen.at.elapsed() < ground.fresh);
+    if let Some(known) = known.filter(|_| !is_commit) {
+        return Ok(known.revision);
+    }
+    let begun = Instant::now();
+    let looked = repository.look(reference, by).await;
+    if !is_commit {
+        ground.metrics.git("look", begun.elapsed(), looked.as_ref().err().map(Error::reason));
+        looked.iter().for_each(|revision| heads::tell(head, revision));
+    }
+    looked
+}
+
+fn trouble(address: &Address, error: Error) -> Trouble {
+    let trouble = of_source(error);
+    Trouble { message: format!("the remote base {address}: {}", trouble.message), ..trouble }
+}
+
+/// A path as the tree has it; the grammar has made sure that it does not climb.
+fn normal(path: &str) -> Box<str> {
+    crate::tree::normalise("", path).unwrap_or_default().into()
+}
