@@ -1,6 +1,7 @@
 //! From a path on the command line to a render of it: the way that all verbs on manifests begin.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
@@ -8,7 +9,9 @@ use glob::Pattern;
 
 use super::{Streams, wall};
 use crate::desired::{DesiredSet, Scopes, desired};
-use crate::render::{self, Complete, Kind, Options, PlainOptions, Rendered, Skipped};
+use crate::render::{
+    self, Complete, Kind, Options, PlainOptions, Rendered, Seen, Skipped, Variables, variable_rule,
+};
 use crate::source::directory;
 
 /// Which files of a folder are read.
@@ -39,9 +42,30 @@ pub(super) struct Selection {
     #[arg(long, value_name = "DIR")]
     pub(super) root: Option<PathBuf>,
 
+    /// Replace variables in the manifests, such as ${NAME}; may be given several times. Without it, they stay as they are
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    var: Vec<(String, String)>,
+
     /// Say how PATH is read
     #[arg(long, short)]
     verbose: bool,
+}
+
+impl Selection {
+    /// The variables that are given, if any are.
+    fn variables(&self) -> Option<Arc<Variables>> {
+        let given = self.var.iter().map(|(name, value)| (name, value));
+        (!self.var.is_empty()).then(|| Arc::new(Variables::default().with(given, Seen::ByAll)))
+    }
+}
+
+/// A variable on the command line.
+fn variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, such as CLUSTER_NAME=shop-1")?;
+    match variable_rule(name) {
+        Some(rule) => Err(format!("the name of a variable {rule}")),
+        None => Ok((name.to_owned(), value.to_owned())),
+    }
 }
 
 /// How a folder is read.
@@ -76,7 +100,12 @@ pub(super) fn read(
         include: selection.include.clone(),
         exclude: selection.exclude.clone(),
     };
-    let mut options = Options { path: String::new(), plain, kind: selection.kind.into() };
+    let mut options = Options {
+        plain,
+        kind: selection.kind.into(),
+        variables: selection.variables(),
+        ..Options::default()
+    };
     let kind = match options.kind {
         Kind::Auto if wall::holds_kustomization(path) => Kind::Kustomize,
         Kind::Auto => Kind::Plain,

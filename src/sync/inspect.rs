@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::prepare::{self, of_failure, of_source, prepare};
 use super::rollout::RolledOut;
+use super::values;
 use super::wish::{self, Wish, wish};
 use crate::api::{SpecHash, SyncName, SyncStatus};
 use crate::cluster::{Cluster, SecretData};
@@ -72,6 +73,7 @@ pub async fn inspect(
     };
     let wish = wish(name, &wish::read(sync).map_err(refuse)?.spec).map_err(refuse)?;
     cluster.know().await.map_err(|failure| of_failure(&failure))?;
+    let wish = values::filled(cluster, name, wish).await?;
     let credentials = match &wish.secret {
         Some(secret) => credentials(cluster, &name.namespace, secret).await?,
         None => Credentials::default(),

@@ -12,10 +12,11 @@ use super::carry_out::Work;
 use super::desk::Desk;
 use super::inspect::credentials;
 use super::prepare::{of_source, prepare};
+use super::values;
 use super::wish::Wish;
 use crate::api::{Finished, SpecHash, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Failure};
-use crate::desired::{DesiredObject, DesiredSet, Parting};
+use crate::desired::{DesiredObject, DesiredSet, Parting, UNTOLD};
 use crate::harmless::harmless;
 use crate::health::{self, Health, health};
 use crate::object::ObjectId;
@@ -66,6 +67,7 @@ pub(super) async fn find(
     let repository =
         context.repositories.repository(&wish.address, &owner, &credentials).map_err(of_source)?;
     let scopes = cluster.kinds().scopes();
+    let wish = &values::filled(cluster, name, wish.clone()).await?;
     let prepared = prepare(&repository, &revision, wish, scopes, None, by, &context.metrics).await?;
     Ok(Some(Arc::new(prepared.rendered.at_parting(uid))))
 }
@@ -131,6 +133,7 @@ impl Work<'_> {
             match &found {
                 Health::Healthy => return Ok(true),
                 Health::Degraded { why } => {
+                    let why = if self.desired.is_tainted(id) { UNTOLD } else { why };
                     tracing::warn!(sync = %self.owner, object = %id, "a hook has failed: {}", harmless(why));
                     return Ok(false);
                 }
