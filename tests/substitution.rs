@@ -11,6 +11,7 @@ use support::daemon::until;
 use support::person::moorline;
 use support::rest::ask;
 use support::scene::{CALM, Scene, config_map};
+use support::status::{define, report};
 
 /// What stands in the Secret, and nowhere else.
 const PLANTED: &str = "hunter2-planted";
@@ -221,7 +222,7 @@ async fn a_value_of_a_secret_is_shown_nowhere() {
     until("both are refused", async || {
         let problems = scene.status("shop", "/problems").await.to_string();
         let told = problems.contains("not shown, a value from a Secret is in it")
-            && problems.contains("cannot be part of what an object is called");
+            && problems.contains("cannot be part of a name");
         told.then_some(())
     })
     .await;
@@ -232,6 +233,68 @@ async fn a_value_of_a_secret_is_shown_nowhere() {
     assert_eq!(place, None);
     assert!(!all.contains(&PLANTED[..7]), "not a part of it either");
     assert!(all.len() > 10_000, "there is much to look through: {}", all.len());
+    scene.delete_sync("shop").await;
+}
+
+/// A CronJob with such a value in what names an item of a list, and in an image.
+fn keyed() -> (String, String) {
+    let body = json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "keyed"}, "spec": {
+        "schedule": "0 0 1 1 *", "suspend": true,
+        "jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [
+            {"name": "a", "image": "example.com/a:1", "env": [{"name": "X_${TOKEN}", "value": "git"}]}]}}}}}});
+    ("keyed.json".to_owned(), body.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn neither_paths_nor_what_controllers_say_show_such_a_value() {
+    let Some(scene) = Scene::new("quoted").await else { return };
+    make(&scene, "secrets", "keys", "stringData", json!({"TOKEN": PLANTED})).await;
+    let widgets = define(&scene, "Widget").await;
+    let widget = json!({"apiVersion": "ready.example/v1", "kind": "Widget", "metadata": {"name": "w"},
+        "spec": {"token": "${TOKEN}"}});
+    let commit = scene.push(&[keyed(), ("w.json".to_owned(), widget.to_string())]);
+    let daemon = scene.daemon_with(&["--leader-election=false", "--log-level", "trace"]);
+    let mut spec = substitute(json!({"from": [from("Secret", "keys")]}));
+    spec["health"] = json!({"wait": true});
+    scene.sync("shop", spec).await;
+    until("the widget is there", async || widgets.get_opt("w").await.unwrap()).await;
+    assert_eq!(widgets.get("w").await.unwrap().data["spec"]["token"], PLANTED);
+    let is = |status: &str| {
+        json!({"observedGeneration": 1, "conditions": [{"type": "Ready", "status": status, "reason": "Any",
+            "message": format!("{PLANTED} is no token"), "lastTransitionTime": "2026-01-01T00:00:00Z"}]})
+    };
+    report(&widgets, "w", is("False")).await;
+    until("what it says is told to be left out", async || {
+        let conditions = scene.status("shop", "/conditions").await.to_string();
+        conditions.contains("what is said of it is not repeated").then_some(())
+    })
+    .await;
+    let unwell = shown(&scene).await;
+    report(&widgets, "w", is("True")).await;
+    scene.until_ready("shop", &commit).await;
+
+    // An edit of an item that such a value names.
+    let place = "/spec/jobTemplate/spec/template/spec/containers/0/env/0/value";
+    let item = json!([{"name": format!("X_{PLANTED}"), "value": "by hand"}]);
+    let edit = json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [
+        {"name": "a", "env": item}]}}}}}});
+    let jobs = scene.dynamic("batch", "v1", "CronJob");
+    let manager = PatchParams { field_manager: Some("kubectl-edit".to_owned()), ..PatchParams::default() };
+    jobs.patch("keyed", &manager, &Patch::Strategic(edit)).await.unwrap();
+    until("it is repaired", async || {
+        let job = jobs.get("keyed").await.unwrap().data;
+        (job.pointer(place).unwrap() == "git").then_some(())
+    })
+    .await;
+    let repaired = until("the repair is told", async || {
+        let told = shown(&scene).await;
+        told.contains("containers[…] changed by kubectl-edit").then_some(told)
+    })
+    .await;
+    let all = [unwell, repaired, daemon.log()].join("\n");
+    let place =
+        all.find(PLANTED).map(|at| all[at.saturating_sub(300)..].chars().take(400).collect::<String>());
+    assert_eq!(place, None);
     scene.delete_sync("shop").await;
 }
 

@@ -167,6 +167,10 @@ fn kustomized(tree: &FileTree, options: &Options) -> Found<Packed> {
     };
     found.read = Some(built.read);
     for (body, origin) in built.objects {
+        if found.problems.len() >= documents::MAX_PROBLEMS_PER_FILE {
+            // Each costs another reading of its file.
+            break;
+        }
         // Messages need the text of the file; what a generator made stands in its kustomization.
         let bytes = tree.read(tree.hidden(&origin.file)).unwrap_or_else(|_| [].into());
         match object(documents::Manifest { body, origin }, &bytes, options.variables.as_deref()) {

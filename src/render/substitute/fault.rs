@@ -75,7 +75,7 @@ pub enum Fault {
     KeyTwice,
     /// A value that nobody may see, where everybody sees it.
     #[error(
-        "a value from a Secret cannot be part of what an object is called, because names are shown; take it from spec.render.substitute.vars or a ConfigMap"
+        "a value from a Secret cannot be part of a name (of an object, a kind or a right), because names are shown; take it from spec.render.substitute.vars or a ConfigMap"
     )]
     SecretInName,
     /// The same in a key.

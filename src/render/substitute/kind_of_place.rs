@@ -29,11 +29,19 @@ pub(super) fn is_text(group: &str, kind: &str, path: &[Step<'_>]) -> bool {
     of_kind || by_place
 }
 
-/// True if the field is part of what the object is called.
-pub(super) fn is_identity(path: &[Step<'_>]) -> bool {
-    matches!(
-        path,
-        [Step::Key("apiVersion" | "kind")]
-            | [Step::Key("metadata"), Step::Key("name" | "namespace" | "generateName")]
-    )
+/// True if the field is part of what somebody or something is called: the object, a kind, a right. Names are shown.
+pub(super) fn is_name(group: &str, kind: &str, path: &[Step<'_>]) -> bool {
+    let of_object = match path {
+        [Step::Key("apiVersion" | "kind")] => true,
+        [Step::Key("metadata"), Step::Key(field), ..] => !["annotations", "labels"].contains(field),
+        _ => false,
+    };
+    let of_kind = match (group, kind) {
+        ("rbac.authorization.k8s.io", _) => !matches!(path, [Step::Key("metadata"), ..]),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            matches!(path, [Step::Key("spec"), Step::Key("group" | "names" | "scope"), ..])
+        }
+        _ => false,
+    };
+    of_object || of_kind
 }

@@ -178,7 +178,7 @@ impl Walk<'_> {
         let template = Template::read(text)?;
         let made = self.evaluation.text(&template)?;
         let steps: Vec<Step<'_>> = self.path.iter().map(Taken::step).collect();
-        if made.secret && kind_of_place::is_identity(&steps) {
+        if made.secret && kind_of_place::is_name(self.group, self.kind, &steps) {
             return Err(Fault::SecretInName);
         }
         self.secret |= made.secret;

@@ -185,6 +185,7 @@ fn an_object_may_ask_to_be_left_as_it_is() {
 #[test]
 fn where_a_value_of_a_secret_went_is_known_and_never_in_a_name_or_a_key() {
     let of = |body: Value| substitute(manifest(body), b"", &variables());
+    let is_secret_in = |metadata: Value| of(json!({"kind": "Any", "metadata": metadata})).unwrap().secret;
     let is_secret = |text: &str| of(json!({"kind": "Any", "spec": text})).unwrap().secret;
     for text in [
         "${hidden}",
@@ -201,13 +202,22 @@ fn where_a_value_of_a_secret_went_is_known_and_never_in_a_name_or_a_key() {
         assert!(!is_secret(text), "{text}");
     }
     let told = |body: Value| of(body).unwrap_err()[0].to_string();
-    for metadata in [json!({"name": "a-${hidden}"}), json!({"name": "a", "namespace": "${hidden}"})] {
-        let told = told(json!({"kind": "Any", "metadata": metadata}));
-        assert!(
-            told.contains("cannot be part of what an object is called") && !told.contains("hunter2"),
-            "{told}"
-        );
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "a"},
+        "rules": [{"resourceNames": ["${hidden}"]}]});
+    let kind = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "a"}, "spec": {"names": {"kind": "${hidden}"}}});
+    for body in [
+        json!({"kind": "Any", "metadata": {"name": "a-${hidden}"}}),
+        json!({"kind": "Any", "metadata": {"name": "a", "namespace": "${hidden}"}}),
+        json!({"kind": "Any", "metadata": {"name": "a", "finalizers": ["${hidden}/a"]}}),
+        json!({"kind": "${hidden}", "metadata": {"name": "a"}}),
+        role,
+        kind,
+    ] {
+        let told = told(body);
+        assert!(told.contains("cannot be part of a name") && !told.contains("hunter2"), "{told}");
     }
+    assert!(is_secret_in(json!({"annotations": {"a": "${hidden}"}, "labels": {"b": "${hidden}"}})));
     assert!(told(json!({"kind": "Any", "spec": {"${hidden}": 1}})).contains("cannot be part of a key"));
     assert!(told(json!({"kind": "Any", "spec": {"${n}": 1, "3": 2}})).contains("are the same"));
     assert_eq!(format!("{:?}", Variables::default().with([("a", "hunter2")], Seen::ByNobody)), "{\"a\"}");
@@ -238,6 +248,12 @@ proptest! {
     #[test]
     fn nothing_panics(text in "[a$v{}:/#%^,=\\\\*?\\[\\]!0-9 -]{0,40}") {
         let _ = made(&text);
+    }
+
+    #[test]
+    fn no_expression_panics(text in "\\$\\{[a-z#]{0,4}[:/#%^,=-]{0,2}[a*?\\[\\]!/: 0-9$-]{0,12}\\}{0,2}") {
+        let _ = made(&text.replace("nn", "hidden"));
+        let _ = made(&format!("x${{v{text}}}"));
     }
 
     #[test]
