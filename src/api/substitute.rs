@@ -59,3 +59,21 @@ pub enum ValuesKind {
     /// Values that are shown nowhere, nor is anything else of an object that they go into.
     Secret,
 }
+
+impl ValuesKind {
+    /// The kind as it is written.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "ConfigMap",
+            Self::Secret => "Secret",
+        }
+    }
+
+    /// The resource as the API server calls it.
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "configmaps",
+            Self::Secret => "secrets",
+        }
+    }
+}

@@ -134,9 +134,9 @@ async fn of_sync(
         (wish.service_account.as_deref(), format!("moorline-sync-{}-{}", name.namespace, name.name));
     let who = Who { namespace: &name.namespace, account, secrets, daemon: &daemon, role };
     let mut rights = Rights::of(&inspected.desired, plurals);
-    for (kind, resource) in [(ValuesKind::ConfigMap, "configmaps"), (ValuesKind::Secret, "secrets")] {
+    for kind in [ValuesKind::ConfigMap, ValuesKind::Secret] {
         let named = wish.values.iter().filter(|values| values.kind == kind).map(|values| &*values.name);
-        rights = rights.and_to_read(&name.namespace, resource, named);
+        rights = rights.and_to_read(&name.namespace, kind.plural(), named);
     }
     print(rights, &who, streams)
 }

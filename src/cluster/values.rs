@@ -46,7 +46,7 @@ impl Cluster {
         mut tell: impl FnMut(Option<&str>) + Send + 'static,
     ) -> Following {
         let target = Target {
-            kind: GroupKind::new("", word(kind)),
+            kind: GroupKind::new("", kind.word()),
             namespace: Some(namespace.into()),
             patient: false,
             path: collection(kind, namespace),
@@ -74,20 +74,8 @@ impl Cluster {
     }
 }
 
-/// The kind as it is written.
-fn word(kind: ValuesKind) -> &'static str {
-    match kind {
-        ValuesKind::ConfigMap => "ConfigMap",
-        ValuesKind::Secret => "Secret",
-    }
-}
-
 fn collection(kind: ValuesKind, namespace: &str) -> String {
-    let plural = match kind {
-        ValuesKind::ConfigMap => "configmaps",
-        ValuesKind::Secret => "secrets",
-    };
-    format!("/api/v1/namespaces/{namespace}/{plural}")
+    format!("/api/v1/namespaces/{namespace}/{}", kind.plural())
 }
 
 fn version(object: &Map<String, Value>) -> Option<Box<str>> {
@@ -98,7 +86,7 @@ fn read(kind: ValuesKind, body: &[u8]) -> Result<Texts, Failure> {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     // Nothing of what cannot be read is told: it may be a value.
-    let bad = || Failure::BadAnswer(format!("a {} that cannot be read", word(kind)).into());
+    let bad = || Failure::BadAnswer(format!("a {} that cannot be read", kind.word()).into());
     let body: Map<String, Value> = serde_json::from_slice(body).map_err(|_| bad())?;
     let version = version(&body).ok_or_else(bad)?;
     let data = body.get("data").and_then(Value::as_object);

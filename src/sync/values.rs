@@ -35,7 +35,7 @@ pub(super) async fn texts(
                 format!("`moorline rbac --sync {} -n {} | kubectl apply -f -`", name.name, name.namespace);
             trouble.message = format!(
                 "spec.render.substitute.from names the {} {}, which may not be read: {}; {grant} grants it",
-                word(values.kind),
+                values.kind.word(),
                 values.name,
                 trouble.message
             );
@@ -47,7 +47,7 @@ pub(super) async fn texts(
             reason: "ValuesMissing",
             message: format!(
                 "there is no {} {} in the namespace {}, which spec.render.substitute.from names; create it, or write optional: true",
-                word(values.kind),
+                values.kind.word(),
                 values.name,
                 name.namespace
             ),
@@ -72,11 +72,4 @@ pub(super) fn with<'a>(mut wish: Wish, all: impl Iterator<Item = Option<&'a Text
     }
     wish.options.variables = Some(Arc::new(variables.under(&own)));
     wish
-}
-
-fn word(kind: ValuesKind) -> &'static str {
-    match kind {
-        ValuesKind::ConfigMap => "ConfigMap",
-        ValuesKind::Secret => "Secret",
-    }
 }

@@ -1,10 +1,14 @@
 //! Variables in manifests: tables of texts and values, and what holds for every text.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::object::Origin;
+use crate::render::{Options, Rendered, render};
+use crate::tree::{Entry, FileTree};
 
 const NAMES: [(&str, &str); 9] = [
     ("v", "abcABC123ABCabc"),
@@ -242,6 +246,42 @@ fn a_value_never_grows_without_bound() {
     let body = json!({"kind": "Any", "spec": "${a//a/${a}}"});
     let told = substitute(manifest(body), b"", &variables).unwrap_err()[0].to_string();
     assert!(told.contains("bytes"), "{told}");
+}
+
+#[test]
+fn it_happens_after_a_kustomization_is_built_and_before_names_are_checked() {
+    let files = [
+        (
+            "kustomization.yaml",
+            "namePrefix: pre-\nresources: [web.yaml]\nimages: [{name: web, newTag: '2'}]\n",
+        ),
+        (
+            "web.yaml",
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: ${APP}\nspec:\n  replicas: ${N}\n  template:\n    spec:\n      containers:\n      - {name: '${APP}', image: web}\n",
+        ),
+    ];
+    let tree: FileTree =
+        files.iter().map(|(path, text)| (*path, Entry::File(text.as_bytes().into()))).collect();
+    let rendered = |variables: &[(&str, &str)]| {
+        let variables = Variables::default().with(variables.iter().copied(), Seen::ByAll);
+        render(&tree, &Options { variables: Some(Arc::new(variables)), ..Options::default() })
+    };
+    let Rendered::Complete(complete) = rendered(&[("APP", "shop"), ("N", "3")]) else { panic!("complete") };
+    let object = complete.objects()[0].object();
+    assert_eq!(object.id.as_str(), "apps/Deployment|/pre-shop");
+    let container = json!({"name": "shop", "image": "web:2"});
+    let expect = json!({"replicas": 3, "template": {"spec": {"containers": [container]}}});
+    assert_eq!(object.body["spec"], expect);
+    let Rendered::Incomplete(incomplete) = rendered(&[("APP", "shop")]) else { panic!("incomplete") };
+    let told = incomplete.problems[0].to_string();
+    assert!(
+        told.starts_with("web.yaml:6:3: spec.replicas of Deployment pre-${APP}: there is no variable N"),
+        "{told}"
+    );
+    assert_eq!(incomplete.problems[0].reason(), "VariableUnknown");
+    // Off unless it is asked for.
+    let Rendered::Incomplete(off) = render(&tree, &Options::default()) else { panic!("a bad name") };
+    assert!(off.problems[0].to_string().contains("metadata.name \"pre-${APP}\""), "{}", off.problems[0]);
 }
 
 proptest! {
