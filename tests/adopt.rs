@@ -8,6 +8,8 @@ mod support;
 mod tools;
 #[path = "adopt/trouble.rs"]
 mod trouble;
+#[path = "adopt/variables.rs"]
+mod variables;
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -19,7 +19,8 @@ use moorline::sync::wish;
 use serde_json::{Value, json};
 
 use crd::nonsense::{
-    Bad, SECRET, bad_dependencies, bad_renders_and_prunes, bad_sources, bad_switches, git, reference, url,
+    Bad, SECRET, bad_dependencies, bad_renders_and_prunes, bad_sources, bad_switches, bad_variables, git,
+    reference, url,
 };
 use crd::server::{DEFINITION, create, install, installed, send, sync, wished};
 use support::control_plane::shared;
@@ -32,7 +33,9 @@ async fn nonsense_is_refused_with_what_to_write_instead() {
     let syncs = installed(&plane, &namespace).await;
     let mut wrong = Vec::new();
     for Bad { over, server, field } in
-        [bad_sources(), bad_renders_and_prunes(), bad_switches(), bad_dependencies()].into_iter().flatten()
+        [bad_sources(), bad_renders_and_prunes(), bad_variables(), bad_switches(), bad_dependencies()]
+            .into_iter()
+            .flatten()
     {
         let sync = sync("bad", &over);
         match create(&syncs, &sync).await {

@@ -197,6 +197,15 @@ fn syncs_in_the_repository_are_checked_with_what_they_follow() {
     let (_, words) = check(sound, &[("apps/shop/kustomization.yaml", "resources: [c.yaml]\n")]);
     assert!(words.starts_with("error: apps/shop/kustomization.yaml:1:13: "), "{words}");
 
+    // Variables are put in; where their values are is known only in the cluster.
+    let named = [("apps/shop/b.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '${NAME}'}\n")];
+    let substitute = |what: &str| format!("{sound}  render: {{substitute: {{{what}}}}}\n");
+    assert_eq!(check(&substitute("vars: {NAME: b}"), &named), (0, String::new()));
+    let (code, words) = check(&substitute("vars: {OTHER: b}"), &named);
+    assert!(code == 1 && words.starts_with("error: apps/shop/b.yaml:3:"), "{words}");
+    let (code, words) = check(&substitute("from: [{kind: Secret, name: values}]"), &named);
+    assert!(code == 0 && words.contains("which are not known here"), "{words}");
+
     // A Sync among what a Sync follows counts as well, and one that follows itself ends.
     let inner = "apiVersion: moorline.dev/v1alpha1\nkind: Sync\nmetadata: {name: inner, namespace: ops}\nspec:\n  source: {git: {url: https://git.example.com/shop/deploy.git}}\n  path: ";
     let (code, words) = check(sound, &[("apps/shop/inner.yaml", &format!("{inner}nowhere\n"))]);

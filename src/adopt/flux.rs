@@ -9,9 +9,10 @@ use super::Old;
 use super::draft::{Draft, says, text};
 use super::ignored;
 use super::lengths::length;
+use super::substitution;
 
 /// What a Kustomization is rendered with that a Sync does not have.
-const RENDERED: [(&str, &str); 9] = [
+const RENDERED: [(&str, &str); 8] = [
     (
         "patches",
         "what the Kustomization adds is not applied: write the patches into a kustomization.yaml in Git",
@@ -27,7 +28,6 @@ const RENDERED: [(&str, &str); 9] = [
         "commonMetadata",
         "what the Kustomization adds is not applied: write labels and annotations into the manifests in Git",
     ),
-    ("postBuild", "variables are not substituted: write their values into the manifests in Git"),
     ("decryption", "nothing is decrypted: keep these Secrets out of the repository, as by External Secrets"),
     (
         "kubeConfig",
@@ -57,13 +57,14 @@ const WAYS: [(&str, &str); 3] = [
 ];
 
 /// The other fields of a Kustomization and of a GitRepository that are read, or say nothing that a Sync needs.
-const SPEC: [&str; 14] = [
+const SPEC: [&str; 15] = [
     "deletionPolicy",
     "dependsOn",
     "ignore",
     "ignoreMissingComponents",
     "interval",
     "path",
+    "postBuild",
     "prune",
     "retryInterval",
     "serviceAccountName",
@@ -97,6 +98,7 @@ pub(super) fn flux(old: &Old<'_>, draft: &mut Draft) {
     if spec["suspend"] == json!(true) {
         draft.spec["suspend"] = true.into();
     }
+    substitution::of_kustomization(old, draft);
     health(spec, draft);
     identity(old, draft);
     dependencies(old, draft);

@@ -14,6 +14,7 @@ mod lengths;
 mod owned;
 mod policy;
 mod predecessor;
+mod substitution;
 mod untouched;
 
 use std::collections::BTreeMap;

@@ -330,9 +330,29 @@ fn a_git_repository_says_which_revision() {
 }
 
 #[test]
+fn variables_are_carried_over_and_their_objects_named() {
+    let from = json!([{"kind": "ConfigMap", "name": "settings"}, {"kind": "Secret", "name": "keys", "optional": true}]);
+    let build = json!({"substitute": {"A": "b"}, "substituteFrom": from, "novel": true});
+    let of = |build: Value| {
+        flux_with(json!({"postBuild": build}), Some(repository("flux-system", json!({}))), None)
+    };
+    let found = of(build);
+    assert_eq!(found.refused, []);
+    assert_eq!(found.sync["spec"]["render"], json!({"substitute": {"vars": {"A": "b"}, "from": from}}));
+    let lost = ["spec.postBuild.novel", "spec.postBuild.substituteFrom", "spec.postBuild"];
+    assert_eq!(fields(&found.lost)[..3], lost);
+    assert!(found.lost[1].why.contains("copy ConfigMap settings, Secret keys from flux-system"));
+    assert!(found.lost[2].why.contains("a variable without a value is an error here"));
+    let always = of(json!({"substituteStrategy": "Always"}));
+    assert_eq!(always.sync["spec"]["render"], json!({"substitute": {}}));
+    for nothing in [json!({}), json!({"substitute": {}}), json!({"substituteStrategy": "WithVariables"})] {
+        assert_eq!(of(nothing).sync["spec"].get("render"), None);
+    }
+}
+
+#[test]
 fn what_flux_renders_otherwise_is_refused() {
     for (spec, refused) in [
-        (json!({"postBuild": {"substitute": {"a": "b"}}}), "spec.postBuild"),
         (json!({"decryption": {"provider": "sops"}}), "spec.decryption"),
         (json!({"kubeConfig": {"secretRef": {"name": "a"}}}), "spec.kubeConfig"),
         (json!({"patches": [{"patch": "a"}]}), "spec.patches"),

@@ -12,6 +12,7 @@ mod kept;
 mod render;
 mod span;
 mod status;
+mod substitute;
 mod sync;
 
 pub use definition::definition;
@@ -25,6 +26,7 @@ pub use status::{
     Approval, ConditionType, Contested, Finished, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions,
     Scope, StatusProblem, SyncStatus,
 };
+pub use substitute::{Substitute, ValuesFrom, ValuesKind, VariableText};
 pub use sync::{
     Conflicts, DeletionPolicy, Dependency, Drift, DriftMode, ExtraFields, IgnoreFields, IgnoreTarget, Prune,
     PruneBudget, Sync, SyncSpec,
@@ -60,6 +62,12 @@ pub const RECREATE_ANNOTATION: &str = "moorline.dev/recreate";
 
 /// Annotation: until this time (RFC 3339) edits by hand stay; they are repaired when it has passed.
 pub const PAUSE_ANNOTATION: &str = "moorline.dev/pause-until";
+
+/// Annotation or label on an object in Git: `disabled` keeps its text as it is, whatever looks like a variable in it.
+pub const SUBSTITUTE_ANNOTATION: &str = "moorline.dev/substitute";
+
+/// Ours and Flux's annotation (or label) for that.
+pub const SUBSTITUTE_SWITCHES: [&str; 2] = [SUBSTITUTE_ANNOTATION, "kustomize.toolkit.fluxcd.io/substitute"];
 
 /// Annotation on the definition of Syncs: the version of the program whose definition it is.
 pub const VERSION_ANNOTATION: &str = "moorline.dev/version";
@@ -112,7 +120,7 @@ pub const SCOPE_ANNOTATION: &str = "moorline.dev/scope";
 pub const KEY_PREFIX: &str = "moorline.dev/";
 
 /// Every annotation with [`KEY_PREFIX`] that has a meaning.
-pub const ANNOTATIONS: [&str; 14] = [
+pub const ANNOTATIONS: [&str; 15] = [
     ADOPTED_FROM_ANNOTATION,
     APPLY_ANNOTATION,
     APPROVE_ANNOTATION,
@@ -126,6 +134,7 @@ pub const ANNOTATIONS: [&str; 14] = [
     RECREATE_ANNOTATION,
     REQUEST_ANNOTATION,
     SPEC_HASH_ANNOTATION,
+    SUBSTITUTE_ANNOTATION,
     WAVE_ANNOTATION,
 ];
 

@@ -11,7 +11,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::yes;
+use super::{Substitute, yes};
 
 /// How the files become objects.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
@@ -23,6 +23,10 @@ pub struct Render {
     /// How a folder of plain manifests is read.
     #[serde(default)]
     pub plain: Plain,
+
+    /// Variables in manifests, such as `${CLUSTER_NAME}`, and their values. If it is absent, what looks like one is left as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub substitute: Option<Substitute>,
 }
 
 /// What a folder is.

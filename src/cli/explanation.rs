@@ -65,7 +65,7 @@ pub(super) fn explain(
         return Ok(Exit::Failure);
     }
     let mut steps: BTreeMap<ObjectId, Vec<Step>> = match options.kind {
-        Kind::Kustomize => render::steps(tree, &options.path)?.into_iter().collect(),
+        Kind::Kustomize => render::steps(tree, options)?.into_iter().collect(),
         Kind::Auto | Kind::Plain => BTreeMap::new(),
     };
     for object in meant {

@@ -77,6 +77,11 @@ fn looked_at(
         Ok(wish) => wish,
         Err(refusal) => return told(&refusal.to_string()),
     };
+    if !wish.values.is_empty() {
+        let text = "has variables in ConfigMaps or Secrets, which are not known here: what it follows is not looked at";
+        streams.say(&format!("note: {} {text}", sync.id));
+        return Ok(Some(Vec::new()));
+    }
     let folder = here.root.join(&wish.path);
     match (here.is_followed_by(&wish.address), folder.exists()) {
         (Some(true) | None, true) => {}

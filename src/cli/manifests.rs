@@ -1,6 +1,7 @@
 //! From a path on the command line to a render of it: the way that all verbs on manifests begin.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
@@ -9,7 +10,9 @@ use glob::Pattern;
 use super::remote_bases::RemoteBases;
 use super::{Streams, wall};
 use crate::desired::{DesiredSet, Scopes, desired};
-use crate::render::{self, Complete, Kind, Options, PlainOptions, Rendered, Skipped};
+use crate::render::{
+    self, Complete, Kind, Options, PlainOptions, Rendered, Seen, Skipped, Variables, variable_rule,
+};
 use crate::source::{AllowList, directory};
 use crate::tree::FileTree;
 
@@ -41,6 +44,10 @@ pub(super) struct Selection {
     #[arg(long, value_name = "DIR")]
     pub(super) root: Option<PathBuf>,
 
+    /// Replace variables in the manifests, such as ${NAME}; may be given several times. Without it, they stay as they are
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    var: Vec<(String, String)>,
+
     /// Fetch remote bases whose URLs begin with this, such as https://example.com/group; may be given several times
     #[arg(long, value_name = "PREFIX")]
     allow_remote: Vec<String>,
@@ -48,6 +55,23 @@ pub(super) struct Selection {
     /// Say how PATH is read, and what was fetched
     #[arg(long, short)]
     verbose: bool,
+}
+
+impl Selection {
+    /// The variables that are given, if any are.
+    fn variables(&self) -> Option<Arc<Variables>> {
+        let given = self.var.iter().map(|(name, value)| (name, value));
+        (!self.var.is_empty()).then(|| Arc::new(Variables::default().with(given, Seen::ByAll)))
+    }
+}
+
+/// A variable on the command line.
+fn variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, such as CLUSTER_NAME=shop-1")?;
+    match variable_rule(name) {
+        Some(rule) => Err(format!("the name of a variable {rule}")),
+        None => Ok((name.to_owned(), value.to_owned())),
+    }
 }
 
 /// How a folder is read.
@@ -99,7 +123,12 @@ pub(super) fn files(
         include: selection.include.clone(),
         exclude: selection.exclude.clone(),
     };
-    let mut options = Options { path: String::new(), plain, kind: selection.kind.into() };
+    let mut options = Options {
+        plain,
+        kind: selection.kind.into(),
+        variables: selection.variables(),
+        ..Options::default()
+    };
     let mut bases = RemoteBases::new(selection.allowed()?);
     let tree = files_for(path, selection.root.as_deref(), &mut bases, &mut options)?;
     if selection.verbose {

@@ -9,9 +9,9 @@ use super::exit::Exit;
 use super::manifests::{self, Selection};
 use super::operate::{look, namespace, on_cluster, reading};
 use super::{Streams, harmless};
-use crate::api::SyncName;
+use crate::api::{SyncName, ValuesKind};
 use crate::cluster::Connection;
-use crate::desired::{DesiredSet, Scopes};
+use crate::desired::Scopes;
 use crate::metrics::Metrics;
 use crate::rights::{Plurals, Rights, Subject, for_daemon, manifests as roles};
 use crate::yaml;
@@ -86,7 +86,7 @@ fn of_path(path: &Path, arguments: &Arguments, streams: &mut Streams<'_>) -> any
     let role =
         ["moorline"].into_iter().chain(parts).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
     let who = Who { namespace, account, secrets: Vec::new(), daemon: &daemon, role };
-    print(&desired, Plurals::default(), &who, streams)
+    print(Rights::of(&desired, Plurals::default()), &who, streams)
 }
 
 /// A path as a part of a name.
@@ -133,16 +133,15 @@ async fn of_sync(
     let (account, role) =
         (wish.service_account.as_deref(), format!("moorline-sync-{}-{}", name.namespace, name.name));
     let who = Who { namespace: &name.namespace, account, secrets, daemon: &daemon, role };
-    print(&inspected.desired, plurals, &who, streams)
+    let mut rights = Rights::of(&inspected.desired, plurals);
+    for kind in [ValuesKind::ConfigMap, ValuesKind::Secret] {
+        let named = wish.values.iter().filter(|values| values.kind == kind).map(|values| &*values.name);
+        rights = rights.and_to_read(&name.namespace, kind.plural(), named);
+    }
+    print(rights, &who, streams)
 }
 
-fn print(
-    desired: &DesiredSet,
-    plurals: Plurals,
-    who: &Who<'_>,
-    streams: &mut Streams<'_>,
-) -> anyhow::Result<Exit> {
-    let rights = Rights::of(desired, plurals);
+fn print(rights: Rights, who: &Who<'_>, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     for kind in &rights.guessed {
         streams.say(&format!(
             "note: no definition of {kind} is at hand, so that the name of its resource is guessed"

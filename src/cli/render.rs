@@ -23,6 +23,7 @@ use crate::yaml;
   moorline render clusters/prod --output json | jq '.[].kind'
   moorline render overlays/prod --explain Deployment/web
   moorline render overlays/prod --check-against kubectl
+  moorline render apps/shop --var CLUSTER_NAME=shop-1 --var REPLICAS=3
   moorline render clusters/prod --exclude 'tests/**' | kubectl apply --server-side -f -")]
 pub(super) struct Arguments {
     /// A folder of manifests, or one file

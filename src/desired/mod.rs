@@ -11,6 +11,7 @@ mod ignore;
 mod problem;
 mod scale;
 mod scope;
+mod shown;
 mod switches;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub use problem::Problem;
 pub use scale::{Replicas, ReplicasPaths, SCALERS, left_to_scalers, replicas_paths, scale_target};
 use scope::defines_kind;
 pub use scope::{Scope, Scopes};
+pub use shown::{UNTOLD, veiled};
 pub use switches::Switches;
 
 use crate::api::{CanonicalForm, SpecHash};
@@ -53,6 +55,8 @@ pub struct DesiredObject {
     pub origin: Origin,
     /// What is left to others, and what `canonical` therefore lacks.
     pub ignored: Option<Arc<Ignored>>,
+    /// It is a Secret, or a value from one went into it.
+    pub secret: bool,
     /// As it is created, where that is more than what is applied from then on.
     pub created_as: Option<Arc<Self>>,
 }
@@ -94,6 +98,7 @@ pub fn desired(rendered: Complete, namespace: &str, scopes: &Scopes) -> Result<D
     let mut objects = Vec::with_capacity(rendered.objects().len());
     let (rendered, packed) = rendered.into_parts();
     for object in packed {
+        let (tainted, told) = (object.secret, problems.len());
         let object = object.object();
         let scope = scopes.of(object.id.group(), object.id.kind());
         let placed = place_in_scope(&object, scope, namespace)
@@ -103,8 +108,15 @@ pub fn desired(rendered: Complete, namespace: &str, scopes: &Scopes) -> Result<D
             |field, key| rendered.place(&object.origin, &entry(field, key)),
             &mut problems,
         );
+        if tainted {
+            problems[told..].iter_mut().for_each(Problem::leave_texts_out);
+        }
         match placed {
-            Ok(id) => objects.push(desired_object(object, id, scope, switches)),
+            Ok(id) => {
+                let mut object = desired_object(object, id, scope, switches);
+                object.secret |= tainted;
+                objects.push(object);
+            }
             Err(problem) => problems.push(problem),
         }
     }
@@ -131,6 +143,7 @@ fn desired_object(object: Object, id: ObjectId, scope: Option<Scope>, switches: 
     let canonical: Arc<[u8]> = canonical::form(body, &id).into();
     let hash = SpecHash { form: CanonicalForm::V1, digest: canonical::digest(&canonical) };
     let empty = bundle::left_empty(&id, &canonical);
+    let secret = id.is("", "Secret");
     let mut object = DesiredObject {
         id,
         version,
@@ -140,6 +153,7 @@ fn desired_object(object: Object, id: ObjectId, scope: Option<Scope>, switches: 
         canonical,
         origin,
         ignored: None,
+        secret,
         created_as: None,
     };
     if !empty.is_empty() {

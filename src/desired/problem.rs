@@ -75,6 +75,13 @@ pub enum Problem {
 }
 
 impl Problem {
+    /// Leaves the text out that the problem is about, where a value that nobody may see may be part of it.
+    pub(super) fn leave_texts_out(&mut self) {
+        if let Self::BadSwitch { found, .. } = self {
+            *found = "(not shown, a value from a Secret is in the object)".to_owned();
+        }
+    }
+
     /// The class of the problem, for conditions, events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {

@@ -45,6 +45,8 @@ impl Switches {
         reading.refuse_unknown();
         reading.refuse_misplaced();
         reading.refuse_no_time();
+        // What it asks for was done when the object was rendered.
+        reading.substitutes();
         let kind = reading.hook();
         Self {
             wave: reading.wave(),
@@ -98,6 +100,8 @@ impl<P: Fn(&str, &str) -> Place> Reading<'_, P> {
     /// An annotation of ours as a label, and one for Syncs on another object: both would do nothing.
     fn refuse_misplaced(&mut self) {
         let labels = api::ANNOTATIONS.into_iter().filter(|key| self.object.label(key).is_some());
+        // The only one that is understood as a label, too.
+        let labels = labels.filter(|key| *key != api::SUBSTITUTE_ANNOTATION);
         for key in labels.collect::<Vec<_>>() {
             self.misplaced("labels", key, "is an annotation; as a label it does nothing");
         }
@@ -114,6 +118,15 @@ impl<P: Fn(&str, &str) -> Place> Reading<'_, P> {
     fn misplaced(&mut self, field: &str, key: &'static str, rule: &'static str) {
         let place = (self.place)(field, key);
         self.problems.push(Problem::MisplacedSwitch { place, key, rule });
+    }
+
+    fn substitutes(&mut self) {
+        self.switch(api::SUBSTITUTE_ANNOTATION, "disabled", DISABLED);
+        let key = api::SUBSTITUTE_ANNOTATION;
+        if let Some(text) = self.object.label(key).filter(|text| *text != "disabled") {
+            let (place, found) = ((self.place)("labels", key), text.to_owned());
+            self.problems.push(Problem::BadSwitch { place, key, expected: DISABLED, found });
+        }
     }
 
     fn refuse_no_time(&mut self) {

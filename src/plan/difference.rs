@@ -15,6 +15,8 @@ pub struct Difference {
     pub live: Option<Value>,
     /// The value in Git.
     pub wanted: Value,
+    /// The values are shown nowhere.
+    pub secret: bool,
 }
 
 /// What names an item of a list, the most telling key first.
@@ -50,7 +52,12 @@ fn values(path: &mut String, wanted: &Value, live: Option<&Value>, found: &mut V
         }
         (wanted, live) if is_same(path, wanted, live) => {}
         (wanted, live) => {
-            found.push(Difference { path: path.clone(), live: live.cloned(), wanted: wanted.clone() });
+            found.push(Difference {
+                path: path.clone(),
+                live: live.cloned(),
+                wanted: wanted.clone(),
+                secret: false,
+            });
         }
     }
 }
@@ -70,7 +77,7 @@ fn lists(path: &mut String, wanted: &[Value], live: &[Value], found: &mut Vec<Di
             }
             None => {
                 let (live, wanted) = (Some(Value::Array(live.to_vec())), Value::Array(wanted.to_vec()));
-                found.push(Difference { path: path.clone(), live, wanted });
+                found.push(Difference { path: path.clone(), live, wanted, secret: false });
                 return;
             }
         };

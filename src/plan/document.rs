@@ -88,7 +88,7 @@ fn field_documents(id: &ObjectId, differences: &[Difference], known: &[String]) 
         return known.iter().map(|path| json!({"path": path})).collect();
     }
     let secret = id.is("", "Secret");
-    let field = |found: &Difference| match secret {
+    let field = |found: &Difference| match secret || found.secret {
         true => json!({"path": found.path}),
         false => json!({"path": found.path, "live": found.live, "wanted": found.wanted}),
     };
@@ -114,7 +114,12 @@ mod tests {
         let other = Mark::Sync("ops/other".into());
         observed.insert(old.clone(), Observed { uid: "u".into(), ..seen(&old) });
         let plan_now = plan(&desired, &observed, &Policy::default());
-        let found = Difference { path: "data.a".into(), live: Some(json!("old")), wanted: json!("new") };
+        let found = Difference {
+            path: "data.a".into(),
+            live: Some(json!("old")),
+            wanted: json!("new"),
+            secret: false,
+        };
         let differences = BTreeMap::from([(secret.clone(), vec![found])]);
         let object =
             |kind: &str, name: &str| json!({"group": "", "kind": kind, "namespace": "a", "name": name});

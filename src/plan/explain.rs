@@ -145,7 +145,7 @@ impl Text {
     /// The fields of an object, with their values where both are known and no secret.
     fn fields(&mut self, id: &ObjectId, differences: &[Difference], known: &[String]) {
         let secret = id.is("", "Secret");
-        let values = |found: &Difference| match (secret, &found.live) {
+        let values = |found: &Difference| match (secret || found.secret, &found.live) {
             (true, _) => format!("{}: (values of Secrets are not shown)", found.path),
             (false, None) => format!("{}: {} is missing", found.path, shown(&found.wanted)),
             (false, Some(live)) => format!("{}: {} -> {}", found.path, shown(live), shown(&found.wanted)),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     fn found(path: &str, live: Option<Value>, wanted: Value) -> Difference {
-        Difference { path: path.to_owned(), live, wanted }
+        Difference { path: path.to_owned(), live, wanted, secret: false }
     }
 
     fn check(plan: &Plan, differences: &[(&str, Vec<Difference>)], expect: &[&str]) {

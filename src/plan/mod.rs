@@ -21,6 +21,7 @@ mod protected;
 mod prune;
 mod rest;
 mod rollout;
+mod veil;
 mod wait;
 
 use std::collections::{BTreeMap, BTreeSet};

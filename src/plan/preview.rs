@@ -35,7 +35,13 @@ pub fn preview(desired: &DesiredSet, live: &[Object], owner: &SyncName) -> Previ
         // What is only ever created is not changed once it is there.
         let wanted = desired.get(&object.id).filter(|wanted| !wanted.switches.apply_once);
         let found = wanted.map(|wanted| differences(&body(wanted), &object.body));
-        let found = found.unwrap_or_default();
+        let mut found = found.unwrap_or_default();
+        if let Some(wanted) = wanted.filter(|wanted| wanted.secret) {
+            for difference in &mut found {
+                difference.secret = true;
+                difference.path = wanted.shows(&difference.path).into_owned();
+            }
+        }
         observed.standing = match found.is_empty() {
             true => Standing::Verified,
             false => {

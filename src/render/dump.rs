@@ -25,7 +25,7 @@ pub struct Dump {
 /// The live objects below a path. One that is there twice, as in dumps that overlap, is one if the uid says so.
 pub fn dump(tree: &FileTree, path: &str) -> Result<Dump, Vec<Problem>> {
     let options = Options { path: path.to_owned(), ..Options::default() };
-    let mut found = plain::collect(tree, &options, object);
+    let mut found = plain::collect(tree, &options, &object);
     let mut uids: HashMap<ObjectId, Value> = HashMap::new();
     found.objects.retain(|object| {
         let uid = object.metadata("uid").cloned().unwrap_or_default();

@@ -14,8 +14,10 @@ mod plain;
 mod problem;
 mod rules;
 mod secret;
+mod substitute;
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 pub use documents::FieldPath;
 pub use dump::{Dump, dump};
@@ -25,6 +27,7 @@ pub use packed::Packed;
 pub use plain::{PlainOptions, is_kustomization, is_read};
 pub use problem::{Place, Problem};
 pub use rules::{dns_label as namespace_rule, sync_name as sync_name_rule};
+pub use substitute::{Fault as VariableFault, Seen, Variables, variable_rule};
 
 use serde_json::{Map, Value};
 
@@ -40,6 +43,8 @@ pub struct Options {
     pub kind: Kind,
     /// How plain directories are read.
     pub plain: PlainOptions,
+    /// What variables in manifests are replaced by; none leaves what looks like one as it is.
+    pub variables: Option<Arc<Variables>>,
 }
 
 /// How a folder is read.
@@ -123,9 +128,10 @@ pub struct Skipped {
 pub fn render(tree: &FileTree, options: &Options) -> Rendered {
     let kind = options.kind.chosen(tree, &options.path);
     let mut found = match kind {
-        Kind::Kustomize => kustomized(tree, &options.path),
+        Kind::Kustomize => kustomized(tree, options),
         Kind::Auto | Kind::Plain => {
-            plain::collect(tree, options, |manifest, bytes| identity::object(manifest, bytes).map(Packed::of))
+            let variables = options.variables.as_deref();
+            plain::collect(tree, options, &|manifest, bytes| object(manifest, bytes, variables))
         }
     };
     refuse_duplicates(&mut found, |object| (&object.id, &object.origin));
@@ -162,11 +168,12 @@ pub fn kustomization(tree: &FileTree, path: &str) -> Result<Vec<Map<String, Valu
 
 /// Which steps of a kustomization made and changed each object. Kustomizations only: the objects of plain files are as they are
 /// written.
-pub fn steps(tree: &FileTree, path: &str) -> Result<Vec<(ObjectId, Vec<Step>)>, Fault> {
+pub fn steps(tree: &FileTree, options: &Options) -> Result<Vec<(ObjectId, Vec<Step>)>, Fault> {
     let mut told = Vec::new();
-    for (kustomize::Object { body, origin, .. }, steps) in kustomize::explain(tree, path)? {
+    for (kustomize::Object { body, origin, .. }, steps) in kustomize::explain(tree, &options.path)? {
         let bytes = tree.read(tree.hidden(&origin.file)).unwrap_or_else(|_| [].into());
-        if let Ok(object) = identity::object(documents::Manifest { body, origin }, &bytes) {
+        let made = object(documents::Manifest { body, origin }, &bytes, options.variables.as_deref());
+        if let Ok(object) = made {
             told.push((object.id, steps));
         }
     }
@@ -174,9 +181,9 @@ pub fn steps(tree: &FileTree, path: &str) -> Result<Vec<(ObjectId, Vec<Step>)>, 
 }
 
 /// What a kustomization comes to, each object checked as those of plain files are.
-fn kustomized(tree: &FileTree, path: &str) -> Found<Packed> {
+fn kustomized(tree: &FileTree, options: &Options) -> Found<Packed> {
     let mut found = Found::default();
-    let built = match kustomize::build(tree, path) {
+    let built = match kustomize::build(tree, &options.path) {
         Ok(built) => built,
         Err(fault) => {
             found.problems.push(Problem::Kustomize(fault));
@@ -185,14 +192,37 @@ fn kustomized(tree: &FileTree, path: &str) -> Found<Packed> {
     };
     found.read = Some(built.read);
     for kustomize::Object { body, origin, .. } in built.objects {
+        if found.problems.len() >= documents::MAX_PROBLEMS_PER_FILE {
+            // Each costs another reading of its file.
+            break;
+        }
         // Messages need the text of the file; what a generator made stands in its kustomization.
         let bytes = tree.read(tree.hidden(&origin.file)).unwrap_or_else(|_| [].into());
-        match identity::object(documents::Manifest { body, origin }, &bytes) {
-            Ok(object) => found.objects.push(Packed::of(object)),
+        match object(documents::Manifest { body, origin }, &bytes, options.variables.as_deref()) {
+            Ok(object) => found.objects.push(object),
             Err(problems) => found.problems.extend(problems),
         }
     }
     found
+}
+
+/// The object that a manifest comes to: its variables replaced, then its head checked.
+fn object(
+    manifest: documents::Manifest,
+    bytes: &[u8],
+    variables: Option<&Variables>,
+) -> Result<Packed, Vec<Problem>> {
+    let Some(variables) = variables else { return identity::object(manifest, bytes).map(Packed::of) };
+    let substitute::Substituted { manifest, secret } = substitute::substitute(manifest, bytes, variables)?;
+    match identity::object(manifest, bytes) {
+        Ok(object) => {
+            let mut object = Packed::of(object);
+            object.secret = secret;
+            Ok(object)
+        }
+        Err(problems) if secret => Err(problems.into_iter().map(Problem::without_texts).collect()),
+        Err(problems) => Err(problems),
+    }
 }
 
 impl Complete {

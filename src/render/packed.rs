@@ -14,6 +14,8 @@ pub struct Packed {
     pub id: ObjectId,
     /// Where the object was written.
     pub origin: Origin,
+    /// A value from a Secret went into it, so that its values are shown nowhere.
+    pub secret: bool,
     version: Box<str>,
     body: Box<[u8]>,
 }
@@ -22,7 +24,13 @@ impl Packed {
     pub(super) fn of(object: Object) -> Self {
         let Object { id, version, body, origin } = object;
         // Only a map whose keys are no texts cannot be written, and this one has texts.
-        Self { id, origin, version, body: serde_json::to_vec(&body).unwrap_or_default().into() }
+        Self {
+            id,
+            origin,
+            secret: false,
+            version,
+            body: serde_json::to_vec(&body).unwrap_or_default().into(),
+        }
     }
 
     /// How many bytes its body takes.

@@ -36,7 +36,7 @@ impl Default for PlainOptions {
 }
 
 /// What makes something of a manifest, or says what is wrong with it.
-type Reader<T> = fn(Manifest, &[u8]) -> Result<T, Vec<Problem>>;
+type Reader<'a, T> = &'a dyn Fn(Manifest, &[u8]) -> Result<T, Vec<Problem>>;
 
 /// True for the names of files that a render may read; a source need not bring others.
 pub fn is_read(name: &str) -> bool {
@@ -44,7 +44,7 @@ pub fn is_read(name: &str) -> bool {
 }
 
 /// Reads every file of the directory that the options choose.
-pub(super) fn collect<T>(tree: &FileTree, options: &Options, reader: Reader<T>) -> Found<T> {
+pub(super) fn collect<T>(tree: &FileTree, options: &Options, reader: Reader<'_, T>) -> Found<T> {
     let mut found = Found::default();
     let path = options.path.as_str();
     let root = match tree.resolve(path) {
@@ -72,7 +72,7 @@ fn directory<T>(
     tree: &FileTree,
     root: &str,
     options: &PlainOptions,
-    reader: Reader<T>,
+    reader: Reader<'_, T>,
     found: &mut Found<T>,
 ) {
     for (path, entry) in tree.below(root) {
@@ -103,7 +103,7 @@ fn directory<T>(
 }
 
 /// Reads one file and keeps the sound objects of it.
-fn file<T>(tree: &FileTree, path: &str, reader: Reader<T>, found: &mut Found<T>) {
+fn file<T>(tree: &FileTree, path: &str, reader: Reader<'_, T>, found: &mut Found<T>) {
     if is_kustomization(path) {
         found.problems.push(Problem::Kustomization { file: tree.shown(path) });
         return;
@@ -184,7 +184,7 @@ mod tests {
             let patterns = |texts: &[&str]| texts.iter().map(|text| Pattern::new(text).unwrap()).collect();
             let plain = PlainOptions { recurse, include: patterns(include), exclude: patterns(exclude) };
             matches!(
-                render(&tree, &Options { path: String::new(), plain, kind: Kind::Plain }),
+                render(&tree, &Options { plain, kind: Kind::Plain, ..Options::default() }),
                 Rendered::Complete(_)
             )
         };

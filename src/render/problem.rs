@@ -6,6 +6,7 @@
 use std::fmt;
 
 use super::kustomize::{Class, Fault};
+use super::substitute;
 use crate::object::{ObjectId, Origin};
 use crate::{tree, yaml};
 
@@ -191,6 +192,18 @@ pub enum Problem {
         /// The rule that the value breaks, as a clause.
         rule: &'static str,
     },
+    /// A variable that cannot be replaced.
+    #[error("{place}: {field} of {object}: {fault}")]
+    Substitution {
+        /// Where the field stands.
+        place: Place,
+        /// The field's path.
+        field: String,
+        /// What the object is called, as it is written.
+        object: String,
+        /// What is wrong.
+        fault: substitute::Fault,
+    },
     /// One object, written twice.
     #[error("{second}: {id} is written a second time; the first is at {first}; remove one")]
     Duplicate {
@@ -204,6 +217,14 @@ pub enum Problem {
 }
 
 impl Problem {
+    /// The problem without the text that it is about, where a value that nobody may see may be part of that.
+    pub(super) fn without_texts(mut self) -> Self {
+        if let Self::BadText { text, .. } = &mut self {
+            *text = NOT_SHOWN.to_owned();
+        }
+        self
+    }
+
     /// The class of the problem, for conditions, events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -228,11 +249,15 @@ impl Problem {
             | Self::OwnerReferences { .. }
             | Self::SecretData { .. } => "ManifestInvalid",
             Self::TooMuch { .. } => "RenderTooLarge",
+            Self::Substitution { fault, .. } => fault.reason(),
             Self::Encrypted { .. } => "Encrypted",
             Self::Duplicate { .. } => "DuplicateObject",
         }
     }
 }
+
+/// Instead of a text.
+const NOT_SHOWN: &str = "(not shown, a value from a Secret is in it)";
 
 fn shown_path(path: &str) -> &str {
     match path {

@@ -56,6 +56,21 @@ impl Rights {
         Self::of_objects(desired, plurals).0.merged()
     }
 
+    /// The same, with the right to read these objects of a namespace and to see them change.
+    #[must_use]
+    pub fn and_to_read<'a>(
+        mut self,
+        namespace: &str,
+        resource: &str,
+        names: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let rule = Rule::of("", resource, &LOOK).named(names);
+        if !rule.names.is_empty() {
+            self.namespaces.entry(namespace.into()).or_default().insert(rule);
+        }
+        self.merged()
+    }
+
     fn merged(mut self) -> Self {
         self.cluster = rule::merged(&self.cluster);
         self.namespaces.values_mut().for_each(|rules| *rules = rule::merged(rules));

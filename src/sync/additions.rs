@@ -15,7 +15,7 @@ use super::schedule::Time;
 use super::wish::Wish;
 use crate::api::ExtraFields;
 use crate::cluster::Failure;
-use crate::desired::DesiredObject;
+use crate::desired::{DesiredObject, veiled};
 use crate::fields::{FieldPath, FieldSet};
 use crate::object::ObjectId;
 use crate::observed::{Drift, Mark, Observed, Standing, additions, removal, sets};
@@ -47,10 +47,14 @@ impl Work<'_> {
         for (id, seen) in found {
             let remove = wish.extra_fields == ExtraFields::Remove && !wish.suspend && !self.stop.is_stopped();
             if remove && self.may_remove(memory, &id, &seen) {
-                let outcome = self.remove(&id).await.unwrap_or_else(|failure| Some(failed(&failure, &id)));
+                let outcome = self
+                    .remove(&id)
+                    .await
+                    .unwrap_or_else(|failure| Some(failed(&failure, self.desired.hides(&id))));
                 outcomes.extend(outcome.map(|outcome| (id, outcome)));
             } else {
-                told.push((id, text(&seen)));
+                let tainted = self.desired.is_tainted(&id);
+                told.push((id, text(&seen, tainted)));
             }
         }
         told
@@ -112,8 +116,12 @@ fn added(wanted: &DesiredObject, paths: &[FieldPath]) -> Vec<FieldPath> {
     paths.iter().filter(|path| !sets(&body, path) && !left.contains(path)).cloned().collect()
 }
 
-fn text(seen: &Observed) -> Box<str> {
-    let one = |extra: &crate::observed::Extra| format!("{} added {}", extra.manager, extra.path);
+fn text(seen: &Observed, tainted: bool) -> Box<str> {
+    let one = |extra: &crate::observed::Extra| {
+        let path = extra.path.to_string();
+        let path = if tainted { veiled(&path).into_owned() } else { path };
+        format!("{} added {path}", extra.manager)
+    };
     let all: Vec<String> = seen.extras.iter().map(one).collect();
     format!("{}, which is not in Git", all.join(", ")).into()
 }

@@ -114,7 +114,7 @@ impl Work<'_> {
         let work = Work { cluster: &cluster, contested, numbers, ..*self };
         match work.act(step).await {
             Err(Failure::Superseded) => None,
-            done => Some(done.unwrap_or_else(|failure| failed(&failure, &step.id))),
+            done => Some(done.unwrap_or_else(|failure| failed(&failure, self.desired.hides(&step.id)))),
         }
     }
 
@@ -226,9 +226,9 @@ impl Work<'_> {
     }
 }
 
-/// What a failed write comes to.
-pub(crate) fn failed(failure: &Failure, id: &ObjectId) -> Outcome {
-    let answer = answer(failure, id);
+/// What a failed write comes to; of some objects the server's words are not told.
+pub(crate) fn failed(failure: &Failure, hides: bool) -> Outcome {
+    let answer = answer(failure, hides);
     Outcome::Failed(Failed {
         reason: answer.reason,
         message: answer.message,

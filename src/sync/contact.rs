@@ -257,7 +257,7 @@ impl Work<'_> {
         }
         let clear = !fields.is_empty() || *force == Force::Yes;
         for it in &fields {
-            tracing::info!(sync = %self.owner, object = %wanted.id, field = %it.field, manager = %it.manager, "left to another manager");
+            tracing::info!(sync = %self.owner, object = %wanted.id, field = %wanted.shows(&it.field), manager = %it.manager, "left to another manager");
         }
         self.ledger.yield_to(wanted, fields);
         clear
@@ -266,7 +266,7 @@ impl Work<'_> {
     /// What an apply that was refused comes to.
     pub(super) async fn refused(&self, wanted: &DesiredObject, failure: Failure) -> Result<Outcome, Failure> {
         let namespace = || wanted.id.namespace().unwrap_or_default().into();
-        match answer(&failure, &wanted.id).reason {
+        match answer(&failure, wanted.secret).reason {
             "NamespaceMissing" => Ok(Outcome::Held(Hold::NamespaceMissing(namespace()))),
             "NamespaceTerminating" => Ok(Outcome::Held(Hold::NamespaceTerminating(namespace()))),
             "Immutable" => self.recreate(wanted, failure).await,

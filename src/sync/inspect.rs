@@ -13,6 +13,7 @@ use super::bases::{Followed, Ground};
 use super::heads::Heads;
 use super::prepare::{self, of_failure, of_source, prepare};
 use super::rollout::RolledOut;
+use super::values;
 use super::wish::{self, Wish, wish};
 use crate::api::{SpecHash, SyncName, SyncStatus};
 use crate::cluster::{Cluster, SecretData};
@@ -74,6 +75,7 @@ pub async fn inspect(
     };
     let wish = wish(name, &wish::read(sync).map_err(refuse)?.spec).map_err(refuse)?;
     cluster.know().await.map_err(|failure| of_failure(&failure))?;
+    let wish = values::filled(cluster, name, wish).await?;
     let credentials = match &wish.secret {
         Some(secret) => credentials(cluster, &name.namespace, secret).await?,
         None => Credentials::default(),

@@ -5,6 +5,7 @@
 
 mod dependencies;
 mod secrets;
+mod values;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +53,8 @@ struct Keeper {
     /// The Secret that the repository wants to see, and the one with the keys whose signatures count.
     secret: Option<(Box<str>, Following)>,
     trusted: Option<(Box<str>, Following)>,
+    /// What its variables come from.
+    values: Vec<values::Source>,
     /// Syncs of other namespaces that this one was found to be allowed to depend on.
     readable: Option<dependencies::Readable>,
     /// The longest pause between two attempts at what fails now.
@@ -89,6 +92,7 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
         following: None,
         secret: None,
         trusted: None,
+        values: Vec::new(),
         readable: None,
         patience: RETRY.1,
         rotated: rotated.clone(),
@@ -325,6 +329,7 @@ impl Keeper {
             .map_err(prepare::of_source)?;
         let cluster = self.context.cluster_of(&self.name, &wish).await?;
         self.may_depend(&wish, &cluster).await?;
+        let wish = self.filled(wish, &cluster).await?;
         let annotation = |key| sync.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
         let mut order = Order {
             wish: Arc::new(wish),

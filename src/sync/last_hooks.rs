@@ -13,10 +13,11 @@ use super::carry_out::Work;
 use super::desk::Desk;
 use super::inspect::credentials;
 use super::prepare::{of_source, prepare};
+use super::values;
 use super::wish::Wish;
 use crate::api::{Finished, SpecHash, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Failure};
-use crate::desired::{DesiredObject, DesiredSet, Parting};
+use crate::desired::{DesiredObject, DesiredSet, Parting, UNTOLD};
 use crate::harmless::harmless;
 use crate::health::{self, Health, health};
 use crate::object::ObjectId;
@@ -67,6 +68,7 @@ pub(super) async fn find(
     let repository =
         context.repositories.repository(&wish.address, &owner, &credentials).map_err(of_source)?;
     let scopes = cluster.kinds().scopes();
+    let wish = &values::filled(cluster, name, wish.clone()).await?;
     let followed = Followed::default();
     let ground = context.ground(wish, &followed, wish.interval);
     let prepared = prepare(&repository, &revision, wish, scopes, None, by, &ground).await?;
@@ -134,6 +136,7 @@ impl Work<'_> {
             match &found {
                 Health::Healthy => return Ok(true),
                 Health::Degraded { why } => {
+                    let why = if self.desired.is_tainted(id) { UNTOLD } else { why };
                     tracing::warn!(sync = %self.owner, object = %id, "a hook has failed: {}", harmless(why));
                     return Ok(false);
                 }

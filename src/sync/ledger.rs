@@ -78,7 +78,7 @@ impl Ledger {
 
     /// The server remarks this on an object that it accepted.
     pub(crate) fn warned(&self, wanted: &DesiredObject, warnings: &[Box<str>]) {
-        self.change(wanted, |entry| entry.warnings = told(&wanted.id, warnings));
+        self.change(wanted, |entry| entry.warnings = told(wanted.secret, warnings));
     }
 
     fn change(&self, wanted: &DesiredObject, change: impl FnOnce(&mut Entry)) {
@@ -100,12 +100,18 @@ impl Ledger {
         let mut all = self.lock();
         all.retain(|id, entry| desired.get(id).is_some_and(|wanted| wanted.hash == entry.hash));
         let of_entry = |(id, entry): (&ObjectId, &Entry)| {
+            let shown = |field: &str| match desired.get(id) {
+                Some(wanted) => wanted.shows(field).into_owned(),
+                None => field.to_owned(),
+            };
             let remark = |reason, message| Remark { id: id.clone(), reason, message };
             let yielded = entry.yielded.iter().map(|it| {
-                remark("FieldYielded", format!("{} is left to {} (conflicts: Yield)", it.field, it.manager))
+                let field = shown(&it.field);
+                remark("FieldYielded", format!("{field} is left to {} (conflicts: Yield)", it.manager))
             });
             let remains = entry.remains.iter().map(|it| {
-                remark("FieldRemains", format!("{} is no longer in Git, and stays: {}", it.field, it.why))
+                let field = shown(&it.field);
+                remark("FieldRemains", format!("{field} is no longer in Git, and stays: {}", it.why))
             });
             let warnings = entry.warnings.iter().map(|text| remark("Warning", text.to_string()));
             yielded.chain(remains).chain(warnings).collect::<Vec<_>>()
@@ -114,9 +120,9 @@ impl Ledger {
     }
 }
 
-/// What is told of the server's remarks. It may quote the object, whose values nobody may see if it is a Secret.
-fn told(id: &ObjectId, warnings: &[Box<str>]) -> Vec<Box<str>> {
-    if !id.is("", "Secret") {
+/// What is told of the server's remarks. It may quote the object, whose values nobody may see if it is a Secret or holds a value from one.
+fn told(secret: bool, warnings: &[Box<str>]) -> Vec<Box<str>> {
+    if !secret {
         return warnings.iter().map(|text| format!("the API server remarks: {text}").into()).collect();
     }
     let untold = "the API server remarks something that is not repeated, because it may quote the Secret";
@@ -168,7 +174,7 @@ mod tests {
     fn remarks_on_a_secret_are_not_repeated() {
         let told_of = |kind: &str, warnings: &[&str]| {
             let warnings: Vec<Box<str>> = warnings.iter().map(|text| Box::from(*text)).collect();
-            told(&ObjectId::new("", kind, "shop", "a").unwrap(), &warnings)
+            told(kind == "Secret", &warnings)
         };
         assert_eq!(told_of("ConfigMap", &["one"]), ["the API server remarks: one".into()]);
         let of_secret = told_of("Secret", &["hunter2 is weak", "hunter2 is short"]);

@@ -49,6 +49,7 @@ mod scope;
 pub mod single;
 mod survey;
 mod tally;
+mod values;
 mod verify;
 mod vitals;
 mod waiting;

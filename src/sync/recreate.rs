@@ -33,7 +33,7 @@ impl Work<'_> {
         wanted: &DesiredObject,
         refused: Failure,
     ) -> Result<Outcome, Failure> {
-        let told = answer(&refused, &wanted.id).message;
+        let told = answer(&refused, wanted.secret).message;
         let fail = |how: &str, manifest: bool| {
             let message = format!("{told}; {how}");
             Ok(Outcome::Failed(Failed { reason: "Immutable", message, manifest }))

@@ -14,7 +14,6 @@ use crate::adopt::Predecessor;
 use crate::cluster::{Applied, Failure, answer};
 use crate::desired::DesiredObject;
 use crate::fields::{Element, Entry, FieldPath, FieldSet, pointer_of, removal_order, removed};
-use crate::object::ObjectId;
 
 /// Tools whose fields were a person's, who now uses Git; and the one that only holds what was ours.
 const TAKEN_FROM: [&str; 8] = [
@@ -47,10 +46,10 @@ impl Work<'_> {
         if !take.is_empty()
             && let Err(failure) = self.take(wanted, &take).await
         {
-            remains.extend(not_taken(&wanted.id, &take, &failure));
+            remains.extend(not_taken(wanted.secret, &take, &failure));
         }
         for it in &remains {
-            tracing::warn!(sync = %self.owner, object = %wanted.id, field = it.field, "no longer in Git, and stays: {}", it.why);
+            tracing::warn!(sync = %self.owner, object = %wanted.id, field = %wanted.shows(&it.field), "no longer in Git, and stays: {}", it.why);
         }
         self.ledger.remain(wanted, remains);
     }
@@ -69,7 +68,8 @@ impl Work<'_> {
             let seen = live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
             let mut steps = vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": seen})];
             steps.extend(places.iter().map(|place| json!({"op": "remove", "path": place})));
-            let fields: Vec<String> = paths.iter().map(ToString::to_string).collect();
+            let fields: Vec<String> =
+                paths.iter().map(|path| wanted.shows(&path.to_string()).into_owned()).collect();
             match self.cluster.patch(&wanted.id, version, self.owner, &steps.into()).await {
                 // Somebody wrote to it meanwhile.
                 Err(failure) if matches!(failure.code(), Some(409 | 422)) => failed = Err(failure),
@@ -85,8 +85,8 @@ impl Work<'_> {
 }
 
 /// Fields that stay because the server refuses to remove them. What it says may quote values.
-fn not_taken(id: &ObjectId, paths: &[FieldPath], failure: &Failure) -> Vec<Remains> {
-    let why = format!("it could not be removed: {}", answer(failure, id).message);
+fn not_taken(secret: bool, paths: &[FieldPath], failure: &Failure) -> Vec<Remains> {
+    let why = format!("it could not be removed: {}", answer(failure, secret).message);
     paths.iter().map(|path| Remains { field: path.to_string(), why: why.clone() }).collect()
 }
 
@@ -193,8 +193,7 @@ mod tests {
         };
         let failure = Failure::Refused(Box::new(refusal));
         let why = |kind: &str| {
-            let id = ObjectId::new("", kind, "shop", "a").unwrap();
-            not_taken(&id, &[FieldPath::of_fields(&["data", "b"])], &failure).remove(0).why
+            not_taken(kind == "Secret", &[FieldPath::of_fields(&["data", "b"])], &failure).remove(0).why
         };
         assert_eq!(why("ConfigMap"), "it could not be removed: Invalid value: \"hunter2\"");
         assert!(

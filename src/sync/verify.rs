@@ -71,7 +71,9 @@ impl Work<'_> {
             How::Apply => {
                 self.step(&Step { id: id.clone(), action: Action::Update(Change::Unverified) }).await
             }
-            How::Compare => Some(self.compare(id).await.unwrap_or_else(|failure| failed(&failure, id))),
+            How::Compare => Some(
+                self.compare(id).await.unwrap_or_else(|failure| failed(&failure, self.desired.hides(id))),
+            ),
         }
     }
 

@@ -14,7 +14,7 @@ use super::survey::wall_clock;
 use super::wish::HealthWish;
 use crate::api::{Finished, SpecHash, SyncName};
 use crate::cluster::{Cluster, Failure};
-use crate::desired::{DesiredObject, DesiredSet, Hook, Rollouts, is_same_hook};
+use crate::desired::{DesiredObject, DesiredSet, Hook, Rollouts, UNTOLD, is_same_hook};
 use crate::harmless::harmless;
 use crate::health::{
     self, Binding, Due, Health, Judgement, Reports, Summary, Watchlist, cause, is_told_by_manifest,
@@ -166,15 +166,14 @@ impl Vitals {
 
     /// What all of them come to, once it is known what is wanted.
     pub(crate) fn summary(&self) -> Option<Summary> {
-        let mut summary = {
+        let (mut summary, set) = {
             let state = self.lock();
-            state.set.as_ref()?;
-            state.list.summary()
+            (state.list.summary(), state.set.clone()?)
         };
-        for (_, health) in &mut summary.worst {
+        for (id, health) in &mut summary.worst {
             match health {
                 Health::Progressing { why } | Health::Degraded { why } | Health::Unknown { why } => {
-                    *why = harmless(why);
+                    *why = if set.is_tainted(id) { UNTOLD.to_owned() } else { harmless(why) };
                 }
                 Health::Healthy | Health::Suspended => {}
             }
@@ -206,7 +205,8 @@ impl Vitals {
         };
         let first = degraded.iter().find(is_new)?;
         let why = state.list.why(first).unwrap_or_default();
-        Some(format!("{first}: {}", harmless(&why)))
+        let why = if set.is_tainted(first) { UNTOLD.to_owned() } else { harmless(&why) };
+        Some(format!("{first}: {why}"))
     }
 
     /// Reads what is due, and judges it.

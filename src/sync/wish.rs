@@ -7,6 +7,7 @@
 mod health;
 mod ignore;
 mod source;
+mod substitute;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,6 +26,7 @@ use crate::plan::{self, Budget, Policy};
 use crate::render::{self, Kind, Options, PlainOptions};
 use crate::source::{Address, Reference, Signed};
 pub use health::HealthWish;
+pub use substitute::Values;
 
 /// What a Sync wishes, checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,8 +43,10 @@ pub struct Wish {
     pub submodules: bool,
     /// The folder or file in the repository, without `./`; empty for all of it. `options` has the same.
     pub path: String,
-    /// How the files are rendered.
+    /// How the files are rendered, with the variables that the Sync itself names.
     pub options: Options,
+    /// Where more variables come from.
+    pub values: Vec<Values>,
     /// The namespace of objects that name none.
     pub target_namespace: Box<str>,
     /// Create that namespace if it is missing.
@@ -123,7 +127,9 @@ pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
             path: path.clone(),
             kind: kind(spec.render.kind),
             plain: plain(&spec.render.plain)?,
+            variables: substitute::variables(spec.render.substitute.as_ref())?,
         },
+        values: substitute::values(spec.render.substitute.as_ref())?,
         path,
         target_namespace: target.unwrap_or(&name.namespace).into(),
         create_namespace: spec.create_namespace,
@@ -186,6 +192,7 @@ impl Wish {
             verify: None,
             submodules: false,
             options: Options { path: path.clone(), ..Options::default() },
+            values: Vec::new(),
             path,
             target_namespace: namespace.into(),
             create_namespace: false,

@@ -152,6 +152,31 @@ pub(crate) fn bad_renders_and_prunes() -> Vec<Bad> {
     ]
 }
 
+pub(crate) fn bad_variables() -> Vec<Bad> {
+    vec![
+        bad(
+            json!({"render": {"substitute": {"vars": {"a.b": "c"}}}}),
+            "name variables with letters, digits and _",
+            "spec.render.substitute.vars",
+        ),
+        bad(
+            json!({"render": {"substitute": {"vars": {"A": "a".repeat(4097)}}}}),
+            "may not be more than 4096",
+            "spec.render.substitute.vars",
+        ),
+        bad(
+            json!({"render": {"substitute": {"from": [{"kind": "Secret", "name": "Keys"}]}}}),
+            "write the name of a ConfigMap or Secret",
+            "spec.render.substitute.from[0].name",
+        ),
+        bad(
+            json!({"render": {"substitute": {"from": [{"kind": "Pod", "name": "a"}]}}}),
+            "supported values: \"ConfigMap\", \"Secret\"",
+            "spec.render",
+        ),
+    ]
+}
+
 pub(crate) fn bad_switches() -> Vec<Bad> {
     let long = "a".repeat(400);
     vec![

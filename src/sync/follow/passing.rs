@@ -104,6 +104,7 @@ impl Follower {
 
     pub(super) fn passed(&mut self, memory: Memory, mut report: Report) -> Event {
         self.passing = None;
+        report.veil();
         let now = self.context.now();
         let pass = match (&report.trouble, memory.next(now, self.order.wish.timeout)) {
             _ if report.stopped => Pass::Stopped,

@@ -60,12 +60,16 @@ impl Follower {
     /// What failed is for the next pass, which knows when to try again.
     pub(super) fn verified(&mut self, id: ObjectId, outcome: Option<Outcome>) -> Option<Event> {
         self.verifying = None;
-        let outcome = outcome?;
+        let mut outcome = outcome?;
         let (now, pauses) = (self.context.now(), self.context.pauses());
         let due = self.memory.as_mut().is_some_and(|memory| {
             let desired = memory.prepared.as_ref().map(|prepared| prepared.desired.clone());
             desired.is_some_and(|set| memory.verified(&id, &outcome, &set, now, chance(), pauses))
         });
+        let prepared = self.memory.as_ref().and_then(|memory| memory.prepared.as_ref());
+        if prepared.is_some_and(|prepared| prepared.desired.is_tainted(&id)) {
+            outcome.veil();
+        }
         if let Some(memory) = &mut self.memory {
             memory.replied(std::iter::once(id.clone()), now);
         }

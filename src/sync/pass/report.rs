@@ -67,6 +67,13 @@ impl Report {
         self.outcomes.extend(outcomes);
     }
 
+    /// Leaves out what may be a value that nobody may see.
+    pub(in crate::sync) fn veil(&mut self) {
+        let Some(set) = &self.set else { return };
+        let tainted = self.outcomes.iter_mut().filter(|(id, _)| set.is_tainted(id));
+        tainted.for_each(|(_, outcome)| outcome.veil());
+    }
+
     pub(super) fn is_of(&mut self, prepared: &Prepared) {
         self.set = Some(prepared.desired.clone());
         self.last_hooks = last_hooks::named(&prepared.desired);

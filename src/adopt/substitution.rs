@@ -1,0 +1,48 @@
+//! The variables of a Kustomization, as those of a Sync.
+//!
+//! In: `spec.postBuild`. Out: `spec.render.substitute`, and what works differently. Values of Secrets are not read for this: only names are
+//! carried over.
+
+use serde_json::{Map, Value, json};
+
+use super::Old;
+use super::draft::{Draft, says, text};
+
+/// The fields that are read. With the last, variables are replaced also where none is given, and here they always are.
+const KNOWN: [&str; 3] = ["substitute", "substituteFrom", "substituteStrategy"];
+
+pub(super) fn of_kustomization(old: &Old<'_>, draft: &mut Draft) {
+    let build = &old.body["spec"]["postBuild"];
+    draft.lose_unknown(build, "spec.postBuild", &KNOWN);
+    let always = text(build, "/substituteStrategy") == "Always";
+    if !(says(&build["substitute"]) || says(&build["substituteFrom"]) || always) {
+        return;
+    }
+    let mut substitute = Map::new();
+    if let Some(vars) = build["substitute"].as_object().filter(|vars| !vars.is_empty()) {
+        substitute.insert("vars".into(), vars.clone().into());
+    }
+    let from: Vec<Value> = build["substituteFrom"].as_array().into_iter().flatten().map(source).collect();
+    let (own, namespace) = (text(old.body, "/metadata/namespace"), draft.wanted.sync.namespace.clone());
+    if !from.is_empty() && own != &*namespace {
+        let names: Vec<String> =
+            from.iter().map(|one| format!("{} {}", text(one, "/kind"), text(one, "/name"))).collect();
+        let why =
+            format!("these are read in {namespace}, where the Sync is: copy {} from {own}", names.join(", "));
+        draft.lose("spec.postBuild.substituteFrom", why);
+    }
+    if !from.is_empty() {
+        substitute.insert("from".into(), from.into());
+    }
+    draft.spec["render"]["substitute"] = substitute.into();
+    let why = "a variable without a value is an error here, as in Flux where it is strict (releases before 2.9 are not unless told to): write ${NAME:=} where there may be none";
+    draft.lose("spec.postBuild", why);
+}
+
+fn source(from: &Value) -> Value {
+    let mut source = json!({"kind": from["kind"], "name": from["name"]});
+    if from["optional"] == json!(true) {
+        source["optional"] = true.into();
+    }
+    source
+}

@@ -1,0 +1,79 @@
+//! What a person writes in `spec.render.substitute`: the variables of manifests, and where their values are.
+//!
+//! In: YAML. Out: [`Substitute`], which `sync/wish/substitute.rs` checks again.
+
+#![expect(
+    unreachable_pub,
+    reason = "the derive of the schema copies each struct into a function, with its pub"
+)]
+
+use std::collections::BTreeMap;
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The variables that are replaced in manifests once they are built, and where their values are.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
+pub struct Substitute {
+    /// Variables and their values. They win over those of `from`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 256))]
+    #[x_kube(validation = Rule::new("self.all(name, name.matches('^[A-Za-z_][A-Za-z0-9_]*$'))")
+        .message("name variables with letters, digits and _, and no digit first, such as CLUSTER_NAME"))]
+    pub vars: BTreeMap<String, VariableText>,
+
+    /// ConfigMaps and Secrets in the Sync's own namespace whose keys are variables; of two with the same key, the later wins. They are
+    /// read with the rights of the Sync, and watched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub from: Vec<ValuesFrom>,
+}
+
+/// The value of a variable.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
+pub struct VariableText(#[schemars(length(max = 4096))] pub String);
+
+/// An object whose keys are variables.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+pub struct ValuesFrom {
+    /// What it is.
+    pub kind: ValuesKind,
+
+    /// Its name.
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')")
+        .message("write the name of a ConfigMap or Secret in the Sync's own namespace, such as cluster-settings"))]
+    pub name: String,
+
+    /// If it is not there, it has no values. Otherwise the Sync says so, and goes on with the values that it has.
+    #[serde(default)]
+    pub optional: bool,
+}
+
+/// What holds values.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ValuesKind {
+    /// Values that may be shown.
+    ConfigMap,
+    /// Values that are shown nowhere, nor is anything else of an object that they go into.
+    Secret,
+}
+
+impl ValuesKind {
+    /// The kind as it is written.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "ConfigMap",
+            Self::Secret => "Secret",
+        }
+    }
+
+    /// The resource as the API server calls it.
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "configmaps",
+            Self::Secret => "secrets",
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! ConfigMaps and Secrets whose keys are variables: read by name, and followed by their metadata.
+//!
+//! In: a kind, a namespace and a name. Out: [`Texts`], and a word whenever the object is another than before.
+
+use serde_json::{Map, Value};
+
+use super::watch::{Event, Target, follow};
+use super::wire::Call;
+use super::{Cluster, Failure, Following, kinds, query};
+use crate::api::ValuesKind;
+use crate::metrics::Class;
+use crate::object::GroupKind;
+
+/// The texts in a ConfigMap or Secret. They are never formatted.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Texts {
+    /// The version of the object.
+    pub version: Box<str>,
+    /// Keys and texts; what is no text is left out.
+    pub texts: Vec<(String, String)>,
+}
+
+impl Cluster {
+    /// The texts of a ConfigMap or Secret; none if there is no such object.
+    pub async fn texts(
+        &self,
+        kind: ValuesKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Texts>, Failure> {
+        let uri = format!("{}/{}", collection(kind, namespace), kinds::escape(name));
+        match self.0.wire.send(Call::new(Class::Verify, "get", uri)).await {
+            Ok(reply) => read(kind, &reply.body).map(Some),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Tells the version of a ConfigMap or Secret, and none where there is no such object, whenever that changes, until the guard
+    /// is dropped. It is watched by name, and only its metadata.
+    pub fn follow_texts(
+        &self,
+        kind: ValuesKind,
+        namespace: &str,
+        name: &str,
+        mut tell: impl FnMut(Option<&str>) + Send + 'static,
+    ) -> Following {
+        let target = Target {
+            kind: GroupKind::new("", kind.word()),
+            namespace: Some(namespace.into()),
+            patient: false,
+            path: collection(kind, namespace),
+            selector: format!("fieldSelector={}", query(&format!("metadata.name={name}"))),
+            whole: false,
+            watchable: true,
+        };
+        let (mut listing, mut seen) = (true, None);
+        let sink = move |event| match event {
+            Event::Begins => (listing, seen) = (true, None),
+            Event::Seen(object) => {
+                seen = version(&object);
+                if !listing {
+                    tell(seen.as_deref());
+                }
+            }
+            Event::Gone(_) => tell(None),
+            Event::Listed(_) => {
+                listing = false;
+                tell(seen.take().as_deref());
+            }
+            Event::Rewound | Event::Upgraded | Event::Broken(_) => {}
+        };
+        Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
+    }
+}
+
+fn collection(kind: ValuesKind, namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/{}", kind.plural())
+}
+
+fn version(object: &Map<String, Value>) -> Option<Box<str>> {
+    Some(object.get("metadata")?.get("resourceVersion")?.as_str()?.into())
+}
+
+fn read(kind: ValuesKind, body: &[u8]) -> Result<Texts, Failure> {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    // Nothing of what cannot be read is told: it may be a value.
+    let bad = || Failure::BadAnswer(format!("a {} that cannot be read", kind.word()).into());
+    let body: Map<String, Value> = serde_json::from_slice(body).map_err(|_| bad())?;
+    let version = version(&body).ok_or_else(bad)?;
+    let data = body.get("data").and_then(Value::as_object);
+    let text = |value: &Value| match kind {
+        ValuesKind::ConfigMap => value.as_str().map(str::to_owned),
+        ValuesKind::Secret => String::from_utf8(STANDARD.decode(value.as_str()?).ok()?).ok(),
+    };
+    let entries = data.into_iter().flatten();
+    let texts = entries.filter_map(|(key, value)| Some((key.clone(), text(value)?))).collect();
+    Ok(Texts { version, texts })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_text_is_left_out() {
+        let body = |data: Value| json!({"metadata": {"resourceVersion": "7"}, "data": data}).to_string();
+        let texts = |kind, data: Value| read(kind, body(data).as_bytes()).map(|found| found.texts).ok();
+        let pair = |key: &str, text: &str| (key.to_owned(), text.to_owned());
+        assert_eq!(texts(ValuesKind::ConfigMap, json!({"A": "b"})), Some(vec![pair("A", "b")]));
+        let found = texts(ValuesKind::Secret, json!({"A": "aGk=", "B": "/w==", "C": "no base64"}));
+        assert_eq!(found, Some(vec![pair("A", "hi")]));
+        assert_eq!(texts(ValuesKind::Secret, Value::Null), Some(Vec::new()));
+        let told = read(ValuesKind::Secret, b"hunter2").map(drop).unwrap_err().to_string();
+        assert!(!told.contains("hunter2"), "{told}");
+    }
+}

@@ -1,0 +1,60 @@
+//! Outcomes as they may be told of objects into which a value from a Secret went.
+//!
+//! In: an outcome. Out: the same, with paths that end where a value may begin. What servers say was left out when they said it.
+
+use super::{Change, Hold, Outcome};
+use crate::desired::veiled;
+use crate::observed::Drift;
+
+impl Outcome {
+    /// Leaves out what may be a value.
+    pub fn veil(&mut self) {
+        match self {
+            Self::Updated(Change::Drifted(drift)) | Self::Held(Hold::DriftReported(drift)) => veil(drift),
+            Self::Held(Hold::Conflict { fields, .. }) => {
+                fields.iter_mut().for_each(|field| *field = veiled(field).into());
+            }
+            Self::Held(Hold::Contested(contest)) => hide(&mut contest.fields),
+            Self::Created
+            | Self::Adopted(_)
+            | Self::Updated(_)
+            | Self::Recreated
+            | Self::Kept
+            | Self::HandedOver(_)
+            | Self::Pruned { .. }
+            | Self::Held(_)
+            | Self::Failed(_) => {}
+        }
+    }
+}
+
+fn veil(drift: &mut Drift) {
+    hide(&mut drift.fields);
+}
+
+fn hide(fields: &mut [String]) {
+    fields.iter_mut().for_each(|field| *field = veiled(field).into_owned());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_path_tells_a_value() {
+        let fields = || vec!["spec.tls[hosts=hunter2].name".to_owned()];
+        let drift = || Box::new(Drift { fields: fields(), ..Drift::default() });
+        for mut outcome in [
+            Outcome::Updated(Change::Drifted(drift())),
+            Outcome::Held(Hold::DriftReported(drift())),
+            Outcome::Held(Hold::Conflict {
+                managers: Vec::new(),
+                fields: vec![".spec.tls[hosts=\"hunter2\"]".into()],
+            }),
+        ] {
+            outcome.veil();
+            let told = format!("{outcome:?}");
+            assert!(told.contains("spec.tls[…]") && !told.contains("hunter2"), "{told}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The grammar of variables in a text.
+//!
+//! In: a text from a manifest. Out: a [`Template`], or a [`Fault`]. What the grammar does not know is refused: a shell
+//! script that was not meant for it must not be changed by halves.
+
+use super::fault::Fault;
+
+/// So deep may expressions be within each other.
+const MAX_DEPTH: usize = 16;
+
+/// A text with expressions in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Template(pub(super) Vec<Part>);
+
+/// A part of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Part {
+    /// What stands there as it is.
+    Text(String),
+    /// What is replaced.
+    Expression(Expression),
+}
+
+/// A variable, and what is made of its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Expression {
+    pub(super) name: String,
+    pub(super) operator: Operator,
+}
+
+/// What is made of the value of a variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Operator {
+    /// `${v}`: nothing.
+    Value,
+    /// `${#v}`: how many characters it has.
+    Length,
+    /// `${v^}`, `${v^^}`, `${v,}`, `${v,,}`: capitals or small letters, of the first or of all.
+    Case { upper: bool, all: bool },
+    /// `${v:-text}`, `${v:=text}`, `${v=text}` where it is empty, too; `${v-text}` only where there is none.
+    Default { also_empty: bool, text: Template },
+    /// `${v:from}` and `${v:from:length}`: a part of it.
+    Slice { from: Template, length: Option<Template> },
+    /// `${v#pattern}`, `${v##pattern}`, `${v%pattern}`, `${v%%pattern}`: without what fits at its beginning or end.
+    Trim { end: bool, longest: bool, pattern: Template },
+    /// `${v/text/other}` and its kin: with another text instead of one.
+    Replace { which: Which, text: Template, other: Template },
+}
+
+/// Which places of a text are replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    First,
+    All,
+    Beginning,
+    End,
+}
+
+impl Template {
+    /// Reads a text.
+    pub(super) fn read(text: &str) -> Result<Self, Fault> {
+        let mut reader = Reader { rest: text, depth: 0 };
+        reader.template(Until::End)
+    }
+
+    /// True if there is anything to replace.
+    pub(super) fn has_expressions(&self) -> bool {
+        self.0.iter().any(|part| matches!(part, Part::Expression(_)))
+    }
+
+    /// True if the whole text is one expression.
+    pub(super) fn is_one_expression(&self) -> bool {
+        matches!(self.0.as_slice(), [Part::Expression(_)])
+    }
+}
+
+/// True for the names that variables may have.
+pub(super) fn is_name(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Where a text ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// With the whole.
+    End,
+    /// Before `}`.
+    Brace,
+    /// Before `:` or `}`.
+    Colon,
+    /// Before `/` or `}`; `\/` and `\\` stand for the second character.
+    Slash,
+    /// Before `}`, and `\/` and `\\` stand for the second character.
+    Replacement,
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+    depth: usize,
+}
+
+impl Reader<'_> {
+    fn template(&mut self, until: Until) -> Result<Template, Fault> {
+        let mut parts = Vec::new();
+        let mut text = String::new();
+        while let Some(first) = self.rest.chars().next() {
+            let is_end = match until {
+                Until::End => false,
+                Until::Brace | Until::Replacement => first == '}',
+                Until::Colon => matches!(first, ':' | '}'),
+                Until::Slash => matches!(first, '/' | '}'),
+            };
+            if is_end {
+                return Ok(done(parts, text));
+            }
+            if self.takes("$$") {
+                text.push('$');
+            } else if self.takes("${") {
+                if !text.is_empty() {
+                    parts.push(Part::Text(std::mem::take(&mut text)));
+                }
+                parts.push(Part::Expression(self.expression()?));
+            } else if matches!(until, Until::Slash | Until::Replacement)
+                && (self.rest.starts_with("\\/") || self.rest.starts_with("\\\\"))
+            {
+                text.extend(self.rest.chars().nth(1));
+                self.rest = &self.rest[2..];
+            } else {
+                text.push(first);
+                self.rest = &self.rest[first.len_utf8()..];
+            }
+        }
+        match until {
+            Until::End => Ok(done(parts, text)),
+            Until::Brace | Until::Colon | Until::Slash | Until::Replacement => Err(Fault::Unclosed),
+        }
+    }
+
+    /// What follows `${`, up to its brace.
+    fn expression(&mut self) -> Result<Expression, Fault> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(Fault::TooDeep { most: MAX_DEPTH });
+        }
+        let is_length = self.takes("#");
+        let name = self.name()?;
+        let operator = if is_length { Operator::Length } else { self.operator(&name)? };
+        self.depth -= 1;
+        match self.takes("}") {
+            true => Ok(Expression { name, operator }),
+            false if self.rest.is_empty() => Err(Fault::Unclosed),
+            false => Err(Fault::UnknownOperator { name }),
+        }
+    }
+
+    fn name(&mut self) -> Result<String, Fault> {
+        let inner = |char: char| char.is_ascii_alphanumeric() || char == '_';
+        let end = self.rest.find(|char| !inner(char)).unwrap_or(self.rest.len());
+        let (name, rest) = self.rest.split_at(end);
+        if !is_name(name) {
+            return Err(Fault::NoName);
+        }
+        self.rest = rest;
+        Ok(name.to_owned())
+    }
+
+    fn operator(&mut self, name: &str) -> Result<Operator, Fault> {
+        for (sign, also_empty) in [(":-", true), (":=", true), ("=", true), ("-", false)] {
+            if self.takes(sign) {
+                return Ok(Operator::Default { also_empty, text: self.template(Until::Brace)? });
+            }
+        }
+        for (sign, upper, all) in
+            [("^^", true, true), ("^", true, false), (",,", false, true), (",", false, false)]
+        {
+            if self.takes(sign) {
+                return Ok(Operator::Case { upper, all });
+            }
+        }
+        for (sign, end, longest) in
+            [("##", false, true), ("#", false, false), ("%%", true, true), ("%", true, false)]
+        {
+            if self.takes(sign) {
+                return Ok(Operator::Trim { end, longest, pattern: self.template(Until::Brace)? });
+            }
+        }
+        for (sign, which) in
+            [("//", Which::All), ("/#", Which::Beginning), ("/%", Which::End), ("/", Which::First)]
+        {
+            if self.takes(sign) {
+                return self.replacement(name, which);
+            }
+        }
+        if self.rest.starts_with(":?") || self.rest.starts_with(":+") {
+            return Err(Fault::UnknownOperator { name: name.to_owned() });
+        }
+        match self.takes(":") {
+            true => self.slice(),
+            false => Ok(Operator::Value),
+        }
+    }
+
+    fn slice(&mut self) -> Result<Operator, Fault> {
+        let from = self.template(Until::Colon)?;
+        let length = if self.takes(":") { Some(self.template(Until::Brace)?) } else { None };
+        Ok(Operator::Slice { from, length })
+    }
+
+    fn replacement(&mut self, name: &str, which: Which) -> Result<Operator, Fault> {
+        let text = self.template(Until::Slash)?;
+        // Without it, one tool would take the text away and another read on into what follows.
+        if !self.takes("/") {
+            return Err(Fault::NoReplacement { name: name.to_owned() });
+        }
+        if text.0.is_empty() {
+            return Err(Fault::EmptyText { name: name.to_owned() });
+        }
+        Ok(Operator::Replace { which, text, other: self.template(Until::Replacement)? })
+    }
+
+    fn takes(&mut self, sign: &str) -> bool {
+        let rest = self.rest.strip_prefix(sign);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+}
+
+fn done(mut parts: Vec<Part>, text: String) -> Template {
+    if !text.is_empty() {
+        parts.push(Part::Text(text));
+    }
+    Template(parts)
+}

@@ -1,0 +1,110 @@
+//! The ConfigMaps and Secrets whose keys are variables of a Sync: each is read once, and again when it was seen to change.
+//!
+//! In: what the Sync names, and the cluster as the identity sees it that acts for it. Out: the wish with all variables. While nothing
+//! changes, nothing is asked.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::super::values;
+use super::super::wish::{Values, Wish};
+use super::Keeper;
+use crate::api::SyncName;
+use crate::cluster::{Cluster, Following, Texts};
+use crate::report::Trouble;
+
+/// One object that is followed.
+pub(super) struct Source {
+    values: Values,
+    /// As whom.
+    account: Option<Box<str>>,
+    held: Arc<Mutex<Held>>,
+    texts: Option<Texts>,
+    #[expect(dead_code, reason = "the watch ends when it is dropped")]
+    following: Following,
+}
+
+/// The versions of an object; none where it was not there.
+#[derive(Default)]
+struct Held {
+    /// As it was read; nothing before that, and while it is being read.
+    read: Option<Option<Box<str>>>,
+    /// As the watch tells it, if it has told anything since.
+    told: Option<Option<Box<str>>>,
+    /// It could not be read, or is missed.
+    failed: bool,
+}
+
+impl Held {
+    /// True if it was seen to be another one than was read.
+    fn is_another(&self) -> bool {
+        matches!((&self.read, &self.told), (Some(read), Some(told)) if read != told)
+    }
+}
+
+impl Keeper {
+    /// The wish with the values of all of its variables, whose objects are watched from now on.
+    pub(super) async fn filled(&mut self, wish: Wish, cluster: &Cluster) -> Result<Wish, Trouble> {
+        let mut known = std::mem::take(&mut self.values);
+        for values in &wish.values {
+            let is_it = |source: &Source| source.values == *values && source.account == wish.service_account;
+            let source = match known.iter().position(is_it) {
+                Some(at) => known.swap_remove(at),
+                None => self.follows(values, wish.service_account.clone(), cluster),
+            };
+            self.values.push(source);
+        }
+        let rotated = self.rotated.clone();
+        // All of them are followed, also where one cannot be read: whatever comes is seen.
+        for source in &mut self.values {
+            source.read(cluster, &self.name, &rotated).await?;
+        }
+        Ok(values::with(wish, self.values.iter().map(|source| source.texts.as_ref())))
+    }
+
+    fn follows(&self, values: &Values, account: Option<Box<str>>, cluster: &Cluster) -> Source {
+        let held = Arc::<Mutex<Held>>::default();
+        let (of_watch, rotated) = (held.clone(), self.rotated.clone());
+        let tell = move |version: Option<&str>| {
+            let mut held = of_watch.lock().unwrap_or_else(PoisonError::into_inner);
+            held.told = Some(version.map(Box::from));
+            if held.is_another() {
+                rotated.notify_one();
+            }
+        };
+        let following = cluster.follow_texts(values.kind, &self.name.namespace, &values.name, tell);
+        Source { values: values.clone(), account, held, texts: None, following }
+    }
+}
+
+impl Source {
+    /// Reads the object, unless what was read of it is still so.
+    async fn read(&mut self, cluster: &Cluster, name: &SyncName, again: &Notify) -> Result<(), Trouble> {
+        {
+            let mut held = self.lock();
+            if held.read.is_some() && !held.failed && !held.is_another() {
+                return Ok(());
+            }
+            *held = Held::default();
+        }
+        let found = values::texts(cluster, name, &self.values).await;
+        let version = match &found {
+            Ok(Some(texts)) => Some(texts.version.clone()),
+            Ok(None) | Err(_) => None,
+        };
+        let mut held = self.lock();
+        (held.read, held.failed) = (Some(version), found.is_err());
+        if held.is_another() {
+            // It has changed while it was read.
+            again.notify_one();
+        }
+        drop(held);
+        self.texts = found?;
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
