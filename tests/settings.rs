@@ -82,6 +82,7 @@ fn every_value_can_be_set_in_every_place() {
         ("proxy", json!("http://user:planted@proxy:3128"), "http://user:planted@proxy:3128"),
         ("proxyDirect", json!([".svc", "10.0.0.1"]), ".svc,10.0.0.1"),
         ("webhookSecretFile", json!("/etc/secret"), "/etc/secret"),
+        ("helm", json!("/opt/helm"), "/opt/helm"),
         ("concurrency", json!(8), "8"),
         ("qps", json!(50), "50"),
         ("burst", json!(7), "7"),

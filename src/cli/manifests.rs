@@ -6,6 +6,8 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use glob::Pattern;
 
+use super::chart_flags::ChartFlags;
+use super::local_helm::LocalHelm;
 use super::{Streams, wall};
 use crate::desired::{DesiredSet, Scopes, desired};
 use crate::render::{self, Complete, Kind, Options, PlainOptions, Rendered, Skipped};
@@ -30,11 +32,12 @@ pub(super) struct Selection {
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<Pattern>,
 
-    /// How PATH is read: as a kustomization if it holds one and else as plain manifests, or always in one of these ways
+    /// How PATH is read: as a Helm chart if it is one, else as a kustomization if it holds one and else as plain manifests, or always in
+    /// one of these ways
     #[arg(long = "type", value_enum, value_name = "TYPE", default_value_t = Type::Auto)]
     kind: Type,
 
-    /// The folder out of which a kustomization must not lead [default: the work tree of Git around PATH; without one,
+    /// The folder out of which a kustomization or a file of values must not lead [default: the work tree of Git around PATH; without one,
     /// the current folder if PATH lies in it, else PATH]
     #[arg(long, value_name = "DIR")]
     pub(super) root: Option<PathBuf>,
@@ -42,6 +45,9 @@ pub(super) struct Selection {
     /// Say how PATH is read
     #[arg(long, short)]
     verbose: bool,
+
+    #[command(flatten)]
+    pub(super) chart: ChartFlags,
 }
 
 /// How a folder is read.
@@ -50,6 +56,7 @@ enum Type {
     Auto,
     Plain,
     Kustomize,
+    Helm,
 }
 
 impl From<Type> for Kind {
@@ -58,6 +65,7 @@ impl From<Type> for Kind {
             Type::Auto => Self::Auto,
             Type::Plain => Self::Plain,
             Type::Kustomize => Self::Kustomize,
+            Type::Helm => Self::Helm,
         }
     }
 }
@@ -76,22 +84,40 @@ pub(super) fn read(
         include: selection.include.clone(),
         exclude: selection.exclude.clone(),
     };
-    let mut options = Options { path: String::new(), plain, kind: selection.kind.into() };
-    let kind = match options.kind {
+    let helm = selection.chart.options();
+    let mut options = Options { path: String::new(), plain, kind: selection.kind.into(), helm };
+    options.kind = match options.kind {
+        Kind::Auto if wall::is_chart(path) => Kind::Helm,
         Kind::Auto if wall::holds_kustomization(path) => Kind::Kustomize,
         Kind::Auto => Kind::Plain,
         chosen => chosen,
     };
-    let (tree, inside) = match kind {
-        Kind::Kustomize => wall::read(path, selection.root.as_deref(), &options)?,
-        Kind::Auto | Kind::Plain => directory::read(path, render::is_read)?,
+    if options.kind != Kind::Helm && !selection.chart.values.is_empty() {
+        bail!("{}: this is no Helm chart, and takes no --values", path.display());
+    }
+    let tree = match options.kind {
+        Kind::Kustomize | Kind::Helm => {
+            wall::read(path, selection.root.as_deref(), &mut options, &selection.chart.values)?
+        }
+        Kind::Auto | Kind::Plain => {
+            let (tree, inside) = directory::read(path, render::is_read)?;
+            options.path = inside;
+            tree
+        }
     };
-    (options.path, options.kind) = (inside, kind);
     if selection.verbose {
-        let kind = if kind == Kind::Kustomize { "a kustomization" } else { "plain manifests" };
+        let kind = match options.kind {
+            Kind::Kustomize => "a kustomization",
+            Kind::Helm => "a Helm chart",
+            Kind::Auto | Kind::Plain => "plain manifests",
+        };
         streams.say(&format!("{} is read as {kind}", path.display()));
     }
-    match render::render(&tree, &options) {
+    let rendered = match options.kind {
+        Kind::Helm => LocalHelm::find()?.rendered(tree, options)?,
+        Kind::Auto | Kind::Plain | Kind::Kustomize => render::render(&tree, &options),
+    };
+    match rendered {
         Rendered::Complete(complete) => {
             tell_skipped(complete.skipped(), streams);
             Ok(Some(complete))

@@ -30,6 +30,7 @@ mod stop;
 mod store;
 mod sweep;
 mod syncs;
+mod version;
 mod watch;
 mod watches;
 mod whole;
@@ -102,6 +103,8 @@ struct Inner {
     /// Where kinds keep their replicas, as long as the server's kinds are the same.
     defined: tokio::sync::Mutex<Defined>,
     sweep: Sweep,
+    /// The server's version, once it was asked for.
+    version: Mutex<Option<Box<str>>>,
     /// Answers came without the managed fields, which was said.
     is_hidden: AtomicBool,
 }
@@ -150,6 +153,7 @@ impl Cluster {
             kinds: Mutex::default(),
             discovery: tokio::sync::Mutex::default(),
             sweep: Sweep::default(),
+            version: Mutex::default(),
             is_hidden: AtomicBool::new(false),
             store,
         });
@@ -245,6 +249,7 @@ impl Cluster {
 
     /// Has all objects verified once more.
     pub fn distrust_all(&self) {
+        self.forget_version();
         self.0.store.distrust_all();
     }
 

@@ -7,6 +7,7 @@
 mod documents;
 mod dump;
 mod fields;
+pub mod helm;
 mod identity;
 mod kustomize;
 mod packed;
@@ -19,6 +20,7 @@ use std::collections::{BTreeSet, HashMap};
 
 pub use documents::FieldPath;
 pub use dump::{Dump, dump};
+pub use helm::HelmOptions;
 pub use identity::HOOK_NAME_DIGITS;
 pub use kustomize::{Class, Fault, NAMES as KUSTOMIZATIONS};
 pub use packed::Packed;
@@ -40,18 +42,22 @@ pub struct Options {
     pub kind: Kind,
     /// How plain directories are read.
     pub plain: PlainOptions,
+    /// How a chart is rendered.
+    pub helm: HelmOptions,
 }
 
 /// How a folder is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// As a kustomization if it holds one, else as plain manifests.
+    /// As a chart if it is one, else as a kustomization if it holds one, else as plain manifests.
     #[default]
     Auto,
     /// As plain manifests.
     Plain,
     /// As a kustomization.
     Kustomize,
+    /// As a chart, by helm.
+    Helm,
 }
 
 impl Kind {
@@ -64,6 +70,8 @@ impl Kind {
             kustomize::NAMES.iter().any(|name| tree.is_file(&inside(name)))
         };
         match self {
+            // What is both is a chart to Argo CD, too.
+            Self::Auto if helm::is_chart(tree, path) => Self::Helm,
             Self::Auto if holds_one() => Self::Kustomize,
             Self::Auto => Self::Plain,
             chosen => chosen,
@@ -109,29 +117,44 @@ pub struct Skipped {
     pub reason: &'static str,
 }
 
-/// Renders a folder of the tree.
+/// Renders a folder of the tree. A chart is not rendered here but by helm, and [`charted`] reads what that prints.
 pub fn render(tree: &FileTree, options: &Options) -> Rendered {
     let kind = options.kind.chosen(tree, &options.path);
     let mut found = match kind {
         Kind::Kustomize => kustomized(tree, &options.path),
+        Kind::Helm => {
+            let path = tree.shown(&options.path);
+            Found { problems: vec![Problem::ChartUnrendered { path }], ..Found::default() }
+        }
         Kind::Auto | Kind::Plain => {
             plain::collect(tree, options, |manifest, bytes| identity::object(manifest, bytes).map(Packed::of))
         }
     };
-    refuse_duplicates(&mut found, |object| (&object.id, &object.origin));
-    let Found { objects, skipped, mut problems, read } = found;
-    if problems.is_empty() && objects.is_empty() {
+    if found.problems.is_empty() && found.objects.is_empty() {
         let path = tree.shown(&options.path);
-        problems.push(match kind {
+        found.problems.push(match kind {
             Kind::Kustomize => Problem::NothingBuilt { path },
-            Kind::Auto | Kind::Plain => Problem::NothingFound {
+            Kind::Auto | Kind::Plain | Kind::Helm => Problem::NothingFound {
                 path,
-                skipped: skipped.iter().map(|skipped| skipped.file.clone()).collect(),
+                skipped: found.skipped.iter().map(|skipped| skipped.file.clone()).collect(),
             },
         });
     }
+    finished(found, tree.clone())
+}
+
+/// What a chart comes to, from what helm printed.
+pub fn charted(run: &helm::Invocation, output: std::sync::Arc<[u8]>) -> Rendered {
+    let (found, tree) = helm::templated(run, output);
+    finished(found, tree)
+}
+
+/// The answer, with the files in which the places of objects are.
+fn finished(mut found: Found<Packed>, tree: FileTree) -> Rendered {
+    refuse_duplicates(&mut found, |object| (&object.id, &object.origin));
+    let Found { objects, skipped, problems, read } = found;
     match problems.is_empty() {
-        true => Rendered::Complete(Complete { objects, skipped, read, tree: tree.clone() }),
+        true => Rendered::Complete(Complete { objects, skipped, read, tree }),
         false => Rendered::Incomplete(Incomplete { objects, skipped, problems }),
     }
 }
@@ -140,6 +163,7 @@ pub fn render(tree: &FileTree, options: &Options) -> Rendered {
 pub fn missing(tree: &FileTree, options: &Options) -> BTreeSet<String> {
     match options.kind.chosen(tree, &options.path) {
         Kind::Kustomize => kustomize::missing(tree, &options.path),
+        Kind::Helm => helm::missing(tree, options),
         Kind::Auto | Kind::Plain => BTreeSet::new(),
     }
 }

@@ -184,7 +184,7 @@ mod tests {
             let patterns = |texts: &[&str]| texts.iter().map(|text| Pattern::new(text).unwrap()).collect();
             let plain = PlainOptions { recurse, include: patterns(include), exclude: patterns(exclude) };
             matches!(
-                render(&tree, &Options { path: String::new(), plain, kind: Kind::Plain }),
+                render(&tree, &Options { plain, kind: Kind::Plain, ..Options::default() }),
                 Rendered::Complete(_)
             )
         };

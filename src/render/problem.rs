@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use super::helm::ChartFault;
 use super::kustomize::{Class, Fault};
 use crate::object::{ObjectId, Origin};
 use crate::{tree, yaml};
@@ -58,6 +59,23 @@ pub enum Problem {
         /// The path asked for.
         path: String,
     },
+    /// A chart without any object.
+    #[error("the chart in {path} comes to no object with these values; switch something in it on")]
+    NothingTemplated {
+        /// The chart's folder.
+        path: String,
+    },
+    /// A chart where helm is not run.
+    #[error(
+        "{path}: this is a Helm chart, and helm is not run here; render it first, and name what it comes to"
+    )]
+    ChartUnrendered {
+        /// The chart's folder.
+        path: String,
+    },
+    /// A chart that cannot be rendered.
+    #[error(transparent)]
+    Chart(#[from] ChartFault),
     /// A kustomization that cannot be built.
     #[error(transparent)]
     Kustomize(#[from] Fault),
@@ -197,7 +215,11 @@ impl Problem {
             Self::Unreadable(_) => "YamlInvalid",
             Self::Tree(_) => "FileUnreadable",
             Self::NoSuchPath { .. } => "PathMissing",
-            Self::NothingFound { .. } | Self::NothingBuilt { .. } => "NoManifests",
+            Self::NothingFound { .. } | Self::NothingBuilt { .. } | Self::NothingTemplated { .. } => {
+                "NoManifests"
+            }
+            Self::ChartUnrendered { .. } => "ChartInvalid",
+            Self::Chart(fault) => fault.reason(),
             Self::Kustomization { .. } => "KustomizeUnsupported",
             Self::Kustomize(fault) => match fault.class {
                 Class::Unsupported => "KustomizeUnsupported",

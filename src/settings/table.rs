@@ -154,6 +154,9 @@ pub const TABLE: &[Row] = &[
     row!("webhookSecretFile" "File with the secret that calls of /hooks/ are signed with; empty: they are not answered."
         webhook_secret_file = given => given.optional("an absolute path, such as /etc/moorline/webhook/secret", is_absolute)?.map(|path| path.into_string().into()),
         path => json!(path.as_ref().map(|path: &std::path::PathBuf| path.to_string_lossy()))),
+    row!("helm" "Program that renders charts: a name on PATH or an absolute path. It is started only for Helm charts."
+        helm = given => given.text("the name of a program, such as helm, or an absolute path", is_program)?.into_string().into(),
+        path => json!(path.to_string_lossy())),
     row!("concurrency" "Writes to the API server that are in flight at a time, for each user that the daemon acts as."
         concurrency = given => given.number(1..=256)? as usize, number => json!(number)),
     number!("qps" "Writes to the API server per second; 0: no limit of ours." qps 0..=10_000),
@@ -183,6 +186,10 @@ fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> Value {
 
 fn is_absolute(path: &str) -> bool {
     path.starts_with('/') && !path.contains('\0')
+}
+
+fn is_program(text: &str) -> bool {
+    is_absolute(text) || (!text.is_empty() && !text.contains(['/', '\0']) && !text.starts_with('-'))
 }
 
 /// Looked at for its shape only: whether it can be listened on is found by listening.

@@ -10,11 +10,13 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::prepare::{self, of_failure, of_source, prepare};
+use super::rendering::Means;
 use super::rollout::RolledOut;
 use super::wish::{self, Wish, wish};
 use crate::api::{SpecHash, SyncName, SyncStatus};
 use crate::cluster::{Cluster, SecretData};
 use crate::desired::DesiredSet;
+use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
 use crate::plan::{Policy, Rollout};
@@ -59,6 +61,7 @@ impl Inspected {
 pub async fn inspect(
     cluster: &Cluster,
     repositories: &Repositories,
+    helm: &Helm,
     metrics: &Metrics,
     name: &SyncName,
     sync: Value,
@@ -86,8 +89,8 @@ pub async fn inspect(
         let keys = keys(cluster, &name.namespace, secret).await?;
         repository.verify(&revision, *signed, &keys, by).await.map_err(of_source)?;
     }
-    let scopes = cluster.kinds().scopes();
-    let prepared = prepare(&repository, &revision, &wish, scopes, None, by, metrics).await?;
+    let means = Means { cluster, helm, metrics };
+    let prepared = prepare(&repository, &revision, &wish, means, None, by).await?;
     Ok(Inspected { wish, revision, desired: prepared.rendered })
 }
 

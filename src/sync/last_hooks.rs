@@ -65,8 +65,7 @@ pub(super) async fn find(
     };
     let repository =
         context.repositories.repository(&wish.address, &owner, &credentials).map_err(of_source)?;
-    let scopes = cluster.kinds().scopes();
-    let prepared = prepare(&repository, &revision, wish, scopes, None, by, &context.metrics).await?;
+    let prepared = prepare(&repository, &revision, wish, context.means(cluster), None, by).await?;
     Ok(Some(Arc::new(prepared.rendered.at_parting(uid))))
 }
 

@@ -39,6 +39,7 @@ mod prepare;
 mod recreate;
 mod registry;
 mod removed;
+mod rendering;
 mod restless;
 mod rights;
 mod rollout;
@@ -63,6 +64,7 @@ use tokio::sync::{Notify, watch};
 use crate::api::SyncName;
 use crate::cluster::lease::Permit;
 use crate::cluster::{Cluster, connect};
+use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::report::Trouble;
 use crate::serve::Health;
@@ -75,6 +77,7 @@ use memory::Pauses;
 use neighbours::Neighbours;
 pub use notebook::Notebook;
 pub use registry::Registry;
+use rendering::Means;
 use schedule::{Backoff, Time};
 use wish::Wish;
 
@@ -84,6 +87,8 @@ pub struct Context {
     pub cluster: Cluster,
     /// Where repositories are kept.
     pub repositories: Repositories,
+    /// What renders charts.
+    pub helm: Helm,
     /// What is counted.
     pub metrics: Metrics,
     /// Whether this daemon lives and is ready.
@@ -126,6 +131,8 @@ pub struct Context {
 pub struct Parts {
     /// Where repositories are kept.
     pub repositories: Repositories,
+    /// What renders charts.
+    pub helm: Helm,
     /// What is counted.
     pub metrics: Metrics,
     /// Whether this daemon lives and is ready.
@@ -160,6 +167,7 @@ impl Context {
             heads: Heads::default(),
             events: Allowance::new(EVENTS),
             repositories: parts.repositories,
+            helm: parts.helm,
             metrics: parts.metrics,
             health: parts.health,
             settings: RwLock::new(Arc::new(parts.settings)),
@@ -235,6 +243,11 @@ impl Context {
         self.cluster.distrust_all();
         let this = self.clone();
         tokio::spawn(async move { this.identities.lock().await.values().for_each(Cluster::distrust_all) });
+    }
+
+    /// What commits are prepared with, for this cluster.
+    fn means<'a>(&'a self, cluster: &'a Cluster) -> Means<'a> {
+        Means { cluster, helm: &self.helm, metrics: &self.metrics }
     }
 
     fn now(&self) -> Time {

@@ -272,12 +272,11 @@ impl Subject<'_> {
     async fn prepare(&self, memory: &mut Memory) -> Result<Prepared, Trouble> {
         self.cluster.know().await.map_err(|failure| of_failure(&failure))?;
         let by = Instant::now() + self.wish.timeout;
-        let scopes = self.cluster.kinds().scopes();
-        let (last, metrics) = (memory.prepared.as_ref(), &self.context.metrics);
+        let (last, means) = (memory.prepared.as_ref(), self.context.means(self.cluster));
         // What the cluster has and what the repository has are asked for at one time.
         let (earlier, prepared) = tokio::join!(
             self.earlier(memory.swept),
-            prepare(self.repository, self.revision, self.wish, scopes, last, by, metrics)
+            prepare(self.repository, self.revision, self.wish, means, last, by)
         );
         let (earlier, is_blind) = earlier.map_err(|failure| of_failure(&failure))?;
         memory.is_blind |= is_blind;
@@ -291,8 +290,7 @@ impl Subject<'_> {
         let mut prepared = prepared?;
         // A kind that is not known may have come since the server was asked.
         if !self.knows(&prepared) && self.cluster.discover().await.unwrap_or_default() {
-            let scopes = self.cluster.kinds().scopes();
-            prepared = prepare(self.repository, self.revision, self.wish, scopes, None, by, metrics).await?;
+            prepared = prepare(self.repository, self.revision, self.wish, means, None, by).await?;
         }
         Ok(prepared)
     }

@@ -7,13 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::rendering::Means;
 use super::wish::Wish;
 use crate::api::SpecHash;
 use crate::cluster::Failure;
 use crate::desired::{DesiredSet, Scopes, desired};
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
-use crate::render::{Rendered, missing, render};
+use crate::render::helm::Capabilities;
+use crate::render::{Rendered, missing};
 use crate::report::Trouble;
 use crate::source::{Error, Ids, ObjectHash, Reading, Repository, Revision, Snapshot};
 
@@ -32,6 +34,8 @@ pub(crate) struct Prepared {
     beside: Arc<[Repository]>,
     /// What Git and the Sync say.
     pub(crate) rendered: Arc<DesiredSet>,
+    /// What a chart was shown of the server.
+    server: Option<Arc<Capabilities>>,
     /// A digest of that.
     pub(crate) digest: SpecHash,
     /// The same without what is left to scalers.
@@ -50,12 +54,15 @@ pub(crate) async fn prepare(
     repository: &Repository,
     revision: &Revision,
     wish: &Wish,
-    scopes: Scopes,
+    means: Means<'_>,
     last: Option<&Prepared>,
     by: Instant,
-    metrics: &Metrics,
 ) -> Result<Prepared, Trouble> {
-    let last = last.filter(|last| last.complete);
+    let mut last = last.filter(|last| last.complete);
+    if !means.are_as(last.and_then(|last| last.server.as_deref())).await? {
+        last = None;
+    }
+    let (scopes, metrics) = (means.cluster.kinds().scopes(), means.metrics);
     if let Some(last) = last.filter(|last| last.revision.commit == revision.commit) {
         return Ok(Prepared { revision: revision.clone(), ..last.clone() });
     }
@@ -76,20 +83,9 @@ pub(crate) async fn prepare(
     let ignore = wish.ignore.clone();
     let (files, mut ids, modules) = (snapshot.files, snapshot.ids, snapshot.beside);
     let tree = tree(repository, revision, wish, by).await?;
+    let (rendered, server) = means.rendered(files, options, by).await?;
     // Rendering is work for a processor, and must not keep others from being served.
-    let made = tokio::task::spawn_blocking(move || match render(&files, &options) {
-        Rendered::Incomplete(incomplete) => Err(of_problems(
-            incomplete.problems.first().map_or("RenderFailed", |problem| problem.reason()),
-            &incomplete.problems,
-        )),
-        Rendered::Complete(complete) => {
-            let read = complete.read().cloned();
-            let made = desired(complete, &target, &scopes).map_err(|problems| {
-                of_problems(problems.first().map_or("RenderFailed", |first| first.reason()), &problems)
-            })?;
-            Ok((made, read))
-        }
-    });
+    let made = tokio::task::spawn_blocking(move || wanted(rendered, &target, &scopes));
     let made = tokio::time::timeout_at(by.into(), made).await.map_err(|_| too_slow())?;
     let (made, read) = made.unwrap_or_else(|_| Err(stopped()))?;
     let rendered = Arc::new(made.ignoring(&ignore));
@@ -108,11 +104,33 @@ pub(crate) async fn prepare(
         named: beside,
         beside: modules.into(),
         rendered,
+        server,
         digest,
         desired,
         left,
         complete,
     })
+}
+
+/// What a render wants, and the paths that it depends on where these are not whole folders.
+fn wanted(
+    rendered: Rendered,
+    target: &str,
+    scopes: &Scopes,
+) -> Result<(DesiredSet, Option<BTreeSet<String>>), Trouble> {
+    match rendered {
+        Rendered::Incomplete(incomplete) => Err(of_problems(
+            incomplete.problems.first().map_or("RenderFailed", |problem| problem.reason()),
+            &incomplete.problems,
+        )),
+        Rendered::Complete(complete) => {
+            let read = complete.read().cloned();
+            let made = desired(complete, target, scopes).map_err(|problems| {
+                of_problems(problems.first().map_or("RenderFailed", |first| first.reason()), &problems)
+            })?;
+            Ok((made, read))
+        }
+    }
 }
 
 /// The id of what lies at the path of a Sync.
@@ -212,7 +230,7 @@ fn of_problems(reason: &'static str, problems: &[impl std::fmt::Display]) -> Tro
     Trouble { reason, message, problems: told, lasting: true }
 }
 
-fn too_slow() -> Trouble {
+pub(crate) fn too_slow() -> Trouble {
     let message = "rendering took longer than spec.timeout".to_owned();
     Trouble { reason: "RenderFailed", message, problems: Vec::new(), lasting: false }
 }

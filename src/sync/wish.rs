@@ -5,6 +5,7 @@
 //! may be older than the daemon, and because a Sync that slipped through must not stop the others.
 
 mod health;
+mod helm;
 mod ignore;
 mod source;
 
@@ -22,7 +23,7 @@ use crate::api::{
 pub use crate::desired::Ignore;
 use crate::object::GroupKind;
 use crate::plan::{self, Budget, Policy};
-use crate::render::{self, Kind, Options, PlainOptions};
+use crate::render::{self, HelmOptions, Kind, Options, PlainOptions};
 use crate::source::{Address, Reference, Signed};
 pub use health::HealthWish;
 
@@ -123,6 +124,7 @@ pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
             path: path.clone(),
             kind: kind(spec.render.kind),
             plain: plain(&spec.render.plain)?,
+            helm: helm::helm(spec.render.helm.as_ref(), &name.name, target.unwrap_or(&name.namespace))?,
         },
         path,
         target_namespace: target.unwrap_or(&name.namespace).into(),
@@ -185,7 +187,11 @@ impl Wish {
             secret: None,
             verify: None,
             submodules: false,
-            options: Options { path: path.clone(), ..Options::default() },
+            options: Options {
+                path: path.clone(),
+                helm: HelmOptions { namespace: namespace.into(), ..HelmOptions::default() },
+                ..Options::default()
+            },
             path,
             target_namespace: namespace.into(),
             create_namespace: false,
@@ -257,6 +263,7 @@ fn kind(kind: RenderType) -> Kind {
         RenderType::Auto => Kind::Auto,
         RenderType::Plain => Kind::Plain,
         RenderType::Kustomize => Kind::Kustomize,
+        RenderType::Helm => Kind::Helm,
     }
 }
 

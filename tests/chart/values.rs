@@ -52,7 +52,7 @@ fn the_daemon_begins_anew_with_what_it_reads_at_the_start_only() {
         let other = match (row.name, row.value(&Settings::default())) {
             (_, Value::Number(number)) => json!(number.as_u64().expect("a number") + 1),
             (_, Value::Array(_)) => json!(["other"]),
-            ("dataDir" | "webhookSecretFile", _) => json!("/other"),
+            ("dataDir" | "webhookSecretFile" | "helm", _) => json!("/other"),
             ("listen", _) => json!("0.0.0.0:80"),
             ("logFormat", _) => json!("json"),
             ("logLevel", _) => json!("debug"),

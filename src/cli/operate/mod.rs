@@ -12,6 +12,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::exit::Exit;
+use super::local_helm::LocalHelm;
 use super::{Streams, harmless};
 use crate::api::{ConditionType, SyncName, SyncStatus};
 use crate::cluster::lease::Permit;
@@ -81,7 +82,8 @@ pub(super) async fn look_by(
     let folder = std::env::temp_dir().join(format!("moorline-{}-{}", std::process::id(), name.name));
     let inspected = {
         let repositories = Repositories::new(&folder, None)?;
-        inspect(cluster, &repositories, metrics, name, whole, at).await
+        let helm = LocalHelm::find()?;
+        inspect(cluster, &repositories, &helm.helm, metrics, name, whole, at).await
     };
     // What is left of it is nobody's loss.
     drop(std::fs::remove_dir_all(&folder));
