@@ -133,7 +133,7 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     let held_by = leadership.as_ref().map(|_| format!("{namespace}/{}", lease_name(arguments, &settings)));
     let notebook = leadership.as_ref().filter(|_| arguments.url.is_some()).map(Notebook::new);
     let own = std::env::current_exe().context("cannot find this program")?;
-    let helm = Helm::new(&settings.helm, own, settings.data_dir.join("charts"));
+    let helm = Helm::keeping(&settings.helm, own, settings.data_dir.join("charts"));
     let context = Arc::new(Context::new(
         cluster,
         Parts { repositories, helm, metrics, health, settings, namespace, held_by, permit, notebook, ending },

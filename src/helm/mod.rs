@@ -14,6 +14,7 @@ mod child;
 mod failure;
 pub mod fence;
 mod program;
+mod shelf;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
@@ -29,12 +30,13 @@ use cache::Cache;
 use child::{Ended, Place, WorkFolder};
 pub use failure::HelmFailure;
 use program::Program;
+use shelf::Shelf;
 
 /// The most runs of helm at a time: each may take the memory that the fence leaves it.
 const MAX_RUNS: usize = 2;
 
 /// How long helm may take for one chart.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Where helm is, and what it rendered before; cheap to clone.
 #[derive(Clone)]
@@ -59,17 +61,31 @@ impl Helm {
     pub fn new(program: impl Into<PathBuf>, fence: impl Into<PathBuf>, work: impl Into<PathBuf>) -> Self {
         let work = work.into();
         WorkFolder::remove_all(&work);
-        Self::with(program.into(), fence.into(), work, DEADLINE)
+        Self::with(program.into(), fence.into(), work, DEADLINE, Cache::default())
+    }
+
+    /// The same, which keeps what was rendered in a folder of its own there.
+    pub fn keeping(program: impl Into<PathBuf>, fence: impl Into<PathBuf>, work: impl Into<PathBuf>) -> Self {
+        let work = work.into();
+        WorkFolder::remove_all(&work);
+        let cache = Cache::on(Shelf::at(work.join("kept")));
+        Self::with(program.into(), fence.into(), work, DEADLINE, cache)
     }
 
     /// The same, which gives a run less time.
     #[must_use]
     pub fn within(self, deadline: Duration) -> Self {
-        Self::with(self.0.program.clone(), self.0.fence.clone(), self.0.work.clone(), deadline)
+        Self::with(
+            self.0.program.clone(),
+            self.0.fence.clone(),
+            self.0.work.clone(),
+            deadline,
+            self.0.cache.clone(),
+        )
     }
 
-    fn with(program: PathBuf, fence: PathBuf, work: PathBuf, deadline: Duration) -> Self {
-        let (cache, runs, walls) = (Cache::default(), Semaphore::new(MAX_RUNS), Once::new());
+    fn with(program: PathBuf, fence: PathBuf, work: PathBuf, deadline: Duration, cache: Cache) -> Self {
+        let (runs, walls) = (Semaphore::new(MAX_RUNS), Once::new());
         Self(Arc::new(Inner { program, fence, work, deadline, cache, runs, walls }))
     }
 

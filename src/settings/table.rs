@@ -132,7 +132,7 @@ macro_rules! number {
 /// Every setting, in the order of `config/daemon.yaml`.
 #[rustfmt::skip]
 pub const TABLE: &[Row] = &[
-    row!("dataDir" "Folder for mirrors of repositories; nothing in it is needed after a restart."
+    row!("dataDir" "Folder for mirrors of repositories and for what charts came to; without it both are made anew, and charts draw their random numbers anew."
         data_dir = given => given.text("an absolute path, such as /var/lib/moorline", is_absolute)?.into_string().into(),
         path => json!(path.to_string_lossy())),
     row!("listen" "Address and port of /healthz, /readyz, /metrics and /hooks/."

@@ -17,7 +17,11 @@ fn daemon(scene: &Scene) -> Option<Daemon> {
         starts.display(),
         program.display()
     );
-    let helm = script(scene.root.path(), &count);
+    // Written anew it would be another program.
+    let helm = scene.root.path().join("helm.sh");
+    if !helm.exists() {
+        script(scene.root.path(), &count);
+    }
     Some(scene.daemon_with(&["--leader-election=false", "--helm", helm.to_str().unwrap()]))
 }
 
@@ -126,7 +130,7 @@ async fn a_chart_is_followed_like_any_folder() {
 #[tokio::test]
 async fn syncs_of_one_chart_start_one_helm_and_draw_once() {
     let Some(scene) = Scene::new("chart-many").await else { return };
-    let Some(_daemon) = daemon(&scene) else { return };
+    let Some(one) = daemon(&scene) else { return };
     let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: drawn}\nstringData: {password: \"{{ randAlphaNum 20 }}\"}\n";
     let commit = scene.push(&[
         file("chart/Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n"),
@@ -143,6 +147,18 @@ async fn syncs_of_one_chart_start_one_helm_and_draw_once() {
     scene.delete_sync("one").await;
     scene.sync("one", json!({"path": "./chart", "render": {"type": "Helm", "helm": helm}})).await;
     scene.until_ready("one", &commit).await;
+    assert_eq!(drawn().await, first);
+    assert_eq!(started(&scene), 1);
+
+    // A daemon that begins anew draws nothing anew either.
+    drop(one);
+    let _other = daemon(&scene);
+    scene.nudge("one", "anew").await;
+    until("it has looked", async || {
+        (scene.status("one", "/lastHandledRequest").await == "anew").then_some(())
+    })
+    .await;
+    scene.settle().await;
     assert_eq!(drawn().await, first);
     assert_eq!(started(&scene), 1);
 }

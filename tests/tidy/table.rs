@@ -47,7 +47,7 @@ pub(crate) const TABLE: [Row; 28] = [
     row(1, "settings",       Pure,  Only(&["harmless", "nearest"])),
     row(1, "tree",           Pure,  Only(&[])),
     row(1, "yaml",           Pure,  Only(&[])),
-    row(2, "adopt",          Pure,  Only(&["api", "fields", "object"])),
+    row(2, "adopt",          Pure,  Only(&["api", "fields", "object", "yaml"])),
     row(2, "health",         Pure,  Only(&["object"])),
     row(2, "observed",       Pure,  Only(&["api", "fields", "object"])),
     row(2, "render",         Pure,  Only(&["api", "nearest", "object", "tree", "yaml"])),

@@ -121,3 +121,35 @@ fn without_values(line: &str) -> String {
     }
     line
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_are_quoted_are_left_out() {
+        let check = |line: &str, expect: &str| assert_eq!(without_values(line), expect);
+        check(
+            "- at '/p': 'hunter2' does not match pattern 'a'",
+            "- at '/p': (a value, not shown) does not match pattern 'a'",
+        );
+        check(
+            "- at '/p': 'hunter2' is not valid email: no @",
+            "- at '/p': (a value, not shown) is not valid email: no @",
+        );
+        check("- at '/p': 'hunter2'", "- at '/p': (a value, not shown) is not as the schema wants it");
+        check("- at '/p': got string, want integer", "- at '/p': got string, want integer");
+        check(
+            "cannot unmarshal !!str `hunter2` into int, !!str `hunt``",
+            "cannot unmarshal !!str (a value, not shown) into int, !!str (a value, not shown)",
+        );
+        check(
+            "atoi: parsing \"hun\"ter2\": invalid syntax",
+            "atoi: parsing (a value, not shown): invalid syntax",
+        );
+        check(
+            "execution error at (a/templates/b.yaml:1:2): no",
+            "execution error at (a/templates/b.yaml:1:2): no",
+        );
+    }
+}
