@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::{HelmSpec, yes};
 
 /// How the files become objects.
-#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
+#[x_kube(validation = Rule::new("!has(self.helm) || self.type == 'Auto' || self.type == 'Helm'")
+    .message("helm is for type Helm: take it out, or change the type"))]
 pub struct Render {
     /// What the folder is: Auto takes it as a Helm chart if it is one, else as a kustomization if it holds one, else as plain manifests.
     #[serde(default, rename = "type")]
@@ -24,7 +26,7 @@ pub struct Render {
     #[serde(default)]
     pub plain: Plain,
 
-    /// How a Helm chart is rendered.
+    /// How a Helm chart is rendered. With this, a folder that is none is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub helm: Option<HelmSpec>,
 }

@@ -17,8 +17,8 @@ use glob::Pattern;
 use serde_json::{Value, json};
 
 use crate::api::{
-    Conflicts, DeletionPolicy, Dependency, DriftMode, ExtraFields, Plain, Prune, RenderType, Span, Sync,
-    SyncName, SyncSpec,
+    Conflicts, DeletionPolicy, Dependency, DriftMode, ExtraFields, Plain, Prune, Render, RenderType, Span,
+    Sync, SyncName, SyncSpec,
 };
 pub use crate::desired::Ignore;
 use crate::object::GroupKind;
@@ -122,7 +122,7 @@ pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
         verify: git.verify.as_ref().map(|verify| source::signed(git, verify)).transpose()?,
         options: Options {
             path: path.clone(),
-            kind: kind(spec.render.kind),
+            kind: kind(&spec.render)?,
             plain: plain(&spec.render.plain)?,
             helm: helm::helm(spec.render.helm.as_ref(), &name.name, target.unwrap_or(&name.namespace))?,
         },
@@ -258,12 +258,16 @@ fn unreadable(spec: &Value) -> Refusal {
     }
 }
 
-fn kind(kind: RenderType) -> Kind {
-    match kind {
-        RenderType::Auto => Kind::Auto,
-        RenderType::Plain => Kind::Plain,
-        RenderType::Kustomize => Kind::Kustomize,
-        RenderType::Helm => Kind::Helm,
+fn kind(render: &Render) -> Result<Kind, Refusal> {
+    match (render.kind, &render.helm) {
+        (RenderType::Plain | RenderType::Kustomize, Some(_)) => {
+            refuse("spec.render.helm", "helm is for type Helm: take it out, or change the type")
+        }
+        // Who says how the chart is rendered means no other folder.
+        (RenderType::Helm, _) | (RenderType::Auto, Some(_)) => Ok(Kind::Helm),
+        (RenderType::Auto, None) => Ok(Kind::Auto),
+        (RenderType::Plain, None) => Ok(Kind::Plain),
+        (RenderType::Kustomize, None) => Ok(Kind::Kustomize),
     }
 }
 

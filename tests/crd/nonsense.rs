@@ -121,6 +121,11 @@ pub(crate) fn bad_renders_and_prunes() -> Vec<Bad> {
             "globs relative to the path",
             "spec.render.plain.exclude[1]",
         ),
+        bad(
+            json!({"render": {"type": "Kustomize", "helm": {"skipCrds": true}}}),
+            "helm is for type Helm",
+            "spec.render.helm",
+        ),
         bad(helm(json!({"releaseName": "Shop"})), "write lower-case letters", "spec.render.helm.releaseName"),
         bad(helm(json!({"namespace": "a.b"})), "write the name of a namespace", "spec.render.helm.namespace"),
         bad(

@@ -150,6 +150,65 @@ async fn it_ends_when_its_time_or_its_room_is_over() {
 }
 
 #[tokio::test]
+async fn a_chart_that_takes_all_memory_takes_its_own() {
+    let Some(program) = find("helm") else { return };
+    let (helm, _work) = helm_of(&program);
+    let check = async |template: &str, expect: &str| {
+        let tree = FileTree::from_texts([
+            ("Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n"),
+            ("templates/a.yaml", template),
+        ]);
+        let told = objects(&helm, &tree, Options::default(), Capabilities::default()).await.unwrap_err();
+        assert!(told.starts_with(expect) && !told.contains("goroutine") && told.len() < 5000, "{told}");
+    };
+    check("a: {{ repeat 1000000000 \"a\" }}", "HelmExceeded: helm was stopped: it gave up: ").await;
+    check("{{ range untilStep 0 1000000000 1 }}{{ end }}", "HelmExceeded: helm was stopped: it gave up: ")
+        .await;
+    check("{{ define \"a\" }}{{ include \"a\" . }}{{ end }}{{ include \"a\" . }}", "HelmFailed: ").await;
+}
+
+#[tokio::test]
+async fn where_namespaces_are_refused_the_other_walls_stand() {
+    let (Some(program), Some(unshare), Some(setpriv)) = (find("helm"), find("unshare"), find("setpriv"))
+    else {
+        return;
+    };
+    // A place in which nobody makes namespaces, as many containers are.
+    let folder = tempfile::tempdir().unwrap();
+    let moorline = env!("CARGO_BIN_EXE_moorline");
+    let inside = format!(
+        "echo 0 > /proc/sys/user/max_user_namespaces; exec {} --bounding-set -all {moorline} \"$@\"",
+        setpriv.display()
+    );
+    let fence =
+        script(folder.path(), &format!("exec {} -Ur /bin/sh -c '{inside}' sh \"$@\"", unshare.display()));
+    let said = Command::new(&fence).args(["fence", "--walls"]).output().unwrap();
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    if !said.contains("bounds only") {
+        eprintln!("such a place cannot be made on this machine: {said}");
+        return;
+    }
+    let chart = FileTree::from_texts([
+        ("Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n"),
+        ("templates/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
+    ]);
+    let helm = Helm::new(&program, &fence, folder.path().join("work"));
+    let found = objects(&helm, &chart, Options::default(), Capabilities::default()).await;
+    assert_eq!(found.unwrap().len(), 1);
+    let other = tempfile::tempdir().unwrap();
+    let file = other.path().join("file");
+    let wants_out = format!(
+        "trap '' XFSZ\nwhile echo 0123456789; do :; done > {} 2> /dev/null\n/bin/sleep 7654326 &\n/bin/sleep 7654327",
+        file.display()
+    );
+    let helm = Helm::new(script(other.path(), &wants_out), &fence, folder.path().join("work")).within(SHORT);
+    let told = render(&helm).await.unwrap_err();
+    assert!(told.contains("took longer than 2 s"), "{told}");
+    assert!(!runs("7654326") && !runs("7654327"));
+    assert_eq!(std::fs::metadata(file).unwrap().len(), 0);
+}
+
+#[tokio::test]
 async fn a_program_that_cannot_start_is_said_so() {
     let folder = tempfile::tempdir().unwrap();
     let program = script(folder.path(), "");

@@ -26,9 +26,7 @@ const CHARTS: &str = "charts";
 pub(super) struct Chart {
     /// Its name, which begins the names of its templates in what helm prints.
     pub(super) name: String,
-    /// Its folder in the tree.
-    pub(super) folder: String,
-    /// The same for people.
+    /// Its folder, for people.
     pub(super) shown: String,
     /// Its files, relative to the folder.
     pub(super) files: Files,
@@ -50,7 +48,7 @@ pub(super) fn read(tree: &FileTree, path: &str) -> Result<Chart, Problem> {
         let problem = "a chart needs a name; write one such as name: shop";
         return Err(ChartFault::BadChart { file, problem }.into());
     };
-    let chart = Chart { name: name.to_owned(), folder, shown, files };
+    let chart = Chart { name: name.to_owned(), shown, files };
     chart.lacks_none(&says, &file)?;
     Ok(chart)
 }

@@ -80,8 +80,19 @@ pub(super) fn is_chart(tree: &FileTree, path: &str) -> bool {
 
 /// What a run of helm for this folder gets, or what keeps it from being started.
 pub fn invocation(tree: &FileTree, options: &Options, server: &Capabilities) -> Result<Invocation, Problem> {
-    let chart = chart::read(tree, &options.path)?;
-    let files = values::read(tree, &chart.folder, &options.helm.values_files)?;
+    invocation_of((tree, &options.path), tree, options, server)
+}
+
+/// The same for a chart that lies in another tree than its files of values.
+pub fn invocation_of(
+    (chart, folder): (&FileTree, &str),
+    tree: &FileTree,
+    options: &Options,
+    server: &Capabilities,
+) -> Result<Invocation, Problem> {
+    let chart = chart::read(chart, folder)?;
+    let around = tree.resolve(&options.path)?;
+    let files = values::read(tree, &around, &options.helm.values_files)?;
     Ok(Invocation::new(chart, files, &options.helm, server)?)
 }
 
