@@ -91,7 +91,7 @@ impl Subject<'_> {
         self.heed_definitions(memory).await?;
         let mut prepared = self.prepare(memory).await?;
         let need = need(&prepared, memory);
-        self.follow_definitions(&need);
+        self.follow_definitions(&need, prepared.looks_at_kinds());
         // Without any status where its objects are is found out by listing, where that may be done.
         if memory.is_blind || self.desk.is_none_or(|desk| desk.scope().is_some()) {
             // Written down before anything is applied there, so that whoever comes after us knows where to look.

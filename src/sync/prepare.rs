@@ -46,6 +46,13 @@ pub(crate) struct Prepared {
     pub(crate) complete: bool,
 }
 
+impl Prepared {
+    /// True if it may come to something else when the server serves other kinds.
+    pub(crate) fn looks_at_kinds(&self) -> bool {
+        self.server.as_ref().is_some_and(|shown| !shown.served.is_empty())
+    }
+}
+
 /// The most problems that are told.
 const MAX_PROBLEMS: usize = 20;
 

@@ -9,7 +9,7 @@ use super::prepare::{of_failure, too_slow};
 use crate::cluster::Cluster;
 use crate::helm::{Helm, HelmFailure};
 use crate::metrics::Metrics;
-use crate::render::helm::Capabilities;
+use crate::render::helm::{Capabilities, looks_at_served};
 use crate::render::{Kind, Options, Rendered};
 use crate::report::Trouble;
 use crate::tree::FileTree;
@@ -34,7 +34,14 @@ impl Means<'_> {
         by: Instant,
     ) -> Result<(Rendered, Option<Arc<Capabilities>>), Trouble> {
         let server = match options.kind.chosen(&files, &options.path) {
-            Kind::Helm => Some(Arc::new(self.server().await?)),
+            Kind::Helm => {
+                let (tree, asked) = (files.clone(), options.clone());
+                let looks = tokio::task::spawn_blocking(move || looks_at_served(&tree, &asked)).await;
+                let Capabilities { version, served } = self.server().await?;
+                // What nobody looks at is not remembered either.
+                let served = if looks.unwrap_or(true) { served } else { Default::default() };
+                Some(Arc::new(Capabilities { version, served }))
+            }
             Kind::Auto | Kind::Plain | Kind::Kustomize => None,
         };
         let rendering = self.helm.rendered(files, options, server.as_deref().cloned().unwrap_or_default());
@@ -44,10 +51,9 @@ impl Means<'_> {
 
     /// True if a chart would be shown the same of the server now; true for what is no chart.
     pub(crate) async fn are_as(self, shown: Option<&Capabilities>) -> Result<bool, Trouble> {
-        match shown {
-            Some(shown) => Ok(*shown == self.server().await?),
-            None => Ok(true),
-        }
+        let Some(shown) = shown else { return Ok(true) };
+        let now = self.server().await?;
+        Ok(shown.version == now.version && (shown.served.is_empty() || shown.served == now.served))
     }
 
     async fn server(self) -> Result<Capabilities, Trouble> {

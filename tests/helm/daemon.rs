@@ -1,5 +1,7 @@
 //! A daemon that follows a repository with a chart, on a real API server.
 
+use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
 use super::super::script;
@@ -36,15 +38,21 @@ fn file(path: &str, text: &str) -> (String, String) {
 const MAP: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\ndata: {key: {{ .Values.value | quote }}}\n";
 
-fn chart() -> Vec<(String, String)> {
-    let definition = json!({
+/// The definition of a kind.
+fn definition(group: &str, kind: &str) -> Value {
+    let one = kind.to_lowercase();
+    json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "anchors.charts.example.com"},
-        "spec": {"group": "charts.example.com", "scope": "Namespaced",
-            "names": {"kind": "Anchor", "plural": "anchors", "singular": "anchor"},
+        "metadata": {"name": format!("{one}s.{group}")},
+        "spec": {"group": group, "scope": "Namespaced",
+            "names": {"kind": kind, "plural": format!("{one}s"), "singular": one},
             "versions": [{"name": "v1", "served": true, "storage": true,
                 "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]},
-    });
+    })
+}
+
+fn chart() -> Vec<(String, String)> {
+    let definition = definition("charts.example.com", "Anchor");
     vec![
         file("chart/Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n"),
         file("chart/values.yaml", "value: own\n"),
@@ -125,6 +133,39 @@ async fn a_chart_is_followed_like_any_folder() {
         "{told}"
     );
     assert_eq!(value("shop-a").await.as_deref(), Some("of the Sync"));
+}
+
+#[tokio::test]
+async fn a_chart_that_looks_at_kinds_follows_them() {
+    let Some(scene) = Scene::new("chart-looks").await else { return };
+    let Some(_daemon) = daemon(&scene) else { return };
+    let late = MAP.replace("NAME", "late");
+    let late = format!(
+        "{{{{ if .Capabilities.APIVersions.Has \"late.example.com/v1/Late\" }}}}\n{late}{{{{ end }}}}\n"
+    );
+    let commit = scene.push(&[
+        file("chart/Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n"),
+        file("chart/values.yaml", "value: own\n"),
+        file("chart/templates/a.yaml", &MAP.replace("NAME", "a")),
+        file("chart/templates/late.yaml", &late),
+    ]);
+    scene.sync("shop", json!({"path": "./chart", "interval": "1h"})).await;
+    scene.until_ready("shop", &commit).await;
+    assert!(!scene.values().await.contains_key("late"));
+    scene.settle().await;
+    let definition: DynamicObject = serde_json::from_value(definition("late.example.com", "Late")).unwrap();
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+    ));
+    let definitions: Api<DynamicObject> = Api::all_with(scene.admin.clone(), &kind);
+    definitions.create(&PostParams::default(), &definition).await.unwrap();
+    until("what needs the kind is there", async || scene.values().await.contains_key("late").then_some(()))
+        .await;
+    assert_eq!(started(&scene), 2);
+    scene.settle().await;
+    scene.assert_calm("once the kind is there").await;
 }
 
 #[tokio::test]

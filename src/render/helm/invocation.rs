@@ -35,6 +35,7 @@ pub struct Invocation {
     name: String,
     shown: String,
     values: Vec<String>,
+    looks: bool,
 }
 
 /// Where the chart lies for the run.
@@ -75,12 +76,13 @@ impl Invocation {
             files.insert(file, Value::Object(options.values.clone()).to_string().into_bytes().into());
         }
         files.extend(chart.files.into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
-        if files.iter().any(|(path, bytes)| asks(path, bytes)) {
+        let looks = files.iter().any(|(path, bytes)| asks(path, bytes));
+        if looks {
             let served: Vec<&str> = server.served.iter().map(String::as_str).collect();
             let words = served.chunks(SERVED_AT_ONCE).map(|some| some.join(","));
             arguments.extend(words.flat_map(|some| ["--api-versions".to_owned(), some]));
         }
-        Ok(Self { files, arguments, name: chart.name, shown: chart.shown, values: named })
+        Ok(Self { files, arguments, name: chart.name, shown: chart.shown, values: named, looks })
     }
 
     /// The files of the run by their paths, all of them relative.
@@ -91,6 +93,11 @@ impl Invocation {
     /// What helm is told.
     pub fn arguments(&self) -> &[String] {
         &self.arguments
+    }
+
+    /// True if a template may ask what the server serves.
+    pub(super) fn looks_at_served(&self) -> bool {
+        self.looks
     }
 
     /// A digest of all of it: the same digest, the same run.

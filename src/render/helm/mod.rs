@@ -96,6 +96,11 @@ pub fn invocation_of(
     Ok(Invocation::new(chart, files, &options.helm, server)?)
 }
 
+/// True if what the chart comes to may depend on what the server serves.
+pub fn looks_at_served(tree: &FileTree, options: &Options) -> bool {
+    invocation(tree, options, &Capabilities::default()).is_ok_and(|run| run.looks_at_served())
+}
+
 /// The files of values of which nothing is known yet.
 pub(super) fn missing(tree: &FileTree, options: &Options) -> BTreeSet<String> {
     let folder = tree.resolve(&options.path).unwrap_or_default();
