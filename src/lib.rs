@@ -22,6 +22,7 @@ pub mod desired;
 pub mod fields;
 pub mod harmless;
 pub mod health;
+pub mod helm;
 pub mod metrics;
 pub mod nearest;
 pub mod object;

@@ -98,6 +98,8 @@ async fn what_makes_sense_is_taken() {
         json!({"prune": {"enabled": false}, "deletionPolicy": "Delete", "conflicts": "Yield"}),
         json!({"targetNamespace": "shop", "createNamespace": true}),
         json!({"ignoreFields": [{"target": {"group": "", "kind": "Service"}, "paths": ["/metadata/annotations/a.b~1c"]}]}),
+        json!({"render": {"type": "Helm", "helm": {"releaseName": "a.b", "namespace": "shop", "valuesFiles": ["/a.yaml", "../b"],
+            "values": {"a": {"b": [1, "two", null]}}, "skipCrds": true, "kubeVersion": "v1.33.2+x"}}}),
         json!({"render": {"plain": {"recurse": false, "include": ["**/*.yaml"], "exclude": ["a[0-9]/*"]}}}),
     ];
     for over in good {

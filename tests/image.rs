@@ -56,6 +56,20 @@ fn the_release_binary_runs_in_the_image_s_root() {
 }
 
 #[test]
+fn the_variant_with_helm_has_one_file_more() {
+    let text = fs::read_to_string(repository().join("Dockerfile")).expect("the Dockerfile can be read");
+    let stage = |begin: &str| -> Vec<String> {
+        let after = text.rsplit_once(begin).map_or("", |(_, after)| after);
+        let lines = after.lines().take_while(|line| !line.starts_with("FROM ")).map(str::to_owned);
+        lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+    };
+    let mut with_helm = stage(&format!("FROM {BASE} AS helm\n"));
+    let before = with_helm.len();
+    with_helm.retain(|line| line != "COPY --from=helm-program /out/helm /usr/bin/helm");
+    assert_eq!((before, with_helm), (4, stage(&format!("FROM {BASE}\n"))));
+}
+
+#[test]
 fn the_first_stage_copies_what_cargo_needs() {
     let text = fs::read_to_string(repository().join("Dockerfile")).expect("the Dockerfile can be read");
     let ignored = fs::read_to_string(repository().join(".dockerignore")).expect("it can be read");

@@ -19,7 +19,7 @@ use pages::walk::Walk;
 const WALKED: [&str; 3] = ["docs/getting-started.md", "docs/operations.md", "docs/recipes.md"];
 
 /// Blocks that are not typed: the page, their first line, and why.
-const LEFT_OUT: [(&str, &str, &str); 4] = [
+const LEFT_OUT: [(&str, &str, &str); 5] = [
     (
         "docs/getting-started.md",
         "cargo install --locked --path .                     # the program moorline, for you",
@@ -39,6 +39,11 @@ const LEFT_OUT: [(&str, &str, &str); 4] = [
         "docs/substitution.md",
         "moorline render apps/shop --var CLUSTER_NAME=shop-1 --var REPLICAS=3   # also plan and check: the same without a cluster",
         "the folder is the reader's own; tests/substitution.rs does the same with a folder of its own",
+    ),
+    (
+        "docs/helm.md",
+        "moorline render chart --values chart/prod.yaml   # what the chart comes to",
+        "the chart is the reader's own; tests/helm/command_line.rs does the same with one of its own",
     ),
 ];
 

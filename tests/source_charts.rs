@@ -237,7 +237,7 @@ async fn an_archive_that_means_harm_is_refused_though_its_digest_is_right() {
     });
     // An archive ends at its first empty head, so that what follows is never unpacked.
     let error = ground.fetch(&ground.server.url(""), Some("web"), Digest::of(&bomb)).await.unwrap_err();
-    assert_eq!((error.reason(), error.needs_new_input()), ("ChartInvalid", true));
+    assert_eq!((error.reason(), error.needs_new_input()), ("ChartArchiveInvalid", true));
     assert!(!ground.root.path().join("data/charts").exists(), "it is not kept");
 }
 

@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use super::Old;
+use super::chart::chart;
 use super::draft::{Draft, says, text};
 use super::former::takes_its_objects;
 use super::{ignored, policy};
@@ -14,14 +15,10 @@ use super::{ignored, policy};
 const OWN_CLUSTER: [&str; 2] = ["https://kubernetes.default.svc", "in-cluster"];
 
 /// What an Application is rendered with that a Sync does not have.
-const RENDERED: [(&str, &str); 4] = [
+const RENDERED: [(&str, &str); 3] = [
     (
         "chart",
-        "charts are not rendered: commit what the chart renders (helm template), and let path name that folder",
-    ),
-    (
-        "helm",
-        "charts are not rendered: commit what the chart renders (helm template), and let path name that folder",
+        "charts are rendered from Git: commit the chart (helm pull --untar), and let path name its folder",
     ),
     (
         "kustomize",
@@ -62,7 +59,7 @@ const POLICY: [&str; 4] = ["automated", "managedNamespaceMetadata", "retry", "sy
 
 pub(super) fn argocd(old: &Old<'_>, draft: &mut Draft) {
     let spec = &old.body["spec"];
-    source(spec, draft);
+    source(old, draft);
     destination(spec, draft);
     policy::of_application(spec, draft);
     ignored::of_application(spec, draft);
@@ -83,7 +80,8 @@ pub(super) fn argocd(old: &Old<'_>, draft: &mut Draft) {
     made(old, draft);
 }
 
-fn source(spec: &Value, draft: &mut Draft) {
+fn source(old: &Old<'_>, draft: &mut Draft) {
+    let spec = &old.body["spec"];
     let (place, source) = match spec["sources"].as_array().map(Vec::as_slice) {
         Some([only]) => ("spec.sources[0]", only),
         Some([_, ..]) => {
@@ -115,6 +113,7 @@ fn source(spec: &Value, draft: &mut Draft) {
     draft.path(text(source, "/path"));
     reference(text(source, "/targetRevision"), draft);
     directory(&source["directory"], &format!("{place}.directory"), draft);
+    chart(&source["helm"], place, text(old.body, "/metadata/name"), draft);
     if says(&source["tagPrefix"]) {
         draft.refuse(
             format!("{place}.tagPrefix"),

@@ -5,6 +5,7 @@
 //! `owned.rs`, how it is stopped and started again in `former.rs`, what it leaves behind on objects in `predecessor.rs`.
 
 mod argocd;
+mod chart;
 mod draft;
 mod flux;
 mod former;

@@ -124,9 +124,45 @@ fn a_revision_is_of_one_kind() {
 }
 
 #[test]
+fn a_chart_is_rendered_with_the_same() {
+    let check = |helm: Value, expect: Value| {
+        let found = argo(plain(json!({"source": {"helm": helm}})));
+        assert_eq!(
+            (&*found.refused, fields(&found.lost)),
+            (&[][..], vec!["spec.syncPolicy.automated"]),
+            "{helm}"
+        );
+        assert_eq!(found.sync["spec"]["render"]["type"], "Helm");
+        assert_eq!(found.sync["spec"]["render"]["helm"], expect, "{helm}");
+    };
+    check(json!({"releaseName": "front"}), json!({"releaseName": "front"}));
+    check(
+        json!({"version": "v3", "values": "a: {b: 0644}\n"}),
+        json!({"releaseName": "shop", "values": {"a": {"b": 420}}}),
+    );
+    check(
+        json!({"valuesObject": {"a": 1}, "values": "a: 2", "valueFiles": ["prod.yaml", "/all.yaml"], "skipCrds": true,
+            "namespace": "shop", "kubeVersion": "1.33", "skipTests": true}),
+        json!({"releaseName": "shop", "values": {"a": 1}, "valuesFiles": ["prod.yaml", "/all.yaml"], "skipCrds": true,
+            "namespace": "shop", "kubeVersion": "1.33"}),
+    );
+    let none = argo(plain(json!({"source": {"helm": {"values": ""}}})));
+    assert_eq!(none.sync["spec"]["render"], json!({"plain": {"recurse": false}}));
+}
+
+#[test]
 fn what_would_be_other_objects_is_refused() {
     for (spec, refused) in [
-        (json!({"source": {"helm": {"values": "a: 1"}}}), "spec.source.helm"),
+        (
+            json!({"source": {"helm": {"parameters": [{"name": "a", "value": "planted"}]}}}),
+            "spec.source.helm.parameters",
+        ),
+        (json!({"source": {"helm": {"values": "[planted"}}}), "spec.source.helm.values"),
+        (
+            json!({"source": {"helm": {"valueFiles": ["https://example.com/planted"]}}}),
+            "spec.source.helm.valueFiles",
+        ),
+        (json!({"source": {"helm": {"valueFiles": ["$values/a.yaml"]}}}), "spec.source.helm.valueFiles"),
         (json!({"source": {"chart": "shop"}}), "spec.source.chart"),
         (json!({"source": {"kustomize": {"namePrefix": "a-"}}}), "spec.source.kustomize"),
         (json!({"source": {"plugin": {"name": "a"}}}), "spec.source.plugin"),

@@ -11,18 +11,24 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Substitute, yes};
+use super::{HelmSpec, Substitute, yes};
 
 /// How the files become objects.
-#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
+#[x_kube(validation = Rule::new("!has(self.helm) || self.type == 'Auto' || self.type == 'Helm'")
+    .message("helm is for type Helm: take it out, or change the type"))]
 pub struct Render {
-    /// What the folder is: Auto takes it as a kustomization if it holds one, else as plain manifests.
+    /// What the folder is: Auto takes it as a Helm chart if it is one, else as a kustomization if it holds one, else as plain manifests.
     #[serde(default, rename = "type")]
     pub kind: RenderType,
 
     /// How a folder of plain manifests is read.
     #[serde(default)]
     pub plain: Plain,
+
+    /// How a Helm chart is rendered. With this, a folder that is none is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub helm: Option<HelmSpec>,
 
     /// Variables in manifests, such as `${CLUSTER_NAME}`, and their values. If it is absent, what looks like one is left as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,13 +38,16 @@ pub struct Render {
 /// What a folder is.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RenderType {
-    /// A kustomization if it holds one, else plain manifests.
+    /// A Helm chart if it is one, else a kustomization if it holds one, else plain manifests.
     #[default]
     Auto,
     /// Plain manifests. A kustomization among them is refused.
     Plain,
     /// A kustomization, which is built as kustomize builds it. No program is run, and nothing is fetched from elsewhere.
     Kustomize,
+    /// A Helm chart, with the charts that it needs in its folder `charts`. It is rendered by helm, which the image variant with
+    /// helm has.
+    Helm,
 }
 
 /// How a folder of plain manifests is read.

@@ -85,9 +85,9 @@ fn collect(path: &Path, folders: &mut Vec<PathBuf>) -> anyhow::Result<()> {
 }
 
 fn compare(folder: &Path, root: Option<&Path>, program: &Path) -> anyhow::Result<Verdict> {
-    let options = Options { kind: Kind::Kustomize, ..Options::default() };
-    let (tree, inside) = wall::read(folder, root, &options, &mut RemoteBases::new(AllowList::default()))?;
-    let ours = kustomization(&tree, &inside);
+    let mut options = Options { kind: Kind::Kustomize, ..Options::default() };
+    let tree = wall::read(folder, (root, &[]), &mut options, &mut RemoteBases::new(AllowList::default()))?;
+    let ours = kustomization(&tree, &options.path);
     let theirs = asked(folder, program)?;
     Ok(match (ours, theirs) {
         (Err(_), None) => Verdict::Neither,
@@ -116,7 +116,7 @@ fn asked(folder: &Path, program: &Path) -> anyhow::Result<Option<Vec<Value>>> {
 }
 
 /// The first object that is not the same.
-fn difference(ours: &[Map<String, Value>], theirs: &[Value]) -> Option<String> {
+pub(super) fn difference(ours: &[Map<String, Value>], theirs: &[Value]) -> Option<String> {
     let id = |object: &dyn Fn(&str) -> String| {
         ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(object).join(" ")
     };

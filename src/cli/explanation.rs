@@ -66,7 +66,8 @@ pub(super) fn explain(
     }
     let mut steps: BTreeMap<ObjectId, Vec<Step>> = match options.kind {
         Kind::Kustomize => render::steps(tree, options)?.into_iter().collect(),
-        Kind::Auto | Kind::Plain => BTreeMap::new(),
+        // The object names its template.
+        Kind::Auto | Kind::Plain | Kind::Helm => BTreeMap::new(),
     };
     for object in meant {
         let steps = steps.remove(&object.id).unwrap_or_default();

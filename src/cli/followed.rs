@@ -110,7 +110,7 @@ fn objects_of(
     let mut options = wish.options.clone();
     let shown = here.shown.join(&wish.path);
     let shown = if shown.as_os_str().is_empty() { Path::new(".") } else { &shown };
-    let read = manifests::files_for(shown, Some(&here.root), &mut here.bases, &mut options);
+    let read = manifests::files_for(shown, (Some(&here.root), &[]), &mut here.bases, &mut options);
     let tree = match read {
         Ok(tree) => tree,
         Err(error) => {

@@ -7,6 +7,8 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use glob::Pattern;
 
+use super::chart_flags::ChartFlags;
+use super::local_helm::LocalHelm;
 use super::remote_bases::RemoteBases;
 use super::{Streams, wall};
 use crate::desired::{DesiredSet, Scopes, desired};
@@ -35,11 +37,12 @@ pub(super) struct Selection {
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<Pattern>,
 
-    /// How PATH is read: as a kustomization if it holds one and else as plain manifests, or always in one of these ways
+    /// How PATH is read: as a Helm chart if it is one, else as a kustomization if it holds one and else as plain manifests, or always in
+    /// one of these ways
     #[arg(long = "type", value_enum, value_name = "TYPE", default_value_t = Type::Auto)]
     kind: Type,
 
-    /// The folder out of which a kustomization must not lead [default: the work tree of Git around PATH; without one,
+    /// The folder out of which a kustomization or a file of values must not lead [default: the work tree of Git around PATH; without one,
     /// the current folder if PATH lies in it, else PATH]
     #[arg(long, value_name = "DIR")]
     pub(super) root: Option<PathBuf>,
@@ -55,6 +58,9 @@ pub(super) struct Selection {
     /// Say how PATH is read, and what was fetched
     #[arg(long, short)]
     verbose: bool,
+
+    #[command(flatten)]
+    pub(super) chart: ChartFlags,
 }
 
 impl Selection {
@@ -80,6 +86,7 @@ enum Type {
     Auto,
     Plain,
     Kustomize,
+    Helm,
 }
 
 impl From<Type> for Kind {
@@ -88,6 +95,7 @@ impl From<Type> for Kind {
             Type::Auto => Self::Auto,
             Type::Plain => Self::Plain,
             Type::Kustomize => Self::Kustomize,
+            Type::Helm => Self::Helm,
         }
     }
 }
@@ -127,12 +135,18 @@ pub(super) fn files(
         plain,
         kind: selection.kind.into(),
         variables: selection.variables(),
+        helm: selection.chart.options(),
         ..Options::default()
     };
     let mut bases = RemoteBases::new(selection.allowed()?);
-    let tree = files_for(path, selection.root.as_deref(), &mut bases, &mut options)?;
+    let around = (selection.root.as_deref(), selection.chart.values.as_slice());
+    let tree = files_for(path, around, &mut bases, &mut options)?;
     if selection.verbose {
-        let kind = if options.kind == Kind::Kustomize { "a kustomization" } else { "plain manifests" };
+        let kind = match options.kind {
+            Kind::Kustomize => "a kustomization",
+            Kind::Helm => "a Helm chart",
+            Kind::Auto | Kind::Plain => "plain manifests",
+        };
         streams.say(&format!("{} is read as {kind}", path.display()));
         bases.told().iter().for_each(|base| streams.say(&format!("the remote base {base}")));
     }
@@ -142,21 +156,27 @@ pub(super) fn files(
 /// The files that a render of a path needs; the options are told what it is, and where it lies among them.
 pub(super) fn files_for(
     path: &Path,
-    root: Option<&Path>,
+    (root, values): (Option<&Path>, &[PathBuf]),
     bases: &mut RemoteBases,
     options: &mut Options,
 ) -> anyhow::Result<FileTree> {
-    let kind = match options.kind {
+    options.kind = match options.kind {
+        Kind::Auto if wall::is_chart(path) => Kind::Helm,
         Kind::Auto if wall::holds_kustomization(path) => Kind::Kustomize,
         Kind::Auto => Kind::Plain,
         chosen => chosen,
     };
-    let (tree, inside) = match kind {
-        Kind::Kustomize => wall::read(path, root, options, bases)?,
-        Kind::Auto | Kind::Plain => directory::read(path, render::is_read)?,
-    };
-    (options.path, options.kind) = (inside, kind);
-    Ok(tree)
+    if options.kind != Kind::Helm && !values.is_empty() {
+        bail!("{}: this is no Helm chart, and takes no --values", path.display());
+    }
+    match options.kind {
+        Kind::Kustomize | Kind::Helm => wall::read(path, (root, values), options, bases),
+        Kind::Auto | Kind::Plain => {
+            let (tree, inside) = directory::read(path, render::is_read)?;
+            options.path = inside;
+            Ok(tree)
+        }
+    }
 }
 
 /// Renders files; problems and skipped files are told. None if the render is not complete.
@@ -165,7 +185,11 @@ pub(super) fn rendered(
     options: &Options,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Complete>> {
-    match render::render(tree, options) {
+    let rendered = match options.kind {
+        Kind::Helm => LocalHelm::find()?.rendered(tree.clone(), options.clone())?,
+        Kind::Auto | Kind::Plain | Kind::Kustomize => render::render(tree, options),
+    };
+    match rendered {
         Rendered::Complete(complete) => {
             tell_skipped(complete.skipped(), streams);
             Ok(Some(complete))

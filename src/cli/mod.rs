@@ -1,13 +1,17 @@
 //! The command line: one file a verb. Data goes to standard output, everything else to standard error.
 
 mod adopt;
+mod chart_comparison;
+mod chart_flags;
 mod check;
 mod comparison;
 mod completions;
 mod crd;
 pub mod exit;
 mod explanation;
+mod fence;
 mod followed;
+mod local_helm;
 pub mod logs;
 mod manifests;
 mod operate;
@@ -58,6 +62,10 @@ enum Verb {
     Rbac(rbac::Arguments),
     Adopt(adopt::Arguments),
     Completions(completions::Arguments),
+    #[command(hide = true)]
+    Fence(fence::Arguments),
+    #[command(hide = true)]
+    FenceInside(fence::Inside),
 }
 
 /// Where a verb writes: data to one side, words about it to the other.
@@ -142,6 +150,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Rbac(arguments) => rbac::run(arguments, &mut streams),
         Verb::Adopt(arguments) => adopt::run(arguments, &mut streams),
         Verb::Completions(arguments) => completions::run(arguments, &mut streams),
+        // These become another program, or end as it ends.
+        Verb::Fence(arguments) => return fence::run(arguments, &mut streams),
+        Verb::FenceInside(arguments) => return fence::inside(arguments),
     };
     match result.and_then(|exit| Ok(streams.data.flush().map(|()| exit)?)) {
         Ok(exit) => exit.into(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
+use super::chart_comparison::{compare_chart, is_helm};
 use super::exit::Exit;
 use super::manifests::{self, Selection};
 use super::{Streams, comparison, explanation, followed};
@@ -13,10 +14,10 @@ use crate::yaml;
 
 /// Print the objects that a folder of manifests comes to
 ///
-/// A folder with a kustomization is built as kustomize builds it. With any other, every .yaml, .yml and .json file below PATH
-/// is read as `kubectl apply -f` does, and lists are flattened. Prints the objects in their order. If there are Syncs among them,
-/// these and the folders of this repository that they follow are checked, too. If anything is wrong, nothing is printed but
-/// what is wrong.
+/// A Helm chart is rendered by helm, which has to be on PATH, or named by MOORLINE_HELM. A folder with a kustomization is built as
+/// kustomize builds it. With any other, every .yaml, .yml and .json file below PATH is read as `kubectl apply -f` does, and lists
+/// are flattened. Prints the objects in their order. If there are Syncs among them, these and the folders of this repository that
+/// they follow are checked, too. If anything is wrong, nothing is printed but what is wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline render examples/quickstart
@@ -24,6 +25,7 @@ use crate::yaml;
   moorline render overlays/prod --explain Deployment/web
   moorline render overlays/prod --check-against kubectl
   moorline render apps/shop --var CLUSTER_NAME=shop-1 --var REPLICAS=3
+  moorline render charts/shop --values values/prod.yaml
   moorline render clusters/prod --exclude 'tests/**' | kubectl apply --server-side -f -")]
 pub(super) struct Arguments {
     /// A folder of manifests, or one file
@@ -41,7 +43,8 @@ pub(super) struct Arguments {
     #[arg(long, short, value_enum, default_value_t = Format::Yaml)]
     output: Format,
 
-    /// Print nothing but how the kustomizations below PATH compare with what kubectl or kustomize makes of them
+    /// Print nothing but how the kustomizations below PATH compare with what kubectl or kustomize makes of them, or the chart in PATH
+    /// with what helm makes of it
     #[arg(long, value_name = "PROGRAM")]
     check_against: Option<PathBuf>,
 }
@@ -54,6 +57,9 @@ enum Format {
 
 pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     if let Some(program) = &arguments.check_against {
+        if is_helm(program) {
+            return compare_chart(&arguments.path, &arguments.selection, program, streams);
+        }
         return comparison::compare_all(
             &arguments.path,
             arguments.selection.root.as_deref(),

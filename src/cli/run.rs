@@ -16,6 +16,7 @@ use super::{Streams, logs, settings_file};
 use crate::api::{self, PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
 use crate::cluster::lease::{Claim, Leadership, Permit, Timings};
 use crate::cluster::{Cluster, Connection, Definition, connect};
+use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::render;
 use crate::serve::hooks::{Called, Hooks, repository_name};
@@ -129,9 +130,11 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     let cluster = Cluster::new(connection, metrics.clone(), permit.clone(), &settings);
     let held_by = leadership.as_ref().map(|_| format!("{namespace}/{}", lease_name(arguments, &settings)));
     let notebook = leadership.as_ref().filter(|_| arguments.url.is_some()).map(Notebook::new);
+    let own = std::env::current_exe().context("cannot find this program")?;
+    let helm = Helm::keeping(&settings.helm, own, settings.data_dir.join(Repositories::RENDERED));
     let context = Arc::new(Context::new(
         cluster,
-        Parts { sources, metrics, health, settings, namespace, held_by, permit, notebook, ending },
+        Parts { sources, helm, metrics, health, settings, namespace, held_by, permit, notebook, ending },
     ));
     let lost = async {
         match &leadership {
@@ -313,7 +316,9 @@ fn address(url: &str) -> anyhow::Result<Address> {
 
 fn wish(arguments: &Arguments, url: &str, namespace: &str) -> anyhow::Result<Wish> {
     let interval = Duration::from_secs(arguments.interval);
-    Ok(Wish::plain(address(url)?, Reference::Head, &arguments.path, namespace, interval))
+    let mut wish = Wish::plain(address(url)?, Reference::Head, &arguments.path, namespace, interval);
+    wish.options.helm.release = arguments.name.as_str().into();
+    Ok(wish)
 }
 
 async fn follow_one(

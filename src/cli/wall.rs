@@ -1,7 +1,8 @@
 //! How far a render on the command line may read: the repository around a path.
 //!
-//! In: a path, and perhaps a folder that a person names. Out: the files of the path and of the folders that its kustomizations name, as
-//! far as they lie behind the wall. Nothing beyond it is read, whatever a kustomization says, but what a person allows to be fetched.
+//! In: a path, and perhaps a folder that a person names. Out: the files of the path, of the folders that its kustomizations name and of
+//! values, as far as they lie behind the wall. Nothing beyond it is read, whatever a kustomization says, but what a person allows to be
+//! fetched.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,20 +10,20 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 use super::remote_bases::RemoteBases;
-use crate::render::{self, Kind, Options};
+use crate::render::{self, Options};
 use crate::source::directory;
 use crate::tree::FileTree;
 
 /// The most times that folders are read which others name.
 const MAX_ROUNDS: usize = 64;
 
-/// The files that a kustomization may need, and its path among them.
+/// The files that a kustomization or a chart may need; the options get its path among them, and those of the files of values.
 pub(super) fn read(
     path: &Path,
-    root: Option<&Path>,
-    options: &Options,
+    (root, values): (Option<&Path>, &[PathBuf]),
+    options: &mut Options,
     bases: &mut RemoteBases,
-) -> anyhow::Result<(FileTree, String)> {
+) -> anyhow::Result<FileTree> {
     let (inner, here) = (canonical(path)?, std::env::current_dir()?);
     let wall = folder(path, root)?;
     let Ok(inside) = inner.strip_prefix(&wall) else {
@@ -31,15 +32,22 @@ pub(super) fn read(
     let Some(inside) = inside.to_str() else { bail!("{}: the path is not UTF-8", path.display()) };
     let shown = shown(&wall, &here);
     let mut parts = BTreeSet::from([inside.to_owned()]);
-    let options = Options { path: inside.to_owned(), kind: Kind::Kustomize, ..options.clone() };
+    options.path = inside.to_owned();
+    for file in values {
+        let place = canonical(file)?;
+        let Some(place) = place.strip_prefix(&wall).ok().and_then(Path::to_str) else {
+            bail!("{} does not lie in {}; name a root that it lies in", file.display(), wall.display());
+        };
+        options.helm.values_files.push(format!("/{place}"));
+    }
     for _ in 0..MAX_ROUNDS {
         let tree = bases.mount(directory::read_parts(&wall, &parts, &shown)?)?;
-        let missing = render::missing(&tree, &options);
+        let missing = render::missing(&tree, options);
         let before = parts.len();
         let (more, grown) = bases.take(missing, &tree)?;
         parts.extend(more.into_iter().map(String::from));
         if parts.len() == before && !grown {
-            return Ok((tree, options.path));
+            return Ok(tree);
         }
     }
     bail!("{}: kustomizations name folders that name folders, more than {MAX_ROUNDS} deep", path.display())
@@ -55,6 +63,11 @@ pub(super) fn folder(path: &Path, root: Option<&Path>) -> anyhow::Result<PathBuf
 
 fn canonical(path: &Path) -> anyhow::Result<PathBuf> {
     path.canonicalize().with_context(|| format!("{}: cannot be read", path.display()))
+}
+
+/// Whether a folder is a chart.
+pub(super) fn is_chart(path: &Path) -> bool {
+    path.join(render::helm::CHART).is_file()
 }
 
 /// Whether a folder holds a kustomization.

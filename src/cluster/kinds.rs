@@ -66,6 +66,22 @@ impl Kinds {
         self.stale.contains(group)
     }
 
+    /// What charts ask for: each version of a group, and each kind in it.
+    pub fn served(&self) -> BTreeSet<String> {
+        let mut all = BTreeSet::new();
+        for (kind, served) in &self.kinds {
+            for version in &served.versions {
+                let version = match &*kind.group {
+                    "" => version.to_string(),
+                    group => format!("{group}/{version}"),
+                };
+                all.insert(format!("{version}/{}", kind.kind));
+                all.insert(version);
+            }
+        }
+        all
+    }
+
     /// The scope of every kind.
     pub fn scopes(&self) -> Scopes {
         let mut scopes = Scopes::default();

@@ -31,6 +31,7 @@ mod store;
 mod sweep;
 mod syncs;
 mod values;
+mod version;
 mod watch;
 mod watches;
 mod whole;
@@ -104,6 +105,8 @@ struct Inner {
     /// Where kinds keep their replicas, as long as the server's kinds are the same.
     defined: tokio::sync::Mutex<Defined>,
     sweep: Sweep,
+    /// The server's version, once it was asked for.
+    version: Mutex<Option<Box<str>>>,
     /// Answers came without the managed fields, which was said.
     is_hidden: AtomicBool,
 }
@@ -152,6 +155,7 @@ impl Cluster {
             kinds: Mutex::default(),
             discovery: tokio::sync::Mutex::default(),
             sweep: Sweep::default(),
+            version: Mutex::default(),
             is_hidden: AtomicBool::new(false),
             store,
         });
@@ -247,6 +251,7 @@ impl Cluster {
 
     /// Has all objects verified once more.
     pub fn distrust_all(&self) {
+        self.forget_version();
         self.0.store.distrust_all();
     }
 

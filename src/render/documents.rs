@@ -40,14 +40,27 @@ pub(super) enum FileContent {
 
 /// Reads one file.
 pub(super) fn read(file: &str, bytes: &[u8]) -> Result<FileContent, yaml::Error> {
-    let documents = yaml::read(file, bytes, DIALECT)?;
+    let name: Arc<str> = file.into();
+    named(yaml::read(file, bytes, DIALECT)?, bytes, |_| name.clone())
+}
+
+/// Reads text whose parts come from several files; `file` says from which a line does.
+pub(super) fn read_parts(bytes: &[u8], file: impl Fn(u32) -> Arc<str>) -> Result<FileContent, yaml::Error> {
+    named(yaml::read("", bytes, DIALECT)?, bytes, file)
+}
+
+fn named(
+    documents: Vec<yaml::Document>,
+    bytes: &[u8],
+    file: impl Fn(u32) -> Arc<str>,
+) -> Result<FileContent, yaml::Error> {
     if !documents.iter().any(|document| claims_to_be_an_object(&document.value)) {
         return Ok(FileContent::NoManifests);
     }
-    let name: Arc<str> = file.into();
     let mut reading = Reading { bytes, found: Vec::with_capacity(documents.len()), wrong: 0 };
     for document in documents {
-        let origin = Origin { file: name.clone(), document: document.index, line: document.line, item: None };
+        let (file, line) = (file(document.line), document.line);
+        let origin = Origin { file, document: document.index, line, item: None };
         reading.collect(document.value, origin, None);
     }
     Ok(FileContent::Manifests(reading.found))

@@ -7,6 +7,7 @@
 mod documents;
 mod dump;
 mod fields;
+pub mod helm;
 mod identity;
 mod kustomize;
 mod packed;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 pub use documents::FieldPath;
 pub use dump::{Dump, dump};
+pub use helm::HelmOptions;
 pub use identity::HOOK_NAME_DIGITS;
 pub use kustomize::{Class, Fault, Missing, NAMES as KUSTOMIZATIONS, Remote, Step};
 pub use packed::Packed;
@@ -45,18 +47,22 @@ pub struct Options {
     pub plain: PlainOptions,
     /// What variables in manifests are replaced by; none leaves what looks like one as it is.
     pub variables: Option<Arc<Variables>>,
+    /// How a chart is rendered.
+    pub helm: HelmOptions,
 }
 
 /// How a folder is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// As a kustomization if it holds one, else as plain manifests.
+    /// As a chart if it is one, else as a kustomization if it holds one, else as plain manifests.
     #[default]
     Auto,
     /// As plain manifests.
     Plain,
     /// As a kustomization.
     Kustomize,
+    /// As a chart, by helm.
+    Helm,
 }
 
 impl Kind {
@@ -69,6 +75,8 @@ impl Kind {
             kustomize::NAMES.iter().any(|name| tree.is_file(&inside(name)))
         };
         match self {
+            // What is both is a chart to Argo CD, too.
+            Self::Auto if helm::is_chart(tree, path) => Self::Helm,
             Self::Auto if holds_one() => Self::Kustomize,
             Self::Auto => Self::Plain,
             chosen => chosen,
@@ -79,11 +87,10 @@ impl Kind {
 /// The most bytes of objects of one render: so much is held of each Sync, for as long as it is there.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 
-fn too_much(tree: &FileTree, options: &Options, objects: &[Packed], most: usize) -> Option<Problem> {
+fn too_much(path: &str, objects: &[Packed], most: usize) -> Option<Problem> {
     let size: usize = objects.iter().map(Packed::size).sum();
     let mib = |bytes: usize| bytes.div_ceil(1024 * 1024);
-    let path = || tree.shown(&options.path);
-    (size > most).then(|| Problem::TooMuch { path: path(), mib: mib(size), most: mib(most) })
+    (size > most).then(|| Problem::TooMuch { path: path.to_owned(), mib: mib(size), most: mib(most) })
 }
 
 /// The answer of a renderer.
@@ -124,31 +131,46 @@ pub struct Skipped {
     pub reason: &'static str,
 }
 
-/// Renders a folder of the tree.
+/// Renders a folder of the tree. A chart is not rendered here but by helm, and [`charted`] reads what that prints.
 pub fn render(tree: &FileTree, options: &Options) -> Rendered {
     let kind = options.kind.chosen(tree, &options.path);
     let mut found = match kind {
         Kind::Kustomize => kustomized(tree, options),
+        Kind::Helm => {
+            let path = tree.shown(&options.path);
+            Found { problems: vec![Problem::ChartUnrendered { path }], ..Found::default() }
+        }
         Kind::Auto | Kind::Plain => {
             let variables = options.variables.as_deref();
             plain::collect(tree, options, &|manifest, bytes| object(manifest, bytes, variables))
         }
     };
-    refuse_duplicates(&mut found, |object| (&object.id, &object.origin));
-    let Found { objects, skipped, mut problems, read } = found;
-    problems.extend(too_much(tree, options, &objects, MAX_BYTES));
-    if problems.is_empty() && objects.is_empty() {
+    if found.problems.is_empty() && found.objects.is_empty() {
         let path = tree.shown(&options.path);
-        problems.push(match kind {
+        found.problems.push(match kind {
             Kind::Kustomize => Problem::NothingBuilt { path },
-            Kind::Auto | Kind::Plain => Problem::NothingFound {
+            Kind::Auto | Kind::Plain | Kind::Helm => Problem::NothingFound {
                 path,
-                skipped: skipped.iter().map(|skipped| skipped.file.clone()).collect(),
+                skipped: found.skipped.iter().map(|skipped| skipped.file.clone()).collect(),
             },
         });
     }
+    finished(found, tree.clone(), &tree.shown(&options.path))
+}
+
+/// What a chart comes to, from what helm printed.
+pub fn charted(run: &helm::Invocation, output: Arc<[u8]>, variables: Option<&Variables>) -> Rendered {
+    let (found, tree) = helm::templated(run, output, variables);
+    finished(found, tree, run.shown())
+}
+
+/// The answer, with the files in which the places of objects are.
+fn finished(mut found: Found<Packed>, tree: FileTree, path: &str) -> Rendered {
+    refuse_duplicates(&mut found, |object| (&object.id, &object.origin));
+    let Found { objects, skipped, mut problems, read } = found;
+    problems.extend(too_much(path, &objects, MAX_BYTES));
     match problems.is_empty() {
-        true => Rendered::Complete(Complete { objects, skipped, read, tree: tree.clone() }),
+        true => Rendered::Complete(Complete { objects, skipped, read, tree }),
         false => Rendered::Incomplete(Incomplete { objects, skipped, problems }),
     }
 }
@@ -157,6 +179,7 @@ pub fn render(tree: &FileTree, options: &Options) -> Rendered {
 pub fn missing(tree: &FileTree, options: &Options) -> Missing {
     match options.kind.chosen(tree, &options.path) {
         Kind::Kustomize => kustomize::missing(tree, &options.path),
+        Kind::Helm => Missing { folders: helm::missing(tree, options), ..Missing::default() },
         Kind::Auto | Kind::Plain => Missing::default(),
     }
 }
@@ -299,7 +322,7 @@ mod tests {
         let Rendered::Complete(complete) = render(&tree, &Options::default()) else {
             unreachable!("the bound is higher")
         };
-        let refused = |most: usize| too_much(&tree, &Options::default(), complete.objects(), most);
+        let refused = |most: usize| too_much("", complete.objects(), most);
         assert!(refused(4 << 20).is_none());
         let told = refused(2 << 20).map(|problem| (problem.reason(), problem.to_string()));
         let (reason, told) = told.unwrap_or_default();

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use super::helm::ChartFault;
 use super::kustomize::{Class, Fault};
 use super::substitute;
 use crate::object::{ObjectId, Origin};
@@ -72,6 +73,23 @@ pub enum Problem {
         /// The bound.
         most: usize,
     },
+    /// A chart without any object.
+    #[error("the chart in {path} comes to no object with these values; switch something in it on")]
+    NothingTemplated {
+        /// The chart's folder.
+        path: String,
+    },
+    /// A chart where helm is not run.
+    #[error(
+        "{path}: this is a Helm chart, and helm is not run here; render it first, and name what it comes to"
+    )]
+    ChartUnrendered {
+        /// The chart's folder.
+        path: String,
+    },
+    /// A chart that cannot be rendered.
+    #[error(transparent)]
+    Chart(#[from] ChartFault),
     /// A kustomization that cannot be built.
     #[error(transparent)]
     Kustomize(#[from] Fault),
@@ -202,7 +220,7 @@ pub enum Problem {
         /// What the object is called, as it is written.
         object: String,
         /// What is wrong.
-        fault: substitute::Fault,
+        fault: Box<substitute::Fault>,
     },
     /// One object, written twice.
     #[error("{second}: {id} is written a second time; the first is at {first}; remove one")]
@@ -231,7 +249,11 @@ impl Problem {
             Self::Unreadable(_) => "YamlInvalid",
             Self::Tree(_) => "FileUnreadable",
             Self::NoSuchPath { .. } => "PathMissing",
-            Self::NothingFound { .. } | Self::NothingBuilt { .. } => "NoManifests",
+            Self::NothingFound { .. } | Self::NothingBuilt { .. } | Self::NothingTemplated { .. } => {
+                "NoManifests"
+            }
+            Self::ChartUnrendered { .. } => "ChartInvalid",
+            Self::Chart(fault) => fault.reason(),
             Self::Kustomization { .. } => "KustomizeUnsupported",
             Self::Kustomize(fault) => match fault.class {
                 Class::Unsupported => "KustomizeUnsupported",

@@ -132,7 +132,7 @@ macro_rules! number {
 /// Every setting, in the order of `config/daemon.yaml`.
 #[rustfmt::skip]
 pub const TABLE: &[Row] = &[
-    row!("dataDir" "Folder for mirrors of repositories; nothing in it is needed after a restart."
+    row!("dataDir" "Folder for mirrors of repositories and for what charts came to; without it both are made anew, and charts draw their random numbers anew."
         data_dir = given => given.text("an absolute path, such as /var/lib/moorline", is_absolute)?.into_string().into(),
         path => json!(path.to_string_lossy())),
     row!("listen" "Address and port of /healthz, /readyz, /metrics and /hooks/."
@@ -156,6 +156,9 @@ pub const TABLE: &[Row] = &[
     row!("webhookSecretFile" "File with the secret that calls of /hooks/ are signed with; empty: they are not answered."
         webhook_secret_file = given => given.optional("an absolute path, such as /etc/moorline/webhook/secret", is_absolute)?.map(|path| path.into_string().into()),
         path => json!(path.as_ref().map(|path: &std::path::PathBuf| path.to_string_lossy()))),
+    row!("helm" "Program that renders charts: a name on PATH or an absolute path. It is started only for Helm charts."
+        helm = given => given.text("the name of a program, such as helm, or an absolute path", is_program)?.into_string().into(),
+        path => json!(path.to_string_lossy())),
     row!("concurrency" "Writes to the API server that are in flight at a time, for each user that the daemon acts as."
         concurrency = given => given.number(1..=256)? as usize, number => json!(number)),
     number!("qps" "Writes to the API server per second; 0: no limit of ours." qps 0..=10_000),
@@ -185,6 +188,10 @@ fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> Value {
 
 fn is_absolute(path: &str) -> bool {
     path.starts_with('/') && !path.contains('\0')
+}
+
+fn is_program(text: &str) -> bool {
+    is_absolute(text) || (!text.is_empty() && !text.contains(['/', '\0']) && !text.starts_with('-'))
 }
 
 /// Looked at for its shape only: whether it can be listened on is found by listening.

@@ -99,6 +99,9 @@ enum Place {
 }
 
 impl Repositories {
+    /// What others call a folder of their own in the same place: what was rendered there outlives the daemon.
+    pub const RENDERED: &'static str = "rendered";
+
     /// Uses the folder `data` for mirrors, and nobody else may; `proxy` stands before all http(s) servers.
     pub fn new(data: &Path, proxy: Option<Proxy>) -> Result<Self, Error> {
         let disk = |what, error: std::io::Error| Error::Disk { what, cause: error.to_string().into() };
@@ -139,6 +142,9 @@ impl Repositories {
         self.0.remove_unused();
     }
 }
+
+/// Folders beside the mirrors, which are not theirs to remove.
+const BESIDE: [&str; 2] = [charts::FOLDER, Repositories::RENDERED];
 
 impl House {
     fn repository(
@@ -186,7 +192,10 @@ impl House {
             let name = entry.file_name();
             let held =
                 name.to_str().and_then(|name| open.get(name)).is_some_and(|one| one.strong_count() > 0);
-            if !held && name != charts::FOLDER && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            if !held
+                && !BESIDE.iter().any(|kept| name == *kept)
+                && entry.file_type().is_ok_and(|kind| kind.is_dir())
+            {
                 // What cannot be removed now is removed the next time.
                 drop(fs::remove_dir_all(entry.path()));
             }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::memory::Memory;
 use super::pass::Subject;
-use super::prepare::of_failure;
+use super::prepare::{Prepared, of_failure};
 use crate::cluster::{Need, News};
 use crate::desired::Scopes;
 use crate::object::{GroupKind, ObjectId};
@@ -23,7 +23,8 @@ impl Subject<'_> {
         }
         // A kind that has come is asked for only where it is missing, and then at once.
         memory.unknown = None;
-        if memory.definitions.values().any(|news| *news != News::Came) {
+        let looks = memory.prepared.as_ref().is_some_and(Prepared::looks_at_kinds);
+        if looks || memory.definitions.values().any(|news| *news != News::Came) {
             self.cluster.discover().await.map_err(|failure| of_failure(&failure))?;
             self.doubt_redefined(memory).await;
         }
@@ -52,12 +53,12 @@ impl Subject<'_> {
         self.cluster.distrust(self.owner, &doubtful);
     }
 
-    /// Asks to be told of definitions, if anything that is needed is of a kind that they may define.
-    pub(super) fn follow_definitions(&self, need: &Need) {
+    /// Asks to be told of definitions, if anything that is needed is of a kind that they may define, or a chart looks at kinds.
+    pub(super) fn follow_definitions(&self, need: &Need, looks: bool) {
         let own = LazyCell::new(Scopes::builtin);
         // The group of a definition has a dot.
         let defined =
             |kind: &GroupKind| kind.group.contains('.') && own.of(&kind.group, &kind.kind).is_none();
-        self.cluster.follow_definitions(self.owner, need.kinds.iter().any(defined));
+        self.cluster.follow_definitions(self.owner, looks || need.kinds.iter().any(defined));
     }
 }

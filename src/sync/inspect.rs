@@ -12,12 +12,14 @@ use serde_json::Value;
 use super::bases::{Followed, Ground};
 use super::heads::Heads;
 use super::prepare::{self, of_failure, of_source, prepare};
+use super::rendering::Means;
 use super::rollout::RolledOut;
 use super::values;
 use super::wish::{self, Wish, wish};
 use crate::api::{SpecHash, SyncName, SyncStatus};
 use crate::cluster::{Cluster, SecretData};
 use crate::desired::DesiredSet;
+use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
 use crate::plan::{Policy, Rollout};
@@ -61,7 +63,7 @@ impl Inspected {
 /// Finds out what a Sync comes to, at its own revision or at one that is named: a commit, a branch or a tag.
 pub async fn inspect(
     cluster: &Cluster,
-    (repositories, allowed): (&Repositories, &AllowList),
+    (repositories, allowed, helm): (&Repositories, &AllowList, &Helm),
     metrics: &Metrics,
     name: &SyncName,
     sync: Value,
@@ -90,11 +92,12 @@ pub async fn inspect(
         let keys = keys(cluster, &name.namespace, secret).await?;
         repository.verify(&revision, *signed, &keys, by).await.map_err(of_source)?;
     }
-    let scopes = cluster.kinds().scopes();
     let (heads, followed) = (Heads::default(), Followed::default());
     let (pinned, fresh) = (wish.verify.is_some(), wish.timeout);
-    let ground = Ground { repositories, heads: &heads, allowed, followed: &followed, metrics, pinned, fresh };
-    let prepared = prepare(&repository, &revision, &wish, scopes, None, by, &ground).await?;
+    let ground =
+        &Ground { repositories, heads: &heads, allowed, followed: &followed, metrics, pinned, fresh };
+    let means = Means { cluster, helm, ground };
+    let prepared = prepare(&repository, &revision, &wish, means, None, by).await?;
     Ok(Inspected { wish, revision, desired: prepared.rendered })
 }
 

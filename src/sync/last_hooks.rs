@@ -67,11 +67,11 @@ pub(super) async fn find(
     };
     let repository =
         context.repositories.repository(&wish.address, &owner, &credentials).map_err(of_source)?;
-    let scopes = cluster.kinds().scopes();
     let wish = &values::filled(cluster, name, wish.clone()).await?;
     let followed = Followed::default();
-    let ground = context.ground(wish, &followed, wish.interval);
-    let prepared = prepare(&repository, &revision, wish, scopes, None, by, &ground).await?;
+    let ground = &context.ground(wish, &followed, wish.interval);
+    let means = context.means(cluster, ground);
+    let prepared = prepare(&repository, &revision, wish, means, None, by).await?;
     Ok(Some(Arc::new(prepared.rendered.at_parting(uid))))
 }
 

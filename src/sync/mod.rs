@@ -40,6 +40,7 @@ mod prepare;
 mod recreate;
 mod registry;
 mod removed;
+mod rendering;
 mod restless;
 mod rights;
 mod rollout;
@@ -65,6 +66,7 @@ use tokio::sync::{Notify, watch};
 use crate::api::SyncName;
 use crate::cluster::lease::Permit;
 use crate::cluster::{Cluster, connect};
+use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::report::Trouble;
 use crate::serve::Health;
@@ -78,6 +80,7 @@ use memory::Pauses;
 use neighbours::Neighbours;
 pub use notebook::Notebook;
 pub use registry::Registry;
+use rendering::Means;
 use schedule::{Backoff, Time};
 use wish::Wish;
 
@@ -89,6 +92,8 @@ pub struct Context {
     pub repositories: Repositories,
     /// Which repositories a kustomization may name by their URLs.
     pub allowed: AllowList,
+    /// What renders charts.
+    pub helm: Helm,
     /// What is counted.
     pub metrics: Metrics,
     /// Whether this daemon lives and is ready.
@@ -131,6 +136,8 @@ pub struct Context {
 pub struct Parts {
     /// Where repositories are kept, and which ones a kustomization may name by their URLs.
     pub sources: (Repositories, AllowList),
+    /// What renders charts.
+    pub helm: Helm,
     /// What is counted.
     pub metrics: Metrics,
     /// Whether this daemon lives and is ready.
@@ -166,6 +173,7 @@ impl Context {
             events: Allowance::new(EVENTS),
             repositories: parts.sources.0,
             allowed: parts.sources.1,
+            helm: parts.helm,
             metrics: parts.metrics,
             health: parts.health,
             settings: RwLock::new(Arc::new(parts.settings)),
@@ -254,6 +262,11 @@ impl Context {
         self.cluster.distrust_all();
         let this = self.clone();
         tokio::spawn(async move { this.identities.lock().await.values().for_each(Cluster::distrust_all) });
+    }
+
+    /// What commits are prepared with, for this cluster.
+    fn means<'a>(&'a self, cluster: &'a Cluster, ground: &'a Ground<'a>) -> Means<'a> {
+        Means { cluster, helm: &self.helm, ground }
     }
 
     fn now(&self) -> Time {

@@ -94,7 +94,7 @@ impl Subject<'_> {
         self.heed_definitions(memory).await?;
         let mut prepared = self.prepare(memory).await?;
         let need = need(&prepared, memory);
-        self.follow_definitions(&need);
+        self.follow_definitions(&need, prepared.looks_at_kinds());
         // Without any status where its objects are is found out by listing, where that may be done.
         if memory.is_blind || self.desk.is_none_or(|desk| desk.scope().is_some()) {
             // Written down before anything is applied there, so that whoever comes after us knows where to look.
@@ -275,13 +275,12 @@ impl Subject<'_> {
     async fn prepare(&self, memory: &mut Memory) -> Result<Prepared, Trouble> {
         self.cluster.know().await.map_err(|failure| of_failure(&failure))?;
         let by = Instant::now() + self.wish.timeout;
-        let scopes = self.cluster.kinds().scopes();
-        let last = memory.prepared.as_ref();
         let ground = &self.context.ground(self.wish, self.followed, self.wish.interval);
+        let (last, means) = (memory.prepared.as_ref(), self.context.means(self.cluster, ground));
         // What the cluster has and what the repository has are asked for at one time.
         let (earlier, prepared) = tokio::join!(
             self.earlier(memory.swept),
-            prepare(self.repository, self.revision, self.wish, scopes, last, by, ground)
+            prepare(self.repository, self.revision, self.wish, means, last, by)
         );
         let (earlier, is_blind) = earlier.map_err(|failure| of_failure(&failure))?;
         memory.is_blind |= is_blind;
@@ -295,8 +294,7 @@ impl Subject<'_> {
         let mut prepared = prepared?;
         // A kind that is not known may have come since the server was asked.
         if !self.knows(&prepared) && self.cluster.discover().await.unwrap_or_default() {
-            let scopes = self.cluster.kinds().scopes();
-            prepared = prepare(self.repository, self.revision, self.wish, scopes, None, by, ground).await?;
+            prepared = prepare(self.repository, self.revision, self.wish, means, None, by).await?;
         }
         Ok(prepared)
     }

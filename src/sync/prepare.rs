@@ -8,13 +8,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::bases::{self, Base, Bases, Ground};
+use super::rendering::Means;
 use super::wish::Wish;
 use crate::api::SpecHash;
 use crate::cluster::Failure;
 use crate::desired::{DesiredSet, Scopes, desired};
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
-use crate::render::{Rendered, missing, render};
+use crate::render::helm::Capabilities;
+use crate::render::{Rendered, missing};
 use crate::report::Trouble;
 use crate::source::{Error, Ids, ObjectHash, Reading, Repository, Revision, Snapshot};
 use crate::tree::FileTree;
@@ -36,6 +38,8 @@ pub(crate) struct Prepared {
     bases: Arc<[Base]>,
     /// What Git and the Sync say.
     pub(crate) rendered: Arc<DesiredSet>,
+    /// What a chart was shown of the server.
+    server: Option<Arc<Capabilities>>,
     /// A digest of that.
     pub(crate) digest: SpecHash,
     /// The same without what is left to scalers.
@@ -46,6 +50,13 @@ pub(crate) struct Prepared {
     pub(crate) complete: bool,
 }
 
+impl Prepared {
+    /// True if it may come to something else when the server serves other kinds.
+    pub(crate) fn looks_at_kinds(&self) -> bool {
+        self.server.as_ref().is_some_and(|shown| !shown.served.is_empty())
+    }
+}
+
 /// The most problems that are told.
 const MAX_PROBLEMS: usize = 20;
 
@@ -54,12 +65,15 @@ pub(crate) async fn prepare(
     repository: &Repository,
     revision: &Revision,
     wish: &Wish,
-    scopes: Scopes,
+    means: Means<'_>,
     last: Option<&Prepared>,
     by: Instant,
-    ground: &Ground<'_>,
 ) -> Result<Prepared, Trouble> {
-    let last = last.filter(|last| last.complete);
+    let ground = means.ground;
+    let mut last = last.filter(|last| last.complete);
+    if !means.are_as(last.and_then(|last| last.server.as_deref())).await? {
+        last = None;
+    }
     let kept = match last {
         Some(last) => {
             let bases = bases::renewed(&last.bases, ground, by).await?;
@@ -81,7 +95,7 @@ pub(crate) async fn prepare(
     };
     let (mut ids, modules) = (snapshot.ids, snapshot.beside);
     let tree = tree(repository, revision, wish, by).await?;
-    let (made, read) = rendered(files.clone(), wish, scopes, by).await?;
+    let (made, read, server) = rendered(files.clone(), wish, means, by).await?;
     let rendered = Arc::new(made.ignoring(&wish.ignore));
     let paths = || read.iter().flatten().map(String::as_str);
     let bases = bases.read(&files, paths(), by).await?;
@@ -101,6 +115,7 @@ pub(crate) async fn prepare(
         beside: modules.into(),
         bases: bases.into(),
         rendered,
+        server,
         digest,
         desired,
         left,
@@ -108,30 +123,41 @@ pub(crate) async fn prepare(
     })
 }
 
-/// What files come to, and the paths on which that depends.
+/// What files come to, the paths on which that depends, and what a chart was shown of the server.
 async fn rendered(
     files: FileTree,
     wish: &Wish,
-    scopes: Scopes,
+    means: Means<'_>,
     by: Instant,
-) -> Result<(DesiredSet, Option<BTreeSet<String>>), Trouble> {
-    let (options, target) = (wish.options.clone(), wish.target_namespace.clone());
+) -> Result<(DesiredSet, Option<BTreeSet<String>>, Option<Arc<Capabilities>>), Trouble> {
+    let (rendered, server) = means.rendered(files, wish.options.clone(), by).await?;
+    let (target, scopes) = (wish.target_namespace.clone(), means.cluster.kinds().scopes());
     // Rendering is work for a processor, and must not keep others from being served.
-    let made = tokio::task::spawn_blocking(move || match render(&files, &options) {
+    let made = tokio::task::spawn_blocking(move || wanted(rendered, &target, &scopes));
+    let made = tokio::time::timeout_at(by.into(), made).await.map_err(|_| too_slow())?;
+    let (made, read) = made.unwrap_or_else(|_| Err(stopped()))?;
+    Ok((made, read, server))
+}
+
+/// What a render wants, and the paths that it depends on where these are not whole folders.
+fn wanted(
+    rendered: Rendered,
+    target: &str,
+    scopes: &Scopes,
+) -> Result<(DesiredSet, Option<BTreeSet<String>>), Trouble> {
+    match rendered {
         Rendered::Incomplete(incomplete) => Err(of_problems(
             incomplete.problems.first().map_or("RenderFailed", |problem| problem.reason()),
             &incomplete.problems,
         )),
         Rendered::Complete(complete) => {
             let read = complete.read().cloned();
-            let made = desired(complete, &target, &scopes).map_err(|problems| {
+            let made = desired(complete, target, scopes).map_err(|problems| {
                 of_problems(problems.first().map_or("RenderFailed", |first| first.reason()), &problems)
             })?;
             Ok((made, read))
         }
-    });
-    let made = tokio::time::timeout_at(by.into(), made).await.map_err(|_| too_slow())?;
-    made.unwrap_or_else(|_| Err(stopped()))
+    }
 }
 
 /// The id of what lies at the path of a Sync.
@@ -254,7 +280,7 @@ fn of_problems(reason: &'static str, problems: &[impl std::fmt::Display]) -> Tro
     Trouble { reason, message, problems: told, lasting: true }
 }
 
-fn too_slow() -> Trouble {
+pub(crate) fn too_slow() -> Trouble {
     let message = "rendering took longer than spec.timeout".to_owned();
     Trouble { reason: "RenderFailed", message, problems: Vec::new(), lasting: false }
 }

@@ -5,6 +5,7 @@
 //! may be older than the daemon, and because a Sync that slipped through must not stop the others.
 
 mod health;
+mod helm;
 mod ignore;
 mod source;
 mod substitute;
@@ -17,13 +18,13 @@ use glob::Pattern;
 use serde_json::{Value, json};
 
 use crate::api::{
-    Conflicts, DeletionPolicy, Dependency, DriftMode, ExtraFields, Plain, Prune, RenderType, Span, Sync,
-    SyncName, SyncSpec,
+    Conflicts, DeletionPolicy, Dependency, DriftMode, ExtraFields, Plain, Prune, Render, RenderType, Span,
+    Sync, SyncName, SyncSpec,
 };
 pub use crate::desired::Ignore;
 use crate::object::GroupKind;
 use crate::plan::{self, Budget, Policy};
-use crate::render::{self, Kind, Options, PlainOptions};
+use crate::render::{self, HelmOptions, Kind, Options, PlainOptions};
 use crate::source::{Address, Reference, Signed};
 pub use health::HealthWish;
 pub use substitute::Values;
@@ -125,9 +126,10 @@ pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
         verify: git.verify.as_ref().map(|verify| source::signed(git, verify)).transpose()?,
         options: Options {
             path: path.clone(),
-            kind: kind(spec.render.kind),
+            kind: kind(&spec.render)?,
             plain: plain(&spec.render.plain)?,
             variables: substitute::variables(spec.render.substitute.as_ref())?,
+            helm: helm::helm(spec.render.helm.as_ref(), &name.name, target.unwrap_or(&name.namespace))?,
         },
         values: substitute::values(spec.render.substitute.as_ref())?,
         path,
@@ -191,7 +193,11 @@ impl Wish {
             secret: None,
             verify: None,
             submodules: false,
-            options: Options { path: path.clone(), ..Options::default() },
+            options: Options {
+                path: path.clone(),
+                helm: HelmOptions { namespace: namespace.into(), ..HelmOptions::default() },
+                ..Options::default()
+            },
             values: Vec::new(),
             path,
             target_namespace: namespace.into(),
@@ -259,11 +265,16 @@ fn unreadable(spec: &Value) -> Refusal {
     }
 }
 
-fn kind(kind: RenderType) -> Kind {
-    match kind {
-        RenderType::Auto => Kind::Auto,
-        RenderType::Plain => Kind::Plain,
-        RenderType::Kustomize => Kind::Kustomize,
+fn kind(render: &Render) -> Result<Kind, Refusal> {
+    match (render.kind, &render.helm) {
+        (RenderType::Plain | RenderType::Kustomize, Some(_)) => {
+            refuse("spec.render.helm", "helm is for type Helm: take it out, or change the type")
+        }
+        // Who says how the chart is rendered means no other folder.
+        (RenderType::Helm, _) | (RenderType::Auto, Some(_)) => Ok(Kind::Helm),
+        (RenderType::Auto, None) => Ok(Kind::Auto),
+        (RenderType::Plain, None) => Ok(Kind::Plain),
+        (RenderType::Kustomize, None) => Ok(Kind::Kustomize),
     }
 }
 

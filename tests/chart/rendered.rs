@@ -229,6 +229,24 @@ fn the_deployment_in_config_is_the_chart_s() {
 }
 
 #[test]
+fn the_variant_with_helm_is_another_tag() {
+    let Some(helm) = Helm::here() else { return };
+    let image = |values: &str| {
+        let values = file(values);
+        let objects = by_name(helm.objects(&["--values", &values.path().to_string_lossy()]));
+        let pod = &objects["Deployment moorline/moorline"]["spec"]["template"]["spec"];
+        pod["containers"][0]["image"].as_str().unwrap_or_default().to_owned()
+    };
+    let own = concat!("moorline:", env!("CARGO_PKG_VERSION"));
+    assert_eq!(image("{}"), own);
+    assert_eq!(image(r#"{"image": {"variant": "helm"}}"#), format!("{own}-helm"));
+    assert_eq!(image(r#"{"image": {"variant": "helm", "tag": "main"}}"#), "moorline:main-helm");
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let values = json!({"image": {"variant": "helm", "digest": digest}}).to_string();
+    assert_eq!(image(&values), format!("moorline@{digest}"));
+}
+
+#[test]
 fn kustomize_builds_what_is_in_config() {
     let Some(kubectl) = find("kubectl") else { return };
     let place = format!("{}/config/default", env!("CARGO_MANIFEST_DIR"));

@@ -99,6 +99,10 @@ pub(crate) fn bad_sources() -> Vec<Bad> {
     ]
 }
 
+fn helm(over: Value) -> Value {
+    json!({"render": {"helm": over}})
+}
+
 pub(crate) fn bad_renders_and_prunes() -> Vec<Bad> {
     const PATH: &str = "write a path inside the repository";
     vec![
@@ -117,6 +121,24 @@ pub(crate) fn bad_renders_and_prunes() -> Vec<Bad> {
             "globs relative to the path",
             "spec.render.plain.exclude[1]",
         ),
+        bad(
+            json!({"render": {"type": "Kustomize", "helm": {"skipCrds": true}}}),
+            "helm is for type Helm",
+            "spec.render.helm",
+        ),
+        bad(helm(json!({"releaseName": "Shop"})), "write lower-case letters", "spec.render.helm.releaseName"),
+        bad(helm(json!({"namespace": "a.b"})), "write the name of a namespace", "spec.render.helm.namespace"),
+        bad(
+            helm(json!({"valuesFiles": ["a.yaml", "https://example.com/planted"]})),
+            "no file of values is fetched",
+            "spec.render.helm.valuesFiles[1]",
+        ),
+        bad(
+            helm(json!({"kubeVersion": "newest"})),
+            "write a version of Kubernetes",
+            "spec.render.helm.kubeVersion",
+        ),
+        bad(helm(json!({"values": "planted"})), "must be of type object", "spec.render"),
         bad(json!({"targetNamespace": "a.b"}), "write the name of a namespace", "spec.targetNamespace"),
         bad(json!({"createNamespace": true}), "is to be created in targetNamespace", "spec.createNamespace"),
         bad(

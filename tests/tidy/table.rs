@@ -38,7 +38,7 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 
 /// The table. A file belongs to the longest name that fits: `src/sync/schedule.rs` to `sync/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 27] = [
+pub(crate) const TABLE: [Row; 28] = [
     row(1, "api",            Pure,  Only(&[])),
     row(1, "fields",         Pure,  Only(&[])),
     row(1, "harmless",       Pure,  Only(&[])),
@@ -47,7 +47,7 @@ pub(crate) const TABLE: [Row; 27] = [
     row(1, "settings",       Pure,  Only(&["harmless", "nearest"])),
     row(1, "tree",           Pure,  Only(&[])),
     row(1, "yaml",           Pure,  Only(&[])),
-    row(2, "adopt",          Pure,  Only(&["api", "fields", "object"])),
+    row(2, "adopt",          Pure,  Only(&["api", "fields", "object", "yaml"])),
     row(2, "health",         Pure,  Only(&["object"])),
     row(2, "observed",       Pure,  Only(&["api", "fields", "object"])),
     row(2, "render",         Pure,  Only(&["api", "nearest", "object", "tree", "yaml"])),
@@ -58,6 +58,7 @@ pub(crate) const TABLE: [Row; 27] = [
     row(5, "report",         Pure,  Only(&["api", "object", "health", "plan"])),
     row(5, "serve/page",     Pure,  Only(&["report"])),
     row(6, "source",         Shell, Only(&["nearest", "tree", "yaml"])),
+    row(6, "helm",           Shell, Only(&["tree", "yaml", "render"])),
     row(6, "metrics",        Shell, Only(&[])),
     row(6, "cluster",        Shell, Only(&["api", "fields", "nearest", "object", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),
     row(7, "serve",          Shell, Earlier),

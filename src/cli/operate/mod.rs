@@ -12,6 +12,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::exit::Exit;
+use super::local_helm::LocalHelm;
 use super::{Streams, harmless};
 use crate::api::{ConditionType, SyncName, SyncStatus};
 use crate::cluster::lease::Permit;
@@ -83,7 +84,8 @@ pub(super) async fn look_by(
     let folder = std::env::temp_dir().join(format!("moorline-{}-{}", std::process::id(), name.name));
     let inspected = {
         let repositories = Repositories::new(&folder, None)?;
-        inspect(cluster, (&repositories, allowed), metrics, name, whole, at).await
+        let helm = LocalHelm::find()?;
+        inspect(cluster, (&repositories, allowed, &helm.helm), metrics, name, whole, at).await
     };
     // What is left of it is nobody's loss.
     drop(std::fs::remove_dir_all(&folder));

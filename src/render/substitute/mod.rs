@@ -58,7 +58,7 @@ pub(super) fn substitute(
     let problem = |(path, fault): (Vec<Taken>, Fault)| {
         let steps: Vec<Step<'_>> = path.iter().map(Taken::step).collect();
         let place = place_in(bytes, &origin, &steps);
-        Problem::Substitution { place, field: shown(&steps), object: called.clone(), fault }
+        Problem::Substitution { place, field: shown(&steps), object: called.clone(), fault: Box::new(fault) }
     };
     Err(faults.into_iter().map(problem).collect())
 }

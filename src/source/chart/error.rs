@@ -90,7 +90,7 @@ impl ChartError {
             Self::Missing { .. } | Self::Index { .. } => "ChartNotFound",
             Self::Redirect { .. } | Self::Registry { .. } | Self::Strange { .. } => "ChartServerUnusable",
             Self::Digest { .. } => "ChartDigestDiffers",
-            Self::Archive(_) => "ChartInvalid",
+            Self::Archive(_) => "ChartArchiveInvalid",
         }
     }
 

@@ -1,0 +1,61 @@
+//! `moorline render --check-against helm`: whether a chart comes to the same here and by helm itself.
+//!
+//! In: a chart, the flags about it, and a helm. Out: one line, and what differs first. The one run is behind the fence and of what the
+//! tree holds, the other is as the person who asks would type it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+use serde_json::{Map, Value};
+
+use super::comparison::difference;
+use super::exit::Exit;
+use super::local_helm::LocalHelm;
+use super::manifests::Selection;
+use super::remote_bases::RemoteBases;
+use super::{Streams, manifests, wall};
+use crate::render::{Kind, Options, Rendered};
+use crate::yaml::{self, Dialect};
+
+/// True if this is a helm.
+pub(super) fn is_helm(program: &Path) -> bool {
+    program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("helm"))
+}
+
+/// Compares the chart in a folder.
+pub(super) fn compare_chart(
+    path: &Path,
+    selection: &Selection,
+    program: &Path,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let mut options = Options { kind: Kind::Helm, helm: selection.chart.options(), ..Options::default() };
+    let around = (selection.root.as_deref(), selection.chart.values.as_slice());
+    let tree = wall::read(path, around, &mut options, &mut RemoteBases::new(selection.allowed()?))?;
+    let ours: Vec<Map<String, Value>> = match LocalHelm::of(program)?.rendered(tree, options)? {
+        Rendered::Complete(complete) => complete.objects().iter().map(|it| it.object().body).collect(),
+        Rendered::Incomplete(incomplete) => {
+            manifests::tell(&incomplete.problems, streams);
+            return Ok(Exit::Failure);
+        }
+    };
+    let output = Command::new(program).args(selection.chart.typed(path)).stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("{} cannot be run", program.display()))?;
+    if !output.status.success() {
+        streams.say(&format!("different: {}: {} objects here, and helm refuses", path.display(), ours.len()));
+        return Ok(Exit::Failure);
+    }
+    let documents = yaml::read("helm's output", &output.stdout, Dialect::Kubectl)?;
+    let theirs: Vec<Value> = documents.into_iter().map(|document| document.value).collect();
+    match difference(&ours, &theirs) {
+        None => {
+            writeln!(streams.data, "equal: {} objects", ours.len())?;
+            Ok(Exit::Done)
+        }
+        Some(what) => {
+            streams.say(&format!("different: {}: {what}", path.display()));
+            Ok(Exit::Failure)
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The flags about Helm charts, which every verb on manifests has.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::operate::namespace;
+use crate::render::HelmOptions;
+use crate::render::helm::{is_release, is_version};
+
+/// How a chart is rendered.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Helm charts")]
+pub(super) struct ChartFlags {
+    /// A file of values, behind the same wall as --root; may be given several times, and the last counts most
+    #[arg(long, short = 'f', value_name = "FILE")]
+    pub(super) values: Vec<PathBuf>,
+
+    /// The name of the release
+    #[arg(long, value_name = "NAME", default_value = "default", value_parser = release)]
+    release_name: String,
+
+    /// The namespace of the release, as templates see it
+    #[arg(long, value_name = "NAMESPACE", default_value = "default", value_parser = namespace)]
+    release_namespace: String,
+
+    /// The version of Kubernetes that templates see [default: the one of helm]
+    #[arg(long, value_name = "VERSION", value_parser = version)]
+    kube_version: Option<String>,
+
+    /// Leave out the definitions in the folder crds of the chart
+    #[arg(long)]
+    skip_crds: bool,
+}
+
+impl ChartFlags {
+    /// The same in the words of the renderer, without the files, whose place in the tree is known later.
+    pub(super) fn options(&self) -> HelmOptions {
+        HelmOptions {
+            release: self.release_name.as_str().into(),
+            namespace: self.release_namespace.as_str().into(),
+            skip_crds: self.skip_crds,
+            kube_version: self.kube_version.as_deref().map(Into::into),
+            ..HelmOptions::default()
+        }
+    }
+
+    /// What a person would type for the same.
+    pub(super) fn typed(&self, chart: &Path) -> Vec<OsString> {
+        let mut typed: Vec<OsString> =
+            vec!["template".into(), self.release_name.as_str().into(), chart.into()];
+        typed.extend(["--namespace", &self.release_namespace, "--skip-tests"].map(Into::into));
+        typed.push(if self.skip_crds { "--skip-crds" } else { "--include-crds" }.into());
+        if let Some(version) = &self.kube_version {
+            typed.extend(["--kube-version", version].map(Into::into));
+        }
+        for file in &self.values {
+            typed.extend(["--values".into(), file.into()]);
+        }
+        typed
+    }
+}
+
+fn release(text: &str) -> Result<String, &'static str> {
+    let rule = "the name of a release has at most 53 lower-case letters, digits, - and .";
+    if is_release(text) { Ok(text.to_owned()) } else { Err(rule) }
+}
+
+fn version(text: &str) -> Result<String, &'static str> {
+    if is_version(text) { Ok(text.to_owned()) } else { Err("write a version such as 1.33") }
+}

@@ -1,0 +1,49 @@
+//! The helm of the person who types: what renders charts on the command line.
+//!
+//! It is the one that `MOORLINE_HELM` names, else the one on PATH. It runs behind the same fence as in the daemon.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use crate::helm::{Helm, HelmFailure};
+use crate::render::helm::Capabilities;
+use crate::render::{Options, Rendered};
+use crate::tree::FileTree;
+
+/// A helm, and the folder of its runs, which is gone when this is.
+pub(super) struct LocalHelm {
+    pub(super) helm: Helm,
+    work: PathBuf,
+}
+
+impl LocalHelm {
+    pub(super) fn find() -> anyhow::Result<Self> {
+        let named = std::env::var_os("MOORLINE_HELM").filter(|named| !named.is_empty());
+        Self::of(Path::new(&named.unwrap_or_else(|| "helm".into())))
+    }
+
+    /// The one of this name or path.
+    pub(super) fn of(program: &Path) -> anyhow::Result<Self> {
+        let own = std::env::current_exe().context("cannot find this program")?;
+        let work = std::env::temp_dir().join(format!("moorline-charts-{}", std::process::id()));
+        Ok(Self { helm: Helm::new(program, own, &work), work })
+    }
+
+    /// What a folder comes to, whatever it is.
+    pub(super) fn rendered(&self, tree: FileTree, options: Options) -> anyhow::Result<Rendered> {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().build().context("cannot start the runtime")?;
+        // No server is asked: helm has a version and kinds of its own.
+        let work = || runtime.block_on(self.helm.rendered(tree, options, Capabilities::default()));
+        // Beside the runtime of a verb that asks a cluster, which must not be held up.
+        let rendered = std::thread::scope(|scope| scope.spawn(work).join());
+        Ok(rendered.unwrap_or(Err(HelmFailure::Stopped))?)
+    }
+}
+
+impl Drop for LocalHelm {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.work);
+    }
+}

@@ -1,0 +1,210 @@
+//! What helm printed before, by all that it depends on.
+//!
+//! In: a digest, and a way to the answer. Out: the answer. Who asks for the same while it is on its way waits for the same one, and
+//! gets the same refusal; so many Syncs of one chart start one helm. What was used least recently goes first when the bound is reached. With a
+//! shelf (`shelf.rs`) the same is on the disk.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
+use miniz_oxide::deflate::compress_to_vec;
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
+
+use super::child::MAX_OUTPUT_BYTES;
+use super::failure::HelmFailure;
+use super::shelf::{Key, Shelf};
+
+/// The most bytes that are kept, packed.
+const MAX_BYTES: usize = 32 * 1024 * 1024;
+/// The most answers that are kept.
+const MAX_ENTRIES: usize = 10_000;
+/// How hard is packed: text of manifests becomes a tenth at any level.
+const LEVEL: u8 = 1;
+
+type Answer = Result<Arc<[u8]>, HelmFailure>;
+
+/// Answers that are here or on their way; cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Cache(Arc<Mutex<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    packed: HashMap<Key, Packed>,
+    coming: HashMap<Key, Shared<BoxFuture<'static, Answer>>>,
+    bytes: usize,
+    uses: u64,
+    shelf: Option<Shelf>,
+}
+
+struct Packed {
+    bytes: Arc<[u8]>,
+    used: u64,
+}
+
+impl Cache {
+    /// What is on this shelf, and whatever comes to it.
+    pub(super) fn on(shelf: Shelf) -> Self {
+        let mut kept = Kept::default();
+        for (key, bytes) in shelf.all(MAX_BYTES) {
+            kept.keep(key, bytes).iter().for_each(|gone| shelf.remove(gone));
+        }
+        kept.shelf = Some(shelf);
+        Self(Arc::new(Mutex::new(kept)))
+    }
+
+    /// The answer to this, made if nobody has made it.
+    pub(super) async fn get<F: Future<Output = Answer> + Send + 'static>(
+        &self,
+        key: Key,
+        make: impl FnOnce() -> F,
+    ) -> Answer {
+        let coming = {
+            let mut kept = self.lock();
+            if let Some(packed) = kept.use_of(&key) {
+                drop(kept);
+                if let Ok(bytes) = decompress_to_vec_with_limit(&packed, MAX_OUTPUT_BYTES) {
+                    return Ok(bytes.into());
+                }
+                kept = self.lock();
+            }
+            kept.coming.get(&key).cloned().unwrap_or_else(|| {
+                let (this, making) = (self.clone(), make());
+                // A task of its own: who asked first may go away, and the others wait on.
+                let task = tokio::spawn(async move {
+                    let answer = making.await;
+                    let (cache, made) = (this.clone(), answer.clone());
+                    let kept = tokio::task::spawn_blocking(move || made.map(|bytes| cache.keep(key, &bytes)));
+                    // One that could not be kept is an answer all the same.
+                    let _ = kept.await;
+                    this.lock().coming.remove(&key);
+                    answer
+                });
+                let coming = task.map(|ended| ended.unwrap_or(Err(HelmFailure::Stopped))).boxed().shared();
+                kept.coming.insert(key, coming.clone());
+                coming
+            })
+        };
+        let answer = coming.await;
+        if answer == Err(HelmFailure::Stopped) {
+            self.lock().coming.remove(&key);
+        }
+        answer
+    }
+
+    fn keep(&self, key: Key, bytes: &[u8]) {
+        let packed: Arc<[u8]> = compress_to_vec(bytes, LEVEL).into();
+        let mut kept = self.lock();
+        let gone = kept.keep(key, packed.clone());
+        if let Some(shelf) = &kept.shelf {
+            shelf.put(&key, &packed);
+            gone.iter().for_each(|gone| shelf.remove(gone));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn use_of(&mut self, key: &Key) -> Option<Arc<[u8]>> {
+        self.uses += 1;
+        let packed = self.packed.get_mut(key)?;
+        packed.used = self.uses;
+        Some(packed.bytes.clone())
+    }
+
+    /// Keeps it, and gives what goes for it.
+    fn keep(&mut self, key: Key, bytes: Arc<[u8]>) -> Vec<Key> {
+        let mut all = Vec::new();
+        self.uses += 1;
+        self.bytes += bytes.len();
+        let before = self.packed.insert(key, Packed { bytes, used: self.uses });
+        self.bytes -= before.map_or(0, |before| before.bytes.len());
+        // One that is larger than the bound stays: without it, each pass would draw anew.
+        while self.packed.len() > 1 && (self.bytes > MAX_BYTES || self.packed.len() > MAX_ENTRIES) {
+            let oldest = self.packed.iter().min_by_key(|(_, packed)| packed.used).map(|(key, _)| *key);
+            let gone = oldest.and_then(|key| self.packed.remove(&key));
+            self.bytes -= gone.map_or(0, |gone| gone.bytes.len());
+            all.extend(oldest);
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_asked_at_one_time_is_made_once() {
+        let (cache, made) = (Cache::default(), Arc::new(AtomicUsize::new(0)));
+        let ask = |key: u8| {
+            let (cache, made) = (cache.clone(), made.clone());
+            async move {
+                let make = || async move {
+                    made.fetch_add(1, Ordering::SeqCst);
+                    tokio::task::yield_now().await;
+                    Ok(Arc::from([key; 3]))
+                };
+                cache.get([key; 32], make).await
+            }
+        };
+        let answers = futures::future::join_all((0..100).map(|_| ask(7))).await;
+        assert!(answers.iter().all(|answer| answer.as_deref() == Ok(&[7; 3])));
+        assert_eq!(ask(7).await.as_deref(), Ok(&[7_u8; 3][..]));
+        assert_eq!(made.load(Ordering::SeqCst), 1);
+        assert_eq!(ask(8).await.as_deref(), Ok(&[8_u8; 3][..]));
+        assert_eq!(made.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_shared_and_not_kept() {
+        let (cache, made) = (Cache::default(), Arc::new(AtomicUsize::new(0)));
+        let ask = || {
+            let (cache, made) = (cache.clone(), made.clone());
+            async move {
+                let make = || async move {
+                    made.fetch_add(1, Ordering::SeqCst);
+                    tokio::task::yield_now().await;
+                    Err(HelmFailure::Failed { text: "no".into() })
+                };
+                cache.get([1; 32], make).await
+            }
+        };
+        assert!(futures::future::join_all((0..10).map(|_| ask())).await.iter().all(Result::is_err));
+        assert_eq!(made.load(Ordering::SeqCst), 1);
+        assert!(ask().await.is_err());
+        assert_eq!(made.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test]
+    async fn what_is_on_the_shelf_outlives_the_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = || Cache::on(Shelf::at(folder.path().join("kept")));
+        let make = |text: &'static [u8]| move || async move { Ok(Arc::from(text)) };
+        assert_eq!(shelf().get([1; 32], make(b"one")).await.as_deref(), Ok(&b"one"[..]));
+        assert_eq!(shelf().get([1; 32], make(b"two")).await.as_deref(), Ok(&b"one"[..]));
+        // What cannot be read is made anew.
+        let file = std::fs::read_dir(folder.path().join("kept")).unwrap().next().unwrap().unwrap();
+        std::fs::write(file.path(), b"words").unwrap();
+        assert_eq!(shelf().get([1; 32], make(b"two")).await.as_deref(), Ok(&b"two"[..]));
+        assert_eq!(shelf().get([1; 32], make(b"three")).await.as_deref(), Ok(&b"two"[..]));
+    }
+
+    #[test]
+    fn what_was_not_used_for_longest_goes_first() {
+        let mut kept = Kept::default();
+        let third: Arc<[u8]> = vec![0; MAX_BYTES / 3].into();
+        (0..3).for_each(|key| assert!(kept.keep([key; 32], third.clone()).is_empty()));
+        assert!(kept.use_of(&[0; 32]).is_some());
+        assert_eq!(kept.keep([3; 32], third), [[1; 32]]);
+        assert_eq!([0, 1, 2, 3].map(|key| kept.packed.contains_key(&[key; 32])), [true, false, true, true]);
+        assert!(kept.bytes <= MAX_BYTES);
+    }
+}

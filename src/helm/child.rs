@@ -1,0 +1,230 @@
+//! One run of helm, from its folder to its end.
+//!
+//! In: a run, and where its programs and folders are. Out: what helm printed, or what it said instead. It gets an empty environment, a
+//! home of its own that is removed afterwards, and no input. What it prints and how long it takes are bounded; when a bound is reached its
+//! whole process group ends.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use super::failure::HelmFailure;
+use super::fence;
+use crate::render::helm::Invocation;
+use crate::yaml::MAX_FILE_BYTES;
+
+/// The most bytes that helm may print: as many as are read of one file.
+pub(super) const MAX_OUTPUT_BYTES: usize = MAX_FILE_BYTES;
+/// The most bytes that it may say besides.
+const MAX_WORDS_BYTES: usize = 1024 * 1024;
+/// Between two looks whether a process that has closed its output has ended.
+const END_LOOK: Duration = Duration::from_millis(5);
+/// Memory that helm's own runtime tries to do with; the fence gives half as much again.
+const SOFT_MEMORY: &str = "128MiB";
+
+/// Where a run takes place.
+pub(super) struct Place<'a> {
+    pub(super) program: &'a Path,
+    pub(super) fence: &'a Path,
+    pub(super) work: &'a Path,
+    pub(super) deadline: Duration,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// What was printed.
+    Well(Vec<u8>),
+    /// What was said instead.
+    Refused(Vec<u8>),
+}
+
+/// Runs helm, and waits for its end.
+pub(super) fn run(run: &Invocation, place: &Place<'_>) -> Result<Ended, HelmFailure> {
+    let until = Instant::now() + place.deadline;
+    let folder = WorkFolder::with(place.work, run)
+        .map_err(|error| HelmFailure::of_system("the folder for its files", &error))?;
+    let mut child = start(run, place, &folder.0)
+        .map_err(|error| HelmFailure::of_system("the program did not start", &error))?;
+    let heard = listen(&mut child, until, place.deadline);
+    // Whatever became of it, nothing of it stays. Before it is waited for its number is nobody else's.
+    let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+    let status = child.wait().map_err(|error| HelmFailure::of_system("its end", &error))?;
+    let (output, words) = heard?;
+    ended(status, output, words)
+}
+
+/// Which walls stand on this machine, as the fence itself says.
+pub(super) fn walls(fence: &Path) -> String {
+    let said = Command::new(fence).args([fence::VERB, "--walls"]).env_clear().stdin(Stdio::null()).output();
+    said.map_or_else(
+        |error| error.to_string(),
+        |said| String::from_utf8_lossy(&said.stdout).trim().to_owned(),
+    )
+}
+
+/// Starts it behind the fence.
+fn start(run: &Invocation, place: &Place<'_>, folder: &Path) -> io::Result<Child> {
+    let home = folder.join(HOME);
+    let mut command = Command::new(place.fence);
+    command.args([fence::VERB, "--"]).arg(place.program).args(run.arguments()).current_dir(folder);
+    command.env_clear().env("HOME", &home).env("TMPDIR", &home).env("GOMEMLIMIT", SOFT_MEMORY);
+    for name in HOMES {
+        command.env(name, &home);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()
+}
+
+/// Where helm looks for what people have set up for it: nothing, here.
+const HOMES: [&str; 8] = [
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "HELM_CACHE_HOME",
+    "HELM_CONFIG_HOME",
+    "HELM_DATA_HOME",
+    "HELM_PLUGINS",
+    "HELM_REPOSITORY_CACHE",
+];
+
+/// What it prints and what it says, until both are closed and it has ended.
+fn listen(child: &mut Child, until: Instant, span: Duration) -> Result<(Vec<u8>, Vec<u8>), HelmFailure> {
+    let late = || HelmFailure::Exceeded {
+        what: format!("it took longer than {} s; look for loops in the templates", span.as_secs()).into(),
+    };
+    let output = drain(child.stdout.take(), MAX_OUTPUT_BYTES);
+    let words = drain(child.stderr.take(), MAX_WORDS_BYTES);
+    let left = || until.saturating_duration_since(Instant::now());
+    // The one that says much is heard only when the other has ended; the deadline holds for both.
+    let output = output.recv_timeout(left()).map_err(|_| late())?;
+    if output.len() > MAX_OUTPUT_BYTES {
+        let what = format!("it printed more than {MAX_OUTPUT_BYTES} bytes; make several charts of it");
+        return Err(HelmFailure::Exceeded { what: what.into() });
+    }
+    let words = words.recv_timeout(left()).map_err(|_| late())?;
+    if words.len() > MAX_WORDS_BYTES {
+        let what = format!("it wrote more than {MAX_WORDS_BYTES} bytes of warnings and errors");
+        return Err(HelmFailure::Exceeded { what: what.into() });
+    }
+    let looks = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    while let Ok(None) = waitid(WaitId::Pid(Pid::from_child(child)), looks) {
+        if left().is_zero() {
+            return Err(late());
+        }
+        std::thread::sleep(END_LOOK);
+    }
+    Ok((output, words))
+}
+
+/// Reads a stream to its end, or one byte beyond its bound. The thread ends with the process group at the latest.
+fn drain(stream: Option<impl Read + Send + 'static>, most: usize) -> Receiver<Vec<u8>> {
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(stream) = stream {
+            // What was read until an error is all there is.
+            let _ = stream.take(most as u64 + 1).read_to_end(&mut bytes);
+        }
+        let _ = tell.send(bytes);
+    });
+    told
+}
+
+/// What a status means.
+fn ended(status: ExitStatus, output: Vec<u8>, words: Vec<u8>) -> Result<Ended, HelmFailure> {
+    if status.success() {
+        return Ok(Ended::Well(output));
+    }
+    let text = String::from_utf8_lossy(&words);
+    // A program that gives itself up prints where it was, which tells nobody anything.
+    let fatal = text.lines().find(|line| FATAL.iter().any(|begin| line.starts_with(begin)));
+    let signal = status.signal().or(status.code().filter(|code| *code > 128).map(|code| code - 128));
+    match (signal, fatal, status.code()) {
+        (Some(signal), _, _) => Err(HelmFailure::Exceeded {
+            what: format!("it was ended by signal {signal}; it may have taken too much time or memory")
+                .into(),
+        }),
+        (None, Some(fatal), _) => Err(HelmFailure::Exceeded {
+            what: format!("it gave up: {fatal}; look for loops and for very large values in the templates")
+                .into(),
+        }),
+        (None, None, Some(fence::NOT_STARTED)) => Err(HelmFailure::Unstartable { why: text.trim().into() }),
+        (None, None, _) => Ok(Ended::Refused(words)),
+    }
+}
+
+/// How the last words of a program of Go begin.
+const FATAL: [&str; 3] = ["fatal error: ", "runtime: ", "panic: "];
+
+/// The home of a run, in its folder.
+const HOME: &str = "home";
+/// How often a name for a folder is tried.
+const NAMES: usize = 16;
+
+/// A folder that is gone when this is.
+pub(super) struct WorkFolder(PathBuf);
+
+impl WorkFolder {
+    /// A folder with the files of a run, which nobody else may read.
+    fn with(work: &Path, run: &Invocation) -> io::Result<Self> {
+        let folder = Self::empty(work)?;
+        private().create(folder.0.join(HOME))?;
+        for (path, bytes) in run.files() {
+            let inside = Path::new(path);
+            if !inside.components().all(|part| matches!(part, std::path::Component::Normal(_))) {
+                return Err(io::Error::other(format!("{path:?} is no path of a file")));
+            }
+            let place = folder.0.join(inside);
+            private().recursive(true).create(place.parent().unwrap_or(&folder.0))?;
+            OpenOptions::new().write(true).create_new(true).mode(0o400).open(place)?.write_all(bytes)?;
+        }
+        Ok(folder)
+    }
+
+    fn empty(work: &Path) -> io::Result<Self> {
+        private().recursive(true).create(work)?;
+        for _ in 0..NAMES {
+            // Every `RandomState` has keys of its own, which the operating system's chance has made.
+            let place = work.join(format!("{PREFIX}{:016x}", RandomState::new().hash_one(0)));
+            match private().create(&place) {
+                Ok(()) => return Ok(Self(place)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::other("no name for a folder is free"))
+    }
+
+    /// Removes what runs of a process that is gone have left.
+    pub(super) fn remove_all(work: &Path) {
+        let left = fs::read_dir(work).into_iter().flatten().flatten();
+        for left in left.filter(|left| left.file_name().to_string_lossy().starts_with(PREFIX)) {
+            drop(Self(left.path()));
+        }
+    }
+}
+
+/// What the name of such a folder begins with.
+const PREFIX: &str = "helm-";
+
+fn private() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    builder
+}
+
+impl Drop for WorkFolder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            tracing::warn!(folder = %self.0.display(), %error, "the folder of a chart could not be removed");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Charts, rendered by helm behind a fence.
+//!
+//! In: a tree, options, and what the server can do. Out: [`Rendered`], or [`HelmFailure`]. What is no chart is rendered here in this
+//! process; for a chart helm is started (`child.rs`), behind walls (`fence.rs`), unless the same input was rendered before
+//! (`cache.rs`): charts may draw random numbers, and what is drawn anew would be a change that nobody made.
+//!
+//! What `helm template` could reach in the network at all: repositories of charts, for dependencies that are missing, and those are
+//! refused before it is started; the API server, for `lookup`, which it asks only when told to, and for which it has no address here;
+//! name servers, for `getHostByName`, which gives an empty text unless it is told otherwise. It has no plugins and no
+//! post-renderer. So the walls hold back nothing that a chart may do; they are there for the day on which helm is wrong.
+
+mod cache;
+mod child;
+mod failure;
+pub mod fence;
+mod program;
+mod shelf;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
+
+use crate::render::helm::{Capabilities, Invocation, invocation, told};
+use crate::render::{Incomplete, Kind, Options, Rendered, charted, render};
+use crate::tree::FileTree;
+use cache::Cache;
+use child::{Ended, Place, WorkFolder};
+pub use failure::HelmFailure;
+use program::Program;
+use shelf::Shelf;
+
+/// The most runs of helm at a time: each may take the memory that the fence leaves it.
+const MAX_RUNS: usize = 2;
+
+/// How long helm may take for one chart.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Where helm is, and what it rendered before; cheap to clone.
+#[derive(Clone)]
+pub struct Helm(Arc<Inner>);
+
+struct Inner {
+    /// The program, as it was named.
+    program: PathBuf,
+    /// This program, which is its own fence.
+    fence: PathBuf,
+    /// Where the folders of the runs are made.
+    work: PathBuf,
+    deadline: Duration,
+    cache: Cache,
+    runs: Semaphore,
+    /// Which walls stand was said.
+    walls: Once,
+}
+
+impl Helm {
+    /// A helm of this name or path, whose runs have their folders in `work`. What a process that is gone left there is removed.
+    pub fn new(program: impl Into<PathBuf>, fence: impl Into<PathBuf>, work: impl Into<PathBuf>) -> Self {
+        let work = work.into();
+        WorkFolder::remove_all(&work);
+        Self::with(program.into(), fence.into(), work, DEADLINE, Cache::default())
+    }
+
+    /// The same, which keeps what was rendered in a folder of its own there.
+    pub fn keeping(program: impl Into<PathBuf>, fence: impl Into<PathBuf>, work: impl Into<PathBuf>) -> Self {
+        let work = work.into();
+        WorkFolder::remove_all(&work);
+        let cache = Cache::on(Shelf::at(work.join("kept")));
+        Self::with(program.into(), fence.into(), work, DEADLINE, cache)
+    }
+
+    /// The same, which gives a run less time.
+    #[must_use]
+    pub fn within(self, deadline: Duration) -> Self {
+        Self::with(
+            self.0.program.clone(),
+            self.0.fence.clone(),
+            self.0.work.clone(),
+            deadline,
+            self.0.cache.clone(),
+        )
+    }
+
+    fn with(program: PathBuf, fence: PathBuf, work: PathBuf, deadline: Duration, cache: Cache) -> Self {
+        let (runs, walls) = (Semaphore::new(MAX_RUNS), Once::new());
+        Self(Arc::new(Inner { program, fence, work, deadline, cache, runs, walls }))
+    }
+
+    /// What a folder comes to, whatever it is.
+    pub async fn rendered(
+        &self,
+        tree: FileTree,
+        options: Options,
+        server: Capabilities,
+    ) -> Result<Rendered, HelmFailure> {
+        if options.kind.chosen(&tree, &options.path) != Kind::Helm {
+            return apart(move || render(&tree, &options)).await;
+        }
+        let variables = options.variables.clone();
+        let run = match apart(move || invocation(&tree, &options, &server)).await? {
+            Ok(run) => Arc::new(run),
+            Err(problem) => {
+                let (objects, skipped) = (Vec::new(), Vec::new());
+                return Ok(Rendered::Incomplete(Incomplete { objects, skipped, problems: vec![problem] }));
+            }
+        };
+        let output = self.output(run.clone()).await?;
+        apart(move || charted(&run, output, variables.as_deref())).await
+    }
+
+    /// What helm prints for this: what it printed before, if it was asked before.
+    async fn output(&self, run: Arc<Invocation>) -> Result<Arc<[u8]>, HelmFailure> {
+        let program = Program::find(&self.0.program)?;
+        let key = Sha256::new().chain_update(program.identity()).chain_update(run.digest());
+        let this = self.clone();
+        self.0.cache.get(key.finalize().into(), || async move { this.run(program, run).await }).await
+    }
+
+    async fn run(&self, program: Program, run: Arc<Invocation>) -> Result<Arc<[u8]>, HelmFailure> {
+        // The semaphore is never closed.
+        let _turn = self.0.runs.acquire().await;
+        let this = self.0.clone();
+        apart(move || {
+            this.walls
+                .call_once(|| tracing::debug!(walls = child::walls(&this.fence), "helm runs behind a fence"));
+            let place = Place {
+                program: program.path(),
+                fence: &this.fence,
+                work: &this.work,
+                deadline: this.deadline,
+            };
+            match child::run(&run, &place)? {
+                Ended::Well(output) => Ok(output.into()),
+                Ended::Refused(words) => Err(HelmFailure::Failed { text: told(&run, &words).into() }),
+            }
+        })
+        .await?
+    }
+}
+
+/// Does what takes time for a processor, or waits for another process, where it keeps nobody from being served.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, HelmFailure> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| HelmFailure::Stopped)
+}

@@ -1,0 +1,44 @@
+//! Which helm it is.
+//!
+//! In: a name or a path. Out: [`Program`], with an identity that is another one when the program is: another helm may print other
+//! objects for the same chart.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::failure::HelmFailure;
+
+/// A program that is there.
+#[derive(Debug, Clone)]
+pub(super) struct Program {
+    path: PathBuf,
+    identity: String,
+}
+
+impl Program {
+    /// The program of this name on PATH, or at this path.
+    pub(super) fn find(named: &Path) -> Result<Self, HelmFailure> {
+        let is_path = named.components().count() > 1;
+        let on_path = std::env::var_os("PATH").filter(|_| !is_path).unwrap_or_default();
+        let places = std::env::split_paths(&on_path).map(|folder| folder.join(named));
+        let mut places = is_path.then(|| named.to_owned()).into_iter().chain(places);
+        let found = places.find_map(|place| {
+            let metadata =
+                std::fs::metadata(&place).ok().filter(|it| it.is_file() && it.mode() & 0o111 != 0)?;
+            // Helm runs in a folder of its own.
+            Some((std::path::absolute(place).ok()?, metadata))
+        });
+        let Some((path, of)) = found else { return Err(HelmFailure::Missing { program: named.to_owned() }) };
+        let identity = format!("{}\0{}\0{}\0{}\0", path.display(), of.len(), of.mtime(), of.mtime_nsec());
+        Ok(Self { path, identity })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The same for the same program.
+    pub(super) fn identity(&self) -> &[u8] {
+        self.identity.as_bytes()
+    }
+}

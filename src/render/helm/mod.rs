@@ -1,0 +1,118 @@
+//! Helm charts: what a run of helm gets, and what its answer comes to. The run itself is in `src/helm/`.
+//!
+//! In: a tree, the folder of a chart and [`HelmOptions`]. Out: [`Invocation`], all that a run depends on, and with it the words for
+//! starting it; and from its output the objects, each with the template that it comes from. A chart is a tree, wherever it was
+//! brought from: `chart` reads the chart's, `values` that of the repository, `invocation` puts both together, and `output` reads
+//! what comes back.
+
+mod chart;
+mod fault;
+mod invocation;
+mod output;
+mod values;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+pub use fault::ChartFault;
+pub use invocation::{Capabilities, Invocation, is_version};
+pub(super) use output::templated;
+pub use output::told;
+
+use super::Options;
+use super::problem::Problem;
+use crate::tree::{FileTree, normalise};
+
+/// The file that makes a folder a chart.
+pub const CHART: &str = "Chart.yaml";
+
+/// How a chart is rendered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelmOptions {
+    /// The name of the release.
+    pub release: Box<str>,
+    /// Its namespace.
+    pub namespace: Box<str>,
+    /// Files of values in the repository, relative to the chart, or to the root of the repository with `/` in front. The last counts
+    /// most.
+    pub values_files: Vec<String>,
+    /// Values that count more than those of files.
+    pub values: Map<String, Value>,
+    /// The definitions in the folder `crds` are left out.
+    pub skip_crds: bool,
+    /// The version of Kubernetes that templates see, instead of the server's.
+    pub kube_version: Option<Box<str>>,
+}
+
+impl Default for HelmOptions {
+    fn default() -> Self {
+        Self {
+            release: "default".into(),
+            namespace: "default".into(),
+            values_files: Vec::new(),
+            values: Map::new(),
+            skip_crds: false,
+            kube_version: None,
+        }
+    }
+}
+
+/// The most bytes of a release's name, which helm has because it becomes a part of other names.
+const MAX_RELEASE: usize = 53;
+
+/// True for what helm takes as the name of a release.
+pub fn is_release(name: &str) -> bool {
+    let end = |part: &str| part.starts_with(is_alphanumeric) && part.ends_with(is_alphanumeric);
+    let inner = |char: char| is_alphanumeric(char) || char == '-' || char == '.';
+    name.len() <= MAX_RELEASE && name.chars().all(inner) && name.split('.').all(end)
+}
+
+fn is_alphanumeric(char: char) -> bool {
+    char.is_ascii_lowercase() || char.is_ascii_digit()
+}
+
+/// True if this folder is a chart.
+pub(super) fn is_chart(tree: &FileTree, path: &str) -> bool {
+    let root = tree.resolve(path).unwrap_or_default();
+    tree.is_file(&below(&root, CHART))
+}
+
+/// What a run of helm for this folder gets, or what keeps it from being started.
+pub fn invocation(tree: &FileTree, options: &Options, server: &Capabilities) -> Result<Invocation, Problem> {
+    invocation_of((tree, &options.path), tree, options, server)
+}
+
+/// The same for a chart that lies in another tree than its files of values.
+pub fn invocation_of(
+    (chart, folder): (&FileTree, &str),
+    tree: &FileTree,
+    options: &Options,
+    server: &Capabilities,
+) -> Result<Invocation, Problem> {
+    let chart = chart::read(chart, folder)?;
+    let around = tree.resolve(&options.path)?;
+    let files = values::read(tree, &around, &options.helm.values_files)?;
+    Ok(Invocation::new(chart, files, &options.helm, server)?)
+}
+
+/// True if what the chart comes to may depend on what the server serves.
+pub fn looks_at_served(tree: &FileTree, options: &Options) -> bool {
+    invocation(tree, options, &Capabilities::default()).is_ok_and(|run| run.looks_at_served())
+}
+
+/// The files of values of which nothing is known yet.
+pub(super) fn missing(tree: &FileTree, options: &Options) -> BTreeSet<String> {
+    let folder = tree.resolve(&options.path).unwrap_or_default();
+    let named = options.helm.values_files.iter();
+    let places = named.filter_map(|file| tree.resolve(&values::place(&folder, file)?).ok());
+    places.filter(|place| !tree.holds(place)).collect()
+}
+
+/// Files by their paths, their bytes shared.
+type Files = BTreeMap<String, std::sync::Arc<[u8]>>;
+
+/// A path below a folder; an empty folder is the root.
+fn below(folder: &str, path: &str) -> String {
+    normalise(folder, path).unwrap_or_default()
+}

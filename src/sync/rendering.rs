@@ -1,0 +1,68 @@
+//! What a commit is prepared with beside its files: the cluster that it is for, and helm.
+//!
+//! In: files and options. Out: a render, and for a chart what it was shown of the server: when that is another one, so may be the render.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::bases::Ground;
+use super::prepare::{of_failure, too_slow};
+use crate::cluster::Cluster;
+use crate::helm::{Helm, HelmFailure};
+use crate::render::helm::{Capabilities, looks_at_served};
+use crate::render::{Kind, Options, Rendered};
+use crate::report::Trouble;
+use crate::tree::FileTree;
+
+/// What a commit is prepared with.
+#[derive(Clone, Copy)]
+pub(crate) struct Means<'a> {
+    /// The cluster that it is for.
+    pub(crate) cluster: &'a Cluster,
+    /// What renders charts.
+    pub(crate) helm: &'a Helm,
+    /// What is fetched from elsewhere, and what is counted.
+    pub(crate) ground: &'a Ground<'a>,
+}
+
+impl Means<'_> {
+    /// What a folder comes to; with what a chart was shown of the server.
+    pub(crate) async fn rendered(
+        self,
+        files: FileTree,
+        options: Options,
+        by: Instant,
+    ) -> Result<(Rendered, Option<Arc<Capabilities>>), Trouble> {
+        let server = match options.kind.chosen(&files, &options.path) {
+            Kind::Helm => {
+                let (tree, asked) = (files.clone(), options.clone());
+                let looks = tokio::task::spawn_blocking(move || looks_at_served(&tree, &asked)).await;
+                let Capabilities { version, served } = self.server().await?;
+                // What nobody looks at is not remembered either.
+                let served = if looks.unwrap_or(true) { served } else { Default::default() };
+                Some(Arc::new(Capabilities { version, served }))
+            }
+            Kind::Auto | Kind::Plain | Kind::Kustomize => None,
+        };
+        let rendering = self.helm.rendered(files, options, server.as_deref().cloned().unwrap_or_default());
+        let rendered = tokio::time::timeout_at(by.into(), rendering).await.map_err(|_| too_slow())?;
+        Ok((rendered.map_err(of_helm)?, server))
+    }
+
+    /// True if a chart would be shown the same of the server now; true for what is no chart.
+    pub(crate) async fn are_as(self, shown: Option<&Capabilities>) -> Result<bool, Trouble> {
+        let Some(shown) = shown else { return Ok(true) };
+        let now = self.server().await?;
+        Ok(shown.version == now.version && (shown.served.is_empty() || shown.served == now.served))
+    }
+
+    async fn server(self) -> Result<Capabilities, Trouble> {
+        let version = self.cluster.version().await.map_err(|failure| of_failure(&failure))?;
+        Ok(Capabilities { version, served: self.cluster.kinds().served() })
+    }
+}
+
+fn of_helm(failure: HelmFailure) -> Trouble {
+    let (reason, lasting) = (failure.reason(), failure.is_lasting());
+    Trouble { reason, message: failure.to_string(), problems: Vec::new(), lasting }
+}
