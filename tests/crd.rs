@@ -19,8 +19,8 @@ use moorline::sync::wish;
 use serde_json::{Value, json};
 
 use crd::nonsense::{
-    Bad, SECRET, bad_dependencies, bad_renders_and_prunes, bad_sources, bad_switches, bad_variables, git,
-    reference, url,
+    Bad, SECRET, bad_charts, bad_dependencies, bad_renders_and_prunes, bad_sources, bad_switches,
+    bad_variables, git, reference, url,
 };
 use crd::server::{DEFINITION, create, install, installed, send, sync, wished};
 use support::control_plane::shared;
@@ -32,10 +32,16 @@ async fn nonsense_is_refused_with_what_to_write_instead() {
     let namespace = plane.namespace("nonsense").await;
     let syncs = installed(&plane, &namespace).await;
     let mut wrong = Vec::new();
-    for Bad { over, server, field } in
-        [bad_sources(), bad_renders_and_prunes(), bad_variables(), bad_switches(), bad_dependencies()]
-            .into_iter()
-            .flatten()
+    for Bad { over, server, field } in [
+        bad_sources(),
+        bad_charts(),
+        bad_renders_and_prunes(),
+        bad_variables(),
+        bad_switches(),
+        bad_dependencies(),
+    ]
+    .into_iter()
+    .flatten()
     {
         let sync = sync("bad", &over);
         match create(&syncs, &sync).await {
@@ -99,6 +105,7 @@ async fn what_makes_sense_is_taken() {
         json!({"targetNamespace": "shop", "createNamespace": true}),
         json!({"ignoreFields": [{"target": {"group": "", "kind": "Service"}, "paths": ["/metadata/annotations/a.b~1c"]}]}),
         json!({"render": {"type": "Helm", "helm": {"releaseName": "a.b", "namespace": "shop", "valuesFiles": ["/a.yaml", "../b"],
+            "chart": {"url": "oci://example.com/charts/shop", "version": "1.2.3+b", "digest": "a".repeat(64)},
             "values": {"a": {"b": [1, "two", null]}}, "skipCrds": true, "kubeVersion": "v1.33.2+x"}}}),
         json!({"render": {"plain": {"recurse": false, "include": ["**/*.yaml"], "exclude": ["a[0-9]/*"]}}}),
     ];

@@ -2,7 +2,8 @@
 //!
 //! `helm/charts.rs` has the charts, compared with the real helm; `helm/refusals.rs` those that come to
 //! nothing, `helm/command_line.rs` what is typed; `helm/fence.rs` programs in its place that want out; and
-//! `helm/daemon.rs` a daemon on a real API server that follows a repository with a chart.
+//! `helm/daemon.rs` and `helm/published.rs` a daemon on a real API server that follows a repository with a chart, or one that is
+//! published elsewhere.
 
 mod support;
 
@@ -11,6 +12,7 @@ mod helm {
     pub(crate) mod command_line;
     pub(crate) mod daemon;
     pub(crate) mod fence;
+    pub(crate) mod published;
     pub(crate) mod refusals;
 }
 

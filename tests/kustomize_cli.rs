@@ -186,6 +186,13 @@ fn syncs_in_the_repository_are_checked_with_what_they_follow() {
     let at = "error: clusters/prod/shop.yaml:1: Sync.moorline.dev ops/shop: ";
     let (code, words) = check("  path: apps/shpo\n", &[]);
     assert_eq!((code, words), (1, format!("{at}spec.path: apps/shpo is not in this repository\n")));
+    #[cfg(unix)]
+    {
+        let folder = repository("  path: evil\n", &[]);
+        std::os::unix::fs::symlink("/", folder.path().join("evil")).unwrap();
+        let (code, _, words) = moorline(folder.path(), &["render", "clusters/prod"]);
+        assert_eq!((code, words), (1, format!("{at}spec.path: evil leads out of the repository\n")));
+    }
     let (_, words) = check("  path: apps/shop\n  prune: {enabled: true, protct: [Secret]}\n", &[]);
     assert_eq!(words, format!("{at}spec.prune.protct is no field of a Sync; did you mean protect?\n"));
     let (_, words) = check("  path: apps/shop\n  interval: often\n", &[]);

@@ -16,6 +16,10 @@ use serde_json::{Map, Value};
 #[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmSpec {
+    /// A chart that is published elsewhere; if it is absent, the chart lies in the repository, at `path`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart: Option<ChartSource>,
+
     /// The name of the release; the Sync's own if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 53))]
@@ -53,6 +57,40 @@ pub struct HelmSpec {
     #[x_kube(validation = Rule::new("self.matches('^v?[0-9]+[.][0-9]+([.][0-9]+)?([-+][-+.0-9A-Za-z]+)?$')")
         .message("write a version of Kubernetes such as 1.33 or v1.33.2"))]
     pub kube_version: Option<String>,
+}
+
+/// A chart that is published elsewhere. It is fetched without a login, once, and has to have the digest.
+#[derive(Serialize, Deserialize, KubeSchema, Debug, Clone, PartialEq)]
+#[x_kube(validation = Rule::new("self.url.startsWith('oci://') != has(self.name)")
+    .message("write the name of a chart in a repository; in a registry (oci://) it is the end of the URL"))]
+pub struct ChartSource {
+    /// A repository of charts, such as https://charts.example.com, or a chart in a registry, such as
+    /// oci://registry.example.com/charts/shop.
+    #[schemars(length(min = 1, max = 1024))]
+    #[x_kube(validation = Rule::new("self.matches('^(https?|oci)://[^@?#[:space:]]+$')")
+        .message("write https://host/path or oci://host/path, without a user, ? and #")
+        .reason(Reason::FieldValueForbidden))]
+    pub url: String,
+
+    /// The name of a chart in a repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    #[x_kube(validation = Rule::new("self.matches('^[A-Za-z0-9][-_.+A-Za-z0-9]*$')")
+        .message("write the name of a chart, such as shop"))]
+    pub name: Option<String>,
+
+    /// Its version, exactly.
+    #[schemars(length(min = 1, max = 128))]
+    #[x_kube(validation = Rule::new("self.matches('^[A-Za-z0-9][-_.+A-Za-z0-9]*$')")
+        .message("write one version, such as 1.2.3: ranges are not looked for"))]
+    pub version: String,
+
+    /// The digest of its archive (`sha256sum shop-1.2.3.tgz`), or in a registry that of its manifest: a version may be published
+    /// anew, and a digest may not.
+    #[schemars(length(min = 64, max = 71))]
+    #[x_kube(validation = Rule::new("self.matches('^(sha256:)?[0-9a-f]{64}$')")
+        .message("write sha256: and 64 digits from 0 to f"))]
+    pub digest: String,
 }
 
 /// A mapping of which only the chart knows what is in it.

@@ -20,7 +20,7 @@ pub use definition::definition;
 pub use event::EventReason;
 pub use git::{Git, GitRef, SecretRef, Source, Verify, VerifyMode};
 pub use health::{HealthRule, HealthSpec};
-pub use helm::HelmSpec;
+pub use helm::{ChartSource, HelmSpec};
 pub use kept::is_kept;
 pub use render::{Plain, Render, RenderType};
 pub use span::{MAX_SPAN, MIN_SPAN, Span};

@@ -77,12 +77,19 @@ fn looked_at(
         Ok(wish) => wish,
         Err(refusal) => return told(&refusal.to_string()),
     };
-    if !wish.values.is_empty() {
-        let text = "has variables in ConfigMaps or Secrets, which are not known here: what it follows is not looked at";
-        streams.say(&format!("note: {} {text}", sync.id));
+    let elsewhere = match (wish.values.as_slice(), &wish.chart) {
+        ([], None) => None,
+        ([], Some(_)) => Some("renders a chart that is published elsewhere, which is not fetched here"),
+        _ => Some("has variables in ConfigMaps or Secrets, which are not known here"),
+    };
+    if let Some(text) = elsewhere {
+        streams.say(&format!("note: {} {text}: what it follows is not looked at", sync.id));
         return Ok(Some(Vec::new()));
     }
     let folder = here.root.join(&wish.path);
+    if folder.canonicalize().is_ok_and(|place| !place.starts_with(&here.root)) {
+        return told(&format!("spec.path: {} leads out of the repository", wish.path));
+    }
     match (here.is_followed_by(&wish.address), folder.exists()) {
         (Some(true) | None, true) => {}
         (Some(true), false) => {

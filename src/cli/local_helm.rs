@@ -2,10 +2,11 @@
 //!
 //! It is the one that `MOORLINE_HELM` names, else the one on PATH. It runs behind the same fence as in the daemon.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
 
+use super::scratch::Scratch;
 use crate::helm::{Helm, HelmFailure};
 use crate::render::helm::Capabilities;
 use crate::render::{Options, Rendered};
@@ -14,7 +15,8 @@ use crate::tree::FileTree;
 /// A helm, and the folder of its runs, which is gone when this is.
 pub(super) struct LocalHelm {
     pub(super) helm: Helm,
-    work: PathBuf,
+    #[expect(dead_code, reason = "it is held, and goes with this")]
+    work: Scratch,
 }
 
 impl LocalHelm {
@@ -26,8 +28,8 @@ impl LocalHelm {
     /// The one of this name or path.
     pub(super) fn of(program: &Path) -> anyhow::Result<Self> {
         let own = std::env::current_exe().context("cannot find this program")?;
-        let work = std::env::temp_dir().join(format!("moorline-charts-{}", std::process::id()));
-        Ok(Self { helm: Helm::new(program, own, &work), work })
+        let work = Scratch::new()?;
+        Ok(Self { helm: Helm::new(program, own, work.path()), work })
     }
 
     /// What a folder comes to, whatever it is.
@@ -39,11 +41,5 @@ impl LocalHelm {
         // Beside the runtime of a verb that asks a cluster, which must not be held up.
         let rendered = std::thread::scope(|scope| scope.spawn(work).join());
         Ok(rendered.unwrap_or(Err(HelmFailure::Stopped))?)
-    }
-}
-
-impl Drop for LocalHelm {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir(&self.work);
     }
 }

@@ -20,6 +20,7 @@ mod rbac;
 mod remote_bases;
 mod render;
 mod run;
+mod scratch;
 mod setting_flags;
 mod settings_file;
 mod wall;

@@ -4,15 +4,12 @@
 //! nothing is made and nobody is asked.
 
 use std::collections::BTreeSet;
-use std::fs::DirBuilder;
-use std::hash::{BuildHasher as _, RandomState};
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 
+use super::scratch::Scratch;
 use crate::metrics::Metrics;
 use crate::render::Missing;
 use crate::report::Trouble;
@@ -37,7 +34,8 @@ struct Open {
     repositories: Repositories,
     metrics: Metrics,
     heads: Heads,
-    folder: PathBuf,
+    #[cfg_attr(not(test), expect(dead_code, reason = "it is held, and goes with this"))]
+    folder: Scratch,
 }
 
 impl RemoteBases {
@@ -88,13 +86,9 @@ impl RemoteBases {
 
 impl Open {
     fn new() -> anyhow::Result<Self> {
-        // Nobody else on this machine can have made it before, or look into it.
-        let name = format!("moorline-{:016x}", RandomState::new().hash_one(std::process::id()));
-        let folder = std::env::temp_dir().join(name);
-        let made = DirBuilder::new().mode(0o700).create(&folder);
-        made.with_context(|| format!("{}: cannot be made", folder.display()))?;
+        let folder = Scratch::new()?;
         Ok(Self {
-            repositories: Repositories::new(&folder, None)?,
+            repositories: Repositories::new(folder.path(), None)?,
             metrics: Metrics::new()?,
             heads: Heads::default(),
             folder,
@@ -116,13 +110,6 @@ impl Open {
     }
 }
 
-impl Drop for Open {
-    fn drop(&mut self) {
-        // What is left of it is nobody's loss.
-        drop(std::fs::remove_dir_all(&self.folder));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,7 +126,7 @@ mod tests {
             error.starts_with("kustomization.yaml:1:13: the remote base http://127.0.0.1:9/a/b: "),
             "{error}"
         );
-        let folder = bases.open.as_ref().map(|open| open.folder.clone()).unwrap();
+        let folder = bases.open.as_ref().map(|open| open.folder.path().to_owned()).unwrap();
         assert!(folder.is_dir());
         drop(bases);
         assert!(!folder.exists());

@@ -25,6 +25,14 @@ const MAX_ENTRIES: usize = 10_000;
 const LEVEL: u8 = 1;
 
 type Answer = Result<Arc<[u8]>, HelmFailure>;
+type Coming = Shared<BoxFuture<'static, Answer>>;
+
+/// What there is of an answer.
+enum Found {
+    Packed(Arc<[u8]>),
+    Coming(Coming),
+    Nothing,
+}
 
 /// Answers that are here or on their way; cheap to clone.
 #[derive(Clone, Default)]
@@ -33,7 +41,7 @@ pub(super) struct Cache(Arc<Mutex<Kept>>);
 #[derive(Default)]
 struct Kept {
     packed: HashMap<Key, Packed>,
-    coming: HashMap<Key, Shared<BoxFuture<'static, Answer>>>,
+    coming: HashMap<Key, Coming>,
     bytes: usize,
     uses: u64,
     shelf: Option<Shelf>,
@@ -61,31 +69,20 @@ impl Cache {
         key: Key,
         make: impl FnOnce() -> F,
     ) -> Answer {
-        let coming = {
-            let mut kept = self.lock();
-            if let Some(packed) = kept.use_of(&key) {
-                drop(kept);
-                if let Ok(bytes) = decompress_to_vec_with_limit(&packed, MAX_OUTPUT_BYTES) {
-                    return Ok(bytes.into());
+        let (mut make, mut is_damaged) = (Some(make), false);
+        let coming = loop {
+            match self.find(key, is_damaged, &mut make) {
+                Found::Packed(packed) => {
+                    let unpack = move || decompress_to_vec_with_limit(&packed, MAX_OUTPUT_BYTES);
+                    match tokio::task::spawn_blocking(unpack).await {
+                        Ok(Ok(bytes)) => return Ok(bytes.into()),
+                        // It is as good as none.
+                        Ok(Err(_)) | Err(_) => is_damaged = true,
+                    }
                 }
-                kept = self.lock();
+                Found::Coming(coming) => break coming,
+                Found::Nothing => return Err(HelmFailure::Stopped),
             }
-            kept.coming.get(&key).cloned().unwrap_or_else(|| {
-                let (this, making) = (self.clone(), make());
-                // A task of its own: who asked first may go away, and the others wait on.
-                let task = tokio::spawn(async move {
-                    let answer = making.await;
-                    let (cache, made) = (this.clone(), answer.clone());
-                    let kept = tokio::task::spawn_blocking(move || made.map(|bytes| cache.keep(key, &bytes)));
-                    // One that could not be kept is an answer all the same.
-                    let _ = kept.await;
-                    this.lock().coming.remove(&key);
-                    answer
-                });
-                let coming = task.map(|ended| ended.unwrap_or(Err(HelmFailure::Stopped))).boxed().shared();
-                kept.coming.insert(key, coming.clone());
-                coming
-            })
         };
         let answer = coming.await;
         if answer == Err(HelmFailure::Stopped) {
@@ -94,11 +91,44 @@ impl Cache {
         answer
     }
 
+    /// What there is of an answer; if there is nothing, it is made from now on. All of it is found out at one time.
+    fn find<F: Future<Output = Answer> + Send + 'static>(
+        &self,
+        key: Key,
+        is_damaged: bool,
+        make: &mut Option<impl FnOnce() -> F>,
+    ) -> Found {
+        let mut kept = self.lock();
+        if let Some(packed) = kept.use_of(&key).filter(|_| !is_damaged) {
+            return Found::Packed(packed);
+        }
+        if let Some(coming) = kept.coming.get(&key) {
+            return Found::Coming(coming.clone());
+        }
+        let Some(make) = make.take() else { return Found::Nothing };
+        let (this, making) = (self.clone(), make());
+        // A task of its own: who asked first may go away, and the others wait on.
+        let task = tokio::spawn(async move {
+            let answer = making.await;
+            let (cache, made) = (this.clone(), answer.clone());
+            let kept = tokio::task::spawn_blocking(move || made.map(|bytes| cache.keep(key, &bytes)));
+            // One that could not be kept is an answer all the same.
+            let _ = kept.await;
+            this.lock().coming.remove(&key);
+            answer
+        });
+        let coming = task.map(|ended| ended.unwrap_or(Err(HelmFailure::Stopped))).boxed().shared();
+        kept.coming.insert(key, coming.clone());
+        Found::Coming(coming)
+    }
+
     fn keep(&self, key: Key, bytes: &[u8]) {
         let packed: Arc<[u8]> = compress_to_vec(bytes, LEVEL).into();
         let mut kept = self.lock();
-        let gone = kept.keep(key, packed.clone());
-        if let Some(shelf) = &kept.shelf {
+        let (gone, shelf) = (kept.keep(key, packed.clone()), kept.shelf.clone());
+        // Nobody waits for the disk.
+        drop(kept);
+        if let Some(shelf) = shelf {
             shelf.put(&key, &packed);
             gone.iter().for_each(|gone| shelf.remove(gone));
         }

@@ -18,7 +18,7 @@ const ENDING: &str = ".packed";
 const MAX_FILES: usize = 20_000;
 
 /// A folder of answers.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Shelf(PathBuf);
 
 impl Shelf {

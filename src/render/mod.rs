@@ -160,7 +160,8 @@ pub fn render(tree: &FileTree, options: &Options) -> Rendered {
 
 /// What a chart comes to, from what helm printed.
 pub fn charted(run: &helm::Invocation, output: Arc<[u8]>, variables: Option<&Variables>) -> Rendered {
-    let (found, tree) = helm::templated(run, output, variables);
+    let (mut found, tree) = helm::templated(run, output, variables);
+    found.read = run.read.clone();
     finished(found, tree, run.shown())
 }
 
@@ -213,7 +214,12 @@ fn kustomized(tree: &FileTree, options: &Options) -> Found<Packed> {
             return found;
         }
     };
-    found.read = Some(built.read);
+    let mut read = built.read;
+    if options.kind == Kind::Auto {
+        // With it the folder would be a chart.
+        read.extend(helm::place_of_chart(tree, &options.path));
+    }
+    found.read = Some(read);
     for kustomize::Object { body, origin, .. } in built.objects {
         if found.problems.len() >= documents::MAX_PROBLEMS_PER_FILE {
             // Each costs another reading of its file.

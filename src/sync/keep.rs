@@ -137,6 +137,7 @@ impl Keeper {
                 // Who grants what is missing waits for this.
                 self.patience = if trouble.reason == "RightsMissing" { GRANTED } else { RETRY.1 };
                 self.desk.refuse(Some(trouble));
+                self.heed_suspension(sync);
                 true
             }
             Task::Refuse(trouble) => {
@@ -203,6 +204,17 @@ impl Keeper {
         self.orders = Some(send);
         let (context, name, desk) = (self.context.clone(), self.name.clone(), self.desk.clone());
         self.following = Some(tokio::spawn(follow(context, name, receive, Some(desk))));
+    }
+
+    /// Who suspends a Sync is heard, also while something else that it asks for cannot be found out.
+    fn heed_suspension(&mut self, sync: &Value) {
+        let suspend = sync.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or_default();
+        let last = self.orders.as_ref().map(|orders| orders.borrow().clone());
+        let Some(last) = last.filter(|last| suspend && !last.wish.suspend) else { return };
+        self.generation += 1;
+        let wish = Arc::new(Wish { suspend, ..(*last.wish).clone() });
+        self.context.neighbours.asks(&self.name, self.generation);
+        self.follow(Order { wish, generation: self.generation, ..last });
     }
 
     /// Nothing new begins for the Sync, and what is under way comes to its end.

@@ -82,6 +82,7 @@ pub(crate) async fn prepare(
         None => None,
     };
     if let Some(kept) = kept.as_ref().filter(|kept| kept.revision.commit == revision.commit) {
+        ground.followed.set(kept.bases.to_vec());
         return Ok(Prepared { revision: revision.clone(), ..kept.clone() });
     }
     let earlier = kept.as_ref().map(|kept| kept.ids.clone()).unwrap_or_default();
@@ -90,6 +91,7 @@ pub(crate) async fn prepare(
     else {
         // What was never read has not stayed the same.
         let kept = kept.ok_or_else(stopped)?;
+        ground.followed.set(kept.bases.to_vec());
         let tree = tree(repository, revision, wish, by).await?;
         return Ok(Prepared { revision: revision.clone(), tree, ..kept });
     };
@@ -130,7 +132,7 @@ async fn rendered(
     means: Means<'_>,
     by: Instant,
 ) -> Result<(DesiredSet, Option<BTreeSet<String>>, Option<Arc<Capabilities>>), Trouble> {
-    let (rendered, server) = means.rendered(files, wish.options.clone(), by).await?;
+    let (rendered, server) = means.rendered(files, wish, by).await?;
     let (target, scopes) = (wish.target_namespace.clone(), means.cluster.kinds().scopes());
     // Rendering is work for a processor, and must not keep others from being served.
     let made = tokio::task::spawn_blocking(move || wanted(rendered, &target, &scopes));

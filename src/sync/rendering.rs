@@ -7,11 +7,13 @@ use std::time::Instant;
 
 use super::bases::Ground;
 use super::prepare::{of_failure, too_slow};
+use super::wish::Wish;
 use crate::cluster::Cluster;
 use crate::helm::{Helm, HelmFailure};
-use crate::render::helm::{Capabilities, looks_at_served};
-use crate::render::{Kind, Options, Rendered};
+use crate::render::helm::{Capabilities, Published, looks_at_served};
+use crate::render::{Kind, Rendered};
 use crate::report::Trouble;
+use crate::source::{ChartRef, Credentials};
 use crate::tree::FileTree;
 
 /// What a commit is prepared with.
@@ -30,13 +32,18 @@ impl Means<'_> {
     pub(crate) async fn rendered(
         self,
         files: FileTree,
-        options: Options,
+        wish: &Wish,
         by: Instant,
     ) -> Result<(Rendered, Option<Arc<Capabilities>>), Trouble> {
+        let mut options = wish.options.clone();
+        if let Some(wanted) = &wish.chart {
+            options.helm.chart = Some(self.published(wanted, by).await?);
+        }
         let server = match options.kind.chosen(&files, &options.path) {
             Kind::Helm => {
                 let (tree, asked) = (files.clone(), options.clone());
-                let looks = tokio::task::spawn_blocking(move || looks_at_served(&tree, &asked)).await;
+                let looks = tokio::task::spawn_blocking(move || looks_at_served(&tree, &asked));
+                let looks = tokio::time::timeout_at(by.into(), looks).await.map_err(|_| too_slow())?;
                 let Capabilities { version, served } = self.server().await?;
                 // What nobody looks at is not remembered either.
                 let served = if looks.unwrap_or(true) { served } else { Default::default() };
@@ -47,6 +54,23 @@ impl Means<'_> {
         let rendering = self.helm.rendered(files, options, server.as_deref().cloned().unwrap_or_default());
         let rendered = tokio::time::timeout_at(by.into(), rendering).await.map_err(|_| too_slow())?;
         Ok((rendered.map_err(of_helm)?, server))
+    }
+
+    /// A chart from where it is published, or from the disk if it was fetched before.
+    async fn published(self, wanted: &ChartRef, by: Instant) -> Result<Published, Trouble> {
+        let fetched = self.ground.repositories.chart(wanted, "", &Credentials::default(), by).await;
+        match fetched {
+            Ok(chart) => Ok(Published {
+                digest: wanted.digest.to_string().into(),
+                files: chart.files.shown_below(&wanted.place.to_string()),
+            }),
+            Err(error) => Err(Trouble {
+                reason: error.reason(),
+                message: error.to_string(),
+                problems: Vec::new(),
+                lasting: error.needs_new_input(),
+            }),
+        }
     }
 
     /// True if a chart would be shown the same of the server now; true for what is no chart.

@@ -25,7 +25,7 @@ pub use crate::desired::Ignore;
 use crate::object::GroupKind;
 use crate::plan::{self, Budget, Policy};
 use crate::render::{self, HelmOptions, Kind, Options, PlainOptions};
-use crate::source::{Address, Reference, Signed};
+use crate::source::{Address, ChartRef, Reference, Signed};
 pub use health::HealthWish;
 pub use substitute::Values;
 
@@ -46,6 +46,8 @@ pub struct Wish {
     pub path: String,
     /// How the files are rendered, with the variables that the Sync itself names.
     pub options: Options,
+    /// The chart that is rendered, if it does not lie in the repository.
+    pub chart: Option<ChartRef>,
     /// Where more variables come from.
     pub values: Vec<Values>,
     /// The namespace of objects that name none.
@@ -132,6 +134,7 @@ pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
             helm: helm::helm(spec.render.helm.as_ref(), &name.name, target.unwrap_or(&name.namespace))?,
         },
         values: substitute::values(spec.render.substitute.as_ref())?,
+        chart: helm::chart(spec.render.helm.as_ref())?,
         path,
         target_namespace: target.unwrap_or(&name.namespace).into(),
         create_namespace: spec.create_namespace,
@@ -199,6 +202,7 @@ impl Wish {
                 ..Options::default()
             },
             values: Vec::new(),
+            chart: None,
             path,
             target_namespace: namespace.into(),
             create_namespace: false,

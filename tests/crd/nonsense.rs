@@ -103,6 +103,58 @@ fn helm(over: Value) -> Value {
     json!({"render": {"helm": over}})
 }
 
+/// A published chart with this instead of what is right.
+fn chart(over: Value) -> Value {
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let mut chart =
+        json!({"url": "https://charts.example.com", "name": "shop", "version": "1.2.3", "digest": digest});
+    for (key, value) in over.as_object().into_iter().flatten() {
+        chart[key] = value.clone();
+    }
+    chart.as_object_mut().into_iter().for_each(|fields| fields.retain(|_, value| !value.is_null()));
+    json!({"chart": chart})
+}
+
+pub(crate) fn bad_charts() -> Vec<Bad> {
+    vec![
+        bad(
+            json!({"render": {"type": "Kustomize", "helm": {"skipCrds": true}}}),
+            "helm is for type Helm",
+            "spec.render.helm",
+        ),
+        bad(helm(json!({"releaseName": "Shop"})), "write lower-case letters", "spec.render.helm.releaseName"),
+        bad(helm(json!({"namespace": "a.b"})), "write the name of a namespace", "spec.render.helm.namespace"),
+        bad(
+            helm(json!({"valuesFiles": ["a.yaml", "https://example.com/planted"]})),
+            "no file of values is fetched",
+            "spec.render.helm.valuesFiles[1]",
+        ),
+        bad(
+            helm(json!({"kubeVersion": "newest"})),
+            "write a version of Kubernetes",
+            "spec.render.helm.kubeVersion",
+        ),
+        bad(
+            helm(chart(json!({"name": null}))),
+            "write the name of a chart in a repository",
+            "spec.render.helm.chart",
+        ),
+        bad(
+            helm(chart(json!({"url": "oci://example.com/shop"}))),
+            "write the name of a chart in a repository",
+            "spec.render.helm.chart",
+        ),
+        bad(
+            helm(chart(json!({"url": "https://me:planted@example.com"}))),
+            "write https://host/path",
+            "spec.render.helm.chart.url",
+        ),
+        bad(helm(chart(json!({"version": ">=1"}))), "write one version", "spec.render.helm.chart.version"),
+        bad(helm(chart(json!({"digest": "sha256:0"}))), "64", "spec.render.helm.chart.digest"),
+        bad(helm(json!({"values": "planted"})), "must be of type object", "spec.render"),
+    ]
+}
+
 pub(crate) fn bad_renders_and_prunes() -> Vec<Bad> {
     const PATH: &str = "write a path inside the repository";
     vec![
@@ -121,24 +173,6 @@ pub(crate) fn bad_renders_and_prunes() -> Vec<Bad> {
             "globs relative to the path",
             "spec.render.plain.exclude[1]",
         ),
-        bad(
-            json!({"render": {"type": "Kustomize", "helm": {"skipCrds": true}}}),
-            "helm is for type Helm",
-            "spec.render.helm",
-        ),
-        bad(helm(json!({"releaseName": "Shop"})), "write lower-case letters", "spec.render.helm.releaseName"),
-        bad(helm(json!({"namespace": "a.b"})), "write the name of a namespace", "spec.render.helm.namespace"),
-        bad(
-            helm(json!({"valuesFiles": ["a.yaml", "https://example.com/planted"]})),
-            "no file of values is fetched",
-            "spec.render.helm.valuesFiles[1]",
-        ),
-        bad(
-            helm(json!({"kubeVersion": "newest"})),
-            "write a version of Kubernetes",
-            "spec.render.helm.kubeVersion",
-        ),
-        bad(helm(json!({"values": "planted"})), "must be of type object", "spec.render"),
         bad(json!({"targetNamespace": "a.b"}), "write the name of a namespace", "spec.targetNamespace"),
         bad(json!({"createNamespace": true}), "is to be created in targetNamespace", "spec.createNamespace"),
         bad(

@@ -10,7 +10,7 @@ use super::super::support::programs::find;
 use super::super::support::scene::Scene;
 
 /// A daemon whose helm counts how often it is started, in the folder `starts`.
-fn daemon(scene: &Scene) -> Option<Daemon> {
+pub(crate) fn daemon(scene: &Scene) -> Option<Daemon> {
     let program = std::path::absolute(find("helm")?).unwrap();
     let starts = scene.root.path().join("starts");
     std::fs::create_dir_all(&starts).unwrap();
@@ -27,11 +27,11 @@ fn daemon(scene: &Scene) -> Option<Daemon> {
     Some(scene.daemon_with(&["--leader-election=false", "--helm", helm.to_str().unwrap()]))
 }
 
-fn started(scene: &Scene) -> usize {
+pub(crate) fn started(scene: &Scene) -> usize {
     std::fs::read_dir(scene.root.path().join("starts")).unwrap().count()
 }
 
-fn file(path: &str, text: &str) -> (String, String) {
+pub(crate) fn file(path: &str, text: &str) -> (String, String) {
     (path.to_owned(), text.to_owned())
 }
 

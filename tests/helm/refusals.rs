@@ -2,7 +2,7 @@
 
 use moorline::render::helm::Capabilities;
 use moorline::render::{HelmOptions, Kind, Options};
-use moorline::tree::FileTree;
+use moorline::tree::{Entry, FileTree};
 
 use super::super::support::programs::find;
 use super::super::{helm_of, objects, script};
@@ -93,4 +93,50 @@ async fn what_helm_refuses_is_told_with_its_template_and_without_values() {
     .await;
     let twice = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
     check(&[template(twice)], "DuplicateObject: apps/front/templates/web.yaml").await;
+}
+
+#[tokio::test]
+async fn a_folder_that_leads_into_itself_ends() {
+    let (helm, _folder) = helm_of(&script(tempfile::tempdir().unwrap().path(), "exit 1"));
+    let tree: FileTree = [
+        (CHART.0, Entry::File(CHART.1.as_bytes().into())),
+        ("chart/d/a", Entry::Link(".".into())),
+        ("chart/d/b", Entry::Link("..".into())),
+    ]
+    .into_iter()
+    .collect();
+    let options = options(HelmOptions::default());
+    let wrong = objects(&helm, &tree, options, Capabilities::default()).await.unwrap_err();
+    assert!(wrong.starts_with("ChartTooLarge: chart"), "{wrong}");
+}
+
+#[tokio::test]
+async fn a_schema_opens_nothing_outside_of_the_chart() {
+    let Some(program) = find("helm") else { return };
+    let (helm, folder) = helm_of(&program);
+    let told = folder.path().join("told.json");
+    std::fs::write(&told, "{\"const\": \"planted\"}").unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let server = format!("http://{}/s.json", listener.local_addr().unwrap());
+    for named in [format!("file://{}", told.display()), server] {
+        let schema = serde_json::json!({"properties": {"value": {"$ref": named}}}).to_string();
+        let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+        let files = [
+            CHART,
+            ("chart/values.yaml", "value: a\n"),
+            ("chart/values.schema.json", schema.as_str()),
+            ("chart/templates/a.yaml", map),
+        ];
+        let options = options(HelmOptions::default());
+        let made = objects(&helm, &FileTree::from_texts(files), options, Capabilities::default()).await;
+        assert_eq!(made.map(|made| made.len()), Ok(1), "{named}");
+    }
+    assert!(listener.accept().is_err(), "nobody is asked");
+    // One that names nothing else is held to.
+    let schema = "{\"properties\": {\"value\": {\"type\": \"number\"}}}";
+    let files = [CHART, ("chart/values.yaml", "value: a\n"), ("chart/values.schema.json", schema)];
+    let options = options(HelmOptions::default());
+    let wrong = objects(&helm, &FileTree::from_texts(files), options, Capabilities::default()).await;
+    assert!(wrong.is_err_and(|wrong| wrong.starts_with("HelmFailed")));
 }

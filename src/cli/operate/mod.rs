@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::exit::Exit;
 use super::local_helm::LocalHelm;
+use super::scratch::Scratch;
 use super::{Streams, harmless};
 use crate::api::{ConditionType, SyncName, SyncStatus};
 use crate::cluster::lease::Permit;
@@ -81,15 +82,10 @@ pub(super) async fn look_by(
     at: Option<&str>,
     allowed: &AllowList,
 ) -> anyhow::Result<Result<Inspected, Trouble>> {
-    let folder = std::env::temp_dir().join(format!("moorline-{}-{}", std::process::id(), name.name));
-    let inspected = {
-        let repositories = Repositories::new(&folder, None)?;
-        let helm = LocalHelm::find()?;
-        inspect(cluster, (&repositories, allowed, &helm.helm), metrics, name, whole, at).await
-    };
-    // What is left of it is nobody's loss.
-    drop(std::fs::remove_dir_all(&folder));
-    Ok(inspected)
+    let folder = Scratch::new()?;
+    let repositories = Repositories::new(folder.path(), None)?;
+    let helm = LocalHelm::find()?;
+    Ok(inspect(cluster, (&repositories, allowed, &helm.helm), metrics, name, whole, at).await)
 }
 
 /// Writes lines of which parts come from elsewhere.

@@ -18,6 +18,9 @@ pub(super) const MAX_CHART_FILES: usize = 10_000;
 /// The most bytes of them.
 pub(super) const MAX_CHART_BYTES: usize = 64 * 1024 * 1024;
 
+/// The most links to folders that are followed.
+const MAX_LINKED_FOLDERS: usize = 64;
+
 /// Where the charts that a chart needs are.
 const CHARTS: &str = "charts";
 
@@ -56,7 +59,7 @@ pub(super) fn read(tree: &FileTree, path: &str) -> Result<Chart, Problem> {
 /// The files below a folder. A link is the file it leads to, or all files of the folder.
 fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<Files, Problem> {
     let mut files = Files::new();
-    let mut bytes = 0;
+    let (mut bytes, mut followed) = (0, 0);
     // Where something lies in the chart, and where in the tree.
     let mut waiting = vec![(String::new(), folder.to_owned())];
     let too_large = || Problem::from(ChartFault::TooLarge { folder: shown.to_owned() });
@@ -72,6 +75,11 @@ fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<Files, Problem> {
                 return Err(too_large());
             }
             if matches!(entry, Entry::Link(_)) && !tree.is_file(&target) && tree.contains(&target) {
+                // A link to a folder around it has no end.
+                followed += 1;
+                if followed > MAX_LINKED_FOLDERS {
+                    return Err(too_large());
+                }
                 waiting.push((inside, target));
                 continue;
             }

@@ -6,15 +6,13 @@
 //! The server's API versions are a part of it only where a template asks for them: a definition that is new in the cluster must not
 //! render every chart anew.
 
-use std::collections::BTreeSet;
-use std::io::Read as _;
-
-use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use std::collections::BTreeSet;
 
 use super::chart::Chart;
 use super::fault::ChartFault;
+use super::looks::{Seen, look_through};
 use super::values::ValuesFile;
 use super::{Files, HelmOptions};
 
@@ -36,16 +34,14 @@ pub struct Invocation {
     shown: String,
     values: Vec<String>,
     looks: bool,
+    /// The paths of the repository on which it depends, where that is not the folder as a whole.
+    pub(in crate::render) read: Option<BTreeSet<String>>,
 }
 
 /// Where the chart lies for the run.
 const FOLDER: &str = "chart";
-/// What a template says that asks what the server serves.
-const ASKS: &[u8] = b"APIVersions";
 /// So many of these in one argument.
 const SERVED_AT_ONCE: usize = 200;
-/// The most bytes of an archive that are looked through.
-const MAX_UNPACKED: u64 = 64 * 1024 * 1024;
 
 impl Invocation {
     pub(super) fn new(
@@ -76,13 +72,18 @@ impl Invocation {
             files.insert(file, Value::Object(options.values.clone()).to_string().into_bytes().into());
         }
         files.extend(chart.files.into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
-        let looks = files.iter().any(|(path, bytes)| asks(path, bytes));
+        let Seen { asks: looks, reaches_out } = look_through(&files);
+        // A schema may be made of others, on servers and on the disk; what it would refuse comes out as it is.
+        if reaches_out {
+            arguments.push("--skip-schema-validation".to_owned());
+        }
         if looks {
             let served: Vec<&str> = server.served.iter().map(String::as_str).collect();
             let words = served.chunks(SERVED_AT_ONCE).map(|some| some.join(","));
             arguments.extend(words.flat_map(|some| ["--api-versions".to_owned(), some]));
         }
-        Ok(Self { files, arguments, name: chart.name, shown: chart.shown, values: named, looks })
+        let Chart { name, shown, .. } = chart;
+        Ok(Self { files, arguments, name, shown, values: named, looks, read: None })
     }
 
     /// The files of the run by their paths, all of them relative.
@@ -182,15 +183,4 @@ fn numbers(text: &str) -> Option<(u32, u32)> {
     let mut parts = text.strip_prefix('v').unwrap_or(text).split(['.', '-', '+']);
     let mut number = || parts.next()?.parse().ok();
     Some((number()?, number()?))
-}
-
-/// True if something in a file may ask what the server serves; also in text that becomes a template only later.
-fn asks(path: &str, bytes: &[u8]) -> bool {
-    if !path.ends_with(".tgz") {
-        return bytes.windows(ASKS.len()).any(|some| some == ASKS);
-    }
-    let mut unpacked = Vec::new();
-    let read = MultiGzDecoder::new(bytes).take(MAX_UNPACKED).read_to_end(&mut unpacked);
-    // What cannot be looked through may hold anything.
-    read.map_or(true, |size| size as u64 == MAX_UNPACKED) || asks("", &unpacked)
 }

@@ -8,6 +8,7 @@
 mod chart;
 mod fault;
 mod invocation;
+mod looks;
 mod output;
 mod values;
 
@@ -43,7 +44,26 @@ pub struct HelmOptions {
     pub skip_crds: bool,
     /// The version of Kubernetes that templates see, instead of the server's.
     pub kube_version: Option<Box<str>>,
+    /// The chart, if it does not lie in the repository.
+    pub chart: Option<Published>,
 }
+
+/// A chart that was fetched from where it is published.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// Its digest: what has the same is the same.
+    pub digest: Box<str>,
+    /// Its files, by their paths in its folder.
+    pub files: FileTree,
+}
+
+impl PartialEq for Published {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Eq for Published {}
 
 impl Default for HelmOptions {
     fn default() -> Self {
@@ -54,6 +74,7 @@ impl Default for HelmOptions {
             values: Map::new(),
             skip_crds: false,
             kube_version: None,
+            chart: None,
         }
     }
 }
@@ -72,6 +93,11 @@ fn is_alphanumeric(char: char) -> bool {
     char.is_ascii_lowercase() || char.is_ascii_digit()
 }
 
+/// Where the file lies, or would lie, that makes this folder a chart.
+pub(super) fn place_of_chart(tree: &FileTree, path: &str) -> Option<String> {
+    Some(below(&tree.resolve(path).ok()?, CHART))
+}
+
 /// True if this folder is a chart.
 pub(super) fn is_chart(tree: &FileTree, path: &str) -> bool {
     let root = tree.resolve(path).unwrap_or_default();
@@ -80,20 +106,16 @@ pub(super) fn is_chart(tree: &FileTree, path: &str) -> bool {
 
 /// What a run of helm for this folder gets, or what keeps it from being started.
 pub fn invocation(tree: &FileTree, options: &Options, server: &Capabilities) -> Result<Invocation, Problem> {
-    invocation_of((tree, &options.path), tree, options, server)
-}
-
-/// The same for a chart that lies in another tree than its files of values.
-pub fn invocation_of(
-    (chart, folder): (&FileTree, &str),
-    tree: &FileTree,
-    options: &Options,
-    server: &Capabilities,
-) -> Result<Invocation, Problem> {
-    let chart = chart::read(chart, folder)?;
+    let chart = match &options.helm.chart {
+        Some(published) => chart::read(&published.files, "")?,
+        None => chart::read(tree, &options.path)?,
+    };
     let around = tree.resolve(&options.path)?;
     let files = values::read(tree, &around, &options.helm.values_files)?;
-    Ok(Invocation::new(chart, files, &options.helm, server)?)
+    let mut run = Invocation::new(chart, files, &options.helm, server)?;
+    // Of the repository such a run has seen its values only.
+    run.read = options.helm.chart.is_some().then(|| values::places(tree, &around, options));
+    Ok(run)
 }
 
 /// True if what the chart comes to may depend on what the server serves.

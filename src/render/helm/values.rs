@@ -3,9 +3,11 @@
 //! In: the tree of the repository, the chart's folder, and names. Out: the files in their order. A name climbs as far as the root
 //! of the repository and no further.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::fault::ChartFault;
+use crate::render::Options;
 use crate::render::problem::Problem;
 use crate::tree::{self, FileTree, normalise};
 
@@ -35,6 +37,16 @@ fn one(tree: &FileTree, folder: &str, written: &str) -> Result<ValuesFile, Probl
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// The paths at which files of values were looked for, and those of the links on the way.
+pub(super) fn places(tree: &FileTree, folder: &str, options: &Options) -> BTreeSet<String> {
+    let named = options.helm.values_files.iter().filter_map(|written| place(folder, written));
+    let all = named.flat_map(|place| {
+        let target = tree.resolve(&place).ok();
+        tree.links(&place).into_iter().chain(target).chain([place])
+    });
+    all.collect()
 }
 
 /// Where a file lies in the tree; none if it leads out of it.

@@ -68,6 +68,17 @@ impl ChartRef {
     }
 }
 
+impl fmt::Display for ChartPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Repository { url, name, version } => {
+                write!(f, "{}/{name} {version}", url.trim_end_matches('/'))
+            }
+            Self::Registry { url, version } => write!(f, "{url} {version}"),
+        }
+    }
+}
+
 fn plain<'a>(field: &'static str, text: &'a str) -> Result<&'a str, ChartError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);
     let sound = (1..=MAX_TEXT_BYTES).contains(&text.len())

@@ -15,7 +15,7 @@ use crate::report::Trouble;
 pub struct Followed(Arc<Mutex<Vec<Base>>>);
 
 impl Followed {
-    pub(super) fn set(&self, bases: Vec<Base>) {
+    pub(in crate::sync) fn set(&self, bases: Vec<Base>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = bases;
     }
 

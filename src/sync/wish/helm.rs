@@ -5,6 +5,7 @@
 use super::{Refusal, refuse};
 use crate::api::HelmSpec;
 use crate::render::{self, HelmOptions};
+use crate::source::{ChartError, ChartRef};
 
 /// The most files of values.
 const MAX_FILES: usize = 32;
@@ -58,5 +59,25 @@ pub(super) fn helm(spec: Option<&HelmSpec>, name: &str, namespace: &str) -> Resu
         values: spec.values.clone(),
         skip_crds: spec.skip_crds,
         kube_version: spec.kube_version.as_deref().map(Into::into),
+        chart: None,
     })
+}
+
+/// The chart that is published elsewhere; none if it lies in the repository.
+pub(super) fn chart(spec: Option<&HelmSpec>) -> Result<Option<ChartRef>, Refusal> {
+    let Some(chart) = spec.and_then(|spec| spec.chart.as_ref()) else { return Ok(None) };
+    let schemes = ["https://", "http://", "oci://"];
+    let behind = schemes.iter().find_map(|scheme| chart.url.strip_prefix(scheme));
+    let strange = |char: char| char.is_whitespace() || "@?#".contains(char);
+    if behind.is_none_or(|rest| rest.is_empty() || rest.contains(strange)) {
+        let text = "write https://host/path or oci://host/path, without a user, ? and #";
+        return refuse("spec.render.helm.chart.url", text);
+    }
+    match ChartRef::new(&chart.url, chart.name.as_deref(), &chart.version, &chart.digest) {
+        Ok(chart) => Ok(Some(chart)),
+        Err(error @ ChartError::Field { field, .. }) if field != "name" => {
+            refuse(format!("spec.render.helm.chart.{field}"), error.to_string())
+        }
+        Err(error) => refuse("spec.render.helm.chart", error.to_string()),
+    }
 }

@@ -1,0 +1,36 @@
+//! A folder for the work of one command, on a machine that others use as well.
+//!
+//! Nobody else can have made it before, or look into it, and it is gone when this is.
+
+use std::fs::DirBuilder;
+use std::hash::{BuildHasher as _, RandomState};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+/// The folder.
+#[derive(Debug)]
+pub(super) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(super) fn new() -> anyhow::Result<Self> {
+        // The keys are of the operating system's chance.
+        let name = format!("moorline-{:016x}", RandomState::new().hash_one(std::process::id()));
+        let folder = std::env::temp_dir().join(name);
+        let made = DirBuilder::new().mode(0o700).create(&folder);
+        made.with_context(|| format!("{}: cannot be made", folder.display()))?;
+        Ok(Self(folder))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left of it is nobody's loss.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}

@@ -1,0 +1,148 @@
+//! What a chart asks for beside its own files, found by looking through them.
+//!
+//! In: the files of a run. Out: whether a template may ask what the server serves, and whether a schema of values may lead out of the
+//! chart: helm loads the schemas that one names from servers and from the disk. What cannot be looked through may do both.
+
+use std::io::Read as _;
+
+use flate2::read::MultiGzDecoder;
+use serde_json::Value;
+
+use super::Files;
+
+/// What a template says that asks what the server serves; also in text that becomes a template only later.
+const ASKS: &[u8] = b"APIVersions";
+/// The file of a chart that says which values it takes.
+const SCHEMA: &str = "values.schema.json";
+/// The fields of a schema that name others.
+const NAMES: [&str; 5] = ["$ref", "$dynamicRef", "$recursiveRef", "$id", "id"];
+/// Where the drafts are from that helm knows without asking.
+const DRAFTS: [&str; 2] = ["http://json-schema.org/", "https://json-schema.org/"];
+/// The most bytes of all archives of a chart that are unpacked to be looked through.
+const MAX_UNPACKED: u64 = 64 * 1024 * 1024;
+
+/// What was found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// A template may ask what the server serves.
+    pub(super) asks: bool,
+    /// A schema may lead out of the chart.
+    pub(super) reaches_out: bool,
+}
+
+impl Seen {
+    const ALL: Self = Self { asks: true, reaches_out: true };
+
+    fn and(self, other: Self) -> Self {
+        Self { asks: self.asks || other.asks, reaches_out: self.reaches_out || other.reaches_out }
+    }
+}
+
+/// Looks through the files of a run.
+pub(super) fn look_through(files: &Files) -> Seen {
+    let mut left = MAX_UNPACKED;
+    let look = |seen: Seen, (path, bytes): (&String, &std::sync::Arc<[u8]>)| {
+        seen.and(match is_chart(path) {
+            true => look_into(bytes, &mut left),
+            false => Seen { asks: holds(bytes, ASKS), reaches_out: is_schema(path) && leads_out(bytes) },
+        })
+    };
+    files.iter().fold(Seen::default(), look)
+}
+
+/// True for an archive that helm takes for a chart.
+fn is_chart(path: &str) -> bool {
+    path.ends_with(".tgz") && path.rsplit('/').nth(1) == Some("charts")
+}
+
+fn is_schema(path: &str) -> bool {
+    path.rsplit('/').next() == Some(SCHEMA)
+}
+
+/// An archive is only looked at as a whole: whatever schema is in it, or another archive, may lead anywhere.
+fn look_into(archive: &[u8], left: &mut u64) -> Seen {
+    let mut unpacked = Vec::new();
+    let size = MultiGzDecoder::new(archive).take(*left).read_to_end(&mut unpacked);
+    match size {
+        Ok(size) if (size as u64) < *left => {
+            *left -= size as u64;
+            let inner = holds(&unpacked, b".tgz");
+            let reaches_out = inner || holds(&unpacked, SCHEMA.as_bytes());
+            Seen { asks: inner || holds(&unpacked, ASKS), reaches_out }
+        }
+        Ok(_) | Err(_) => {
+            *left = 0;
+            Seen::ALL
+        }
+    }
+}
+
+fn holds(bytes: &[u8], word: &[u8]) -> bool {
+    bytes.windows(word.len()).any(|some| some == word)
+}
+
+/// True for a schema that names anything but itself.
+fn leads_out(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(bytes).map_or(true, |schema| names_others(&schema))
+}
+
+fn names_others(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => fields.iter().any(|(key, value)| match (key.as_str(), value) {
+            ("$schema", Value::String(draft)) => !DRAFTS.iter().any(|known| draft.starts_with(known)),
+            (key, Value::String(named)) if NAMES.contains(&key) => !named.starts_with('#'),
+            (_, value) => names_others(value),
+        }),
+        Value::Array(items) => items.iter().any(names_others),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn seen(files: &[(&str, &[u8])]) -> (bool, bool) {
+        let files = files.iter().map(|(path, bytes)| ((*path).to_owned(), (*bytes).into())).collect();
+        let Seen { asks, reaches_out } = look_through(&files);
+        (asks, reaches_out)
+    }
+
+    fn packed(bytes: &[u8]) -> Vec<u8> {
+        let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+        packer.write_all(bytes).expect("memory");
+        packer.finish().expect("memory")
+    }
+
+    #[test]
+    fn a_schema_that_names_others_reaches_out() {
+        let schema = |text: &str| seen(&[("chart/charts/a/values.schema.json", text.as_bytes())]).1;
+        assert!(!schema(
+            r##"{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"$ref": "#/x"}}}"##
+        ));
+        assert!(schema(r#"{"properties": {"a": [{"$ref": "http://example.com/s.json"}]}}"#));
+        assert!(schema(r#"{"\u0024ref": "file:///etc/passwd"}"#));
+        assert!(schema(r#"{"$schema": "https://example.com/draft"}"#));
+        assert!(schema(r#"{"$id": "https://example.com/a", "$ref": "b.json"}"#));
+        assert!(schema("no JSON"));
+        assert!(!seen(&[("chart/other.json", br#"{"$ref": "http://example.com"}"#)]).1);
+    }
+
+    #[test]
+    fn archives_are_looked_through_within_one_bound() {
+        assert_eq!(seen(&[("chart/charts/a.tgz", &packed(b"nothing"))]), (false, false));
+        assert_eq!(seen(&[("chart/charts/a.tgz", &packed(b"x.APIVersions.y"))]), (true, false));
+        assert_eq!(seen(&[("chart/charts/a.tgz", &packed(b"a/values.schema.json"))]), (false, true));
+        assert_eq!(seen(&[("chart/charts/a.tgz", &packed(b"a/charts/b.tgz"))]), (true, true));
+        assert_eq!(seen(&[("chart/charts/a.tgz", b"no archive")]), (true, true));
+        assert_eq!(seen(&[("chart/files/a.tgz", b"no chart")]), (false, false));
+        let large = packed(&vec![0; 40 << 20]);
+        assert_eq!(seen(&[("chart/charts/a.tgz", &large)]), (false, false));
+        assert_eq!(seen(&[("chart/charts/a.tgz", &large), ("chart/charts/b.tgz", &large)]), (true, true));
+    }
+}
