@@ -140,6 +140,16 @@ async fn what_is_missing_is_said_and_takes_nothing_away() {
     let before = scene.versions().await;
     tokio::time::sleep(CALM).await;
     assert_eq!(scene.versions().await, before, "nothing is deleted or written");
+
+    // Who suspends it meanwhile is heard.
+    scene.patch_sync("shop", json!({"spec": {"suspend": true}})).await;
+    until("what is edited by hand stays", async || {
+        scene.edit("a", "by hand").await;
+        tokio::time::sleep(CALM).await;
+        (scene.values().await.get("a").map(String::as_str) == Some("by hand")).then_some(())
+    })
+    .await;
+    scene.patch_sync("shop", json!({"spec": {"suspend": false}})).await;
     make(&scene, "configmaps", "settings", "data", json!({"A": "three"})).await;
     scene.until_ready("shop", &commit).await;
     until_value(&scene, "a", "three").await;
@@ -317,6 +327,21 @@ async fn values_are_read_as_the_sync_acts_and_rbac_prints_the_right_to() {
     let told = message.as_str().unwrap();
     assert!(told.contains("names the Secret keys, which may not be read"), "{told}");
     assert!(told.contains(&format!("moorline rbac --sync shop -n {place}")), "{told}");
+
+    // Who may read them and not watch them would not see a change.
+    let roles = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{place}");
+    let rules = json!([{"apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": ["get"]}]);
+    let role = json!({"metadata": {"name": "reads"}, "rules": rules});
+    ask(&scene.admin, "POST", &format!("{roles}/roles"), role).await.unwrap();
+    let binding = json!({"metadata": {"name": "reads"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reads"},
+        "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": place}]});
+    ask(&scene.admin, "POST", &format!("{roles}/rolebindings"), binding).await.unwrap();
+    until("the right that is missing is named", async || {
+        let told = scene.status("shop", "/conditions/0/message").await;
+        told.as_str().is_some_and(|told| told.contains("may not be watched")).then_some(())
+    })
+    .await;
 
     let printed = moorline(&scene, &["rbac", "--sync", "shop"]);
     assert_eq!(printed.code, 0, "{}", printed.words);

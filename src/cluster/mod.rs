@@ -58,7 +58,7 @@ pub use scalers::Scaled;
 pub use statuses::Beneath;
 pub use stop::Stop;
 pub use syncs::{Following, SecretData, Told, version};
-pub use values::Texts;
+pub use values::{Texts, ValuesTold};
 pub(crate) use watch::POLL;
 pub use watches::Need;
 pub use wire::Failure;

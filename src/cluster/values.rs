@@ -43,7 +43,7 @@ impl Cluster {
         kind: ValuesKind,
         namespace: &str,
         name: &str,
-        mut tell: impl FnMut(Option<&str>) + Send + 'static,
+        mut tell: impl FnMut(ValuesTold<'_>) + Send + 'static,
     ) -> Following {
         let target = Target {
             kind: GroupKind::new("", kind.word()),
@@ -60,18 +60,28 @@ impl Cluster {
             Event::Seen(object) => {
                 seen = version(&object);
                 if !listing {
-                    tell(seen.as_deref());
+                    tell(ValuesTold::Version(seen.as_deref()));
                 }
             }
-            Event::Gone(_) => tell(None),
+            Event::Gone(_) => tell(ValuesTold::Version(None)),
             Event::Listed(_) => {
                 listing = false;
-                tell(seen.take().as_deref());
+                tell(ValuesTold::Version(seen.take().as_deref()));
             }
+            Event::Broken(failure) if failure.code() == Some(403) => tell(ValuesTold::Forbidden),
             Event::Rewound | Event::Upgraded | Event::Broken(_) => {}
         };
         Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
     }
+}
+
+/// What a watch of one object tells.
+#[derive(Debug, Clone, Copy)]
+pub enum ValuesTold<'a> {
+    /// Its version; none if it is not there.
+    Version(Option<&'a str>),
+    /// It may not be watched.
+    Forbidden,
 }
 
 fn collection(kind: ValuesKind, namespace: &str) -> String {

@@ -31,8 +31,7 @@ pub(super) async fn texts(
     let found = found.map_err(|failure| {
         let mut trouble = of_failure(&failure);
         if trouble.reason == "RightsMissing" {
-            let grant =
-                format!("`moorline rbac --sync {} -n {} | kubectl apply -f -`", name.name, name.namespace);
+            let grant = grant(name);
             trouble.message = format!(
                 "spec.render.substitute.from names the {} {}, which may not be read: {}; {grant} grants it",
                 values.kind.word(),
@@ -56,6 +55,21 @@ pub(super) async fn texts(
         }),
         found => Ok(found),
     }
+}
+
+/// Of an object that may be read and not watched: a change of it would be seen by nobody.
+pub(super) fn unwatched(name: &SyncName, values: &Values) -> Trouble {
+    let (kind, grant) = (values.kind.word(), grant(name));
+    let message = format!(
+        "spec.render.substitute.from names the {kind} {}, which may not be watched, so that nobody would see a change of it; {grant} grants it",
+        values.name
+    );
+    Trouble { reason: "RightsMissing", message, problems: Vec::new(), lasting: false }
+}
+
+/// The command that gives the Sync its rights.
+fn grant(name: &SyncName) -> String {
+    format!("`moorline rbac --sync {} -n {} | kubectl apply -f -`", name.name, name.namespace)
 }
 
 /// The wish with these texts as variables, in the order in which they are named: the later wins, and what the Sync says itself over all.

@@ -136,6 +136,27 @@ async fn a_chart_is_followed_like_any_folder() {
 }
 
 #[tokio::test]
+async fn a_folder_that_becomes_a_chart_is_one_at_once() {
+    let Some(scene) = Scene::new("chart-beside").await else { return };
+    let Some(_daemon) = daemon(&scene) else { return };
+    let map = MAP.replace("NAME", "a").replace("{{ .Values.value | quote }}", "built");
+    let commit = scene.push(&[
+        file("shop/kustomization.yaml", "resources: [templates/a.yaml]\n"),
+        file("shop/templates/a.yaml", &map),
+    ]);
+    scene.sync("shop", json!({"path": "./shop", "interval": "1h"})).await;
+    scene.until_ready("shop", &commit).await;
+    let commit = scene.push(&[
+        file("shop/Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n"),
+        file("shop/templates/b.yaml", &map.replace("name: a", "name: b")),
+    ]);
+    scene.nudge("shop", "chart").await;
+    scene.until_ready("shop", &commit).await;
+    assert!(scene.values().await.contains_key("b"), "not only after a restart");
+    assert_eq!(started(&scene), 1);
+}
+
+#[tokio::test]
 async fn a_chart_that_looks_at_kinds_follows_them() {
     let Some(scene) = Scene::new("chart-looks").await else { return };
     let Some(_daemon) = daemon(&scene) else { return };

@@ -11,7 +11,7 @@ use super::super::values;
 use super::super::wish::{Values, Wish};
 use super::Keeper;
 use crate::api::SyncName;
-use crate::cluster::{Cluster, Following, Texts};
+use crate::cluster::{Cluster, Following, Texts, ValuesTold};
 use crate::report::Trouble;
 
 /// One object that is followed.
@@ -34,12 +34,19 @@ struct Held {
     told: Option<Option<Box<str>>>,
     /// It could not be read, or is missed.
     failed: bool,
+    /// It may not be watched, so that nobody would tell that it has changed.
+    forbidden: bool,
 }
 
 impl Held {
     /// True if it was seen to be another one than was read.
     fn is_another(&self) -> bool {
         matches!((&self.read, &self.told), (Some(read), Some(told)) if read != told)
+    }
+
+    /// What was read counts only while a change of it would be seen.
+    fn seen(&self, name: &SyncName, named: &Values) -> Result<(), Trouble> {
+        if self.forbidden { Err(values::unwatched(name, named)) } else { Ok(()) }
     }
 }
 
@@ -66,10 +73,14 @@ impl Keeper {
     fn follows(&self, values: &Values, account: Option<Box<str>>, cluster: &Cluster) -> Source {
         let held = Arc::<Mutex<Held>>::default();
         let (of_watch, rotated) = (held.clone(), self.rotated.clone());
-        let tell = move |version: Option<&str>| {
+        let tell = move |told: ValuesTold<'_>| {
             let mut held = of_watch.lock().unwrap_or_else(PoisonError::into_inner);
-            held.told = Some(version.map(Box::from));
-            if held.is_another() {
+            let was_forbidden = held.forbidden;
+            held.forbidden = matches!(told, ValuesTold::Forbidden);
+            if let ValuesTold::Version(version) = told {
+                held.told = Some(version.map(Box::from));
+            }
+            if held.is_another() || held.forbidden != was_forbidden {
                 rotated.notify_one();
             }
         };
@@ -84,9 +95,9 @@ impl Source {
         {
             let mut held = self.lock();
             if held.read.is_some() && !held.failed && !held.is_another() {
-                return Ok(());
+                return held.seen(name, &self.values);
             }
-            *held = Held::default();
+            *held = Held { forbidden: held.forbidden, ..Held::default() };
         }
         let found = values::texts(cluster, name, &self.values).await;
         let version = match &found {
@@ -101,7 +112,7 @@ impl Source {
         }
         drop(held);
         self.texts = found?;
-        Ok(())
+        self.lock().seen(name, &self.values)
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
