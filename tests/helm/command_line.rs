@@ -82,3 +82,19 @@ fn values_lie_behind_the_wall_and_belong_to_charts() {
     let (code, _, words) = moorline(folder.path(), &["render", "chart", "--release-name", "Front"]).unwrap();
     assert_eq!(code, 64, "{words}");
 }
+
+#[test]
+fn links_of_a_chart_are_followed_inside_the_repository() {
+    let folder = folder();
+    let at = |path: &str| folder.path().join(path);
+    std::fs::create_dir_all(at("shared/templates")).unwrap();
+    std::fs::rename(at("chart/templates/map.yaml"), at("shared/templates/map.yaml")).unwrap();
+    std::fs::remove_dir(at("chart/templates")).unwrap();
+    std::os::unix::fs::symlink("../shared/templates", at("chart/templates")).unwrap();
+    std::fs::write(at("values.yaml"), "color: blue\n").unwrap();
+    std::fs::remove_file(at("chart/values.yaml")).unwrap();
+    std::os::unix::fs::symlink("../values.yaml", at("chart/values.yaml")).unwrap();
+    let Some((code, data, words)) = moorline(folder.path(), &["render", "chart"]) else { return };
+    assert_eq!(code, 0, "{words}");
+    assert!(data.contains("color: blue"), "{data}");
+}

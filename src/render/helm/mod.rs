@@ -23,7 +23,7 @@ pub use output::told;
 
 use super::Options;
 use super::problem::Problem;
-use crate::tree::{FileTree, normalise};
+use crate::tree::{Entry, FileTree, normalise};
 
 /// The file that makes a folder a chart.
 pub const CHART: &str = "Chart.yaml";
@@ -123,12 +123,33 @@ pub fn looks_at_served(tree: &FileTree, options: &Options) -> bool {
     invocation(tree, options, &Capabilities::default()).is_ok_and(|run| run.looks_at_served())
 }
 
-/// The files of values of which nothing is known yet.
+/// The files of values, and what links in the chart lead to, of which nothing is known yet.
 pub(super) fn missing(tree: &FileTree, options: &Options) -> BTreeSet<String> {
     let folder = tree.resolve(&options.path).unwrap_or_default();
     let named = options.helm.values_files.iter();
     let places = named.filter_map(|file| tree.resolve(&values::place(&folder, file)?).ok());
-    places.filter(|place| !tree.holds(place)).collect()
+    let linked = match options.helm.chart {
+        Some(_) => BTreeSet::new(),
+        None => linked(tree, folder.clone()),
+    };
+    places.chain(linked).filter(|place| !tree.holds(place)).collect()
+}
+
+/// The most links that are looked behind.
+const MAX_LINKS: usize = 1000;
+
+/// What links below a folder lead to, and those below that.
+fn linked(tree: &FileTree, folder: String) -> BTreeSet<String> {
+    let (mut found, mut folders) = (BTreeSet::new(), vec![folder]);
+    while let Some(folder) = folders.pop() {
+        let links = tree.below(&folder).filter(|(_, entry)| matches!(entry, Entry::Link(_)));
+        for target in links.filter_map(|(path, _)| tree.resolve(path).ok()) {
+            if found.len() < MAX_LINKS && found.insert(target.clone()) {
+                folders.push(target);
+            }
+        }
+    }
+    found
 }
 
 /// Files by their paths, their bytes shared.
