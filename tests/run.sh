@@ -21,7 +21,7 @@ echo "     Running $program ($(($(date +%s) - begun)) s)"
 cat "$out"
 rmdir "$work/turn"
 ONE
-sed -n 's/^ *Executable .*(\(.*\))$/\1/p' "$built" | xargs -P "${JOBS:-4}" -n 1 sh "$work/one" "$work"
+sed -n 's/^ *Executable .*(\(.*\))$/\1/p' "$built" | xargs -P "${JOBS:-3}" -n 1 sh "$work/one" "$work"
 ${CARGO:-cargo} test --workspace --locked --doc || echo "the examples in the documentation" >>"$work/failed"
 
 [ ! -s "$work/failed" ] || { echo "failed:"; sed 's/^/    /' "$work/failed"; exit 1; }

@@ -64,8 +64,8 @@ pub struct HelmSpec {
 #[x_kube(validation = Rule::new("self.url.startsWith('oci://') != has(self.name)")
     .message("write the name of a chart in a repository; in a registry (oci://) it is the end of the URL"))]
 pub struct ChartSource {
-    /// A repository of charts, such as https://charts.example.com, or a chart in a registry, such as
-    /// oci://registry.example.com/charts/shop.
+    /// A repository of charts, such as `https://charts.example.com`, or a chart in a registry, such as
+    /// `oci://registry.example.com/charts/shop`.
     #[schemars(length(min = 1, max = 1024))]
     #[x_kube(validation = Rule::new("self.matches('^(https?|oci)://[^@?#[:space:]]+$')")
         .message("write https://host/path or oci://host/path, without a user, ? and #")

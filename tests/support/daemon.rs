@@ -123,13 +123,22 @@ pub(crate) async fn install(plane: &ControlPlane) {
 }
 
 /// Asks again and again until the answer is `Some`.
-pub(crate) async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + DEADLINE;
+pub(crate) async fn until<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
+    until_within(DEADLINE, what, ask).await
+}
+
+/// The same for what takes others so long.
+pub(crate) async fn until_within<T>(
+    patience: Duration,
+    what: &str,
+    mut ask: impl AsyncFnMut() -> Option<T>,
+) -> T {
+    let deadline = Instant::now() + patience;
     loop {
         if let Some(answer) = ask().await {
             return answer;
         }
-        assert!(Instant::now() < deadline, "not within {DEADLINE:?}: {what}");
+        assert!(Instant::now() < deadline, "not within {patience:?}: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
