@@ -11,7 +11,7 @@ use super::watch::{Event, Target, follow};
 use super::wire::{Call, Failure, METADATA};
 use super::{Cluster, query};
 use crate::metrics::Class;
-use crate::object::{GroupKind, Object, ObjectId};
+use crate::object::{Object, ObjectId};
 
 /// What is known of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,15 +72,7 @@ impl Cluster {
         name: &str,
         mut tell: impl FnMut(NamespaceState) + Send + 'static,
     ) -> Following {
-        let target = Target {
-            kind: GroupKind::new("", "Namespace"),
-            namespace: None,
-            patient: false,
-            path: "/api/v1/namespaces".to_owned(),
-            selector: format!("fieldSelector={}", query(&format!("metadata.name={name}"))),
-            whole: false,
-            watchable: true,
-        };
+        let target = Target::one("Namespace", None, "/api/v1/namespaces".to_owned(), name);
         let (mut listing, mut seen) = (true, None);
         let sink = move |event| match event {
             Event::Begins => (listing, seen) = (true, None),

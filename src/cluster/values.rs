@@ -6,10 +6,9 @@ use serde_json::{Map, Value};
 
 use super::watch::{Event, Target, follow};
 use super::wire::Call;
-use super::{Cluster, Failure, Following, kinds, query};
+use super::{Cluster, Failure, Following, kinds};
 use crate::api::ValuesKind;
 use crate::metrics::Class;
-use crate::object::GroupKind;
 
 /// The texts in a ConfigMap or Secret. They are never formatted.
 #[derive(Clone, PartialEq, Eq)]
@@ -45,15 +44,7 @@ impl Cluster {
         name: &str,
         mut tell: impl FnMut(ValuesTold<'_>) + Send + 'static,
     ) -> Following {
-        let target = Target {
-            kind: GroupKind::new("", kind.word()),
-            namespace: Some(namespace.into()),
-            patient: false,
-            path: collection(kind, namespace),
-            selector: format!("fieldSelector={}", query(&format!("metadata.name={name}"))),
-            whole: false,
-            watchable: true,
-        };
+        let target = Target::one(kind.word(), Some(namespace), collection(kind, namespace), name);
         let (mut listing, mut seen) = (true, None);
         let sink = move |event| match event {
             Event::Begins => (listing, seen) = (true, None),

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use super::jitter::{between, jitter};
 use super::newest::Newest;
 use super::page::Pages;
+use super::query;
 use super::wire::{Call, Failure, METADATA, WHOLE, Wire, unreadable};
 use crate::metrics::Class;
 use crate::object::GroupKind;
@@ -49,6 +50,21 @@ pub(super) struct Target {
     pub(super) whole: bool,
     /// False for kinds that can only be listed: those are listed again and again.
     pub(super) watchable: bool,
+}
+
+impl Target {
+    /// The metadata of one object, by its name.
+    pub(super) fn one(kind: &str, namespace: Option<&str>, path: String, name: &str) -> Self {
+        Self {
+            kind: GroupKind::new("", kind),
+            namespace: namespace.map(Into::into),
+            patient: false,
+            path,
+            selector: format!("fieldSelector={}", query(&format!("metadata.name={name}"))),
+            whole: false,
+            watchable: true,
+        }
+    }
 }
 
 /// What a watch tells.

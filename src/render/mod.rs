@@ -108,6 +108,7 @@ pub struct Complete {
     objects: Vec<Packed>,
     skipped: Vec<Skipped>,
     read: Option<BTreeSet<String>>,
+    looks: bool,
     tree: FileTree,
 }
 
@@ -161,17 +162,17 @@ pub fn render(tree: &FileTree, options: &Options) -> Rendered {
 /// What a chart comes to, from what helm printed.
 pub fn charted(run: &helm::Invocation, output: Arc<[u8]>, variables: Option<&Variables>) -> Rendered {
     let (mut found, tree) = helm::templated(run, output, variables);
-    found.read = run.read.clone();
+    (found.read, found.looks) = (run.read.clone(), run.looks_at_served());
     finished(found, tree, run.shown())
 }
 
 /// The answer, with the files in which the places of objects are.
 fn finished(mut found: Found<Packed>, tree: FileTree, path: &str) -> Rendered {
     refuse_duplicates(&mut found, |object| (&object.id, &object.origin));
-    let Found { objects, skipped, mut problems, read } = found;
+    let Found { objects, skipped, mut problems, read, looks } = found;
     problems.extend(too_much(path, &objects, MAX_BYTES));
     match problems.is_empty() {
-        true => Rendered::Complete(Complete { objects, skipped, read, tree }),
+        true => Rendered::Complete(Complete { objects, skipped, read, looks, tree }),
         false => Rendered::Incomplete(Incomplete { objects, skipped, problems }),
     }
 }
@@ -272,6 +273,11 @@ impl Complete {
         self.read.as_ref()
     }
 
+    /// True if it may depend on what the server serves.
+    pub fn looks_at_served(&self) -> bool {
+        self.looks
+    }
+
     /// Files that hold no manifests.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
@@ -285,7 +291,7 @@ impl Complete {
 
 impl<T> Default for Found<T> {
     fn default() -> Self {
-        Self { objects: Vec::new(), skipped: Vec::new(), problems: Vec::new(), read: None }
+        Self { objects: Vec::new(), skipped: Vec::new(), problems: Vec::new(), read: None, looks: false }
     }
 }
 
@@ -297,6 +303,8 @@ struct Found<T> {
     problems: Vec<Problem>,
     /// The paths that were looked at, where that is not the folder as a whole.
     read: Option<BTreeSet<String>>,
+    /// Something in it may ask what the server serves.
+    looks: bool,
 }
 
 /// One object may be written once: the second writing is refused, and both places are named.

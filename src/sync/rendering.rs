@@ -10,7 +10,7 @@ use super::prepare::{of_failure, too_slow};
 use super::wish::Wish;
 use crate::cluster::Cluster;
 use crate::helm::{Helm, HelmFailure};
-use crate::render::helm::{Capabilities, Published, looks_at_served};
+use crate::render::helm::{Capabilities, Published};
 use crate::render::{Kind, Rendered};
 use crate::report::Trouble;
 use crate::source::{ChartRef, Credentials};
@@ -40,20 +40,19 @@ impl Means<'_> {
             options.helm.chart = Some(self.published(wanted, by).await?);
         }
         let server = match options.kind.chosen(&files, &options.path) {
-            Kind::Helm => {
-                let (tree, asked) = (files.clone(), options.clone());
-                let looks = tokio::task::spawn_blocking(move || looks_at_served(&tree, &asked));
-                let looks = tokio::time::timeout_at(by.into(), looks).await.map_err(|_| too_slow())?;
-                let Capabilities { version, served } = self.server().await?;
-                // What nobody looks at is not remembered either.
-                let served = if looks.unwrap_or(true) { served } else { Default::default() };
-                Some(Arc::new(Capabilities { version, served }))
-            }
+            Kind::Helm => Some(self.server().await?),
             Kind::Auto | Kind::Plain | Kind::Kustomize => None,
         };
-        let rendering = self.helm.rendered(files, options, server.as_deref().cloned().unwrap_or_default());
+        let rendering = self.helm.rendered(files, options, server.clone().unwrap_or_default());
         let rendered = tokio::time::timeout_at(by.into(), rendering).await.map_err(|_| too_slow())?;
-        Ok((rendered.map_err(of_helm)?, server))
+        let rendered = rendered.map_err(of_helm)?;
+        // What nobody looks at is not remembered.
+        let looks = matches!(&rendered, Rendered::Complete(complete) if complete.looks_at_served());
+        let shown = server.map(|server| match looks {
+            true => server,
+            false => Capabilities { served: Default::default(), ..server },
+        });
+        Ok((rendered, shown.map(Arc::new)))
     }
 
     /// A chart from where it is published, or from the disk if it was fetched before.

@@ -97,7 +97,7 @@ impl Invocation {
     }
 
     /// True if a template may ask what the server serves.
-    pub(super) fn looks_at_served(&self) -> bool {
+    pub(in crate::render) fn looks_at_served(&self) -> bool {
         self.looks
     }
 

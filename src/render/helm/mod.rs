@@ -118,11 +118,6 @@ pub fn invocation(tree: &FileTree, options: &Options, server: &Capabilities) -> 
     Ok(run)
 }
 
-/// True if what the chart comes to may depend on what the server serves.
-pub fn looks_at_served(tree: &FileTree, options: &Options) -> bool {
-    invocation(tree, options, &Capabilities::default()).is_ok_and(|run| run.looks_at_served())
-}
-
 /// The files of values, and what links in the chart lead to, of which nothing is known yet.
 pub(super) fn missing(tree: &FileTree, options: &Options) -> BTreeSet<String> {
     let folder = tree.resolve(&options.path).unwrap_or_default();
