@@ -5,4 +5,5 @@
 // Its parts are built side by side: what nobody calls yet is called by the others.
 #![allow(dead_code)]
 
+mod ownership;
 mod schema;

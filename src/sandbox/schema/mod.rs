@@ -8,6 +8,7 @@ mod definition;
 mod table;
 #[cfg(test)]
 mod tests;
+mod zero;
 
 use std::sync::Arc;
 
@@ -170,6 +171,11 @@ impl Schema {
         &self.0.name
     }
 
+    /// True for a schema that comes from a definition, and may change with it.
+    pub(crate) fn is_of_definition(&self) -> bool {
+        self.0.name.is_empty()
+    }
+
     /// What the definition of a custom resource says of this value: bounds, patterns, `nullable` and so on.
     pub(crate) fn rules(&self) -> &Map<String, Value> {
         &self.0.rules
@@ -239,12 +245,7 @@ impl Field {
 
     /// True if Go leaves it out where it is zero, and so cannot tell zero from absent.
     pub(crate) fn is_dropped_when_zero(&self) -> bool {
-        let struct_like = matches!(self.schema().shape(), Shape::Fields(fields) if !fields.known.is_empty());
-        match self.written {
-            Written::Always => false,
-            Written::UnlessEmpty => !self.pointer && !struct_like,
-            Written::UnlessZero => !self.pointer,
-        }
+        !self.pointer && !self.is_written_when_zero()
     }
 }
 
