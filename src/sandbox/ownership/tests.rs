@@ -1,0 +1,1 @@
+//! Who owns what after a few writes.

@@ -1,0 +1,220 @@
+//! Reads the table of Kubernetes' own types.
+//!
+//! In: `kubernetes.txt`; its head says how it is written. Out: the kinds and their types. A line that is not as it
+//! should be is passed over: the table is made by a program and read whole by a test.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::{Field, Fields, Link, List, ListType, PatchStrategy, Scalar, Schema, Shape, Written};
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| read(include_str!("kubernetes.txt")));
+
+/// What stands where a type is missing.
+static OPAQUE: LazyLock<Schema> = LazyLock::new(|| Schema::new(Shape::Opaque));
+
+struct Table {
+    /// By `GROUP/VERSION KIND`.
+    kinds: HashMap<String, usize>,
+    types: Vec<Schema>,
+    metadata: Option<usize>,
+}
+
+/// The type of a kind.
+pub(super) fn kind(group: &str, version: &str, kind: &str) -> Option<&'static Schema> {
+    let key =
+        if group.is_empty() { format!("{version} {kind}") } else { format!("{group}/{version} {kind}") };
+    TABLE.types.get(*TABLE.kinds.get(&key)?)
+}
+
+/// The type in a place.
+pub(super) fn at(place: usize) -> &'static Schema {
+    TABLE.types.get(place).unwrap_or(&OPAQUE)
+}
+
+/// The metadata of every object.
+pub(super) fn metadata() -> &'static Schema {
+    TABLE.metadata.map_or(&*OPAQUE, at)
+}
+
+fn read(text: &str) -> Table {
+    let lines =
+        |word: &'static str| text.lines().filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' '));
+    let mut places = HashMap::new();
+    for (place, line) in lines("type").enumerate() {
+        places.insert(line.split(' ').next().unwrap_or_default().trim_start_matches('@'), place);
+    }
+    let mut reader = Reader { wholes: Vec::new(), count: places.len(), places };
+    let mut types: Vec<Schema> = lines("type").map(|line| reader.named(line)).collect();
+    for place in reader.wholes {
+        let whole = types.get(place).map_or_else(|| OPAQUE.clone(), replaced_whole);
+        types.push(whole);
+    }
+    let kinds = lines("kind").filter_map(|line| {
+        let mut words = line.split(' ');
+        let (api_version, kind) = (words.next()?, words.next()?);
+        let place = reader.places.get(words.next().unwrap_or(kind))?;
+        Some((format!("{api_version} {kind}"), *place))
+    });
+    Table { kinds: kinds.collect(), metadata: reader.places.get("ObjectMeta").copied(), types }
+}
+
+/// The same type where it is replaced whole.
+fn replaced_whole(schema: &Schema) -> Schema {
+    let shape = match schema.shape() {
+        Shape::Fields(fields) => Shape::Fields(Fields { atomic: true, ..fields.clone() }),
+        other @ (Shape::Scalar(_) | Shape::List(_) | Shape::Anything | Shape::Opaque) => other.clone(),
+    };
+    Schema::named(shape, schema.name())
+}
+
+struct Reader<'a> {
+    places: HashMap<&'a str, usize>,
+    count: usize,
+    /// Types that are replaced whole in some place only: each is a type of its own, after all others.
+    wholes: Vec<usize>,
+}
+
+impl<'a> Reader<'a> {
+    fn named(&mut self, line: &'a str) -> Schema {
+        let mut words = line.split(' ');
+        let name = words.next().unwrap_or_default();
+        let plain = name.trim_start_matches('@');
+        let mut known: Vec<Field> =
+            words.filter(|word| !word.is_empty()).map(|word| self.field(word)).collect();
+        known.sort_by(|one, other| one.name.cmp(&other.name));
+        let fields =
+            Fields { known, others: None, atomic: plain != name, is_map: false, keeps_unknown: false };
+        Schema::named(Shape::Fields(fields), plain.split('@').next().unwrap_or_default())
+    }
+
+    /// A field: its name, and what the signs after it say, each up to the next.
+    fn field(&mut self, word: &'a str) -> Field {
+        let (word, patch) = cut(word, '~');
+        let (word, one_of) = cut(word, '#');
+        let (word, default) = cut(word, '=');
+        let (word, shape) = cut(word, ':');
+        let name = word.trim_end_matches(['*', '!', '^', '+']);
+        let flags = &word[name.len()..];
+        Field {
+            name: name.into(),
+            link: self.link(shape.unwrap_or("s")),
+            required: flags.contains('+'),
+            pointer: flags.contains('*'),
+            written: match () {
+                () if flags.contains('!') => Written::Always,
+                () if flags.contains('^') => Written::UnlessZero,
+                () => Written::UnlessEmpty,
+            },
+            default: default.and_then(|text| serde_json::from_str(text).ok()),
+            one_of: one_of.into_iter().flat_map(|text| text.split('|')).map(Box::from).collect(),
+            patch: patch.map(patch_strategy),
+        }
+    }
+
+    fn link(&mut self, shape: &'a str) -> Link {
+        let (atomic, shape) = match shape.strip_prefix('@') {
+            Some(rest) => (true, rest),
+            None => (false, shape),
+        };
+        if let Some(inner) = inside(shape, '{', '}') {
+            let others = Some(self.link(inner));
+            let fields = Fields { known: Vec::new(), others, atomic, is_map: true, keeps_unknown: false };
+            return Link::Own(Schema::new(Shape::Fields(fields)));
+        }
+        if let Some(inner) = inside(shape, '[', ']') {
+            let (merge, item) = match inner.strip_prefix('%') {
+                Some(item) => (ListType::Set, item),
+                None => match inner.split_once('|') {
+                    Some((keys, item)) => (ListType::Keyed(keys.split(',').map(Box::from).collect()), item),
+                    None => (ListType::Atomic, inner),
+                },
+            };
+            return Link::Own(Schema::new(Shape::List(List { items: self.link(item), merge })));
+        }
+        if let Some(shape) = single(shape) {
+            return Link::Own(Schema::new(shape));
+        }
+        let place = self.places.get(shape).copied().unwrap_or(usize::MAX);
+        if !atomic {
+            return Link::Builtin(place);
+        }
+        self.wholes.push(place);
+        Link::Builtin(self.count + self.wholes.len() - 1)
+    }
+}
+
+fn single(letter: &str) -> Option<Shape> {
+    Some(Shape::Scalar(match letter {
+        "s" => Scalar::String,
+        "i" => Scalar::Int32,
+        "l" => Scalar::Int64,
+        "n" => Scalar::Number,
+        "b" => Scalar::Boolean,
+        "q" => Scalar::Quantity,
+        "x" => Scalar::IntOrString,
+        "t" => Scalar::Time,
+        "m" => Scalar::MicroTime,
+        "d" => Scalar::Duration,
+        "y" => Scalar::Bytes,
+        "a" => return Some(Shape::Anything),
+        "r" => return Some(Shape::Opaque),
+        _ => return None,
+    }))
+}
+
+fn patch_strategy(text: &str) -> PatchStrategy {
+    let (letters, key) = cut(text, '/');
+    PatchStrategy {
+        merge: letters.contains('m'),
+        retain_keys: letters.contains('r'),
+        merge_key: key.unwrap_or_default().into(),
+    }
+}
+
+fn inside(text: &str, open: char, close: char) -> Option<&str> {
+    text.strip_prefix(open)?.strip_suffix(close)
+}
+
+/// What stands before a sign, and what after it.
+fn cut(text: &str, sign: char) -> (&str, Option<&str>) {
+    text.split_once(sign).map_or((text, None), |(before, after)| (before, Some(after)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every line is understood, and every name leads to a type.
+    #[test]
+    fn the_table_is_read_whole() {
+        let text = include_str!("kubernetes.txt");
+        let table = read(text);
+        let count = |word: &str| text.lines().filter(|line| line.starts_with(word)).count();
+        assert_eq!(table.kinds.len(), count("kind "));
+        assert_eq!(table.types.len(), count("type "));
+        assert_eq!(count("kind ") + count("type ") + count("#"), text.lines().count());
+        for schema in &table.types {
+            let Shape::Fields(fields) = schema.shape() else { panic!("{} has no fields", schema.name()) };
+            assert!(schema.name().starts_with(char::is_uppercase), "{}", schema.name());
+            for field in fields.known() {
+                assert!(leads_somewhere(&field.link, table.types.len()), "{}.{}", schema.name(), field.name);
+                let plain = |char: char| char.is_ascii_alphanumeric() || "-$_".contains(char);
+                assert!(field.name.chars().all(plain), "{}.{}", schema.name(), field.name);
+            }
+        }
+        assert!(text.len() < 120_000, "{} bytes", text.len());
+    }
+
+    fn leads_somewhere(link: &Link, count: usize) -> bool {
+        let inner = match link {
+            Link::Builtin(place) => return *place < count,
+            Link::Own(schema) => schema.shape(),
+        };
+        match inner {
+            Shape::Fields(fields) => fields.others.as_ref().is_none_or(|link| leads_somewhere(link, count)),
+            Shape::List(list) => leads_somewhere(&list.items, count),
+            Shape::Scalar(_) | Shape::Anything | Shape::Opaque => true,
+        }
+    }
+}
