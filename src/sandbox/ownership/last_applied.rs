@@ -6,9 +6,10 @@
 use serde_json::Value;
 
 use super::super::schema::Schema;
+use super::Conflict;
 use super::claim::claim;
 use super::compare::compare;
-use super::{Conflict, managed_fields};
+use super::typed::check;
 use crate::fields::{FieldSet, safe_for_html};
 
 /// The manager of `kubectl apply --server-side`.
@@ -38,9 +39,11 @@ pub(super) fn left(
 fn still_as_applied(schema: &Schema, live: &Value, api_version: &str) -> Option<FieldSet> {
     let annotation = live.get("metadata")?.get("annotations")?.get(ANNOTATION)?.as_str()?;
     let last: Value = serde_json::from_str(annotation).ok()?;
-    if last.get("apiVersion")?.as_str()? != api_version || managed_fields(&last).is_some() {
+    if last.get("apiVersion")?.as_str()? != api_version {
         return None;
     }
+    // With items that stand twice nothing can be told.
+    check(schema, live).and_then(|()| check(schema, &last)).ok()?;
     let change = compare(schema, &last, live);
     let fields = claim(schema, &last);
     Some(fields.minus(&change.modified).minus(&change.added).minus(&change.removed))

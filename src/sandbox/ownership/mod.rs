@@ -56,8 +56,6 @@ pub(crate) struct Writer<'a> {
     pub(crate) now: &'a str,
     /// What is never owned through this endpoint, such as `["status"]`.
     pub(crate) reset: &'a [&'a [&'a str]],
-    /// The normal form of an object of this type, in place: what decoding into a Go type makes of it.
-    pub(crate) normal: &'a dyn Fn(&mut Value),
     /// The object in another version, in which another manager wrote.
     pub(crate) in_version: &'a dyn Fn(&str, &Value) -> InVersion,
 }
@@ -228,12 +226,8 @@ fn write(
     let is_less = !last.minus(&fields).is_empty();
     let own = Owned { fields, api_version: writer.api_version.to_owned(), time };
     managers.0.insert(identity.clone(), own);
-    if !last.is_empty() {
-        (writer.normal)(&mut merged);
-    }
     if is_less {
         prune::prune(schema, &mut merged, &last, &managers.all());
-        (writer.normal)(&mut merged);
     }
     let changes = Changes::of(schema, managers, old, &merged, writer);
     let lost = changes.lost(managers, &identity);
