@@ -43,7 +43,7 @@ enum Act {
     Derive(derived::Derive),
 }
 
-struct Condition {
+pub(super) struct Condition {
     path: Path,
     wanted: Wanted,
 }
@@ -52,6 +52,7 @@ enum Wanted {
     Present,
     Absent,
     Equal(Value),
+    Other(Value),
 }
 
 fn fill(rules: &[Rule], node: &mut Value) {
@@ -124,22 +125,31 @@ pub(crate) fn nothing(value: Option<&Value>) -> bool {
 }
 
 impl Condition {
-    fn holds(&self, node: &Value) -> bool {
+    /// Whether it holds for the value to which a section's rules are applied.
+    pub(super) fn holds(&self, node: &Value) -> bool {
         let found = self.path.first(node);
         match &self.wanted {
             Wanted::Present => !nothing(found),
             Wanted::Absent => nothing(found),
             Wanted::Equal(value) => found == Some(value),
+            Wanted::Other(value) => found != Some(value),
         }
     }
 
+    /// All that stand behind `if` in a line.
+    pub(super) fn all(text: &'static str) -> Vec<Self> {
+        text.split(" and ").filter(|it| !it.is_empty()).map(Self::read).collect()
+    }
+
     fn read(text: &'static str) -> Self {
-        let (path, wanted) = match text.split_once(" = ") {
-            Some((path, value)) => (path, Wanted::Equal(json(value))),
-            None => match text.strip_prefix('!') {
-                Some(path) => (path, Wanted::Absent),
-                None => (text, Wanted::Present),
-            },
+        let (path, wanted) = if let Some((path, value)) = text.split_once(" != ") {
+            (path, Wanted::Other(json(value)))
+        } else if let Some((path, value)) = text.split_once(" = ") {
+            (path, Wanted::Equal(json(value)))
+        } else if let Some(path) = text.strip_prefix('!') {
+            (path, Wanted::Absent)
+        } else {
+            (text, Wanted::Present)
         };
         Self { path: Path::of(path), wanted }
     }
@@ -152,11 +162,11 @@ impl Table {
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let words: Vec<_> = line.splitn(3, ' ').collect();
             match words[..] {
-                ["kind", group, kind] => {
+                ["KIND", group, kind] => {
                     let group = if group == "core" { "" } else { group };
                     section = table.kinds.entry((group, kind)).or_default();
                 }
-                ["shape", shape] => section = table.shapes.entry(shape).or_default(),
+                ["SHAPE", shape] => section = table.shapes.entry(shape).or_default(),
                 [path, sign, rest] => section.extend(Rule::read(path, sign, rest)),
                 _ => {}
             }
@@ -168,7 +178,7 @@ impl Table {
 impl Rule {
     fn read(path: &'static str, sign: &str, rest: &'static str) -> Option<Self> {
         let (rest, conditions) = rest.split_once(" if ").unwrap_or((rest, ""));
-        let conditions = conditions.split(" and ").filter(|it| !it.is_empty()).map(Condition::read).collect();
+        let conditions = Condition::all(conditions);
         let act = match sign {
             "=" | ":=" => Act::Set { value: json(rest), over_zero: sign == ":=" },
             "<" => match rest.strip_prefix('/') {
@@ -200,7 +210,7 @@ mod tests {
     fn every_line_of_the_table_is_a_rule() {
         let text = include_str!("defaults.txt");
         let written = |line: &&str| !line.is_empty() && !line.starts_with(['#']);
-        let heads = |line: &&str| line.starts_with("kind ") || line.starts_with("shape ");
+        let heads = |line: &&str| line.starts_with("KIND ") || line.starts_with("SHAPE ");
         let lines = text.lines().filter(written).filter(|line| !heads(line)).count();
         let rules: usize = TABLE.kinds.values().chain(TABLE.shapes.values()).map(Vec::len).sum();
         assert_eq!(rules, lines);

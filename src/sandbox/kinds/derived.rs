@@ -17,6 +17,8 @@ pub(crate) fn named(name: &str) -> Option<Derive> {
         "target-port" => target_port,
         "namespace-label" => namespace_label,
         "pod-ranges" => pod_ranges,
+        "pod-addresses" => |status, field| addresses(status, field, "podIP"),
+        "host-addresses" => |status, field| addresses(status, field, "hostIP"),
         "singular" => singular,
         "list-kind" => list_kind,
         _ => return None,
@@ -69,6 +71,13 @@ fn namespace_label(metadata: &mut Value, field: &str) {
 fn pod_ranges(spec: &mut Value, field: &str) {
     if let Some(range) = spec.get("podCIDR").filter(|range| !nothing(Some(range))).cloned() {
         set(spec, field, json!([range]));
+    }
+}
+
+/// The one address of a Pod is also its list of them.
+fn addresses(status: &mut Value, field: &str, one: &str) {
+    if let Some(address) = status.get(one).filter(|address| !nothing(Some(address))).cloned() {
+        set(status, field, json!([{"ip": address}]));
     }
 }
 

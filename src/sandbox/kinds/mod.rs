@@ -16,12 +16,14 @@ mod quantity;
 #[cfg(test)]
 mod recorded;
 mod services;
+mod validate;
 
 pub(crate) use builtin::{Kind, Subresource, builtin, named};
 pub(crate) use defaults::default;
 pub(crate) use lives::{Generation, generation, is_made_by_update, needs_version};
 pub(crate) use normal::normalize;
 pub(crate) use prepare::{prepare, prepare_custom};
+pub(crate) use validate::{Cause, refusal, validate};
 
 /// What only the server as a whole can give to an object, or knows of others.
 pub(crate) trait Allocate {

@@ -1,0 +1,206 @@
+//! Rules of the kinds that extend the API server: definitions of kinds, webhooks, aggregated APIs.
+//!
+//! In: the place that a line of `rules.txt` names. Out: what is wrong there.
+
+use serde_json::{Value, json};
+
+use super::{Cause, Own, Seen, invalid, is_empty, names, required};
+
+/// How deep a schema is looked into.
+const MAX_DEPTH: usize = 64;
+
+/// What the table calls by this name.
+pub(super) fn named(name: &str) -> Option<Own> {
+    Some(match name {
+        "alone" => alone,
+        "api-service" => api_service,
+        "client" => client,
+        "definition-name" => definition_name,
+        "definition-names" => definition_names,
+        "review-versions" => review_versions,
+        "schema-required" => schema_required,
+        "some-version" => some_version,
+        "stored-once" => stored_once,
+        "structural" => structural,
+        "unique-webhooks" => unique_webhooks,
+        "version-name" => version_name,
+        "webhook-name" => webhook_name,
+        "webhook-timeout" => webhook_timeout,
+        _ => return None,
+    })
+}
+
+fn definition_name(seen: &Seen, causes: &mut Vec<Cause>) {
+    let part = |path: &str| seen.root.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let name = part("/metadata/name");
+    if name != format!("{}.{}", part("/spec/names/plural"), part("/spec/group")) {
+        causes.push(invalid(
+            "metadata.name",
+            Some(&json!(name)),
+            "must be spec.names.plural+\".\"+spec.group",
+        ));
+    }
+}
+
+fn definition_names(seen: &Seen, causes: &mut Vec<Cause>) {
+    let names = &seen.root["spec"]["names"];
+    for field in ["plural", "singular", "kind", "listKind"] {
+        let at = format!("spec.names.{field}");
+        match names[field].as_str().unwrap_or_default() {
+            "" => causes.push(required(&at, "")),
+            name => {
+                let lower = name.to_lowercase();
+                let wrong = names::old_label(&lower);
+                causes.extend(wrong.iter().map(|words| invalid(&at, names.get(field), words)));
+            }
+        }
+    }
+    if !is_empty(&names["kind"]) && names["kind"] == names["listKind"] {
+        let words = "kind and listKind may not be the same";
+        causes.push(invalid("spec.names.listKind", names.get("listKind"), words));
+    }
+}
+
+fn version_name(seen: &Seen, causes: &mut Vec<Cause>) {
+    let name = seen.value.and_then(Value::as_str).unwrap_or_default();
+    causes.extend(names::old_label(name).iter().map(|words| invalid(&seen.at, seen.value, words)));
+}
+
+fn schema_required(seen: &Seen, causes: &mut Vec<Cause>) {
+    if seen.value.is_some_and(|it| it["schema"]["openAPIV3Schema"].is_null()) {
+        causes.push(required(&format!("{}.schema.openAPIV3Schema", seen.at), ""));
+    }
+}
+
+fn stored_once(seen: &Seen, causes: &mut Vec<Cause>) {
+    let all = seen.value.and_then(Value::as_array);
+    let stored = all.into_iter().flatten().filter(|it| it["storage"] == true).count();
+    if stored != 1 {
+        let empty = json!([]);
+        let words = "must have exactly one version marked as storage version";
+        causes.push(invalid("spec.versions", Some(seen.value.unwrap_or(&empty)), words));
+    }
+}
+
+fn some_version(seen: &Seen, causes: &mut Vec<Cause>) {
+    if seen.value.is_none_or(is_empty) {
+        causes.push(invalid(&seen.at, None, "must have at least one stored version"));
+    }
+}
+
+/// A schema says of every field what it is, and of every list what its items are.
+fn structural(seen: &Seen, causes: &mut Vec<Cause>) {
+    if let Some(schema) = seen.value {
+        typed(schema, &seen.at, 0, causes);
+    }
+}
+
+fn typed(schema: &Value, at: &str, depth: usize, causes: &mut Vec<Cause>) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    let says = |rule: &str| schema[rule] == true;
+    let free = says("x-kubernetes-preserve-unknown-fields") || says("x-kubernetes-int-or-string");
+    let items = schema.get("items").filter(|it| !it.is_null());
+    if is_empty(&schema["type"]) && !free {
+        let of = if depth == 0 { "at the root" } else { "for specified object fields" };
+        causes.push(required(&format!("{at}.type"), &format!("must not be empty {of}")));
+    } else if schema["type"] == "array" && items.is_none() {
+        causes.push(required(&format!("{at}.items"), "must be specified"));
+    }
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        typed(inner, &format!("{at}.properties[{name}]"), depth + 1, causes);
+    }
+    if let Some(items) = items.filter(|it| it.is_object()) {
+        typed(items, &format!("{at}.items"), depth + 1, causes);
+    }
+    if let Some(others) = schema.get("additionalProperties").filter(|it| it.is_object()) {
+        typed(others, &format!("{at}.additionalProperties"), depth + 1, causes);
+    }
+}
+
+fn api_service(seen: &Seen, causes: &mut Vec<Cause>) {
+    let (spec, name) = (&seen.root["spec"], &seen.root["metadata"]["name"]);
+    let part = |field: &str| spec[field].as_str().unwrap_or_default();
+    let wanted = format!("{}.{}", part("version"), part("group"));
+    if *name != wanted {
+        let words = format!("must be `spec.version+\".\"+spec.group`: {}", json!(wanted));
+        causes.push(invalid("metadata.name", Some(name), &words));
+    }
+    for (field, most) in [("groupPriorityMinimum", 20000), ("versionPriority", 1000)] {
+        if !spec[field].as_i64().is_some_and(|it| (1..=most).contains(&it)) {
+            let words = format!("must be positive and less than {most}");
+            causes.push(invalid(&format!("spec.{field}"), spec.get(field), &words));
+        }
+    }
+}
+
+fn webhook_name(seen: &Seen, causes: &mut Vec<Cause>) {
+    match seen.value.and_then(Value::as_str).unwrap_or_default() {
+        "" => causes.push(required(&seen.at, "")),
+        name if name.split('.').count() < 3 => {
+            let words = "should be a domain with at least three segments separated by dots";
+            causes.push(invalid(&seen.at, seen.value, words));
+        }
+        name => {
+            causes.extend(names::subdomain(name).iter().map(|words| invalid(&seen.at, seen.value, words)));
+        }
+    }
+}
+
+fn unique_webhooks(seen: &Seen, causes: &mut Vec<Cause>) {
+    let all: Vec<_> =
+        seen.value.and_then(Value::as_array).into_iter().flatten().map(|it| &it["name"]).collect();
+    for (index, name) in all.iter().enumerate().filter(|(index, name)| all[..*index].contains(name)) {
+        causes.push(Cause {
+            reason: "FieldValueDuplicate",
+            message: format!("Duplicate value: {name}"),
+            field: format!("{}[{index}].name", seen.at),
+        });
+    }
+}
+
+fn client(seen: &Seen, causes: &mut Vec<Cause>) {
+    let Some(it) = seen.value else { return };
+    let url = it["url"].as_str();
+    if url.is_some() == it.get("service").is_some() {
+        return causes.push(required(&seen.at, "exactly one of url or service is required"));
+    }
+    if let Some((scheme, _)) =
+        url.and_then(|it| it.split_once("://")).filter(|(scheme, _)| *scheme != "https")
+    {
+        let words = "'https' is the only allowed URL scheme; desired format: https://host[/path]";
+        causes.push(invalid(&format!("{}.url", seen.at), Some(&json!(scheme)), words));
+    }
+}
+
+fn review_versions(seen: &Seen, causes: &mut Vec<Cause>) {
+    let all = seen.value.and_then(Value::as_array);
+    if all.is_none_or(Vec::is_empty) {
+        causes.push(required(&seen.at, "must specify one of v1, v1beta1"));
+    } else if !all.is_some_and(|it| it.iter().any(|it| *it == "v1" || *it == "v1beta1")) {
+        causes.push(invalid(&seen.at, seen.value, "must include at least one of v1, v1beta1"));
+    }
+}
+
+fn webhook_timeout(seen: &Seen, causes: &mut Vec<Cause>) {
+    if seen.value.and_then(Value::as_i64).is_some_and(|it| !(1..=30).contains(&it)) {
+        causes.push(invalid(&seen.at, seen.value, "the timeout value must be between 1 and 30 seconds"));
+    }
+}
+
+/// A star stands alone.
+fn alone(seen: &Seen, causes: &mut Vec<Cause>) {
+    let lists = [("apiGroups", "API groups"), ("apiVersions", "API versions"), ("operations", "operations")];
+    for (field, what) in lists {
+        let list = seen.value.and_then(|it| it.get(field)).and_then(Value::as_array);
+        if list.is_some_and(|it| it.len() > 1 && it.contains(&json!("*"))) {
+            let words = format!("if '*' is present, must not specify other {what}");
+            causes.push(invalid(
+                &format!("{}.{field}", seen.at),
+                seen.value.and_then(|it| it.get(field)),
+                &words,
+            ));
+        }
+    }
+}

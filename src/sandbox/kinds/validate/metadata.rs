@@ -1,0 +1,110 @@
+//! Names, labels, annotations, owners and finalizers: what holds for every object.
+//!
+//! In: an object and its kind. Out: what is wrong with its metadata.
+
+use serde_json::{Value, json};
+
+use super::super::builtin::Kind;
+use super::names::{self, Rule};
+use super::{Cause, invalid, is_empty, required};
+
+/// Bytes that all annotations of an object may have together.
+const MAX_ANNOTATIONS: usize = 256 * 1024;
+
+const NO_DOTS: &str = "must not contain dots";
+
+/// What is wrong with an object's metadata.
+pub(super) fn causes(kind: &Kind, object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let metadata = &object["metadata"];
+    name(kind, metadata, &mut causes);
+    labels("metadata.labels", metadata.get("labels"), &mut causes);
+    annotations("metadata.annotations", metadata.get("annotations"), &mut causes);
+    owners(metadata, &mut causes);
+    finalizers(metadata, &mut causes);
+    causes
+}
+
+fn name(kind: &Kind, metadata: &Value, causes: &mut Vec<Cause>) {
+    let at = "metadata.name";
+    let Some(name) = metadata["name"].as_str().filter(|it| !it.is_empty()) else {
+        return causes.push(required(at, "name or generateName is required"));
+    };
+    let rule: Rule = match kind.kind {
+        "Namespace" | "Service" => |name| {
+            let dots = name.contains('.').then(|| NO_DOTS.to_owned());
+            dots.map_or_else(|| names::label(name), |it| vec![it])
+        },
+        "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding" | "CSINode" => names::path_segment,
+        // Their names say what they are, and are checked with that.
+        "APIService" | "IPAddress" => |_| Vec::new(),
+        _ => names::subdomain,
+    };
+    causes.extend(rule(name).iter().map(|words| invalid(at, Some(&json!(name)), words)));
+}
+
+/// Labels, or what is written like them.
+pub(super) fn labels(at: &str, labels: Option<&Value>, causes: &mut Vec<Cause>) {
+    for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
+        causes.extend(names::qualified(key).iter().map(|words| invalid(at, Some(&json!(key)), words)));
+        let text = value.as_str().unwrap_or_default();
+        causes.extend(names::label_value(text).iter().map(|words| invalid(at, Some(value), words)));
+    }
+}
+
+pub(super) fn annotations(at: &str, annotations: Option<&Value>, causes: &mut Vec<Cause>) {
+    let mut size = 0;
+    for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
+        size += key.len() + value.as_str().map_or(0, str::len);
+        // Keys of annotations may have capitals before the slash.
+        let lower = key.to_lowercase();
+        causes.extend(names::qualified(&lower).iter().map(|words| invalid(at, Some(&json!(key)), words)));
+    }
+    if size > MAX_ANNOTATIONS {
+        let message = format!("Too long: may not be more than {MAX_ANNOTATIONS} bytes");
+        causes.push(Cause { reason: "FieldValueTooLong", message, field: at.to_owned() });
+    }
+}
+
+fn owners(metadata: &Value, causes: &mut Vec<Cause>) {
+    let at = "metadata.ownerReferences";
+    let mut controller: Option<&Value> = None;
+    for owner in metadata["ownerReferences"].as_array().into_iter().flatten() {
+        for field in ["apiVersion", "kind", "name", "uid"] {
+            if owner.get(field).is_none_or(is_empty) {
+                let words =
+                    if field == "apiVersion" { "version must not be empty" } else { "must not be empty" };
+                causes.push(invalid(&format!("{at}.{field}"), Some(&json!("")), words));
+            }
+        }
+        if owner["kind"] == "Event" && owner["apiVersion"] == "v1" {
+            causes.push(invalid(at, Some(owner), "/v1, Kind=Event is disallowed from being an owner"));
+        }
+        if owner["controller"] == true {
+            let named = |it: &Value| {
+                format!("{}/{}", it["kind"].as_str().unwrap_or(""), it["name"].as_str().unwrap_or(""))
+            };
+            if let Some(first) = controller {
+                let words = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+                    named(first),
+                    named(owner)
+                );
+                causes.push(invalid(at, metadata.get("ownerReferences"), &words));
+            }
+            controller = Some(owner);
+        }
+    }
+}
+
+fn finalizers(metadata: &Value, causes: &mut Vec<Cause>) {
+    let at = "metadata.finalizers";
+    for (index, finalizer) in metadata["finalizers"].as_array().into_iter().flatten().enumerate() {
+        let text = finalizer.as_str().unwrap_or_default();
+        causes.extend(names::qualified(text).iter().map(|words| invalid(at, Some(finalizer), words)));
+        if !text.contains('/') && !matches!(text, "orphan" | "foregroundDeletion" | "kubernetes") {
+            let words = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(invalid(&format!("{at}[{index}]"), Some(finalizer), words));
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! What is refused, in the API server's words.
+//!
+//! In: an object as it would be kept, and as it was. Out: every [`Cause`] against it; none means that it may be kept. The rules are
+//! in `rules.txt`, which this file reads; what no line can say is in `updates.rs`, if it is about a change, and else in the files
+//! named for what they are about. The wordings are the server's, because people search for them.
+
+mod bodies;
+mod definitions;
+mod metadata;
+mod names;
+mod networks;
+mod pods;
+mod updates;
+mod workloads;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use super::builtin::Kind;
+use super::defaults::Condition;
+use super::paths::{Path, below};
+
+/// One thing that is wrong, as the details of a refusal list it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cause {
+    /// Such as `FieldValueInvalid`.
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    pub(crate) field: String,
+}
+
+/// All that speaks against keeping an object of a built-in kind.
+pub(crate) fn validate(kind: &Kind, subresource: &str, old: Option<&Value>, new: &Value) -> Vec<Cause> {
+    let mut causes = metadata::causes(kind, new);
+    if subresource != "status"
+        && let Some(rules) = RULES.kinds.get(&(kind.group, kind.kind))
+    {
+        Judge { kind, root: new, old }.judge(rules, new, "", &mut causes);
+    }
+    let mut told = Vec::with_capacity(causes.len());
+    for cause in causes {
+        if !told.contains(&cause) {
+            told.push(cause);
+        }
+    }
+    told
+}
+
+/// What the refusal of an object says, and its causes as its details list them.
+pub(crate) fn refusal(group: &str, kind: &str, name: &str, causes: &[Cause]) -> (String, Value) {
+    let all: Vec<_> = causes.iter().map(|it| format!("{}: {}", it.field, it.message)).collect();
+    let text = if all.len() == 1 { all.concat() } else { format!("[{}]", all.join(", ")) };
+    let dot = if group.is_empty() { "" } else { "." };
+    let listed = |it: &Cause| json!({"reason": it.reason, "message": it.message, "field": it.field});
+    let message = format!("{kind}{dot}{group} {} is invalid: {text}", Value::from(name));
+    (message, causes.iter().map(listed).collect())
+}
+
+/// What a rule sees.
+struct Seen<'a> {
+    kind: &'a Kind,
+    /// The object.
+    root: &'a Value,
+    /// The object as it was.
+    old: Option<&'a Value>,
+    /// The value to which the section is applied, and where it is.
+    section: &'a Value,
+    /// The value itself; none where nothing stands.
+    value: Option<&'a Value>,
+    at: String,
+}
+
+type Own = fn(&Seen, &mut Vec<Cause>);
+
+static RULES: LazyLock<Rules> = LazyLock::new(|| Rules::read(include_str!("rules.txt")));
+
+#[derive(Default)]
+struct Rules {
+    kinds: HashMap<(&'static str, &'static str), Vec<Rule>>,
+    shapes: HashMap<&'static str, Vec<Rule>>,
+}
+
+struct Rule {
+    path: Path,
+    field: &'static str,
+    check: Check,
+    conditions: Vec<Condition>,
+}
+
+enum Check {
+    Required(&'static str),
+    OneOf(Vec<&'static str>),
+    AtLeast(i64),
+    Between(i64, i64),
+    Port,
+    Named(names::Rule),
+    Keys(names::Rule),
+    Unique(&'static str),
+    Fixed(&'static str),
+    Shape(&'static str),
+    Own(Own),
+}
+
+struct Judge<'a> {
+    kind: &'a Kind,
+    root: &'a Value,
+    old: Option<&'a Value>,
+}
+
+impl Judge<'_> {
+    fn judge(&self, rules: &[Rule], section: &Value, place: &str, causes: &mut Vec<Cause>) {
+        for rule in rules {
+            if !rule.conditions.iter().all(|it| it.holds(section)) {
+                continue;
+            }
+            rule.path.look(section, &mut |holder, inner| {
+                let at = match (place, inner) {
+                    ("", inner) => inner.to_owned(),
+                    (place, "") => place.to_owned(),
+                    (place, inner) => format!("{place}.{inner}"),
+                };
+                let (value, at) = match rule.field {
+                    "" => (Some(holder), at),
+                    field => (holder.get(field).filter(|it| !it.is_null()), below(&at, field)),
+                };
+                if let Check::Shape(shape) = rule.check {
+                    let rules = RULES.shapes.get(shape).map_or(&[][..], Vec::as_slice);
+                    return self.judge(rules, holder, &at, causes);
+                }
+                let seen = Seen { kind: self.kind, root: self.root, old: self.old, section, value, at };
+                rule.check(&seen, causes);
+            });
+        }
+    }
+}
+
+impl Rule {
+    fn check(&self, seen: &Seen, causes: &mut Vec<Cause>) {
+        let text = seen.value.and_then(Value::as_str).filter(|it| !it.is_empty());
+        let number = seen.value.and_then(Value::as_i64);
+        match &self.check {
+            Check::Required(words) => {
+                if seen.value.is_none_or(is_empty) {
+                    causes.push(required(&seen.at, words));
+                }
+            }
+            Check::OneOf(all) => {
+                let values = match seen.value {
+                    Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
+                    _ => text.into_iter().collect::<Vec<_>>(),
+                };
+                let wrong = values.into_iter().filter(|it| !all.contains(it));
+                causes.extend(wrong.map(|it| unsupported(&seen.at, it, all)));
+            }
+            Check::AtLeast(least) => {
+                if number.is_some_and(|it| it < *least) {
+                    let words = format!("must be greater than or equal to {least}");
+                    causes.push(invalid(&seen.at, seen.value, &words));
+                }
+            }
+            Check::Between(least, most) => {
+                if number.is_some_and(|it| !(*least..=*most).contains(&it)) {
+                    let words = format!("must be between {least} and {most}, inclusive");
+                    causes.push(invalid(&seen.at, seen.value, &words));
+                }
+            }
+            Check::Port => port(seen, causes),
+            Check::Named(rule) => {
+                let wrong = text.into_iter().flat_map(|it| rule(it));
+                causes.extend(wrong.map(|words| invalid(&seen.at, seen.value, &words)));
+            }
+            Check::Keys(rule) => {
+                for key in seen.value.and_then(Value::as_object).into_iter().flat_map(|it| it.keys()) {
+                    let at = format!("{}[{key}]", seen.at);
+                    causes.extend(rule(key).iter().map(|words| invalid(&at, Some(&json!(key)), words)));
+                }
+            }
+            Check::Unique(field) => unique(seen, field, causes),
+            Check::Fixed(words) => updates::fixed(seen, words, causes),
+            Check::Shape(_) => {}
+            Check::Own(check) => check(seen, causes),
+        }
+    }
+}
+
+/// A number, or the name of a port of the Pods.
+fn port(seen: &Seen, causes: &mut Vec<Cause>) {
+    match seen.value {
+        Some(Value::Number(number)) if !number.as_i64().is_some_and(|it| (1..=65535).contains(&it)) => {
+            causes.push(invalid(&seen.at, seen.value, "must be between 1 and 65535, inclusive"));
+        }
+        Some(Value::String(name)) => {
+            causes.extend(names::port_name(name).iter().map(|words| invalid(&seen.at, seen.value, words)));
+        }
+        _ => {}
+    }
+}
+
+fn unique(seen: &Seen, field: &str, causes: &mut Vec<Cause>) {
+    let mut known = Vec::new();
+    for (index, item) in seen.value.and_then(Value::as_array).into_iter().flatten().enumerate() {
+        let Some(value) = item.get(field).filter(|it| !is_empty(it)) else { continue };
+        let at = format!("{}[{index}].{field}", seen.at);
+        if !known.contains(&value) {
+            known.push(value);
+        } else if field == "mountPath" {
+            causes.push(invalid(&at, Some(value), "must be unique"));
+        } else {
+            causes.push(Cause {
+                reason: "FieldValueDuplicate",
+                message: format!("Duplicate value: {value}"),
+                field: at,
+            });
+        }
+    }
+}
+
+impl Rules {
+    fn read(text: &'static str) -> Self {
+        let mut rules = Self::default();
+        let mut section: &mut Vec<Rule> = &mut Vec::new();
+        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let words: Vec<_> = line.splitn(3, ' ').collect();
+            match words[..] {
+                ["KIND", group, kind] => {
+                    let group = if group == "core" { "" } else { group };
+                    section = rules.kinds.entry((group, kind)).or_default();
+                }
+                ["SHAPE", shape] => section = rules.shapes.entry(shape).or_default(),
+                [path, check] => section.extend(Rule::read(path, check, "")),
+                [path, check, rest] => section.extend(Rule::read(path, check, rest)),
+                _ => {}
+            }
+        }
+        rules
+    }
+}
+
+impl Rule {
+    fn read(path: &'static str, check: &str, rest: &'static str) -> Option<Self> {
+        let (rest, conditions) = match rest.strip_prefix("if ") {
+            Some(conditions) => ("", conditions),
+            None => rest.split_once(" if ").unwrap_or((rest, "")),
+        };
+        let number = |at: usize| rest.split(' ').nth(at).and_then(|it| it.parse().ok());
+        let check = match check {
+            "required" => Check::Required(rest),
+            "one-of" => Check::OneOf(rest.split(' ').collect()),
+            "at-least" => Check::AtLeast(number(0)?),
+            "between" => Check::Between(number(0)?, number(1)?),
+            "port" => Check::Port,
+            "named" => Check::Named(names::rule(rest)?),
+            "keys" => Check::Keys(names::rule(rest)?),
+            "unique" => Check::Unique(rest),
+            "fixed" => Check::Fixed(rest),
+            ">" => Check::Shape(rest),
+            "!" => Check::Own(
+                bodies::named(rest)
+                    .or_else(|| networks::named(rest))
+                    .or_else(|| workloads::named(rest))
+                    .or_else(|| pods::named(rest))
+                    .or_else(|| definitions::named(rest))
+                    .or_else(|| updates::named(rest))?,
+            ),
+            _ => return None,
+        };
+        let path = Path::of(path);
+        let (path, field) = if matches!(check, Check::Shape(_)) { (path, "") } else { path.split_last() };
+        Some(Self { path, field, check, conditions: Condition::all(conditions) })
+    }
+}
+
+fn items(value: Option<&Value>) -> impl Iterator<Item = &Value> {
+    value.and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The text that stands there, if it is one and not empty.
+fn text<'a>(seen: &Seen<'a>) -> Option<&'a str> {
+    seen.value.and_then(Value::as_str).filter(|it| !it.is_empty())
+}
+
+fn is_empty(it: &Value) -> bool {
+    match it {
+        Value::Null => true,
+        Value::Bool(_) | Value::Number(_) => false,
+        Value::String(it) => it.is_empty(),
+        Value::Array(it) => it.is_empty(),
+        Value::Object(it) => it.is_empty(),
+    }
+}
+
+fn with_words(head: String, words: &str) -> String {
+    if words.is_empty() { head } else { format!("{head}: {words}") }
+}
+
+fn required(at: &str, words: &str) -> Cause {
+    let message = with_words("Required value".to_owned(), words);
+    Cause { reason: "FieldValueRequired", message, field: at.to_owned() }
+}
+
+fn invalid(at: &str, value: Option<&Value>, words: &str) -> Cause {
+    let message = with_words(format!("Invalid value: {}", value.unwrap_or(&Value::Null)), words);
+    Cause { reason: "FieldValueInvalid", message, field: at.to_owned() }
+}
+
+fn forbidden(at: &str, words: &str) -> Cause {
+    let message = with_words("Forbidden".to_owned(), words);
+    Cause { reason: "FieldValueForbidden", message, field: at.to_owned() }
+}
+
+fn unsupported(at: &str, value: &str, all: &[&str]) -> Cause {
+    let known: Vec<_> = all.iter().map(|it| Value::from(*it).to_string()).collect();
+    let message =
+        format!("Unsupported value: {}: supported values: {}", Value::from(value), known.join(", "));
+    Cause { reason: "FieldValueNotSupported", message, field: at.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_table_is_a_rule() {
+        let text = include_str!("rules.txt");
+        let heads =
+            |line: &str| line.starts_with("KIND ") || line.starts_with("SHAPE ") || line.starts_with('#');
+        let lines: Vec<_> = text.lines().filter(|line| !line.is_empty() && !heads(line)).collect();
+        let read = |line: &&&'static str| {
+            let words: Vec<_> = line.splitn(3, ' ').collect();
+            Rule::read(words[0], words[1], words.get(2).unwrap_or(&"")).is_none()
+        };
+        let unread: Vec<_> = lines.iter().filter(read).collect();
+        assert!(unread.is_empty(), "{unread:#?}");
+        for rule in RULES.kinds.values().chain(RULES.shapes.values()).flatten() {
+            if let Check::Shape(shape) = rule.check {
+                assert!(RULES.shapes.contains_key(shape), "{shape}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_lists_its_causes() {
+        let causes = [required("spec.a", ""), invalid("spec.b", Some(&json!(0)), "must be more")];
+        let (message, details) = refusal("apps", "Deployment", "web", &causes);
+        assert_eq!(
+            message,
+            "Deployment.apps \"web\" is invalid: [spec.a: Required value, spec.b: Invalid value: 0: must be more]"
+        );
+        assert_eq!(details[1]["reason"], "FieldValueInvalid");
+        let (message, _) = refusal("", "Pod", "p", &causes[..1]);
+        assert_eq!(message, "Pod \"p\" is invalid: spec.a: Required value");
+    }
+}

@@ -1,0 +1,236 @@
+//! What may not change.
+//!
+//! In: the place that a line of `rules.txt` names, in the object as it was and as it would be. Out: the change that is refused.
+
+use serde_json::{Value, json};
+
+use super::{Cause, Own, Seen, forbidden, invalid, required};
+
+/// What the table calls by this name.
+pub(super) fn named(name: &str) -> Option<Own> {
+    Some(match name {
+        "claim-change" => claim_change,
+        "driver-change" => driver_change,
+        "immutable-data" => immutable_data,
+        "job-completions" => job_completions,
+        "job-template" => job_template,
+        "pod-change" => pod_change,
+        "same-role" => same_role,
+        "scope-change" => scope_change,
+        "service-address" => service_address,
+        "stateful-change" => stateful_change,
+        "volume-change" => volume_change,
+        _ => return None,
+    })
+}
+
+/// A field that is as it was for ever.
+pub(super) fn fixed(seen: &Seen, words: &str, causes: &mut Vec<Cause>) {
+    let Some(old) = seen.old else { return };
+    let pointer = format!("/{}", seen.at.replace('.', "/"));
+    let before = old.pointer(&pointer).filter(|it| !it.is_null());
+    if before != seen.value {
+        causes.push(match words {
+            "" => invalid(&seen.at, seen.value, "field is immutable"),
+            words => forbidden(&seen.at, words),
+        });
+    }
+}
+
+fn immutable_data(seen: &Seen, causes: &mut Vec<Cause>) {
+    let Some(old) = seen.old.filter(|it| it["immutable"] == true) else { return };
+    for field in ["immutable", "data", "binaryData"] {
+        if old.get(field) != seen.root.get(field) {
+            causes.push(forbidden(field, "field is immutable when `immutable` is set"));
+        }
+    }
+}
+
+fn service_address(seen: &Seen, causes: &mut Vec<Cause>) {
+    let Some(old) = seen.old else { return };
+    let (before, now) = (&old["spec"]["clusterIPs"], &seen.root["spec"]["clusterIPs"]);
+    let external = [old, seen.root].iter().any(|it| it["spec"]["type"] == "ExternalName");
+    if !external && before[0].is_string() && before[0] != now[0] {
+        causes.push(if now[0].is_null() {
+            required("spec.clusterIPs[0]", "primary clusterIP can not be unset")
+        } else {
+            invalid("spec.clusterIPs[0]", Some(now), "may not change once set")
+        });
+    }
+}
+
+/// A claim grows once it has its volume; nothing else of it changes.
+fn claim_change(seen: &Seen, causes: &mut Vec<Cause>) {
+    let Some(old) = seen.old else { return };
+    let bound = old["status"]["phase"] == "Bound";
+    let rest = |claim: &Value| {
+        let mut spec = claim["spec"].clone();
+        if bound && let Some(spec) = spec.as_object_mut() {
+            spec.remove("volumeAttributesClassName");
+            spec.remove("resources");
+        }
+        // Its volume and its class may be said once.
+        for (field, before) in [
+            ("volumeName", &old["spec"]["volumeName"]),
+            ("storageClassName", &old["spec"]["storageClassName"]),
+        ] {
+            if before.is_null()
+                && let Some(spec) = spec.as_object_mut()
+            {
+                spec.remove(field);
+            }
+        }
+        spec
+    };
+    if rest(old) != rest(seen.root) {
+        let words = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound \
+                     claims";
+        causes.push(forbidden(&seen.at, words));
+    }
+}
+
+fn volume_change(seen: &Seen, causes: &mut Vec<Cause>) {
+    let Some(old) = seen.old else { return };
+    let source = |volume: &Value| {
+        let spec = volume["spec"].as_object().cloned().unwrap_or_default();
+        spec.into_iter()
+            .filter(|(name, _)| !super::bodies::NO_SOURCES.contains(&name.as_str()))
+            .collect::<Vec<_>>()
+    };
+    if source(old) != source(seen.root) {
+        causes.push(forbidden(
+            "spec.persistentvolumesource",
+            "spec.persistentvolumesource is immutable after creation",
+        ));
+    }
+}
+
+/// Images, a shorter life and more tolerations are all that a Pod takes.
+fn pod_change(seen: &Seen, causes: &mut Vec<Cause>) {
+    let Some(old) = seen.old else { return };
+    let rest = |pod: &Value| {
+        let mut spec = pod["spec"].clone();
+        for list in ["containers", "initContainers"] {
+            for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                container["image"] = Value::Null;
+            }
+        }
+        if let Some(spec) = spec.as_object_mut() {
+            for free in
+                ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"]
+            {
+                spec.remove(free);
+            }
+            // The scheduler binds a Pod that is nowhere.
+            if old["spec"]["nodeName"].is_null() {
+                spec.remove("nodeName");
+            }
+        }
+        spec
+    };
+    if rest(old) != rest(seen.root) {
+        let words = "pod updates may not change fields other than \
+            `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only \
+            additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
+            previously negative)";
+        causes.push(forbidden(&seen.at, words));
+    }
+}
+
+fn stateful_change(seen: &Seen, causes: &mut Vec<Cause>) {
+    let Some(old) = seen.old else { return };
+    let free = [
+        "minReadySeconds",
+        "ordinals",
+        "persistentVolumeClaimRetentionPolicy",
+        "replicas",
+        "revisionHistoryLimit",
+        "template",
+        "updateStrategy",
+    ];
+    let rest = |set: &Value| {
+        let mut spec = set["spec"].as_object().cloned().unwrap_or_default();
+        spec.retain(|name, _| !free.contains(&name.as_str()));
+        spec
+    };
+    if rest(old) != rest(seen.root) {
+        let words = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
+            'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are \
+            forbidden";
+        causes.push(forbidden(&seen.at, words));
+    }
+}
+
+/// A Job that does not run yet may be placed elsewhere; else its template stays.
+fn job_template(seen: &Seen, causes: &mut Vec<Cause>) {
+    let Some(old) = seen.old else { return };
+    let suspended = old["spec"]["suspend"] == true && old["status"].get("startTime").is_none();
+    let rest = |job: &Value| {
+        let mut template = job["spec"]["template"].clone();
+        if suspended {
+            if let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) {
+                for free in ["affinity", "nodeSelector", "tolerations", "schedulingGates"] {
+                    spec.remove(free);
+                }
+            }
+            template["metadata"] = json!({});
+        }
+        template
+    };
+    if rest(old) != rest(seen.root) {
+        causes.push(invalid(&seen.at, seen.value, "field is immutable"));
+    }
+}
+
+/// Only an indexed Job may come to more or fewer completions, together with its parallelism.
+fn job_completions(seen: &Seen, causes: &mut Vec<Cause>) {
+    let Some(old) = seen.old else { return };
+    let spec = &seen.root["spec"];
+    let elastic = spec["completionMode"] == "Indexed" && spec["completions"] == spec["parallelism"];
+    if old["spec"].get("completions") != seen.value && !elastic {
+        causes.push(invalid(&seen.at, seen.value, "field is immutable"));
+    }
+}
+
+fn same_role(seen: &Seen, causes: &mut Vec<Cause>) {
+    let (Some(old), Some(now)) = (seen.old, seen.value) else { return };
+    if old["roleRef"] != *now {
+        let go =
+            format!("{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}", now["apiGroup"], now["kind"], now["name"]);
+        let message = format!("Invalid value: {go}: cannot change roleRef");
+        causes.push(Cause { reason: "FieldValueInvalid", message, field: seen.at.clone() });
+    }
+}
+
+/// The server misspells the one field.
+fn driver_change(seen: &Seen, causes: &mut Vec<Cause>) {
+    let Some(old) = seen.old else { return };
+    for (field, called) in [
+        ("attachRequired", "attachedRequired"),
+        ("fsGroupPolicy", "fsGroupPolicy"),
+        ("volumeLifecycleModes", "volumeLifecycleModes"),
+    ] {
+        let now = seen.root["spec"].get(field);
+        if old["spec"].get(field) != now {
+            causes.push(invalid(&format!("spec.{called}"), now, "field is immutable"));
+        }
+    }
+}
+
+/// What a definition is about never changes once its name is accepted.
+fn scope_change(seen: &Seen, causes: &mut Vec<Cause>) {
+    let Some(old) = seen.old else { return };
+    let conditions = old["status"]["conditions"].as_array();
+    let established =
+        conditions.into_iter().flatten().any(|it| it["type"] == "Established" && it["status"] == "True");
+    if !established {
+        return;
+    }
+    for path in ["/spec/scope", "/spec/names/kind", "/spec/group", "/spec/names/plural"] {
+        let (before, now) = (old.pointer(path), seen.root.pointer(path));
+        if before != now {
+            let at = path.trim_start_matches('/').replace('/', ".");
+            causes.push(invalid(&at, now, "field is immutable"));
+        }
+    }
+}
