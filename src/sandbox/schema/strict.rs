@@ -11,7 +11,7 @@ use super::{Scalar, Schema, Shape};
 const MAX_TOLD: usize = 100;
 
 /// What is said of an amount that is none.
-const QUANTITY: &str =
+const NO_AMOUNT: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 impl Schema {
@@ -96,7 +96,9 @@ fn of_scalar(scalar: Scalar, holder: &str, value: &Value, path: &str) -> Option<
         Scalar::Int64 => is_whole,
         Scalar::Number => value.is_number(),
         Scalar::Boolean => value.is_boolean(),
-        Scalar::Quantity => value.is_string() || value.is_number(),
+        Scalar::Quantity => {
+            value.is_number() || value.as_str().is_some_and(|text| not_an_amount(text).is_none())
+        }
         Scalar::IntOrString => value.is_string() || is_whole,
     };
     if fits {
@@ -104,7 +106,9 @@ fn of_scalar(scalar: Scalar, holder: &str, value: &Value, path: &str) -> Option<
     }
     match (scalar, value) {
         // These decode themselves, and do not say where they are.
-        (Scalar::Quantity, _) => Some(QUANTITY.to_owned()),
+        (Scalar::Quantity, value) => {
+            Some(value.as_str().and_then(not_an_amount).unwrap_or(NO_AMOUNT).to_owned())
+        }
         (Scalar::Bytes, Value::String(text)) => {
             Some(format!("illegal base64 data at input byte {}", illegal(text)?))
         }
@@ -114,6 +118,19 @@ fn of_scalar(scalar: Scalar, holder: &str, value: &Value, path: &str) -> Option<
         }
         (_, value) => Some(words(kind_of(value), holder, path, scalar_type(scalar))),
     }
+}
+
+/// What is wrong with a text that is to be an amount: `500m`, `1.5Gi`, `2e3`.
+fn not_an_amount(text: &str) -> Option<&'static str> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let end = unsigned.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(unsigned.len());
+    let (number, unit) = unsigned.split_at(end);
+    if number.is_empty() || !unit.chars().all(|char| "eEinumkKMGTP+-0123456789".contains(char)) {
+        return Some(NO_AMOUNT);
+    }
+    let is_exponent = unit.strip_prefix(['e', 'E']).is_some_and(|exponent| exponent.parse::<i32>().is_ok());
+    let units = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    (!units.contains(&unit) && !is_exponent).then_some("unable to parse quantity's suffix")
 }
 
 /// Where a text is no base64: the first character that cannot be, or the end of one that is not whole.

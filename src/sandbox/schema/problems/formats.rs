@@ -3,7 +3,7 @@
 //! In: what a definition says of a text. Out: whether a text is so. Formats that the API server does not check are not
 //! checked; neither are those of books, cards and colours, which no definition of a cluster has.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use regex::bytes::RegexBuilder;
 use serde_json::{Map, Value};
