@@ -4,7 +4,10 @@
 //! definition of a custom resource. Out: [`Schema`], a tree that is walked beside a value. Whoever merges, prunes,
 //! fills in or checks a value asks here what it is; nobody else knows a kind's fields by heart.
 
+mod custom;
 mod definition;
+mod problems;
+mod strict;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -13,6 +16,8 @@ mod zero;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+
+pub(crate) use problems::Problem;
 
 /// What is known of one type of value; cheap to clone.
 #[derive(Debug, Clone)]

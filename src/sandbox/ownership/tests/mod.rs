@@ -3,6 +3,8 @@
 //! The cases are made by `tests/control-plane/sandbox/ownership`. With `MOORLINE_OWNERSHIP` set to a file, that file
 //! is taken in place of the recorded one: for many more cases than anybody wants to keep.
 
+mod rows;
+
 use std::fmt::Write as _;
 
 use serde_json::json;
@@ -10,8 +12,8 @@ use serde_json::json;
 use super::super::schema::{Field, Scalar, Shape, Written};
 use super::*;
 
-const RECORDED: &str = include_str!("../../../tests/sandbox/ownership.jsonl");
-const DEFINITION: &str = include_str!("../../../tests/sandbox/widgets.json");
+const RECORDED: &str = include_str!("../../../../tests/sandbox/ownership.jsonl");
+const DEFINITION: &str = include_str!("../../../../tests/sandbox/widgets.json");
 
 fn schema_of(kind: &str) -> Schema {
     let builtin = |group: &str| Schema::builtin(group, "v1", kind).expect(kind);
