@@ -9,4 +9,5 @@
 )]
 
 pub(crate) mod kinds;
+pub(crate) mod patch;
 mod schema;
