@@ -10,4 +10,5 @@
 
 pub(crate) mod kinds;
 mod ownership;
+pub(crate) mod patch;
 mod schema;

@@ -76,7 +76,7 @@ fn fields(all: &Fields, it: &mut Value, depth: usize) {
             value(schema, it, depth + 1);
             true
         }
-        (None, None) => true,
+        (None, None) => false,
     });
     for field in all.known() {
         if !map.contains_key(&*field.name) && is_always_there(field) {
