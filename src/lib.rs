@@ -31,7 +31,7 @@ pub mod plan;
 pub mod render;
 pub mod report;
 pub mod rights;
-mod sandbox;
+pub mod sandbox;
 pub mod serve;
 pub mod settings;
 pub mod settings_watch;

@@ -20,6 +20,7 @@ mod rbac;
 mod remote_bases;
 mod render;
 mod run;
+mod sandbox;
 mod scratch;
 mod setting_flags;
 mod settings_file;
@@ -62,6 +63,7 @@ enum Verb {
     Crd(crd::Arguments),
     Rbac(rbac::Arguments),
     Adopt(adopt::Arguments),
+    Sandbox(sandbox::Arguments),
     Completions(completions::Arguments),
     #[command(hide = true)]
     Fence(fence::Arguments),
@@ -150,6 +152,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Crd(arguments) => crd::run(arguments, &mut streams),
         Verb::Rbac(arguments) => rbac::run(arguments, &mut streams),
         Verb::Adopt(arguments) => adopt::run(arguments, &mut streams),
+        Verb::Sandbox(arguments) => sandbox::run(arguments, &mut streams),
         Verb::Completions(arguments) => completions::run(arguments, &mut streams),
         // These become another program, or end as it ends.
         Verb::Fence(arguments) => return fence::run(arguments, &mut streams),

@@ -9,7 +9,7 @@ use std::time::Duration;
 const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
 /// The duration of a text; none if it is no duration.
-pub(super) fn parse(text: &str) -> Option<Duration> {
+pub fn parse(text: &str) -> Option<Duration> {
     let (mut rest, mut total) = (text, 0u64);
     while !rest.is_empty() {
         let digits = rest.find(|char: char| !char.is_ascii_digit())?;

@@ -4,7 +4,7 @@
 //! that is wrong at once. A flag counts more than a variable, a variable more than the file; a value that is
 //! outvoted is checked as well, for it counts as soon as the other goes.
 
-mod duration;
+pub mod duration;
 mod error;
 mod given;
 mod table;

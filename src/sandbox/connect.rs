@@ -1,0 +1,137 @@
+//! The ways to the server: a service for a client in this process, and a socket for any other.
+//!
+//! In: HTTP requests. Out: HTTP responses, as faulty as was asked for.
+
+use std::io;
+use std::pin::pin;
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream, StreamExt as _};
+use http::{HeaderValue, Method, Request, Response, header};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
+use hyper::body::{Body as HttpBody, Bytes, Frame};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use super::Sandbox;
+use super::answer::{Answer, Body};
+use super::ask::Ask;
+use super::faults::Fate;
+use super::refusal::Refusal;
+
+/// The most bytes of a request's body, as the API server has it.
+const MAX_BODY: usize = 3 << 20;
+/// The most connections at a time.
+const MAX_CONNECTIONS: usize = 1024;
+
+/// The body of a response.
+pub type Sent = UnsyncBoxBody<Bytes, io::Error>;
+
+impl Sandbox {
+    /// Answers a request, unless it or its answer is lost.
+    async fn respond<B>(self, request: Request<B>) -> io::Result<Response<Sent>>
+    where
+        B: HttpBody,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if let Some(time) = self.faults().latency() {
+            tokio::time::sleep(time).await;
+        }
+        let writes = request.method() != Method::GET;
+        let fate = self.faults().fate(writes);
+        let (head, body) = request.into_parts();
+        let body = pin!(Limited::new(body, MAX_BODY)).collect().await;
+        let answer = match (fate, body) {
+            (Some(Fate::Unreached), _) => return Err(lost()),
+            (Some(Fate::TooMany), _) => Answer::from(Refusal::too_many(1)),
+            (Some(Fate::Internal), _) => Answer::from(Refusal::internal("on purpose")),
+            (Some(Fate::Conflict), _) => Answer::from(Refusal::busy()),
+            (Some(Fate::Lost) | None, Err(_)) => Answer::from(Refusal::too_large(MAX_BODY)),
+            (Some(Fate::Lost) | None, Ok(body)) => {
+                let ask = Ask::new(head.method, &head.uri, head.headers, body.to_bytes().into());
+                self.note(&ask);
+                self.handle(&ask)
+            }
+        };
+        if fate == Some(Fate::Lost) {
+            return Err(lost());
+        }
+        response(answer)
+    }
+
+    /// Serves a socket until the future is dropped. An error means that connections cannot be accepted any more.
+    pub async fn serve(self, listener: TcpListener) -> io::Result<()> {
+        // When this future is dropped, so are the connections.
+        let mut open = JoinSet::new();
+        loop {
+            tokio::select! {
+                Some(_) = open.join_next() => {}
+                accepted = listener.accept(), if open.len() < MAX_CONNECTIONS => {
+                    let (stream, _) = accepted?;
+                    // Only makes small answers faster.
+                    let _ = stream.set_nodelay(true);
+                    let sandbox = self.clone();
+                    open.spawn(async move {
+                        let service = service_fn(move |request| sandbox.clone().respond(request));
+                        let mut http = http1::Builder::new();
+                        http.timer(TokioTimer::new());
+                        // What went wrong is the client's matter.
+                        let _ = http.serve_connection(TokioIo::new(stream), service).await;
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// A way to the server for a client in this process.
+#[derive(Clone)]
+pub struct Service(pub(super) Sandbox);
+
+impl tower_service::Service<Request<kube::client::Body>> for Service {
+    type Response = Response<Sent>;
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<Response<Sent>>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
+        Box::pin(self.0.clone().respond(request))
+    }
+}
+
+fn lost() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, "the connection is cut on purpose")
+}
+
+fn response(answer: Answer) -> io::Result<Response<Sent>> {
+    let mut response = Response::builder().status(answer.code).header(header::CONTENT_TYPE, answer.content);
+    if let Some(seconds) = answer.retry_after {
+        response = response.header(header::RETRY_AFTER, seconds);
+    }
+    for warning in &answer.warnings {
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
+            response = response.header(header::WARNING, value);
+        }
+    }
+    let body = match answer.body {
+        Body::Whole(text) => Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync(),
+        Body::Goes(follow) => {
+            let told: BoxStream<'static, io::Result<Frame<Bytes>>> =
+                stream::unfold(follow, async |mut follow| {
+                    let told = follow.next().await?;
+                    Some((Ok(Frame::data(Bytes::from(told))), follow))
+                })
+                .boxed();
+            StreamBody::new(told).boxed_unsync()
+        }
+    };
+    response.body(body).map_err(io::Error::other)
+}

@@ -1,0 +1,150 @@
+//! The life of definitions of custom resources.
+//!
+//! In: a definition that was written or is gone. Out: what is served, and the status that says so. What the API server
+//! does in a moment after a write is done with the write here, as a write of its own.
+
+use serde_json::{Value, json};
+
+use super::controllers::target_of;
+use super::schema::Schema;
+use super::served::{Origin, Resource, Scale, Version, stored_as};
+use super::state::State;
+use super::store::Key;
+
+impl State {
+    /// A definition may have changed what is served.
+    pub(crate) fn definition_changed(&mut self, resource: &Resource, key: &Key, gone: bool) {
+        if &*resource.kind != "CustomResourceDefinition" {
+            return;
+        }
+        let Some((plural, group)) =
+            key.name.split_once('.').map(|(one, two)| (one.to_owned(), two.to_owned()))
+        else {
+            return;
+        };
+        if gone {
+            self.served.remove(&group, &plural);
+            self.store.drop_resource(&stored_as(&group, &plural));
+            return;
+        }
+        let Some(body) = self.store.get(&resource.home, key).map(|stored| stored.body()) else { return };
+        if !body["metadata"]["deletionTimestamp"].is_null() {
+            return;
+        }
+        self.served.insert(of_definition(&body));
+        let (spec, now) = (body["spec"].clone(), self.clock.text());
+        let Some(target) = target_of(self, &resource.home, key.clone()) else { return };
+        self.write_status(&target, "kube-apiserver", |status| establish(&spec, status, &now));
+    }
+}
+
+/// What a definition says is served.
+fn of_definition(body: &Value) -> Resource {
+    let (spec, names) = (&body["spec"], &body["spec"]["names"]);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let texts = |value: &Value| -> Vec<Box<str>> {
+        value.as_array().into_iter().flatten().filter_map(|one| Some(one.as_str()?.into())).collect()
+    };
+    let all = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut versions: Vec<Version> = all.iter().filter(|one| one["served"] == true).map(version).collect();
+    versions.sort_by_key(|version| precedence(&version.name));
+    let stored = all.iter().find(|one| one["storage"] == true).map_or(&Value::Null, |one| &one["name"]);
+    let (group, plural) = (text(&spec["group"]), text(&names["plural"]));
+    let singular = text(&names["singular"]);
+    let kind = text(&names["kind"]);
+    Resource {
+        home: stored_as(&group, &plural),
+        singular: if singular.is_empty() { kind.to_lowercase() } else { singular }.into(),
+        group: group.into(),
+        kind: kind.into(),
+        plural: plural.into(),
+        short_names: texts(&names["shortNames"]),
+        categories: texts(&names["categories"]),
+        namespaced: spec["scope"] == "Namespaced",
+        versions,
+        origin: Origin::Definition {
+            stored: text(stored).into(),
+            all: all.iter().map(|one| text(&one["name"]).into()).collect(),
+            conversion: Some(spec["conversion"].clone())
+                .filter(|conversion| conversion["strategy"] == "Webhook"),
+        },
+    }
+}
+
+fn version(version: &Value) -> Version {
+    let parts = &version["subresources"];
+    let path = |value: &Value| -> Option<Vec<Box<str>>> {
+        let text = value.as_str()?.strip_prefix('.')?;
+        Some(text.split('.').map(Box::from).collect())
+    };
+    let scale = &parts["scale"];
+    let scale = path(&scale["specReplicasPath"]).zip(path(&scale["statusReplicasPath"]));
+    let selectable = version["selectableFields"].as_array().into_iter().flatten();
+    Version {
+        name: version["name"].as_str().unwrap_or_default().into(),
+        schema: Schema::of_definition(&version["schema"]["openAPIV3Schema"]),
+        has_status: parts["status"].is_object(),
+        scale: scale.map(|(spec, status)| Scale {
+            spec,
+            status,
+            selector: path(&parts["scale"]["labelSelectorPath"]),
+        }),
+        columns: Some(version["additionalPrinterColumns"].clone()).filter(Value::is_array),
+        selectable: selectable
+            .filter_map(|field| Some(field["jsonPath"].as_str()?.trim_start_matches('.').into()))
+            .collect(),
+    }
+}
+
+/// Stable versions first, then beta, then alpha, the highest of each first; others last, by name.
+fn precedence(name: &str) -> (u8, std::cmp::Reverse<u32>, std::cmp::Reverse<u32>, String) {
+    use std::cmp::Reverse;
+    let parsed = name.strip_prefix('v').and_then(|rest| {
+        let end = rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len());
+        let major: u32 = rest[..end].parse().ok()?;
+        let (stage, minor) = match &rest[end..] {
+            "" => (0, "0"),
+            other => match (other.strip_prefix("beta"), other.strip_prefix("alpha")) {
+                (Some(minor), _) => (1, minor),
+                (None, Some(minor)) => (2, minor),
+                (None, None) => return None,
+            },
+        };
+        Some((stage, major, minor.parse::<u32>().ok()?))
+    });
+    match parsed {
+        Some((stage, major, minor)) => (stage, Reverse(major), Reverse(minor), String::new()),
+        None => (3, Reverse(0), Reverse(0), name.to_owned()),
+    }
+}
+
+/// The status of a definition whose names nobody else has.
+fn establish(spec: &Value, status: &mut Value, now: &str) {
+    let stored = spec["versions"].as_array().into_iter().flatten().find(|one| one["storage"] == true);
+    let stored = stored.map_or(Value::Null, |one| one["name"].clone());
+    status["acceptedNames"] = spec["names"].clone();
+    let mut versions = status["storedVersions"].as_array().cloned().unwrap_or_default();
+    if !versions.contains(&stored) {
+        versions.push(stored);
+    }
+    status["storedVersions"] = versions.into();
+    if !status["conditions"].is_array() {
+        let condition = |kind: &str, reason: &str, message: &str| json!({"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now});
+        status["conditions"] = json!([
+            condition("NamesAccepted", "NoConflicts", "no conflicts found"),
+            condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        ]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_preferred_in_the_order_of_kubernetes() {
+        let mut names = ["v1alpha1", "v2", "foo", "v1", "v1beta2", "v10", "v1beta1", "v11alpha2"];
+        names.sort_by_key(|name| precedence(name));
+        assert_eq!(names, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v11alpha2", "v1alpha1", "foo"]);
+    }
+}

@@ -1,0 +1,182 @@
+//! What is served, as clients ask for it.
+//!
+//! In: the resources. Out: the documents of discovery, all groups at once or one by one, and the version of the server.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::served::{Resource, Served};
+
+/// The release of Kubernetes that this is like.
+pub(crate) const RELEASE: &str = "v1.36.3";
+
+/// The form of the document that tells all groups at once.
+pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// `/version`.
+pub(crate) fn version() -> Value {
+    json!({
+        "major": "1", "minor": "36", "gitVersion": RELEASE, "gitCommit": "", "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "", "platform": "",
+        "emulationMajor": "1", "emulationMinor": "36", "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
+    })
+}
+
+/// All groups with all that is in them; the core group stands alone.
+pub(crate) fn aggregated(served: &Served, core: bool) -> Value {
+    let groups = groups(served).into_iter().filter(|(group, _)| group.is_empty() == core);
+    let items = groups.map(|(group, versions)| {
+        let versions = versions.iter().map(|version| {
+            let resources = in_version(served, group, version);
+            let resources: Vec<Value> = resources.map(|resource| told(resource, group, version)).collect();
+            json!({"version": version, "freshness": "Current", "resources": resources})
+        });
+        let mut metadata = json!({"creationTimestamp": null});
+        if !group.is_empty() {
+            metadata["name"] = group.into();
+        }
+        json!({"metadata": metadata, "versions": versions.collect::<Vec<_>>()})
+    });
+    let items: Vec<Value> = items.collect();
+    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+}
+
+/// The names of all groups but the core group.
+pub(crate) fn group_list(served: &Served) -> Value {
+    let groups: Vec<Value> = groups(served)
+        .into_iter()
+        .filter(|(group, _)| !group.is_empty())
+        .map(|(group, versions)| named_group(group, &versions))
+        .collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+/// The versions of the core group.
+pub(crate) fn core_versions() -> Value {
+    json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
+}
+
+/// One group.
+pub(crate) fn group(served: &Served, name: &str) -> Option<Value> {
+    let groups = groups(served);
+    let (name, versions) = groups.get_key_value(name)?;
+    let mut group = named_group(name, versions);
+    group["kind"] = "APIGroup".into();
+    group["apiVersion"] = "v1".into();
+    Some(group)
+}
+
+/// The resources of one version of a group.
+pub(crate) fn resource_list(served: &Served, group: &str, version: &str) -> Option<Value> {
+    let mut resources = Vec::new();
+    for resource in in_version(served, group, version) {
+        let mut whole = json!({
+            "name": &*resource.plural, "singularName": &*resource.singular, "namespaced": resource.namespaced,
+            "kind": &*resource.kind, "verbs": resource.verbs(),
+        });
+        add_words(&mut whole, resource);
+        resources.push(whole);
+        for (name, (group, version, kind), verbs) in parts(resource, version) {
+            let mut part = json!({
+                "name": format!("{}/{name}", resource.plural), "singularName": "",
+                "namespaced": resource.namespaced, "kind": kind, "verbs": verbs,
+            });
+            if !group.is_empty() && *group != *resource.group {
+                part["group"] = group.into();
+                part["version"] = version.into();
+            }
+            resources.push(part);
+        }
+    }
+    if resources.is_empty() {
+        return None;
+    }
+    let whole = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    Some(
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": whole, "resources": resources}),
+    )
+}
+
+/// The groups with their versions, the preferred one first.
+fn groups(served: &Served) -> BTreeMap<&str, Vec<&str>> {
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for resource in served.iter() {
+        let versions = groups.entry(&resource.group).or_default();
+        for version in &resource.versions {
+            if !versions.contains(&&*version.name) {
+                versions.push(&version.name);
+            }
+        }
+    }
+    groups
+}
+
+fn in_version<'a>(
+    served: &'a Served,
+    group: &'a str,
+    version: &'a str,
+) -> impl Iterator<Item = &'a Resource> {
+    let fits = move |resource: &&Resource| {
+        *resource.group == *group && resource.versions.iter().any(|known| *known.name == *version)
+    };
+    served.iter().map(|resource| &**resource).filter(fits)
+}
+
+fn told(resource: &Resource, group: &str, version: &str) -> Value {
+    let kind =
+        |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+    let mut told = json!({
+        "resource": &*resource.plural, "responseKind": kind(group, version, &resource.kind),
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": &*resource.singular, "verbs": resource.verbs(),
+    });
+    add_words(&mut told, resource);
+    let parts: Vec<Value> = parts(resource, version)
+        .into_iter()
+        .map(|(name, (group, version, word), verbs)| {
+            json!({"subresource": name, "responseKind": kind(group, version, word), "verbs": verbs})
+        })
+        .collect();
+    if !parts.is_empty() {
+        told["subresources"] = parts.into();
+    }
+    told
+}
+
+fn add_words(to: &mut Value, resource: &Resource) {
+    for (field, words) in [("shortNames", &resource.short_names), ("categories", &resource.categories)] {
+        if !words.is_empty() {
+            to[field] = words.iter().map(|word| Value::from(&**word)).collect();
+        }
+    }
+}
+
+/// A part of an object: its name, the group, version and kind of what it speaks of, and its verbs.
+type Part<'a> = (&'a str, (&'a str, &'a str, &'a str), Vec<&'static str>);
+
+fn parts<'a>(resource: &'a Resource, version: &'a str) -> Vec<Part<'a>> {
+    if let Some(kind) = resource.builtin() {
+        let parts = kind.subresources.iter().map(|part| {
+            let (group, version) = part.foreign.unwrap_or((&resource.group, version));
+            (part.name, (group, version, part.kind), part.verbs.clone())
+        });
+        return parts.collect();
+    }
+    let verbs = || vec!["get", "patch", "update"];
+    let known = resource.versions.iter().find(|known| *known.name == *version);
+    let mut parts: Vec<Part<'a>> = Vec::new();
+    if known.is_some_and(|known| known.has_status) {
+        parts.push(("status", (&resource.group, version, &resource.kind), verbs()));
+    }
+    if known.is_some_and(|known| known.scale.is_some()) {
+        parts.push(("scale", ("autoscaling", "v1", "Scale"), verbs()));
+    }
+    parts
+}
+
+fn named_group(name: &str, versions: &[&str]) -> Value {
+    let version = |version: &&str| json!({"groupVersion": format!("{name}/{version}"), "version": version});
+    let all: Vec<Value> = versions.iter().map(version).collect();
+    json!({"name": name, "preferredVersion": all[0], "versions": all})
+}

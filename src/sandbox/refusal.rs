@@ -1,0 +1,214 @@
+//! Answers that say no, in the words of Kubernetes.
+//!
+//! In: what was asked about, and what is wrong. Out: [`Refusal`], the `Status` that clients know how to read.
+
+use serde_json::{Value, json};
+
+/// A `Status` that means failure.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Refusal {
+    pub(crate) code: u16,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    pub(crate) details: Option<Value>,
+    /// Seconds, after which it is worth asking again.
+    pub(crate) retry_after: Option<u64>,
+}
+
+/// What a refusal is about, as messages name it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct About<'a> {
+    pub(crate) group: &'a str,
+    /// The word in URLs, such as `deployments`.
+    pub(crate) plural: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) name: &'a str,
+}
+
+impl About<'_> {
+    /// `deployments.apps`, and `services` in the core group.
+    fn resource(&self) -> String {
+        qualified(self.plural, self.group)
+    }
+
+    fn details(&self, kind: &str) -> Value {
+        let mut details = json!({"kind": kind});
+        if !self.name.is_empty() {
+            details["name"] = self.name.into();
+        }
+        if !self.group.is_empty() {
+            details["group"] = self.group.into();
+        }
+        details
+    }
+}
+
+fn qualified(word: &str, group: &str) -> String {
+    if group.is_empty() { word.to_owned() } else { format!("{word}.{group}") }
+}
+
+impl Refusal {
+    fn new(code: u16, reason: &'static str, message: String) -> Self {
+        Self { code, reason, message, details: None, retry_after: None }
+    }
+
+    fn about(self, about: About<'_>) -> Self {
+        Self { details: Some(about.details(about.plural)), ..self }
+    }
+
+    /// There is no such object.
+    pub(crate) fn not_found(about: About<'_>) -> Self {
+        let message = format!("{} {:?} not found", about.resource(), about.name);
+        Self::new(404, "NotFound", message).about(about)
+    }
+
+    /// There is nothing at this path.
+    pub(crate) fn no_such_path() -> Self {
+        let message = "the server could not find the requested resource".to_owned();
+        Self { details: Some(json!({})), ..Self::new(404, "NotFound", message) }
+    }
+
+    /// It cannot be made, because it is there.
+    pub(crate) fn already_exists(about: About<'_>) -> Self {
+        let message = format!("{} {:?} already exists", about.resource(), about.name);
+        Self::new(409, "AlreadyExists", message).about(about)
+    }
+
+    /// It is not what the writer thought.
+    pub(crate) fn conflict(about: About<'_>, why: &str) -> Self {
+        let message =
+            format!("Operation cannot be fulfilled on {} {:?}: {why}", about.resource(), about.name);
+        Self::new(409, "Conflict", message).about(about)
+    }
+
+    /// The object has another version than the writer thought.
+    pub(crate) fn modified(about: About<'_>) -> Self {
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(about, why)
+    }
+
+    /// A write that loses against others again and again.
+    pub(crate) fn busy() -> Self {
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
+        Self::new(409, "Conflict", format!("Operation cannot be fulfilled: {why}"))
+    }
+
+    /// Fields that others own.
+    pub(crate) fn field_conflicts(message: String, causes: Value) -> Self {
+        Self { details: Some(json!({"causes": causes})), ..Self::new(409, "Conflict", message) }
+    }
+
+    /// Fields that are not as they must be; causes as they stand in the answer.
+    pub(crate) fn invalid(about: About<'_>, causes: &[Value]) -> Self {
+        let texts: Vec<String> = causes.iter().map(cause_text).collect();
+        let said = match texts.as_slice() {
+            [one] => one.clone(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        let kind = qualified(about.kind, about.group);
+        let mut details = about.details(about.kind);
+        details["causes"] = causes.into();
+        let message = format!("{kind} {:?} is invalid: {said}", about.name);
+        Self { details: Some(details), ..Self::new(422, "Invalid", message) }
+    }
+
+    /// A request that says something that cannot be.
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message.into())
+    }
+
+    /// A patch that cannot be carried out.
+    pub(crate) fn of_patch(code: u16, words: String) -> Self {
+        let reason = match code {
+            400 => "BadRequest",
+            413 => "RequestEntityTooLarge",
+            422 => "Invalid",
+            _ => "",
+        };
+        Self::new(code, reason, words)
+    }
+
+    /// What is forbidden, and why.
+    pub(crate) fn forbidden(about: About<'_>, why: &str, causes: Option<Value>) -> Self {
+        let message = format!("{} {:?} is forbidden: {why}", about.resource(), about.name);
+        let mut refusal = Self::new(403, "Forbidden", message).about(about);
+        if let (Some(causes), Some(details)) = (causes, &mut refusal.details) {
+            details["causes"] = causes;
+        }
+        refusal
+    }
+
+    /// What was asked for is forgotten.
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message.into())
+    }
+
+    /// The path knows no such verb.
+    pub(crate) fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource".to_owned();
+        Self { details: Some(json!({})), ..Self::new(405, "MethodNotAllowed", message) }
+    }
+
+    /// A body in a form that is not read.
+    pub(crate) fn unsupported_media_type(accepted: &str) -> Self {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {accepted}"
+        );
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// A body that is too long.
+    pub(crate) fn too_large(most: usize) -> Self {
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {most}"))
+    }
+
+    /// Something failed that is nobody's fault.
+    pub(crate) fn internal(why: &str) -> Self {
+        let details = json!({"causes": [{"message": why}]});
+        Self {
+            details: Some(details),
+            ..Self::new(500, "InternalError", format!("Internal error occurred: {why}"))
+        }
+    }
+
+    /// A failure without a reason of its own, as those of typed objects are.
+    pub(crate) fn failed(message: String) -> Self {
+        Self::new(500, "", message)
+    }
+
+    /// Too many requests.
+    pub(crate) fn too_many(seconds: u64) -> Self {
+        let message = "Too many requests, please try again later.".to_owned();
+        let details = json!({"retryAfterSeconds": seconds});
+        Self {
+            details: Some(details),
+            retry_after: Some(seconds),
+            ..Self::new(429, "TooManyRequests", message)
+        }
+    }
+
+    /// The answer's body.
+    pub(crate) fn status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "code": self.code,
+        });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
+        if let Some(details) = &self.details {
+            status["details"] = details.clone();
+        }
+        status
+    }
+}
+
+fn cause_text(cause: &Value) -> String {
+    let text = |name: &str| cause[name].as_str().unwrap_or_default();
+    match text("field") {
+        "" => text("message").to_owned(),
+        field => format!("{field}: {}", text("message")),
+    }
+}

@@ -1,0 +1,44 @@
+//! Questions about rights: here everybody may do everything.
+//!
+//! In: a review. Out: the same with its answer; none for what is no review.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::ask::{Ask, Objects};
+use super::refusal::Refusal;
+
+/// Answers a review.
+pub(crate) fn review(ask: &Ask, objects: &Objects) -> Result<Option<Answer>, Refusal> {
+    let status = match (objects.group.as_str(), objects.plural.as_str()) {
+        (
+            "authorization.k8s.io",
+            "selfsubjectaccessreviews" | "subjectaccessreviews" | "localsubjectaccessreviews",
+        ) => {
+            json!({"allowed": true})
+        }
+        ("authorization.k8s.io", "selfsubjectrulesreviews") => json!({
+            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+            "incomplete": false,
+        }),
+        ("authentication.k8s.io", "selfsubjectreviews") => {
+            json!({"userInfo": {"username": "sandbox", "groups": ["system:masters", "system:authenticated"]}})
+        }
+        ("authentication.k8s.io", "tokenreviews") => json!({"authenticated": false, "user": {}}),
+        _ => return Ok(None),
+    };
+    if ask.method != Method::POST {
+        return Err(Refusal::method_not_allowed());
+    }
+    let mut body = ask.body()?.unwrap_or_default();
+    if !body.is_object() {
+        return Err(Refusal::bad_request("the body of the request is no object"));
+    }
+    if !body["metadata"].is_object() {
+        body["metadata"] = Value::Object(Default::default());
+    }
+    body["status"] = status;
+    Ok(Some(Answer::json(201, &body)))
+}

@@ -1,0 +1,132 @@
+//! All that the server knows, behind one lock.
+//!
+//! In: a seed. Out: [`State`], on which the handlers work; and a sign for each resource, given whenever an object of it
+//! changes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+
+use super::chance::Chance;
+use super::clock::Clock;
+use super::kinds::Allocate;
+use super::served::Served;
+use super::store::{Key, Store, Stored};
+
+/// The server's state.
+pub(crate) struct State {
+    pub(crate) store: Store,
+    pub(crate) served: Served,
+    pub(crate) chance: Chance,
+    pub(crate) clock: Arc<Clock>,
+    /// By the name under which a resource is stored: the revision of its last change.
+    signs: HashMap<Arc<str>, watch::Sender<u64>>,
+    /// Objects by the uid of each of their owners.
+    dependents: HashMap<Box<str>, BTreeSet<(Arc<str>, Key)>>,
+    /// What the controllers have not looked at yet.
+    pub(crate) chores: watch::Sender<u64>,
+    /// Uids of owners that are gone, whose dependents are to be collected.
+    pub(crate) gone: Vec<Box<str>>,
+    /// Owners that are to be deleted, and settle what becomes of their dependents first.
+    pub(crate) leaving: Vec<(Arc<str>, Key)>,
+    /// Namespaces and definitions that are to be deleted once nothing is in them.
+    pub(crate) ending: Vec<(Arc<str>, Key)>,
+    addresses: u32,
+    ports: u16,
+}
+
+impl State {
+    /// A new server.
+    pub(crate) fn new(seed: u64, clock: Arc<Clock>) -> Self {
+        Self {
+            store: Store::default(),
+            served: Served::builtin(),
+            chance: Chance::new(seed),
+            clock,
+            signs: HashMap::new(),
+            dependents: HashMap::new(),
+            chores: watch::channel(0).0,
+            gone: Vec::new(),
+            leaving: Vec::new(),
+            ending: Vec::new(),
+            addresses: 0,
+            ports: 0,
+        }
+    }
+
+    /// The sign of a resource.
+    pub(crate) fn sign(&mut self, home: &Arc<str>) -> watch::Receiver<u64> {
+        self.signs.entry(home.clone()).or_insert_with(|| watch::channel(0).0).subscribe()
+    }
+
+    /// Writes an object as it is.
+    pub(crate) fn put(&mut self, home: &Arc<str>, key: Key, body: &mut Map<String, Value>) -> Arc<Stored> {
+        let old = self.store.get(home, &key).cloned();
+        let stored = self.store.put(home, key, body);
+        if old.as_ref().is_none_or(|old| old.owners != stored.owners) {
+            old.iter().for_each(|old| self.disown(home, old));
+            for uid in &stored.owners {
+                self.dependents.entry(uid.clone()).or_default().insert((home.clone(), stored.key.clone()));
+            }
+        }
+        self.tell(home, stored.revision);
+        stored
+    }
+
+    /// Takes an object away.
+    pub(crate) fn remove(&mut self, home: &Arc<str>, key: &Key) -> Option<Arc<Stored>> {
+        let stored = self.store.remove(home, key)?;
+        self.disown(home, &stored);
+        if self.dependents.contains_key(&stored.uid) {
+            self.gone.push(stored.uid.clone());
+        }
+        self.tell(home, stored.revision);
+        Some(stored)
+    }
+
+    /// The objects that name this uid as an owner.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<(Arc<str>, Key)> {
+        self.dependents.get(uid).into_iter().flatten().cloned().collect()
+    }
+
+    fn disown(&mut self, home: &Arc<str>, stored: &Stored) {
+        for uid in &stored.owners {
+            if let Some(known) = self.dependents.get_mut(uid) {
+                known.remove(&(home.clone(), stored.key.clone()));
+                if known.is_empty() {
+                    self.dependents.remove(uid);
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, home: &Arc<str>, revision: u64) {
+        if let Some(sign) = self.signs.get(home) {
+            sign.send_replace(revision);
+        }
+        self.chores.send_replace(revision);
+    }
+}
+
+impl Allocate for State {
+    fn address(&mut self) -> String {
+        self.addresses = (self.addresses + 1) % 0x000f_ffff;
+        let number = self.addresses + 10;
+        format!("10.{}.{}.{}", number >> 16 & 0x0f, number >> 8 & 0xff, number & 0xff)
+    }
+
+    fn node_port(&mut self) -> u16 {
+        self.ports = (self.ports + 1) % 2768;
+        30_000 + self.ports
+    }
+
+    fn suffix(&mut self) -> String {
+        self.chance.suffix()
+    }
+
+    fn now(&self) -> String {
+        self.clock.text()
+    }
+}

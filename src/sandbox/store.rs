@@ -1,0 +1,262 @@
+//! What is stored: objects by resource, in one line of revisions, and what changed last.
+//!
+//! In: whole objects. Out: the same, each with the revision of its last write; pages of lists that stay as they were;
+//! the changes after a revision, or that they are forgotten. An object is kept as the text that most answers need:
+//! a tree of it would take several times the memory.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+/// The most changes of one resource that are remembered.
+pub(crate) const MAX_CHANGES: usize = 4096;
+/// The most lists of which further pages can be asked.
+const MAX_LISTS: usize = 64;
+
+/// Namespace (empty for none) and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    pub(crate) namespace: Box<str>,
+    pub(crate) name: Box<str>,
+}
+
+impl Key {
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// An object as of one revision.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) key: Key,
+    pub(crate) revision: u64,
+    pub(crate) uid: Box<str>,
+    pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
+    /// The uids of its owners.
+    pub(crate) owners: Box<[Box<str>]>,
+    /// JSON with its keys in order.
+    text: Box<[u8]>,
+    metadata: Range<u32>,
+}
+
+impl Stored {
+    fn new(key: Key, revision: u64, body: &mut Map<String, Value>) -> Self {
+        let metadata = body.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+        metadata["resourceVersion"] = Value::String(revision.to_string());
+        let metadata = &*metadata;
+        let uid = metadata["uid"].as_str().unwrap_or_default().into();
+        let labels = metadata["labels"].as_object();
+        let labels = labels
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.as_str().into(), value.as_str().unwrap_or_default().into()));
+        let labels = labels.collect();
+        let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        let owners = owners.filter_map(|owner| Some(owner.get("uid")?.as_str()?.into())).collect();
+        let (mut text, mut place) = (Vec::with_capacity(1024), 0..0);
+        for (name, value) in &*body {
+            text.push(if text.is_empty() { b'{' } else { b',' });
+            // Writing into memory cannot fail.
+            let _ = serde_json::to_writer(&mut text, name);
+            text.push(b':');
+            let begin = text.len();
+            let _ = serde_json::to_writer(&mut text, value);
+            if name == "metadata" {
+                place = begin as u32..text.len() as u32;
+            }
+        }
+        text.push(b'}');
+        Self { key, revision, uid, labels, owners, text: text.into(), metadata: place }
+    }
+
+    /// The whole object as JSON.
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Its metadata as JSON.
+    pub(crate) fn metadata(&self) -> &[u8] {
+        &self.text[self.metadata.start as usize..self.metadata.end as usize]
+    }
+
+    /// The object as a tree.
+    pub(crate) fn body(&self) -> Value {
+        serde_json::from_slice(&self.text).unwrap_or_default()
+    }
+
+    /// The value of a label.
+    pub(crate) fn label(&self, name: &str) -> Option<&str> {
+        self.labels.iter().find(|(known, _)| **known == *name).map(|(_, value)| &**value)
+    }
+}
+
+/// One change of one object.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    /// As it was; none if it is new.
+    pub(crate) old: Option<Arc<Stored>>,
+    /// As it is; for one that is gone, as it last was, at the revision of its end.
+    pub(crate) new: Arc<Stored>,
+    pub(crate) gone: bool,
+}
+
+/// What is asked for is not remembered any more.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Forgotten {
+    /// The oldest revision that is.
+    pub(crate) oldest: u64,
+}
+
+#[derive(Debug, Default)]
+struct Collection {
+    objects: BTreeMap<Key, Arc<Stored>>,
+    changes: VecDeque<Change>,
+    /// Changes up to this revision are forgotten.
+    forgotten: u64,
+}
+
+/// A list of which only the beginning was given.
+struct Open {
+    number: u64,
+    revision: u64,
+    rest: Arc<[Arc<Stored>]>,
+}
+
+/// All objects.
+#[derive(Default)]
+pub(crate) struct Store {
+    revision: u64,
+    collections: HashMap<Arc<str>, Collection>,
+    lists: VecDeque<Open>,
+    opened: u64,
+}
+
+impl Store {
+    /// The newest revision.
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// How many objects there are of a resource.
+    pub(crate) fn count(&self, resource: &str) -> usize {
+        self.collections.get(resource).map_or(0, |collection| collection.objects.len())
+    }
+
+    /// Which resources hold anything.
+    pub(crate) fn resources(&self) -> Vec<Arc<str>> {
+        let mut found: Vec<_> = self
+            .collections
+            .iter()
+            .filter(|(_, it)| !it.objects.is_empty())
+            .map(|(name, _)| name.clone())
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// One object.
+    pub(crate) fn get(&self, resource: &str, key: &Key) -> Option<&Arc<Stored>> {
+        self.collections.get(resource)?.objects.get(key)
+    }
+
+    /// All objects of a resource, or those in a namespace, in the order of their names.
+    pub(crate) fn all(&self, resource: &str, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Stored>> {
+        let first = match namespace {
+            Some(namespace) => Bound::Included(Key::new(namespace, "")),
+            None => Bound::Unbounded,
+        };
+        let objects = self.collections.get(resource).map(|collection| &collection.objects);
+        let found =
+            objects.into_iter().flat_map(move |objects| objects.range((first.clone(), Bound::Unbounded)));
+        let within = move |key: &Key| namespace.is_none_or(|namespace| *key.namespace == *namespace);
+        found.take_while(move |(key, _)| within(key)).map(|(_, stored)| stored)
+    }
+
+    /// Writes an object; its `metadata.resourceVersion` becomes the new revision.
+    pub(crate) fn put(
+        &mut self,
+        resource: &Arc<str>,
+        key: Key,
+        body: &mut Map<String, Value>,
+    ) -> Arc<Stored> {
+        self.revision += 1;
+        let new = Arc::new(Stored::new(key.clone(), self.revision, body));
+        let collection = self.collections.entry(resource.clone()).or_default();
+        let old = collection.objects.insert(key, new.clone());
+        collection.remember(Change { old, new: new.clone(), gone: false });
+        new
+    }
+
+    /// Takes an object away; the answer is how it last was, at the revision of its end.
+    pub(crate) fn remove(&mut self, resource: &str, key: &Key) -> Option<Arc<Stored>> {
+        let collection = self.collections.get_mut(resource)?;
+        let old = collection.objects.remove(key)?;
+        self.revision += 1;
+        let Value::Object(mut body) = old.body() else { return None };
+        let new = Arc::new(Stored::new(key.clone(), self.revision, &mut body));
+        collection.remember(Change { old: Some(old), new: new.clone(), gone: true });
+        Some(new)
+    }
+
+    /// The changes of a resource after a revision, the oldest first.
+    pub(crate) fn changes(
+        &self,
+        resource: &str,
+        after: u64,
+    ) -> Result<impl Iterator<Item = &Change>, Forgotten> {
+        let collection = self.collections.get(resource);
+        let forgotten = collection.map_or(0, |collection| collection.forgotten);
+        if after < forgotten {
+            return Err(Forgotten { oldest: forgotten });
+        }
+        let changes = collection.map(|collection| {
+            let start = collection.changes.partition_point(|change| change.new.revision <= after);
+            collection.changes.range(start..)
+        });
+        Ok(changes.into_iter().flatten())
+    }
+
+    /// Forgets all changes, as a server does that compacts what it keeps.
+    pub(crate) fn forget(&mut self) {
+        let revision = self.revision;
+        for collection in self.collections.values_mut() {
+            collection.changes.clear();
+            collection.forgotten = revision;
+        }
+        self.lists.clear();
+    }
+
+    /// Forgets a resource that is served no more.
+    pub(crate) fn drop_resource(&mut self, resource: &str) {
+        self.collections.remove(resource);
+    }
+
+    /// Keeps the rest of a list as it is now; the answer is the number by which it can be asked for.
+    pub(crate) fn open(&mut self, rest: Vec<Arc<Stored>>, revision: u64) -> u64 {
+        if self.lists.len() == MAX_LISTS {
+            self.lists.pop_front();
+        }
+        self.opened += 1;
+        self.lists.push_back(Open { number: self.opened, revision, rest: rest.into() });
+        self.opened
+    }
+
+    /// The rest of a list, and the revision that it is of.
+    pub(crate) fn rest(&self, number: u64) -> Option<(Arc<[Arc<Stored>]>, u64)> {
+        self.lists.iter().find(|open| open.number == number).map(|open| (open.rest.clone(), open.revision))
+    }
+}
+
+impl Collection {
+    fn remember(&mut self, change: Change) {
+        if self.changes.len() == MAX_CHANGES
+            && let Some(oldest) = self.changes.pop_front()
+        {
+            self.forgotten = oldest.new.revision;
+        }
+        self.changes.push_back(change);
+    }
+}

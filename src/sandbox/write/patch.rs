@@ -1,0 +1,117 @@
+//! PATCH: changes, or a configuration to apply.
+//!
+//! In: the form of the patch and its body. Out: the object as it is kept.
+
+use serde_json::Value;
+
+use super::update::same_version;
+use super::{Draft, Target, Written, owned};
+use crate::sandbox::ask::Ask;
+use crate::sandbox::patch;
+use crate::sandbox::refusal::Refusal;
+use crate::sandbox::state::State;
+
+const FORMS: &str = "application/json-patch+json, application/merge-patch+json, \
+    application/strategic-merge-patch+json, application/apply-patch+yaml, application/apply-patch+cbor";
+
+impl State {
+    /// Patches an object.
+    pub(crate) fn patch(&mut self, target: &Target, ask: &Ask, body: Value) -> Result<Written, Refusal> {
+        if ask.content_type() == "application/apply-patch+yaml" {
+            return self.apply(target, ask, body);
+        }
+        let (_, live) = self.must_live(target)?;
+        let new = patched(target, ask, &live, &body)?;
+        if new["metadata"]["name"] != live["metadata"]["name"] {
+            return Err(Refusal::bad_request(format!(
+                "the name of the object ({}) does not match the name on the URL ({})",
+                new["metadata"]["name"].as_str().unwrap_or_default(),
+                target.key.name
+            )));
+        }
+        same_version(target, &live, &new)?;
+        self.keep(target, ask, Draft { old: Some(&live), new, applied: false })
+    }
+
+    fn apply(&mut self, target: &Target, ask: &Ask, mut config: Value) -> Result<Written, Refusal> {
+        if ask.query("fieldManager").is_none() {
+            let cause = serde_json::json!({
+                "reason": "FieldValueRequired", "field": "fieldManager",
+                "message": "Required value: is required for apply patch",
+            });
+            let about = crate::sandbox::refusal::About {
+                group: "meta.k8s.io",
+                plural: "",
+                kind: "PatchOptions",
+                name: "",
+            };
+            return Err(Refusal::invalid(about, &[cause]));
+        }
+        let expected = target.api_version();
+        if let Some(version) = config["apiVersion"].as_str().filter(|version| *version != expected) {
+            return Err(Refusal::bad_request(format!(
+                "incorrect version specified in apply patch. Specified patch version: {version}, expected: {expected}"
+            )));
+        }
+        let Some(metadata) = config.get_mut("metadata").and_then(Value::as_object_mut) else {
+            return Err(Refusal::bad_request("the apply patch has no metadata"));
+        };
+        match metadata.get("name").and_then(Value::as_str).unwrap_or_default() {
+            "" => drop(metadata.insert("name".to_owned(), (&*target.key.name).into())),
+            name if *name == *target.key.name => {}
+            name => {
+                return Err(Refusal::bad_request(format!(
+                    "the name of the object ({name}) does not match the name on the URL ({})",
+                    target.key.name
+                )));
+            }
+        }
+        let live = self.live(target)?.map(|(_, live)| live);
+        if let Some(live) = &live {
+            same_version(target, live, &config)?;
+            same_uid(target, live, &config)?;
+        } else if !target.subresource.is_empty() {
+            return Err(Refusal::not_found(target.about()));
+        } else if let Some(uid) = config["metadata"]["uid"].as_str() {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
+            return Err(Refusal::conflict(target.about(), &why));
+        }
+        let new = owned::applied(self, target, ask, live.as_ref(), &config)?;
+        match &live {
+            Some(_) => self.keep(target, ask, Draft { old: live.as_ref(), new, applied: true }),
+            None => self.create_as(target, ask, Draft { old: None, new, applied: true }),
+        }
+    }
+}
+
+/// The live object as a patch makes it.
+pub(super) fn patched(target: &Target, ask: &Ask, live: &Value, body: &Value) -> Result<Value, Refusal> {
+    let refuse = |fault: patch::Fault| Refusal::of_patch(fault.code, fault.words);
+    match ask.content_type() {
+        "application/merge-patch+json" => {
+            let mut new = live.clone();
+            patch::merge(&mut new, body);
+            Ok(new)
+        }
+        "application/json-patch+json" => patch::json(live.clone(), body).map_err(refuse),
+        "application/strategic-merge-patch+json" if target.resource.builtin().is_some() => {
+            patch::strategic(&target.served().schema, live.clone(), body.clone()).map_err(refuse)
+        }
+        _ => Err(Refusal::unsupported_media_type(FORMS)),
+    }
+}
+
+fn same_uid(target: &Target, live: &Value, config: &Value) -> Result<(), Refusal> {
+    match config["metadata"]["uid"].as_str() {
+        Some(uid) if live["metadata"]["uid"] != uid => {
+            let cause = serde_json::json!({
+                "reason": "FieldValueInvalid", "field": "metadata.uid",
+                "message": format!("Invalid value: {uid:?}: field is immutable"),
+            });
+            Err(Refusal::invalid(target.about(), &[cause]))
+        }
+        _ => Ok(()),
+    }
+}
