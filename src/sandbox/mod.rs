@@ -11,3 +11,4 @@
 pub(crate) mod kinds;
 pub(crate) mod patch;
 mod schema;
+pub(crate) mod table;
