@@ -36,6 +36,8 @@ pub(crate) enum Place {
     Resources { group: String, version: String },
     /// `/openapi/v3`, and what lies in it; empty for the index.
     OpenApi { group_version: String },
+    /// `/openapi/v2`, the older form.
+    OldOpenApi,
     /// Objects.
     Objects(Objects),
     /// Anything else.
@@ -171,6 +173,7 @@ fn place(path: &str) -> Place {
         ["apis", group] => Place::Group { group: group.to_owned() },
         ["api", version] => Place::Resources { group: String::new(), version: version.to_owned() },
         ["apis", group, version] => Place::Resources { group: group.to_owned(), version: version.to_owned() },
+        ["openapi", "v2"] => Place::OldOpenApi,
         ["openapi", "v3", ref rest @ ..] => Place::OpenApi { group_version: rest.join("/") },
         ["api", version, ref rest @ ..] => objects("", version, rest),
         ["apis", group, version, ref rest @ ..] => objects(group, version, rest),

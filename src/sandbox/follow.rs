@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -142,9 +143,9 @@ impl Follow {
         let mut text = Vec::new();
         let shared = self.state.clone();
         let state = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = state.clock.text();
+        let now = state.clock.now();
         while let Some(stored) = self.first.pop_front() {
-            self.event("ADDED", &stored, &now, &mut text);
+            self.event("ADDED", &stored, now, &mut text);
             if text.len() > MAX_CHUNK {
                 return text;
             }
@@ -166,7 +167,7 @@ impl Follow {
         };
         for change in changes {
             self.at = change.new.revision;
-            self.change(&change, &now, &mut text);
+            self.change(&change, now, &mut text);
             if text.len() > MAX_CHUNK || self.pause.is_some() {
                 return text;
             }
@@ -175,7 +176,7 @@ impl Follow {
         text
     }
 
-    fn change(&mut self, change: &Change, now: &str, text: &mut Vec<u8>) {
+    fn change(&mut self, change: &Change, now: Timestamp, text: &mut Vec<u8>) {
         let was = change.old.as_ref().is_some_and(|old| self.view.fits(old));
         let is = !change.gone && self.view.fits(&change.new);
         let kind = match (was, is) {
@@ -198,7 +199,7 @@ impl Follow {
         }
     }
 
-    fn event(&mut self, kind: &str, stored: &Stored, now: &str, text: &mut Vec<u8>) {
+    fn event(&mut self, kind: &str, stored: &Stored, now: Timestamp, text: &mut Vec<u8>) {
         text.extend(format!(r#"{{"type":"{kind}","object":"#).into_bytes());
         if let Err(refusal) = self.view.write(stored, now, text) {
             text.extend(refusal.status().to_string().into_bytes());

@@ -28,6 +28,8 @@ impl Sandbox {
         match &ask.place {
             Place::Health => Ok(Answer::word("ok")),
             Place::Version => Ok(Answer::json(200, &discovery::version())),
+            // An empty document in the form that kubectl asks for; what it wants to know stands in the newer one.
+            Place::OldOpenApi => Ok(Answer { content: openapi::OLD_FORM, ..Answer::text(200, Vec::new()) }),
             Place::Objects(objects) => self.objects(ask, objects),
             Place::Unknown => Err(Refusal::no_such_path()),
             Place::Groups { .. } | Place::Group { .. } | Place::Resources { .. } | Place::OpenApi { .. } => {
@@ -104,7 +106,7 @@ fn told(state: &State, ask: &Ask) -> Option<Value> {
         Place::Resources { group, version } => discovery::resource_list(served, group, version),
         Place::OpenApi { group_version } if group_version.is_empty() => Some(openapi::index(served)),
         Place::OpenApi { group_version } => openapi::document(served, group_version),
-        Place::Health | Place::Version | Place::Objects(_) | Place::Unknown => None,
+        Place::Health | Place::Version | Place::OldOpenApi | Place::Objects(_) | Place::Unknown => None,
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
@@ -12,7 +13,7 @@ use super::ask::{Ask, Form};
 use super::convert;
 use super::refusal::Refusal;
 use super::select::Selector;
-use super::served::Resource;
+use super::served::{Origin, Resource};
 use super::state::State;
 use super::store::{Key, Stored};
 use super::table::{self, Include};
@@ -58,7 +59,7 @@ impl View {
     }
 
     /// One object as text.
-    pub(crate) fn write(&self, stored: &Stored, now: &str, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    pub(crate) fn write(&self, stored: &Stored, now: Timestamp, out: &mut Vec<u8>) -> Result<(), Refusal> {
         match self.form {
             Form::Metadata => {
                 out.extend(br#"{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":"#);
@@ -82,9 +83,15 @@ impl View {
         convert::in_version(&self.resource, self.version, stored.body())
     }
 
-    fn table(&self, objects: &[&Value], now: &str) -> Value {
-        let columns = self.resource.versions[self.version].columns.as_ref();
-        table::table(&self.resource.kind, columns, objects, self.include, now)
+    fn table(&self, objects: &[&Value], now: Timestamp) -> Value {
+        let none = json!([]);
+        let columns = match &self.resource.origin {
+            Origin::Builtin(_) => None,
+            Origin::Definition { .. } => {
+                Some(self.resource.versions[self.version].columns.as_ref().unwrap_or(&none))
+            }
+        };
+        table::table(&self.resource.group, &self.resource.kind, columns, objects, self.include, now)
     }
 }
 
@@ -95,7 +102,7 @@ impl State {
         let stored = self.store.get(&target.resource.home, &target.key);
         let stored = stored.ok_or_else(|| Refusal::not_found(target.about()))?;
         let mut text = Vec::with_capacity(1024);
-        view.write(stored, &self.clock.text(), &mut text)?;
+        view.write(stored, self.clock.now(), &mut text)?;
         Ok(Answer::text(200, text))
     }
 
@@ -116,10 +123,10 @@ impl State {
                 metadata["remainingItemCount"] = rest.len().into();
             }
         }
-        let now = self.clock.text();
+        let now = self.clock.now();
         if view.form == Form::Table {
             let bodies = page.iter().map(|stored| view.body(stored)).collect::<Result<Vec<_>, _>>()?;
-            let mut whole = view.table(&bodies.iter().collect::<Vec<_>>(), &now);
+            let mut whole = view.table(&bodies.iter().collect::<Vec<_>>(), now);
             whole["metadata"] = metadata;
             return Ok(Answer::json(200, &whole));
         }
@@ -133,7 +140,7 @@ impl State {
             if at > 0 {
                 text.push(b',');
             }
-            view.write(stored, &now, &mut text)?;
+            view.write(stored, now, &mut text)?;
         }
         text.extend(b"]}");
         Ok(Answer::text(200, text))

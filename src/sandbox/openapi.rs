@@ -10,6 +10,9 @@ use serde_json::{Map, Value, json};
 use super::schema::{ListType, Scalar, Schema, Shape};
 use super::served::{Resource, Served};
 
+/// The form of the older document.
+pub(crate) const OLD_FORM: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
 /// Below so many levels nothing is told: types may hold themselves.
 const MAX_DEPTH: usize = 24;
 

@@ -104,9 +104,9 @@ impl State {
         let Draft { old, mut new, applied } = draft;
         let strict = ask.query("fieldValidation").unwrap_or("Warn");
         same_kind(target, &new)?;
-        let mut warnings = match applied {
+        let warnings = match applied {
             true => Vec::new(),
-            false => check::unknown(target, &new, strict)?,
+            false => check::decode(target, &mut new, strict)?,
         };
         self.identify(target, old, &mut new);
         match target.resource.builtin() {
@@ -114,7 +114,10 @@ impl State {
                 kinds::normalize(&target.served().schema, kind.kind, &mut new);
                 kinds::default(kind.group, kind.kind, &mut new);
             }
-            None => check::complete(&target.served().schema, &mut new),
+            None => {
+                target.served().schema.pruned(&mut new);
+                target.served().schema.with_defaults(&mut new);
+            }
         }
         if !applied {
             owned::note(self, target, ask, old, &mut new);
@@ -123,7 +126,7 @@ impl State {
             Some(kind) => kinds::prepare(kind, &target.subresource, old, &mut new, self),
             None => kinds::prepare_custom(target.served().has_status, &target.subresource, old, &mut new),
         }
-        warnings.extend(check::refuse(target, old, &new)?);
+        check::refuse(target, old, &new)?;
         self.commit(target, ask, old, new, warnings)
     }
 
