@@ -65,9 +65,10 @@ async fn play(scene: &Scene, number: usize, real: &Client, ours: &Client) -> Opt
     let (mut known_real, mut known_ours) = (Known::default(), Known::default());
     for asking in &scene.requests {
         let path = asking.path.replace("NS", &namespace);
-        let body = asking.body.as_ref().map(|body| {
-            serde_json::from_str::<Value>(&body.to_string().replace("NS", &namespace)).unwrap()
-        });
+        let body = asking
+            .body
+            .as_ref()
+            .map(|body| serde_json::from_str::<Value>(&body.to_string().replace("NS", &namespace)).unwrap());
         if asking.verb == "WAIT" {
             for client in [real, ours] {
                 until_served(client, &path).await;
@@ -207,7 +208,8 @@ fn differences(at: &str, real: &Value, ours: &Value, told: &mut String) {
         (Value::Object(left), Value::Object(right)) => {
             let names: std::collections::BTreeSet<_> = left.keys().chain(right.keys()).collect();
             for name in names {
-                let (left, right) = (left.get(name).unwrap_or(&Value::Null), right.get(name).unwrap_or(&Value::Null));
+                let (left, right) =
+                    (left.get(name).unwrap_or(&Value::Null), right.get(name).unwrap_or(&Value::Null));
                 differences(&format!("{at}.{name}"), left, right, told);
             }
         }
@@ -249,7 +251,11 @@ fn scenes() -> Vec<Scene> {
             let body = body.unwrap_or_else(|error| panic!("{file}:{}: {error}", at + 1));
             let body = body.into_iter().next().map(|document| document.value);
             let asking = Asking { line: at + 1, verb: verb.to_owned(), path: path.to_owned(), body };
-            scenes.last_mut().unwrap_or_else(|| panic!("{file}: begins without a title")).requests.push(asking);
+            scenes
+                .last_mut()
+                .unwrap_or_else(|| panic!("{file}: begins without a title"))
+                .requests
+                .push(asking);
         }
     }
     scenes

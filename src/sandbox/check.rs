@@ -12,32 +12,21 @@ use super::write::Target;
 /// another type than its field is refused, however it is asked for.
 pub(crate) fn decode(target: &Target, new: &mut Value, strictness: &str) -> Result<Vec<String>, Refusal> {
     let schema = &target.served().schema;
+    let kind = &target.resource.kind;
+    let unreadable = |words: &str| {
+        let version = &target.served().name;
+        Refusal::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {words}"))
+    };
     let found = match target.resource.builtin() {
-        Some(_) => {
-            if let Some(words) = schema.mismatch(new) {
-                return Err(Refusal::bad_request(format!(
-                    "{} in version {:?} cannot be handled as a {}: {words}",
-                    target.resource.kind,
-                    target.served().name,
-                    target.resource.kind
-                )));
-            }
-            if strictness == "Ignore" { Vec::new() } else { schema.unknown(new) }
-        }
-        None => schema.pruned(new),
+        Some(_) => match schema.mismatch(new) {
+            Some(words) => return Err(unreadable(&words)),
+            None => schema.unknown(new),
+        },
+        None => schema.pruned(new).iter().map(|path| format!("unknown field {path:?}")).collect(),
     };
     match strictness {
         "Strict" if !found.is_empty() => {
-            let words = format!("strict decoding error: {}", found.join(", "));
-            Err(Refusal::bad_request(match target.resource.builtin() {
-                Some(_) => format!(
-                    "{} in version {:?} cannot be handled as a {}: {words}",
-                    target.resource.kind,
-                    target.served().name,
-                    target.resource.kind
-                ),
-                None => words,
-            }))
+            Err(unreadable(&format!("strict decoding error: {}", found.join(", "))))
         }
         "Ignore" => Ok(Vec::new()),
         _ => Ok(found),
@@ -47,7 +36,7 @@ pub(crate) fn decode(target: &Target, new: &mut Value, strictness: &str) -> Resu
 /// Refuses what may not be kept.
 pub(crate) fn refuse(target: &Target, old: Option<&Value>, new: &Value) -> Result<(), Refusal> {
     let cause = |reason: &str, message: &str, field: &str| json!({"reason": reason, "message": message, "field": field});
-    let causes: Vec<Value> = match target.resource.builtin() {
+    let mut causes: Vec<Value> = match target.resource.builtin() {
         Some(kind) => kinds::validate(kind, &target.subresource, old, new)
             .iter()
             .map(|it| cause(it.reason, &it.message, &it.field))
@@ -57,5 +46,26 @@ pub(crate) fn refuse(target: &Target, old: Option<&Value>, new: &Value) -> Resul
             problems.iter().map(|it| cause(it.reason, &it.message, &it.field)).collect()
         }
     };
+    causes.extend(late_finalizers(old, new));
     if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(target.about(), &causes)) }
+}
+
+/// What is to be deleted is not held by anybody new. The server looks twice, and says so twice.
+fn late_finalizers(old: Option<&Value>, new: &Value) -> Vec<Value> {
+    let Some(old) = old.filter(|old| !old["metadata"]["deletionTimestamp"].is_null()) else {
+        return Vec::new();
+    };
+    let held = |of: &Value| of["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let before = held(old);
+    let late: Vec<String> =
+        held(new).iter().filter(|one| !before.contains(one)).map(Value::to_string).collect();
+    if late.is_empty() {
+        return Vec::new();
+    }
+    let message = format!(
+        "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        late.join(", ")
+    );
+    let cause = json!({"reason": "FieldValueForbidden", "message": message, "field": "metadata.finalizers"});
+    vec![cause.clone(), cause]
 }

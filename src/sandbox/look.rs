@@ -140,7 +140,12 @@ impl State {
             if at > 0 {
                 text.push(b',');
             }
-            view.write(stored, now, &mut text)?;
+            match view.form {
+                Form::Whole if view.is_as_stored() && view.resource.builtin().is_some() => {
+                    stored.write_untyped(&mut text);
+                }
+                Form::Whole | Form::Metadata | Form::Table => view.write(stored, now, &mut text)?,
+            }
         }
         text.extend(b"]}");
         Ok(Answer::text(200, text))

@@ -102,7 +102,12 @@ impl Refusal {
 
     /// Fields that are not as they must be; causes as they stand in the answer.
     pub(crate) fn invalid(about: About<'_>, causes: &[Value]) -> Self {
-        let texts: Vec<String> = causes.iter().map(cause_text).collect();
+        let mut texts: Vec<String> = Vec::with_capacity(causes.len());
+        for text in causes.iter().map(cause_text) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         let said = match texts.as_slice() {
             [one] => one.clone(),
             several => format!("[{}]", several.join(", ")),
@@ -127,7 +132,8 @@ impl Refusal {
             422 => "Invalid",
             _ => "",
         };
-        Self::new(code, reason, words)
+        let details = (code == 422).then(|| json!({}));
+        Self { details, ..Self::new(code, reason, words) }
     }
 
     /// What is forbidden, and why.

@@ -40,6 +40,8 @@ pub(crate) struct Stored {
     /// JSON with its keys in order.
     text: Box<[u8]>,
     metadata: Range<u32>,
+    /// Where `apiVersion` and `kind` stand, with what parts them from the next.
+    type_of: [Range<u32>; 2],
 }
 
 impl Stored {
@@ -56,25 +58,40 @@ impl Stored {
         let labels = labels.collect();
         let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
         let owners = owners.filter_map(|owner| Some(owner.get("uid")?.as_str()?.into())).collect();
-        let (mut text, mut place) = (Vec::with_capacity(1024), 0..0);
+        let (mut text, mut place, mut type_of) = (Vec::with_capacity(1024), 0..0, [0..0, 0..0]);
         for (name, value) in &*body {
             text.push(if text.is_empty() { b'{' } else { b',' });
+            let start = text.len() as u32;
             // Writing into memory cannot fail.
             let _ = serde_json::to_writer(&mut text, name);
             text.push(b':');
             let begin = text.len();
             let _ = serde_json::to_writer(&mut text, value);
-            if name == "metadata" {
-                place = begin as u32..text.len() as u32;
+            match name.as_str() {
+                "metadata" => place = begin as u32..text.len() as u32,
+                // The comma behind it is written next: nothing ends with either.
+                "apiVersion" => type_of[0] = start..text.len() as u32 + 1,
+                "kind" => type_of[1] = start..text.len() as u32 + 1,
+                _ => {}
             }
         }
         text.push(b'}');
-        Self { key, revision, uid, labels, owners, text: text.into(), metadata: place }
+        Self { key, revision, uid, labels, owners, text: text.into(), metadata: place, type_of }
     }
 
     /// The whole object as JSON.
     pub(crate) fn text(&self) -> &[u8] {
         &self.text
+    }
+
+    /// The whole object without its kind, as the items of a list stand whose kind says theirs.
+    pub(crate) fn write_untyped(&self, out: &mut Vec<u8>) {
+        let mut at = 0;
+        for range in &self.type_of {
+            out.extend(&self.text[at..(range.start as usize).max(at)]);
+            at = at.max(range.end as usize);
+        }
+        out.extend(&self.text[at..]);
     }
 
     /// Its metadata as JSON.

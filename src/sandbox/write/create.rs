@@ -21,7 +21,9 @@ impl State {
     ) -> Result<Written, Refusal> {
         let given = |field: &str| body["metadata"][field].as_str().unwrap_or_default().to_owned();
         if !given("resourceVersion").is_empty() {
-            return Err(Refusal::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(Refusal::failed(
+                "resourceVersion should not be set on objects to be created".to_owned(),
+            ));
         }
         let namespace = given("namespace");
         if target.resource.namespaced && !namespace.is_empty() && *namespace != *target.key.namespace {

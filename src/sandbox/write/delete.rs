@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Target;
 use crate::sandbox::answer::Answer;
 use crate::sandbox::ask::Ask;
-use crate::sandbox::refusal::Refusal;
+use crate::sandbox::refusal::{About, Refusal};
 use crate::sandbox::state::State;
 
 /// The terms of a deletion.
@@ -79,7 +79,9 @@ impl State {
         if first || metadata["finalizers"] != held && !finalizers.is_empty() {
             if first {
                 metadata["deletionTimestamp"] = self.clock.text().into();
-                metadata["deletionGracePeriodSeconds"] = 0.into();
+                if !is_namespace {
+                    metadata["deletionGracePeriodSeconds"] = 0.into();
+                }
                 if let Some(generation) = metadata["generation"].as_i64() {
                     metadata["generation"] = (generation + 1).into();
                 }
@@ -115,17 +117,20 @@ impl State {
 /// Nobody is deleted in the place of another.
 fn check(target: &Target, live: &Value, wish: &Wish) -> Result<(), Refusal> {
     let metadata = &live["metadata"];
-    for (word, wanted, field) in
-        [("UID", &wish.uid, "uid"), ("ResourceVersion", &wish.version, "resourceVersion")]
+    const AGAIN: &str = "The object might have been deleted and then recreated";
+    const CHANGED: &str = "The object might have been modified";
+    for (word, wanted, field, why) in
+        [("UID", &wish.uid, "uid", AGAIN), ("ResourceVersion", &wish.version, "resourceVersion", CHANGED)]
     {
         let known = metadata[field].as_str().unwrap_or_default();
         if let Some(wanted) = wanted
             && wanted != known
         {
             let why = format!(
-                "Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {known}"
+                "the {word} in the precondition ({wanted}) does not match the {word} in record ({known}). {why}"
             );
-            return Err(Refusal::conflict(target.about(), &why));
+            // The kind stands where the resource does elsewhere.
+            return Err(Refusal::conflict(About { plural: &target.resource.kind, ..target.about() }, &why));
         }
     }
     Ok(())

@@ -193,16 +193,13 @@ impl State {
         let Value::Object(mut body) = stored else { return Err(Refusal::bad_request("no object")) };
         let is_over = is_over(&target.resource, &body);
         let home = &target.resource.home;
-        let kept = match is_over && self.store.get(home, &target.key).is_some() {
-            true => {
-                self.put(home, target.key.clone(), &mut body);
-                self.remove(home, &target.key).map(|gone| gone.body()).unwrap_or_default()
-            }
-            false => {
-                self.put(home, target.key.clone(), &mut body);
-                Value::Object(body)
-            }
-        };
+        if is_over && self.store.get(home, &target.key).is_some() {
+            // The writer is shown what it wrote; those who watch, how it last was.
+            self.remove(home, &target.key);
+        } else {
+            self.put(home, target.key.clone(), &mut body);
+        }
+        let kept = Value::Object(body);
         self.definition_changed(&target.resource, &target.key, is_over);
         super::convert::in_version(&target.resource, target.version, kept)
     }
@@ -254,12 +251,30 @@ fn same_kind(target: &Target, body: &Value) -> Result<(), Refusal> {
     }
     let (version, kind) = (&body["apiVersion"], &body["kind"]);
     let expected = target.api_version();
-    if version.as_str().is_some_and(|version| version != expected)
-        || kind.as_str().is_some_and(|kind| *kind != *target.resource.kind)
+    let (version, kind) =
+        (version.as_str().unwrap_or(&expected), kind.as_str().unwrap_or(&target.resource.kind));
+    if let Some(own) = target.resource.builtin()
+        && *kind != *target.resource.kind
     {
+        let (group, name) = version.split_once('/').unwrap_or(("core", version));
+        let home =
+            if own.group.is_empty() { "core" } else { own.group.split('.').next().unwrap_or_default() };
+        let own = &own.kind;
+        return Err(Refusal::bad_request(
+            match super::kinds::named(if group == "core" { "" } else { group }, kind) {
+                Some(_) => format!(
+                    "{kind} in version {name:?} cannot be handled as a {own}: converting ({name}.{kind}) to ({home}.{own}): unknown conversion"
+                ),
+                None => format!(
+                    "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\""
+                ),
+            },
+        ));
+    }
+    if version != expected || *kind != *target.resource.kind {
         return Err(Refusal::bad_request(format!(
             "the API version in the data ({}) does not match the expected API version ({expected})",
-            version.as_str().unwrap_or_default(),
+            version,
         )));
     }
     Ok(())

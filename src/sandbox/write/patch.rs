@@ -49,9 +49,7 @@ impl State {
         }
         let expected = target.api_version();
         if let Some(version) = config["apiVersion"].as_str().filter(|version| *version != expected) {
-            return Err(Refusal::bad_request(format!(
-                "incorrect version specified in apply patch. Specified patch version: {version}, expected: {expected}"
-            )));
+            return Err(Refusal::bad_request(self.other_version(version, &config, &expected)));
         }
         let Some(metadata) = config.get_mut("metadata").and_then(Value::as_object_mut) else {
             return Err(Refusal::bad_request("the apply patch has no metadata"));
@@ -86,6 +84,21 @@ impl State {
     }
 }
 
+impl State {
+    /// Why an apply in another version is refused.
+    fn other_version(&self, version: &str, config: &Value, expected: &str) -> String {
+        let (group, name) = version.split_once('/').unwrap_or(("", version));
+        let kind = config["kind"].as_str().unwrap_or_default();
+        let known = self.served.of_kind(group, kind);
+        match known.is_some_and(|resource| resource.versions.iter().any(|known| *known.name == *name)) {
+            true => format!(
+                "incorrect version specified in apply patch. Specified patch version: {version}, expected: {expected}"
+            ),
+            false => format!("invalid object type: {group}/{name}, Kind={kind}"),
+        }
+    }
+}
+
 /// The live object as a patch makes it.
 pub(super) fn patched(target: &Target, ask: &Ask, live: &Value, body: &Value) -> Result<Value, Refusal> {
     let refuse = |fault: patch::Fault| Refusal::of_patch(fault.code, fault.words);
@@ -110,7 +123,8 @@ fn same_uid(target: &Target, live: &Value, config: &Value) -> Result<(), Refusal
                 "reason": "FieldValueInvalid", "field": "metadata.uid",
                 "message": format!("Invalid value: {uid:?}: field is immutable"),
             });
-            Err(Refusal::invalid(target.about(), &[cause]))
+            // The server looks twice, and says so twice.
+            Err(Refusal::invalid(target.about(), &[cause.clone(), cause]))
         }
         _ => Ok(()),
     }

@@ -48,7 +48,9 @@ impl State {
         };
         let mut new = live.clone();
         set(&mut new, &paths.spec, replicas.into());
-        let written = self.keep(target, ask, Draft { old: Some(&live), new, applied: false })?;
+        // Where nobody owns the number, nobody comes to own it by scaling.
+        let applied = !is_owned(&live, &paths.spec);
+        let written = self.keep(target, ask, Draft { old: Some(&live), new, applied })?;
         Ok(Written { body: shown(&paths, &written.body), ..written })
     }
 }
@@ -86,6 +88,15 @@ fn shown(paths: &Scale, live: &Value) -> Value {
         scale["status"]["selector"] = selector.into();
     }
     scale
+}
+
+/// True if somebody owns the field.
+fn is_owned(live: &Value, path: &[Box<str>]) -> bool {
+    let managers = live["metadata"]["managedFields"].as_array();
+    managers.into_iter().flatten().any(|entry| {
+        let place = path.iter().try_fold(&entry["fieldsV1"], |place, name| place.get(format!("f:{name}")));
+        place.is_some()
+    })
 }
 
 /// Sets a field, and makes what is missing on the way to it.

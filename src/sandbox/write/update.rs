@@ -26,7 +26,12 @@ impl State {
         let uid = body["metadata"]["uid"].as_str().unwrap_or_default();
         let known = live["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() && uid != known {
-            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {known}");
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
+                 Precondition failed: UID in precondition: {uid}, UID in object meta: {known}",
+                registry(target),
+                target.key.name,
+            );
             return Err(Refusal::conflict(target.about(), &why));
         }
         let unversioned = body["metadata"]["resourceVersion"].as_str().unwrap_or_default().is_empty();
@@ -41,6 +46,24 @@ impl State {
         same_version(target, &live, &body)?;
         self.keep(target, ask, Draft { old: Some(&live), new: body, applied: false })
     }
+}
+
+/// Where a real server keeps the object.
+fn registry(target: &Target) -> String {
+    let resource = &target.resource;
+    let root = match (&*resource.group, &*resource.plural) {
+        ("", "services") => "services/specs".to_owned(),
+        ("", "nodes") => "minions".to_owned(),
+        ("networking.k8s.io", "ingresses") => "ingress".to_owned(),
+        (
+            "coordination.k8s.io" | "scheduling.k8s.io" | "storage.k8s.io" | "rbac.authorization.k8s.io",
+            plural,
+        )
+        | ("", plural) => plural.to_owned(),
+        (_, plural) if resource.builtin().is_some() => plural.to_owned(),
+        (group, plural) => format!("{group}/{plural}"),
+    };
+    if resource.namespaced { format!("{root}/{}", target.key.namespace) } else { root }
 }
 
 /// A writer that names a version means that one.
