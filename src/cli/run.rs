@@ -19,13 +19,14 @@ use crate::cluster::{Cluster, Connection, Definition, connect};
 use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::render;
+use crate::report::board::Stance;
 use crate::serve::hooks::{Called, Hooks, repository_name};
-use crate::serve::{Health, serve};
+use crate::serve::{Health, Viewing, Wanted, serve, serve_page};
 use crate::settings::Settings;
 use crate::source::{Address, AllowList, Credentials, Proxy, Reference, Repositories};
 use crate::sync::gone::RUN;
 use crate::sync::wish::Wish;
-use crate::sync::{Context, Notebook, Parts, all, single};
+use crate::sync::{Board, Context, Notebook, Parts, all, look, single};
 
 /// Follow Git repositories and hold the cluster to them
 ///
@@ -105,6 +106,7 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     let (call, mut called) = mpsc::channel(MAX_CALLS);
     let hooks = settings.webhook_secret_file.clone().map(|secret| Hooks::new(secret, call));
     let server = listen(&settings, &health, &metrics, hooks, ending.clone()).await?;
+    let (board, looks) = show(&settings, ending.clone()).await;
     let sources = sources(&settings)?;
     let signal = tokio::spawn(async move {
         interrupted().await;
@@ -114,7 +116,7 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
         true => {
             let standby = async {
                 tokio::select! {
-                    led = lead(arguments, &settings, &connection, &namespace, &health, &metrics, ending.clone()) => led,
+                    led = lead(arguments, &settings, &connection, &namespace, &health, &metrics, &board, ending.clone()) => led,
                     () = pass_on(&connection, &mut called) => Ok(None),
                 }
             };
@@ -134,7 +136,19 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     let helm = Helm::keeping(&settings.helm, own, settings.data_dir.join(Repositories::RENDERED));
     let context = Arc::new(Context::new(
         cluster,
-        Parts { sources, helm, metrics, health, settings, namespace, held_by, permit, notebook, ending },
+        Parts {
+            sources,
+            helm,
+            metrics,
+            health,
+            settings,
+            namespace,
+            held_by,
+            permit,
+            notebook,
+            board,
+            ending,
+        },
     ));
     let lost = async {
         match &leadership {
@@ -145,7 +159,8 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     let reset =
         settings_file::follow(arguments.config.as_deref(), &arguments.settings, context.clone(), level);
     tokio::select! {
-        done = work(arguments, context, called) => done?,
+        done = work(arguments, context.clone(), called) => done?,
+        () = look(context, looks) => {}
         () = reset => {}
         loss = lost => bail!("the Lease is lost: {loss}"),
     }
@@ -242,6 +257,39 @@ async fn listen(
     Ok(Some(tokio::spawn(serve(listener, health.clone(), metrics.clone(), hooks, stop))))
 }
 
+/// Shows the status page, where it is wanted: the board that it shows, and what it asks for. A page that cannot be shown is
+/// no reason not to sync.
+async fn show(settings: &Settings, mut ending: watch::Receiver<bool>) -> (Board, mpsc::Receiver<Wanted>) {
+    let (want, looks) = mpsc::channel(MAX_LOOKS);
+    let bound = match settings.page.as_deref() {
+        Some(page) => Some((page, TcpListener::bind(page).await)),
+        None => None,
+    };
+    let listener = match bound {
+        Some((_, Ok(listener))) => listener,
+        Some((page, Err(error))) => {
+            tracing::warn!(%error, "there is no status page: it cannot be bound to {page}; see the setting page");
+            return (Board::new(false), looks);
+        }
+        None => return (Board::new(false), looks),
+    };
+    let board = Board::new(true);
+    let address = listener.local_addr().ok();
+    let is_private = address.is_some_and(|address| address.ip().is_loopback());
+    if let Some(address) = address {
+        tracing::info!("the status page is at http://{address}/");
+    }
+    let viewing = Viewing::new(board.watch(), want, ending.clone(), is_private);
+    let stop = async move {
+        let _ = ending.wait_for(|ending| *ending).await;
+    };
+    tokio::spawn(serve_page(listener, viewing, stop));
+    (board, looks)
+}
+
+/// The most looks at objects that wait for their turn.
+const MAX_LOOKS: usize = 16;
+
 fn lease_name(arguments: &Arguments, settings: &Settings) -> String {
     match (&arguments.url, &settings.instance) {
         (Some(_), _) => format!("{RUN}{}", arguments.name),
@@ -258,6 +306,7 @@ async fn lead(
     namespace: &str,
     health: &Health,
     metrics: &Metrics,
+    board: &Board,
     mut ending: watch::Receiver<bool>,
 ) -> anyhow::Result<Option<Leadership>> {
     let record = match &arguments.url {
@@ -284,6 +333,7 @@ async fn lead(
         record,
         take_over: arguments.take_over,
     };
+    let waits_for = |leader: &str| board.stand(Stance::StandsBy(Some(leader.into())));
     // Who waits for its turn is ready to take it.
     health.ready(Ok(()));
     let beats = async {
@@ -293,7 +343,7 @@ async fn lead(
         }
     };
     tokio::select! {
-        won = connection.campaign(metrics.clone(), claim, timings) => Ok(Some(won?)),
+        won = connection.campaign(metrics.clone(), claim, timings, &waits_for) => Ok(Some(won?)),
         _ = ending.wait_for(|ending| *ending) => Ok(None),
         () = beats => Ok(None),
     }

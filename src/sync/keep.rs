@@ -5,6 +5,7 @@
 
 mod dependencies;
 mod secrets;
+mod subject;
 mod values;
 
 use std::sync::Arc;
@@ -152,6 +153,7 @@ impl Keeper {
             }
             Task::Others => {
                 self.takes_nothing().await;
+                self.context.board.remove(&self.name);
                 // The other daemon tells of it.
                 self.context.metrics.forget(&self.name.to_string());
                 true
@@ -307,6 +309,7 @@ impl Keeper {
             version(value),
             status.unwrap_or_default(),
         );
+        self.desk.follows(subject::subject(&self.name, value));
     }
 
     /// The finalizer is there exactly while the objects are to be deleted with the Sync.

@@ -7,6 +7,7 @@
 mod additions;
 pub mod all;
 pub mod bases;
+mod board;
 mod carry_out;
 mod contact;
 mod definitions;
@@ -28,6 +29,7 @@ mod last_hooks;
 mod leaving;
 mod ledger;
 mod lineage;
+mod look;
 mod memory;
 mod namespaces;
 mod neighbours;
@@ -73,9 +75,11 @@ use crate::serve::Health;
 use crate::settings::Settings;
 use crate::source::{AllowList, Repositories};
 use bases::{Followed, Ground};
+pub use board::Board;
 use dependencies::Dependencies;
 use event::Allowance;
 use heads::Heads;
+pub use look::look;
 use memory::Pauses;
 use neighbours::Neighbours;
 pub use notebook::Notebook;
@@ -110,6 +114,8 @@ pub struct Context {
     pub permit: Permit,
     /// Where a run without a Sync writes down its scope, if anywhere.
     notebook: Option<Notebook>,
+    /// What is known of all Syncs, for who looks.
+    pub board: Board,
     /// All Syncs.
     pub registry: Registry,
     neighbours: Neighbours,
@@ -152,6 +158,8 @@ pub struct Parts {
     pub permit: Permit,
     /// Where a run without a Sync writes down its scope, if anywhere.
     pub notebook: Option<Notebook>,
+    /// What is known of all Syncs, for who looks.
+    pub board: Board,
     /// True once the daemon is asked to end.
     pub ending: watch::Receiver<bool>,
 }
@@ -182,6 +190,7 @@ impl Context {
             held_by: parts.held_by,
             permit: parts.permit,
             notebook: parts.notebook,
+            board: parts.board,
             ending: parts.ending,
         }
     }

@@ -37,6 +37,7 @@ use crate::cluster::{Cluster, Stop};
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
+use crate::report::board::{Healths, Subject};
 use crate::report::{Rejected, Trouble};
 use crate::source::{Credentials, Keys, Repository, Revision};
 use health::ToldHealth;
@@ -87,8 +88,8 @@ pub(crate) enum Told {
     Rejected(Option<Rejected>),
     /// It was found out how a commit came after another.
     Moved(Lineage),
-    /// It was found out how the objects are, and whether the Sync is not ready before they are well.
-    Health(Box<Summary>, bool),
+    /// It was found out how the objects are, each of them where somebody may look, and whether the Sync is not ready before they are well.
+    Health(Box<Summary>, Arc<Healths>, bool),
 }
 
 impl Order {
@@ -189,7 +190,11 @@ pub(crate) async fn follow(
     let stir = order.cluster.stir(&owner);
     let of_wish = (context.clone(), order.cluster.clone(), owner.clone(), order.wish.health.clone());
     let vitals = Arc::new(Vitals::new(of_wish.0, of_wish.1, of_wish.2, of_wish.3));
-    let told = desk.clone().unwrap_or_else(|| Desk::new(context.clone(), owner.clone()));
+    let told = desk.clone().unwrap_or_else(|| {
+        let desk = Desk::new(context.clone(), owner.clone());
+        desk.follows(without_a_resource(&order.wish));
+        desk
+    });
     let mut follower = Follower {
         context,
         owner,
@@ -228,6 +233,17 @@ pub(crate) async fn follow(
         applied: None,
     };
     follower.run(&mut orders).await;
+}
+
+/// What is followed without a Sync in the cluster, for who looks.
+fn without_a_resource(wish: &Wish) -> Subject {
+    Subject {
+        url: wish.address.to_string().into(),
+        path: wish.path.as_str().into(),
+        reference: "the repository's main branch".into(),
+        interval: format!("{} s", wish.interval.as_secs()).into(),
+        ..Subject::default()
+    }
 }
 
 impl Follower {
