@@ -44,10 +44,8 @@ fn verdict(html: &mut Html, board: &StatusBoard, now: Timestamp) {
             ("good", "✓", format!("Everything that is followed is as committed; {resting} suspended"))
         }
         (_, 0, busy, _) => ("busy", "…", format!("{} being brought to the newest commit", syncs_are(busy))),
-        (all, 1, _, _) => ("bad", "!", format!("1 of {} is not as committed", counted(all, "Sync"))),
-        (all, amiss, _, _) => {
-            ("bad", "!", format!("{amiss} of {} are not as committed", counted(all, "Sync")))
-        }
+        (all, 1, _, _) => ("bad", "!", format!("1 of {} needs attention", counted(all, "Sync"))),
+        (all, amiss, _, _) => ("bad", "!", format!("{amiss} of {} need attention", counted(all, "Sync"))),
     };
     html.open("section", &[("id", "verdict"), ("data-part", ""), ("class", "verdict")]);
     html.open("h1", &[("class", class)]);

@@ -33,6 +33,13 @@
     const next = same || all[Math.min(Math.max(was.at, 0), all.length - 1)];
     if (next) next.focus({ preventScroll: true });
   };
+  // What the reader has unfolded stays so.
+  const unfold = (part, next) => {
+    for (const details of part.querySelectorAll("details[open][id]")) {
+      const same = [...next.querySelectorAll("details")].find((other) => other.id === details.id);
+      if (same) same.open = true;
+    }
+  };
   const show = (fresh) => {
     const parts = [...document.querySelectorAll("[data-part]")];
     const ids = (all) => all.map((part) => part.id).join();
@@ -44,6 +51,7 @@
       const typed = document.getElementById("q");
       const [text, was] = [typed && typed.value, focused(main)];
       const typing = typed && document.activeElement === typed;
+      unfold(main, next);
       main.replaceChildren(...next.childNodes);
       const again = document.getElementById("q");
       if (again && text !== null) again.value = text;
@@ -51,10 +59,7 @@
     } else {
       parts.forEach((part, at) => {
         const next = freshParts[at];
-        for (const details of part.querySelectorAll("details[open][id]")) {
-          const same = [...next.querySelectorAll("details")].find((other) => other.id === details.id);
-          if (same) same.open = true;
-        }
+        unfold(part, next);
         const plain = (of) => of.innerHTML.replace(/(<time[^>]*>)[^<]*/g, "$1");
         if (plain(part) === plain(next)) return;
         const was = focused(part);
