@@ -177,6 +177,7 @@ async fn only_a_look_at_one_object_asks_the_api_server() {
         assert!(!body.contains("hunter2") && !body.contains("aHVudGVyMg"), "{path}: {body}");
     }
     assert!(get(&address, &login).body.contains("password: (not shown)"));
+    scene.delete_sync("shop").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -223,7 +224,7 @@ async fn it_speaks_http_as_it_should() {
     // Those who listen are bounded, and whoever comes after them still sees pages and probes.
     let mut listening: Vec<Events> =
         (0..moorline::serve::MAX_LISTENERS).map(|_| Events::of(&address, "/events")).collect();
-    listening.iter_mut().for_each(|events| drop(events.next()));
+    assert!(listening.iter_mut().all(|events| events.next() > 0));
     let refused = get(&address, "/events");
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("30")));
     assert_eq!((get(&address, "/").status, get(&probes, "/readyz").status), (200, 200));

@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use board::{everything, many};
 use browser::Browser;
-use moorline::report::board::{Seen, StatusBoard};
+use moorline::report::board::{Differs, Seen, Shown, StatusBoard, Writer};
 use moorline::serve::{Viewing, serve_page};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
@@ -33,13 +34,35 @@ fn served(board: StatusBoard) -> Served {
     let (want, mut wanted) = mpsc::channel::<moorline::serve::Wanted>(4);
     runtime.spawn(async move {
         while let Some(wanted) = wanted.recv().await {
-            let _ = wanted.answer.send(Ok(Seen { live: None, differences: Vec::new(), writers: Vec::new() }));
+            let _ = wanted.answer.send(Ok(seen()));
         }
     });
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     runtime.spawn(serve_page(listener, Viewing::new(newest, want, ending, true), std::future::pending()));
     Served { url, board, _end: end, _runtime: runtime }
+}
+
+/// What is live of whatever is looked at.
+fn seen() -> Seen {
+    let body = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 5}, "status": {"replicas": 5}});
+    let values = Some((Some(json!(5)), json!(2)));
+    let image = "spec.template.spec.containers[name=web].image".to_owned();
+    Seen {
+        live: Some(Shown { body, left_out: "" }),
+        differences: vec![
+            Differs { path: "spec.replicas".to_owned(), values },
+            Differs {
+                path: image,
+                values: Some((Some(json!("registry.example/web:debug")), json!("registry.example/web:1"))),
+            },
+        ],
+        writers: vec![Writer {
+            manager: "kubectl-edit".into(),
+            time: "2026-11-22T11:40:00Z".into(),
+            part: String::new(),
+        }],
+    }
 }
 
 const SHOP: &str = "/syncs/ops/shop";

@@ -66,7 +66,7 @@ pub struct Healths {
 #[derive(Debug, Default)]
 pub struct Objects {
     set: Option<Arc<DesiredSet>>,
-    /// What the last pass did to each object of the set: its place in [`DEEDS`].
+    /// What was done last to each object of the set since the daemon began: its place in [`DEEDS`].
     done: Box<[u8]>,
     /// The objects about which there is something to say, in the order of their ids; some are not in the set.
     told: Box<[(ObjectId, Told)]>,
@@ -92,7 +92,7 @@ pub struct Row<'a> {
     pub id: &'a ObjectId,
     /// How it is to what Git says.
     pub state: ObjectState,
-    /// What the last pass did to it, in the past tense.
+    /// What was done to it last since the daemon began, in the past tense.
     pub done: &'static str,
     /// Why it is not as committed, in one word; empty where it is.
     pub reason: &'static str,
@@ -109,8 +109,18 @@ pub struct Row<'a> {
 }
 
 impl Objects {
-    /// What became of what is wanted.
+    /// What became of what is wanted, where nothing was known before.
     pub fn new(
+        set: Option<&Arc<DesiredSet>>,
+        outcomes: &BTreeMap<ObjectId, Outcome>,
+        health: &Arc<Healths>,
+    ) -> Self {
+        Self::after(&Self::default(), set, outcomes, health)
+    }
+
+    /// What became of what is wanted. What was done before to an object to which nothing was done now is told on.
+    pub fn after(
+        before: &Self,
         set: Option<&Arc<DesiredSet>>,
         outcomes: &BTreeMap<ObjectId, Outcome>,
         health: &Arc<Healths>,
@@ -120,8 +130,13 @@ impl Objects {
             let last = told.last().map(|(_, last)| &last.message);
             told.extend(tell(outcome, last).map(|said| (id.clone(), said)));
         }
-        let done = |object: &DesiredObject| outcomes.get(&object.id).map_or(0, deed);
-        let done = set.map(|set| set.objects().iter().map(done).collect());
+        let same = before.set.as_ref().zip(set).is_some_and(|(one, other)| Arc::ptr_eq(one, other));
+        let done = |(at, object): (usize, &DesiredObject)| {
+            let place = || if same { Some(at) } else { before.place(&object.id) };
+            let last = || place().and_then(|place| before.done.get(place)).copied().unwrap_or_default();
+            outcomes.get(&object.id).map(deed).filter(|deed| *deed > 0).unwrap_or_else(last)
+        };
+        let done = set.map(|set| set.objects().iter().enumerate().map(done).collect());
         Self { set: set.cloned(), done: done.unwrap_or_default(), told: told.into(), health: health.clone() }
     }
 
@@ -428,6 +443,19 @@ mod tests {
         let objects = Objects::new(Some(&new), &BTreeMap::new(), &healths);
         let words: Vec<_> = objects.rows().map(|row| (row.id.name().to_owned(), row.health)).collect();
         assert_eq!(words, [("b".into(), HealthWord::Healthy), ("c".into(), HealthWord::Silent)]);
+    }
+
+    #[test]
+    fn what_was_done_is_told_until_something_else_is() {
+        let (old, new) = (set(&["a", "b"]), set(&["b", "c"]));
+        let created = [id("a"), id("b")].map(|id| (id, Outcome::Created));
+        let first = Objects::new(Some(&old), &BTreeMap::from(created), &Arc::default());
+        let done = |objects: &Objects| objects.rows().map(|row| row.done).collect::<Vec<_>>();
+        let quiet = Objects::after(&first, Some(&old), &BTreeMap::new(), &Arc::default());
+        assert_eq!(done(&quiet), ["created", "created"]);
+        let outcomes = BTreeMap::from([(id("c"), Outcome::Adopted(Vec::new())), (id("b"), Outcome::Kept)]);
+        let next = Objects::after(&quiet, Some(&new), &outcomes, &Arc::default());
+        assert_eq!(done(&next), ["created", "adopted"]);
     }
 
     #[test]

@@ -203,8 +203,8 @@ fn row(html: &mut Html, card: &Card, now: Timestamp) {
 
 fn follows(card: &Card) -> String {
     let subject = &card.subject;
-    let path = if subject.path.is_empty() { String::new() } else { format!(" {}", subject.path) };
-    format!("{}{path}", subject.url.trim_start_matches("https://"))
+    let path = subject.path.trim_start_matches("./");
+    format!("{} {path}", subject.url.trim_start_matches("https://"))
 }
 
 /// How many objects, and how many of them not as they should be.

@@ -22,7 +22,7 @@ pub(super) fn part(html: &mut Html, card: &Card, now: Timestamp) {
     html.open("table", &[("class", "cards")]);
     html.open("thead", &[]);
     html.open("tr", &[]);
-    for title in ["Object", "Fields", "Who", "What became of it"] {
+    for title in ["Object", "Fields", "Who", "Outcome"] {
         html.element("th", &[("scope", "col")], title);
     }
     html.close();
@@ -82,5 +82,5 @@ fn begin(
         moment_of(html, time, now);
     }
     html.close();
-    html.open("td", &[("data-label", "What became of it")]);
+    html.open("td", &[("data-label", "Outcome")]);
 }

@@ -4,7 +4,7 @@
 
 use super::html::Html;
 use super::place::{Place, query};
-use crate::report::board::{Card, HealthWord, ObjectState, Row, State};
+use crate::report::board::{Card, HealthWord, Row, State};
 
 /// So many rows are on a page.
 pub(crate) const PAGE: usize = 100;
@@ -36,7 +36,7 @@ pub(crate) struct Part<T> {
 /// The words for objects, and what they mean.
 pub(crate) const OBJECT_WORDS: [(&str, &str); 9] = [
     ("", "all"),
-    ("attention", "need somebody"),
+    ("attention", "need attention"),
     ("failed", "failed"),
     ("leaving", "wait to be deleted"),
     ("drifted", "drifted"),
@@ -175,10 +175,5 @@ pub(crate) fn sync_words() -> Vec<(&'static str, &'static str)> {
         State::Suspended => ("suspended", "suspended"),
         State::Committed => ("committed", "as committed"),
     });
-    [("", "all"), ("attention", "need somebody")].into_iter().chain(states).collect()
-}
-
-/// True for objects that somebody should look at.
-pub(crate) fn is_amiss(row: &Row<'_>) -> bool {
-    row.wants_somebody() && row.state != ObjectState::Leaving
+    [("", "all"), ("attention", "need attention")].into_iter().chain(states).collect()
 }

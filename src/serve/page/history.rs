@@ -16,7 +16,7 @@ pub(super) fn part(html: &mut Html, card: &Card, now: Timestamp) {
     html.open("table", &[("class", "cards")]);
     html.open("thead", &[]);
     html.open("tr", &[]);
-    for title in ["Revision", "What became of it", "When"] {
+    for title in ["Revision", "Outcome", "When"] {
         html.element("th", &[("scope", "col")], title);
     }
     html.close();
@@ -27,9 +27,12 @@ pub(super) fn part(html: &mut Html, card: &Card, now: Timestamp) {
         html.open("th", &[("scope", "row")]);
         commit::revision(html, &card.subject.url, &entry.revision);
         html.close();
-        html.open("td", &[("data-label", "What became of it")]);
-        let good = entry.result == "Applied";
-        let (class, sign) = if good { ("badge good", "✓") } else { ("badge bad", "✕") };
+        html.open("td", &[("data-label", "Outcome")]);
+        let (class, sign) = match entry.result.as_str() {
+            "Applied" => ("badge good", "✓"),
+            "PruneHeld" | "Contested" => ("badge ask", "?"),
+            _ => ("badge bad", "✕"),
+        };
         html.open("span", &[("class", class)]);
         html.element("span", &[("aria-hidden", "true")], sign);
         html.text(" ");

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::badge;
-use super::filter::{Filter, OBJECT_WORDS, form, is_amiss, pages};
+use super::filter::{Filter, OBJECT_WORDS, form, pages};
 use super::html::{Html, counted};
 use super::place::Place;
 use crate::object::GroupKind;
-use crate::report::board::{Card, Row};
+use crate::report::board::{Card, ObjectState, Row};
 
 pub(super) fn part(html: &mut Html, card: &Card, filter: &Filter) {
     let place = Place::sync(&card.name);
@@ -17,7 +17,7 @@ pub(super) fn part(html: &mut Html, card: &Card, filter: &Filter) {
     html.open("div", &[("id", "rows"), ("data-part", "")]);
     kinds(html, card, &place, filter);
     let part = filter.part(card.objects.rows().filter(|row| filter.fits_object(row)));
-    let amiss = card.objects.rows().filter(is_amiss).count();
+    let amiss = card.objects.rows().filter(Row::wants_somebody).count();
     html.open("p", &[("class", "quiet")]);
     match filter.is_all() {
         true => html.text(&counted(part.fitting, "object")),
@@ -92,6 +92,11 @@ fn group(html: &mut Html, kind: &GroupKind) {
         html.element("span", &[("class", "quiet")], &kind.group);
     }
     html.close();
+    html.open("colgroup", &[]);
+    for class in ["wide", "word", "word", "rest"] {
+        html.void("col", &[("class", class)]);
+    }
+    html.close();
     html.open("thead", &[("class", "unseen")]);
     html.open("tr", &[]);
     for title in ["Object", "As committed", "Health", "Written in"] {
@@ -110,7 +115,9 @@ fn line(html: &mut Html, card: &Card, row: &Row<'_>) {
         None => row.id.name().to_owned(),
     };
     html.link(&Place::object(&card.name, row.id), &[], &name);
-    for said in [row.message, row.why].into_iter().filter(|said| !said.is_empty()) {
+    // What waits to be deleted is told above, all of it at once.
+    let message = if row.state == ObjectState::Leaving { "" } else { row.message };
+    for said in [message, row.why].into_iter().filter(|said| !said.is_empty()) {
         html.element("span", &[("class", "quiet below")], said);
     }
     html.close();

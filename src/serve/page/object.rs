@@ -91,7 +91,10 @@ fn head(html: &mut Html, row: &Row<'_>, now: Timestamp) {
         Some(origin) => {
             html.text("Written in ");
             html.element("code", &[], &origin.to_string());
-            html.text(&format!("; {} by the last pass", row.done));
+            match row.done {
+                "kept" => html.text("; nothing was done to it since this daemon began"),
+                done => html.text(&format!("; {done} since this daemon began")),
+            }
         }
         None => html.text("No longer in Git"),
     }

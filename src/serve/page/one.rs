@@ -75,7 +75,8 @@ fn facts(html: &mut Html, card: &Card, now: Timestamp) {
     }
     html.close();
     fact(html, "Path");
-    html.text(if subject.path.is_empty() { "all of it" } else { &subject.path });
+    let path = subject.path.trim_start_matches("./");
+    html.text(if path.is_empty() { "all of it" } else { path });
     html.close();
     fact(html, "Reference");
     html.text(&subject.reference);
@@ -121,7 +122,12 @@ fn fact(html: &mut Html, title: &str) {
 }
 
 fn problems(html: &mut Html, card: &Card) {
-    let told: Vec<&StatusProblem> = card.status.problems.iter().collect();
+    // What waits for a word is told above.
+    let waits = |problem: &StatusProblem| {
+        card.status.approval.is_some()
+            && ["OverBudget", "Protected", "GoesAfter"].contains(&problem.reason.as_str())
+    };
+    let told: Vec<&StatusProblem> = card.status.problems.iter().filter(|it| !waits(it)).collect();
     if told.is_empty() {
         return;
     }

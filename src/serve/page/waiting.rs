@@ -23,10 +23,15 @@ pub(super) fn part(html: &mut Html, card: &Card) {
     html.element("p", &[], &told);
     command(html, card);
     html.open("ul", &[("class", "named")]);
+    let mut last = "";
     for row in waiting.iter().take(MAX_NAMED) {
         html.open("li", &[]);
         html.link(&Place::object(&card.name, row.id), &[], &row.id.to_string());
-        html.element("span", &[("class", "quiet")], &format!(" {}", row.message));
+        // What is said of all of them is said once.
+        if row.message != last {
+            html.element("span", &[("class", "quiet")], &format!(" {}", row.message));
+            last = row.message;
+        }
         html.close();
     }
     html.close();

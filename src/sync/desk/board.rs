@@ -12,6 +12,7 @@ use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::board::{Card, Healths, MAX_REPAIRS, Objects, Repair, Subject};
 use crate::sync::event::repaired;
+use crate::sync::pass::Report;
 
 /// The most fields of an edit that are remembered.
 const MAX_FIELDS: usize = 12;
@@ -19,6 +20,7 @@ const MAX_FIELDS: usize = 12;
 /// What of a desk is only for the status board.
 #[derive(Default)]
 pub(super) struct Posting {
+    is_read: bool,
     subject: Arc<Subject>,
     healths: Arc<Healths>,
     objects: Arc<Objects>,
@@ -58,7 +60,7 @@ impl Desk {
             let report = state.report.as_deref();
             let outcomes = report.map_or(&empty, |report| &report.outcomes);
             let set = report.and_then(|report| report.set.as_ref());
-            posting.objects = Arc::new(Objects::new(set, outcomes, &posting.healths));
+            posting.objects = Arc::new(Objects::after(&posting.objects, set, outcomes, &posting.healths));
         }
         (posting.moved, posting.changed, posting.status) = (false, false, Some(status.clone()));
         board.put(Card {
@@ -73,20 +75,37 @@ impl Desk {
 }
 
 impl Posting {
-    /// What became of objects has changed.
-    pub(super) fn moved<'a>(&mut self, outcomes: impl Iterator<Item = (&'a ObjectId, &'a Outcome)>) {
-        self.moved = true;
-        let repairs: Vec<Repair> =
-            outcomes.filter_map(|(id, outcome)| repair(id, outcome)).take(MAX_REPAIRS).collect();
-        if !repairs.is_empty() {
-            let known = self.repairs.iter().cloned();
-            self.repairs = repairs.into_iter().chain(known).take(MAX_REPAIRS).collect();
+    /// Nothing yet, for a board that is read or not.
+    pub(super) fn new(is_read: bool) -> Self {
+        Self { is_read, ..Self::default() }
+    }
+
+    /// Takes in what a pass came to. At once, because what the next one comes to is told in its place.
+    pub(super) fn passed(&mut self, report: &Report) {
+        if self.is_read {
+            let objects = Objects::after(&self.objects, report.set.as_ref(), &report.outcomes, &self.healths);
+            (self.objects, self.changed) = (Arc::new(objects), true);
+            self.remember(report.outcomes.iter().filter_map(|(id, outcome)| repair(id, outcome)));
         }
+    }
+
+    /// Takes in what became of an object beside a pass.
+    pub(super) fn verified(&mut self, id: &ObjectId, outcome: &Outcome) {
+        self.moved = true;
+        self.remember(repair(id, outcome).into_iter());
     }
 
     /// How the objects are has changed.
     pub(super) fn healths(&mut self, healths: Arc<Healths>) {
         (self.healths, self.moved) = (healths, true);
+    }
+
+    fn remember(&mut self, repairs: impl Iterator<Item = Repair>) {
+        let new: Vec<Repair> = repairs.take(MAX_REPAIRS).collect();
+        if !new.is_empty() {
+            let known = self.repairs.iter().cloned();
+            self.repairs = new.into_iter().chain(known).take(MAX_REPAIRS).collect();
+        }
     }
 }
 

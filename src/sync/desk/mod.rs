@@ -105,7 +105,8 @@ const MAX_NEWS: usize = 5;
 
 impl Desk {
     pub(crate) fn new(context: Arc<Context>, name: SyncName) -> Self {
-        let state = Mutex::default();
+        let posting = Posting::new(context.board.is_read());
+        let state = Mutex::new(State { posting, ..State::default() });
         Self(Arc::new(Inner { name, context, state, changed: Notify::new() }))
     }
 
@@ -133,7 +134,8 @@ impl Desk {
         let mut state = self.lock();
         if *state.uid != *uid {
             let (since, history) = (Some(Instant::now()), state.history);
-            *state = State { uid: uid.into(), since, history, ..State::default() };
+            let posting = Posting::new(self.0.context.board.is_read());
+            *state = State { uid: uid.into(), since, history, posting, ..State::default() };
             state.scope = stands.scope.clone();
         }
         let changed = state.generation != generation || state.suspended != suspended;
@@ -273,7 +275,7 @@ impl Desk {
                 state.repaired.push(repair);
                 state.repaired.truncate(MAX_REPAIRS);
                 state.done = Some(now());
-                state.posting.moved(std::iter::once((&id, &outcome)));
+                state.posting.verified(&id, &outcome);
                 if let Some(report) = &mut state.report {
                     report.outcomes.insert(id, outcome);
                 }
