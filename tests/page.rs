@@ -84,23 +84,7 @@ async fn the_story_of_a_sync_is_told_as_it_happens() {
     assert!(get(&address, &html).body.contains("kubectl-edit"));
     picture(&mut browser, &address, &html, "story-2-hand-edit");
 
-    // A prune that is held by the budget.
-    let gone: Vec<String> = (1..13).map(|at| format!("a-{at}.json")).collect();
-    scene.remove(&gone.iter().map(String::as_str).collect::<Vec<_>>());
-    scene.nudge("shop", "2").await;
-    let held = told(&address, &api, "the prune waits", |it| it["state"] == "Waiting").await;
-    assert_eq!(held["approval"]["objects"], 12);
-    let command = format!(
-        "kubectl annotate sync shop -n {} --overwrite moorline.dev/approve={}",
-        scene.namespace,
-        held["approval"]["hash"].as_str().unwrap()
-    );
-    let page = get(&address, &html).body;
-    assert!(page.contains(&command) && page.contains("12 objects left Git"), "{page}");
-    let waiting = told(&address, &format!("{api}?state=leaving"), "they are named", |_| true).await;
-    assert_eq!(waiting["objects"].as_array().unwrap().len(), 12);
-    picture(&mut browser, &address, &html, "story-3-prune-held");
-
+    held_by_the_budget(&scene, &address, &mut browser).await;
     // A bad commit changes nothing, and is named with its place.
     scene.work.push(&[("bad.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: [\n")]);
     scene.nudge("shop", "3").await;
@@ -116,6 +100,27 @@ async fn the_story_of_a_sync_is_told_as_it_happens() {
 
     scene.delete_sync("shop").await;
     until("it is forgotten", async || (get(&address, &api).status == 404).then_some(())).await;
+}
+
+/// A prune that is held by the budget: what, and the command that lets it go ahead.
+async fn held_by_the_budget(scene: &Scene, address: &str, browser: &mut Option<Browser>) {
+    let html = format!("/syncs/{}/shop", scene.namespace);
+    let api = format!("/api/v1{html}");
+    let gone: Vec<String> = (1..13).map(|at| format!("a-{at}.json")).collect();
+    scene.remove(&gone.iter().map(String::as_str).collect::<Vec<_>>());
+    scene.nudge("shop", "2").await;
+    let held = told(&address, &api, "the prune waits", |it| it["state"] == "Waiting").await;
+    assert_eq!(held["approval"]["objects"], 12);
+    let command = format!(
+        "kubectl annotate sync shop -n {} --overwrite moorline.dev/approve={}",
+        scene.namespace,
+        held["approval"]["hash"].as_str().unwrap()
+    );
+    let page = get(&address, &html).body;
+    assert!(page.contains(&command) && page.contains("12 objects left Git"), "{page}");
+    let waiting = told(&address, &format!("{api}?state=leaving"), "they are named", |_| true).await;
+    assert_eq!(waiting["objects"].as_array().unwrap().len(), 12);
+    picture(browser, address, &html, "story-3-prune-held");
 }
 
 fn picture(browser: &mut Option<Browser>, address: &str, path: &str, name: &str) {

@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::{ArgAction, Args};
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
 use super::exit::Exit;
+use super::listening::{listen, show};
 use super::setting_flags::SettingFlags;
 use super::{Streams, logs, settings_file};
 use crate::api::{self, PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
-use crate::cluster::lease::{Claim, Leadership, Permit, Timings};
+use crate::cluster::lease::{Claim, Leadership, Loss, Permit, Timings};
 use crate::cluster::{Cluster, Connection, Definition, connect};
 use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::render;
 use crate::report::board::Stance;
+use crate::serve::Health;
 use crate::serve::hooks::{Called, Hooks, repository_name};
-use crate::serve::{Health, Viewing, Wanted, serve, serve_page};
 use crate::settings::Settings;
 use crate::source::{Address, AllowList, Credentials, Proxy, Reference, Repositories};
 use crate::sync::gone::RUN;
@@ -116,7 +116,7 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
         true => {
             let standby = async {
                 tokio::select! {
-                    led = lead(arguments, &settings, &connection, &namespace, &health, &metrics, &board, ending.clone()) => led,
+                    led = lead(arguments, &settings, &connection, &namespace, (&health, &metrics, &board), ending.clone()) => led,
                     () = pass_on(&connection, &mut called) => Ok(None),
                 }
             };
@@ -136,33 +136,16 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     let helm = Helm::keeping(&settings.helm, own, settings.data_dir.join(Repositories::RENDERED));
     let context = Arc::new(Context::new(
         cluster,
-        Parts {
-            sources,
-            helm,
-            metrics,
-            health,
-            settings,
-            namespace,
-            held_by,
-            permit,
-            notebook,
-            board,
-            ending,
-        },
+        board,
+        Parts { sources, helm, metrics, health, settings, namespace, held_by, permit, notebook, ending },
     ));
-    let lost = async {
-        match &leadership {
-            Some(leadership) => leadership.lost().await,
-            None => std::future::pending().await,
-        }
-    };
     let reset =
         settings_file::follow(arguments.config.as_deref(), &arguments.settings, context.clone(), level);
     tokio::select! {
         done = work(arguments, context.clone(), called) => done?,
         () = look(context, looks) => {}
         () = reset => {}
-        loss = lost => bail!("the Lease is lost: {loss}"),
+        loss = lost(leadership.as_ref()) => bail!("the Lease is lost: {loss}"),
     }
     if let Some(leadership) = leadership {
         let released = tokio::time::timeout(RELEASE, leadership.release()).await;
@@ -171,6 +154,14 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     signal.abort();
     drop(server);
     Ok(Exit::Done)
+}
+
+/// Returns when the Lease is lost, if there is one.
+async fn lost(leadership: Option<&Leadership>) -> Loss {
+    match leadership {
+        Some(leadership) => leadership.lost().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Where repositories are kept, and which ones may be read besides those that Syncs name.
@@ -234,62 +225,6 @@ async fn pass_on(connection: &Connection, called: &mut mpsc::Receiver<Called>) {
 /// For the release of the Lease at the end, when what was under way has had its time: a stop takes ten seconds at most.
 const RELEASE: Duration = Duration::from_secs(2);
 
-async fn listen(
-    settings: &Settings,
-    health: &Health,
-    metrics: &Metrics,
-    hooks: Option<Hooks>,
-    mut ending: watch::Receiver<bool>,
-) -> anyhow::Result<Option<tokio::task::JoinHandle<std::io::Result<()>>>> {
-    if settings.listen.is_empty() {
-        return Ok(None);
-    }
-    let listener = TcpListener::bind(&*settings.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}", settings.listen))?;
-    if let Ok(address) = listener.local_addr() {
-        tracing::info!(%address, "listening");
-    }
-    let stop = async move {
-        // Whoever could say it is gone: then it ends as well.
-        let _ = ending.wait_for(|ending| *ending).await;
-    };
-    Ok(Some(tokio::spawn(serve(listener, health.clone(), metrics.clone(), hooks, stop))))
-}
-
-/// Shows the status page, where it is wanted: the board that it shows, and what it asks for. A page that cannot be shown is
-/// no reason not to sync.
-async fn show(settings: &Settings, mut ending: watch::Receiver<bool>) -> (Board, mpsc::Receiver<Wanted>) {
-    let (want, looks) = mpsc::channel(MAX_LOOKS);
-    let bound = match settings.page.as_deref() {
-        Some(page) => Some((page, TcpListener::bind(page).await)),
-        None => None,
-    };
-    let listener = match bound {
-        Some((_, Ok(listener))) => listener,
-        Some((page, Err(error))) => {
-            tracing::warn!(%error, "there is no status page: it cannot be bound to {page}; see the setting page");
-            return (Board::new(false), looks);
-        }
-        None => return (Board::new(false), looks),
-    };
-    let board = Board::new(true);
-    let address = listener.local_addr().ok();
-    let is_private = address.is_some_and(|address| address.ip().is_loopback());
-    if let Some(address) = address {
-        tracing::info!("the status page is at http://{address}/");
-    }
-    let viewing = Viewing::new(board.watch(), want, ending.clone(), is_private);
-    let stop = async move {
-        let _ = ending.wait_for(|ending| *ending).await;
-    };
-    tokio::spawn(serve_page(listener, viewing, stop));
-    (board, looks)
-}
-
-/// The most looks at objects that wait for their turn.
-const MAX_LOOKS: usize = 16;
-
 fn lease_name(arguments: &Arguments, settings: &Settings) -> String {
     match (&arguments.url, &settings.instance) {
         (Some(_), _) => format!("{RUN}{}", arguments.name),
@@ -304,9 +239,7 @@ async fn lead(
     settings: &Settings,
     connection: &Connection,
     namespace: &str,
-    health: &Health,
-    metrics: &Metrics,
-    board: &Board,
+    (health, metrics, board): (&Health, &Metrics, &Board),
     mut ending: watch::Receiver<bool>,
 ) -> anyhow::Result<Option<Leadership>> {
     let record = match &arguments.url {

@@ -5,7 +5,6 @@
 
 mod dependencies;
 mod secrets;
-mod subject;
 mod values;
 
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use super::desk::Desk;
 use super::farewell::{self, FINALIZER, Leaving};
 use super::follow::{Order, follow};
 use super::wish::{self, Wish, wish};
-use super::{Context, prepare};
+use super::{Context, prepare, subject};
 use crate::adopt::Predecessor;
 use crate::api::{
     ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, DeletionPolicy, REQUEST_ANNOTATION, Reason, Sync, SyncName,
@@ -309,7 +308,7 @@ impl Keeper {
             version(value),
             status.unwrap_or_default(),
         );
-        self.desk.follows(subject::subject(&self.name, value));
+        self.desk.follows(subject::of_resource(&self.name, value));
     }
 
     /// The finalizer is there exactly while the objects are to be deleted with the Sync.

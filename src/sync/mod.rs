@@ -50,6 +50,7 @@ mod scale;
 pub mod schedule;
 mod scope;
 pub mod single;
+mod subject;
 mod survey;
 mod tally;
 mod values;
@@ -158,15 +159,13 @@ pub struct Parts {
     pub permit: Permit,
     /// Where a run without a Sync writes down its scope, if anywhere.
     pub notebook: Option<Notebook>,
-    /// What is known of all Syncs, for who looks.
-    pub board: Board,
     /// True once the daemon is asked to end.
     pub ending: watch::Receiver<bool>,
 }
 
 impl Context {
     /// Everything but the Syncs.
-    pub fn new(cluster: Cluster, parts: Parts) -> Self {
+    pub fn new(cluster: Cluster, board: Board, parts: Parts) -> Self {
         Self {
             cluster,
             grace: GRACE,
@@ -190,7 +189,7 @@ impl Context {
             held_by: parts.held_by,
             permit: parts.permit,
             notebook: parts.notebook,
-            board: parts.board,
+            board,
             ending: parts.ending,
         }
     }

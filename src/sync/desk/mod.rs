@@ -237,10 +237,7 @@ impl Desk {
                 state.source = Some(trouble);
                 state.request = request.or(state.request.take());
             }
-            Told::Passed(report) if report.stopped => {
-                self.lock().notes(&report);
-                return;
-            }
+            Told::Passed(report) if report.stopped => return self.lock().notes(&report),
             Told::Passed(report) => self.lock().passed(report),
             Told::Health(health, healths, waits) => {
                 let mut state = self.lock();

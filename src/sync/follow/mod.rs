@@ -27,6 +27,7 @@ use super::memory::Memory;
 use super::pass::Report;
 use super::rollout::Unwell;
 use super::schedule::{Command, Event, Schedule};
+use super::subject::of_wish;
 use super::vitals::Vitals;
 use super::waiting::{running, sleep_until};
 use super::wish::Wish;
@@ -37,7 +38,7 @@ use crate::cluster::{Cluster, Stop};
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
-use crate::report::board::{Healths, Subject};
+use crate::report::board::Healths;
 use crate::report::{Rejected, Trouble};
 use crate::source::{Credentials, Keys, Repository, Revision};
 use health::ToldHealth;
@@ -188,11 +189,11 @@ pub(crate) async fn follow(
     let head = context.heads.of(order.head());
     let wake = order.cluster.wake(&owner);
     let stir = order.cluster.stir(&owner);
-    let of_wish = (context.clone(), order.cluster.clone(), owner.clone(), order.wish.health.clone());
-    let vitals = Arc::new(Vitals::new(of_wish.0, of_wish.1, of_wish.2, of_wish.3));
+    let of = (context.clone(), order.cluster.clone(), owner.clone(), order.wish.health.clone());
+    let vitals = Arc::new(Vitals::new(of.0, of.1, of.2, of.3));
     let told = desk.clone().unwrap_or_else(|| {
         let desk = Desk::new(context.clone(), owner.clone());
-        desk.follows(without_a_resource(&order.wish));
+        desk.follows(of_wish(&order.wish));
         desk
     });
     let mut follower = Follower {
@@ -233,17 +234,6 @@ pub(crate) async fn follow(
         applied: None,
     };
     follower.run(&mut orders).await;
-}
-
-/// What is followed without a Sync in the cluster, for who looks.
-fn without_a_resource(wish: &Wish) -> Subject {
-    Subject {
-        url: wish.address.to_string().into(),
-        path: wish.path.as_str().into(),
-        reference: "the repository's main branch".into(),
-        interval: format!("{} s", wish.interval.as_secs()).into(),
-        ..Subject::default()
-    }
 }
 
 impl Follower {
