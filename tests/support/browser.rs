@@ -28,20 +28,19 @@ pub(crate) struct Browser {
     _profile: tempfile::TempDir,
 }
 
-/// Where the browser is: on PATH, or where `make tools` brings it; none if it is nowhere.
+/// Where the browser is; none if it is nowhere on PATH.
 fn program() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/chromium");
     let mut places = std::env::split_paths(&paths).flat_map(|folder| names.map(|name| folder.join(name)));
-    places.find(|place| place.is_file()).or(Some(tools.join("chromium")).filter(|place| place.is_file()))
+    places.find(|place| place.is_file())
 }
 
 impl Browser {
     /// A browser with an empty page; none where there is no browser, which is said.
     pub(crate) fn start() -> Option<Self> {
         let Some(program) = program() else {
-            eprintln!("left out: there is no chromium; `make tools` fetches it");
+            eprintln!("left out: there is no chromium on PATH");
             return None;
         };
         let profile = tempfile::tempdir().unwrap();
