@@ -18,6 +18,7 @@ use support::audit::AuditMark;
 use support::browser::Browser;
 use support::credentials::MOORLINE;
 use support::daemon::{Daemon, until};
+use support::fault_proxy::FaultProxy;
 use support::scene::{Scene, config_map, many};
 
 async fn page_of(daemon: &Daemon) -> String {
@@ -164,6 +165,8 @@ async fn only_a_look_at_one_object_asks_the_api_server() {
     let is_drifted = |it: &Value| it["state"] == "Drifted";
     let rows = format!("/api/v1{html}?q=ConfigMap");
     told(&address, &rows, "the drift is told", |it| is_drifted(&it["objects"][0])).await;
+    // A Sync that only reports compares what was edited: that is over then.
+    tokio::time::sleep(Duration::from_secs(2)).await;
     let before = mark.requests().await.of(MOORLINE).within(&scene.namespace).tally();
     let page = get(&address, &map).body;
     for part in
@@ -236,4 +239,63 @@ async fn it_speaks_http_as_it_should() {
     // The end of the daemon is not kept waiting by who listens.
     let mut daemon = daemon;
     assert!(daemon.terminate() < Duration::from_secs(3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_standby_says_who_leads_and_knows_nothing_else() {
+    let Some(scene) = Scene::new("page-standby").await else { return };
+    let arguments = ["--page", "127.0.0.1:0"];
+    let leader = scene.daemon_at(&scene.proxy, "leader", &arguments);
+    let commit = scene.push(&many(2, "one"));
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    let of_leader = page_of(&leader).await;
+    told(&of_leader, "/api/v1/syncs", "it leads", |it| it["stance"] == "Serves").await;
+    let proxy = FaultProxy::start(&scene.plane);
+    let standby = scene.daemon_at(&proxy, "standby", &arguments);
+    let address = page_of(&standby).await;
+    let said = told(&address, "/api/v1/syncs", "it stands by", |it| it["stance"] == "StandsBy").await;
+    let holder = said["leader"].as_str().expect("who leads").to_owned();
+    assert_eq!(said["syncs"], json!([]));
+    let html = get(&address, "/").body;
+    assert!(html.contains("This daemon stands by") && html.contains(&holder), "{html}");
+    assert_eq!(get(&address, &format!("/syncs/{}/shop", scene.namespace)).status, 404);
+    drop(leader);
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_made_for_the_page_while_nothing_changes() {
+    let Some(scene) = Scene::new("page-idle").await else { return };
+    let daemon = scene.daemon_with(&["--leader-election=false", "--page", "127.0.0.1:0"]);
+    let address = page_of(&daemon).await;
+    let commit = scene.push(&many(3, "one"));
+    scene.sync("shop", json!({"interval": "5s"})).await;
+    scene.until_ready("shop", &commit).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let version =
+        || serde_json::from_str::<Value>(&get(&address, "/api/v1/syncs").body).unwrap()["version"].clone();
+    let before = version();
+    // The repository is asked meanwhile, and has nothing new.
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    assert_eq!(version(), before);
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_followed_without_a_sync_is_shown_as_well() {
+    let Some(scene) = Scene::new("page-single").await else { return };
+    let commit = scene.push(&many(3, "one"));
+    let url = scene.git.url("repository.git");
+    let arguments = ["--leader-election=false", "--page", "127.0.0.1:0", "--url", &url, "--name", "solo"];
+    let daemon = scene.daemon_with(&arguments);
+    let address = page_of(&daemon).await;
+    let api = format!("/api/v1/syncs/{}/solo", scene.namespace);
+    let seen = told(&address, &api, "it is committed", |it| it["state"] == "Committed").await;
+    assert_eq!((&seen["repository"]["url"], &seen["counts"]["desired"]), (&json!(url), &json!(3)));
+    assert_eq!(seen["revision"]["applied"], format!("main@{commit}"));
+    scene.edit("a-1", "by hand").await;
+    let repaired =
+        told(&address, &api, "the repair is told", |it| it["repairs"][0]["object"].is_string()).await;
+    assert_eq!(repaired["repairs"][0]["manager"], "kubectl-edit");
 }
