@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 
 #[path = "../tests/support/board.rs"]
+#[expect(dead_code, reason = "the tests use more of it")]
 mod board;
 
 const ROUNDS: usize = 51;

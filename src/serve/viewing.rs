@@ -222,6 +222,10 @@ impl Listener {
                 _ = self.ending.wait_for(|ending| *ending) => return None,
                 () = &mut silence => return Some(":\n\n".to_owned()),
             }
+            // Much may change elsewhere: whether it is about this is asked so often and no more.
+            if page::version(&self.board.borrow(), &self.route) == self.told {
+                sleep(PAUSE).await;
+            }
         }
     }
 }

@@ -219,9 +219,10 @@ impl Objects {
 }
 
 impl Row<'_> {
-    /// True where somebody should look.
+    /// True where somebody should look. What is left alone because a person asks for it needs nobody.
     pub fn wants_somebody(&self) -> bool {
-        self.state != ObjectState::Committed
+        let asked = ["Suspended", "ReconcileDisabled", "PruneDisabled", "Paused"].contains(&self.reason);
+        self.state != ObjectState::Committed && !asked
             || matches!(self.health, HealthWord::Degraded | HealthWord::Unknown)
     }
 }

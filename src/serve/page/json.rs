@@ -116,7 +116,7 @@ fn line(card: &Card, row: &Row<'_>) -> Value {
 
 fn shown(shown: Option<&Shown>) -> Value {
     match shown {
-        Some(Shown { body, left_out }) if left_out.is_empty() => json!({"body": body}),
+        Some(Shown { body, left_out: "" }) => json!({"body": body}),
         Some(Shown { body, left_out }) => json!({"body": body, "leftOut": left_out}),
         None => Value::Null,
     }

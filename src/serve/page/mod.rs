@@ -113,9 +113,11 @@ pub fn version(board: &StatusBoard, route: &Route) -> Option<u64> {
     }
 }
 
-/// The version of the page of a Sync, on which those around it are shown as well.
+/// The version of the page of a Sync, on which those around it are shown as well: another number when one of them changes,
+/// comes or goes.
 fn sync_version(board: &StatusBoard, card: &Card) -> u64 {
-    graph::around(board, card).into_iter().map(|card| card.version).fold(card.version, u64::max)
+    let around = graph::around(board, card);
+    around.into_iter().fold(0, |all, card| all.wrapping_mul(1_000_003).wrapping_add(card.version))
 }
 
 /// The Sync that a query of `/events` is about; none for all.

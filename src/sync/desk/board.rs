@@ -85,7 +85,9 @@ impl Posting {
         if self.is_read {
             let objects = Objects::after(&self.objects, report.set.as_ref(), &report.outcomes, &self.healths);
             (self.objects, self.changed) = (Arc::new(objects), true);
-            self.remember(report.outcomes.iter().filter_map(|(id, outcome)| repair(id, outcome)));
+            // One that came to nothing has the outcomes of the one before it.
+            let new = report.outcomes.iter().filter(|_| report.trouble.is_none());
+            self.remember(new.filter_map(|(id, outcome)| repair(id, outcome)));
         }
     }
 
