@@ -108,4 +108,13 @@ if [ ! -e "$tools/openssh/libnss_wrapper.so" ]; then
     [ -e "$tools/openssh/libnss_wrapper.so" ] ||
         lacks libnss_wrapper.so "apt-get fetches no package libnss-wrapper that holds it"
 fi
+
+# A browser, for the status page. It needs many libraries, so it is installed, and only by root on a machine of CI; elsewhere
+# its tests are left out.
+if ! has chromium && [ "${CI:-}" = true ] && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null 2>&1; then
+    export DEBIAN_FRONTEND=noninteractive
+    install=(apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core)
+    "${install[@]}" >/dev/null || { apt-get update -qq && "${install[@]}" >/dev/null; } ||
+        lacks chromium "apt-get does not install it"
+fi
 exit "$failed"

@@ -11,6 +11,7 @@ pub mod exit;
 mod explanation;
 mod fence;
 mod followed;
+mod listening;
 mod local_helm;
 pub mod logs;
 mod manifests;

@@ -7,25 +7,26 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::{ArgAction, Args};
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
 use super::exit::Exit;
+use super::listening::{listen, show};
 use super::setting_flags::SettingFlags;
 use super::{Streams, logs, settings_file};
 use crate::api::{self, PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
-use crate::cluster::lease::{Claim, Leadership, Permit, Timings};
+use crate::cluster::lease::{Claim, Leadership, Loss, Permit, Timings};
 use crate::cluster::{Cluster, Connection, Definition, connect};
 use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::render;
+use crate::report::board::Stance;
+use crate::serve::Health;
 use crate::serve::hooks::{Called, Hooks, repository_name};
-use crate::serve::{Health, serve};
 use crate::settings::Settings;
 use crate::source::{Address, AllowList, Credentials, Proxy, Reference, Repositories};
 use crate::sync::gone::RUN;
 use crate::sync::wish::Wish;
-use crate::sync::{Context, Notebook, Parts, all, single};
+use crate::sync::{Board, Context, Notebook, Parts, all, look, single};
 
 /// Follow Git repositories and hold the cluster to them
 ///
@@ -105,6 +106,7 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     let (call, mut called) = mpsc::channel(MAX_CALLS);
     let hooks = settings.webhook_secret_file.clone().map(|secret| Hooks::new(secret, call));
     let server = listen(&settings, &health, &metrics, hooks, ending.clone()).await?;
+    let (board, looks) = show(&settings, ending.clone()).await;
     let sources = sources(&settings)?;
     let signal = tokio::spawn(async move {
         interrupted().await;
@@ -114,7 +116,7 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
         true => {
             let standby = async {
                 tokio::select! {
-                    led = lead(arguments, &settings, &connection, &namespace, &health, &metrics, ending.clone()) => led,
+                    led = lead(arguments, &settings, &connection, &namespace, (&health, &metrics, &board), ending.clone()) => led,
                     () = pass_on(&connection, &mut called) => Ok(None),
                 }
             };
@@ -134,20 +136,16 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     let helm = Helm::keeping(&settings.helm, own, settings.data_dir.join(Repositories::RENDERED));
     let context = Arc::new(Context::new(
         cluster,
+        board,
         Parts { sources, helm, metrics, health, settings, namespace, held_by, permit, notebook, ending },
     ));
-    let lost = async {
-        match &leadership {
-            Some(leadership) => leadership.lost().await,
-            None => std::future::pending().await,
-        }
-    };
     let reset =
         settings_file::follow(arguments.config.as_deref(), &arguments.settings, context.clone(), level);
     tokio::select! {
-        done = work(arguments, context, called) => done?,
+        done = work(arguments, context.clone(), called) => done?,
+        () = look(context, looks) => {}
         () = reset => {}
-        loss = lost => bail!("the Lease is lost: {loss}"),
+        loss = lost(leadership.as_ref()) => bail!("the Lease is lost: {loss}"),
     }
     if let Some(leadership) = leadership {
         let released = tokio::time::timeout(RELEASE, leadership.release()).await;
@@ -156,6 +154,14 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     signal.abort();
     drop(server);
     Ok(Exit::Done)
+}
+
+/// Returns when the Lease is lost, if there is one.
+async fn lost(leadership: Option<&Leadership>) -> Loss {
+    match leadership {
+        Some(leadership) => leadership.lost().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Where repositories are kept, and which ones may be read besides those that Syncs name.
@@ -219,29 +225,6 @@ async fn pass_on(connection: &Connection, called: &mut mpsc::Receiver<Called>) {
 /// For the release of the Lease at the end, when what was under way has had its time: a stop takes ten seconds at most.
 const RELEASE: Duration = Duration::from_secs(2);
 
-async fn listen(
-    settings: &Settings,
-    health: &Health,
-    metrics: &Metrics,
-    hooks: Option<Hooks>,
-    mut ending: watch::Receiver<bool>,
-) -> anyhow::Result<Option<tokio::task::JoinHandle<std::io::Result<()>>>> {
-    if settings.listen.is_empty() {
-        return Ok(None);
-    }
-    let listener = TcpListener::bind(&*settings.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}", settings.listen))?;
-    if let Ok(address) = listener.local_addr() {
-        tracing::info!(%address, "listening");
-    }
-    let stop = async move {
-        // Whoever could say it is gone: then it ends as well.
-        let _ = ending.wait_for(|ending| *ending).await;
-    };
-    Ok(Some(tokio::spawn(serve(listener, health.clone(), metrics.clone(), hooks, stop))))
-}
-
 fn lease_name(arguments: &Arguments, settings: &Settings) -> String {
     match (&arguments.url, &settings.instance) {
         (Some(_), _) => format!("{RUN}{}", arguments.name),
@@ -256,8 +239,7 @@ async fn lead(
     settings: &Settings,
     connection: &Connection,
     namespace: &str,
-    health: &Health,
-    metrics: &Metrics,
+    (health, metrics, board): (&Health, &Metrics, &Board),
     mut ending: watch::Receiver<bool>,
 ) -> anyhow::Result<Option<Leadership>> {
     let record = match &arguments.url {
@@ -284,6 +266,7 @@ async fn lead(
         record,
         take_over: arguments.take_over,
     };
+    let waits_for = |leader: &str| board.stand(Stance::StandsBy(Some(leader.into())));
     // Who waits for its turn is ready to take it.
     health.ready(Ok(()));
     let beats = async {
@@ -293,7 +276,7 @@ async fn lead(
         }
     };
     tokio::select! {
-        won = connection.campaign(metrics.clone(), claim, timings) => Ok(Some(won?)),
+        won = connection.campaign(metrics.clone(), claim, timings, &waits_for) => Ok(Some(won?)),
         _ = ending.wait_for(|ending| *ending) => Ok(None),
         () = beats => Ok(None),
     }

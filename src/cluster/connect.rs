@@ -9,7 +9,7 @@ use std::time::Duration;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
-use super::lease::{Claim, Leadership, LeaseError, Timings, campaign};
+use super::lease::{Claim, Leadership, LeaseError, Timings, campaign_telling};
 use crate::metrics::Metrics;
 
 /// Why there is no client.
@@ -38,14 +38,15 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Waits until it holds the Lease.
+    /// Waits until it holds the Lease, and tells for whom.
     pub async fn campaign(
         &self,
         metrics: Metrics,
         claim: Claim,
         timings: Timings,
+        waits_for: &(dyn Fn(&str) + Sync),
     ) -> Result<Leadership, LeaseError> {
-        campaign(self.client.clone(), metrics, claim, timings).await
+        campaign_telling(self.client.clone(), metrics, claim, timings, waits_for).await
     }
 }
 

@@ -188,7 +188,12 @@ impl DesiredSet {
 
     /// The object with this id.
     pub fn get(&self, id: &ObjectId) -> Option<&DesiredObject> {
-        self.0.binary_search_by(|object| object.id.cmp(id)).ok().map(|at| &self.0[at])
+        self.place(id).map(|at| &self.0[at])
+    }
+
+    /// Where in [`DesiredSet::objects`] the object with this id is.
+    pub fn place(&self, id: &ObjectId) -> Option<usize> {
+        self.0.binary_search_by(|object| object.id.cmp(id)).ok()
     }
 
     /// A digest of all of it: which objects should exist, and what each should be.

@@ -303,6 +303,11 @@ impl Watchlist {
         summary
     }
 
+    /// All objects in the order of their ids, each with how it is; none for one that was not read yet.
+    pub fn all(&self) -> impl Iterator<Item = (&ObjectId, Option<Health>)> {
+        self.objects.iter().map(|(id, entry)| (id, entry.known.as_ref().map(Known::told)))
+    }
+
     /// The objects that are not well or not known to be, and of these the ones that have failed. Some may not rest either.
     pub fn unwell(
         &self,

@@ -3,6 +3,7 @@
 //! In: the status as it was, and [`Facts`]. Out: the status as it should be. The same facts give the same status, so
 //! that whoever writes it can see that there is nothing to write; time is told only where something changed.
 
+pub mod board;
 mod conditions;
 mod facts;
 mod health;

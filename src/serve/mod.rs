@@ -1,11 +1,14 @@
-//! What the daemon says over HTTP: `/healthz`, `/readyz` and `/metrics`; and what it is told, at `/hooks/`.
+//! What the daemon says over HTTP: `/healthz`, `/readyz` and `/metrics`; what it is told, at `/hooks/`; and, elsewhere, the
+//! status page.
 //!
 //! In: a listener, a [`Health`], [`Metrics`], and a future that ends when the daemon stops. Out: answers. Nothing here
 //! asks the cluster or a repository, so that a probe is answered at once whatever they do; and whoever connects costs
 //! at most one of a bounded number of connections, for a bounded time.
 
 pub mod hooks;
+pub mod page;
 mod probes;
+mod viewing;
 
 use std::io;
 use std::pin::pin;
@@ -27,9 +30,12 @@ use tokio::time::{sleep, timeout};
 use crate::metrics::{self, Metrics};
 use hooks::Hooks;
 pub use probes::{Health, MAX_SILENCE};
+pub use viewing::{MAX_LISTENERS, Viewing, Wanted};
 
 /// The most connections at a time; more wait to be accepted.
 pub const MAX_CONNECTIONS: usize = 128;
+/// The most connections of the status page at a time, beside those.
+pub const MAX_PAGE_CONNECTIONS: usize = 64;
 /// The longest wait for a request, also for the next one on an open connection.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest that a connection lasts, however it is used: a reader that is slow holds its place no longer.
@@ -56,7 +62,25 @@ pub async fn serve(
     hooks: Option<Hooks>,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let service = TowerToHyperService::new(router(health, metrics, hooks));
+    accept(listener, router(health, metrics, hooks), MAX_CONNECTIONS, stop).await
+}
+
+/// The same for the status page, on a listener of its own: whoever looks at it keeps no probe waiting.
+pub async fn serve_page(
+    listener: TcpListener,
+    viewing: Viewing,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    accept(listener, viewing.router(), MAX_PAGE_CONNECTIONS, stop).await
+}
+
+async fn accept(
+    listener: TcpListener,
+    router: Router,
+    most: usize,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let service = TowerToHyperService::new(router);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(REQUEST_TIMEOUT).max_buf_size(MAX_HEAD_BYTES);
     let (closing, _) = watch::channel(());
@@ -69,7 +93,7 @@ pub async fn serve(
             biased;
             () = &mut stop => break,
             Some(_) = open.join_next() => {}
-            accepted = listener.accept(), if open.len() < MAX_CONNECTIONS => match accepted {
+            accepted = listener.accept(), if open.len() < most => match accepted {
                 Ok((stream, _)) => {
                     failures = 0;
                     let closing = closing.subscribe();

@@ -72,6 +72,7 @@ impl fmt::Debug for ProxyUrl {
 pub struct Settings {
     pub data_dir: PathBuf,
     pub listen: Box<str>,
+    pub page: Option<Box<str>>,
     pub log_format: LogFormat,
     pub log_level: LogLevel,
     pub instance: Option<Box<str>>,
@@ -102,6 +103,7 @@ impl Default for Settings {
         Self {
             data_dir: "/var/lib/moorline".into(),
             listen: "0.0.0.0:8080".into(),
+            page: Some("127.0.0.1:8081".into()),
             log_format: LogFormat::Text,
             log_level: LogLevel::Info,
             instance: None,

@@ -12,6 +12,7 @@ use super::Context;
 use super::keep::{Seen, Sighting, keep};
 use crate::api::SyncName;
 use crate::cluster::Told;
+use crate::report::board::Stance;
 use crate::serve::hooks::Called;
 
 /// Follows all Syncs until the daemon ends. Whatever is `called` has those look that it is about.
@@ -108,6 +109,7 @@ impl All {
                     self.seen(name, sync);
                 }
                 self.context.health.ready(Ok(()));
+                self.context.board.stand(Stance::Serves);
                 self.context.cluster.wake_all();
             }
             Told::Rewound => {
@@ -178,6 +180,7 @@ async fn keep_counted(context: Arc<Context>, name: SyncName, seen: watch::Receiv
     keep(context.clone(), name.clone(), seen).await;
     if !*context.ending.borrow() {
         context.metrics.forget(&name.to_string());
+        context.board.remove(&name);
     }
 }
 

@@ -18,7 +18,7 @@ use super::desk::Desk;
 use super::farewell::{self, FINALIZER, Leaving};
 use super::follow::{Order, follow};
 use super::wish::{self, Wish, wish};
-use super::{Context, prepare};
+use super::{Context, prepare, subject};
 use crate::adopt::Predecessor;
 use crate::api::{
     ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, DeletionPolicy, REQUEST_ANNOTATION, Reason, Sync, SyncName,
@@ -152,6 +152,7 @@ impl Keeper {
             }
             Task::Others => {
                 self.takes_nothing().await;
+                self.context.board.remove(&self.name);
                 // The other daemon tells of it.
                 self.context.metrics.forget(&self.name.to_string());
                 true
@@ -307,6 +308,7 @@ impl Keeper {
             version(value),
             status.unwrap_or_default(),
         );
+        self.desk.follows(subject::of_resource(&self.name, value));
     }
 
     /// The finalizer is there exactly while the objects are to be deleted with the Sync.

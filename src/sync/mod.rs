@@ -7,6 +7,7 @@
 mod additions;
 pub mod all;
 pub mod bases;
+mod board;
 mod carry_out;
 mod contact;
 mod definitions;
@@ -28,6 +29,7 @@ mod last_hooks;
 mod leaving;
 mod ledger;
 mod lineage;
+mod look;
 mod memory;
 mod namespaces;
 mod neighbours;
@@ -48,6 +50,7 @@ mod scale;
 pub mod schedule;
 mod scope;
 pub mod single;
+mod subject;
 mod survey;
 mod tally;
 mod values;
@@ -73,9 +76,11 @@ use crate::serve::Health;
 use crate::settings::Settings;
 use crate::source::{AllowList, Repositories};
 use bases::{Followed, Ground};
+pub use board::Board;
 use dependencies::Dependencies;
 use event::Allowance;
 use heads::Heads;
+pub use look::look;
 use memory::Pauses;
 use neighbours::Neighbours;
 pub use notebook::Notebook;
@@ -110,6 +115,8 @@ pub struct Context {
     pub permit: Permit,
     /// Where a run without a Sync writes down its scope, if anywhere.
     notebook: Option<Notebook>,
+    /// What is known of all Syncs, for who looks.
+    pub board: Board,
     /// All Syncs.
     pub registry: Registry,
     neighbours: Neighbours,
@@ -158,7 +165,7 @@ pub struct Parts {
 
 impl Context {
     /// Everything but the Syncs.
-    pub fn new(cluster: Cluster, parts: Parts) -> Self {
+    pub fn new(cluster: Cluster, board: Board, parts: Parts) -> Self {
         Self {
             cluster,
             grace: GRACE,
@@ -182,6 +189,7 @@ impl Context {
             held_by: parts.held_by,
             permit: parts.permit,
             notebook: parts.notebook,
+            board,
             ending: parts.ending,
         }
     }

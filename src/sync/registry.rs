@@ -108,6 +108,13 @@ impl Registry {
         objects.filter_map(claim).collect()
     }
 
+    /// What a Sync wants, and the cluster as it sees it.
+    pub(crate) fn view(&self, sync: &SyncName) -> Option<(Arc<DesiredSet>, Cluster)> {
+        let known = self.lock();
+        let wants = known.syncs.get(sync)?.wants.as_ref()?;
+        Some((wants.set.clone(), wants.cluster.clone()))
+    }
+
     /// What a Sync wants an object to be.
     pub(crate) fn wanted_by(&self, sync: &str, id: &ObjectId) -> Option<Claimed> {
         let known = self.lock();

@@ -11,6 +11,7 @@ use super::follow::{Order, follow};
 use super::wish::Wish;
 use crate::api::SyncName;
 use crate::cluster::Told;
+use crate::report::board::Stance;
 use crate::serve::hooks::{Called, repository_name};
 use crate::source::{Credentials, Repository, Watch};
 
@@ -40,6 +41,7 @@ pub async fn run(
         generation: 0,
     };
     context.registry.add(&owner);
+    context.board.stand(Stance::Serves);
     let aware = context.clone();
     let _server = context.cluster.follow_server(&context.namespace, move |told| match told {
         Told::Rewound => aware.begin_anew(),

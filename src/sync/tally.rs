@@ -39,7 +39,7 @@ impl Context {
             Told::Rejected(Some(rejected)) => {
                 tracing::warn!(%sync, revision = rejected.revision, instead = rejected.instead, "given up: {}", rejected.why);
             }
-            Told::Health(summary, _) => match summary.worst.first() {
+            Told::Health(summary, ..) => match summary.worst.first() {
                 Some((id, health)) if summary.degraded + summary.unknown > 0 => {
                     let why = health.why().unwrap_or_default();
                     tracing::warn!(%sync, object = %id, health = health.word(), "{why}");

@@ -21,6 +21,7 @@ use crate::health::{
     may_report, says_something,
 };
 use crate::object::{GroupKind, Object, ObjectId};
+use crate::report::board::Healths;
 
 /// What is known of the health of one Sync's objects.
 pub(crate) struct Vitals {
@@ -170,15 +171,18 @@ impl Vitals {
             let state = self.lock();
             (state.list.summary(), state.set.clone()?)
         };
-        for (id, health) in &mut summary.worst {
-            match health {
-                Health::Progressing { why } | Health::Degraded { why } | Health::Unknown { why } => {
-                    *why = if set.is_tainted(id) { UNTOLD.to_owned() } else { harmless(why) };
-                }
-                Health::Healthy | Health::Suspended => {}
-            }
-        }
+        let worst = std::mem::take(&mut summary.worst).into_iter();
+        summary.worst = worst.map(|(id, health)| (id.clone(), shown(&set, &id, health))).collect();
         Some(summary)
+    }
+
+    /// How each of them is, for who looks.
+    pub(crate) fn healths(&self) -> Arc<Healths> {
+        let state = self.lock();
+        let Some(set) = &state.set else { return Arc::default() };
+        let healths =
+            Healths::new(set, state.list.all().map(|(id, health)| (id, health.map(|it| shown(set, id, it)))));
+        Arc::new(healths)
     }
 
     /// The objects that are not well or not known to be, and of these the ones that have failed.
@@ -313,6 +317,17 @@ impl Vitals {
             if found.pods > 1 { format!(" (and {} more like it)", found.pods - 1) } else { String::new() };
         Some(format!("{} {}: {}{more}", found.kind, found.name, found.why))
     }
+}
+
+/// How an object is, as it may be told.
+fn shown(set: &DesiredSet, id: &ObjectId, mut health: Health) -> Health {
+    match &mut health {
+        Health::Progressing { why } | Health::Degraded { why } | Health::Unknown { why } => {
+            *why = if set.is_tainted(id) { UNTOLD.to_owned() } else { harmless(why) };
+        }
+        Health::Healthy | Health::Suspended => {}
+    }
+    health
 }
 
 /// The class of a volume claim.

@@ -143,6 +143,29 @@ fn whoever_asks_for_figures_asks_at_a_port_that_there_is() {
 }
 
 #[test]
+fn the_status_page_is_for_the_pod_alone_unless_it_is_exposed() {
+    let Some(helm) = Helm::here() else { return };
+    let seen = |values: &Value| {
+        let objects = rendered(&helm, values);
+        let text = one(&objects, "ConfigMap")["data"]["daemon.yaml"].as_str().expect("a file").to_owned();
+        let bound = documents("daemon.yaml", &text).remove(0)["page"].take();
+        let of_pod = port(&pod(&objects)["spec"]["containers"][0]["ports"], &json!("page"), "containerPort");
+        let of_service = port(&one(&objects, "Service")["spec"]["ports"], &json!("page"), "port");
+        let rules = one(&objects, "NetworkPolicy")["spec"]["ingress"].as_array().expect("rules").clone();
+        let rule = rules.into_iter().find(|rule| rule["ports"][0]["port"] == "page");
+        (bound, of_pod, of_service, rule.map(|rule| rule["from"].clone()))
+    };
+    let policy = json!({"enabled": true});
+    let closed = (json!("127.0.0.1:8081"), None, None, None);
+    assert_eq!(seen(&json!({"networkPolicy": policy})), closed);
+    let from = json!([{"podSelector": {"matchLabels": {"app": "login"}}}]);
+    let open = json!({"networkPolicy": policy, "page": {"expose": true, "from": from}});
+    assert_eq!(seen(&open), (json!("0.0.0.0:8081"), Some(8081), Some(8081), Some(from)));
+    let six = json!({"networkPolicy": policy, "page": {"expose": true}, "settings": {"listen": "[::]:8080", "page": "[::1]:9"}});
+    assert_eq!(seen(&six), (json!("[::]:9"), Some(9), Some(9), Some(Value::Null)));
+}
+
+#[test]
 fn the_secret_of_webhooks_is_mounted_where_the_settings_look_for_it() {
     let Some(helm) = Helm::here() else { return };
     let seen = |values: &Value| {

@@ -61,6 +61,7 @@ impl Daemon {
             .arg("run")
             .args(arguments)
             .args(["--listen", "127.0.0.1:0"])
+            .args(if arguments.contains(&"--page") { &[][..] } else { &["--page", ""] })
             .arg("--data-dir")
             .arg(folder.join("data"))
             .env("KUBECONFIG", &config)
@@ -91,6 +92,13 @@ impl Daemon {
     pub(crate) fn address(&self) -> Option<String> {
         let log = self.log();
         Some(log.rsplit_once("listening address=")?.1.split_whitespace().next()?.to_owned())
+    }
+
+    /// Where its status page is, once it is.
+    pub(crate) fn page(&self) -> Option<String> {
+        let log = self.log();
+        let (_, rest) = log.rsplit_once("the status page is at http://")?;
+        Some(rest.split(['/', ' ', '"']).next()?.to_owned())
     }
 
     /// What it answers to a request, with the head; none if it cannot be asked.

@@ -18,6 +18,8 @@ pub(crate) mod asked;
 pub(crate) mod audit;
 pub(crate) mod authority;
 pub(crate) mod binaries;
+pub(crate) mod board;
+pub(crate) mod browser;
 pub(crate) mod control_plane;
 pub(crate) mod conversion;
 pub(crate) mod credentials;

@@ -56,11 +56,20 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{ regexFind "[0-9]+$" .Values.settings.listen }}
 {{- end }}
 
+{{/* The port of the status page. */}}
+{{- define "moorline.page" -}}
+{{ regexFind "[0-9]+$" .Values.settings.page | default "8081" }}
+{{- end }}
+
 {{/* The daemon's settings. */}}
 {{- define "moorline.settings" -}}
 {{- $settings := deepCopy .Values.settings }}
 {{- if .Values.webhookSecret }}
 {{- $_ := set $settings "webhookSecretFile" "/etc/moorline/webhook/secret" }}
+{{- end }}
+{{- if .Values.page.expose }}
+{{- $host := regexReplaceAll ":[0-9]+$" .Values.settings.listen "" }}
+{{- $_ := set $settings "page" (printf "%s:%s" $host (include "moorline.page" .)) }}
 {{- end }}
 {{- toYaml $settings }}
 {{- end }}

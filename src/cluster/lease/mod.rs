@@ -171,6 +171,17 @@ pub async fn campaign(
     claim: Claim,
     timings: Timings,
 ) -> Result<Leadership, LeaseError> {
+    campaign_telling(client, metrics, claim, timings, &|_| {}).await
+}
+
+/// The same, and tells for whom is waited, with each look.
+pub async fn campaign_telling(
+    client: kube::Client,
+    metrics: Metrics,
+    claim: Claim,
+    timings: Timings,
+    waits_for: &(dyn Fn(&str) + Sync),
+) -> Result<Leadership, LeaseError> {
     timings.check()?;
     if claim.identity.is_empty() {
         return Err(LeaseError::NoIdentity);
@@ -181,7 +192,7 @@ pub async fn campaign(
         said: "".into(),
     };
     loop {
-        match candidate.look().await? {
+        match candidate.look(waits_for).await? {
             Step::Won(won) => return Ok(candidate.begin(*won)),
             Step::Again(wait) => tokio::time::sleep(wait).await,
         }
@@ -210,7 +221,7 @@ struct Won {
 
 impl Candidate {
     /// Looks, decides and, where nobody is in the way, writes.
-    async fn look(&mut self) -> Result<Step, LeaseError> {
+    async fn look(&mut self, waits_for: &(dyn Fn(&str) + Sync)) -> Result<Step, LeaseError> {
         let found = match self.requests.read().await {
             Ok(found) => found,
             Err(trouble) => return self.after(trouble),
@@ -219,6 +230,7 @@ impl Candidate {
         self.sighting = std::mem::take(&mut self.sighting).then(found, now);
         let lease = match (decide(&self.sighting, &self.requests.claim, now), &self.sighting) {
             (Decision::Wait { holder, until }, _) => {
+                waits_for(&holder);
                 self.say(format!("waiting for {holder}, who holds it").into(), false);
                 return Ok(Step::Again(self.requests.timings.retry.min(now.until(until))));
             }

@@ -3,6 +3,7 @@
 //! In: what `follow` tells. Out: a status, written when it says something else than the last one, and not before
 //! there is something to say: what comes within a moment is written once.
 
+mod board;
 mod passed;
 mod remembered;
 mod writer;
@@ -24,6 +25,7 @@ use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::{Facts, PassFacts, Rejected, Sighting, Trouble, status};
 use crate::source::Revision;
+use board::Posting;
 
 /// A pass that takes longer is told of before it ends.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -83,7 +85,9 @@ struct State {
     repaired: Vec<String>,
     /// What is said in Events only: types, reasons and notes.
     news: Vec<(&'static str, EventReason, String)>,
-    written: SyncStatus,
+    written: Arc<SyncStatus>,
+    /// What is for the status board.
+    posting: Posting,
     /// The version of the Sync that our last write made.
     version: u64,
     /// The newest version that is known.
@@ -101,7 +105,8 @@ const MAX_NEWS: usize = 5;
 
 impl Desk {
     pub(crate) fn new(context: Arc<Context>, name: SyncName) -> Self {
-        let state = Mutex::default();
+        let posting = Posting::new(context.board.is_read());
+        let state = Mutex::new(State { posting, ..State::default() });
         Self(Arc::new(Inner { name, context, state, changed: Notify::new() }))
     }
 
@@ -129,7 +134,8 @@ impl Desk {
         let mut state = self.lock();
         if *state.uid != *uid {
             let (since, history) = (Some(Instant::now()), state.history);
-            *state = State { uid: uid.into(), since, history, ..State::default() };
+            let posting = Posting::new(self.0.context.board.is_read());
+            *state = State { uid: uid.into(), since, history, posting, ..State::default() };
             state.scope = stands.scope.clone();
         }
         let changed = state.generation != generation || state.suspended != suspended;
@@ -140,9 +146,9 @@ impl Desk {
         (state.generation, state.suspended) = (generation, suspended);
         // Our own write comes back as an event; an older one must not make us write again.
         state.latest = state.latest.max(version);
-        let foreign = version > state.version && state.written != stands;
+        let foreign = version > state.version && *state.written != stands;
         if foreign {
-            state.written = stands;
+            state.written = Arc::new(stands);
         }
         drop(state);
         if changed || foreign {
@@ -231,13 +237,11 @@ impl Desk {
                 state.source = Some(trouble);
                 state.request = request.or(state.request.take());
             }
-            Told::Passed(report) if report.stopped => {
-                self.lock().notes(&report);
-                return;
-            }
+            Told::Passed(report) if report.stopped => return self.lock().notes(&report),
             Told::Passed(report) => self.lock().passed(report),
-            Told::Health(health, waits) => {
+            Told::Health(health, healths, waits) => {
                 let mut state = self.lock();
+                state.posting.healths(healths);
                 let until = || Instant::now() + MOMENT;
                 state.unread = (health.unread > 0).then(|| state.unread.unwrap_or_else(until));
                 (state.health, state.waits_for_health) = (Some(health), waits);
@@ -268,6 +272,7 @@ impl Desk {
                 state.repaired.push(repair);
                 state.repaired.truncate(MAX_REPAIRS);
                 state.done = Some(now());
+                state.posting.verified(&id, &outcome);
                 if let Some(report) = &mut state.report {
                     report.outcomes.insert(id, outcome);
                 }
@@ -285,7 +290,7 @@ impl Desk {
     }
 
     /// The status that is to be written, if it is not the one that stands.
-    fn next(&self) -> Option<(Box<str>, SyncStatus)> {
+    fn next(&self) -> Option<(Box<str>, Arc<SyncStatus>)> {
         let mut state = self.lock();
         // What is asked for may take long to find out, or to do.
         state.asked = state.asked.filter(|since| since.elapsed() < PATIENCE);
@@ -346,6 +351,8 @@ impl Desk {
         let mut next = status(&state.written, &facts);
         next.scope = state.scope.clone().or(next.scope);
         state.adds_last_hooks(&mut next.finished);
+        let next = Arc::new(next);
+        self.post(&mut state, &next);
         self.0.context.show(&self.0.name, &next, state.current.as_ref());
         if state.uid.is_empty() {
             state.written = next;

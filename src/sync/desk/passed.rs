@@ -27,6 +27,7 @@ impl State {
         if self.order == Some(report.order) {
             self.asked = None;
         }
+        self.posting.passed(&report);
         self.current = Some(now());
         (self.report, self.pending) = (Some(report), None);
     }

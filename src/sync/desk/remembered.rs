@@ -17,7 +17,7 @@ impl Desk {
 
     /// The status that stands.
     pub(crate) fn status(&self) -> SyncStatus {
-        self.lock().written.clone()
+        SyncStatus::clone(&self.lock().written)
     }
 
     /// True for the value of the annotation that was answered last.

@@ -2,6 +2,7 @@
 //!
 //! In: what is known, as it changes. Out: writes, each after a pause, and tried again where they fail.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::event::{event, news};
@@ -29,7 +30,7 @@ impl Desk {
                 self.served();
                 continue;
             };
-            let Ok(value) = serde_json::to_value(&next) else { continue };
+            let Ok(value) = serde_json::to_value(&*next) else { continue };
             tracing::trace!(sync = %self.0.name, status = %value, "written");
             // Before it is written: the watch may tell of the write sooner than its reply does.
             let events = self.transition(&next, &uid);
@@ -97,7 +98,7 @@ impl Desk {
         }
     }
 
-    fn stands(&self, version: u64, status: SyncStatus) {
+    fn stands(&self, version: u64, status: Arc<SyncStatus>) {
         let mut state = self.lock();
         state.version = state.version.max(version);
         state.latest = state.latest.max(version);

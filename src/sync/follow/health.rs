@@ -107,7 +107,8 @@ impl Follower {
             self.told_health.again = Some(again);
             return;
         }
-        self.tell(Told::Health(Box::new(summary.clone()), self.order.wish.health.wait));
+        let healths = if self.context.board.is_read() { self.vitals.healths() } else { Arc::default() };
+        self.tell(Told::Health(Box::new(summary.clone()), healths, self.order.wish.health.wait));
         self.told_health.told(summary, now);
     }
 

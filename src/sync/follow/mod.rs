@@ -27,6 +27,7 @@ use super::memory::Memory;
 use super::pass::Report;
 use super::rollout::Unwell;
 use super::schedule::{Command, Event, Schedule};
+use super::subject::of_wish;
 use super::vitals::Vitals;
 use super::waiting::{running, sleep_until};
 use super::wish::Wish;
@@ -37,6 +38,7 @@ use crate::cluster::{Cluster, Stop};
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
+use crate::report::board::Healths;
 use crate::report::{Rejected, Trouble};
 use crate::source::{Credentials, Keys, Repository, Revision};
 use health::ToldHealth;
@@ -87,8 +89,8 @@ pub(crate) enum Told {
     Rejected(Option<Rejected>),
     /// It was found out how a commit came after another.
     Moved(Lineage),
-    /// It was found out how the objects are, and whether the Sync is not ready before they are well.
-    Health(Box<Summary>, bool),
+    /// It was found out how the objects are, each of them where somebody may look, and whether the Sync is not ready before they are well.
+    Health(Box<Summary>, Arc<Healths>, bool),
 }
 
 impl Order {
@@ -187,9 +189,13 @@ pub(crate) async fn follow(
     let head = context.heads.of(order.head());
     let wake = order.cluster.wake(&owner);
     let stir = order.cluster.stir(&owner);
-    let of_wish = (context.clone(), order.cluster.clone(), owner.clone(), order.wish.health.clone());
-    let vitals = Arc::new(Vitals::new(of_wish.0, of_wish.1, of_wish.2, of_wish.3));
-    let told = desk.clone().unwrap_or_else(|| Desk::new(context.clone(), owner.clone()));
+    let of = (context.clone(), order.cluster.clone(), owner.clone(), order.wish.health.clone());
+    let vitals = Arc::new(Vitals::new(of.0, of.1, of.2, of.3));
+    let told = desk.clone().unwrap_or_else(|| {
+        let desk = Desk::new(context.clone(), owner.clone());
+        desk.follows(of_wish(&order.wish));
+        desk
+    });
     let mut follower = Follower {
         context,
         owner,

@@ -1,0 +1,79 @@
+//! What it costs to show how a Sync is: the time to the first byte and the size of the pages of Syncs of 1,000 and 10,000
+//! objects, over HTTP on the loopback. `cargo bench --bench page` prints a table.
+//!
+//! The bars: with 1,000 objects the first byte comes within 20 ms, and a page is smaller than 100 kB. With 10,000 objects it
+//! stays so small, and comes within 100 ms.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use moorline::report::board::StatusBoard;
+use moorline::serve::{Viewing, serve_page};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, watch};
+
+#[path = "../tests/support/board.rs"]
+#[expect(dead_code, reason = "the tests use more of it")]
+mod board;
+
+const ROUNDS: usize = 51;
+/// The bars: objects, time to the first byte, bytes.
+const BARS: [(usize, Duration, usize); 2] =
+    [(1_000, Duration::from_millis(20), 100_000), (10_000, Duration::from_millis(100), 100_000)];
+
+fn main() {
+    println!("| what | first byte, median | slowest of {ROUNDS} | bytes |");
+    println!("|---|---|---|---|");
+    for (count, most, bytes) in BARS {
+        let runtime = Runtime::new().expect("a runtime");
+        let address = served(&runtime, board::many(count));
+        let sync = "/syncs/ops/many";
+        for (what, path) in [
+            ("all Syncs", "/".to_owned()),
+            ("the Sync", sync.to_owned()),
+            ("its last page", format!("{sync}?page=100000")),
+            ("its objects that need attention", format!("{sync}?state=attention")),
+            ("one found by its name", format!("{sync}?q=application-00777")),
+            ("the Sync as JSON", format!("/api/v1{sync}")),
+        ] {
+            let mut asked: Vec<(Duration, usize)> = (0..ROUNDS).map(|_| ask(address, &path)).collect();
+            asked.sort();
+            let (median, size) = asked[ROUNDS / 2];
+            let (slowest, _) = asked[ROUNDS - 1];
+            println!("| {what}, of {count} objects | {median:.1?} | {slowest:.1?} | {size} |");
+            assert!(median < most, "{path}: over the bar of {most:?}");
+            assert!(size < bytes, "{path}: over the bar of {bytes} bytes");
+        }
+    }
+}
+
+fn served(runtime: &Runtime, board: StatusBoard) -> SocketAddr {
+    let (_, newest) = watch::channel(Arc::new(board));
+    let (want, _) = mpsc::channel(1);
+    let (end, ending) = watch::channel(false);
+    // Nobody ends it before the process does.
+    std::mem::forget(end);
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    runtime.spawn(serve_page(listener, Viewing::new(newest, want, ending, true), std::future::pending()));
+    address
+}
+
+/// The time from the connection to the first byte of the answer, and the bytes of its body.
+fn ask(address: SocketAddr, path: &str) -> (Duration, usize) {
+    let begun = Instant::now();
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("a request is sent");
+    let mut answer = vec![0];
+    stream.read_exact(&mut answer).expect("an answer");
+    let first = begun.elapsed();
+    stream.read_to_end(&mut answer).expect("all of it");
+    let text = String::from_utf8(answer).expect("text");
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
+    assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
+    (first, body.len())
+}

@@ -1,0 +1,73 @@
+//! What the daemon listens on: one address for probes, figures and webhooks, and one for the status page.
+//!
+//! In: settings. Out: servers, which end when the daemon does.
+
+use anyhow::Context as _;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+
+use crate::metrics::Metrics;
+use crate::serve::hooks::Hooks;
+use crate::serve::{Health, Viewing, Wanted, serve, serve_page};
+use crate::settings::Settings;
+use crate::sync::Board;
+
+/// The most looks at objects that wait for their turn.
+const MAX_LOOKS: usize = 16;
+
+/// Answers probes and who asks for figures; none where nobody is to be answered.
+pub(super) async fn listen(
+    settings: &Settings,
+    health: &Health,
+    metrics: &Metrics,
+    hooks: Option<Hooks>,
+    mut ending: watch::Receiver<bool>,
+) -> anyhow::Result<Option<tokio::task::JoinHandle<std::io::Result<()>>>> {
+    if settings.listen.is_empty() {
+        return Ok(None);
+    }
+    let listener = TcpListener::bind(&*settings.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", settings.listen))?;
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, "listening");
+    }
+    let stop = async move {
+        // Whoever could say it is gone: then it ends as well.
+        let _ = ending.wait_for(|ending| *ending).await;
+    };
+    Ok(Some(tokio::spawn(serve(listener, health.clone(), metrics.clone(), hooks, stop))))
+}
+
+/// Shows the status page, where it is wanted: the board that it shows, and what it asks for. A page that cannot be shown is
+/// no reason not to sync.
+pub(super) async fn show(
+    settings: &Settings,
+    mut ending: watch::Receiver<bool>,
+) -> (Board, mpsc::Receiver<Wanted>) {
+    let (want, looks) = mpsc::channel(MAX_LOOKS);
+    let bound = match settings.page.as_deref() {
+        Some(page) => Some((page, TcpListener::bind(page).await)),
+        None => None,
+    };
+    let listener = match bound {
+        Some((_, Ok(listener))) => listener,
+        Some((page, Err(error))) => {
+            tracing::warn!(%error, "there is no status page: it cannot be bound to {page}; see the setting page");
+            return (Board::new(false), looks);
+        }
+        None => return (Board::new(false), looks),
+    };
+    let board = Board::new(true);
+    let address = listener.local_addr().ok();
+    let is_private = address.is_some_and(|address| address.ip().is_loopback());
+    if let Some(address) = address {
+        tracing::info!("the status page is at http://{address}/");
+    }
+    let viewing = Viewing::new(board.watch(), want, ending.clone(), is_private);
+    let stop = async move {
+        let _ = ending.wait_for(|ending| *ending).await;
+    };
+    tokio::spawn(serve_page(listener, viewing, stop));
+    (board, looks)
+}

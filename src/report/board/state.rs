@@ -1,0 +1,183 @@
+//! How a Sync is, in one word, and what somebody may do about it.
+//!
+//! In: a status. Out: [`State`], which says no more than the status does: the conditions are read, nothing is judged anew.
+
+use crate::api::SyncStatus;
+
+/// How a Sync is. The first are those that want a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Something could not be done.
+    Failing,
+    /// A person has to decide.
+    Waiting,
+    /// Everything is applied, and some of it does not work.
+    Unwell,
+    /// Objects are not as Git says, and are left so.
+    Drifted,
+    /// It is being done.
+    Working,
+    /// Nothing is known yet.
+    Starting,
+    /// A person asked to leave it alone.
+    Suspended,
+    /// Everything is as committed.
+    Committed,
+}
+
+impl State {
+    /// All of them, those that want a person first.
+    pub const ALL: [Self; 8] = [
+        Self::Failing,
+        Self::Waiting,
+        Self::Unwell,
+        Self::Drifted,
+        Self::Working,
+        Self::Starting,
+        Self::Suspended,
+        Self::Committed,
+    ];
+
+    /// What a status comes to.
+    pub fn of(status: &SyncStatus) -> Self {
+        let known = |type_: &str| status.conditions.iter().find(|known| known.type_ == type_);
+        let is = |type_: &str, value: &str| known(type_).is_some_and(|known| known.status == value);
+        let Some(ready) = known("Ready") else { return Self::Starting };
+        match ready.reason.as_str() {
+            "Suspended" => Self::Suspended,
+            _ if ready.status == "True" => match () {
+                () if status.approval.is_some() => Self::Waiting,
+                () if is("Healthy", "False") => Self::Unwell,
+                () if is("Drifted", "True") => Self::Drifted,
+                () => Self::Committed,
+            },
+            "PruneHeld" | "Contested" | "ObjectsHeld" => Self::Waiting,
+            "Degraded" | "HealthUnknown" => Self::Unwell,
+            "Progressing" | "DependencyNotReady" => Self::Working,
+            _ => Self::Failing,
+        }
+    }
+
+    /// The word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Failing => "Failing",
+            Self::Waiting => "Waiting",
+            Self::Unwell => "Unwell",
+            Self::Drifted => "Drifted",
+            Self::Working => "Working",
+            Self::Starting => "Starting",
+            Self::Suspended => "Suspended",
+            Self::Committed => "Committed",
+        }
+    }
+
+    /// The state of this word, however it is written.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.word().eq_ignore_ascii_case(word))
+    }
+
+    /// What it means, as a sentence without a subject.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Failing => "something could not be done",
+            Self::Waiting => "waits for a person to decide",
+            Self::Unwell => "applied, and some of it does not work",
+            Self::Drifted => "not as committed, and left so",
+            Self::Working => "is being done",
+            Self::Starting => "nothing is known yet",
+            Self::Suspended => "left alone, as somebody asked",
+            Self::Committed => "everything is as committed",
+        }
+    }
+
+    /// True where nothing becomes better by itself.
+    pub fn wants_somebody(self) -> bool {
+        matches!(self, Self::Failing | Self::Waiting | Self::Unwell | Self::Drifted)
+    }
+}
+
+/// What somebody may do about a reason, where the sentence beside it does not say so itself.
+pub fn advice(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        "RenderIncomplete" | "ManifestInvalid" => {
+            "Nothing of that commit was applied, and what was there before stays. Mend the files that are named and commit."
+        }
+        "ApplyFailed" => {
+            "What the API server refused is tried again. If the manifest is at fault, mend it and commit."
+        }
+        "ObjectsHeld" => "It goes on by itself once what is missing is there, or is yours to settle.",
+        "PruneHeld" => {
+            "Objects that Git has no more were kept, because they are so many. Look at them, then approve, or bring them back in Git."
+        }
+        "Contested" => {
+            "Somebody else writes the same fields again and again. Take them out of Git, list them in spec.ignoreFields, or stop the other one."
+        }
+        "RightsMissing" => "Whoever may grant rights runs the command in the message.",
+        "SpecInvalid" => "Mend the spec of the Sync.",
+        "ServiceAccountRequired" => "Name a ServiceAccount in spec.serviceAccountName.",
+        "DependencyCycle" => "Take one of the Syncs out of spec.dependsOn.",
+        "DependencyNotReady" => "It goes on by itself when the Sync that it depends on is ready.",
+        "RolledBack" => {
+            "The newest commit was given up and the last healthy one is held. Commit something that becomes well."
+        }
+        "Degraded" | "HealthUnknown" => {
+            "Everything is applied. The object that is named, and its Pods, say what does not work."
+        }
+        "Suspended" => "Nothing is looked at and nothing is written, until: moorline resume.",
+        "FieldsDiffer" => {
+            "The Sync only reports drift (spec.drift.mode). Commit what was changed, or undo it by hand."
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_word_says_what_the_conditions_say() {
+        let check = |conditions: &[(&str, &str, &str)], approval: bool, expect: State| {
+            let conditions: Vec<_> = conditions
+                .iter()
+                .map(|(type_, status, reason)| {
+                    json!({"type": type_, "status": status, "reason": reason, "message": "",
+                        "lastTransitionTime": "2026-01-01T00:00:00Z"})
+                })
+                .collect();
+            let approval = approval.then(|| json!({"hash": "ab", "objects": 2}));
+            let status = serde_json::from_value(json!({"conditions": conditions, "approval": approval}));
+            assert_eq!(State::of(&status.unwrap()), expect, "{conditions:?}");
+        };
+        let ready = ("Ready", "True", "Applied");
+        check(&[], false, State::Starting);
+        check(&[ready], false, State::Committed);
+        check(&[ready], true, State::Waiting);
+        check(&[ready, ("Healthy", "False", "Degraded")], false, State::Unwell);
+        check(&[ready, ("Healthy", "Unknown", "Progressing")], false, State::Committed);
+        check(&[ready, ("Drifted", "True", "FieldsDiffer")], false, State::Drifted);
+        for (reason, expect) in [
+            ("Suspended", State::Suspended),
+            ("PruneHeld", State::Waiting),
+            ("Degraded", State::Unwell),
+            ("Progressing", State::Working),
+            ("RenderIncomplete", State::Failing),
+            ("RolledBack", State::Failing),
+            ("Unreachable", State::Failing),
+        ] {
+            check(&[("Ready", "False", reason)], false, expect);
+        }
+    }
+
+    #[test]
+    fn a_word_is_read_back() {
+        for state in State::ALL {
+            assert_eq!(State::named(&state.word().to_lowercase()), Some(state));
+        }
+        assert_eq!(State::named("else"), None);
+        assert!(State::ALL.is_sorted());
+    }
+}

@@ -1,0 +1,224 @@
+//! All Syncs: is everything as committed? If not, what, and what to do.
+
+use jiff::Timestamp;
+
+use super::filter::{Filter, form, pages, sync_words};
+use super::html::{Html, counted};
+use super::place::Place;
+use super::{badge, commit, frame, graph, moment, waiting};
+use crate::report::board::{Card, State, StatusBoard, advice};
+
+/// So many Syncs that want somebody are told at length.
+const MAX_TOLD: usize = 20;
+/// The most characters of a sentence where many are told.
+const MAX_WHY: usize = 300;
+
+pub(super) fn page(board: &StatusBoard, filter: &Filter, now: Timestamp) -> String {
+    let mut html = frame::begin("Moorline", frame::Live::All(board.version));
+    if frame::stance(&mut html, board) {
+        return frame::end(html, board, None);
+    }
+    verdict(&mut html, board, now);
+    attention(&mut html, board);
+    syncs(&mut html, board, filter, now);
+    if board.cards.values().any(|card| !card.subject.depends_on.is_empty()) {
+        frame::part(&mut html, "order", "What comes first");
+        graph::draw(&mut html, board, &board.cards.values().map(|card| &**card).collect::<Vec<_>>(), None);
+        html.close();
+    }
+    frame::end(html, board, Some(&Place::all().json()))
+}
+
+/// One sentence for all.
+fn verdict(html: &mut Html, board: &StatusBoard, now: Timestamp) {
+    let count = |fits: fn(State) -> bool| board.cards.values().filter(|card| fits(card.state())).count();
+    let all = board.cards.len();
+    let amiss = count(State::wants_somebody);
+    let busy = count(|state| matches!(state, State::Working | State::Starting));
+    let resting = count(|state| state == State::Suspended);
+    let (class, sign, told) = match (all, amiss, busy, resting) {
+        (0, _, _, _) => ("rest", "○", "There are no Syncs yet".to_owned()),
+        (_, 0, 0, 0) => ("good", "✓", "Everything is as committed".to_owned()),
+        (all, 0, 0, resting) if all == resting => ("rest", "‖", "Everything is suspended".to_owned()),
+        (_, 0, 0, resting) => {
+            ("good", "✓", format!("Everything that is followed is as committed; {resting} suspended"))
+        }
+        (_, 0, busy, _) => ("busy", "…", format!("{} being brought to the newest commit", syncs_are(busy))),
+        (all, 1, _, _) => ("bad", "!", format!("1 of {} needs attention", counted(all, "Sync"))),
+        (all, amiss, _, _) => ("bad", "!", format!("{amiss} of {} need attention", counted(all, "Sync"))),
+    };
+    html.open("section", &[("id", "verdict"), ("data-part", ""), ("class", "verdict")]);
+    html.open("h1", &[("class", class)]);
+    html.element("span", &[("aria-hidden", "true"), ("class", "sign")], sign);
+    html.text(" ");
+    html.text(&told);
+    html.close();
+    html.open("p", &[("class", "quiet")]);
+    let objects: i64 = board.cards.values().filter_map(|card| card.status.objects).map(|it| it.desired).sum();
+    html.text(&format!(
+        "{}, {}",
+        counted(all, "Sync"),
+        counted(usize::try_from(objects).unwrap_or_default(), "object")
+    ));
+    if let Some(last) = board.cards.values().filter_map(|card| card.last_change()).map(|time| time.0).max() {
+        html.text("; last change ");
+        moment::moment(html, last, now);
+    }
+    html.close();
+    if all == 0 {
+        html.element(
+            "p",
+            &[],
+            "A Sync names a repository that the cluster is to follow: kubectl explain sync.spec",
+        );
+    }
+    html.close();
+}
+
+fn syncs_are(count: usize) -> String {
+    format!("{} {}", counted(count, "Sync"), if count == 1 { "is" } else { "are" })
+}
+
+/// What wants somebody, and what to do.
+fn attention(html: &mut Html, board: &StatusBoard) {
+    let mut amiss: Vec<&Card> =
+        board.cards.values().map(|card| &**card).filter(|card| card.state().wants_somebody()).collect();
+    if amiss.is_empty() {
+        return;
+    }
+    amiss.sort_by_key(|card| card.state());
+    frame::part(html, "attention", "What to look at");
+    for card in amiss.iter().take(MAX_TOLD) {
+        html.open("article", &[("class", "told")]);
+        html.open("h3", &[]);
+        badge::sync(html, card.state());
+        html.text(" ");
+        html.link(&Place::sync(&card.name), &[], &card.name.to_string());
+        html.close();
+        why(html, card, MAX_WHY);
+        if card.status.approval.is_some() {
+            waiting::command(html, card);
+        }
+        html.close();
+    }
+    if amiss.len() > MAX_TOLD {
+        let rest = format!("and {} more", amiss.len() - MAX_TOLD);
+        html.open("p", &[]);
+        html.link(&Place::all().with(&[("state", "attention")]), &[], &rest);
+        html.close();
+    }
+    html.close();
+}
+
+/// Why a Sync is as it is, and what to do.
+pub(super) fn why(html: &mut Html, card: &Card, most: usize) {
+    let (mut reason, mut message) = card.why();
+    // A Sync that is ready may still want somebody, for what another condition says.
+    let other = match card.state() {
+        State::Unwell if reason == "Applied" => card.condition("Healthy"),
+        State::Drifted => card.condition("Drifted"),
+        _ => None,
+    };
+    if let Some(other) = other {
+        (reason, message) = (&other.reason, &other.message);
+    }
+    html.open("p", &[("class", "why")]);
+    html.element("b", &[], reason);
+    html.text(": ");
+    match message.char_indices().nth(most) {
+        Some((end, _)) => html.text(&format!("{}…", &message[..end])),
+        None => html.text(message),
+    }
+    html.close();
+    if let Some(advice) = advice(reason) {
+        html.element("p", &[("class", "advice")], advice);
+    }
+}
+
+fn syncs(html: &mut Html, board: &StatusBoard, filter: &Filter, now: Timestamp) {
+    html.open("section", &[("id", "syncs")]);
+    html.element("h2", &[], "Syncs");
+    form(html, &Place::all(), filter, "Syncs", &sync_words());
+    html.open("div", &[("id", "rows"), ("data-part", "")]);
+    let mut fitting: Vec<&Card> =
+        board.cards.values().map(|card| &**card).filter(|card| filter.fits(card)).collect();
+    fitting.sort_by_key(|card| card.state());
+    let part = filter.part(fitting.into_iter());
+    if part.rows.is_empty() && !board.cards.is_empty() {
+        html.element("p", &[("class", "quiet")], "No Sync fits.");
+    }
+    if !part.rows.is_empty() {
+        html.open("table", &[("class", "cards")]);
+        html.element("caption", &[("class", "unseen")], "All Syncs that fit, those first that want somebody");
+        html.open("thead", &[]);
+        html.open("tr", &[]);
+        for title in ["Sync", "State", "Applied", "Objects", "Healthy", "Last change"] {
+            html.element("th", &[("scope", "col")], title);
+        }
+        html.close();
+        html.close();
+        html.open("tbody", &[]);
+        part.rows.iter().for_each(|card| row(html, card, now));
+        html.close();
+        html.close();
+    }
+    pages(html, &Place::all(), filter, &part);
+    html.close();
+    html.close();
+}
+
+fn row(html: &mut Html, card: &Card, now: Timestamp) {
+    html.open("tr", &[]);
+    html.open("th", &[("scope", "row")]);
+    html.link(&Place::sync(&card.name), &[], &card.name.to_string());
+    html.element("span", &[("class", "quiet below")], &follows(card));
+    html.close();
+    html.open("td", &[("data-label", "State")]);
+    badge::sync(html, card.state());
+    html.close();
+    html.open("td", &[("data-label", "Applied")]);
+    let revisions = card.status.revision.as_ref();
+    let applied = revisions.and_then(|revision| revision.applied.as_deref()).unwrap_or_default();
+    commit::revision(html, &card.subject.url, applied);
+    html.close();
+    html.open("td", &[("data-label", "Objects")]);
+    html.text(&objects(card));
+    html.close();
+    html.open("td", &[("data-label", "Healthy")]);
+    html.text(match card.condition("Healthy").map(|healthy| healthy.status.as_str()) {
+        Some("True") => "yes",
+        Some("False") => "no",
+        Some(_) => "not yet known",
+        None => "–",
+    });
+    html.close();
+    html.open("td", &[("data-label", "Last change")]);
+    match card.last_change() {
+        Some(at) => moment::moment(html, at.0, now),
+        None => html.text("–"),
+    }
+    html.close();
+    html.close();
+}
+
+fn follows(card: &Card) -> String {
+    let subject = &card.subject;
+    let path = subject.path.trim_start_matches("./");
+    format!("{} {path}", subject.url.trim_start_matches("https://"))
+}
+
+/// How many objects, and how many of them not as they should be.
+pub(super) fn objects(card: &Card) -> String {
+    let Some(counts) = card.status.objects else { return "–".to_owned() };
+    let mut told = if counts.applied == counts.desired {
+        counts.desired.to_string()
+    } else {
+        format!("{} of {}", counts.applied, counts.desired)
+    };
+    for (count, word) in [(counts.failed, "failed"), (counts.held, "held"), (counts.drifted, "drifted")] {
+        if count > 0 {
+            told += &format!(", {count} {word}");
+        }
+    }
+    told
+}

@@ -1,0 +1,100 @@
+//! Revisions as people read them, with a link to the commit.
+//!
+//! In: a revision such as `main@1f0c…` and the address of its repository. Out: a short text, and where the commit can be
+//! looked at: hosts that are known by their names, and those whose names say what runs there. Of others nothing is guessed.
+
+use super::html::Html;
+use super::place::Place;
+
+/// So many characters of a commit tell it from others.
+const SHORT: usize = 8;
+
+/// Writes a revision; empty for none.
+pub(crate) fn revision(html: &mut Html, url: &str, revision: &str) {
+    if revision.is_empty() {
+        return html.element("span", &[("class", "quiet")], "none");
+    }
+    let (name, commit) = split(revision);
+    html.open("span", &[("class", "revision"), ("title", revision)]);
+    if !name.is_empty() {
+        html.text(name);
+        html.text(" ");
+    }
+    let short = commit.get(..SHORT).unwrap_or(commit);
+    match link(url, commit) {
+        Some(place) => {
+            html.open_link(&place, &[]);
+            html.element("code", &[], short);
+            html.close();
+        }
+        None => html.element("code", &[], short),
+    }
+    html.close();
+}
+
+/// The name of the ref, which may be empty, and the commit.
+pub(crate) fn split(revision: &str) -> (&str, &str) {
+    revision.rsplit_once('@').unwrap_or(("", revision))
+}
+
+/// Where a commit can be looked at.
+pub(crate) fn link(url: &str, commit: &str) -> Option<Place> {
+    let is_commit = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let (scheme, rest) = match url.split_once("://")? {
+        // Whoever speaks ssh there serves its pages over https as a rule; on which port is not known.
+        ("ssh", rest) => ("https", rest.split_once('@').map_or(rest, |(_, rest)| rest)),
+        ("https", rest) => ("https", rest),
+        ("http", rest) => ("http", rest),
+        _ => return None,
+    };
+    let (host, path) = rest.split_once('/')?;
+    let host = if scheme == "https" && url.starts_with("ssh") { host.split(':').next()? } else { host };
+    let path = path.trim_start_matches("~/").trim_matches('/').trim_end_matches(".git");
+    let name = host.split(':').next().unwrap_or(host);
+    let is = |word: &str| name.split(['.', '-']).any(|part| part == word);
+    let middle = match () {
+        () if is("github") => "commit",
+        () if is("gitlab") => "-/commit",
+        () if is("bitbucket") && name.ends_with("bitbucket.org") => "commits",
+        () if is("gitea") || is("forgejo") || is("codeberg") => "commit",
+        () => return None,
+    };
+    is_commit.then_some(())?;
+    Place::outside(&format!("{scheme}://{host}/{path}/{middle}/{commit}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_linked_where_it_is_known_how() {
+        let commit = "1f0c".repeat(10);
+        for (url, expect) in [
+            ("https://github.com/a/b", Some("https://github.com/a/b/commit/")),
+            ("https://github.com/a/b.git", Some("https://github.com/a/b/commit/")),
+            ("ssh://git@github.com/a/b.git", Some("https://github.com/a/b/commit/")),
+            ("ssh://git@gitlab.example.com:2222/a/b/c", Some("https://gitlab.example.com/a/b/c/-/commit/")),
+            ("https://bitbucket.org/a/b", Some("https://bitbucket.org/a/b/commits/")),
+            ("http://gitea.local:3000/a/b", Some("http://gitea.local:3000/a/b/commit/")),
+            ("https://codeberg.org/a/b", Some("https://codeberg.org/a/b/commit/")),
+            ("https://git.example.com/a/b", None),
+            ("/srv/repository", None),
+        ] {
+            let expect = expect.map(|front| format!("{front}{commit}"));
+            assert_eq!(link(url, &commit).map(|place| place.as_str().to_owned()), expect, "{url}");
+        }
+        assert_eq!(link("https://github.com/a/b", "main"), None);
+    }
+
+    #[test]
+    fn a_revision_is_short_and_whole_in_its_title() {
+        let mut html = Html::default();
+        let commit = "1f0c".repeat(10);
+        revision(&mut html, "https://git.example.com/a", &format!("main@{commit}"));
+        assert_eq!(
+            html.finish(),
+            format!("<span class=\"revision\" title=\"main@{commit}\">main <code>1f0c1f0c</code></span>")
+        );
+    }
+}

@@ -1,0 +1,179 @@
+//! What somebody wants to see of many: a text, a state, a kind, and which page of it.
+//!
+//! In: a query. Out: [`Filter`], the rows that fit, and the places of the other pages.
+
+use super::html::Html;
+use super::place::{Place, query};
+use crate::report::board::{Card, HealthWord, Row, State};
+
+/// So many rows are on a page.
+pub(crate) const PAGE: usize = 100;
+/// The most characters of a text that is looked for.
+const MAX_TEXT: usize = 200;
+
+/// What somebody wants to see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Filter {
+    /// In lower case.
+    pub(crate) text: String,
+    /// As it was written.
+    pub(crate) typed: String,
+    pub(crate) state: String,
+    pub(crate) kind: String,
+    /// From 1.
+    pub(crate) page: usize,
+}
+
+/// A part of what fits.
+pub(crate) struct Part<T> {
+    pub(crate) rows: Vec<T>,
+    /// All that fit.
+    pub(crate) fitting: usize,
+    pub(crate) page: usize,
+    pub(crate) pages: usize,
+}
+
+/// The words for objects, and what they mean.
+pub(crate) const OBJECT_WORDS: [(&str, &str); 9] = [
+    ("", "all"),
+    ("attention", "need attention"),
+    ("failed", "failed"),
+    ("leaving", "wait to be deleted"),
+    ("drifted", "drifted"),
+    ("held", "held"),
+    ("unwell", "not healthy"),
+    ("progressing", "on their way"),
+    ("committed", "as committed"),
+];
+
+impl Filter {
+    pub(crate) fn read(text: &str) -> Self {
+        let get = |name| query(text, name).unwrap_or_default();
+        let typed: String = get("q").chars().take(MAX_TEXT).collect();
+        let page = get("page").parse().unwrap_or(1);
+        let (text, state) = (typed.trim().to_lowercase(), get("state").trim().to_lowercase());
+        Self { text, typed, state, kind: get("kind"), page }
+    }
+
+    /// True if nothing is left out.
+    pub(crate) fn is_all(&self) -> bool {
+        self.text.is_empty() && self.state.is_empty() && self.kind.is_empty()
+    }
+
+    /// True for a Sync that fits.
+    pub(crate) fn fits(&self, card: &Card) -> bool {
+        let state = card.state();
+        let of_state = match self.state.as_str() {
+            "" => true,
+            "attention" => state.wants_somebody(),
+            word => State::named(word) == Some(state),
+        };
+        let holds = |text: &str| text.to_lowercase().contains(&self.text);
+        of_state && (self.text.is_empty() || holds(&card.name.to_string()) || holds(&card.subject.url))
+    }
+
+    /// True for an object that fits.
+    pub(crate) fn fits_object(&self, row: &Row<'_>) -> bool {
+        let of_state = match self.state.as_str() {
+            "" => true,
+            "attention" => row.wants_somebody(),
+            "unwell" => matches!(row.health, HealthWord::Degraded | HealthWord::Unknown),
+            "progressing" => matches!(row.health, HealthWord::Progressing | HealthWord::Unread),
+            word => row.state.word().eq_ignore_ascii_case(word),
+        };
+        let of_kind = || self.kind.is_empty() || row.id.group_kind().to_string() == self.kind;
+        let holds = || row.id.to_string().to_lowercase().contains(&self.text);
+        of_state && of_kind() && (self.text.is_empty() || holds())
+    }
+
+    /// The page of what fits that is asked for, or the last one.
+    pub(crate) fn part<T>(&self, fitting: impl Iterator<Item = T>) -> Part<T> {
+        let all: Vec<T> = fitting.collect();
+        let pages = all.len().div_ceil(PAGE).max(1);
+        let (page, count) = (self.page.clamp(1, pages), all.len());
+        let rows = all.into_iter().skip((page - 1) * PAGE).take(PAGE).collect();
+        Part { rows, fitting: count, page, pages }
+    }
+
+    /// The same filter on another page.
+    pub(crate) fn on_page(&self, place: Place, page: usize) -> Place {
+        let page = if page > 1 { page.to_string() } else { String::new() };
+        let asked =
+            [("q", self.typed.as_str()), ("state", &self.state), ("kind", &self.kind), ("page", &page)];
+        place.with(&asked)
+    }
+}
+
+/// Writes the form: a text, a state, and the button.
+pub(crate) fn form(html: &mut Html, place: &Place, filter: &Filter, what: &str, words: &[(&str, &str)]) {
+    html.open(
+        "form",
+        &[("class", "filter"), ("method", "get"), ("action", place.as_str()), ("role", "search")],
+    );
+    html.open("label", &[]);
+    html.element("span", &[], "Name");
+    let hint = format!("filter {what}");
+    html.void(
+        "input",
+        &[("type", "search"), ("name", "q"), ("id", "q"), ("value", &filter.typed), ("placeholder", &hint)],
+    );
+    html.close();
+    html.open("label", &[]);
+    html.element("span", &[], "State");
+    html.open("select", &[("name", "state"), ("id", "state")]);
+    for (word, meaning) in words {
+        let chosen: &[(&'static str, &str)] = &[("value", word), ("selected", "")];
+        let plain: &[(&'static str, &str)] = &[("value", word)];
+        // An empty value has to be written, or the text would be the value.
+        let all: &[(&'static str, &str)] = &[("value", " "), ("selected", "")];
+        let attributes = match (*word == filter.state, word.is_empty()) {
+            (true, true) => all,
+            (false, true) => &all[..1],
+            (true, false) => chosen,
+            (false, false) => plain,
+        };
+        html.element("option", attributes, meaning);
+    }
+    html.close();
+    html.close();
+    if !filter.kind.is_empty() {
+        html.void("input", &[("type", "hidden"), ("name", "kind"), ("value", &filter.kind)]);
+    }
+    html.element("button", &[("type", "submit")], "Filter");
+    if !filter.is_all() {
+        html.link(place, &[("class", "clear")], "Show all");
+    }
+    html.close();
+}
+
+/// Writes where the other pages are.
+pub(crate) fn pages<T>(html: &mut Html, place: &Place, filter: &Filter, part: &Part<T>) {
+    if part.pages < 2 {
+        return;
+    }
+    html.open("nav", &[("class", "pages"), ("aria-label", "Pages")]);
+    let to = |page| filter.on_page(place.clone(), page);
+    if part.page > 1 {
+        html.link(&to(part.page - 1), &[("rel", "prev")], "← Previous");
+    }
+    html.element("span", &[], &format!("Page {} of {}", part.page, part.pages));
+    if part.page < part.pages {
+        html.link(&to(part.page + 1), &[("rel", "next")], "Next →");
+    }
+    html.close();
+}
+
+/// The words for Syncs.
+pub(crate) fn sync_words() -> Vec<(&'static str, &'static str)> {
+    let states = State::ALL.into_iter().map(|state| match state {
+        State::Failing => ("failing", "failing"),
+        State::Waiting => ("waiting", "waiting"),
+        State::Unwell => ("unwell", "unwell"),
+        State::Drifted => ("drifted", "drifted"),
+        State::Working => ("working", "working"),
+        State::Starting => ("starting", "starting"),
+        State::Suspended => ("suspended", "suspended"),
+        State::Committed => ("committed", "as committed"),
+    });
+    [("", "all"), ("attention", "need attention")].into_iter().chain(states).collect()
+}

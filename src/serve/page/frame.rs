@@ -1,0 +1,161 @@
+//! What all pages have in common: the head, the bar above, the foot, and what stands there where there is nothing.
+//!
+//! In: a title, and what the page is about. Out: a document around it. The style sheet and the script are files of their
+//! own, named by what is in them, so that a browser keeps them until they change.
+
+use super::html::Html;
+use super::place::Place;
+use crate::report::board::{Stance, StatusBoard};
+
+/// The style sheet.
+pub const STYLE: &str = include_str!("page.css");
+/// The script, without which everything works but live updates.
+pub const SCRIPT: &str = include_str!("page.js");
+/// The picture beside the title.
+pub const ICON: &str = include_str!("icon.svg");
+
+const STYLE_AS: u64 = digest(STYLE.as_bytes());
+const SCRIPT_AS: u64 = digest(SCRIPT.as_bytes());
+
+/// Tells one content from another, where nobody has an interest in making two alike (FNV-1a).
+const fn digest(bytes: &[u8]) -> u64 {
+    let (mut hash, mut at) = (0xcbf2_9ce4_8422_2325_u64, 0);
+    while at < bytes.len() {
+        hash = (hash ^ bytes[at] as u64).wrapping_mul(0x0100_0000_01b3);
+        at += 1;
+    }
+    hash
+}
+
+/// What changes by itself on a page, and the version that it shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Live<'a> {
+    /// Everything, when any Sync changes.
+    All(u64),
+    /// Everything, when this Sync changes.
+    Sync(&'a str, u64),
+    /// Nothing: what is there was read for who asked. That the Sync has changed is said.
+    Told(&'a str, u64),
+    /// Nothing.
+    No,
+}
+
+/// Begins a page; the body is written into `main`, which [`end`] closes.
+pub(crate) fn begin(title: &str, live: Live<'_>) -> Html {
+    let mut html = Html::default();
+    html.void("!doctype", &[("html", "")]);
+    html.open("html", &[("lang", "en")]);
+    html.open("head", &[]);
+    html.void("meta", &[("charset", "utf-8")]);
+    html.void("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
+    html.void("meta", &[("name", "color-scheme"), ("content", "light dark")]);
+    html.element("title", &[], title);
+    let style = format!("/page.css?v={STYLE_AS:x}");
+    let script = format!("/page.js?v={SCRIPT_AS:x}");
+    html.void("link", &[("rel", "stylesheet"), ("href", Place::file(&style).as_str())]);
+    html.void("link", &[("rel", "icon"), ("href", "/icon.svg"), ("type", "image/svg+xml")]);
+    html.element("script", &[("src", &script), ("defer", "")], "");
+    html.close();
+    let events = |of: &str| Place::file("/events").with(&[("of", of)]).as_str().to_owned();
+    let live = match live {
+        Live::All(version) => Some(("", version, "show")),
+        Live::Sync(of, version) => Some((of, version, "show")),
+        Live::Told(of, version) => Some((of, version, "tell")),
+        Live::No => None,
+    };
+    match live {
+        Some((of, version, then)) => {
+            let (events, version) = (events(of), version.to_string());
+            html.open("body", &[("data-events", &events), ("data-version", &version), ("data-then", then)]);
+        }
+        None => html.open("body", &[]),
+    }
+    html.link(&Place::anchor("main"), &[("class", "skip")], "Skip to the content");
+    html.open("header", &[("class", "bar")]);
+    html.open_link(&Place::all(), &[("class", "brand")]);
+    html.element("span", &[("aria-hidden", "true")], "⚓");
+    html.text(" Moorline");
+    html.close();
+    html.element("span", &[("id", "live"), ("role", "status"), ("class", "quiet")], "");
+    html.close();
+    html.open("main", &[("id", "main"), ("tabindex", "-1")]);
+    html
+}
+
+/// Ends a page; its content is at `json`, too.
+pub(crate) fn end(mut html: Html, board: &StatusBoard, json: Option<&Place>) -> String {
+    html.close();
+    html.open("footer", &[]);
+    match &board.stance {
+        Stance::Serves => html.element("span", &[], "This page only shows. Git is where things are changed."),
+        Stance::Starts => html.element("span", &[], "The daemon is starting."),
+        Stance::StandsBy(_) => html.element("span", &[], "This daemon stands by."),
+    }
+    if let Some(json) = json {
+        html.text(" ");
+        html.link(json, &[], "The same as JSON");
+    }
+    html.close();
+    html.finish()
+}
+
+/// Begins a part of the page that the script may replace by itself.
+pub(crate) fn part(html: &mut Html, id: &'static str, title: &str) {
+    html.open("section", &[("id", id), ("data-part", "")]);
+    html.element("h2", &[], title);
+}
+
+/// What stands where there is nothing.
+pub(crate) fn nothing(board: &StatusBoard) -> String {
+    let mut html = begin("Nothing here · Moorline", Live::No);
+    html.element("h1", &[], "There is nothing here");
+    html.element(
+        "p",
+        &[],
+        "No Sync or object of this name is known to this daemon now; it may have been deleted.",
+    );
+    html.open("p", &[]);
+    html.link(&Place::all(), &[], "All Syncs");
+    html.close();
+    end(html, board, None)
+}
+
+/// Who leads, where this daemon does not.
+pub(crate) fn stance(html: &mut Html, board: &StatusBoard) -> bool {
+    match &board.stance {
+        Stance::Serves => return false,
+        Stance::Starts => {
+            html.element("h1", &[], "The daemon is starting");
+            html.element("p", &[], "What it serves is known in a moment.");
+        }
+        Stance::StandsBy(leader) => {
+            html.element("h1", &[], "This daemon stands by");
+            html.open("p", &[]);
+            match leader {
+                Some(leader) => {
+                    html.text("Another one leads and knows how the Syncs are: ");
+                    html.element("code", &[], leader);
+                    html.text(". Ask that one for its page.");
+                }
+                None => html.text("It waits for the Lease, and does not know yet who holds it."),
+            }
+            html.close();
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_by_their_content() {
+        assert_ne!(digest(b"a"), digest(b"b"));
+        assert_eq!(digest(b""), 0xcbf2_9ce4_8422_2325);
+        let html = begin("a", Live::Sync("ops/shop", 7)).finish();
+        assert!(html.starts_with("<!doctype html><html lang=\"en\">"), "{html}");
+        assert!(html.contains(&format!("/page.css?v={STYLE_AS:x}")), "{html}");
+        assert!(html.contains("data-events=\"/events?of=ops%2Fshop\" data-version=\"7\""), "{html}");
+    }
+}

@@ -1,0 +1,129 @@
+//! The same as the pages, for programs. The names of fields are part of what docs/page.md promises.
+
+use serde_json::{Value, json};
+
+use super::Look;
+use super::filter::Filter;
+use super::place::Place;
+use crate::report::board::{Card, Row, Shown, Stance, StatusBoard, advice};
+
+/// `/api/v1/syncs`.
+pub(super) fn all(board: &StatusBoard, filter: &Filter) -> String {
+    let (stance, leader) = match &board.stance {
+        Stance::Starts => ("Starts", None),
+        Stance::StandsBy(leader) => ("StandsBy", leader.as_deref()),
+        Stance::Serves => ("Serves", None),
+    };
+    let syncs: Vec<Value> = match board.stance {
+        Stance::Serves => {
+            board.cards.values().filter(|card| filter.fits(card)).map(|card| short(card)).collect()
+        }
+        Stance::Starts | Stance::StandsBy(_) => Vec::new(),
+    };
+    text(&json!({"version": board.version, "stance": stance, "leader": leader, "syncs": syncs}))
+}
+
+/// `/api/v1/syncs/NAMESPACE/NAME`.
+pub(super) fn one(board: &StatusBoard, card: &Card, filter: &Filter) -> String {
+    let mut whole = short(card);
+    let status = &*card.status;
+    let (reason, _) = card.why();
+    let part = filter.part(card.objects.rows().filter(|row| filter.fits_object(row)));
+    let rows: Vec<Value> = part.rows.iter().map(|row| line(card, row)).collect();
+    let repairs = card.repairs.iter().map(|repair| {
+        json!({
+            "time": repair.at, "object": repair.id.to_string(), "fields": repair.fields,
+            "manager": repair.manager, "changedAt": repair.changed,
+        })
+    });
+    let dependents: Vec<String> = board.dependents(&card.name).map(|it| it.name.to_string()).collect();
+    let more = json!({
+        "advice": advice(reason),
+        "conditions": status.conditions,
+        "problems": status.problems,
+        "approval": status.approval,
+        "history": status.history,
+        "repairs": repairs.collect::<Vec<_>>(),
+        "dependents": dependents,
+        "interval": card.subject.interval,
+        "serviceAccount": card.subject.service_account,
+        "objects": rows, "fitting": part.fitting, "page": part.page, "pages": part.pages,
+    });
+    if let (Value::Object(whole), Value::Object(more)) = (&mut whole, more) {
+        whole.extend(more);
+    }
+    text(&whole)
+}
+
+/// `/api/v1/syncs/NAMESPACE/NAME/objects/GROUP/KIND/NAMESPACE/NAME`.
+pub(super) fn object(card: &Card, row: &Row<'_>, look: Option<Look<'_>>) -> String {
+    let mut whole = line(card, row);
+    whole["wanted"] = shown(card.objects.wanted(row.id).map(Shown::wanted).as_ref());
+    match look {
+        Some(Look::Read(seen)) => {
+            whole["live"] = shown(seen.live.as_ref());
+            let difference = seen.differences.iter().map(|one| match &one.values {
+                Some((live, wanted)) => json!({"path": one.path, "live": live, "wanted": wanted}),
+                None => json!({"path": one.path}),
+            });
+            whole["differences"] = difference.collect();
+            let writer = seen.writers.iter().map(
+                |writer| json!({"manager": writer.manager, "time": writer.time, "subresource": writer.part}),
+            );
+            whole["writers"] = writer.collect();
+        }
+        Some(Look::NotRead(why)) => whole["notRead"] = why.into(),
+        None => {}
+    }
+    text(&whole)
+}
+
+/// What is said where there is nothing.
+pub(super) fn nothing() -> String {
+    text(&json!({"error": "there is no such Sync or object"}))
+}
+
+fn short(card: &Card) -> Value {
+    let (reason, message) = card.why();
+    let depends_on: Vec<String> = card.subject.depends_on.iter().map(ToString::to_string).collect();
+    json!({
+        "namespace": card.name.namespace, "name": card.name.name,
+        "state": card.state().word(), "reason": reason, "message": message,
+        "repository": {
+            "url": card.subject.url, "path": card.subject.path, "reference": card.subject.reference,
+        },
+        "revision": card.status.revision,
+        "counts": card.status.objects,
+        "lastChange": card.last_change(),
+        "dependsOn": depends_on,
+        "page": Place::sync(&card.name).as_str(),
+    })
+}
+
+fn line(card: &Card, row: &Row<'_>) -> Value {
+    let or_null = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
+    json!({
+        "group": row.id.group(), "kind": row.id.kind(),
+        "namespace": row.id.namespace(), "name": row.id.name(),
+        "state": row.state.word(), "done": row.done,
+        "reason": or_null(row.reason), "message": or_null(row.message),
+        "fields": row.drift.map(|drift| &drift.fields), "manager": row.drift.and_then(|drift| drift.manager.as_ref()),
+        "health": row.health.word(), "healthMessage": or_null(row.why),
+        "file": row.origin.map(ToString::to_string),
+        "page": Place::object(&card.name, row.id).as_str(),
+    })
+}
+
+fn shown(shown: Option<&Shown>) -> Value {
+    match shown {
+        Some(Shown { body, left_out: "" }) => json!({"body": body}),
+        Some(Shown { body, left_out }) => json!({"body": body, "leftOut": left_out}),
+        None => Value::Null,
+    }
+}
+
+fn text(value: &Value) -> String {
+    let mut text = value.to_string();
+    text.push('\n');
+    text
+}

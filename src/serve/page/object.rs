@@ -1,0 +1,214 @@
+//! One object: what Git wants, what is live, and where the two differ.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::html::Html;
+use super::moment::moment_of;
+use super::place::Place;
+use super::{Look, badge, frame, one};
+use crate::report::board::{Card, Differs, Row, Seen, Shown, StatusBoard};
+use crate::yaml;
+
+/// The most bytes of a body that are shown.
+const MAX_BODY: usize = 200 << 10;
+/// The most differences that are listed.
+const MAX_DIFFERENCES: usize = 200;
+/// The most bytes of a value in a list.
+const MAX_VALUE: usize = 300;
+
+pub(super) fn page(
+    board: &StatusBoard,
+    card: &Card,
+    row: &Row<'_>,
+    look: Option<Look<'_>>,
+    now: Timestamp,
+) -> String {
+    let (name, sync) = (row.id.to_string(), card.name.to_string());
+    let mut html = frame::begin(
+        &format!("{name} · Moorline"),
+        frame::Live::Told(&sync, super::sync_version(board, card)),
+    );
+    one::crumbs(&mut html, card, Some(&name));
+    head(&mut html, row, now);
+    match look {
+        Some(Look::Read(seen)) => {
+            differences(&mut html, row, seen);
+            bodies(&mut html, card, row, Some(seen));
+            writers(&mut html, seen, now);
+        }
+        Some(Look::NotRead(why)) => {
+            html.open("section", &[("id", "unread")]);
+            html.element("h2", &[], "The live object");
+            html.element("p", &[], &format!("It was not read: {why}"));
+            html.close();
+            bodies(&mut html, card, row, None);
+        }
+        None => bodies(&mut html, card, row, None),
+    }
+    let place = Place::object(&card.name, row.id).json();
+    frame::end(html, board, Some(&place))
+}
+
+fn head(html: &mut Html, row: &Row<'_>, now: Timestamp) {
+    html.open("section", &[("id", "head"), ("class", "verdict")]);
+    html.open("h1", &[]);
+    html.element("span", &[("class", "quiet")], &format!("{} ", row.id.group_kind()));
+    if let Some(namespace) = row.id.namespace() {
+        html.element("span", &[("class", "quiet")], &format!("{namespace}/"));
+    }
+    html.text(row.id.name());
+    html.text(" ");
+    badge::object(html, row.state, row.reason);
+    html.text(" ");
+    badge::health(html, row.health);
+    html.close();
+    for (word, said) in [(row.reason, row.message), (row.health.word(), row.why)] {
+        if !said.is_empty() {
+            html.open("p", &[("class", "why")]);
+            html.element("b", &[], word);
+            html.text(": ");
+            html.text(said);
+            html.close();
+        }
+    }
+    if let Some(drift) = row.drift {
+        html.open("p", &[]);
+        html.text("Changed by ");
+        html.text(drift.manager.as_deref().unwrap_or("somebody who left no name"));
+        if let Some(time) = &drift.time {
+            html.text(", ");
+            moment_of(html, time, now);
+        }
+        html.text(": ");
+        for field in &drift.fields {
+            html.element("code", &[("class", "below")], field);
+        }
+        html.close();
+    }
+    html.open("p", &[("class", "quiet")]);
+    match row.origin {
+        Some(origin) => {
+            html.text("Written in ");
+            html.element("code", &[], &origin.to_string());
+            match row.done {
+                "kept" => html.text("; nothing was done to it since this daemon began"),
+                done => html.text(&format!("; {done} since this daemon began")),
+            }
+        }
+        None => html.text("No longer in Git"),
+    }
+    html.close();
+    html.close();
+}
+
+fn differences(html: &mut Html, row: &Row<'_>, seen: &Seen) {
+    html.open("section", &[("id", "difference")]);
+    html.element("h2", &[], "Where the two differ");
+    match (&seen.live, seen.differences.as_slice()) {
+        (None, _) => html.element("p", &[], "There is no such object in the cluster."),
+        (Some(_), _) if row.origin.is_none() => {
+            html.element("p", &[], "Git has it no more, so that there is nothing to compare it with.");
+        }
+        (Some(_), []) => {
+            html.element("p", &[("class", "quiet")], "Every field that Git sets is live as in Git.")
+        }
+        (Some(_), found) => table(html, found),
+    }
+    html.close();
+}
+
+fn table(html: &mut Html, found: &[Differs]) {
+    html.open("table", &[("class", "cards")]);
+    html.open("thead", &[]);
+    html.open("tr", &[]);
+    for title in ["Field", "Live", "In Git"] {
+        html.element("th", &[("scope", "col")], title);
+    }
+    html.close();
+    html.close();
+    html.open("tbody", &[]);
+    for one in found.iter().take(MAX_DIFFERENCES) {
+        html.open("tr", &[]);
+        html.open("th", &[("scope", "row")]);
+        html.element("code", &[], &one.path);
+        html.close();
+        let (live, wanted) = match &one.values {
+            Some((live, wanted)) => (live.as_ref().map_or("missing".to_owned(), short), short(wanted)),
+            None => ("(not shown)".to_owned(), "(not shown)".to_owned()),
+        };
+        html.open("td", &[("data-label", "Live")]);
+        html.element("del", &[], &live);
+        html.close();
+        html.open("td", &[("data-label", "In Git")]);
+        html.element("ins", &[], &wanted);
+        html.close();
+        html.close();
+    }
+    html.close();
+    html.close();
+    if found.len() > MAX_DIFFERENCES {
+        html.element("p", &[], &format!("and {} more", found.len() - MAX_DIFFERENCES));
+    }
+}
+
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(MAX_VALUE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+fn bodies(html: &mut Html, card: &Card, row: &Row<'_>, seen: Option<&Seen>) {
+    html.open("div", &[("class", "beside")]);
+    if let Some(wanted) = card.objects.wanted(row.id) {
+        body(html, "wanted", "What Git wants", &Shown::wanted(wanted));
+    }
+    if let Some(live) = seen.and_then(|seen| seen.live.as_ref()) {
+        body(html, "live-object", "What is live", live);
+    }
+    html.close();
+}
+
+fn body(html: &mut Html, id: &'static str, title: &'static str, shown: &Shown) {
+    html.open("section", &[("id", id)]);
+    html.element("h2", &[], title);
+    if !shown.left_out.is_empty() {
+        html.element("p", &[("class", "quiet")], shown.left_out);
+    }
+    let text = yaml::write(&shown.body);
+    html.open("pre", &[("tabindex", "0"), ("role", "region"), ("aria-label", title)]);
+    match text.char_indices().find(|(at, _)| *at >= MAX_BODY) {
+        Some((end, _)) => {
+            html.text(&text[..end]);
+            html.text(&format!("… ({} bytes more)", text.len() - end));
+        }
+        None => html.text(&text),
+    }
+    html.close();
+    html.close();
+}
+
+fn writers(html: &mut Html, seen: &Seen, now: Timestamp) {
+    if seen.writers.is_empty() {
+        return;
+    }
+    html.open("section", &[("id", "writers")]);
+    html.element("h2", &[], "Who wrote to it");
+    html.open("ul", &[("class", "named")]);
+    for writer in &seen.writers {
+        html.open("li", &[]);
+        html.element("code", &[], &writer.manager);
+        if !writer.part.is_empty() {
+            html.text(&format!(" ({})", writer.part));
+        }
+        if !writer.time.is_empty() {
+            html.text(", ");
+            moment_of(html, &writer.time, now);
+        }
+        html.close();
+    }
+    html.close();
+    html.close();
+}

@@ -1,0 +1,187 @@
+//! One Sync: how it is and what to do, then its objects, its drift, its revisions and what it depends on.
+
+use jiff::Timestamp;
+
+use super::filter::Filter;
+use super::html::Html;
+use super::place::Place;
+use super::{all, badge, commit, drift, frame, graph, history, list, moment, waiting};
+use crate::api::StatusProblem;
+use crate::report::board::{Card, StatusBoard};
+
+/// The longest sentence; a status has none that is longer.
+const WHOLE: usize = 2000;
+
+pub(super) fn page(board: &StatusBoard, card: &Card, filter: &Filter, now: Timestamp) -> String {
+    let name = card.name.to_string();
+    let mut html = frame::begin(
+        &format!("{name} · Moorline"),
+        frame::Live::Sync(&name, super::sync_version(board, card)),
+    );
+    let around = graph::around(board, card);
+    crumbs(&mut html, card, None);
+    head(&mut html, card);
+    waiting::part(&mut html, card);
+    problems(&mut html, card);
+    facts(&mut html, card, now);
+    list::part(&mut html, card, filter);
+    drift::part(&mut html, card, now);
+    history::part(&mut html, card, now);
+    if around.len() > 1 {
+        frame::part(&mut html, "order", "What comes first");
+        graph::draw(&mut html, board, &around, Some(&card.name));
+        html.close();
+    }
+    conditions(&mut html, card, now);
+    frame::end(html, board, Some(&Place::sync(&card.name).json()))
+}
+
+/// The way here.
+pub(super) fn crumbs(html: &mut Html, card: &Card, object: Option<&str>) {
+    html.open("nav", &[("class", "crumbs"), ("aria-label", "The way here")]);
+    html.link(&Place::all(), &[], "All Syncs");
+    html.element("span", &[("aria-hidden", "true")], " / ");
+    match object {
+        Some(object) => {
+            html.link(&Place::sync(&card.name), &[], &card.name.to_string());
+            html.element("span", &[("aria-hidden", "true")], " / ");
+            html.element("span", &[("aria-current", "page")], object);
+        }
+        None => html.element("span", &[("aria-current", "page")], &card.name.to_string()),
+    }
+    html.close();
+}
+
+fn head(html: &mut Html, card: &Card) {
+    html.open("section", &[("id", "head"), ("data-part", ""), ("class", "verdict")]);
+    html.open("h1", &[]);
+    html.element("span", &[("class", "quiet")], &format!("{}/", card.name.namespace));
+    html.text(&card.name.name);
+    html.text(" ");
+    badge::sync(html, card.state());
+    html.close();
+    all::why(html, card, WHOLE);
+    html.close();
+}
+
+fn facts(html: &mut Html, card: &Card, now: Timestamp) {
+    let (subject, status) = (&card.subject, &card.status);
+    frame::part(html, "facts", "What it follows");
+    html.open("dl", &[("class", "facts")]);
+    fact(html, "Repository");
+    match Place::outside(&subject.url) {
+        Some(place) => html.link(&place, &[], &subject.url),
+        None => html.text(&subject.url),
+    }
+    html.close();
+    fact(html, "Path");
+    let path = subject.path.trim_start_matches("./");
+    html.text(if path.is_empty() { "all of it" } else { path });
+    html.close();
+    fact(html, "Reference");
+    html.text(&subject.reference);
+    html.close();
+    let revisions = status.revision.clone().unwrap_or_default();
+    let shown = [
+        ("Applied", &revisions.applied, true),
+        ("Newest seen", &revisions.seen, true),
+        ("Attempted", &revisions.attempted, revisions.attempted != revisions.applied),
+        ("Healthy", &revisions.healthy, true),
+        ("Given up", &revisions.rejected, revisions.rejected.is_some()),
+    ];
+    for (title, revision, _) in shown.into_iter().filter(|(_, _, shown)| *shown) {
+        fact(html, title);
+        commit::revision(html, &subject.url, revision.as_deref().unwrap_or_default());
+        html.close();
+    }
+    fact(html, "Objects");
+    html.text(&all::objects(card));
+    html.close();
+    fact(html, "Last change");
+    match card.last_change() {
+        Some(at) => moment::moment(html, at.0, now),
+        None => html.text("none yet"),
+    }
+    html.close();
+    fact(html, "Acts as");
+    html.text(subject.service_account.as_deref().unwrap_or("the daemon itself"));
+    html.close();
+    if !subject.interval.is_empty() {
+        fact(html, "Asks the repository");
+        html.text(&format!("every {}", subject.interval));
+        html.close();
+    }
+    html.close();
+    html.close();
+}
+
+/// Begins a fact; who calls closes it.
+fn fact(html: &mut Html, title: &str) {
+    html.element("dt", &[], title);
+    html.open("dd", &[]);
+}
+
+fn problems(html: &mut Html, card: &Card) {
+    // What waits for a word is told above.
+    let waits = |problem: &StatusProblem| {
+        card.status.approval.is_some()
+            && ["OverBudget", "Protected", "GoesAfter"].contains(&problem.reason.as_str())
+    };
+    let told: Vec<&StatusProblem> = card.status.problems.iter().filter(|it| !waits(it)).collect();
+    if told.is_empty() {
+        return;
+    }
+    frame::part(html, "problems", "Problems");
+    html.open("ul", &[("class", "problems")]);
+    for problem in told {
+        html.open("li", &[]);
+        html.element("b", &[], &problem.reason);
+        html.text(" ");
+        if let Some(object) = &problem.object {
+            object_named(html, card, object);
+            html.text(" ");
+        }
+        if let Some(file) = &problem.file {
+            html.element("code", &[], file);
+        }
+        html.element("p", &[], &problem.message);
+        html.close();
+    }
+    html.close();
+    html.close();
+}
+
+/// An object by the text that a status has for it, with a link where it is known.
+fn object_named(html: &mut Html, card: &Card, text: &str) {
+    match card.objects.rows().find(|row| row.id.to_string() == text) {
+        Some(row) => html.link(&Place::object(&card.name, row.id), &[], text),
+        None => html.text(text),
+    }
+}
+
+/// The conditions, as `kubectl` has them.
+fn conditions(html: &mut Html, card: &Card, now: Timestamp) {
+    if card.status.conditions.is_empty() {
+        return;
+    }
+    html.open("section", &[("id", "conditions"), ("data-part", "")]);
+    html.open("details", &[("id", "all-conditions")]);
+    html.element("summary", &[], "Conditions of the Sync");
+    html.open("table", &[("class", "cards")]);
+    html.open("tbody", &[]);
+    for condition in &card.status.conditions {
+        html.open("tr", &[]);
+        html.element("th", &[("scope", "row")], &condition.type_);
+        html.element("td", &[("data-label", "Status")], &condition.status);
+        html.element("td", &[("data-label", "Reason")], &condition.reason);
+        html.element("td", &[("data-label", "Message")], &condition.message);
+        html.open("td", &[("data-label", "Since")]);
+        moment::moment(html, condition.last_transition_time.0, now);
+        html.close();
+        html.close();
+    }
+    html.close();
+    html.close();
+    html.close();
+    html.close();
+}

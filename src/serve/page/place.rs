@@ -1,0 +1,171 @@
+//! Where a link leads, and what a path asks for.
+//!
+//! In: names. Out: paths in which every name is escaped, and read back; a web address only if it is one.
+
+use std::fmt::Write as _;
+
+use crate::api::SyncName;
+use crate::object::ObjectId;
+
+/// Where a link leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    text: String,
+    outside: bool,
+}
+
+impl Place {
+    /// The page of all Syncs.
+    pub(crate) fn all() -> Self {
+        Self { text: "/".to_owned(), outside: false }
+    }
+
+    /// The page of a Sync.
+    pub(crate) fn sync(name: &SyncName) -> Self {
+        Self { text: format!("/syncs/{}/{}", part(&name.namespace), part(&name.name)), outside: false }
+    }
+
+    /// The page of an object of a Sync.
+    pub(crate) fn object(name: &SyncName, id: &ObjectId) -> Self {
+        let mut place = Self::sync(name);
+        let or_none = |text: &str| if text.is_empty() { "-".to_owned() } else { part(text) };
+        let namespace = id.namespace().unwrap_or_default();
+        let (group, kind) = (or_none(id.group()), part(id.kind()));
+        let _ = write!(place.text, "/objects/{group}/{kind}/{}/{}", or_none(namespace), part(id.name()));
+        place
+    }
+
+    /// The same as JSON.
+    pub(crate) fn json(&self) -> Self {
+        let text = if self.text == "/" { "/syncs" } else { &self.text };
+        Self { text: format!("/api/v1{text}"), outside: false }
+    }
+
+    /// A place on the page itself.
+    pub(crate) fn anchor(name: &'static str) -> Self {
+        Self { text: format!("#{name}"), outside: false }
+    }
+
+    /// A file of ours that never changes under its name.
+    pub(crate) fn file(path: &str) -> Self {
+        Self { text: path.to_owned(), outside: false }
+    }
+
+    /// An address elsewhere; none if a browser would do something else with it than go there.
+    pub(crate) fn outside(url: &str) -> Option<Self> {
+        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+        let sound = !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic());
+        sound.then(|| Self { text: url.to_owned(), outside: true })
+    }
+
+    /// The same with a query; what is empty is left out.
+    pub(crate) fn with(mut self, query: &[(&'static str, &str)]) -> Self {
+        let mut between = '?';
+        for (name, value) in query.iter().filter(|(_, value)| !value.is_empty()) {
+            let _ = write!(self.text, "{between}{name}={}", part(value));
+            between = '&';
+        }
+        self
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn is_outside(&self) -> bool {
+        self.outside
+    }
+}
+
+/// The id that the four last parts of a path name.
+pub(crate) fn object_of(parts: &[String]) -> Option<ObjectId> {
+    let [group, kind, namespace, name] = parts else { return None };
+    let or_empty = |text: &'_ str| if text == "-" { String::new() } else { text.to_owned() };
+    ObjectId::new(&or_empty(group), kind, &or_empty(namespace), name).ok()
+}
+
+/// The parts of a path, unescaped; none if they are no text.
+pub(crate) fn parts(path: &str) -> Option<Vec<String>> {
+    path.strip_prefix('/')?.split('/').map(|part| unescape(part, false)).collect()
+}
+
+/// The value of a name in a query.
+pub(crate) fn query<'a>(query: &'a str, name: &str) -> Option<String> {
+    let mut pairs = query.split('&').filter_map(|pair: &'a str| pair.split_once('='));
+    let (_, value) = pairs.find(|(known, _)| *known == name)?;
+    unescape(value, true)
+}
+
+fn unescape(text: &str, plus: bool) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                u8::try_from(digit()? * 16 + digit()?).ok()?
+            }
+            b'+' if plus => b' ',
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn part(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            byte => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_s_path_leads_back_to_it() {
+        let sync = SyncName::new("ops", "shop");
+        for (id, path) in [
+            ("apps/Deployment|shop/web", "/syncs/ops/shop/objects/apps/Deployment/shop/web"),
+            ("/Namespace|/shop", "/syncs/ops/shop/objects/-/Namespace/-/shop"),
+            (
+                "rbac.authorization.k8s.io/ClusterRole|/system:a|b é",
+                "/syncs/ops/shop/objects/rbac.authorization.k8s.io/ClusterRole/-/system%3Aa%7Cb%20%C3%A9",
+            ),
+        ] {
+            let id = ObjectId::parse(id).unwrap();
+            let place = Place::object(&sync, &id);
+            assert_eq!(place.as_str(), path);
+            let parts = parts(path).unwrap();
+            assert_eq!(object_of(&parts[4..]), Some(id));
+        }
+        assert_eq!(parts("/a/%zz"), None);
+        assert_eq!(parts("/a/%ff"), None);
+        assert_eq!(parts("a"), None);
+    }
+
+    #[test]
+    fn a_query_is_read_back() {
+        let place = Place::all().with(&[("q", "a b&c=d"), ("state", ""), ("page", "2")]);
+        assert_eq!(place.as_str(), "/?q=a%20b%26c%3Dd&page=2");
+        let asked = place.as_str().split_once('?').unwrap().1;
+        assert_eq!(query(asked, "q").as_deref(), Some("a b&c=d"));
+        assert_eq!(query("q=a+b", "q").as_deref(), Some("a b"));
+        assert_eq!(query(asked, "state"), None);
+    }
+
+    #[test]
+    fn only_the_web_is_elsewhere() {
+        assert!(Place::outside("https://git.example/x").is_some());
+        for bad in ["javascript:alert(1)", "//host/x", "https://", "https://a b", "HTTPS://a", "data:,x"] {
+            assert_eq!(Place::outside(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a desk puts on the status board.
+//!
+//! In: what is known about one Sync, and the status that says it. Out: its card, when it is another one than before: an
+//! object that is verified and is as it was makes none.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Desk, State, now};
+use crate::api::SyncStatus;
+use crate::object::ObjectId;
+use crate::plan::Outcome;
+use crate::report::board::{Card, Healths, MAX_REPAIRS, Objects, Repair, Subject};
+use crate::sync::event::repaired;
+use crate::sync::pass::Report;
+
+/// The most fields of an edit that are remembered.
+const MAX_FIELDS: usize = 12;
+
+/// What of a desk is only for the status board.
+#[derive(Default)]
+pub(super) struct Posting {
+    is_read: bool,
+    subject: Arc<Subject>,
+    healths: Arc<Healths>,
+    objects: Arc<Objects>,
+    repairs: Arc<[Repair]>,
+    /// The status that stands there.
+    status: Option<Arc<SyncStatus>>,
+    /// What became of objects, or how they are, is not as it stands there.
+    moved: bool,
+    /// Something else is not.
+    changed: bool,
+}
+
+impl Desk {
+    /// What the Sync follows, for the status board.
+    pub(crate) fn follows(&self, subject: Subject) {
+        let mut state = self.lock();
+        if *state.posting.subject != subject {
+            (state.posting.subject, state.posting.changed) = (Arc::new(subject), true);
+        }
+        // Until something is found out, what was known before stands.
+        let stands = state.written.clone();
+        if state.posting.status.is_none() || state.posting.changed {
+            let status = state.posting.status.clone().unwrap_or(stands);
+            self.post(&mut state, &status);
+        }
+    }
+
+    /// Puts on the board what is known now, if that is news.
+    pub(super) fn post(&self, state: &mut State, status: &Arc<SyncStatus>) {
+        let (board, posting) = (&self.0.context.board, &mut state.posting);
+        let same = posting.status.as_ref().is_some_and(|known| known == status);
+        if !board.is_read() || same && !posting.moved && !posting.changed {
+            return;
+        }
+        if posting.moved {
+            let empty = BTreeMap::new();
+            let report = state.report.as_deref();
+            let outcomes = report.map_or(&empty, |report| &report.outcomes);
+            let set = report.and_then(|report| report.set.as_ref());
+            posting.objects = Arc::new(Objects::after(&posting.objects, set, outcomes, &posting.healths));
+        }
+        (posting.moved, posting.changed, posting.status) = (false, false, Some(status.clone()));
+        board.put(Card {
+            name: self.0.name.clone(),
+            version: 0,
+            subject: posting.subject.clone(),
+            status: status.clone(),
+            objects: posting.objects.clone(),
+            repairs: posting.repairs.clone(),
+        });
+    }
+}
+
+impl Posting {
+    /// Nothing yet, for a board that is read or not.
+    pub(super) fn new(is_read: bool) -> Self {
+        Self { is_read, ..Self::default() }
+    }
+
+    /// Takes in what a pass came to. At once, because what the next one comes to is told in its place.
+    pub(super) fn passed(&mut self, report: &Report) {
+        if self.is_read {
+            let objects = Objects::after(&self.objects, report.set.as_ref(), &report.outcomes, &self.healths);
+            (self.objects, self.changed) = (Arc::new(objects), true);
+            // One that came to nothing has the outcomes of the one before it.
+            let new = report.outcomes.iter().filter(|_| report.trouble.is_none());
+            self.remember(new.filter_map(|(id, outcome)| repair(id, outcome)));
+        }
+    }
+
+    /// Takes in what became of an object beside a pass.
+    pub(super) fn verified(&mut self, id: &ObjectId, outcome: &Outcome) {
+        self.moved = true;
+        self.remember(repair(id, outcome).into_iter());
+    }
+
+    /// How the objects are has changed.
+    pub(super) fn healths(&mut self, healths: Arc<Healths>) {
+        (self.healths, self.moved) = (healths, true);
+    }
+
+    fn remember(&mut self, repairs: impl Iterator<Item = Repair>) {
+        let new: Vec<Repair> = repairs.take(MAX_REPAIRS).collect();
+        if !new.is_empty() {
+            let known = self.repairs.iter().cloned();
+            self.repairs = new.into_iter().chain(known).take(MAX_REPAIRS).collect();
+        }
+    }
+}
+
+fn repair(id: &ObjectId, outcome: &Outcome) -> Option<Repair> {
+    let mut drift = repaired(outcome)?;
+    drift.fields.truncate(MAX_FIELDS);
+    let (fields, manager, changed) = (drift.fields, drift.manager, drift.time);
+    Some(Repair { at: now(), id: id.clone(), fields, manager, changed })
+}

@@ -1,0 +1,70 @@
+//! Live objects for who looks at one on the status page.
+//!
+//! In: a Sync and one of its objects. Out: what may be shown of it. This is the only thing on the page for which the API
+//! server is asked: once for each look, as the Sync's own identity, and no more often than [`RATE`] allows for all who look
+//! together. Objects that the page does not list are not read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+
+use super::Context;
+use super::event::Allowance;
+use crate::plan::preview;
+use crate::report::board::{Differs, Seen, shown_live};
+use crate::serve::Wanted;
+
+/// So many looks at once, and so many more every second.
+const RATE: (u32, u32) = (20, 3);
+/// So many are under way at one time.
+const SIDE_BY_SIDE: usize = 4;
+/// The longest that one may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Answers those who look, as long as somebody may.
+pub async fn look(context: Arc<Context>, mut wanted: mpsc::Receiver<Wanted>) {
+    let (allowance, turns) = (Allowance::new(RATE), Arc::new(Semaphore::new(SIDE_BY_SIDE)));
+    while let Some(wanted) = wanted.recv().await {
+        let Ok(turn) = turns.clone().acquire_owned().await else { return };
+        if !allowance.take() {
+            let _ = wanted.answer.send(Err("many look at objects now; try again in a moment".to_owned()));
+            continue;
+        }
+        let context = context.clone();
+        tokio::spawn(async move {
+            let seen = timeout(PATIENCE, seen(&context, &wanted)).await;
+            let late = || Err("the API server did not answer in time".to_owned());
+            // Who asked may be gone.
+            let _ = wanted.answer.send(seen.unwrap_or_else(|_| late()));
+            drop(turn);
+        });
+    }
+    // Nobody can look any more.
+    std::future::pending().await
+}
+
+async fn seen(context: &Context, wanted: &Wanted) -> Result<Seen, String> {
+    let unknown = || "it is not known to this daemon now".to_owned();
+    let (sync, id) = (&wanted.sync, &wanted.id);
+    let is_listed = {
+        let board = context.board.watch().borrow().clone();
+        board.cards.get(sync).is_some_and(|card| card.objects.row(id).is_some())
+    };
+    let (set, cluster) = context.registry.view(sync).filter(|_| is_listed).ok_or_else(unknown)?;
+    let object = set.get(id);
+    let version = object.map(|object| &*object.version);
+    let live = cluster.whole(id, version).await.map_err(|failure| failure.to_string())?;
+    let Some(live) = live else {
+        return Ok(Seen { live: None, differences: Vec::new(), writers: Vec::new() });
+    };
+    let found = preview(&set, std::slice::from_ref(&live), sync).differences;
+    let differs = |difference: crate::plan::Difference| Differs {
+        path: difference.path,
+        values: (!difference.secret).then_some((difference.live, difference.wanted)),
+    };
+    let differences = found.into_values().flatten().map(differs).collect();
+    let (shown, writers) = shown_live(id, object, live.body);
+    Ok(Seen { live: Some(shown), differences, writers })
+}

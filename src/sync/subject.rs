@@ -1,0 +1,74 @@
+//! What a Sync follows, in words, for who looks.
+//!
+//! In: the Sync as the API server has it, sound or not. Out: [`Subject`]. A URL that is none is left out: what is wrong with
+//! it may be a password in it.
+
+use serde_json::Value;
+
+use super::wish::Wish;
+use crate::api::SyncName;
+use crate::report::board::Subject;
+use crate::source::Address;
+
+/// Where none is named.
+const MAIN: &str = "the repository's main branch";
+
+/// What a Sync of the cluster follows.
+pub(super) fn of_resource(name: &SyncName, sync: &Value) -> Subject {
+    let text = |pointer: &str| sync.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let url = Address::remote(text("/spec/source/git/url")).map(|address| address.to_string());
+    let reference = sync.pointer("/spec/source/git/ref").and_then(Value::as_object);
+    let named = reference.into_iter().flatten().find_map(|(kind, value)| Some((kind, value.as_str()?)));
+    let dependencies = sync.pointer("/spec/dependsOn").and_then(Value::as_array);
+    let dependency = |one: &Value| {
+        let namespace = one.get("namespace").and_then(Value::as_str).unwrap_or(&name.namespace);
+        Some(SyncName::new(namespace, one.get("name")?.as_str()?))
+    };
+    let account = text("/spec/serviceAccountName");
+    Subject {
+        url: url.unwrap_or_default().into(),
+        path: text("/spec/path").into(),
+        reference: match named {
+            Some((kind, value)) => format!("{kind} {value}").into(),
+            None => MAIN.into(),
+        },
+        interval: text("/spec/interval").into(),
+        service_account: Some(account).filter(|account| !account.is_empty()).map(Into::into),
+        depends_on: dependencies.into_iter().flatten().filter_map(dependency).collect(),
+        is_resource: true,
+    }
+}
+
+/// What is followed without a Sync in the cluster.
+pub(super) fn of_wish(wish: &Wish) -> Subject {
+    Subject {
+        url: wish.address.to_string().into(),
+        path: wish.path.as_str().into(),
+        reference: MAIN.into(),
+        interval: format!("{} s", wish.interval.as_secs()).into(),
+        ..Subject::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_sync_follows_is_told_without_a_login() {
+        let follows = |url: &str| {
+            let spec = json!({
+                "source": {"git": {"url": url, "ref": {"branch": "main"}}}, "path": "a", "interval": "30s",
+                "dependsOn": [{"name": "base"}, {"name": "crds", "namespace": "platform"}],
+            });
+            of_resource(&SyncName::new("ops", "shop"), &json!({"spec": spec}))
+        };
+        let sound = follows("https://host/path");
+        assert_eq!((&*sound.url, &*sound.path, &*sound.reference), ("https://host/path", "a", "branch main"));
+        assert_eq!(sound.depends_on, [SyncName::new("ops", "base"), SyncName::new("platform", "crds")]);
+        assert_eq!(&*follows("https://user:hunter2@host/path").url, "");
+        assert_eq!(&*of_resource(&SyncName::new("a", "b"), &json!({})).reference, MAIN);
+    }
+}

@@ -1,0 +1,248 @@
+//! Literal status boards: Syncs in every state, with literal objects, as many as somebody wants.
+//!
+//! In: names and numbers. Out: boards as `sync` would publish them, for tests and benches of what is shown of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use moorline::api::{SyncName, SyncStatus};
+use moorline::desired::{DesiredSet, Scopes, desired};
+use moorline::health::Health;
+use moorline::object::ObjectId;
+use moorline::observed::Drift;
+use moorline::plan::{Change, Failed, Hold, Outcome};
+use moorline::render::{Options, Rendered, render};
+use moorline::report::board::{Card, Healths, Objects, Repair, Stance, StatusBoard, Subject};
+use moorline::tree::FileTree;
+use serde_json::{Value, json};
+
+/// What comes out of a string that wants to be a script.
+pub(crate) const EVIL: &str = "\"><script>alert(1)</script>";
+
+/// The commit of every card.
+pub(crate) const COMMIT: &str = "1f0c9a7be2d1f0c9a7be2d1f0c9a7be2d1f0c9a7";
+
+/// What Git wants: these manifests, in a namespace `shop`.
+pub(crate) fn set(manifests: &[Value]) -> Arc<DesiredSet> {
+    let files: Vec<_> = manifests
+        .iter()
+        .map(|manifest| {
+            let kind = manifest["kind"].as_str().unwrap().to_lowercase();
+            let name = manifest["metadata"]["name"].as_str().unwrap();
+            (format!("apps/{kind}-{name}.yaml"), manifest.to_string())
+        })
+        .collect();
+    let tree = FileTree::from_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+    let Rendered::Complete(complete) = render(&tree, &Options::default()) else { panic!("they are sound") };
+    Arc::new(desired(complete, "shop", &Scopes::builtin()).unwrap())
+}
+
+/// A ConfigMap.
+pub(crate) fn map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": "value"}})
+}
+
+/// A Deployment.
+pub(crate) fn deployment(name: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": {
+            "metadata": {"labels": {"app": name}},
+            "spec": {"containers": [{"name": "web", "image": "registry.example/web:1"}]},
+        }},
+    })
+}
+
+pub(crate) fn id(text: &str) -> ObjectId {
+    ObjectId::parse(text).unwrap()
+}
+
+/// A status with these conditions, each as type, status, reason and message.
+pub(crate) fn status(conditions: &[(&str, &str, &str, &str)], more: Value) -> SyncStatus {
+    let conditions: Vec<Value> = conditions
+        .iter()
+        .map(|(type_, status, reason, message)| {
+            json!({"type": type_, "status": status, "reason": reason, "message": message,
+                "lastTransitionTime": "2026-11-22T10:00:00Z"})
+        })
+        .collect();
+    let revision = format!("main@{COMMIT}");
+    let mut whole = json!({
+        "conditions": conditions,
+        "revision": {"seen": revision, "attempted": revision, "applied": revision, "healthy": revision},
+        "objects": {"desired": 4, "applied": 4},
+        "lastAppliedTime": "2026-11-22T11:58:00Z",
+        "history": [{"revision": revision, "time": "2026-11-22T11:58:00Z", "result": "Applied"}],
+    });
+    let Value::Object(more) = more else { panic!("a literal mapping") };
+    more.into_iter().for_each(|(field, value)| whole[field] = value);
+    serde_json::from_value(whole).unwrap()
+}
+
+/// A card; what it depends on is in its own namespace.
+pub(crate) fn card(name: &str, depends_on: &[&str], status: SyncStatus, objects: Objects) -> Card {
+    let (namespace, name) = name.split_once('/').unwrap();
+    Card {
+        name: SyncName::new(namespace, name),
+        version: 0,
+        subject: Arc::new(Subject {
+            url: "https://github.com/example/fleet".into(),
+            path: format!("clusters/prod/{name}").into(),
+            reference: "branch main".into(),
+            interval: "30s".into(),
+            service_account: None,
+            depends_on: depends_on.iter().map(|name| SyncName::new(namespace, name)).collect(),
+            is_resource: true,
+        }),
+        status: Arc::new(status),
+        objects: Arc::new(objects),
+        repairs: Arc::new([]),
+    }
+}
+
+/// Objects that are all as committed.
+pub(crate) fn committed(set: &Arc<DesiredSet>) -> Objects {
+    let known: Vec<_> = set.objects().iter().filter(|it| it.id.kind() == "Deployment").collect();
+    let known = known.iter().map(|object| (&object.id, Some(Health::Healthy)));
+    Objects::new(Some(set), &BTreeMap::new(), &Arc::new(Healths::new(set, known)))
+}
+
+/// A board with one Sync of so many objects, of ten kinds or so and with some that want somebody.
+pub(crate) fn many(count: usize) -> StatusBoard {
+    let manifests: Vec<Value> = (0..count)
+        .map(|at| match at % 4 {
+            0 => deployment(&format!("application-{at:05}")),
+            1 => map(&format!("application-{at:05}")),
+            2 => json!({"apiVersion": "v1", "kind": "ServiceAccount",
+                "metadata": {"name": format!("application-{at:05}")}}),
+            _ => json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": format!("application-{at:05}")},
+                "spec": {"ports": [{"port": 80}]}}),
+        })
+        .collect();
+    let set = set(&manifests);
+    let mut outcomes: BTreeMap<ObjectId, Outcome> =
+        set.objects().iter().map(|object| (object.id.clone(), Outcome::Created)).collect();
+    for object in set.objects().iter().step_by(50) {
+        let failed = Failed { reason: "Denied", message: "the quota is used up".into(), manifest: false };
+        outcomes.insert(object.id.clone(), Outcome::Failed(failed));
+    }
+    let known: Vec<_> = set.objects().iter().filter(|it| it.id.kind() == "Deployment").collect();
+    let known = known.iter().enumerate().map(|(at, object)| {
+        let why = "Pod application-x: the container web waits: CrashLoopBackOff".to_owned();
+        (&object.id, Some(if at % 30 == 0 { Health::Degraded { why } } else { Health::Healthy }))
+    });
+    let objects = Objects::new(Some(&set), &outcomes, &Arc::new(Healths::new(&set, known)));
+    let ready =
+        [("Ready", "False", "ApplyFailed", "Deployment.apps shop/application-00000: the quota is used up")];
+    let mut board = StatusBoard::default();
+    board.stand(Stance::Serves);
+    board.put(card(
+        "ops/many",
+        &[],
+        status(&ready, json!({"objects": {"desired": count, "applied": count}})),
+        objects,
+    ));
+    board
+}
+
+/// A board with a Sync in every state.
+pub(crate) fn everything() -> StatusBoard {
+    let mut board = StatusBoard::default();
+    board.stand(Stance::Serves);
+    let applied = ("Ready", "True", "Applied", "4 objects are as in main@1f0c");
+    let healthy = ("Healthy", "True", "Healthy", "every object that reports how it is, is healthy");
+    let set = set(&[deployment("web"), map("settings"), map("banner"), secret()]);
+    board.put(card("ops/base", &[], status(&[applied, healthy], json!({})), committed(&set)));
+    board.put(card("ops/database", &["base"], status(&[applied, healthy], json!({})), committed(&set)));
+    board.put(shop(&set));
+    let told = format!("apps/web.yaml:12: mapping values are not allowed here {EVIL}");
+    board.put(card(
+        "ops/broken",
+        &["shop", "database"],
+        status(
+            &[("Ready", "False", "RenderIncomplete", &told), ("Stalled", "True", "RenderIncomplete", &told)],
+            json!({"problems": [{"reason": "RenderIncomplete", "file": "apps/web.yaml:12", "message": told}]}),
+        ),
+        committed(&set),
+    ));
+    let why = "Deployment.apps shop/web: 0 of 2 replicas are ready; Pod web-7f9c: the container web waits: ImagePullBackOff";
+    board.put(card(
+        "ops/unwell",
+        &["base"],
+        status(&[applied, ("Healthy", "False", "Degraded", why)], json!({})),
+        unwell(&set),
+    ));
+    board.put(card(
+        "ops/resting",
+        &[],
+        status(
+            &[(
+                "Ready",
+                "False",
+                "Suspended",
+                "the Sync is suspended: nothing is looked at and nothing is written",
+            )],
+            json!({}),
+        ),
+        committed(&set),
+    ));
+    board.put(card(
+        "ops/working",
+        &[],
+        status(&[("Ready", "False", "Progressing", "the repository is being read")], json!({})),
+        Objects::default(),
+    ));
+    board
+}
+
+fn secret() -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"password": "hunter2"}})
+}
+
+fn unwell(set: &Arc<DesiredSet>) -> Objects {
+    let web = id("apps/Deployment|shop/web");
+    let why = "0 of 2 replicas are ready; Pod web-7f9c: the container web waits: ImagePullBackOff (and 1 more like it)";
+    let known = [(&web, Some(Health::Degraded { why: why.to_owned() }))];
+    Objects::new(Some(set), &BTreeMap::new(), &Arc::new(Healths::new(set, known.into_iter())))
+}
+
+/// A Sync that waits for a word about deletions, with drift that stands and drift that was repaired.
+fn shop(set: &Arc<DesiredSet>) -> Card {
+    let drift = || Drift {
+        fields: vec!["spec.replicas".into(), "spec.template.spec.containers[name=web].image".into()],
+        manager: Some("kubectl-edit".into()),
+        time: Some("2026-11-22T11:40:00Z".into()),
+    };
+    let mut outcomes: BTreeMap<ObjectId, Outcome> = (0..12)
+        .map(|at| {
+            (
+                id(&format!("/ConfigMap|shop/old-{at:02}")),
+                Outcome::Held(Hold::OverBudget { prunes: 12, owned: 16 }),
+            )
+        })
+        .collect();
+    outcomes.insert(id("/ConfigMap|shop/banner"), Outcome::Updated(Change::Committed));
+    outcomes.insert(id("apps/Deployment|shop/web"), Outcome::Held(Hold::DriftReported(Box::new(drift()))));
+    let known = [(&id("apps/Deployment|shop/web"), Some(Health::Healthy))];
+    let objects = Objects::new(Some(set), &outcomes, &Arc::new(Healths::new(set, known.into_iter())));
+    let message = "no longer in Git, but 12 of 16 objects would be pruned; to delete them, annotate the Sync with moorline.dev/approve=6c1c8f7d2a90b3e4";
+    let held = status(
+        &[("Ready", "False", "PruneHeld", message)],
+        json!({
+            "approval": {"hash": "6c1c8f7d2a90b3e4", "objects": 12},
+            "objects": {"desired": 4, "applied": 4, "held": 13, "drifted": 1},
+            "problems": [
+                {"object": "Deployment.apps shop/web", "file": "apps/deployment-web.yaml:1", "reason": "DriftReported",
+                    "message": "spec.replicas and 1 more field were changed by kubectl-edit at 2026-11-22T11:40:00Z, and only reported"},
+            ],
+        }),
+    );
+    let repair = Repair {
+        at: serde_json::from_value(json!("2026-11-22T11:20:00Z")).unwrap(),
+        id: id("/ConfigMap|shop/settings"),
+        fields: vec!["data.key".into()],
+        manager: Some("kubectl-patch".into()),
+        changed: Some("2026-11-22T11:20:00Z".into()),
+    };
+    Card { repairs: Arc::new([repair]), ..card("ops/shop", &["base"], held, objects) }
+}
