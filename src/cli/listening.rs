@@ -43,9 +43,9 @@ pub(super) async fn listen(
 /// no reason not to sync.
 pub(super) async fn show(
     settings: &Settings,
-    mut ending: watch::Receiver<bool>,
+    ending: watch::Receiver<bool>,
 ) -> (Board, mpsc::Receiver<Wanted>) {
-    let (want, looks) = mpsc::channel(MAX_LOOKS);
+    let nobody = || (Board::new(false), mpsc::channel(1).1);
     let bound = match settings.page.as_deref() {
         Some(page) => Some((page, TcpListener::bind(page).await)),
         None => None,
@@ -54,16 +54,26 @@ pub(super) async fn show(
         Some((_, Ok(listener))) => listener,
         Some((page, Err(error))) => {
             tracing::warn!(%error, "there is no status page: it cannot be bound to {page}; see the setting page");
-            return (Board::new(false), looks);
+            return nobody();
         }
-        None => return (Board::new(false), looks),
+        None => return nobody(),
     };
-    let board = Board::new(true);
     let address = listener.local_addr().ok();
-    let is_private = address.is_some_and(|address| address.ip().is_loopback());
     if let Some(address) = address {
         tracing::info!("the status page is at http://{address}/");
     }
+    show_on(listener, ending)
+}
+
+/// Shows the status page on a listener.
+pub(super) fn show_on(
+    listener: TcpListener,
+    mut ending: watch::Receiver<bool>,
+) -> (Board, mpsc::Receiver<Wanted>) {
+    let (want, looks) = mpsc::channel(MAX_LOOKS);
+    let board = Board::new(true);
+    let address = listener.local_addr().ok();
+    let is_private = address.is_some_and(|address| address.ip().is_loopback());
     let viewing = Viewing::new(board.watch(), want, ending.clone(), is_private);
     let stop = async move {
         let _ = ending.wait_for(|ending| *ending).await;

@@ -7,6 +7,7 @@ mod check;
 mod comparison;
 mod completions;
 mod crd;
+mod demo;
 pub mod exit;
 mod explanation;
 mod fence;
@@ -64,6 +65,7 @@ enum Verb {
     Crd(crd::Arguments),
     Rbac(rbac::Arguments),
     Adopt(adopt::Arguments),
+    Demo(demo::Arguments),
     Sandbox(sandbox::Arguments),
     Completions(completions::Arguments),
     #[command(hide = true)]
@@ -153,6 +155,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Crd(arguments) => crd::run(arguments, &mut streams),
         Verb::Rbac(arguments) => rbac::run(arguments, &mut streams),
         Verb::Adopt(arguments) => adopt::run(arguments, &mut streams),
+        Verb::Demo(arguments) => demo::run(arguments, &mut streams),
         Verb::Sandbox(arguments) => sandbox::run(arguments, &mut streams),
         Verb::Completions(arguments) => completions::run(arguments, &mut streams),
         // These become another program, or end as it ends.

@@ -137,7 +137,19 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     let context = Arc::new(Context::new(
         cluster,
         board,
-        Parts { sources, helm, metrics, health, settings, namespace, held_by, permit, notebook, ending },
+        Parts {
+            sources,
+            helm,
+            metrics,
+            health,
+            settings,
+            namespace,
+            held_by,
+            permit,
+            notebook,
+            disk: None,
+            ending,
+        },
     ));
     let reset =
         settings_file::follow(arguments.config.as_deref(), &arguments.settings, context.clone(), level);

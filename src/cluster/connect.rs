@@ -38,6 +38,11 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// A connection by a client that is there already.
+    pub fn of(client: Client, namespace: &str) -> Self {
+        Self { client, namespace: namespace.into() }
+    }
+
     /// Waits until it holds the Lease, and tells for whom.
     pub async fn campaign(
         &self,

@@ -43,9 +43,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Method};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use answer::Body;
 use ask::Ask;
 use clock::Clock;
 pub use connect::{Sent, Service};
@@ -88,6 +91,11 @@ pub struct Asked {
     pub place: String,
 }
 
+/// The server says no, in these words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
 impl Sandbox {
     /// A server with the namespaces that every cluster has. It has to be made within a runtime, where its controllers
     /// run.
@@ -112,6 +120,38 @@ impl Sandbox {
     /// A client of this server that needs no socket.
     pub fn client(&self) -> kube::Client {
         kube::Client::new(Service(self.clone()), "default")
+    }
+
+    /// One object, by its path; none if it is not there.
+    pub fn get(&self, path: &str) -> Option<Value> {
+        self.say(Method::GET, path, "", Vec::new()).ok()
+    }
+
+    /// Applies an object to a collection, by force.
+    pub fn apply(&self, collection: &str, object: &Value, manager: &str) -> Result<Value, Refused> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let path = format!("{collection}/{name}?fieldManager={manager}&force=true");
+        self.say(Method::PATCH, &path, "application/apply-patch+yaml", object.to_string().into_bytes())
+    }
+
+    /// Changes an object by a merge patch.
+    pub fn merge(&self, path: &str, patch: &Value, manager: &str) -> Result<Value, Refused> {
+        let path = format!("{path}?fieldManager={manager}");
+        self.say(Method::PATCH, &path, "application/merge-patch+json", patch.to_string().into_bytes())
+    }
+
+    /// Answers a request that is made here, without faults.
+    fn say(&self, method: Method, path: &str, content: &str, body: Vec<u8>) -> Result<Value, Refused> {
+        let mut headers = HeaderMap::new();
+        headers.extend(HeaderValue::from_str(content).ok().map(|value| (CONTENT_TYPE, value)));
+        let uri = path.parse().map_err(|_| Refused("no path".to_owned()))?;
+        let answer = self.handle(&Ask::new(method, &uri, headers, body));
+        let Body::Whole(text) = answer.body else { return Err(Refused("a watch".to_owned())) };
+        let value: Value = serde_json::from_slice(&text).unwrap_or_default();
+        match answer.code {
+            200..300 => Ok(value),
+            _ => Err(Refused(value["message"].as_str().unwrap_or_default().to_owned())),
+        }
     }
 
     /// The faults that it makes.

@@ -39,6 +39,7 @@ mod submodules;
 mod transport;
 mod watch;
 mod web;
+mod workshop;
 
 pub use address::{Address, AddressError};
 pub use allow_list::AllowList;
@@ -53,3 +54,4 @@ pub use revision::{History, NameError, ObjectHash, Reference, Revision};
 pub use signature::{Keys, KeysError, Problem, SignatureError, Signed};
 pub use snapshot::{Ids, Snapshot};
 pub use watch::Watch;
+pub use workshop::Workshop;

@@ -7,6 +7,7 @@ mod dependencies;
 mod secrets;
 mod values;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::desk::Desk;
 use super::farewell::{self, FINALIZER, Leaving};
 use super::follow::{Order, follow};
-use super::wish::{self, Wish, wish};
+use super::wish::{self, Wish, wish_within};
 use super::{Context, prepare, subject};
 use crate::adopt::Predecessor;
 use crate::api::{
@@ -234,7 +235,7 @@ impl Keeper {
             Task::Refuse(Trouble { reason, message, problems: Vec::new(), lasting: true })
         };
         // Before anything is asked, so that it is waited for by nobody who follows something else.
-        match followed(&self.name, value) {
+        match followed(&self.name, value, self.context.disk.as_deref()) {
             Some((address, reference, suspended)) => {
                 self.context.neighbours.follows(&self.name, &address, &reference, suspended);
             }
@@ -258,7 +259,7 @@ impl Keeper {
             return Task::Others;
         }
         self.told(value, sync.status.clone(), sync.spec.suspend);
-        let wish = match wish(&self.name, &sync.spec) {
+        let wish = match wish_within(&self.name, &sync.spec, self.context.disk.as_deref()) {
             Ok(wish) => wish,
             Err(_) if is_going(value) => return Task::Leave(Err("SpecInvalid")),
             Err(refusal) => return refuse(Reason::SpecInvalid, refusal.to_string()),
@@ -373,9 +374,9 @@ fn is_going(sync: &Value) -> bool {
 }
 
 /// What a Sync follows, if it says that much, and whether it is suspended. What else it says may be refused.
-fn followed(name: &SyncName, sync: &Value) -> Option<(Address, Reference, bool)> {
+fn followed(name: &SyncName, sync: &Value, disk: Option<&Path>) -> Option<(Address, Reference, bool)> {
     let source = serde_json::json!({"source": sync.pointer("/spec/source")?});
-    let wish = wish(name, &serde_json::from_value(source).ok()?).ok()?;
+    let wish = wish_within(name, &serde_json::from_value(source).ok()?, disk).ok()?;
     let suspended = sync.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or_default();
     Some((wish.address, wish.reference, suspended))
 }

@@ -61,6 +61,7 @@ pub mod wish;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -115,6 +116,8 @@ pub struct Context {
     pub permit: Permit,
     /// Where a run without a Sync writes down its scope, if anywhere.
     notebook: Option<Notebook>,
+    /// Where Syncs may name repositories on the disk, if anywhere.
+    disk: Option<PathBuf>,
     /// What is known of all Syncs, for who looks.
     pub board: Board,
     /// All Syncs.
@@ -159,6 +162,8 @@ pub struct Parts {
     pub permit: Permit,
     /// Where a run without a Sync writes down its scope, if anywhere.
     pub notebook: Option<Notebook>,
+    /// A folder of this machine's disk in which Syncs may name repositories: none, but in a demonstration.
+    pub disk: Option<PathBuf>,
     /// True once the daemon is asked to end.
     pub ending: watch::Receiver<bool>,
 }
@@ -189,6 +194,7 @@ impl Context {
             held_by: parts.held_by,
             permit: parts.permit,
             notebook: parts.notebook,
+            disk: parts.disk,
             board,
             ending: parts.ending,
         }

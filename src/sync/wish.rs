@@ -12,6 +12,7 @@ mod substitute;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use glob::Pattern;
@@ -105,6 +106,17 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+/// The same where Syncs may name repositories in a folder of this machine's disk, as in a demonstration.
+pub fn wish_within(name: &SyncName, spec: &SyncSpec, disk: Option<&Path>) -> Result<Wish, Refusal> {
+    let address = Address::any(&spec.source.git.url).ok();
+    let is_there =
+        |address: &Address| address.local_path().zip(disk).is_some_and(|(path, disk)| path.starts_with(disk));
+    let Some(address) = address.filter(is_there) else { return wish(name, spec) };
+    let mut elsewhere = spec.clone();
+    elsewhere.source.git.url = "https://localhost/repository".to_owned();
+    Ok(Wish { address, ..wish(name, &elsewhere)? })
+}
 
 /// Checks what a Sync says.
 pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {

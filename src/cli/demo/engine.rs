@@ -1,0 +1,84 @@
+//! The daemon of a demonstration: the one of `moorline run`, on an API server in this process.
+//!
+//! In: the server, a folder, and where the page listens. Out: an engine that follows all Syncs there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::super::listening::show_on;
+use super::super::scratch::Scratch;
+use crate::api;
+use crate::cluster::lease::Permit;
+use crate::cluster::{Cluster, Connection};
+use crate::helm::Helm;
+use crate::metrics::Metrics;
+use crate::sandbox::Sandbox;
+use crate::serve::Health;
+use crate::serve::hooks::Called;
+use crate::settings::Settings;
+use crate::source::{AllowList, Repositories};
+use crate::sync::{Context, Parts, all, look};
+
+/// The namespace of the daemon and of its Syncs.
+pub(super) const NAMESPACE: &str = "moorline";
+
+/// A running engine.
+pub(super) struct Engine {
+    /// Who is told here that a repository has changed.
+    pub(super) called: mpsc::Sender<Called>,
+    end: watch::Sender<bool>,
+    work: JoinHandle<()>,
+}
+
+impl Engine {
+    /// Starts it.
+    pub(super) async fn start(
+        sandbox: &Sandbox,
+        scratch: &Scratch,
+        page: TcpListener,
+    ) -> anyhow::Result<Self> {
+        let settings = Settings { data_dir: scratch.path().join("data"), ..Settings::default() };
+        let (metrics, health) = (Metrics::new()?, Health::new());
+        let (end, ending) = watch::channel(false);
+        let (called, calls) = mpsc::channel(16);
+        let (board, looks) = show_on(page, ending.clone());
+        let connection = Connection::of(sandbox.client(), NAMESPACE);
+        let cluster = Cluster::new(connection, metrics.clone(), Permit::always(), &settings);
+        let own = api::definition().context("the definition of Syncs")?;
+        sandbox.apply("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &own, "demo")?;
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let parts = Parts {
+            sources: (Repositories::new(&settings.data_dir, None)?, AllowList::new("remoteBases", [])?),
+            helm: Helm::keeping(&settings.helm, program, settings.data_dir.join(Repositories::RENDERED)),
+            metrics,
+            health,
+            settings,
+            namespace: NAMESPACE.into(),
+            held_by: None,
+            permit: Permit::always(),
+            notebook: None,
+            // Nobody else is here who could read what is not theirs.
+            disk: Some("/".into()),
+            ending,
+        };
+        let context = Arc::new(Context::new(cluster, board, parts));
+        let work = tokio::spawn(async move {
+            tokio::select! {
+                () = all::run(context.clone(), calls) => {}
+                () = look(context, looks) => {}
+            }
+        });
+        Ok(Self { called, end, work })
+    }
+
+    /// Ends it; what is under way has a moment to come to its end.
+    pub(super) async fn end(self) {
+        self.end.send_replace(true);
+        let _ = tokio::time::timeout(Duration::from_secs(2), self.work).await;
+    }
+}

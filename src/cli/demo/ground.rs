@@ -1,0 +1,114 @@
+//! What a demonstration stands on: a repository, and the Syncs that follow it.
+//!
+//! In: a temporary folder, or the address of a repository of one's own. Out: [`Ground`]; its Syncs, applied; and the sign
+//! that somebody has committed.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::super::scratch::Scratch;
+use super::engine::NAMESPACE;
+use crate::sandbox::Sandbox;
+use crate::serve::hooks::{Called, repository_name};
+use crate::source::{Watch, Workshop};
+
+/// The files of the shop, as they are in `examples/shop`.
+const SHOP: [(&str, &str); 6] = [
+    ("base/shop.yaml", include_str!("../../../examples/shop/base/shop.yaml")),
+    ("apps/web.yaml", include_str!("../../../examples/shop/apps/web.yaml")),
+    ("apps/cart.yaml", include_str!("../../../examples/shop/apps/cart.yaml")),
+    ("apps/catalog.yaml", include_str!("../../../examples/shop/apps/catalog.yaml")),
+    ("apps/payment.yaml", include_str!("../../../examples/shop/apps/payment.yaml")),
+    ("apps/search.yaml", include_str!("../../../examples/shop/apps/search.yaml")),
+];
+
+/// A repository and its Syncs.
+pub(super) struct Ground {
+    workshop: Option<Workshop>,
+    url: String,
+    syncs: Vec<Value>,
+}
+
+impl Ground {
+    /// The shop.
+    pub(super) fn shop(scratch: &Scratch) -> anyhow::Result<Self> {
+        let workshop = Workshop::new(&scratch.path().join("shop"))?;
+        workshop.commit("The shop opens", &SHOP, &[])?;
+        let url = format!("file://{}", workshop.path().display());
+        let base = sync("shop-base", &url, "base", json!({"createNamespace": true}));
+        let apps = sync("shop", &url, "apps", json!({"dependsOn": [{"name": "shop-base"}]}));
+        Ok(Self { workshop: Some(workshop), url, syncs: vec![base, apps] })
+    }
+
+    /// A repository of one's own.
+    pub(super) fn of(url: &str, path: &str, _scratch: &Scratch) -> anyhow::Result<Self> {
+        let local = Path::new(url).canonicalize().ok().filter(|_| !url.contains("://"));
+        let url = local.map_or_else(|| url.to_owned(), |path| format!("file://{}", path.display()));
+        let mut one = sync("demo", &url, path, json!({"createNamespace": true}));
+        one["spec"]["targetNamespace"] = "demo".into();
+        Ok(Self { workshop: None, url, syncs: vec![one] })
+    }
+
+    /// The folder of the repository, if it is ours.
+    pub(super) fn folder(&self) -> Option<String> {
+        self.workshop.as_ref().map(|workshop| workshop.path().display().to_string())
+    }
+
+    /// Commits to the shop.
+    pub(super) fn commit(
+        &self,
+        message: &str,
+        write: &[(&str, &str)],
+        remove: &[&str],
+    ) -> anyhow::Result<String> {
+        let workshop = self.workshop.as_ref().context("the repository is not ours")?;
+        Ok(workshop.commit(message, write, remove)?)
+    }
+
+    /// A file of the shop as it was at the beginning.
+    pub(super) fn file(path: &str) -> &'static str {
+        SHOP.iter().find(|(known, _)| *known == path).map_or("", |(_, text)| text)
+    }
+
+    /// Brings the Syncs to the server.
+    pub(super) async fn settle(&self, sandbox: &Sandbox) -> anyhow::Result<()> {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+        sandbox.apply("/api/v1/namespaces", &namespace, "demo")?;
+        let place = format!("/apis/moorline.dev/v1alpha1/namespaces/{NAMESPACE}/syncs");
+        for sync in &self.syncs {
+            sandbox.apply(&place, sync, "demo")?;
+        }
+        Ok(())
+    }
+
+    /// Tells whenever something is committed to a repository on this disk; never ends.
+    pub(super) async fn follow(&self, called: mpsc::Sender<Called>) {
+        let path = self.url.strip_prefix("file://").map(Path::new);
+        if let Some(Ok(watch)) = path.map(Watch::new) {
+            let name: Called = repository_name(&self.url).into_iter().collect();
+            loop {
+                watch.changed().await;
+                let _ = called.send(name.clone()).await;
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+fn sync(name: &str, url: &str, path: &str, also: Value) -> Value {
+    let mut sync = json!({
+        "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "source": {"git": {"url": url}}, "path": path, "interval": "5s", "targetNamespace": "shop",
+            "prune": {"enabled": true},
+        },
+    });
+    for (field, value) in also.as_object().into_iter().flatten() {
+        sync["spec"][field] = value.clone();
+    }
+    sync
+}

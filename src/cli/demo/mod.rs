@@ -1,0 +1,133 @@
+//! `moorline demo`: the whole idea on this machine, without a cluster.
+//!
+//! In: nothing, or a repository of one's own. Out: an API server in this process, a repository in a temporary folder, the
+//! engine between them, and the page that shows it, until Ctrl-C; then nothing is left of any of it.
+
+mod engine;
+mod ground;
+mod tour;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use tokio::net::TcpListener;
+
+use super::exit::Exit;
+use super::run::interrupted;
+use super::sandbox::{chance, kubeconfig, listen};
+use super::scratch::Scratch;
+use super::{Streams, logs};
+use crate::sandbox::{Options, Sandbox};
+use crate::settings::{LogFormat, LogLevel};
+use engine::Engine;
+use ground::Ground;
+
+/// Show the whole idea on this machine: a repository, an API server, and the daemon between them
+///
+/// Everything lives in this process and in a temporary folder. kubectl, `moorline status` and git work on it as on the real
+/// things. Ctrl-C ends it, and nothing is left.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  moorline demo                                        a small shop, to look at and to change
+  moorline demo --tour                                 the story: a commit, a hand edit, a prune that is held
+  moorline demo --url https://example.com/repo --path clusters/a    your own repository")]
+pub(super) struct Arguments {
+    /// A repository instead of the shop: https://..., or a folder of this machine
+    #[arg(long, conflicts_with = "tour")]
+    url: Option<String>,
+
+    /// The folder of manifests in that repository
+    #[arg(long, default_value = "", requires = "url")]
+    path: String,
+
+    /// Walk through the story, step by step
+    #[arg(long)]
+    tour: bool,
+
+    /// How long the story pauses after each step, in seconds
+    #[arg(long, default_value_t = 4, requires = "tour", value_name = "SECONDS")]
+    pace: u64,
+
+    /// Where the page listens; port 0 is any that is free
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
+    page: SocketAddr,
+
+    /// Log what the daemon does
+    #[arg(long)]
+    verbose: bool,
+}
+
+/// After how long the shop's workloads are ready.
+const READY_AFTER: Duration = Duration::from_millis(1500);
+
+pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let level = if arguments.verbose { LogLevel::Info } else { LogLevel::Error };
+    logs::init(LogFormat::Text, level)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let exit = runtime.block_on(show(arguments, streams));
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    exit
+}
+
+async fn show(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let scratch = Scratch::new()?;
+    let page = TcpListener::bind(arguments.page)
+        .await
+        .with_context(|| format!("--page: cannot listen on {}", arguments.page))?;
+    let api = listen(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+    let sandbox =
+        Sandbox::new(&Options { seed: chance(), readiness: Some(READY_AFTER), ..Options::default() });
+    let kubeconfig = kubeconfig(&scratch, api.local_addr()?)?;
+    writeln!(streams.data, "http://{}", page.local_addr()?)?;
+    writeln!(streams.data, "export KUBECONFIG={}", kubeconfig.display())?;
+    streams.data.flush()?;
+    let ground = match &arguments.url {
+        Some(url) => Ground::of(url, &arguments.path, &scratch)?,
+        None => Ground::shop(&scratch)?,
+    };
+    let engine = Engine::start(&sandbox, &scratch, page).await?;
+    let served = tokio::spawn(sandbox.clone().serve(api));
+    ground.settle(&sandbox).await?;
+    let follows = ground.follow(engine.called.clone());
+    introduction(&ground).iter().for_each(|line| streams.say(line));
+    let story = async {
+        match arguments.tour {
+            true => tour::walk(&ground, &sandbox, Duration::from_secs(arguments.pace), streams).await,
+            false => Ok(()),
+        }?;
+        std::future::pending::<anyhow::Result<()>>().await
+    };
+    let done = tokio::select! {
+        told = story => told,
+        () = follows => Ok(()),
+        () = interrupted() => Ok(()),
+    };
+    engine.end().await;
+    served.abort();
+    done.map(|()| Exit::Done)
+}
+
+/// What there is to see, and to try.
+fn introduction(ground: &Ground) -> Vec<String> {
+    let mut lines = vec![
+        String::new(),
+        "Open the address above in a browser, or paste the line below it into another terminal, and try:"
+            .to_owned(),
+        "  kubectl get syncs -A                                  what is followed, and how it stands"
+            .to_owned(),
+    ];
+    if let Some(folder) = ground.folder() {
+        lines.push(
+            "  kubectl -n shop scale deployment web --replicas=9     a hand edit lives for milliseconds"
+                .to_owned(),
+        );
+        lines.push(format!("  cd {folder}     the repository: commit there, and the cluster follows"));
+    }
+    lines.push("Ctrl-C ends it, and leaves nothing behind.".to_owned());
+    lines
+}
