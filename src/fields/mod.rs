@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(shown(&left.members()), ["a", "e"]);
         left.take_off(&FieldSet::parse(&json!({"f:e": {}, "f:m": {}})));
         assert_eq!(shown(&left.members()), ["a"]);
-        let mut same = old.clone();
+        let mut same = old;
         same.take_off(&new);
         assert_eq!(same, lost);
     }

@@ -183,9 +183,9 @@ impl<'a> Managers<'a> {
             key(one)
                 .cmp(key(other))
                 .then_with(|| owned.time.cmp(&others.time))
-                .then_with(|| one.manager.cmp(&other.manager))
-                .then_with(|| owned.api_version.cmp(&others.api_version))
-                .then_with(|| one.subresource.cmp(&other.subresource))
+                .then_with(|| one.manager.cmp(other.manager))
+                .then_with(|| owned.api_version.cmp(others.api_version))
+                .then_with(|| one.subresource.cmp(other.subresource))
         });
         let entries: Vec<Value> =
             entries.into_iter().map(|(identity, owned)| entry(identity, owned)).collect();

@@ -203,6 +203,15 @@ func role(chance *rand.Rand) map[string]any {
 	})
 }
 
+// Nothing but lists with many items, whose order is what a merge decides.
+func lists(chance *rand.Rand) map[string]any {
+	spec := map[string]any{
+		"set":   list(chance, 7, func(at int) any { return fmt.Sprint(at) })(),
+		"keyed": list(chance, 5, func(at int) any { return map[string]any{"name": fmt.Sprint(at)} })(),
+	}
+	return map[string]any{"spec": spec}
+}
+
 func widget(chance *rand.Rand) map[string]any {
 	object := some(chance, map[string]func() any{
 		"metadata": metadata(chance),

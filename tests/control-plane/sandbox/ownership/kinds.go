@@ -35,7 +35,7 @@ func kinds() []*kind {
 		builtin(converter, "v1", "Service", service, "status"),
 		builtin(converter, "rbac.authorization.k8s.io/v1", "Role", role),
 	}
-	return append(found, custom())
+	return append(found, custom(widget), custom(lists))
 }
 
 // The types of Kubernetes' own kinds, as the API server has them for its field manager.
@@ -153,7 +153,7 @@ func whole(value any) any {
 // The custom resource: one field of every sort that merges in its own way. tests/sandbox/widgets.json is its definition.
 const definition = "../sandbox/widgets.json"
 
-func custom() *kind {
+func custom(fields func(*rand.Rand) map[string]any) *kind {
 	text, err := readDefinition()
 	if err != nil {
 		log.Fatal(err)
@@ -171,7 +171,7 @@ func custom() *kind {
 	if err != nil {
 		log.Fatal(err)
 	}
-	k := &kind{name: crd.Spec.Names.Kind, gvk: version.WithKind(crd.Spec.Names.Kind), fields: widget, custom: true, managers: map[string]*managedfields.FieldManager{}}
+	k := &kind{name: crd.Spec.Names.Kind, gvk: version.WithKind(crd.Spec.Names.Kind), fields: fields, custom: true, managers: map[string]*managedfields.FieldManager{}}
 	for subresource, reset := range map[string]string{"": "status", "status": "spec"} {
 		manager, err := managedfields.NewDefaultCRDFieldManager(converter, unchanged{}, noDefaults{}, creator{}, k.gvk, version, subresource, exclude(version.String(), reset))
 		if err != nil {

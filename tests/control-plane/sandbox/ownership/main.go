@@ -4,7 +4,7 @@
 // and what it came to: the object with its managedFields, or the error. Times are counted in writes, so that the same
 // seed gives the same lines.
 //
-//	go run ./sandbox/ownership -sequences 8 -seed 1 > ../sandbox/ownership.jsonl
+//	go run ./sandbox/ownership > ../sandbox/ownership.jsonl
 package main
 
 import (
@@ -49,7 +49,7 @@ type Sequence struct {
 var epoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func main() {
-	sequences := flag.Int("sequences", 8, "how many of each kind")
+	sequences := flag.Int("sequences", 7, "how many of each kind")
 	seed := flag.Int64("seed", 1, "of the chance")
 	flag.Parse()
 	out := bufio.NewWriter(os.Stdout)
