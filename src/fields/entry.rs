@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::FieldSet;
 
 /// How a manager wrote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// By server-side apply.
     Apply,

@@ -6,9 +6,11 @@
 
 mod bytes;
 mod entry;
+mod order;
 mod path;
 mod pointer;
 mod survivor;
+mod written;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +18,7 @@ use serde_json::Value;
 
 pub use bytes::Digest;
 pub use entry::{Entry, Operation, entries};
+pub(crate) use path::safe_for_html;
 pub use path::{Element, FieldPath};
 pub use pointer::{
     excerpt, is_in, meant, pointer_of, pointer_of_fields, removal_order, remove, remove_all, told, touches,
@@ -28,15 +31,15 @@ const MAX_DEPTH: usize = 128;
 /// The paths that a manager owns.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FieldSet {
-    root: Node,
+    pub(crate) root: Node,
 }
 
 /// A place in an object: whether it is owned itself, and what is owned in it. Nothing is kept of a place that
 /// is neither, except the root.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Node {
-    owned: bool,
-    children: BTreeMap<Element, Node>,
+pub(crate) struct Node {
+    pub(crate) owned: bool,
+    pub(crate) children: BTreeMap<Element, Node>,
 }
 
 impl FieldSet {
@@ -52,6 +55,12 @@ impl FieldSet {
         Self { root: self.root.minus(Some(&other.root)).unwrap_or_default() }
     }
 
+    /// What this set owns, without what the other owns and all that is in it.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        Self { root: self.root.without(&other.root).unwrap_or_default() }
+    }
+
     /// What both sets own.
     #[must_use]
     pub fn intersect(&self, other: &Self) -> Self {
@@ -64,6 +73,11 @@ impl FieldSet {
         let mut both = self.clone();
         both.root.merge(other.root.clone());
         both
+    }
+
+    /// Adds what the other set owns.
+    pub fn add(&mut self, other: Self) {
+        self.root.merge(other.root);
     }
 
     /// True if nothing is owned.
@@ -134,7 +148,19 @@ impl FieldSet {
 }
 
 impl Node {
-    const LEAF: Self = Self { owned: true, children: BTreeMap::new() };
+    pub(crate) const LEAF: Self = Self { owned: true, children: BTreeMap::new() };
+
+    /// True if nothing is owned here.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.owned && self.children.is_empty()
+    }
+
+    /// Puts in what is owned in a place, unless that is nothing.
+    pub(crate) fn put(&mut self, element: &Element, inner: Self) {
+        if !inner.is_empty() {
+            self.children.insert(element.clone(), inner);
+        }
+    }
 
     fn read(fields: &Value, depth: usize) -> Self {
         let Some(fields) = fields.as_object().filter(|_| depth > 0) else { return Self::LEAF };
@@ -151,7 +177,7 @@ impl Node {
         node
     }
 
-    fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         self.owned |= other.owned;
         for (element, node) in other.children {
             self.children.entry(element).or_default().merge(node);
@@ -170,6 +196,18 @@ impl Node {
         };
         let owned = self.owned && !other.is_some_and(|other| other.owned);
         Self::kept(owned, self.children.iter().filter_map(inner).collect())
+    }
+
+    fn without(&self, other: &Self) -> Option<Self> {
+        let inner = |(element, node): (&Element, &Self)| {
+            let left = match other.children.get(element) {
+                None => node.clone(),
+                Some(other) if other.owned => return None,
+                Some(other) => node.without(other)?,
+            };
+            Some((element.clone(), left))
+        };
+        Self::kept(self.owned, self.children.iter().filter_map(inner).collect())
     }
 
     fn intersect(&self, other: &Self) -> Option<Self> {
@@ -280,5 +318,8 @@ mod tests {
         assert_eq!(shown(&lost.outermost()), ["a", "c[name=x]", "e"]);
         assert_eq!(shown(&old.intersect(&new).paths()), ["e.m"]);
         assert_eq!(shown(&new.minus(&old).paths()), ["n"]);
+        let wholes = FieldSet::parse(&json!({"f:c": {}, "f:e": {"f:m": {}}}));
+        assert_eq!(shown(&old.without(&wholes).members()), ["a", "e"]);
+        assert_eq!(shown(&old.without(&FieldSet::default()).members()), shown(&old.members()));
     }
 }

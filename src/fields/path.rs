@@ -3,6 +3,7 @@
 //! In: the keys of `fieldsV1`. Out: [`FieldPath`]. A conflict names its fields in the server's form, which
 //! cannot be read back without doubt; so ours are written in that form and the two are compared.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use serde_json::Value;
@@ -39,8 +40,19 @@ impl Element {
         read.unwrap_or_else(|| Self::Other(key.into()))
     }
 
+    /// As a key of `fieldsV1`.
+    pub(super) fn written(&self) -> String {
+        match self {
+            Self::Field(name) => format!("f:{name}"),
+            Self::Key(json) => format!("k:{}", safe_for_html(json)),
+            Self::Value(json) => format!("v:{}", safe_for_html(json)),
+            Self::Index(at) => format!("i:{at}"),
+            Self::Other(text) => text.to_string(),
+        }
+    }
+
     /// As the API server writes it in the causes of a conflict.
-    fn write_server_form(&self, out: &mut String) -> fmt::Result {
+    pub(crate) fn write_server_form(&self, out: &mut String) -> fmt::Result {
         match self {
             Self::Field(name) => write!(out, ".{name}"),
             Self::Key(json) => {
@@ -127,6 +139,23 @@ impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().enumerate().try_for_each(|(at, element)| element.write_for_people(f, at == 0))
     }
+}
+
+/// JSON as Go writes it.
+pub(crate) fn safe_for_html(json: &str) -> Cow<'_, str> {
+    if !json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+        return Cow::Borrowed(json);
+    }
+    let escaped = json.chars().fold(String::new(), |mut text, char| {
+        match char {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                text.push_str(&format!("\\u{:04x}", u32::from(char)))
+            }
+            other => text.push(other),
+        }
+        text
+    });
+    Cow::Owned(escaped)
 }
 
 /// A JSON value as structured-merge-diff shows it.

@@ -8,7 +8,8 @@
     reason = "its parts are built side by side: what nobody calls yet, the others will"
 )]
 
-pub(crate) mod kinds;
-pub(crate) mod patch;
+mod kinds;
+mod ownership;
+mod patch;
 mod schema;
-pub(crate) mod table;
+mod table;

@@ -4,14 +4,20 @@
 //! definition of a custom resource. Out: [`Schema`], a tree that is walked beside a value. Whoever merges, prunes,
 //! fills in or checks a value asks here what it is; nobody else knows a kind's fields by heart.
 
+mod custom;
 mod definition;
+mod problems;
+mod strict;
 mod table;
 #[cfg(test)]
 mod tests;
+mod zero;
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+
+pub(crate) use problems::Problem;
 
 /// What is known of one type of value; cheap to clone.
 #[derive(Debug, Clone)]
@@ -170,6 +176,11 @@ impl Schema {
         &self.0.name
     }
 
+    /// True for a schema that comes from a definition, and may change with it.
+    pub(crate) fn is_of_definition(&self) -> bool {
+        self.0.name.is_empty()
+    }
+
     /// What the definition of a custom resource says of this value: bounds, patterns, `nullable` and so on.
     pub(crate) fn rules(&self) -> &Map<String, Value> {
         &self.0.rules
@@ -239,12 +250,7 @@ impl Field {
 
     /// True if Go leaves it out where it is zero, and so cannot tell zero from absent.
     pub(crate) fn is_dropped_when_zero(&self) -> bool {
-        let struct_like = matches!(self.schema().shape(), Shape::Fields(fields) if !fields.known.is_empty());
-        match self.written {
-            Written::Always => false,
-            Written::UnlessEmpty => !self.pointer && !struct_like,
-            Written::UnlessZero => !self.pointer,
-        }
+        !self.pointer && !self.is_written_when_zero()
     }
 }
 

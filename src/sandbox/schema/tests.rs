@@ -133,3 +133,55 @@ fn a_definition_says_what_its_objects_are() {
     assert_eq!(size.schema().rules()["maximum"], json!(10));
     assert!(!at(&schema, "spec").rules().contains_key("properties"));
 }
+
+/// What `tests/control-plane/sandbox/objects` recorded of the objects in `objects.json`.
+const RECORDED: &str = include_str!("../../../tests/sandbox/objects.jsonl");
+const INPUT: &str = include_str!("../../../tests/sandbox/objects.json");
+
+fn recorded() -> Vec<Value> {
+    RECORDED.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn custom_resources_are_pruned_filled_in_and_checked_as_they_are_by_kubernetes() {
+    let input: Value = serde_json::from_str(INPUT).unwrap();
+    let mut count = 0;
+    for recorded in recorded() {
+        let Some(name) = recorded["schema"].as_str() else { continue };
+        let schema = Schema::of_definition(&input["schemas"][name]);
+        let mut object = recorded["object"].clone();
+        let unknown = schema.pruned(&mut object);
+        assert_eq!(json!(unknown), *recorded.get("unknown").unwrap_or(&json!([])), "{recorded}");
+        assert_eq!(object, recorded["pruned"], "{recorded}");
+        schema.with_defaults(&mut object);
+        assert_eq!(object, recorded["defaulted"], "{recorded}");
+        let mut found: Vec<[String; 3]> = schema
+            .problems_since(recorded.get("old"), &object, &mut |_, _, _, _| Vec::new())
+            .into_iter()
+            .map(|problem| [problem.reason.to_owned(), problem.message, problem.field])
+            .collect();
+        found.sort_by_key(|[_, message, field]| field.clone() + message);
+        assert_eq!(json!(found), *recorded.get("problems").unwrap_or(&json!([])), "{}", recorded["object"]);
+        count += 1;
+    }
+    assert!(count > 40, "{count} objects");
+}
+
+#[test]
+fn objects_of_kubernetes_are_decoded_as_it_decodes_them() {
+    let mut count = 0;
+    for recorded in recorded().iter().filter(|it| it.get("schema").is_none()) {
+        let object = &recorded["object"];
+        let schema = builtin(object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
+        let text = |name: &str| recorded.get(name).and_then(Value::as_str).unwrap_or_default();
+        // Texts with a name of their own are texts here.
+        let of_type = |text: &str| text.replace(" of type v1.PullPolicy", " of type string");
+        assert_eq!(schema.mismatch(object).unwrap_or_default(), of_type(text("decoded")), "{object}");
+        if text("decoded").is_empty() {
+            let unknown = schema.unknown(object).join(", ");
+            assert_eq!(format!("strict decoding error: {unknown}"), text("strict"), "{object}");
+        }
+        count += 1;
+    }
+    assert!(count > 25, "{count} objects");
+}
