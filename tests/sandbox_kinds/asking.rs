@@ -40,7 +40,8 @@ pub(crate) fn cases(file: &str, namespace: &str) -> Vec<Value> {
     let path = format!("{}/{file}.yaml", crate::ROOT);
     let ago = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second() - AGO_SECONDS).expect("a time");
     let text = std::fs::read_to_string(&path).expect("the cases can be read");
-    let text = text.replace("$NAMESPACE", namespace).replace("$AGO", &ago.strftime("%Y-%m-%dT%H:%M:%S").to_string());
+    let text =
+        text.replace("$NAMESPACE", namespace).replace("$AGO", &ago.strftime("%Y-%m-%dT%H:%M:%S").to_string());
     let documents = read(&path, text.as_bytes(), Dialect::Kubectl).expect("the cases are YAML");
     documents.into_iter().map(|it| it.value).collect()
 }
@@ -85,7 +86,10 @@ impl Ground {
             until("the definition is established", async || {
                 let live = self.ask("GET", &place, &Value::Null, Media::Object).await.1;
                 let conditions = live["status"]["conditions"].as_array().cloned().unwrap_or_default();
-                conditions.iter().any(|it| it["type"] == "Established" && it["status"] == "True").then_some(())
+                conditions
+                    .iter()
+                    .any(|it| it["type"] == "Established" && it["status"] == "True")
+                    .then_some(())
             })
             .await;
         }
@@ -117,7 +121,8 @@ impl Ground {
             Media::Object | Media::MergePatch | Media::JsonPatch => "application/json",
         };
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        let request = Request::builder().method(method).uri(path).header("Content-Type", sent).header("Accept", wanted);
+        let request =
+            Request::builder().method(method).uri(path).header("Content-Type", sent).header("Accept", wanted);
         let answer = self.admin.send(request.body(body.into()).expect("a request")).await.expect("an answer");
         let code = answer.status().as_u16();
         let bytes = http_body_util::BodyExt::collect(answer.into_body()).await.expect("a body").to_bytes();

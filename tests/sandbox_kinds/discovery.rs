@@ -43,7 +43,8 @@ fn resources(resources: &Value) -> String {
     for it in resources.as_array().expect("resources") {
         let word = |field: &str| it[field].as_str().unwrap_or("-").to_owned();
         let scope = if it["scope"] == "Namespaced" { "n" } else { "c" };
-        let mut words = vec![word("resource"), word("singularResource"), kind(&it["responseKind"]), scope.to_owned()];
+        let mut words =
+            vec![word("resource"), word("singularResource"), kind(&it["responseKind"]), scope.to_owned()];
         words.extend([joined(&it["shortNames"]), joined(&it["categories"]), verbs(&it["verbs"])]);
         for sub in it["subresources"].as_array().into_iter().flatten() {
             let name = sub["subresource"].as_str().unwrap_or_default();
@@ -71,7 +72,9 @@ fn joined(list: &Value) -> String {
 fn verbs(list: &Value) -> String {
     let mut names: Vec<_> = list.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     names.sort_unstable();
-    let letters: String =
-        names.iter().map(|it| if *it == "deletecollection" { 'x' } else { it.chars().next().unwrap_or('?') }).collect();
+    let letters: String = names
+        .iter()
+        .map(|it| if *it == "deletecollection" { 'x' } else { it.chars().next().unwrap_or('?') })
+        .collect();
     if letters.len() == 8 { "*".to_owned() } else { letters }
 }

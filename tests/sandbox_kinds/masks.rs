@@ -12,8 +12,8 @@ const NODE_PORT: u32 = 30000;
 /// Members of `metadata` that tell nothing about a kind.
 const OWN: [&str; 4] = ["uid", "creationTimestamp", "managedFields", "resourceVersion"];
 
-/// An answer with stand-ins for what is not in what was sent.
-pub(crate) fn masked(sent: &Value, mut answer: Value) -> Value {
+/// An answer with stand-ins for what is in nothing that was sent.
+pub(crate) fn masked(sent: &[&Value], mut answer: Value) -> Value {
     if is_refusal(&answer) {
         answer.as_object_mut().expect("a mapping").remove("metadata");
     } else if let Some(metadata) = answer["metadata"].as_object_mut() {
@@ -23,21 +23,44 @@ pub(crate) fn masked(sent: &Value, mut answer: Value) -> Value {
     answer
 }
 
+/// What somebody wants who changes an object by a merge patch.
+pub(crate) fn wished(object: &Value, patch: &Value) -> Value {
+    let Some(changes) = patch.as_object() else { return patch.clone() };
+    let mut wished = object.as_object().cloned().unwrap_or_default();
+    for (name, change) in changes {
+        let before = wished.get(name).cloned().unwrap_or_default();
+        wished.insert(name.clone(), self::wished(&before, change));
+    }
+    Value::Object(wished)
+}
+
 fn is_refusal(answer: &Value) -> bool {
     answer["kind"] == "Status" && answer["apiVersion"] == "v1"
 }
 
-fn mask(name: &str, sent: &Value, it: &mut Value) {
-    if it == sent {
+fn mask(name: &str, sent: &[&Value], it: &mut Value) {
+    if sent.iter().any(|sent| **sent == *it) {
         return;
     }
     match it {
-        Value::Object(map) => map.iter_mut().for_each(|(name, it)| mask(name, &sent[name.as_str()], it)),
-        Value::Array(items) if name == "clusterIPs" => items.iter_mut().for_each(|it| mask("clusterIP", &Value::Null, it)),
-        Value::Array(items) => items.iter_mut().enumerate().for_each(|(at, it)| mask(name, &sent[at], it)),
+        Value::Object(map) => {
+            for (name, it) in map {
+                let below: Vec<_> = sent.iter().map(|sent| &sent[name.as_str()]).collect();
+                mask(name, &below, it);
+            }
+        }
+        Value::Array(items) => {
+            let name = if name == "clusterIPs" { "clusterIP" } else { name };
+            for (at, it) in items.iter_mut().enumerate() {
+                let below: Vec<_> = sent.iter().map(|sent| &sent[at]).collect();
+                mask(name, &below, it);
+            }
+        }
         Value::Number(_) if matches!(name, "nodePort" | "healthCheckNodePort") => *it = NODE_PORT.into(),
         Value::String(text) if name == "clusterIP" && text != "None" => ADDRESS.clone_into(text),
-        Value::String(text) if text.starts_with("kube-api-access-") => "kube-api-access-xxxxx".clone_into(text),
+        Value::String(text) if text.starts_with("kube-api-access-") => {
+            "kube-api-access-xxxxx".clone_into(text)
+        }
         Value::String(text) if is_recent(text) => TIME.clone_into(text),
         Value::String(text) => *text = without_uids(text),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -55,7 +78,8 @@ fn without_uids(text: &str) -> String {
     let (mut made, mut rest) = (String::new(), text);
     while let Some(char) = rest.chars().next() {
         let candidate = rest.get(..UID.len()).filter(|it| is_uid(it));
-        let (added, taken) = candidate.map_or((&rest[..char.len_utf8()], char.len_utf8()), |it| (UID, it.len()));
+        let (added, taken) =
+            candidate.map_or((&rest[..char.len_utf8()], char.len_utf8()), |it| (UID, it.len()));
         made.push_str(added);
         rest = &rest[taken..];
     }
@@ -98,7 +122,8 @@ pub(crate) fn row(table: &Value) -> Value {
             Some("Created At") => cells[at] = now.clone(),
             _ => {}
         }
-        let kept = ["name", "type", "format", "priority"].map(|field| (field.to_owned(), column[field].clone()));
+        let kept =
+            ["name", "type", "format", "priority"].map(|field| (field.to_owned(), column[field].clone()));
         columns.push(Value::Object(kept.into_iter().collect()));
     }
     json!({"now": now, "object": object, "columns": columns, "cells": cells})
