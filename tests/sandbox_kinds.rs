@@ -147,6 +147,12 @@ async fn rows_are_recorded() {
     keep("shown.jsonl", &lines, |line| {
         let name = &line["object"]["metadata"]["name"];
         let mut cells = line["cells"].clone();
+        // What the server itself finds out a moment later.
+        for (of, at) in [("FlowSchema", 5), ("APIService", 2)] {
+            if line["object"]["kind"] == of {
+                cells[at] = Value::Null;
+            }
+        }
         if line["object"]["kind"] == "Job" {
             // Its selector is its uid.
             cells[7] = Value::Null;
