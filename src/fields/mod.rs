@@ -55,12 +55,6 @@ impl FieldSet {
         Self { root: self.root.minus(Some(&other.root)).unwrap_or_default() }
     }
 
-    /// What this set owns, without what the other owns and all that is in it.
-    #[must_use]
-    pub fn without(&self, other: &Self) -> Self {
-        Self { root: self.root.without(&other.root).unwrap_or_default() }
-    }
-
     /// What both sets own.
     #[must_use]
     pub fn intersect(&self, other: &Self) -> Self {
@@ -73,6 +67,16 @@ impl FieldSet {
         let mut both = self.clone();
         both.root.merge(other.root.clone());
         both
+    }
+
+    /// Takes off what the other set owns.
+    pub fn take_off(&mut self, other: &Self) {
+        self.root.take_off(&other.root);
+    }
+
+    /// Takes off what the other set owns, and all that is in it.
+    pub fn take_off_whole(&mut self, other: &Self) {
+        self.root.take_off_whole(&other.root);
     }
 
     /// Adds what the other set owns.
@@ -198,16 +202,28 @@ impl Node {
         Self::kept(owned, self.children.iter().filter_map(inner).collect())
     }
 
-    fn without(&self, other: &Self) -> Option<Self> {
-        let inner = |(element, node): (&Element, &Self)| {
-            let left = match other.children.get(element) {
-                None => node.clone(),
-                Some(other) if other.owned => return None,
-                Some(other) => node.without(other)?,
-            };
-            Some((element.clone(), left))
-        };
-        Self::kept(self.owned, self.children.iter().filter_map(inner).collect())
+    fn take_off(&mut self, other: &Self) {
+        self.owned &= !other.owned;
+        for (element, other) in &other.children {
+            if let Some(inner) = self.children.get_mut(element) {
+                inner.take_off(other);
+                if inner.is_empty() {
+                    self.children.remove(element);
+                }
+            }
+        }
+    }
+
+    fn take_off_whole(&mut self, other: &Self) {
+        for (element, other) in &other.children {
+            let Some(inner) = self.children.get_mut(element) else { continue };
+            if !other.owned {
+                inner.take_off_whole(other);
+            }
+            if other.owned || inner.is_empty() {
+                self.children.remove(element);
+            }
+        }
     }
 
     fn intersect(&self, other: &Self) -> Option<Self> {
@@ -319,7 +335,13 @@ mod tests {
         assert_eq!(shown(&old.intersect(&new).paths()), ["e.m"]);
         assert_eq!(shown(&new.minus(&old).paths()), ["n"]);
         let wholes = FieldSet::parse(&json!({"f:c": {}, "f:e": {"f:m": {}}}));
-        assert_eq!(shown(&old.without(&wholes).members()), ["a", "e"]);
-        assert_eq!(shown(&old.without(&FieldSet::default()).members()), shown(&old.members()));
+        let mut left = old.clone();
+        left.take_off_whole(&wholes);
+        assert_eq!(shown(&left.members()), ["a", "e"]);
+        left.take_off(&FieldSet::parse(&json!({"f:e": {}, "f:m": {}})));
+        assert_eq!(shown(&left.members()), ["a"]);
+        let mut same = old;
+        same.take_off(&new);
+        assert_eq!(same, lost);
     }
 }

@@ -40,14 +40,23 @@ impl Element {
         read.unwrap_or_else(|| Self::Other(key.into()))
     }
 
-    /// As a key of `fieldsV1`.
-    pub(super) fn written(&self) -> String {
+    /// Adds the key of `fieldsV1` to a text.
+    pub(super) fn write_key(&self, out: &mut String) {
         match self {
-            Self::Field(name) => format!("f:{name}"),
-            Self::Key(json) => format!("k:{}", safe_for_html(json)),
-            Self::Value(json) => format!("v:{}", safe_for_html(json)),
-            Self::Index(at) => format!("i:{at}"),
-            Self::Other(text) => text.to_string(),
+            Self::Field(name) => {
+                out.push_str("f:");
+                out.push_str(name);
+            }
+            Self::Key(json) => {
+                out.push_str("k:");
+                out.push_str(&safe_for_html(json));
+            }
+            Self::Value(json) => {
+                out.push_str("v:");
+                out.push_str(&safe_for_html(json));
+            }
+            Self::Index(at) => out.push_str(&format!("i:{at}")),
+            Self::Other(text) => out.push_str(text),
         }
     }
 

@@ -9,6 +9,16 @@ impl FieldSet {
     pub fn written(&self) -> Value {
         Value::Object(fields_of(&self.root))
     }
+
+    /// True if this is what the server wrote of the set. Nothing is allocated to find out.
+    pub fn is_written(&self, fields: &Value) -> bool {
+        is_written(&self.root, fields, true, &mut String::new())
+    }
+
+    /// True if something is owned by this set, and by one that the server wrote.
+    pub fn meets(&self, fields: &Value) -> bool {
+        meets(&self.root, fields, &mut String::new())
+    }
 }
 
 fn fields_of(node: &Node) -> Map<String, Value> {
@@ -18,9 +28,36 @@ fn fields_of(node: &Node) -> Map<String, Value> {
         fields.insert(".".to_owned(), Value::Object(Map::new()));
     }
     for (element, inner) in &node.children {
-        fields.insert(element.written(), Value::Object(fields_of(inner)));
+        let mut key = String::new();
+        element.write_key(&mut key);
+        fields.insert(key, Value::Object(fields_of(inner)));
     }
     fields
+}
+
+fn is_written(node: &Node, fields: &Value, is_root: bool, key: &mut String) -> bool {
+    let Some(fields) = fields.as_object() else { return false };
+    if node.children.is_empty() {
+        return fields.is_empty() && (node.owned || is_root);
+    }
+    fields.len() == node.children.len() + usize::from(node.owned)
+        && fields.contains_key(".") == node.owned
+        && node.children.iter().all(|(element, inner)| {
+            key.clear();
+            element.write_key(key);
+            fields.get(key.as_str()).is_some_and(|fields| is_written(inner, fields, false, key))
+        })
+}
+
+fn meets(node: &Node, fields: &Value, key: &mut String) -> bool {
+    let Some(fields) = fields.as_object() else { return false };
+    node.children.iter().any(|(element, inner)| {
+        key.clear();
+        element.write_key(key);
+        let Some(below) = fields.get(key.as_str()) else { return false };
+        let is_owned = below.as_object().is_none_or(|below| below.is_empty() || below.contains_key("."));
+        inner.owned && is_owned || meets(inner, below, key)
+    })
 }
 
 #[cfg(test)]
@@ -37,6 +74,17 @@ mod tests {
         });
         let set = FieldSet::parse(&fields);
         assert_eq!(set.written(), fields);
+        assert!(set.is_written(&fields) && set.meets(&fields) && !set.is_written(&json!({})));
+        for other in [
+            json!({"f:metadata": {"f:annotations": {}}}),
+            json!({"f:ports": {"k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {"f:containerPort": {}}}}),
+        ] {
+            assert!(set.meets(&other) && !set.is_written(&other));
+            let other = FieldSet::parse(&other);
+            assert!(other.meets(&fields) && !other.is_written(&fields));
+        }
+        assert!(!set.meets(&json!({"f:metadata": {}, "f:ports": {".": {}}, "f:other": {}})));
+        assert!(FieldSet::default().is_written(&json!({})));
         assert!(FieldSet::default().written().as_object().is_some_and(Map::is_empty));
     }
 }

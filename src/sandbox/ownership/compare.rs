@@ -32,15 +32,11 @@ pub(super) fn compare(schema: &Schema, old: &Value, new: &Value) -> Change {
 
 impl Change {
     /// Without what others than the writer decide.
-    pub(super) fn without(self, fields: &FieldSet) -> Self {
-        if fields.is_empty() {
-            return self;
+    pub(super) fn without(mut self, fields: &FieldSet) -> Self {
+        for set in [&mut self.added, &mut self.modified, &mut self.removed] {
+            set.take_off_whole(fields);
         }
-        Self {
-            added: self.added.without(fields),
-            modified: self.modified.without(fields),
-            removed: self.removed.without(fields),
-        }
+        self
     }
 
     /// What is as the new value has it, and was not.

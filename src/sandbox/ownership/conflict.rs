@@ -46,11 +46,11 @@ fn message(conflicts: &[Conflict]) -> String {
 }
 
 /// One conflict a field, by managers in their order.
-pub(super) fn conflicts(mut lost: Vec<(&Identity, String, FieldSet)>) -> Vec<Conflict> {
+pub(super) fn conflicts(mut lost: Vec<(Identity<'_>, &str, FieldSet)>) -> Vec<Conflict> {
     lost.sort_by_cached_key(|(identity, _, _)| identity.text());
     let mut found = Vec::new();
     for (identity, api_version, fields) in lost {
-        let manager = shown(identity, &api_version);
+        let manager = shown(identity, api_version);
         let paths = fields.in_server_order();
         found.extend(paths.into_iter().map(|path| Conflict { manager: manager.clone(), path }));
     }
@@ -63,7 +63,7 @@ impl Conflict {
     }
 }
 
-fn shown(identity: &Identity, api_version: &str) -> String {
+fn shown(identity: Identity<'_>, api_version: &str) -> String {
     let mut text = format!("{:?}", identity.manager);
     if !identity.subresource.is_empty() {
         text += &format!(" with subresource {:?}", identity.subresource);

@@ -17,13 +17,15 @@ mod tests;
 mod typed;
 mod way;
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use super::schema::Schema;
 use crate::fields::{FieldPath, FieldSet, Operation};
 use compare::{Change, compare};
 pub(crate) use conflict::{Conflict, conflict_message};
-use managers::{Identity, Managers, Owned};
+use managers::{Fields, Identity, Managers, Owned};
 
 /// The manager of what stood before anything was applied.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -43,6 +45,9 @@ const NEVER_OWNED: [&[&str]; 12] = [
     &["metadata", "managedFields"],
     &["metadata", "resourceVersion"],
 ];
+
+/// The same as a set.
+static NOBODYS: LazyLock<FieldSet> = LazyLock::new(|| set_of(&NEVER_OWNED));
 
 /// Who writes, when, and by which endpoint.
 pub(crate) struct Writer<'a> {
@@ -128,7 +133,7 @@ pub(crate) fn apply(
     }
     let identity = Identity::new(writer.manager, Operation::Apply, writer.api_version, writer.subresource);
     if is_new && let Some(owned) = managers.0.get_mut(&identity) {
-        owned.time = Some(writer.now.to_owned());
+        owned.time = Some(writer.now);
     }
     set_managed_fields(&mut merged, managers);
     Ok(merged)
@@ -173,14 +178,14 @@ pub(crate) fn keep_times(live: &Value, new: &mut Value) {
 }
 
 /// The managers that a request starts from.
-fn of_request(live: Option<&Value>, given: Option<&Value>, writer: &Writer<'_>) -> Managers {
+fn of_request<'a>(live: Option<&'a Value>, given: Option<&'a Value>, writer: &Writer<'_>) -> Managers<'a> {
     let of_live = || Managers::read(live.and_then(managed_fields)).unwrap_or_default();
-    let given = given.filter(|_| writer.subresource.is_empty()).and_then(Value::as_array);
-    match given.map(Vec::as_slice) {
+    let Some(given) = given.filter(|_| writer.subresource.is_empty()) else { return of_live() };
+    match given.as_array().map(Vec::as_slice) {
         // Whoever writes an empty list, or one empty entry, wants to be rid of them.
         Some([]) => Managers::default(),
         Some([Value::Object(entry)]) if entry.is_empty() => Managers::default(),
-        Some(entries) => match Managers::read(Some(&Value::Array(entries.to_vec()))) {
+        Some(_) => match Managers::read_request(given) {
             Ok(managers) if !managers.0.is_empty() => managers,
             Ok(_) | Err(_) => of_live(),
         },
@@ -189,56 +194,64 @@ fn of_request(live: Option<&Value>, given: Option<&Value>, writer: &Writer<'_>) 
 }
 
 /// A writer takes what it changed from all others.
-fn take(schema: &Schema, managers: &mut Managers, old: &Value, new: &Value, writer: &Writer<'_>) {
+fn take<'a>(schema: &Schema, managers: &mut Managers<'a>, old: &Value, new: &Value, writer: &Writer<'a>) {
     follow_schema(schema, managers);
     let changes = Changes::of(schema, managers, old, new, writer);
     changes.take_from(managers, None);
-    let own = changes.own.set().minus(&never_owned());
+    let mut own = changes.own.set();
+    own.take_off(&NOBODYS);
     if own.is_empty() {
         return;
     }
     let identity = Identity::new(writer.manager, Operation::Update, writer.api_version, writer.subresource);
     let owned = managers.0.entry(identity).or_insert_with(|| Owned {
-        fields: FieldSet::default(),
-        api_version: writer.api_version.to_owned(),
+        fields: Fields::default(),
+        api_version: writer.api_version,
         time: None,
     });
-    owned.fields.add(own);
-    owned.time = Some(writer.now.to_owned());
+    owned.fields.set_mut().add(own);
+    owned.time = Some(writer.now);
 }
 
 /// An applied object, and whether it is another than it was.
-fn write(
+fn write<'a>(
     schema: &Schema,
-    managers: &mut Managers,
+    managers: &mut Managers<'a>,
     old: &Value,
     config: &Value,
-    writer: &Writer<'_>,
+    writer: &Writer<'a>,
     force: bool,
 ) -> Result<(Value, bool), Fault> {
     follow_schema(schema, managers);
     let mut merged = without_managed_fields(old);
     merge::merge(schema, &mut merged, config);
-    let fields = claim::claim(schema, config).without(&set_of(writer.reset));
+    let mut fields = claim::claim(schema, config);
+    fields.take_off_whole(&set_of(writer.reset));
+    fields.take_off(&NOBODYS);
     let identity = Identity::new(writer.manager, Operation::Apply, writer.api_version, writer.subresource);
     let last = managers.0.remove(&identity);
-    let (last, time) = last.map_or_else(Default::default, |last| (last.fields, last.time));
-    let is_less = !last.minus(&fields).is_empty();
-    let own = Owned { fields, api_version: writer.api_version.to_owned(), time };
-    managers.0.insert(identity.clone(), own);
-    if is_less {
-        prune::prune(schema, &mut merged, &last, &managers.all());
+    let time = last.as_ref().and_then(|last| last.time);
+    let (fields, dropped) = match last.map(|last| last.fields) {
+        // What is owned now is written as it was, so nothing was dropped.
+        Some(last) if last.unchanged().is_some_and(|written| fields.is_written(written)) => (last, None),
+        Some(last) => {
+            let last = Some(last.set().into_owned()).filter(|last| !last.minus(&fields).is_empty());
+            (Fields::known(fields), last)
+        }
+        None => (Fields::known(fields), None),
+    };
+    managers.0.insert(identity, Owned { fields, api_version: writer.api_version, time });
+    if let Some(last) = dropped {
+        let mut all = managers.all();
+        all.add(NOBODYS.clone());
+        prune::prune(schema, &mut merged, &last, &all);
     }
     let changes = Changes::of(schema, managers, old, &merged, writer);
-    let lost = changes.lost(managers, &identity);
+    let lost = changes.lost(managers, identity);
     if !force && !lost.is_empty() {
         return Err(Fault::Conflicts(conflict::conflicts(lost)));
     }
-    changes.take_from(managers, Some(&identity));
-    if let Some(own) = managers.0.get_mut(&identity) {
-        own.fields = own.fields.minus(&never_owned());
-    }
-    managers.drop_empty();
+    changes.take_from(managers, Some(identity));
     let is_new = !is_same_but_managers(old, &merged);
     Ok((merged, is_new))
 }
@@ -250,12 +263,12 @@ struct Changes {
 }
 
 impl Changes {
-    fn of(schema: &Schema, managers: &Managers, old: &Value, new: &Value, writer: &Writer<'_>) -> Self {
+    fn of(schema: &Schema, managers: &Managers<'_>, old: &Value, new: &Value, writer: &Writer<'_>) -> Self {
         let reset = set_of(writer.reset);
         let own = compare(schema, old, new).without(&reset);
         let mut others: Vec<(String, Option<Change>)> = Vec::new();
         for owned in managers.0.values() {
-            let version = &owned.api_version;
+            let version = owned.api_version;
             if version == writer.api_version || others.iter().any(|(known, _)| known == version) {
                 continue;
             }
@@ -266,44 +279,42 @@ impl Changes {
                 (InVersion::Gone, _) | (_, InVersion::Gone) => None,
                 (InVersion::Same | InVersion::Other(..), InVersion::Same | InVersion::Other(..)) => continue,
             };
-            others.push((version.clone(), change));
+            others.push((version.to_owned(), change));
         }
         Self { own, others }
     }
 
     /// The change as a manager sees it; none where its version is gone.
-    fn seen(&self, owned: &Owned) -> Option<&Change> {
+    fn seen(&self, owned: &Owned<'_>) -> Option<&Change> {
         let other = self.others.iter().find(|(version, _)| *version == owned.api_version);
         other.map_or(Some(&self.own), |(_, change)| change.as_ref())
     }
 
     /// What each manager but one would lose to other values.
-    fn lost<'a>(&self, managers: &'a Managers, but: &Identity) -> Vec<(&'a Identity, String, FieldSet)> {
-        let others = managers.0.iter().filter(|(identity, _)| *identity != but);
+    fn lost<'a>(&self, managers: &Managers<'a>, but: Identity<'a>) -> Vec<(Identity<'a>, &'a str, FieldSet)> {
+        let others = managers.0.iter().filter(|(identity, _)| **identity != but);
         let lost = others.filter_map(|(identity, owned)| {
             let change = self.seen(owned)?;
-            let mut fields = owned.fields.intersect(&change.modified);
-            fields.add(owned.fields.intersect(&change.added));
-            (!fields.is_empty()).then(|| (identity, owned.api_version.clone(), fields))
+            let mut fields = owned.fields.shared_with(&change.modified);
+            fields.add(owned.fields.shared_with(&change.added));
+            (!fields.is_empty()).then_some((*identity, owned.api_version, fields))
         });
         lost.collect()
     }
 
     /// Takes from each manager but one what was changed or removed.
-    fn take_from(&self, managers: &mut Managers, but: Option<&Identity>) {
+    fn take_from(&self, managers: &mut Managers<'_>, but: Option<Identity<'_>>) {
         for (identity, owned) in &mut managers.0 {
-            if Some(identity) == but {
+            if Some(*identity) == but {
                 continue;
             }
             match self.seen(owned) {
                 Some(change) => {
                     for gone in [&change.modified, &change.added, &change.removed] {
-                        if !gone.is_empty() {
-                            owned.fields = owned.fields.minus(gone);
-                        }
+                        owned.fields.take_off(gone);
                     }
                 }
-                None => owned.fields = FieldSet::default(),
+                None => owned.fields = Fields::default(),
             }
         }
         managers.drop_empty();
@@ -311,10 +322,12 @@ impl Changes {
 }
 
 /// Only the schema of a definition changes while there are objects of it.
-fn follow_schema(schema: &Schema, managers: &mut Managers) {
+fn follow_schema(schema: &Schema, managers: &mut Managers<'_>) {
     if schema.is_of_definition() {
         for owned in managers.0.values_mut() {
-            reconcile::reconcile(schema, &mut owned.fields);
+            if !owned.fields.unchanged().is_some_and(|fields| reconcile::is_so(schema, fields)) {
+                reconcile::reconcile(schema, owned.fields.set_mut());
+            }
         }
     }
 }
@@ -324,15 +337,11 @@ fn set_of(paths: &[&[&str]]) -> FieldSet {
     FieldSet::of(&paths)
 }
 
-fn never_owned() -> FieldSet {
-    set_of(&NEVER_OWNED)
-}
-
 fn managed_fields(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")
 }
 
-fn set_managed_fields(object: &mut Value, managers: Managers) {
+fn set_managed_fields(object: &mut Value, managers: Managers<'_>) {
     if let (Some(entries), Some(object)) = (managers.written(), object.as_object_mut()) {
         let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
         if let Some(metadata) = metadata.as_object_mut() {

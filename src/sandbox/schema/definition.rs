@@ -3,7 +3,7 @@
 //! In: the `openAPIV3Schema` of a version. Out: a [`Schema`]. Mappings merge and lists are replaced whole unless it is
 //! said otherwise; what a value may be is kept as it is written, for those who check values.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
@@ -56,7 +56,7 @@ fn node(schema: &Map<String, Value>, preserved: bool, depth: usize) -> Schema {
 fn with_rules(shape: Shape, schema: &Map<String, Value>) -> Schema {
     let rules = schema.iter().filter(|(name, _)| !NOT_RULES.contains(&name.as_str()));
     let rules = rules.map(|(name, rule)| (name.clone(), rule.clone())).collect();
-    Schema(Arc::new(Node { shape, name: "".into(), rules }))
+    Schema(Arc::new(Node { shape, name: "".into(), rules, pattern: OnceLock::new() }))
 }
 
 fn list(schema: &Map<String, Value>, preserved: bool, depth: usize) -> List {

@@ -13,8 +13,9 @@ mod table;
 mod tests;
 mod zero;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use regex::bytes::Regex;
 use serde_json::{Map, Value};
 
 pub(crate) use problems::Problem;
@@ -31,6 +32,8 @@ struct Node {
     name: Box<str>,
     /// What the definition of a custom resource says of this place, without what is below it.
     rules: Map<String, Value>,
+    /// The pattern among the rules, when it was asked for.
+    pattern: OnceLock<Option<Regex>>,
 }
 
 /// What a value is.
@@ -163,7 +166,7 @@ impl Schema {
     }
 
     fn named(shape: Shape, name: &str) -> Self {
-        Self(Arc::new(Node { shape, name: name.into(), rules: Map::new() }))
+        Self(Arc::new(Node { shape, name: name.into(), rules: Map::new(), pattern: OnceLock::new() }))
     }
 
     /// What a value of this type is.

@@ -7,6 +7,7 @@ mod bounds;
 mod formats;
 mod several;
 
+use regex::bytes::Regex;
 use serde_json::{Map, Value};
 
 use super::{Fields, ListType, Schema, Shape};
@@ -46,6 +47,14 @@ impl Schema {
     }
 }
 
+impl Schema {
+    /// The pattern of a text, compiled once.
+    fn pattern(&self) -> Option<&Regex> {
+        let pattern = self.rules().get("pattern")?.as_str()?;
+        self.0.pattern.get_or_init(|| formats::compiled(pattern)).as_ref()
+    }
+}
+
 impl Problem {
     fn new(reason: &'static str, path: &str, message: String) -> Self {
         Self { reason, message, field: path.trim_start_matches('.').to_owned() }
@@ -82,7 +91,7 @@ impl Check<'_> {
             return;
         }
         let rules = schema.rules();
-        bounds::of_value(rules, &self.path, value, &mut self.found);
+        bounds::of_value_with(rules, schema.pattern(), &self.path, value, &mut self.found);
         several::of_value(rules, &self.path, value, &mut self.found);
         match (schema.shape(), value) {
             (Shape::Fields(fields), Value::Object(map)) => {

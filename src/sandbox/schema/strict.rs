@@ -138,7 +138,7 @@ fn illegal(text: &str) -> Option<usize> {
     let digits = text.trim_end_matches('=');
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"+/\r\n".contains(&byte);
     let wrong = digits.bytes().position(|byte| !is_digit(byte));
-    wrong.or_else(|| (text.len() % 4 != 0).then_some(text.len() / 4 * 4))
+    wrong.or_else(|| (!text.len().is_multiple_of(4)).then_some(text.len() / 4 * 4))
 }
 
 fn words(is: &str, holder: &str, path: &str, go_type: &str) -> String {

@@ -5,7 +5,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use regex::bytes::RegexBuilder;
+use regex::bytes::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
 /// A pattern takes no more memory than this when it is compiled.
@@ -55,35 +55,98 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "cidr" => is_range(text),
         "mac" => is_groups(text, ':', &[2; 6]) || is_groups(text, '-', &[2; 6]),
         "uuid" => is_groups(text, '-', &[8, 4, 4, 4, 12]) || is_groups(text, '-', &[32]),
-        "byte" => text.len() % 4 == 0 && matches("^[A-Za-z0-9+/]*={0,2}$", text),
-        "date" => matches("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$", text),
-        "datetime" => matches(
-            "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})$",
-            text,
-        ),
-        "duration" => {
-            text == "0" || matches("^[+-]?([0-9]+(\\.[0-9]*)? ?(ns|us|µs|ms|s|m|h|d|w|[a-z]+))+$", text)
+        "byte" => {
+            let digits = text.trim_end_matches('=');
+            let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+            text.len().is_multiple_of(4) && text.len() - digits.len() < 3 && digits.bytes().all(is_digit)
         }
-        "uri" => text.starts_with('/') || matches("^[A-Za-z][A-Za-z0-9+.-]*:[^ ]+$", text),
-        "email" => matches("^[^@ ]+@[^@ ]+$", text) || matches("<[^@ ]+@[^@ ]+>$", text),
-        "hostname" => !text.is_empty() && text.len() <= 253 && matches("^[A-Za-z0-9_.-]+$", text),
-        "k8sshortname" => text.len() <= 63 && matches("^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", text),
-        "k8slongname" => {
-            text.len() <= 253
-                && matches("^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$", text)
+        "date" => is_date(text),
+        "datetime" => text.split_once(['T', 't']).is_some_and(|(date, time)| is_date(date) && is_time(time)),
+        "duration" => is_duration(text),
+        "uri" => {
+            let is_scheme = |scheme: &str| {
+                scheme.starts_with(|char: char| char.is_ascii_alphabetic())
+                    && scheme.chars().all(|char| char.is_ascii_alphanumeric() || "+.-".contains(char))
+            };
+            text.starts_with('/') || text.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme))
         }
+        "email" => text.split_once('@').is_some_and(|(name, host)| !name.is_empty() && !host.is_empty()),
+        "hostname" => text.len() <= 253 && text.split('.').all(|label| is_label(label, true)),
+        "k8sshortname" => text.len() <= 63 && is_label(text, false),
+        "k8slongname" => text.len() <= 253 && text.split('.').all(|label| is_label(label, false)),
         _ => true,
     }
 }
 
-/// True if a pattern is found in a text. One that cannot be compiled is found nowhere.
-pub(super) fn matches(pattern: &str, text: &str) -> bool {
+/// A pattern, compiled; none if it cannot be: then nothing fits it.
+pub(super) fn compiled(pattern: &str) -> Option<Regex> {
     let compile = |unicode| RegexBuilder::new(pattern).unicode(unicode).size_limit(MAX_PATTERN).build();
     // Classes such as \d are those of ASCII in Go, and here only without Unicode; a dot is a character only with it.
-    let is_class =
-        ["\\d", "\\w", "\\s", "\\b", "\\D", "\\W", "\\S", "\\B"].iter().any(|class| pattern.contains(class));
-    let compiled = if is_class { compile(false) } else { compile(true).or_else(|_| compile(false)) };
-    compiled.is_ok_and(|pattern| pattern.is_match(text.as_bytes()))
+    let classes = ["\\d", "\\w", "\\s", "\\b", "\\D", "\\W", "\\S", "\\B"];
+    let has_class = classes.iter().any(|class| pattern.contains(class));
+    if has_class { compile(false).ok() } else { compile(true).or_else(|_| compile(false)).ok() }
+}
+
+/// The part of names between two dots.
+fn is_label(text: &str, upper: bool) -> bool {
+    let is_inner = |char: char| {
+        char == '-'
+            || char.is_ascii_digit()
+            || char.is_ascii_lowercase()
+            || upper && (char.is_ascii_uppercase() || char == '_')
+    };
+    !text.is_empty() && !text.starts_with('-') && !text.ends_with('-') && text.chars().all(is_inner)
+}
+
+/// A number of exactly so many digits, in bounds.
+fn is_number(text: Option<&str>, digits: usize, least: u16, most: u16) -> bool {
+    text.filter(|text| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit()))
+        .and_then(|text| text.parse().ok())
+        .is_some_and(|number: u16| (least..=most).contains(&number))
+}
+
+fn is_date(text: &str) -> bool {
+    let mut parts = text.split('-');
+    is_number(parts.next(), 4, 0, 9999)
+        && is_number(parts.next(), 2, 1, 12)
+        && is_number(parts.next(), 2, 1, 31)
+        && parts.next().is_none()
+}
+
+fn is_time(text: &str) -> bool {
+    let end = text.find(['Z', 'z', '+', '-']).unwrap_or(text.len());
+    let (clock, zone) = text.split_at(end);
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let is_clock = |text: &str, seconds: bool| {
+        let mut parts = text.split(':');
+        is_number(parts.next(), 2, 0, 23)
+            && is_number(parts.next(), 2, 0, 59)
+            && (!seconds || is_number(parts.next(), 2, 0, 59))
+            && parts.next().is_none()
+    };
+    let is_zone = matches!(zone, "Z" | "z") || zone.get(1..).is_some_and(|zone| is_clock(zone, false));
+    is_clock(clock, true)
+        && !fraction.is_empty()
+        && fraction.bytes().all(|byte| byte.is_ascii_digit())
+        && is_zone
+}
+
+/// Numbers with units: `1h30m`, `22 ns`.
+fn is_duration(text: &str) -> bool {
+    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if rest == "0" {
+        return true;
+    }
+    while !rest.is_empty() {
+        let digits = rest.trim_start_matches(|char: char| char.is_ascii_digit() || char == '.');
+        let unit = digits.trim_start_matches(' ');
+        let next = unit.trim_start_matches(char::is_alphabetic);
+        if digits.len() == rest.len() || next.len() == unit.len() {
+            return false;
+        }
+        rest = next;
+    }
+    !text.is_empty()
 }
 
 fn plain(format: &str) -> String {
@@ -107,4 +170,43 @@ fn is_groups(text: &str, sign: char, lengths: &[usize]) -> bool {
         && groups.iter().zip(lengths).all(|(group, length)| {
             group.len() == *length && group.bytes().all(|byte| byte.is_ascii_hexdigit())
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_have_formats() {
+        let check = |format: &str, yes: &[&str], no: &[&str]| {
+            assert!(yes.iter().all(|text| fits(format, text)), "{format}: {yes:?}");
+            assert!(no.iter().all(|text| !fits(format, text)), "{format}: {no:?}");
+        };
+        check(
+            "date-time",
+            &["2026-01-02T03:04:05Z", "2026-01-02t03:04:05.5+01:00"],
+            &["", "2026-01-02", "2026-13-02T03:04:05Z", "2026-01-02T03:04:05", "2026-01-02T25:04:05Z"],
+        );
+        check("date", &["2026-01-02"], &["2026-1-2", "x"]);
+        check("duration", &["0", "1h30m", "1.5s", "22 ns", "-3ms"], &["", "1", "h", "1h3"]);
+        check("ipv4", &["1.2.3.4"], &["1.2.3", "::1"]);
+        check("ipv6", &["::1"], &["1.2.3.4"]);
+        check("cidr", &["10.0.0.0/8", "::/64"], &["10.0.0.0", "10.0.0.0/33"]);
+        check("mac", &["00:1a:2b:3c:4d:5e"], &["00:1a"]);
+        check("uuid", &["123e4567-e89b-12d3-a456-426614174000"], &["123e4567"]);
+        check("byte", &["", "aGk="], &["aGk", "a*k="]);
+        check("uri", &["https://a.b/c", "/path"], &["a b", ""]);
+        check("email", &["a@b.c"], &["a", "@b"]);
+        check("hostname", &["a-b.C"], &["", "-a", "a..b"]);
+        check("k8s-short-name", &["a-b"], &["A", "a.b"]);
+        check("k8s-long-name", &["a-b.c"], &["a..b"]);
+    }
+
+    #[test]
+    fn classes_in_patterns_are_of_ascii_and_dots_are_characters() {
+        let matches =
+            |pattern: &str, text: &str| compiled(pattern).is_some_and(|it| it.is_match(text.as_bytes()));
+        assert!(matches("^\\d+$", "12") && !matches("^\\d+$", "\u{664}") && matches("^.$", "\u{e4}"));
+        assert!(compiled("(").is_none());
+    }
 }

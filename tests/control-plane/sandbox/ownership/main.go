@@ -15,6 +15,8 @@ import (
 	"log"
 	"math/rand"
 	"os"
+	"sort"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,7 +36,7 @@ type Write struct {
 	Object      map[string]any `json:"object"`
 	Result      map[string]any `json:"result,omitempty"`
 	Error       string         `json:"error,omitempty"`
-	Causes      []any          `json:"causes,omitempty"`
+	Causes      [][2]string    `json:"causes,omitempty"`
 }
 
 // Sequence is the life of one object.
@@ -96,12 +98,15 @@ func (k *kind) perform(write *Write, live map[string]any, now time.Time) map[str
 		after, err = manager.Update(before, k.decode(write.Object), write.Manager)
 	}
 	if err != nil {
-		write.Error = err.Error()
+		write.Error = inOrder(err.Error())
 		var status apierrors.APIStatus
 		if errors.As(err, &status) && status.Status().Details != nil {
 			for _, cause := range status.Status().Details.Causes {
-				write.Causes = append(write.Causes, []any{cause.Message, cause.Field})
+				write.Causes = append(write.Causes, [2]string{cause.Message, cause.Field})
 			}
+			sort.Slice(write.Causes, func(i, j int) bool {
+				return strings.Join(write.Causes[i][:], " ") < strings.Join(write.Causes[j][:], " ")
+			})
 		}
 		return live
 	}
@@ -121,6 +126,17 @@ func (k *kind) perform(write *Write, live map[string]any, now time.Time) map[str
 	accessor.SetManagedFields(entries)
 	write.Result = k.encode(after)
 	return write.Result
+}
+
+// Fields of Go's maps come in no order, and so do the words about them.
+func inOrder(words string) string {
+	first, rest, several := strings.Cut(words, ": errors:\n")
+	if !several {
+		return words
+	}
+	lines := strings.Split(rest, "\n")
+	sort.Strings(lines)
+	return first + ": errors:\n" + strings.Join(lines, "\n")
 }
 
 func exclude(version string, fields ...string) map[fieldpath.APIVersion]fieldpath.Filter {

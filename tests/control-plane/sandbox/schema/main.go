@@ -1,18 +1,20 @@
 // Prints what the sandbox must know of the types of Kubernetes' own kinds, as src/sandbox/schema/kubernetes.txt.
 //
-// In: the versioned Go types of Kubernetes, and the OpenAPI definitions that are generated from them. Out, on
-// standard output: each kind that is served by default, and each type below it once, with its fields. Go says how a
+// In: the versioned Go types of Kubernetes, and the OpenAPI definitions that are generated from them. Out, in the folder
+// that is named, as text and packed: each kind that is served by default, and each type below it once, with its fields. Go says how a
 // field is written (left out when empty, a pointer); OpenAPI says how it is merged and what is set where it is absent.
 //
-//	go run ./sandbox/schema > ../../src/sandbox/schema/kubernetes.txt
+//	go run ./sandbox/schema ../../src/sandbox/schema
 package main
 
 import (
-	"bufio"
+	"bytes"
+	"compress/flate"
 	"encoding/json"
 	"fmt"
 	"log"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -79,8 +81,7 @@ func main() {
 	r := recorder{definitions: openapi.GetOpenAPIDefinitions(ref), names: map[reflect.Type]string{}}
 	found := served()
 	r.name(found)
-	out := bufio.NewWriter(os.Stdout)
-	defer out.Flush()
+	out := &bytes.Buffer{}
 	fmt.Fprint(out, head)
 	lines := []string{}
 	for kind, goType := range found {
@@ -101,6 +102,27 @@ func main() {
 	slices.Sort(lines)
 	for _, line := range lines {
 		fmt.Fprintln(out, line)
+	}
+	write(out.Bytes())
+}
+
+// Writes the table for people, and packed for the program.
+func write(text []byte) {
+	packed := &bytes.Buffer{}
+	packer, err := flate.NewWriter(packed, flate.BestCompression)
+	if err == nil {
+		_, err = packer.Write(text)
+	}
+	if err == nil {
+		err = packer.Close()
+	}
+	for name, content := range map[string][]byte{"kubernetes.txt": text, "kubernetes.deflate": packed.Bytes()} {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(os.Args[1], name), content, 0o644)
+		}
+	}
+	if err != nil {
+		log.Fatal(err)
 	}
 }
 
