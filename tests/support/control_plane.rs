@@ -20,6 +20,8 @@ use super::start::start;
 
 /// The API server's place among the servers.
 const API_SERVER: usize = 1;
+/// The controller manager's.
+const CONTROLLER_MANAGER: usize = 2;
 
 /// A running control plane.
 pub(crate) struct ControlPlane {
@@ -81,6 +83,11 @@ impl ControlPlane {
         meanwhile().await;
         self.act(&[API_SERVER], Server::start_again);
         self.until_ready().await;
+    }
+
+    /// Ends the controller manager: from now on objects are as they were written.
+    pub(crate) fn end_controllers(&self) {
+        self.act(&[CONTROLLER_MANAGER], Server::kill);
     }
 
     /// Does something to servers, by their places.

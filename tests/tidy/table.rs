@@ -38,13 +38,14 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 
 /// The table. A file belongs to the longest name that fits: `src/sync/schedule.rs` to `sync/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 30] = [
+pub(crate) const TABLE: [Row; 33] = [
     row(1, "api",            Pure,  Only(&[])),
     row(1, "fields",         Pure,  Only(&[])),
     row(1, "harmless",       Pure,  Only(&[])),
     row(1, "nearest",        Pure,  Only(&[])),
     row(1, "object",         Pure,  Only(&[])),
     row(1, "sandbox/schema", Pure,  Only(&[])),
+    row(1, "sandbox/table",  Pure,  Only(&[])),
     row(1, "settings",       Pure,  Only(&["harmless", "nearest"])),
     row(1, "tree",           Pure,  Only(&[])),
     row(1, "yaml",           Pure,  Only(&[])),
@@ -52,6 +53,8 @@ pub(crate) const TABLE: [Row; 30] = [
     row(2, "health",         Pure,  Only(&["object"])),
     row(2, "observed",       Pure,  Only(&["api", "fields", "object"])),
     row(2, "render",         Pure,  Only(&["api", "nearest", "object", "tree", "yaml"])),
+    row(2, "sandbox/kinds",  Pure,  Only(&["sandbox/schema"])),
+    row(2, "sandbox/patch",  Pure,  Only(&["sandbox/schema"])),
     row(2, "sandbox/ownership", Pure, Only(&["fields", "sandbox/schema"])),
     row(3, "desired",        Pure,  Only(&["api", "fields", "nearest", "object", "yaml", "render"])),
     row(3, "sync/schedule",  Pure,  Only(&["api"])),
@@ -65,7 +68,7 @@ pub(crate) const TABLE: [Row; 30] = [
     row(6, "cluster",        Shell, Only(&["api", "fields", "nearest", "object", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),
     row(7, "serve",          Shell, Earlier),
     row(7, "settings_watch", Shell, Earlier),
-    row(7, "sandbox",        Shell, Only(&["object", "sandbox/schema", "sandbox/ownership"])),
+    row(7, "sandbox",        Shell, Only(&["object", "sandbox/schema", "sandbox/ownership", "sandbox/kinds", "sandbox/patch", "sandbox/table"])),
     row(8, "sync",           Shell, Earlier),
     row(9, "cli",            Shell, Earlier),
     row(9, "main",           Shell, Only(&["cli"])),

@@ -19,7 +19,6 @@ use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::sandbox::Sandbox;
 use crate::serve::Health;
-use crate::serve::hooks::Called;
 use crate::settings::Settings;
 use crate::source::{AllowList, Repositories};
 use crate::sync::{Context, Parts, all, look};
@@ -29,8 +28,6 @@ pub(super) const NAMESPACE: &str = "moorline";
 
 /// A running engine.
 pub(super) struct Engine {
-    /// Who is told here that a repository has changed.
-    pub(super) called: mpsc::Sender<Called>,
     end: watch::Sender<bool>,
     work: JoinHandle<()>,
 }
@@ -45,7 +42,8 @@ impl Engine {
         let settings = Settings { data_dir: scratch.path().join("data"), ..Settings::default() };
         let (metrics, health) = (Metrics::new()?, Health::new());
         let (end, ending) = watch::channel(false);
-        let (called, calls) = mpsc::channel(16);
+        // Nobody calls: commits are seen on the disk.
+        let (_, calls) = mpsc::channel(1);
         let (board, looks) = show_on(page, ending.clone());
         let connection = Connection::of(sandbox.client(), NAMESPACE);
         let cluster = Cluster::new(connection, metrics.clone(), Permit::always(), &settings);
@@ -73,7 +71,7 @@ impl Engine {
                 () = look(context, looks) => {}
             }
         });
-        Ok(Self { called, end, work })
+        Ok(Self { end, work })
     }
 
     /// Ends it; what is under way has a moment to come to its end.

@@ -7,12 +7,11 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
 use super::super::scratch::Scratch;
 use super::engine::NAMESPACE;
+use crate::api::REQUESTED_AT_ANNOTATION;
 use crate::sandbox::Sandbox;
-use crate::serve::hooks::{Called, repository_name};
 use crate::source::{Watch, Workshop};
 
 /// The files of the shop, as they are in `examples/shop`.
@@ -24,6 +23,9 @@ const SHOP: [(&str, &str); 6] = [
     ("apps/payment.yaml", include_str!("../../../examples/shop/apps/payment.yaml")),
     ("apps/search.yaml", include_str!("../../../examples/shop/apps/search.yaml")),
 ];
+
+/// Where the Syncs are.
+const SYNCS: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncs";
 
 /// A repository and its Syncs.
 pub(super) struct Ground {
@@ -77,21 +79,24 @@ impl Ground {
     pub(super) async fn settle(&self, sandbox: &Sandbox) -> anyhow::Result<()> {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         sandbox.apply("/api/v1/namespaces", &namespace, "demo")?;
-        let place = format!("/apis/moorline.dev/v1alpha1/namespaces/{NAMESPACE}/syncs");
         for sync in &self.syncs {
-            sandbox.apply(&place, sync, "demo")?;
+            sandbox.apply(SYNCS, sync, "demo")?;
         }
         Ok(())
     }
 
-    /// Tells whenever something is committed to a repository on this disk; never ends.
-    pub(super) async fn follow(&self, called: mpsc::Sender<Called>) {
+    /// Has the Syncs look whenever something is committed to a repository on this disk; never ends.
+    pub(super) async fn follow(&self, sandbox: &Sandbox) {
         let path = self.url.strip_prefix("file://").map(Path::new);
         if let Some(Ok(watch)) = path.map(Watch::new) {
-            let name: Called = repository_name(&self.url).into_iter().collect();
-            loop {
+            for count in 1u64.. {
                 watch.changed().await;
-                let _ = called.send(name.clone()).await;
+                let now = json!({"metadata": {"annotations": {REQUESTED_AT_ANNOTATION: format!("commit {count}")}}});
+                for sync in &self.syncs {
+                    let name = sync["metadata"]["name"].as_str().unwrap_or_default();
+                    // One that somebody has deleted looks no more.
+                    let _ = sandbox.merge(&format!("{SYNCS}/{name}"), &now, "demo");
+                }
             }
         }
         std::future::pending().await

@@ -93,7 +93,7 @@ async fn show(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Resul
     let engine = Engine::start(&sandbox, &scratch, page).await?;
     let served = tokio::spawn(sandbox.clone().serve(api));
     ground.settle(&sandbox).await?;
-    let follows = ground.follow(engine.called.clone());
+    let follows = ground.follow(&sandbox);
     introduction(&ground).iter().for_each(|line| streams.say(line));
     let story = async {
         match arguments.tour {

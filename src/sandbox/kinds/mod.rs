@@ -13,9 +13,9 @@ mod paths;
 mod pods;
 mod prepare;
 mod quantity;
-#[cfg(test)]
-mod recorded;
 mod services;
+#[cfg(test)]
+mod tests;
 mod validate;
 
 pub(crate) use builtin::{Kind, Subresource, builtin, named};

@@ -130,6 +130,7 @@ fn complete(kind: &str, new: &mut Value, allocate: &mut dyn Allocate) {
     match kind {
         "Namespace" => add_to_list(new, "/spec", "finalizers", json!("kubernetes")),
         "Node" => {
+            drop_config_source(new);
             let taint = json!({"effect": "NoSchedule", "key": "node.kubernetes.io/not-ready"});
             add_to_list(new, "/spec", "taints", taint);
         }
@@ -166,6 +167,7 @@ fn complete(kind: &str, new: &mut Value, allocate: &mut dyn Allocate) {
 fn keep(kind: &str, subresource: &str, old: &Value, new: &mut Value, allocate: &mut dyn Allocate) {
     match kind {
         "Namespace" if subresource != "finalize" => carry(new, old, "/spec", &["finalizers"]),
+        "Node" => drop_config_source(new),
         "CertificateSigningRequest" => put(new, "spec", old.get("spec").cloned()),
         "Service" => {
             services::keep_allocated(old, new);
@@ -178,6 +180,13 @@ fn keep(kind: &str, subresource: &str, old: &Value, new: &mut Value, allocate: &
         }
         "CustomResourceDefinition" => add_stored_version(new),
         _ => {}
+    }
+}
+
+/// Kubernetes reads this field of a Node, and keeps it no more.
+fn drop_config_source(node: &mut Value) {
+    if let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("configSource");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Cells that are more than a field; those of Pods and of workloads are beside.
+//! Cells that are more than a field; those of Pods, of workloads and of what leads to them are beside.
 //!
 //! In: an object and the time. Out: what stands in the column.
 
@@ -10,8 +10,6 @@ use super::{at, duration};
 /// What fills a cell.
 pub(super) type Show = fn(&Value, Timestamp) -> Value;
 
-/// How many of many are shown.
-const SHOWN: usize = 3;
 const NONE: &str = "<none>";
 const UNSET: &str = "<unset>";
 
@@ -21,30 +19,22 @@ pub(super) fn named(name: &str) -> Option<Show> {
         "accounts" => |it, _| subjects(it, "ServiceAccount"),
         "age" => |it, now| duration::since(&it["metadata"]["creationTimestamp"], now).into(),
         "all-data" => |it, _| json!(count(&it["data"]) + count(&it["binaryData"])),
-        "api-available" => api_available,
-        "api-backend" => api_backend,
         "approved" => approved,
         "claim" => claim,
         "claim-capacity" => |it, _| bound(it, &it["status"]["capacity"]["storage"]),
         "claim-modes" => |it, _| bound(it, &modes(&it["status"]["accessModes"])),
         "claim-state" => claim_state,
         "class-name" => class_name,
-        "class-parameters" => class_parameters,
         "controller" => controller,
         "dangling" => dangling,
         "driver-modes" => |it, _| or(joined(&it["spec"]["volumeLifecycleModes"], ","), NONE),
-        "endpoints" => endpoints,
         "event-count" => event_count,
         "event-message" => |it, _| text(&it["message"]).trim().into(),
         "event-object" => event_object,
         "event-source" => event_source,
-        "external" => external,
         "external-ip" => |it, _| node_address(it, "ExternalIP"),
         "first-seen" => |it, now| first_seen(it, now).into(),
         "groups" => |it, _| subjects(it, "Group"),
-        "hosts" => hosts,
-        "ingress-address" => |it, _| balancer(it).join(",").into(),
-        "ingress-ports" => |it, _| if count(&it["spec"]["tls"]) > 0 { "80, 443" } else { "80" }.into(),
         "internal-ip" => |it, _| node_address(it, "InternalIP"),
         "last-seen" => last_seen,
         "limits" => |it, _| quota(it, true),
@@ -54,16 +44,11 @@ pub(super) fn named(name: &str) -> Option<Show> {
         "node-status" => node_status,
         "param-kind" => param_kind,
         "param-ref" => param_ref,
-        "parent" => parent,
         "phase" => phase,
         "pod-selector" => |it, _| or(selector(&it["spec"]["podSelector"]), NONE),
-        "ranges" => |it, _| joined(&it["spec"]["cidrs"], ",").into(),
         "requested" => requested,
         "requests" => |it, _| quota(it, false),
         "role" => |it, _| format!("{}/{}", text(&it["roleRef"]["kind"]), text(&it["roleRef"]["name"])).into(),
-        "service-ports" => service_ports,
-        "slice-endpoints" => slice_endpoints,
-        "slice-ports" => slice_ports,
         "token-requests" => token_requests,
         "users" => |it, _| subjects(it, "User"),
         _ => return None,
@@ -82,7 +67,7 @@ pub(super) fn or(text: String, otherwise: &str) -> Value {
     if text.is_empty() { otherwise.into() } else { text.into() }
 }
 
-fn count(it: &Value) -> usize {
+pub(super) fn count(it: &Value) -> usize {
     it.as_array().map(Vec::len).or(it.as_object().map(serde_json::Map::len)).unwrap_or(0)
 }
 
@@ -119,15 +104,6 @@ pub(super) fn selector(it: &Value) -> String {
     all.into_iter().map(|(_, written)| written).collect::<Vec<_>>().join(",")
 }
 
-/// The first few, and how many more there are.
-fn few(all: &[String]) -> String {
-    let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(",");
-    match all.len().saturating_sub(SHOWN) {
-        0 => shown,
-        more => format!("{shown} + {more} more..."),
-    }
-}
-
 fn subjects(binding: &Value, kind: &str) -> Value {
     let of_kind = items(&binding["subjects"]).filter(|it| it["kind"] == kind);
     let names = of_kind.map(|it| match kind {
@@ -135,22 +111,6 @@ fn subjects(binding: &Value, kind: &str) -> Value {
         _ => text(&it["name"]).to_owned(),
     });
     names.collect::<Vec<_>>().join(", ").into()
-}
-
-fn api_backend(it: &Value, _: Timestamp) -> Value {
-    let service = &it["spec"]["service"];
-    if service.is_null() {
-        return "Local".into();
-    }
-    format!("{}/{}", text(&service["namespace"]), text(&service["name"])).into()
-}
-
-fn api_available(it: &Value, _: Timestamp) -> Value {
-    match items(&it["status"]["conditions"]).find(|it| it["type"] == "Available") {
-        None => "Unknown".into(),
-        Some(it) if it["status"] == "True" => "True".into(),
-        Some(it) => format!("{} ({})", text(&it["status"]), text(&it["reason"])).into(),
-    }
 }
 
 fn approved(it: &Value, _: Timestamp) -> Value {
@@ -230,16 +190,6 @@ fn class_name(it: &Value, _: Timestamp) -> Value {
     if default { format!("{name} (default)").into() } else { name.into() }
 }
 
-fn class_parameters(it: &Value, _: Timestamp) -> Value {
-    let it = &it["spec"]["parameters"];
-    let kind = text(&it["kind"]);
-    match text(&it["apiGroup"]) {
-        _ if it.is_null() => NONE.into(),
-        "" => format!("{kind}/{}", text(&it["name"])).into(),
-        group => format!("{kind}.{group}/{}", text(&it["name"])).into(),
-    }
-}
-
 fn controller(it: &Value, _: Timestamp) -> Value {
     let Some(owner) = items(&it["metadata"]["ownerReferences"]).find(|it| it["controller"] == true) else {
         return NONE.into();
@@ -253,41 +203,6 @@ fn controller(it: &Value, _: Timestamp) -> Value {
 fn dangling(it: &Value, _: Timestamp) -> Value {
     let condition = items(&it["status"]["conditions"]).find(|it| it["type"] == "Dangling");
     condition.map_or("?", |it| text(&it["status"])).into()
-}
-
-fn endpoints(it: &Value, _: Timestamp) -> Value {
-    let mut all = Vec::new();
-    for subset in items(&it["subsets"]) {
-        let addresses = || items(&subset["addresses"]).map(|it| text(&it["ip"]));
-        if count(&subset["ports"]) == 0 {
-            all.extend(addresses().map(str::to_owned));
-        }
-        for port in items(&subset["ports"]) {
-            let join = |ip: &str| {
-                if ip.contains(':') {
-                    format!("[{ip}]:{}", port["port"])
-                } else {
-                    format!("{ip}:{}", port["port"])
-                }
-            };
-            all.extend(addresses().map(join));
-        }
-    }
-    or(few(&all), NONE)
-}
-
-fn slice_ports(it: &Value, _: Timestamp) -> Value {
-    let port = |it: &Value| match it["port"].as_i64() {
-        Some(port) => port.to_string(),
-        None if it["name"].is_null() => "*".to_owned(),
-        None => text(&it["name"]).to_owned(),
-    };
-    or(few(&items(&it["ports"]).map(port).collect::<Vec<_>>()), UNSET)
-}
-
-fn slice_endpoints(it: &Value, _: Timestamp) -> Value {
-    let addresses = items(&it["endpoints"]).flat_map(|it| items(&it["addresses"]));
-    or(few(&addresses.map(|it| text(it).to_owned()).collect::<Vec<_>>()), UNSET)
 }
 
 fn event_count(it: &Value, _: Timestamp) -> Value {
@@ -323,42 +238,6 @@ fn last_seen(it: &Value, now: Timestamp) -> Value {
     let last = [&it["series"]["lastObservedTime"], &it["lastTimestamp"], &it["deprecatedLastTimestamp"]];
     let last = last.into_iter().find(|it| it.is_string());
     last.map_or_else(|| first_seen(it, now), |it| duration::since(it, now)).into()
-}
-
-fn balancer(it: &Value) -> Vec<String> {
-    let name = |it: &Value| {
-        [&it["ip"], &it["hostname"]].map(text).into_iter().find(|it| !it.is_empty()).map(str::to_owned)
-    };
-    let mut all: Vec<_> = items(&it["status"]["loadBalancer"]["ingress"]).filter_map(name).collect();
-    all.sort();
-    all.dedup();
-    all
-}
-
-fn external(it: &Value, _: Timestamp) -> Value {
-    let own = items(&it["spec"]["externalIPs"]).map(|it| text(it).to_owned());
-    match text(&it["spec"]["type"]) {
-        "ExternalName" => it["spec"]["externalName"].clone(),
-        "LoadBalancer" => or(balancer(it).into_iter().chain(own).collect::<Vec<_>>().join(","), "<pending>"),
-        "ClusterIP" | "NodePort" => or(own.collect::<Vec<_>>().join(","), NONE),
-        _ => "<unknown>".into(),
-    }
-}
-
-fn service_ports(it: &Value, _: Timestamp) -> Value {
-    let port = |it: &Value| match it["nodePort"].as_i64().filter(|it| *it != 0) {
-        Some(node) => format!("{}:{node}/{}", it["port"], text(&it["protocol"])),
-        None => format!("{}/{}", it["port"], text(&it["protocol"])),
-    };
-    or(items(&it["spec"]["ports"]).map(port).collect::<Vec<_>>().join(","), NONE)
-}
-
-fn hosts(it: &Value, _: Timestamp) -> Value {
-    let all: Vec<_> = items(&it["spec"]["rules"])
-        .map(|it| text(&it["host"]).to_owned())
-        .filter(|it| !it.is_empty())
-        .collect();
-    or(few(&all), "*")
 }
 
 fn node_address(it: &Value, kind: &str) -> Value {
@@ -408,15 +287,6 @@ fn param_ref(it: &Value, _: Timestamp) -> Value {
         ("", name) => format!("*/{name}").into(),
         (namespace, name) => format!("{namespace}/{name}").into(),
     }
-}
-
-fn parent(it: &Value, _: Timestamp) -> Value {
-    let it = &it["spec"]["parentRef"];
-    let parts = [&it["group"], &it["resource"], &it["namespace"], &it["name"]].map(text);
-    let resource =
-        if parts[0].is_empty() { parts[1].to_owned() } else { format!("{}.{}", parts[1], parts[0]) };
-    let all = [resource.as_str(), parts[2], parts[3]];
-    all.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join("/").into()
 }
 
 fn quota(it: &Value, limits: bool) -> Value {

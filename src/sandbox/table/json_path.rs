@@ -67,7 +67,7 @@ fn holds(item: &Value, filter: &str) -> bool {
             let text = right.trim_matches(|char| char == '"' || char == '\'');
             let equal = match found {
                 Some(Value::String(found)) => found == text,
-                Some(found) => found.to_string() == right,
+                Some(found) => right == found.to_string().as_str(),
                 None => return false,
             };
             return equal == wanted;

@@ -7,6 +7,7 @@
 mod cells;
 mod duration;
 mod json_path;
+mod networks;
 mod pods;
 mod workloads;
 
@@ -228,7 +229,12 @@ fn column(line: &'static str) -> Option<Column> {
     let cell = if let Some(path) = cell.strip_prefix('#') {
         Cell::Count(path)
     } else if let Some(name) = cell.strip_prefix('@') {
-        Cell::Shown(cells::named(name).or_else(|| pods::named(name)).or_else(|| workloads::named(name))?)
+        Cell::Shown(
+            cells::named(name)
+                .or_else(|| networks::named(name))
+                .or_else(|| pods::named(name))
+                .or_else(|| workloads::named(name))?,
+        )
     } else {
         let (path, otherwise) = cell.split_once(" ?? ").map_or((cell, zero), |(path, text)| {
             (path, serde_json::from_str(text).unwrap_or_else(|_| json!(text)))

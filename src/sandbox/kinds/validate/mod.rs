@@ -168,7 +168,7 @@ impl Rule {
             }
             Check::Port => port(seen, causes),
             Check::Named(rule) => {
-                let wrong = text.into_iter().flat_map(|it| rule(it));
+                let wrong = text.into_iter().flat_map(rule);
                 causes.extend(wrong.map(|words| invalid(&seen.at, seen.value, &words)));
             }
             Check::Keys(rule) => {

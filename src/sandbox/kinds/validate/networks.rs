@@ -2,7 +2,8 @@
 //!
 //! In: the place that a line of `rules.txt` names. Out: what is wrong there.
 
-use std::net::IpAddr;
+// Of `core`, because reading an address touches no network.
+use core::net::IpAddr;
 
 use serde_json::{Value, json};
 

@@ -17,6 +17,7 @@ pub(super) fn named(name: &str) -> Option<Own> {
         "known-volume" => known_volume,
         "must-be-one" => must_be_one,
         "no-backsteps" => no_backsteps,
+        "only-later" => only_later,
         "resources" => resources,
         "toleration" => toleration,
         "untrimmed" => untrimmed,
@@ -28,6 +29,13 @@ pub(super) fn named(name: &str) -> Option<Own> {
 fn untrimmed(seen: &Seen, causes: &mut Vec<Cause>) {
     if seen.value.and_then(Value::as_str).is_some_and(|it| it.trim() != it) {
         causes.push(invalid(&seen.at, seen.value, "must not have leading or trailing whitespace"));
+    }
+}
+
+/// Containers for a look into a Pod are added to one that is there.
+fn only_later(seen: &Seen, causes: &mut Vec<Cause>) {
+    if seen.old.is_none() && seen.value.is_some_and(|it| !is_empty(it)) {
+        causes.push(forbidden(&seen.at, "cannot be set on create"));
     }
 }
 

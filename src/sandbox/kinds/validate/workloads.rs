@@ -193,8 +193,9 @@ fn most_replicas(seen: &Seen, causes: &mut Vec<Cause>) {
         (seen.value.and_then(Value::as_i64).unwrap_or(0), seen.section["spec"]["minReplicas"].as_i64());
     if most < 1 {
         causes.push(required(&seen.at, "must be set and greater than 0"));
-    } else if least.is_some_and(|it| most < it) {
-        causes.push(invalid(&seen.at, seen.value, "must be greater than or equal to `minReplicas`"));
+    }
+    if least.is_some_and(|it| most < it) {
+        causes.push(invalid(&seen.at, Some(&json!(most)), "must be greater than or equal to `minReplicas`"));
     }
 }
 
