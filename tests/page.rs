@@ -110,16 +110,16 @@ async fn held_by_the_budget(scene: &Scene, address: &str, browser: &mut Option<B
     let gone: Vec<String> = (1..13).map(|at| format!("a-{at}.json")).collect();
     scene.remove(&gone.iter().map(String::as_str).collect::<Vec<_>>());
     scene.nudge("shop", "2").await;
-    let held = told(&address, &api, "the prune waits", |it| it["state"] == "Waiting").await;
+    let held = told(address, &api, "the prune waits", |it| it["state"] == "Waiting").await;
     assert_eq!(held["approval"]["objects"], 12);
     let command = format!(
         "kubectl annotate sync shop -n {} --overwrite moorline.dev/approve={}",
         scene.namespace,
         held["approval"]["hash"].as_str().unwrap()
     );
-    let page = get(&address, &html).body;
+    let page = get(address, &html).body;
     assert!(page.contains(&command) && page.contains("12 objects left Git"), "{page}");
-    let waiting = told(&address, &format!("{api}?state=leaving"), "they are named", |_| true).await;
+    let waiting = told(address, &format!("{api}?state=leaving"), "they are named", |_| true).await;
     assert_eq!(waiting["objects"].as_array().unwrap().len(), 12);
     picture(browser, address, &html, "story-3-prune-held");
 }
@@ -298,4 +298,38 @@ async fn what_is_followed_without_a_sync_is_shown_as_well() {
     let repaired =
         told(&address, &api, "the repair is told", |it| it["repairs"][0]["object"].is_string()).await;
     assert_eq!(repaired["repairs"][0]["manager"], "kubectl-edit");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_objects_are_is_shown_and_why() {
+    let Some(scene) = Scene::new("page-health").await else { return };
+    let daemon = scene.daemon_with(&["--leader-election=false", "--page", "127.0.0.1:0"]);
+    let address = page_of(&daemon).await;
+    let deployment = |name: &str, replicas: u32| {
+        let labels = json!({"app": name});
+        let containers = json!([{"name": "web", "image": "registry.invalid/web:1"}]);
+        let template = json!({"metadata": {"labels": labels}, "spec": {"containers": containers}});
+        let spec = json!({"replicas": replicas, "selector": {"matchLabels": labels}, "template": template});
+        let manifest =
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec});
+        (format!("{name}.json"), manifest.to_string())
+    };
+    scene.push(&[deployment("busy", 1), deployment("calm", 0)]);
+    scene.sync("shop", json!({"health": {"wait": true}})).await;
+    let api = format!("/api/v1/syncs/{}/shop", scene.namespace);
+    let is = |it: &Value, name: &str, health: &str| {
+        let rows = it["objects"].as_array().into_iter().flatten();
+        rows.into_iter().any(|row| row["name"] == name && row["health"] == health)
+    };
+    // Nobody runs Pods here: one waits, and says for what.
+    let seen = told(&address, &api, "both are judged, and why is told", |it| {
+        is(it, "calm", "Healthy") && is(it, "busy", "Progressing")
+    })
+    .await;
+    let rows = seen["objects"].as_array().unwrap();
+    let why = rows.iter().find(|row| row["name"] == "busy").unwrap()["healthMessage"].as_str();
+    let why = why.expect("what it waits for");
+    let html = get(&address, &format!("/syncs/{}/shop?state=progressing", scene.namespace)).body;
+    assert!(html.contains("1 of 2 objects") && html.contains(why), "{html}");
+    scene.delete_sync("shop").await;
 }
