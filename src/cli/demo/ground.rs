@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::scratch::Scratch;
 use super::engine::NAMESPACE;
-use crate::api::REQUESTED_AT_ANNOTATION;
+use crate::api::REQUEST_ANNOTATION;
 use crate::sandbox::Sandbox;
 use crate::source::{Watch, Workshop};
 
@@ -91,7 +91,7 @@ impl Ground {
         if let Some(Ok(watch)) = path.map(Watch::new) {
             for count in 1u64.. {
                 watch.changed().await;
-                let now = json!({"metadata": {"annotations": {REQUESTED_AT_ANNOTATION: format!("commit {count}")}}});
+                let now = json!({"metadata": {"annotations": {REQUEST_ANNOTATION: format!("commit {count}")}}});
                 for sync in &self.syncs {
                     let name = sync["metadata"]["name"].as_str().unwrap_or_default();
                     // One that somebody has deleted looks no more.
