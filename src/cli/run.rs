@@ -1,6 +1,7 @@
 //! `moorline run`: the daemon.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::exit::Exit;
 use super::listening::{listen, show};
+use super::sandbox::{ThrowAway, chance};
 use super::setting_flags::SettingFlags;
 use super::{Streams, logs, settings_file};
 use crate::api::{self, PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
@@ -20,6 +22,7 @@ use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::render;
 use crate::report::board::Stance;
+use crate::sandbox::Options;
 use crate::serve::Health;
 use crate::serve::hooks::{Called, Hooks, repository_name};
 use crate::settings::Settings;
@@ -59,6 +62,10 @@ pub(super) struct Arguments {
     #[arg(long, requires = "url")]
     take_over: bool,
 
+    /// A throw-away API server in this process instead of a cluster
+    #[arg(long)]
+    sandbox: bool,
+
     /// The daemon's own namespace; else the pod's, else the one of the kubeconfig
     #[arg(long, short)]
     namespace: Option<String>,
@@ -88,14 +95,26 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let exit = runtime.block_on(daemon(arguments, settings, level));
+    let exit = runtime.block_on(daemon(arguments, settings, level, streams));
     // A look at a silent server may still hold a thread; it is not waited for.
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
 }
 
-async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -> anyhow::Result<Exit> {
-    let connection = connect(None).await?;
+async fn daemon(
+    arguments: &Arguments,
+    settings: Settings,
+    level: logs::Level,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let throw_away = match arguments.sandbox {
+        true => Some(own_server(streams).await?),
+        false => None,
+    };
+    let connection = match &throw_away {
+        Some(server) => Connection::of(server.sandbox.client(), "default"),
+        None => connect(None).await?,
+    };
     let namespace: Box<str> = arguments.namespace.as_deref().map_or(connection.namespace.clone(), Box::from);
     if let Some(rule) = render::namespace_rule(&namespace) {
         bail!("--namespace: the name of a namespace {rule}");
@@ -134,6 +153,7 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     let notebook = leadership.as_ref().filter(|_| arguments.url.is_some()).map(Notebook::new);
     let own = std::env::current_exe().context("cannot find this program")?;
     let helm = Helm::keeping(&settings.helm, own, settings.data_dir.join(Repositories::RENDERED));
+    let disk = throw_away.as_ref().map(|_| "/".into());
     let context = Arc::new(Context::new(
         cluster,
         board,
@@ -147,7 +167,7 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
             held_by,
             permit,
             notebook,
-            disk: None,
+            disk,
             ending,
         },
     ));
@@ -166,6 +186,15 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     signal.abort();
     drop(server);
     Ok(Exit::Done)
+}
+
+/// An API server of this process, which knows Syncs.
+async fn own_server(streams: &mut Streams<'_>) -> anyhow::Result<ThrowAway> {
+    let options = Options { seed: chance(), readiness: Some(Duration::ZERO), ..Options::default() };
+    let server = ThrowAway::start(&options, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+    server.sandbox.define(&api::definition()?)?;
+    server.tell(streams)?;
+    Ok(server)
 }
 
 /// Returns when the Lease is lost, if there is one.
