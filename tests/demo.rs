@@ -137,9 +137,9 @@ fn the_story_is_told_and_can_be_seen() {
     for words in ["kubectl-scale", "spec.replicas"] {
         assert!(shop.contains(words), "{words} is not on the page");
     }
-    if let Some(syncs) = kubectl(&kubeconfig, &["get", "syncs", "-A", "--no-headers"]) {
-        let ready = syncs.lines().filter(|line| line.split_whitespace().nth(2) == Some("True")).count();
-        assert_eq!(ready, 2, "{syncs}");
+    let ready = ["wait", "--for=condition=Ready", "syncs", "--all", "-n", "moorline", "--timeout=30s"];
+    if let Some(told) = kubectl(&kubeconfig, &ready) {
+        assert_eq!(told.matches("condition met").count(), 2, "{told}");
         let events = kubectl(&kubeconfig, &["get", "events", "-n", "moorline"]).unwrap();
         assert!(events.contains("spec.replicas changed by kubectl-scale"), "{events}");
     }
@@ -196,7 +196,7 @@ fn a_daemon_has_an_api_server_of_its_own() {
         "--data-dir",
         data.to_str().unwrap(),
         "--listen",
-        "",
+        "127.0.0.1:0",
         "--page",
         "",
     ]);
