@@ -107,20 +107,12 @@ async fn daemon(
     level: logs::Level,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
-    let throw_away = match arguments.sandbox {
-        true => Some(own_server(streams).await?),
-        false => None,
-    };
-    let connection = match &throw_away {
-        Some(server) => Connection::of(server.sandbox.client(), "default"),
-        None => connect(None).await?,
-    };
+    let (connection, own_server) = reach(arguments, streams).await?;
     let namespace: Box<str> = arguments.namespace.as_deref().map_or(connection.namespace.clone(), Box::from);
     if let Some(rule) = render::namespace_rule(&namespace) {
         bail!("--namespace: the name of a namespace {rule}");
     }
-    let metrics = Metrics::new()?;
-    let health = Health::new();
+    let (metrics, health) = (Metrics::new()?, Health::new());
     let (end, ending) = watch::channel(false);
     let (call, mut called) = mpsc::channel(MAX_CALLS);
     let hooks = settings.webhook_secret_file.clone().map(|secret| Hooks::new(secret, call));
@@ -133,16 +125,12 @@ async fn daemon(
     });
     let leadership = match arguments.leader_election {
         true => {
-            let standby = async {
-                tokio::select! {
-                    led = lead(arguments, &settings, &connection, &namespace, (&health, &metrics, &board), ending.clone()) => led,
-                    () = pass_on(&connection, &mut called) => Ok(None),
-                }
+            let led = tokio::select! {
+                led = lead(arguments, &settings, &connection, &namespace, (&health, &metrics, &board), ending.clone()) => led?,
+                () = pass_on(&connection, &mut called) => None,
             };
-            match standby.await? {
-                Some(leadership) => Some(leadership),
-                None => return Ok(Exit::Done),
-            }
+            let Some(led) = led else { return Ok(Exit::Done) };
+            Some(led)
         }
         false => None,
     };
@@ -151,9 +139,8 @@ async fn daemon(
     let cluster = Cluster::new(connection, metrics.clone(), permit.clone(), &settings);
     let held_by = leadership.as_ref().map(|_| format!("{namespace}/{}", lease_name(arguments, &settings)));
     let notebook = leadership.as_ref().filter(|_| arguments.url.is_some()).map(Notebook::new);
-    let own = std::env::current_exe().context("cannot find this program")?;
-    let helm = Helm::keeping(&settings.helm, own, settings.data_dir.join(Repositories::RENDERED));
-    let disk = throw_away.as_ref().map(|_| "/".into());
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let helm = Helm::keeping(&settings.helm, program, settings.data_dir.join(Repositories::RENDERED));
     let context = Arc::new(Context::new(
         cluster,
         board,
@@ -167,7 +154,7 @@ async fn daemon(
             held_by,
             permit,
             notebook,
-            disk,
+            disk: own_server.as_ref().map(|_| "/".into()),
             ending,
         },
     ));
@@ -179,22 +166,32 @@ async fn daemon(
         () = reset => {}
         loss = lost(leadership.as_ref()) => bail!("the Lease is lost: {loss}"),
     }
-    if let Some(leadership) = leadership {
-        let released = tokio::time::timeout(RELEASE, leadership.release()).await;
-        released.context("the Lease could not be released in time; it ends by itself")??;
-    }
+    release(leadership).await?;
     signal.abort();
     drop(server);
     Ok(Exit::Done)
 }
 
-/// An API server of this process, which knows Syncs.
-async fn own_server(streams: &mut Streams<'_>) -> anyhow::Result<ThrowAway> {
+/// Gives the Lease back, so that nobody has to wait for its end.
+async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
+    let Some(leadership) = leadership else { return Ok(()) };
+    let released = tokio::time::timeout(RELEASE, leadership.release()).await;
+    Ok(released.context("the Lease could not be released in time; it ends by itself")??)
+}
+
+/// The way to the cluster, or to an API server of this process, which knows Syncs.
+async fn reach(
+    arguments: &Arguments,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<(Connection, Option<ThrowAway>)> {
+    if !arguments.sandbox {
+        return Ok((connect(None).await?, None));
+    }
     let options = Options { seed: chance(), readiness: Some(Duration::ZERO), ..Options::default() };
     let server = ThrowAway::start(&options, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
     server.sandbox.define(&api::definition()?)?;
     server.tell(streams)?;
-    Ok(server)
+    Ok((Connection::of(server.sandbox.client(), "default"), Some(server)))
 }
 
 /// Returns when the Lease is lost, if there is one.

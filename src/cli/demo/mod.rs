@@ -23,7 +23,7 @@ use crate::settings::{LogFormat, LogLevel};
 use engine::Engine;
 use ground::Ground;
 
-/// Show the whole idea on this machine: a repository, an API server, and the daemon between them
+/// Show the whole idea on this machine, without a cluster
 ///
 /// Everything lives in this process and in a temporary folder. kubectl, `moorline status` and git work on it as on the real
 /// things. Ctrl-C ends it, and nothing is left.
