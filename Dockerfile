@@ -4,8 +4,10 @@
 # All of it is of Debian 12, so that the binary meets the C library it was linked against.
 FROM rust:1.95.0-bookworm AS build
 WORKDIR /src
-COPY Cargo.toml Cargo.lock ./
+COPY Cargo.toml Cargo.lock build.rs ./
 COPY src ./src
+# The repository of the demo, which is in the program.
+COPY examples/shop ./examples/shop
 # Not compiled; but Cargo.toml names the benchmarks, and cargo looks for what it names.
 COPY benches ./benches
 RUN cargo build --release --locked --bin moorline

@@ -108,7 +108,9 @@ fn measure(count: usize) -> Row {
 }
 
 fn moorline(arguments: &[&str], temporary: &Path, kubeconfig: Option<&str>) -> Ends {
-    let mut command = Command::new(std::env::var("BENCHED_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_moorline").to_owned()));
+    let mut command = Command::new(
+        std::env::var("BENCHED_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_moorline").to_owned()),
+    );
     command.args(arguments).env("TMPDIR", temporary).stdin(Stdio::null()).stdout(Stdio::piped());
     if let Some(kubeconfig) = kubeconfig {
         command.env("KUBECONFIG", kubeconfig);
