@@ -46,8 +46,14 @@ fn builtin(kind: &str, version: &str, mut object: Value) -> Value {
     object["apiVersion"] = version.into();
     if let Some(fields) = object.as_object_mut() {
         match (kind, version) {
-            ("Event", "v1") => rename(fields, &EVENT, true),
-            ("Event", _) => rename(fields, &EVENT, false),
+            ("Event", "v1") => {
+                rename(fields, &EVENT, true);
+                reporter(fields, true);
+            }
+            ("Event", _) => {
+                rename(fields, &EVENT, false);
+                reporter(fields, false);
+            }
             ("HorizontalPodAutoscaler", "autoscaling/v1") => to_first_autoscaler(fields),
             ("HorizontalPodAutoscaler", _) => to_second_autoscaler(fields),
             _ => {}
@@ -77,8 +83,23 @@ fn rename(fields: &mut Map<String, Value>, names: &[(&str, &str)], to_core: bool
     }
 }
 
+/// Who reports is said in the core group even where nobody does.
+fn reporter(fields: &mut Map<String, Value>, is_core: bool) {
+    for name in [if is_core { CONTROLLER.0 } else { CONTROLLER.1 }, "reportingInstance"] {
+        if is_core {
+            fields.entry(name).or_insert_with(|| "".into());
+        } else if fields.get(name) == Some(&"".into()) {
+            fields.remove(name);
+        }
+    }
+}
+
 /// The processor is all that the first version knows.
 fn to_first_autoscaler(fields: &mut Map<String, Value>) {
+    if let Some(status) = fields.get_mut("status").and_then(Value::as_object_mut) {
+        status.remove("currentMetrics");
+        status.entry("currentReplicas").or_insert_with(|| 0.into());
+    }
     let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let metrics = spec.remove("metrics").unwrap_or_default();
     for metric in metrics.as_array().into_iter().flatten() {
@@ -90,6 +111,12 @@ fn to_first_autoscaler(fields: &mut Map<String, Value>) {
 }
 
 fn to_second_autoscaler(fields: &mut Map<String, Value>) {
+    if let Some(status) = fields.get_mut("status").and_then(Value::as_object_mut) {
+        status.entry("currentMetrics").or_insert(Value::Null);
+        if status.get("currentReplicas") == Some(&0.into()) {
+            status.remove("currentReplicas");
+        }
+    }
     let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else { return };
     if let Some(percent) = spec.remove("targetCPUUtilizationPercentage") {
         let target = json!({"type": "Utilization", "averageUtilization": percent});

@@ -27,6 +27,7 @@ mod handle;
 pub(crate) mod kinds;
 mod look;
 mod openapi;
+mod options;
 mod ownership;
 pub(crate) mod patch;
 mod refusal;

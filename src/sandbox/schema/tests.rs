@@ -153,6 +153,7 @@ fn custom_resources_are_pruned_filled_in_and_checked_as_they_are_by_kubernetes()
         let unknown = schema.pruned(&mut object);
         assert_eq!(json!(unknown), *recorded.get("unknown").unwrap_or(&json!([])), "{recorded}");
         assert_eq!(object, recorded["pruned"], "{recorded}");
+        schema.without_nulls(&mut object);
         schema.with_defaults(&mut object);
         assert_eq!(object, recorded["defaulted"], "{recorded}");
         let mut found: Vec<[String; 3]> = schema
