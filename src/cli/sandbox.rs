@@ -57,6 +57,7 @@ async fn serve(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Resu
         ..Options::default()
     };
     let listener = listen(arguments.listen).await?;
+    let interrupted = interrupted();
     let scratch = Scratch::new()?;
     let kubeconfig = kubeconfig(&scratch, listener.local_addr()?)?;
     writeln!(streams.data, "export KUBECONFIG={}", kubeconfig.display())?;
@@ -64,7 +65,7 @@ async fn serve(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Resu
     streams.say("the sandbox runs until Ctrl-C");
     tokio::select! {
         ended = Sandbox::new(&options).serve(listener) => ended.context("the sandbox takes no more connections")?,
-        () = interrupted() => {}
+        () = interrupted => {}
     }
     Ok(Exit::Done)
 }

@@ -1,13 +1,25 @@
 //! One object in several versions.
 //!
 //! In: an object in one version of its resource. Out: the same in another. Versions of a definition differ by their name
-//! alone, unless it names a webhook, which is asked before a handler comes here; of the built-in kinds two have versions
-//! that differ.
+//! alone: webhooks that convert are not asked. Of the built-in kinds two have versions that differ.
 
 use serde_json::{Map, Value, json};
 
 use super::refusal::Refusal;
 use super::served::{Origin, Resource};
+use super::store::Stored;
+
+/// What is stored, as it is read in a version that is served: without what its definition has dropped since, and with the
+/// defaults that it has got.
+pub(crate) fn read(resource: &Resource, version: usize, stored: &Stored) -> Result<Value, Refusal> {
+    let mut body = in_version(resource, version, stored.body())?;
+    if resource.is_older(stored.revision) {
+        let schema = &resource.versions[version].schema;
+        schema.pruned(&mut body);
+        schema.with_defaults(&mut body);
+    }
+    Ok(body)
+}
 
 /// A stored object in a version that is served.
 pub(crate) fn in_version(resource: &Resource, version: usize, stored: Value) -> Result<Value, Refusal> {

@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::answer::Answer;
 use super::ask::{Ask, Objects, Place};
 use super::discovery;
-use super::faults::Faults;
 use super::follow::Follow;
 use super::openapi;
 use super::refusal::Refusal;

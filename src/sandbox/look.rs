@@ -63,7 +63,7 @@ impl View {
                 out.extend(stored.metadata());
                 out.push(b'}');
             }
-            Form::Whole if self.is_as_stored() => out.extend(stored.text()),
+            Form::Whole if self.is_as_stored(stored) => out.extend(stored.text()),
             Form::Whole => out.extend(self.body(stored)?.to_string().into_bytes()),
             Form::Table => {
                 let mut table = self.table(&[&self.body(stored)?], now);
@@ -75,13 +75,14 @@ impl View {
     }
 
     /// True if the stored text is the answer.
-    fn is_as_stored(&self) -> bool {
-        self.resource.stored_version() == self.version
+    fn is_as_stored(&self, stored: &Stored) -> bool {
+        !self.resource.is_older(stored.revision)
+            && self.resource.stored_version() == self.version
             && self.resource.builtin().is_none_or(|kind| kind.home() == kind.group)
     }
 
     fn body(&self, stored: &Stored) -> Result<Value, Refusal> {
-        convert::in_version(&self.resource, self.version, stored.body())
+        convert::read(&self.resource, self.version, stored)
     }
 
     fn table(&self, objects: &[&Value], now: Timestamp) -> Value {
@@ -145,7 +146,7 @@ impl State {
                 text.push(b',');
             }
             match view.form {
-                Form::Whole if view.is_as_stored() && view.resource.builtin().is_some() => {
+                Form::Whole if view.is_as_stored(stored) && view.resource.builtin().is_some() => {
                     stored.write_untyped(&mut text);
                 }
                 Form::Whole if view.resource.builtin().is_some() => {
@@ -177,9 +178,11 @@ impl State {
     }
 
     fn rest_of(&self, token: &str) -> Result<(Vec<Arc<Stored>>, u64), Refusal> {
-        let number = token
-            .parse()
-            .map_err(|_| Refusal::bad_request("invalid continue token: continue key is not valid: illegal base64 data at input byte 0"))?;
+        let number = token.parse().map_err(|_| {
+            Refusal::bad_request(
+                "invalid continue token: continue key is not valid: illegal base64 data at input byte 0",
+            )
+        })?;
         let rest = self.store.rest(number);
         let (rest, revision) = rest.ok_or_else(|| {
             Refusal::expired(

@@ -164,6 +164,7 @@ impl Store {
     }
 
     /// How many objects there are of a resource.
+    #[cfg(test)]
     pub(crate) fn count(&self, resource: &str) -> usize {
         self.collections.get(resource).map_or(0, |collection| collection.objects.len())
     }

@@ -82,7 +82,7 @@ impl State {
     /// The live object in the version of the target.
     pub(crate) fn live(&self, target: &Target) -> Result<Option<(Arc<Stored>, Value)>, Refusal> {
         let Some(stored) = self.store.get(&target.resource.home, &target.key) else { return Ok(None) };
-        let body = super::convert::in_version(&target.resource, target.version, stored.body())?;
+        let body = super::convert::read(&target.resource, target.version, stored)?;
         Ok(Some((stored.clone(), body)))
     }
 

@@ -54,6 +54,7 @@ pub(crate) fn validate_custom(new: &Value) -> Vec<Cause> {
 }
 
 /// What the refusal of an object says, and its causes as its details list them.
+#[cfg(test)]
 pub(crate) fn refusal(group: &str, kind: &str, name: &str, causes: &[Cause]) -> (String, Value) {
     let all: Vec<_> = causes.iter().map(|it| format!("{}: {}", it.field, it.message)).collect();
     let text = if all.len() == 1 { all.concat() } else { format!("[{}]", all.join(", ")) };
