@@ -50,6 +50,12 @@ impl Schema {
 }
 
 impl Field {
+    /// What Go writes where nothing is said.
+    #[cfg(test)]
+    pub(crate) fn zero_value(&self) -> Value {
+        self.schema().zero(MAX_DEPTH).filter(|_| !self.pointer).unwrap_or(Value::Null)
+    }
+
     /// True if Go writes it even where nothing is said.
     pub(super) fn is_written_when_zero(&self) -> bool {
         let is_struct = match self.schema().shape() {
