@@ -1,6 +1,7 @@
 //! `moorline run`: the daemon.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::exit::Exit;
 use super::listening::{listen, show};
+use super::sandbox::{ThrowAway, chance};
 use super::setting_flags::SettingFlags;
 use super::{Streams, logs, settings_file};
 use crate::api::{self, PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
@@ -20,6 +22,7 @@ use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::render;
 use crate::report::board::Stance;
+use crate::sandbox::Options;
 use crate::serve::Health;
 use crate::serve::hooks::{Called, Hooks, repository_name};
 use crate::settings::Settings;
@@ -59,6 +62,10 @@ pub(super) struct Arguments {
     #[arg(long, requires = "url")]
     take_over: bool,
 
+    /// A throw-away API server in this process instead of a cluster
+    #[arg(long)]
+    sandbox: bool,
+
     /// The daemon's own namespace; else the pod's, else the one of the kubeconfig
     #[arg(long, short)]
     namespace: Option<String>,
@@ -88,20 +95,24 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let exit = runtime.block_on(daemon(arguments, settings, level));
+    let exit = runtime.block_on(daemon(arguments, settings, level, streams));
     // A look at a silent server may still hold a thread; it is not waited for.
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
 }
 
-async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -> anyhow::Result<Exit> {
-    let connection = connect(None).await?;
+async fn daemon(
+    arguments: &Arguments,
+    settings: Settings,
+    level: logs::Level,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let (connection, own_server) = reach(arguments, streams).await?;
     let namespace: Box<str> = arguments.namespace.as_deref().map_or(connection.namespace.clone(), Box::from);
     if let Some(rule) = render::namespace_rule(&namespace) {
         bail!("--namespace: the name of a namespace {rule}");
     }
-    let metrics = Metrics::new()?;
-    let health = Health::new();
+    let (metrics, health) = (Metrics::new()?, Health::new());
     let (end, ending) = watch::channel(false);
     let (call, mut called) = mpsc::channel(MAX_CALLS);
     let hooks = settings.webhook_secret_file.clone().map(|secret| Hooks::new(secret, call));
@@ -114,16 +125,12 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     });
     let leadership = match arguments.leader_election {
         true => {
-            let standby = async {
-                tokio::select! {
-                    led = lead(arguments, &settings, &connection, &namespace, (&health, &metrics, &board), ending.clone()) => led,
-                    () = pass_on(&connection, &mut called) => Ok(None),
-                }
+            let led = tokio::select! {
+                led = lead(arguments, &settings, &connection, &namespace, (&health, &metrics, &board), ending.clone()) => led?,
+                () = pass_on(&connection, &mut called) => None,
             };
-            match standby.await? {
-                Some(leadership) => Some(leadership),
-                None => return Ok(Exit::Done),
-            }
+            let Some(led) = led else { return Ok(Exit::Done) };
+            Some(led)
         }
         false => None,
     };
@@ -132,8 +139,8 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
     let cluster = Cluster::new(connection, metrics.clone(), permit.clone(), &settings);
     let held_by = leadership.as_ref().map(|_| format!("{namespace}/{}", lease_name(arguments, &settings)));
     let notebook = leadership.as_ref().filter(|_| arguments.url.is_some()).map(Notebook::new);
-    let own = std::env::current_exe().context("cannot find this program")?;
-    let helm = Helm::keeping(&settings.helm, own, settings.data_dir.join(Repositories::RENDERED));
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let helm = Helm::keeping(&settings.helm, program, settings.data_dir.join(Repositories::RENDERED));
     let context = Arc::new(Context::new(
         cluster,
         board,
@@ -147,7 +154,7 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
             held_by,
             permit,
             notebook,
-            disk: None,
+            disk: own_server.as_ref().map(|_| "/".into()),
             ending,
         },
     ));
@@ -159,13 +166,32 @@ async fn daemon(arguments: &Arguments, settings: Settings, level: logs::Level) -
         () = reset => {}
         loss = lost(leadership.as_ref()) => bail!("the Lease is lost: {loss}"),
     }
-    if let Some(leadership) = leadership {
-        let released = tokio::time::timeout(RELEASE, leadership.release()).await;
-        released.context("the Lease could not be released in time; it ends by itself")??;
-    }
+    release(leadership).await?;
     signal.abort();
     drop(server);
     Ok(Exit::Done)
+}
+
+/// Gives the Lease back, so that nobody has to wait for its end.
+async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
+    let Some(leadership) = leadership else { return Ok(()) };
+    let released = tokio::time::timeout(RELEASE, leadership.release()).await;
+    Ok(released.context("the Lease could not be released in time; it ends by itself")??)
+}
+
+/// The way to the cluster, or to an API server of this process, which knows Syncs.
+async fn reach(
+    arguments: &Arguments,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<(Connection, Option<ThrowAway>)> {
+    if !arguments.sandbox {
+        return Ok((connect(None).await?, None));
+    }
+    let options = Options { seed: chance(), readiness: Some(Duration::ZERO), ..Options::default() };
+    let server = ThrowAway::start(&options, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+    server.sandbox.define(&api::definition()?)?;
+    server.tell(streams)?;
+    Ok((Connection::of(server.sandbox.client(), "default"), Some(server)))
 }
 
 /// Returns when the Lease is lost, if there is one.

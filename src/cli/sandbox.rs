@@ -3,14 +3,16 @@
 //! In: how it is to be. Out: a server on the loopback, and a kubeconfig by which others find it, until somebody ends it;
 //! then nothing is left of either.
 
-use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{fs, io};
 
 use anyhow::Context as _;
 use clap::Args;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 use super::Streams;
 use super::exit::Exit;
@@ -47,27 +49,21 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(serve(arguments, streams))
-}
-
-async fn serve(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    let options = Options {
-        seed: arguments.seed.unwrap_or_else(chance),
-        readiness: arguments.ready_after,
-        ..Options::default()
-    };
-    let listener = listen(arguments.listen).await?;
-    let interrupted = interrupted();
-    let scratch = Scratch::new()?;
-    let kubeconfig = kubeconfig(&scratch, listener.local_addr()?)?;
-    writeln!(streams.data, "export KUBECONFIG={}", kubeconfig.display())?;
-    streams.data.flush()?;
-    streams.say("the sandbox runs until Ctrl-C");
-    tokio::select! {
-        ended = Sandbox::new(&options).serve(listener) => ended.context("the sandbox takes no more connections")?,
-        () = interrupted => {}
-    }
-    Ok(Exit::Done)
+    runtime.block_on(async {
+        let options = Options {
+            seed: arguments.seed.unwrap_or_else(chance),
+            readiness: arguments.ready_after,
+            ..Options::default()
+        };
+        let interrupted = interrupted();
+        let mut served = ThrowAway::start(&options, arguments.listen).await?;
+        served.tell(streams)?;
+        streams.say("the sandbox runs until Ctrl-C");
+        tokio::select! {
+            ended = served.ended() => ended,
+            () = interrupted => Ok(Exit::Done),
+        }
+    })
 }
 
 /// A time as settings write it.
@@ -75,21 +71,48 @@ fn time(text: &str) -> Result<Duration, String> {
     duration::parse(text).ok_or_else(|| "write it like 500ms, 30s or 1h30m".to_owned())
 }
 
-/// A socket for an API server.
-pub(super) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
+/// A running sandbox that others find by a kubeconfig; both are gone when this is.
+pub(super) struct ThrowAway {
+    pub(super) sandbox: Sandbox,
+    pub(super) scratch: Scratch,
+    kubeconfig: PathBuf,
+    serves: JoinHandle<io::Result<()>>,
 }
 
-/// A file by which clients find the server.
-pub(super) fn kubeconfig(scratch: &Scratch, address: SocketAddr) -> anyhow::Result<PathBuf> {
-    let path = scratch.path().join("kubeconfig");
-    fs::write(&path, crate::sandbox::kubeconfig(address))
-        .with_context(|| format!("{}: cannot be written", path.display()))?;
-    Ok(path)
+impl ThrowAway {
+    pub(super) async fn start(options: &Options, address: SocketAddr) -> anyhow::Result<Self> {
+        let listener =
+            TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+        let address = listener.local_addr()?;
+        let scratch = Scratch::new()?;
+        let kubeconfig = scratch.path().join("kubeconfig");
+        fs::write(&kubeconfig, crate::sandbox::kubeconfig(address))
+            .with_context(|| format!("{}: cannot be written", kubeconfig.display()))?;
+        let sandbox = Sandbox::new(options);
+        let serves = tokio::spawn(sandbox.clone().serve(listener));
+        Ok(Self { sandbox, scratch, kubeconfig, serves })
+    }
+
+    /// Says how kubectl finds it.
+    pub(super) fn tell(&self, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+        writeln!(streams.data, "export KUBECONFIG={}", self.kubeconfig.display())?;
+        Ok(streams.data.flush()?)
+    }
+
+    /// Returns when it takes no more connections, which is a failure.
+    async fn ended(&mut self) -> anyhow::Result<Exit> {
+        (&mut self.serves).await?.context("the sandbox takes no more connections")?;
+        Ok(Exit::Failure)
+    }
+}
+
+impl Drop for ThrowAway {
+    fn drop(&mut self) {
+        self.serves.abort();
+    }
 }
 
 /// A seed that nobody asked for.
 pub(super) fn chance() -> u64 {
-    use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(std::process::id())
 }

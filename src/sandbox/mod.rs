@@ -129,6 +129,11 @@ impl Sandbox {
         self.say(Method::PATCH, &path, "application/apply-patch+yaml", object.to_string().into_bytes())
     }
 
+    /// Brings a definition of custom resources.
+    pub fn define(&self, definition: &Value) -> Result<Value, Refused> {
+        self.apply("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition, "sandbox")
+    }
+
     /// Changes an object by a merge patch.
     pub fn merge(&self, path: &str, patch: &Value, manager: &str) -> Result<Value, Refused> {
         let path = format!("{path}?fieldManager={manager}");

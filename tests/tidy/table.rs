@@ -68,7 +68,7 @@ pub(crate) const TABLE: [Row; 33] = [
     row(6, "cluster",        Shell, Only(&["api", "fields", "nearest", "object", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),
     row(7, "serve",          Shell, Earlier),
     row(7, "settings_watch", Shell, Earlier),
-    row(7, "sandbox",        Shell, Only(&["object", "sandbox/schema", "sandbox/ownership", "sandbox/kinds", "sandbox/patch", "sandbox/table"])),
+    row(7, "sandbox",        Shell, Only(&["object", "yaml", "sandbox/schema", "sandbox/ownership", "sandbox/kinds", "sandbox/patch", "sandbox/table"])),
     row(8, "sync",           Shell, Earlier),
     row(9, "cli",            Shell, Earlier),
     row(9, "main",           Shell, Only(&["cli"])),

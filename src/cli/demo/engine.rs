@@ -48,7 +48,7 @@ impl Engine {
         let connection = Connection::of(sandbox.client(), NAMESPACE);
         let cluster = Cluster::new(connection, metrics.clone(), Permit::always(), &settings);
         let own = api::definition().context("the definition of Syncs")?;
-        sandbox.apply("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &own, "demo")?;
+        sandbox.define(&own)?;
         let program = std::env::current_exe().context("cannot find this program")?;
         let parts = Parts {
             sources: (Repositories::new(&settings.data_dir, None)?, AllowList::new("remoteBases", [])?),

@@ -46,12 +46,12 @@ impl Ground {
     }
 
     /// A repository of one's own.
-    pub(super) fn of(url: &str, path: &str, _scratch: &Scratch) -> anyhow::Result<Self> {
+    pub(super) fn of(url: &str, path: &str) -> Self {
         let local = Path::new(url).canonicalize().ok().filter(|_| !url.contains("://"));
         let url = local.map_or_else(|| url.to_owned(), |path| format!("file://{}", path.display()));
         let mut one = sync("demo", &url, path, json!({"createNamespace": true}));
         one["spec"]["targetNamespace"] = "demo".into();
-        Ok(Self { workshop: None, url, syncs: vec![one] })
+        Self { workshop: None, url, syncs: vec![one] }
     }
 
     /// The folder of the repository, if it is ours.
@@ -76,7 +76,7 @@ impl Ground {
     }
 
     /// Brings the Syncs to the server.
-    pub(super) async fn settle(&self, sandbox: &Sandbox) -> anyhow::Result<()> {
+    pub(super) fn settle(&self, sandbox: &Sandbox) -> anyhow::Result<()> {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         sandbox.apply("/api/v1/namespaces", &namespace, "demo")?;
         for sync in &self.syncs {

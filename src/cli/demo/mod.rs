@@ -16,15 +16,14 @@ use tokio::net::TcpListener;
 
 use super::exit::Exit;
 use super::run::interrupted;
-use super::sandbox::{chance, kubeconfig, listen};
-use super::scratch::Scratch;
+use super::sandbox::{ThrowAway, chance};
 use super::{Streams, logs};
-use crate::sandbox::{Options, Sandbox};
+use crate::sandbox::Options;
 use crate::settings::{LogFormat, LogLevel};
 use engine::Engine;
 use ground::Ground;
 
-/// Show the whole idea on this machine: a repository, an API server, and the daemon between them
+/// Show the whole idea on this machine, without a cluster
 ///
 /// Everything lives in this process and in a temporary folder. kubectl, `moorline status` and git work on it as on the real
 /// things. Ctrl-C ends it, and nothing is left.
@@ -75,40 +74,33 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
 }
 
 async fn show(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    let scratch = Scratch::new()?;
     let page = TcpListener::bind(arguments.page)
         .await
         .with_context(|| format!("--page: cannot listen on {}", arguments.page))?;
-    let api = listen(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
-    let sandbox =
-        Sandbox::new(&Options { seed: chance(), readiness: Some(READY_AFTER), ..Options::default() });
-    let kubeconfig = kubeconfig(&scratch, api.local_addr()?)?;
+    let options = Options { seed: chance(), readiness: Some(READY_AFTER), ..Options::default() };
+    let server = ThrowAway::start(&options, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
     writeln!(streams.data, "http://{}", page.local_addr()?)?;
-    writeln!(streams.data, "export KUBECONFIG={}", kubeconfig.display())?;
-    streams.data.flush()?;
+    server.tell(streams)?;
+    let (sandbox, scratch) = (&server.sandbox, &server.scratch);
     let ground = match &arguments.url {
-        Some(url) => Ground::of(url, &arguments.path, &scratch)?,
-        None => Ground::shop(&scratch)?,
+        Some(url) => Ground::of(url, &arguments.path),
+        None => Ground::shop(scratch)?,
     };
-    let engine = Engine::start(&sandbox, &scratch, page).await?;
-    let served = tokio::spawn(sandbox.clone().serve(api));
-    ground.settle(&sandbox).await?;
-    let follows = ground.follow(&sandbox);
+    let engine = Engine::start(sandbox, scratch, page).await?;
+    ground.settle(sandbox)?;
     introduction(&ground).iter().for_each(|line| streams.say(line));
     let story = async {
-        match arguments.tour {
-            true => tour::walk(&ground, &sandbox, Duration::from_secs(arguments.pace), streams).await,
-            false => Ok(()),
-        }?;
+        if arguments.tour {
+            tour::walk(&ground, sandbox, Duration::from_secs(arguments.pace), streams).await?;
+        }
         std::future::pending::<anyhow::Result<()>>().await
     };
     let done = tokio::select! {
         told = story => told,
-        () = follows => Ok(()),
+        () = ground.follow(sandbox) => Ok(()),
         () = interrupted() => Ok(()),
     };
     engine.end().await;
-    served.abort();
     done.map(|()| Exit::Done)
 }
 

@@ -108,7 +108,7 @@ impl Tour<'_, '_> {
         let broken = text.replace("  selector:\n", "  selector\n");
         self.ground.commit("web: more of it", &[("apps/web.yaml", &broken)], &[])?;
         self.say("Somebody commits a file with a mistake in it.");
-        self.until("the bad commit is told", |sync| ready_status(sync) == "False").await?;
+        self.until("the bad commit is told", |sync| reason(sync) == "YamlInvalid").await?;
         let message =
             self.get(SYNC)["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned();
         self.say(&format!(

@@ -1,0 +1,210 @@
+//! The demo and the sandbox as a person starts them: the real binary, the real kubectl, a page that answers.
+
+mod support {
+    #[expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
+    pub(crate) mod programs;
+}
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// For what takes a moment on an idle machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A verb that goes on until it is ended.
+struct Running {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    words: BufReader<ChildStderr>,
+    temporary: tempfile::TempDir,
+}
+
+impl Running {
+    fn start(arguments: &[&str]) -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_moorline"))
+            .args(arguments)
+            .env("TMPDIR", temporary.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let words = BufReader::new(child.stderr.take().unwrap());
+        Self { child, out, words, temporary }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// The words up to a line that holds this.
+    fn words_until(&mut self, end: &str) -> String {
+        let mut text = String::new();
+        while !text.contains(end) {
+            let mut line = String::new();
+            assert_ne!(self.words.read_line(&mut line).unwrap(), 0, "it ended after: {text}");
+            text.push_str(&line);
+        }
+        text
+    }
+
+    /// The file that the second line names.
+    fn kubeconfig(&mut self) -> PathBuf {
+        let line = self.line();
+        let path = PathBuf::from(line.strip_prefix("export KUBECONFIG=").unwrap_or_else(|| panic!("{line}")));
+        assert!(path.starts_with(self.temporary.path()), "{line}");
+        path
+    }
+
+    /// Ends it as Ctrl-C does; nothing may be left.
+    fn interrupt(mut self) {
+        Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(begun.elapsed() < PATIENCE, "it goes on");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert!(status.success(), "{status}");
+        let left: Vec<_> = std::fs::read_dir(self.temporary.path()).unwrap().flatten().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The answer to a GET on the loopback.
+fn fetched(url: &str, path: &str) -> String {
+    let address = url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+fn kubectl(kubeconfig: &Path, arguments: &[&str]) -> Option<String> {
+    let program = support::programs::find("kubectl")?;
+    let output = support::programs::command(&program)
+        .args(arguments)
+        .env("KUBECONFIG", kubeconfig)
+        .env("HOME", kubeconfig.parent().unwrap())
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "kubectl {arguments:?}: {}", text(&output.stderr));
+    Some(text(&output.stdout))
+}
+
+#[test]
+fn the_story_is_told_and_can_be_seen() {
+    let begun = Instant::now();
+    let mut demo = Running::start(&["demo", "--tour", "--pace", "0"]);
+    let page = demo.line();
+    assert!(page.starts_with("http://127.0.0.1:"), "{page}");
+    let kubeconfig = demo.kubeconfig();
+    let first = fetched(&page, "/");
+    assert!(first.starts_with("HTTP/1.1 200 OK\r\n"), "{first}");
+    println!("the page is up after {:?}", begun.elapsed());
+
+    let told = demo.words_until("That is the story.");
+    for words in [
+        "15 objects of the repository are in the cluster, and well",
+        "later the Deployment web runs \"nginx:1.31\"",
+        "later web has 3 replicas again",
+        "Nothing is deleted: that is more than the budget",
+        "The commit is reverted. Nothing had to be made anew.",
+        "apps/web.yaml:11:16: found text that is not YAML",
+        "later the cluster follows again",
+    ] {
+        assert!(told.contains(words), "{words:?} is not in: {told}");
+    }
+    let shop = fetched(&page, "/syncs/moorline/shop");
+    for words in ["kubectl-scale", "spec.replicas"] {
+        assert!(shop.contains(words), "{words} is not on the page");
+    }
+    let ready = ["wait", "--for=condition=Ready", "syncs", "--all", "-n", "moorline", "--timeout=30s"];
+    if let Some(told) = kubectl(&kubeconfig, &ready) {
+        assert_eq!(told.matches("condition met").count(), 2, "{told}");
+        let events = kubectl(&kubeconfig, &["get", "events", "-n", "moorline"]).unwrap();
+        assert!(events.contains("spec.replicas changed by kubectl-scale"), "{events}");
+    }
+    demo.interrupt();
+}
+
+#[test]
+fn a_repository_of_ones_own_is_followed() {
+    let root = tempfile::tempdir().unwrap();
+    let git = |arguments: &[&str]| {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+        let done =
+            Command::new("git").args(identity).args(arguments).current_dir(root.path()).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    git(&["init", "-q", "."]);
+    std::fs::create_dir(root.path().join("app")).unwrap();
+    std::fs::copy("examples/quickstart/service.yaml", root.path().join("app/service.yaml")).unwrap();
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "one"]);
+    let mut demo = Running::start(&["demo", "--url", root.path().to_str().unwrap(), "--path", "app"]);
+    let page = demo.line();
+    let begun = Instant::now();
+    while !fetched(&page, "/api/v1/syncs/moorline/demo/objects/-/Service/demo/nginx")
+        .starts_with("HTTP/1.1 200")
+    {
+        assert!(begun.elapsed() < PATIENCE, "{}", fetched(&page, "/api/v1/syncs"));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    demo.interrupt();
+}
+
+#[test]
+fn the_sandbox_serves_until_it_is_ended() {
+    let mut sandbox = Running::start(&["sandbox", "--ready-after", "0s"]);
+    let kubeconfig = sandbox.kubeconfig();
+    if let Some(version) = kubectl(&kubeconfig, &["version", "-o", "json"]) {
+        assert!(version.contains("v1.36"), "{version}");
+        kubectl(&kubeconfig, &["apply", "--server-side", "-f", "examples/quickstart"]).unwrap();
+        let waited =
+            kubectl(&kubeconfig, &["wait", "--for=condition=Available", "deployment/nginx", "--timeout=20s"]);
+        assert!(waited.unwrap().contains("condition met"));
+    }
+    sandbox.interrupt();
+}
+
+#[test]
+fn a_daemon_has_an_api_server_of_its_own() {
+    let root = tempfile::tempdir().unwrap();
+    let data = root.path().join("data");
+    let mut daemon = Running::start(&[
+        "run",
+        "--sandbox",
+        "--data-dir",
+        data.to_str().unwrap(),
+        "--listen",
+        "127.0.0.1:0",
+        "--page",
+        "",
+    ]);
+    let kubeconfig = daemon.kubeconfig();
+    daemon.words_until("holds the Lease");
+    if let Some(kinds) = kubectl(&kubeconfig, &["api-resources", "--api-group=moorline.dev", "--no-headers"])
+    {
+        assert!(kinds.starts_with("syncs "), "{kinds}");
+    }
+    daemon.interrupt();
+}
