@@ -3,39 +3,36 @@
 //! In: the scenes in `tests/parity/*.txt`; each is a title and requests. Out: what differs, with the request after which it
 //! does. Where the two differ, the sandbox is wrong. What only one server can know (uids, times, revisions, addresses that were
 //! given out) is replaced by its place in the order of first appearance, so that what stays the same stays comparable.
+//!
+//! Besides the methods of HTTP, a request's verb may be: MERGE, JSON, STRATEGIC and APPLY, the forms of PATCH; METADATA, LISTED
+//! (metadata of a list) and TABLE, the forms of GET; TEXT and LONG, bodies that are refused; WATCH (and WATCHED, in the form of
+//! metadata), which stays open, and EVENTS, what all open ones have told since; WAIT until the path is served;
+//! EVENTUALLY both answer alike, when controllers have done their part.
 
 mod support;
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
+#[path = "parity/known.rs"]
+mod known;
+#[path = "parity/scenes.rs"]
+mod scenes;
+#[path = "parity/sending.rs"]
+mod sending;
 
-use http::Request;
-use http_body_util::BodyExt as _;
+use std::fmt::Write as _;
+use std::time::Duration;
+
 use kube::Client;
-use kube::client::Body;
 use moorline::sandbox::{Options, Sandbox};
-use moorline::yaml::{self, Dialect};
 use serde_json::{Value, json};
 
+use known::Known;
+use scenes::{Asking, Scene, scenes};
+use sending::{Watch, send, until_served};
 use support::control_plane::shared;
 use support::credentials::ADMIN;
 
-/// A scene: what it is about, and its requests in order.
-struct Scene {
-    file: String,
-    title: String,
-    requests: Vec<Asking>,
-}
-
-/// One request.
-struct Asking {
-    line: usize,
-    verb: String,
-    path: String,
-    body: Option<Value>,
-}
+/// For how long the answers of two servers whose controllers work may differ.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 #[tokio::test]
 async fn both_servers_answer_alike() {
@@ -54,6 +51,13 @@ async fn both_servers_answer_alike() {
     assert!(told.is_empty(), "the sandbox answers otherwise:\n{told}");
 }
 
+/// One of the two servers, as a scene sees it.
+struct Side<'a> {
+    client: &'a Client,
+    known: Known,
+    watches: Vec<Watch>,
+}
+
 /// Plays a scene on both servers; the answer is the first difference.
 async fn play(scene: &Scene, number: usize, real: &Client, ours: &Client) -> Option<String> {
     let namespace = format!("parity-{number}");
@@ -62,145 +66,71 @@ async fn play(scene: &Scene, number: usize, real: &Client, ours: &Client) -> Opt
         let (code, answer) = send(client, "POST", "/api/v1/namespaces", Some(&body)).await;
         assert_eq!(code, 201, "{answer}");
     }
-    let (mut known_real, mut known_ours) = (Known::default(), Known::default());
+    let side = |client| Side { client, known: Known::default(), watches: Vec::new() };
+    let (mut real, mut ours) = (side(real), side(ours));
     for asking in &scene.requests {
-        let path = asking.path.replace("NS", &namespace);
-        let body = asking
-            .body
-            .as_ref()
-            .map(|body| serde_json::from_str::<Value>(&body.to_string().replace("NS", &namespace)).unwrap());
-        if asking.verb == "WAIT" {
-            for client in [real, ours] {
-                until_served(client, &path).await;
+        let asking = asking.within(&namespace);
+        let asked_at = tokio::time::Instant::now();
+        loop {
+            let before = (real.known.clone(), ours.known.clone());
+            let (told_real, told_ours) = tokio::join!(real.ask(&asking), ours.ask(&asking));
+            if told_real == told_ours {
+                break;
             }
-            continue;
-        }
-        let (real_body, our_body) = (known_real.filled(&body), known_ours.filled(&body));
-        let (real_code, mut real_answer) = send(real, &asking.verb, &path, real_body.as_ref()).await;
-        let (our_code, mut our_answer) = send(ours, &asking.verb, &path, our_body.as_ref()).await;
-        known_real.replace(&mut real_answer);
-        known_ours.replace(&mut our_answer);
-        if real_code != our_code || real_answer != our_answer {
-            let mut told = format!("  line {}: {} {path}\n", asking.line, asking.verb);
-            if real_code != our_code {
-                let _ = writeln!(told, "  real {real_code}: {real_answer}\n  ours {our_code}: {our_answer}");
-            } else {
-                differences("", &real_answer, &our_answer, &mut told);
+            if asking.verb == "EVENTUALLY" && asked_at.elapsed() < PATIENCE {
+                (real.known, ours.known) = before;
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
             }
-            return Some(told);
+            return Some(told(&asking, &told_real, &told_ours));
         }
     }
     None
 }
 
-/// A definition is served a moment after it was written.
-async fn until_served(client: &Client, path: &str) {
-    for _ in 0..200 {
-        if send(client, "GET", path, None).await.0 == 200 {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    panic!("{path} is not served");
-}
-
-async fn send(client: &Client, verb: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
-    let (method, content) = match verb {
-        "MERGE" => ("PATCH", "application/merge-patch+json"),
-        "JSON" => ("PATCH", "application/json-patch+json"),
-        "STRATEGIC" => ("PATCH", "application/strategic-merge-patch+json"),
-        "APPLY" => ("PATCH", "application/apply-patch+yaml"),
-        verb => (verb, "application/json"),
-    };
-    let content_body = body.map_or_else(Vec::new, |body| body.to_string().into_bytes());
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("Accept", "application/json")
-        .header("Content-Type", content)
-        .body(Body::from(content_body))
-        .unwrap();
-    let response = client.send(request).await.unwrap_or_else(|error| panic!("{verb} {path}: {error}"));
-    let code = response.status().as_u16();
-    let bytes = response.into_body().collect().await.unwrap().to_bytes();
-    (code, serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into()))
-}
-
-/// What only one server knows, in the order in which it was told.
-#[derive(Default)]
-struct Known {
-    seen: HashMap<String, usize>,
-    counts: HashMap<&'static str, usize>,
-    /// The last uid and revision that were told, for requests that name them.
-    last: HashMap<&'static str, String>,
-}
-
-impl Known {
-    fn replace(&mut self, value: &mut Value) {
-        match value {
-            Value::Object(fields) => {
-                for (name, value) in fields {
-                    let kind = match name.as_str() {
-                        "uid" => "uid",
-                        "resourceVersion" => "revision",
-                        "clusterIP" | "clusterIPs" => "address",
-                        "nodePort" | "healthCheckNodePort" => "port",
-                        "time" | "creationTimestamp" | "deletionTimestamp" | "lastTransitionTime" => {
-                            if value.is_string() {
-                                *value = "T".into();
-                            }
-                            continue;
-                        }
-                        "continue" => "continue",
-                        _ => {
-                            self.replace(value);
-                            continue;
-                        }
-                    };
-                    self.name(kind, value);
-                }
+impl Side<'_> {
+    /// Sends a request; the answer is comparable to the other server's.
+    async fn ask(&mut self, asking: &Asking) -> Value {
+        let path = self.known.filled(&asking.path);
+        let mut answer = match asking.verb.as_str() {
+            "WAIT" => {
+                until_served(self.client, &path).await;
+                return Value::Null;
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.replace(item)),
-            Value::String(text) => {
-                // Messages quote what was named before.
-                let mut named: Vec<_> = self.seen.iter().filter(|(known, _)| known.len() > 20).collect();
-                named.sort_unstable();
-                for (known, number) in named {
-                    *text = text.replace(known.as_str(), &format!("uid#{number}"));
+            "WATCH" | "WATCHED" => match Watch::open(self.client, &asking.verb, &path).await {
+                Ok(watch) => {
+                    self.watches.push(watch);
+                    Value::Null
                 }
+                Err(refusal) => refusal,
+            },
+            "EVENTS" => {
+                let mut all = Vec::new();
+                for watch in &mut self.watches {
+                    all.push(watch.told().await);
+                }
+                all.into()
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-
-    fn name(&mut self, kind: &'static str, value: &mut Value) {
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Number(number) => number.to_string(),
-            Value::Array(items) => return items.iter_mut().for_each(|item| self.name(kind, item)),
-            Value::Null | Value::Bool(_) | Value::Object(_) => return self.replace(value),
+            verb => {
+                let body = asking.body.as_ref().map(|body| self.known.filled(&body.to_string()));
+                let body = body.map(|text| serde_json::from_str(&text).unwrap());
+                let (code, answer) = send(self.client, verb, &path, body.as_ref()).await;
+                json!({"code": code, "answer": answer})
+            }
         };
-        if matches!(text.as_str(), "" | "0" | "None") {
-            return;
-        }
-        self.last.insert(kind, text.clone());
-        let counts = &mut self.counts;
-        let number = *self.seen.entry(text).or_insert_with(|| {
-            let count = counts.entry(kind).or_default();
-            *count += 1;
-            *count
-        });
-        *value = format!("{kind}#{number}").into();
+        self.known.replace(&mut answer);
+        answer
     }
+}
 
-    /// The body with what was told last in the place of `$uid` and `$revision`.
-    fn filled(&self, body: &Option<Value>) -> Option<Value> {
-        let mut text = body.as_ref()?.to_string();
-        for (kind, last) in &self.last {
-            text = text.replace(&format!("${kind}"), last);
-        }
-        Some(serde_json::from_str(&text).unwrap())
+fn told(asking: &Asking, real: &Value, ours: &Value) -> String {
+    let mut told = format!("  line {}: {} {}\n", asking.line, asking.verb, asking.path);
+    if real["code"] == ours["code"] {
+        differences("", real, ours, &mut told);
+    } else {
+        let _ = writeln!(told, "  real {real}\n  ours {ours}");
     }
+    told
 }
 
 fn differences(at: &str, real: &Value, ours: &Value, told: &mut String) {
@@ -223,40 +153,4 @@ fn differences(at: &str, real: &Value, ours: &Value, told: &mut String) {
         }
         _ => {}
     }
-}
-
-/// The scenes of all files: a line that begins with `#` is a title, blank lines end requests.
-fn scenes() -> Vec<Scene> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity");
-    let mut files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    let mut scenes = Vec::new();
-    for path in files {
-        let file = path.file_name().unwrap().to_string_lossy().into_owned();
-        let text = fs::read_to_string(&path).unwrap();
-        let mut lines = text.lines().enumerate().peekable();
-        while let Some((at, line)) = lines.next() {
-            if let Some(title) = line.strip_prefix("# ") {
-                scenes.push(Scene { file: file.clone(), title: title.to_owned(), requests: Vec::new() });
-                continue;
-            }
-            let Some((verb, path)) = line.split_once(' ') else { continue };
-            // Text that begins with a brace would have to be JSON.
-            let mut body = "---\n".to_owned();
-            while let Some((_, line)) = lines.next_if(|(_, line)| !line.is_empty()) {
-                body.push_str(line);
-                body.push('\n');
-            }
-            let body = yaml::read(&file, body.as_bytes(), Dialect::Kubectl);
-            let body = body.unwrap_or_else(|error| panic!("{file}:{}: {error}", at + 1));
-            let body = body.into_iter().next().map(|document| document.value);
-            let asking = Asking { line: at + 1, verb: verb.to_owned(), path: path.to_owned(), body };
-            scenes
-                .last_mut()
-                .unwrap_or_else(|| panic!("{file}: begins without a title"))
-                .requests
-                .push(asking);
-        }
-    }
-    scenes
 }

@@ -358,16 +358,18 @@ async fn follow_one(
     Ok(())
 }
 
-/// Waits until somebody asks this process to end.
-pub(super) async fn interrupted() {
+/// Waits until somebody asks this process to end. From the call on nobody ends it otherwise, so that whoever leaves
+/// something behind calls it first.
+pub(super) fn interrupted() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut interrupt)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    async {
+        let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
     }
 }

@@ -55,12 +55,13 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
             readiness: arguments.ready_after,
             ..Options::default()
         };
+        let interrupted = interrupted();
         let mut served = ThrowAway::start(&options, arguments.listen).await?;
         served.tell(streams)?;
         streams.say("the sandbox runs until Ctrl-C");
         tokio::select! {
             ended = served.ended() => ended,
-            () = interrupted() => Ok(Exit::Done),
+            () = interrupted => Ok(Exit::Done),
         }
     })
 }

@@ -64,7 +64,7 @@ pub(crate) enum Form {
 }
 
 /// The forms of a body that are read.
-const BODIES: &str = "application/json, application/yaml, application/apply-patch+yaml";
+const BODIES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 impl Ask {
     /// Reads a request.

@@ -42,8 +42,10 @@ pub(crate) fn refuse(target: &Target, old: Option<&Value>, new: &Value) -> Resul
             .map(|it| cause(it.reason, &it.message, &it.field))
             .collect(),
         None => {
+            let metadata = kinds::validate_custom(new);
+            let metadata = metadata.iter().map(|it| cause(it.reason, &it.message, &it.field));
             let problems = target.served().schema.problems_since(old, new, &mut |_, _, _, _| Vec::new());
-            problems.iter().map(|it| cause(it.reason, &it.message, &it.field)).collect()
+            metadata.chain(problems.iter().map(|it| cause(it.reason, &it.message, &it.field))).collect()
         }
     };
     causes.extend(late_finalizers(old, new));

@@ -31,15 +31,15 @@ impl State {
         if !body["metadata"]["deletionTimestamp"].is_null() {
             return;
         }
-        self.served.insert(of_definition(&body));
+        self.served.insert(of_definition(&body, self.store.revision()));
         let (spec, now) = (body["spec"].clone(), self.clock.text());
         let Some(target) = target_of(self, &resource.home, key.clone()) else { return };
         self.write_status(&target, "kube-apiserver", |status| establish(&spec, status, &now));
     }
 }
 
-/// What a definition says is served.
-fn of_definition(body: &Value) -> Resource {
+/// What a definition says is served, from a revision on.
+fn of_definition(body: &Value, revision: u64) -> Resource {
     let (spec, names) = (&body["spec"], &body["spec"]["names"]);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let texts = |value: &Value| -> Vec<Box<str>> {
@@ -65,8 +65,7 @@ fn of_definition(body: &Value) -> Resource {
         origin: Origin::Definition {
             stored: text(stored).into(),
             all: all.iter().map(|one| text(&one["name"]).into()).collect(),
-            conversion: Some(spec["conversion"].clone())
-                .filter(|conversion| conversion["strategy"] == "Webhook"),
+            since: revision,
         },
     }
 }

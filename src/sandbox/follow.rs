@@ -70,10 +70,8 @@ impl Follow {
         state.not_ahead(ask, now)?;
         let begin = match (ask.query("resourceVersion"), ask.is_set("sendInitialEvents")) {
             (_, true) | (None | Some("0"), _) => Begin::Whole,
-            (Some(text), false) => Begin::After(
-                text.parse()
-                    .map_err(|_| Refusal::bad_request(format!("invalid resource version: {text}")))?,
-            ),
+            // What is no number was refused above.
+            (Some(text), false) => Begin::After(text.parse().unwrap_or(now)),
         };
         let (first, at) = match begin {
             Begin::Whole => (state.found(&view).into(), now),
@@ -185,15 +183,20 @@ impl Follow {
             (true, true) => "MODIFIED",
             (true, false) => "DELETED",
         };
+        // What leaves the view is shown as it was when it was in it.
+        let left = (kind == "DELETED" && !change.gone)
+            .then(|| change.old.as_ref()?.at_revision(change.new.revision))
+            .flatten();
+        let shown = left.as_ref().unwrap_or(&change.new);
         match self.faults.mishap() {
-            None => self.event(kind, &change.new, now, text),
+            None => self.event(kind, shown, now, text),
             Some(Mishap::Dropped) => {}
             Some(Mishap::Doubled) => {
-                self.event(kind, &change.new, now, text);
-                self.event(kind, &change.new, now, text);
+                self.event(kind, shown, now, text);
+                self.event(kind, shown, now, text);
             }
             Some(Mishap::Late(by)) => {
-                self.event(kind, &change.new, now, text);
+                self.event(kind, shown, now, text);
                 self.pause = Some(Instant::now() + by);
             }
         }
@@ -209,7 +212,7 @@ impl Follow {
 
     /// Where the watch stands, for whoever opens the next one.
     fn bookmark(&self, ends_beginning: bool) -> Vec<u8> {
-        let mut metadata = json!({"resourceVersion": self.at.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": self.at.to_string()});
         if ends_beginning {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }

@@ -3,12 +3,11 @@
 //! In: an [`Ask`]. Out: an [`Answer`]. Here is decided which handler a path and a method mean, and nothing else.
 
 use http::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::answer::Answer;
 use super::ask::{Ask, Objects, Place};
 use super::discovery;
-use super::faults::Faults;
 use super::follow::Follow;
 use super::openapi;
 use super::refusal::Refusal;
@@ -52,18 +51,23 @@ impl Sandbox {
             return Ok(answer);
         }
         let found = state.served.find(&objects.group, &objects.version, &objects.plural);
-        let (resource, version) = found.ok_or_else(Refusal::no_such_path)?;
+        let Some((resource, version)) = found else {
+            return Ok(nothing_at(&state, objects));
+        };
+        super::options::check(ask)?;
         let target = Target::new(resource, version, objects);
-        if ask.method == Method::GET && ask.is_watch() && target.subresource.is_empty() {
+        // An object by its name is read, however it is asked for.
+        if ask.method == Method::GET && ask.is_watch() && target.key.name.is_empty() {
             drop(state);
-            let target = as_collection(target);
             return self.watch(&target, ask);
         }
         match target.subresource.as_str() {
             "" => {}
-            "scale" => return scale(&mut state, &target, ask),
+            "scale" if target.served().scale.is_some() => return scale(&mut state, &target, ask),
             "status" if target.served().has_status => {}
             "finalize" if &*target.resource.kind == "Namespace" => {}
+            // Whoever serves custom resources knows no other parts than these.
+            _ if target.resource.builtin().is_none() => return Err(Refusal::not_found(target.about())),
             _ => return Err(Refusal::no_such_path()),
         }
         let named = !target.key.name.is_empty();
@@ -90,10 +94,12 @@ impl Sandbox {
     }
 }
 
-/// A watch on one object by its path is one on its collection that shows it alone.
-fn as_collection(mut target: Target) -> Target {
-    target.only = Some(std::mem::take(&mut target.key.name)).filter(|name| !name.is_empty());
-    target
+/// In a group of Kubernetes' own a resource is missing; in any other there is no place at all.
+fn nothing_at(state: &State, objects: &Objects) -> Answer {
+    match state.served.iter().any(|it| *it.group == *objects.group && it.builtin().is_some()) {
+        true => Answer::from(Refusal::no_such_path()),
+        false => Answer { code: 404, ..Answer::word("404 page not found\n") },
+    }
 }
 
 fn told(state: &State, ask: &Ask) -> Option<Value> {
@@ -121,29 +127,15 @@ fn scale(state: &mut State, target: &Target, ask: &Ask) -> Result<Answer, Refusa
     }
 }
 
-/// Deletes what a list would show.
+/// Deletes what a list would show, and tells it as it was.
 fn delete_all(state: &mut State, target: &Target, ask: &Ask) -> Result<Answer, Refusal> {
     let wish = Wish::of(ask)?;
     let view = super::look::View::new(target, ask)?;
-    let mut items = Vec::new();
-    for stored in state.found(&view) {
+    let (told, found) = (state.list(target, ask)?, state.found(&view));
+    for stored in found {
         let key = Key::new(&stored.key.namespace, &stored.key.name);
-        let one = Target {
-            key,
-            resource: target.resource.clone(),
-            only: None,
-            subresource: String::new(),
-            ..*target
-        };
+        let one = Target { key, resource: target.resource.clone(), subresource: String::new(), ..*target };
         state.delete(&one, &wish)?;
-        items.push(stored.body());
     }
-    let revision = state.store.revision().to_string();
-    Ok(Answer::json(
-        200,
-        &json!({
-            "kind": format!("{}List", target.resource.kind), "apiVersion": target.api_version(),
-            "metadata": {"resourceVersion": revision}, "items": items,
-        }),
-    ))
+    Ok(told)
 }

@@ -34,10 +34,7 @@ impl View {
     /// What a request wants to see of the objects of a target.
     pub(crate) fn new(target: &Target, ask: &Ask) -> Result<Self, Refusal> {
         let known: Vec<&str> = target.served().selectable.iter().map(|path| &**path).collect();
-        let mut selector = Selector::read(ask.query("labelSelector"), ask.query("fieldSelector"), &known)?;
-        if let Some(name) = &target.only {
-            selector.names(name);
-        }
+        let selector = Selector::read(ask.query("labelSelector"), ask.query("fieldSelector"), &known)?;
         Ok(Self {
             resource: target.resource.clone(),
             version: target.version,
@@ -66,21 +63,26 @@ impl View {
                 out.extend(stored.metadata());
                 out.push(b'}');
             }
-            Form::Whole if self.is_as_stored() => out.extend(stored.text()),
+            Form::Whole if self.is_as_stored(stored) => out.extend(stored.text()),
             Form::Whole => out.extend(self.body(stored)?.to_string().into_bytes()),
-            Form::Table => out.extend(self.table(&[&self.body(stored)?], now).to_string().into_bytes()),
+            Form::Table => {
+                let mut table = self.table(&[&self.body(stored)?], now);
+                table["metadata"] = json!({"resourceVersion": stored.revision.to_string()});
+                out.extend(table.to_string().into_bytes());
+            }
         }
         Ok(())
     }
 
     /// True if the stored text is the answer.
-    fn is_as_stored(&self) -> bool {
-        self.resource.stored_version() == self.version
+    fn is_as_stored(&self, stored: &Stored) -> bool {
+        !self.resource.is_older(stored.revision)
+            && self.resource.stored_version() == self.version
             && self.resource.builtin().is_none_or(|kind| kind.home() == kind.group)
     }
 
     fn body(&self, stored: &Stored) -> Result<Value, Refusal> {
-        convert::in_version(&self.resource, self.version, stored.body())
+        convert::read(&self.resource, self.version, stored)
     }
 
     fn table(&self, objects: &[&Value], now: Timestamp) -> Value {
@@ -117,6 +119,9 @@ impl State {
         let limit = ask.query("limit").and_then(|text| text.parse().ok()).filter(|limit| *limit > 0);
         let (page, rest) = found.split_at(limit.unwrap_or(found.len()).min(found.len()));
         let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if view.form == Form::Whole && view.resource.builtin().is_none() {
+            metadata["continue"] = "".into();
+        }
         if !rest.is_empty() {
             metadata["continue"] = self.store.open(rest.to_vec(), revision).to_string().into();
             if view.selector.is_empty() {
@@ -141,8 +146,15 @@ impl State {
                 text.push(b',');
             }
             match view.form {
-                Form::Whole if view.is_as_stored() && view.resource.builtin().is_some() => {
+                Form::Whole if view.is_as_stored(stored) && view.resource.builtin().is_some() => {
                     stored.write_untyped(&mut text);
+                }
+                Form::Whole if view.resource.builtin().is_some() => {
+                    let mut body = view.body(stored)?;
+                    if let Some(fields) = body.as_object_mut() {
+                        fields.retain(|name, _| name != "apiVersion" && name != "kind");
+                    }
+                    text.extend(body.to_string().into_bytes());
                 }
                 Form::Whole | Form::Metadata | Form::Table => view.write(stored, now, &mut text)?,
             }
@@ -166,9 +178,11 @@ impl State {
     }
 
     fn rest_of(&self, token: &str) -> Result<(Vec<Arc<Stored>>, u64), Refusal> {
-        let number = token
-            .parse()
-            .map_err(|_| Refusal::bad_request("continue key is not valid: illegal base64 data"))?;
+        let number = token.parse().map_err(|_| {
+            Refusal::bad_request(
+                "invalid continue token: continue key is not valid: illegal base64 data at input byte 0",
+            )
+        })?;
         let rest = self.store.rest(number);
         let (rest, revision) = rest.ok_or_else(|| {
             Refusal::expired(
@@ -180,7 +194,16 @@ impl State {
 
     /// Nobody may ask for what is yet to come.
     pub(crate) fn not_ahead(&self, ask: &Ask, revision: u64) -> Result<(), Refusal> {
-        let wanted = ask.query("resourceVersion").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        let text = ask.query("resourceVersion").unwrap_or("0");
+        let wanted = text.parse::<u64>().map_err(|_| {
+            let why = format!(
+                "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+            );
+            match ask.is_watch() {
+                true => Refusal::failed(why),
+                false => Refusal::bad_request(format!("invalid resource version: {why}")),
+            }
+        })?;
         if wanted <= revision {
             return Ok(());
         }

@@ -5,12 +5,6 @@
 //!
 //! The way of a request: `connect` -> `ask` -> `handle` -> `look`, `follow` or `write` -> `store` -> `answer`.
 
-#![expect(
-    dead_code,
-    unused_imports,
-    reason = "its parts are built side by side: what nobody calls yet, the others will"
-)]
-
 mod answer;
 mod ask;
 mod chance;
@@ -24,11 +18,12 @@ mod discovery;
 mod faults;
 mod follow;
 mod handle;
-pub(crate) mod kinds;
+mod kinds;
 mod look;
 mod openapi;
+mod options;
 mod ownership;
-pub(crate) mod patch;
+mod patch;
 mod refusal;
 mod reviews;
 mod schema;
@@ -46,7 +41,7 @@ use std::time::Duration;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method};
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use answer::Body;
 use ask::Ask;

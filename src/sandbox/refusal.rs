@@ -32,7 +32,10 @@ impl About<'_> {
     }
 
     fn details(&self, kind: &str) -> Value {
-        let mut details = json!({"kind": kind});
+        let mut details = json!({});
+        if !kind.is_empty() {
+            details["kind"] = kind.into();
+        }
         if !self.name.is_empty() {
             details["name"] = self.name.into();
         }

@@ -35,9 +35,10 @@ impl Selector {
     pub(crate) fn read(labels: Option<&str>, fields: Option<&str>, known: &[&str]) -> Result<Self, Refusal> {
         let mut selector = Self::default();
         for part in split(labels.unwrap_or_default()) {
+            let why = if part.contains("===") { "found '=', expected: identifier" } else { part };
+            let label = label(part);
             selector.labels.push(
-                label(part)
-                    .ok_or_else(|| Refusal::bad_request(format!("unable to parse requirement: {part}")))?,
+                label.ok_or_else(|| Refusal::bad_request(format!("unable to parse requirement: {why}")))?,
             );
         }
         for part in fields.unwrap_or_default().split(',').filter(|part| !part.is_empty()) {
@@ -57,11 +58,6 @@ impl Selector {
             });
         }
         Ok(selector)
-    }
-
-    /// Only this name fits any more.
-    pub(crate) fn names(&mut self, name: &str) {
-        self.fields.push(Field { path: "metadata.name".to_owned(), equal: true, value: name.to_owned() });
     }
 
     /// True if everything fits.
@@ -144,7 +140,8 @@ fn label(text: &str) -> Option<Label> {
         return Some(Label::NotIn(valid(name.trim())?, vec![value.trim().to_owned()]));
     }
     if let Some((name, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        return Some(Label::In(valid(name.trim())?, vec![value.trim().to_owned()]));
+        let value = value.trim();
+        return (!value.starts_with('=')).then_some(Label::In(valid(name.trim())?, vec![value.to_owned()]));
     }
     let Some((head, values)) = text.split_once('(') else { return Some(Label::Exists(valid(text)?)) };
     let values = values.strip_suffix(')')?.split(',').map(|value| value.trim().to_owned()).collect();

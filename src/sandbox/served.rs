@@ -37,7 +37,8 @@ pub(crate) enum Origin {
     Definition {
         stored: Box<str>,
         all: Vec<Box<str>>,
-        conversion: Option<Value>,
+        /// The revision from which on it is as it is now.
+        since: u64,
     },
 }
 
@@ -115,6 +116,14 @@ impl Resource {
         match &*self.group {
             "" => self.versions[version].name.to_string(),
             group => format!("{group}/{}", self.versions[version].name),
+        }
+    }
+
+    /// True if an object was written when its definition said something else of it, perhaps.
+    pub(crate) fn is_older(&self, revision: u64) -> bool {
+        match &self.origin {
+            Origin::Builtin(_) => false,
+            Origin::Definition { since, .. } => revision < *since,
         }
     }
 

@@ -104,6 +104,12 @@ impl Stored {
         serde_json::from_slice(&self.text).unwrap_or_default()
     }
 
+    /// The same at a later revision.
+    pub(crate) fn at_revision(&self, revision: u64) -> Option<Self> {
+        let Value::Object(mut body) = self.body() else { return None };
+        Some(Self::new(self.key.clone(), revision, &mut body))
+    }
+
     /// The value of a label.
     pub(crate) fn label(&self, name: &str) -> Option<&str> {
         self.labels.iter().find(|(known, _)| **known == *name).map(|(_, value)| &**value)
@@ -158,6 +164,7 @@ impl Store {
     }
 
     /// How many objects there are of a resource.
+    #[cfg(test)]
     pub(crate) fn count(&self, resource: &str) -> usize {
         self.collections.get(resource).map_or(0, |collection| collection.objects.len())
     }
@@ -212,8 +219,7 @@ impl Store {
         let collection = self.collections.get_mut(resource)?;
         let old = collection.objects.remove(key)?;
         self.revision += 1;
-        let Value::Object(mut body) = old.body() else { return None };
-        let new = Arc::new(Stored::new(key.clone(), self.revision, &mut body));
+        let new = Arc::new(old.at_revision(self.revision)?);
         collection.remember(Change { old: Some(old), new: new.clone(), gone: true });
         Some(new)
     }

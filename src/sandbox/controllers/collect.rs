@@ -74,10 +74,10 @@ fn leave(state: &mut State, target: &Target) {
 }
 
 fn disown(state: &mut State, target: &Target, owner: &str) {
-    let Some(mut body) = state.store.get(&target.resource.home, &target.key).map(|stored| stored.body())
-    else {
+    let Some(before) = state.store.get(&target.resource.home, &target.key).map(|stored| stored.body()) else {
         return;
     };
+    let mut body = before.clone();
     if let Some(owners) = body["metadata"]["ownerReferences"].as_array_mut() {
         owners.retain(|one| one["uid"] != owner);
         if owners.is_empty()
@@ -86,7 +86,7 @@ fn disown(state: &mut State, target: &Target, owner: &str) {
             metadata.remove("ownerReferences");
         }
     }
-    let _ = state.store_as_kept(target, body);
+    let _ = state.write_as("kube-controller-manager", target, &before, body);
 }
 
 fn release(state: &mut State, target: &Target, mut body: Value, finalizer: &str) {
@@ -100,5 +100,5 @@ fn release(state: &mut State, target: &Target, mut body: Value, finalizer: &str)
 pub(crate) fn target_of(state: &State, home: &str, key: Key) -> Option<Target> {
     let resource = state.served.iter().find(|resource| &*resource.home == home)?.clone();
     let version = resource.stored_version();
-    Some(Target { resource, version, key, subresource: String::new(), only: None })
+    Some(Target { resource, version, key, subresource: String::new() })
 }

@@ -17,13 +17,15 @@ mod services;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod warnings;
 
-pub(crate) use builtin::{Kind, Subresource, builtin, named};
+pub(crate) use builtin::{Kind, builtin, named};
 pub(crate) use defaults::default;
-pub(crate) use lives::{Generation, generation, is_made_by_update, needs_version};
+pub(crate) use lives::{is_made_by_update, needs_version};
 pub(crate) use normal::normalize;
 pub(crate) use prepare::{prepare, prepare_custom};
-pub(crate) use validate::{Cause, refusal, validate};
+pub(crate) use validate::{validate, validate_custom};
+pub(crate) use warnings::warnings;
 
 /// What only the server as a whole can give to an object, or knows of others.
 pub(crate) trait Allocate {

@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::validate::{Cause, refusal};
 use super::*;
 use crate::sandbox::schema::Schema;
 

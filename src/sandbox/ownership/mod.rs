@@ -148,6 +148,14 @@ pub(crate) fn update(schema: &Schema, live: Option<&Value>, new: &mut Value, wri
     if managers.0.is_empty() && live.is_some() {
         return;
     }
+    // Where an entry is of a version that a definition has no more, the server gives up all of them.
+    let is_gone = |owned: &Owned<'_>| {
+        owned.api_version != writer.api_version
+            && matches!((writer.in_version)(owned.api_version, new), InVersion::Gone)
+    };
+    if schema.is_of_definition() && managers.0.values().any(is_gone) {
+        return;
+    }
     match live {
         Some(live) => take(schema, &mut managers, live, new, writer),
         None => take(schema, &mut managers, &schema.zero_object(new), new, writer),

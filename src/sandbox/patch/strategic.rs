@@ -15,7 +15,6 @@ const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 const ORDER: &str = "$setElementOrder/";
 
 const BAD_RETAIN: &str = "invalid patch format of retainKeys";
-const BAD_ORDER: &str = "invalid patch format of setElementOrder list";
 
 type Object = Map<String, Value>;
 

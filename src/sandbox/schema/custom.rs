@@ -15,7 +15,30 @@ impl Schema {
         told
     }
 
-    /// Sets what has a default and is absent. A null where none may be counts as absent, and goes without a default.
+    /// Takes out nulls where none may be and no default would take their place. Only what was sent as a whole is read so: a
+    /// null that an apply leaves behind stays, and is refused.
+    pub(crate) fn without_nulls(&self, object: &mut Value) {
+        match object {
+            Value::Object(map) => {
+                let Shape::Fields(fields) = self.shape() else { return };
+                map.retain(|name, value| {
+                    let Some(schema) = fields.of(name) else { return true };
+                    schema.without_nulls(value);
+                    let has_default =
+                        fields.declared(name).map_or(schema.default().is_some(), |it| it.default.is_some());
+                    !value.is_null() || has_default || schema.may_be_null()
+                });
+            }
+            Value::Array(items) => {
+                if let Some(schema) = self.items() {
+                    items.iter_mut().for_each(|item| schema.without_nulls(item));
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    /// Sets what has a default and is absent. A null where none may be counts as absent.
     pub(crate) fn with_defaults(&self, object: &mut Value) {
         match object {
             Value::Object(map) => self.fill_fields(map),
@@ -33,12 +56,6 @@ impl Schema {
 
     fn fill_fields(&self, map: &mut Map<String, Value>) {
         let Shape::Fields(fields) = self.shape() else { return };
-        map.retain(|name, value| {
-            let Some(schema) = fields.of(name).filter(|_| value.is_null()) else { return true };
-            let has_default =
-                fields.declared(name).map_or(schema.default().is_some(), |it| it.default.is_some());
-            has_default || schema.may_be_null()
-        });
         for field in fields.known() {
             let Some(default) = &field.default else { continue };
             let is_absent =

@@ -118,7 +118,6 @@ fn field(name: &str, link: Link, required: bool, default: Option<Value>) -> Fiel
         pointer: true,
         written: Written::UnlessEmpty,
         default,
-        one_of: [].into(),
         patch: None,
     }
 }

@@ -18,8 +18,6 @@ use std::sync::{Arc, OnceLock};
 use regex::bytes::Regex;
 use serde_json::{Map, Value};
 
-pub(crate) use problems::Problem;
-
 /// What is known of one type of value; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Schema(Arc<Node>);
@@ -117,8 +115,6 @@ pub(crate) struct Field {
     pub(crate) written: Written,
     /// What is set where it is absent.
     pub(crate) default: Option<Value>,
-    /// The values that it may have; all where there are none.
-    pub(crate) one_of: Box<[Box<str>]>,
     /// How a strategic merge patch treats it.
     pub(crate) patch: Option<PatchStrategy>,
 }
@@ -252,6 +248,7 @@ impl Field {
     }
 
     /// True if Go leaves it out where it is zero, and so cannot tell zero from absent.
+    #[cfg(test)]
     pub(crate) fn is_dropped_when_zero(&self) -> bool {
         !self.pointer && !self.is_written_when_zero()
     }

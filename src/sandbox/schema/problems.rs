@@ -28,6 +28,7 @@ pub(crate) type Expressions<'a> = &'a mut dyn FnMut(&str, &Value, &Value, Option
 
 impl Schema {
     /// What is wrong with an object. Expressions are not evaluated.
+    #[cfg(test)]
     pub(crate) fn problems(&self, object: &Value) -> Vec<Problem> {
         self.problems_since(None, object, &mut |_, _, _, _| Vec::new())
     }

@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
     /// A field: its name, and what the signs after it say, each up to the next.
     fn field(&mut self, word: &'a str) -> Field {
         let (word, patch) = cut(word, '~');
-        let (word, one_of) = cut(word, '#');
+        let (word, _) = cut(word, '#');
         let (word, default) = cut(word, '=');
         let (word, shape) = cut(word, ':');
         let name = word.trim_end_matches(['*', '!', '^', '+']);
@@ -120,7 +120,6 @@ impl<'a> Reader<'a> {
                 () => Written::UnlessEmpty,
             },
             default: default.and_then(|text| serde_json::from_str(text).ok()),
-            one_of: one_of.into_iter().flat_map(|text| text.split('|')).map(Box::from).collect(),
             patch: patch.map(patch_strategy),
         }
     }

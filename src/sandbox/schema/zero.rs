@@ -51,7 +51,8 @@ impl Schema {
 
 impl Field {
     /// What Go writes where nothing is said.
-    pub(crate) fn zero(&self) -> Value {
+    #[cfg(test)]
+    pub(crate) fn zero_value(&self) -> Value {
         self.schema().zero(MAX_DEPTH).filter(|_| !self.pointer).unwrap_or(Value::Null)
     }
 

@@ -1,4 +1,4 @@
-//! Statuses that the server's own controllers write.
+//! What the server's own controllers write.
 //!
 //! In: an object, and what becomes of its status. Out: the object as it is kept; nothing where nothing changes.
 
@@ -6,9 +6,31 @@ use serde_json::Value;
 
 use super::Target;
 use crate::sandbox::ownership::{self, InVersion, Writer};
+use crate::sandbox::refusal::Refusal;
 use crate::sandbox::state::State;
 
 impl State {
+    /// Writes an object in the name of a controller.
+    pub(crate) fn write_as(
+        &mut self,
+        manager: &str,
+        target: &Target,
+        before: &Value,
+        mut body: Value,
+    ) -> Result<Value, Refusal> {
+        let (now, api_version) = (self.clock.text(), target.api_version());
+        let writer = Writer {
+            manager,
+            api_version: &api_version,
+            subresource: "",
+            now: &now,
+            reset: &[],
+            in_version: &|_, _| InVersion::Same,
+        };
+        ownership::update(&target.served().schema, Some(before), &mut body, &writer);
+        self.store_as_kept(target, body)
+    }
+
     /// Changes the status of an object, in the name of a controller.
     pub(crate) fn write_status(&mut self, target: &Target, manager: &str, change: impl FnOnce(&mut Value)) {
         let Some(before) = self.store.get(&target.resource.home, &target.key).map(|stored| stored.body())

@@ -19,6 +19,7 @@ impl State {
         ask: &Ask,
         mut body: Value,
     ) -> Result<Written, Refusal> {
+        super::same_kind(&target, &body)?;
         let given = |field: &str| body["metadata"][field].as_str().unwrap_or_default().to_owned();
         if !given("resourceVersion").is_empty() {
             return Err(Refusal::failed(

@@ -79,10 +79,11 @@ impl State {
         if first || metadata["finalizers"] != held && !finalizers.is_empty() {
             if first {
                 metadata["deletionTimestamp"] = self.clock.text().into();
-                if !is_namespace {
+                let is_definition = finalizers.iter().any(|one| one == CLEANUP);
+                if !is_namespace && !is_definition {
                     metadata["deletionGracePeriodSeconds"] = 0.into();
                 }
-                if let Some(generation) = metadata["generation"].as_i64() {
+                if let Some(generation) = metadata["generation"].as_i64().filter(|_| !is_definition) {
                     metadata["generation"] = (generation + 1).into();
                 }
             }
@@ -91,6 +92,9 @@ impl State {
             }
             if is_namespace {
                 live["status"]["phase"] = "Terminating".into();
+            }
+            if first && finalizers.iter().any(|one| one == CLEANUP) {
+                terminating(&mut live, &self.clock.text());
             }
             if !wish.dry_run {
                 live = self.store_as_kept(target, live)?;
@@ -111,6 +115,17 @@ impl State {
         if finalizers.iter().any(|one| one == FOREGROUND || one == ORPHAN) && !self.leaving.contains(&place) {
             self.leaving.push(place);
         }
+    }
+}
+
+/// A definition says that its objects will go.
+fn terminating(definition: &mut Value, now: &str) {
+    let condition = json!({
+        "type": "Terminating", "status": "True", "reason": "InstanceDeletionPending", "lastTransitionTime": now,
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    });
+    if let Some(conditions) = definition["status"]["conditions"].as_array_mut() {
+        conditions.push(condition);
     }
 }
 

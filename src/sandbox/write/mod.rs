@@ -33,8 +33,6 @@ pub(crate) struct Target {
     pub(crate) key: Key,
     /// Empty for the object itself.
     pub(crate) subresource: String,
-    /// The one name in the collection that is meant.
-    pub(crate) only: Option<Box<str>>,
 }
 
 /// An object as it was, and as it is to be.
@@ -57,13 +55,7 @@ impl Target {
     pub(crate) fn new(resource: Arc<Resource>, version: usize, objects: &Objects) -> Self {
         let namespace = objects.namespace.as_deref().filter(|_| resource.namespaced).unwrap_or_default();
         let key = Key::new(namespace, objects.name.as_deref().unwrap_or_default());
-        Self {
-            resource,
-            version,
-            key,
-            subresource: objects.subresource.clone().unwrap_or_default(),
-            only: None,
-        }
+        Self { resource, version, key, subresource: objects.subresource.clone().unwrap_or_default() }
     }
 
     pub(crate) fn about(&self) -> About<'_> {
@@ -90,7 +82,7 @@ impl State {
     /// The live object in the version of the target.
     pub(crate) fn live(&self, target: &Target) -> Result<Option<(Arc<Stored>, Value)>, Refusal> {
         let Some(stored) = self.store.get(&target.resource.home, &target.key) else { return Ok(None) };
-        let body = super::convert::in_version(&target.resource, target.version, stored.body())?;
+        let body = super::convert::read(&target.resource, target.version, stored)?;
         Ok(Some((stored.clone(), body)))
     }
 
@@ -104,7 +96,7 @@ impl State {
         let Draft { old, mut new, applied } = draft;
         let strict = ask.query("fieldValidation").unwrap_or("Warn");
         same_kind(target, &new)?;
-        let warnings = match applied {
+        let mut warnings = match applied {
             true => Vec::new(),
             false => check::decode(target, &mut new, strict)?,
         };
@@ -115,8 +107,12 @@ impl State {
                 kinds::default(kind.group, kind.kind, &mut new);
             }
             None => {
-                target.served().schema.pruned(&mut new);
-                target.served().schema.with_defaults(&mut new);
+                let schema = &target.served().schema;
+                schema.pruned(&mut new);
+                if !applied {
+                    schema.without_nulls(&mut new);
+                }
+                schema.with_defaults(&mut new);
             }
         }
         if !applied {
@@ -127,6 +123,9 @@ impl State {
             None => kinds::prepare_custom(target.served().has_status, &target.subresource, old, &mut new),
         }
         check::refuse(target, old, &new)?;
+        if let Some(kind) = target.resource.builtin() {
+            warnings.extend(kinds::warnings(kind.kind, &new));
+        }
         self.commit(target, ask, old, new, warnings)
     }
 
@@ -270,6 +269,14 @@ fn same_kind(target: &Target, body: &Value) -> Result<(), Refusal> {
                 ),
             },
         ));
+    }
+    let is_known =
+        target.resource.versions.iter().enumerate().any(|(at, _)| target.resource.api_version(at) == version);
+    if target.resource.builtin().is_some() && !is_known {
+        return Err(Refusal::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: no kind {kind:?} is registered for version \
+             {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        )));
     }
     if version != expected || *kind != *target.resource.kind {
         return Err(Refusal::bad_request(format!(

@@ -70,7 +70,9 @@ fn with_writer(
         }
     };
     let reset: &[&[&str]] = match target.subresource.as_str() {
-        "status" => &[&["spec"], &["metadata", "labels"]],
+        // Of Kubernetes' kinds, one says so of its labels.
+        "status" if &*resource.kind == "Deployment" => &[&["spec"], &["metadata", "labels"]],
+        "status" => &[&["spec"]],
         _ if target.served().has_status => &[&["status"]],
         _ => &[],
     };

@@ -8,7 +8,7 @@ use super::update::same_version;
 use super::{Draft, Target, Written, owned};
 use crate::sandbox::ask::Ask;
 use crate::sandbox::patch;
-use crate::sandbox::refusal::Refusal;
+use crate::sandbox::refusal::{About, Refusal};
 use crate::sandbox::state::State;
 
 const FORMS: &str = "application/json-patch+json, application/merge-patch+json, \
@@ -22,6 +22,7 @@ impl State {
         }
         let (_, live) = self.must_live(target)?;
         let new = patched(target, ask, &live, &body)?;
+        readable(target, ask, &new)?;
         if new["metadata"]["name"] != live["metadata"]["name"] {
             return Err(Refusal::bad_request(format!(
                 "the name of the object ({}) does not match the name on the URL ({})",
@@ -34,19 +35,6 @@ impl State {
     }
 
     fn apply(&mut self, target: &Target, ask: &Ask, mut config: Value) -> Result<Written, Refusal> {
-        if ask.query("fieldManager").is_none() {
-            let cause = serde_json::json!({
-                "reason": "FieldValueRequired", "field": "fieldManager",
-                "message": "Required value: is required for apply patch",
-            });
-            let about = crate::sandbox::refusal::About {
-                group: "meta.k8s.io",
-                plural: "",
-                kind: "PatchOptions",
-                name: "",
-            };
-            return Err(Refusal::invalid(about, &[cause]));
-        }
         let expected = target.api_version();
         if let Some(version) = config["apiVersion"].as_str().filter(|version| *version != expected) {
             return Err(Refusal::bad_request(self.other_version(version, &config, &expected)));
@@ -114,6 +102,27 @@ pub(super) fn patched(target: &Target, ask: &Ask, live: &Value, body: &Value) ->
         }
         _ => Err(Refusal::unsupported_media_type(FORMS)),
     }
+}
+
+/// What a patch comes to has to be of its type; a strict writer hears of unknown fields in it.
+fn readable(target: &Target, ask: &Ask, new: &Value) -> Result<(), Refusal> {
+    if target.resource.builtin().is_none() {
+        return Ok(());
+    }
+    let schema = &target.served().schema;
+    let mut said = schema.mismatch(new).unwrap_or_default();
+    if said.is_empty() && ask.query("fieldValidation") == Some("Strict") {
+        let unknown = schema.unknown(&mut new.clone());
+        if !unknown.is_empty() {
+            said = format!("strict decoding error: {}", unknown.join(", "));
+        }
+    }
+    if said.is_empty() {
+        return Ok(());
+    }
+    let message = format!("Invalid value: {}: {said}", Value::from(new.to_string()));
+    let cause = serde_json::json!({"reason": "FieldValueInvalid", "field": "patch", "message": message});
+    Err(Refusal::invalid(About { group: "", plural: "", kind: "", name: "" }, &[cause]))
 }
 
 fn same_uid(target: &Target, live: &Value, config: &Value) -> Result<(), Refusal> {

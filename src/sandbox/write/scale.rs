@@ -32,11 +32,15 @@ impl State {
             _ => patch::patched(target, ask, &before, body)?,
         };
         super::update::same_version(target, &live, &wanted)?;
+        let should = match target.resource.builtin() {
+            Some(_) => "must be greater than or equal to 0",
+            None => "should be a non-negative integer",
+        };
         let Some(replicas) = wanted["spec"]["replicas"].as_i64().or(Some(0)).filter(|count| *count >= 0)
         else {
             let cause = json!({
                 "reason": "FieldValueInvalid", "field": "spec.replicas",
-                "message": format!("Invalid value: {}: should be a non-negative integer", wanted["spec"]["replicas"]),
+                "message": format!("Invalid value: {}: {should}", wanted["spec"]["replicas"]),
             });
             let about = crate::sandbox::refusal::About {
                 group: "autoscaling",

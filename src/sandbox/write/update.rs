@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Draft, Target, Written};
 use crate::sandbox::ask::Ask;
 use crate::sandbox::kinds;
-use crate::sandbox::refusal::Refusal;
+use crate::sandbox::refusal::{About, Refusal};
 use crate::sandbox::state::State;
 
 impl State {
@@ -41,7 +41,9 @@ impl State {
                 "reason": "FieldValueInvalid", "field": "metadata.resourceVersion",
                 "message": "Invalid value: 0: must be specified for an update",
             });
-            return Err(Refusal::invalid(target.about(), &[cause]));
+            // The resource stands where the kind does elsewhere.
+            let about = target.about();
+            return Err(Refusal::invalid(About { kind: about.plural, ..about }, &[cause]));
         }
         same_version(target, &live, &body)?;
         self.keep(target, ask, Draft { old: Some(&live), new: body, applied: false })

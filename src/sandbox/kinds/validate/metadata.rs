@@ -4,7 +4,6 @@
 
 use serde_json::{Value, json};
 
-use super::super::builtin::Kind;
 use super::names::{self, Rule};
 use super::{Cause, invalid, is_empty, required};
 
@@ -14,7 +13,7 @@ const MAX_ANNOTATIONS: usize = 256 * 1024;
 const NO_DOTS: &str = "must not contain dots";
 
 /// What is wrong with an object's metadata.
-pub(super) fn causes(kind: &Kind, object: &Value) -> Vec<Cause> {
+pub(super) fn causes(kind: &str, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let metadata = &object["metadata"];
     name(kind, metadata, &mut causes);
@@ -25,12 +24,12 @@ pub(super) fn causes(kind: &Kind, object: &Value) -> Vec<Cause> {
     causes
 }
 
-fn name(kind: &Kind, metadata: &Value, causes: &mut Vec<Cause>) {
+fn name(kind: &str, metadata: &Value, causes: &mut Vec<Cause>) {
     let at = "metadata.name";
     let Some(name) = metadata["name"].as_str().filter(|it| !it.is_empty()) else {
         return causes.push(required(at, "name or generateName is required"));
     };
-    let rule: Rule = match kind.kind {
+    let rule: Rule = match kind {
         "Namespace" | "Service" => |name| {
             let dots = name.contains('.').then(|| NO_DOTS.to_owned());
             dots.map_or_else(|| names::label(name), |it| vec![it])

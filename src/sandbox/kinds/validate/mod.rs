@@ -33,7 +33,7 @@ pub(crate) struct Cause {
 
 /// All that speaks against keeping an object of a built-in kind.
 pub(crate) fn validate(kind: &Kind, subresource: &str, old: Option<&Value>, new: &Value) -> Vec<Cause> {
-    let mut causes = metadata::causes(kind, new);
+    let mut causes = metadata::causes(kind.kind, new);
     if subresource != "status"
         && let Some(rules) = RULES.kinds.get(&(kind.group, kind.kind))
     {
@@ -48,7 +48,13 @@ pub(crate) fn validate(kind: &Kind, subresource: &str, old: Option<&Value>, new:
     told
 }
 
+/// All that speaks against the metadata of a custom resource.
+pub(crate) fn validate_custom(new: &Value) -> Vec<Cause> {
+    metadata::causes("", new)
+}
+
 /// What the refusal of an object says, and its causes as its details list them.
+#[cfg(test)]
 pub(crate) fn refusal(group: &str, kind: &str, name: &str, causes: &[Cause]) -> (String, Value) {
     let all: Vec<_> = causes.iter().map(|it| format!("{}: {}", it.field, it.message)).collect();
     let text = if all.len() == 1 { all.concat() } else { format!("[{}]", all.join(", ")) };

@@ -108,6 +108,14 @@ fn volume_change(seen: &Seen, causes: &mut Vec<Cause>) {
 /// Images, a shorter life and more tolerations are all that a Pod takes.
 fn pod_change(seen: &Seen, causes: &mut Vec<Cause>) {
     let Some(old) = seen.old else { return };
+    for list in ["containers", "initContainers"] {
+        let count = |pod: &Value| pod["spec"][list].as_array().map_or(0, Vec::len);
+        if count(old) != count(seen.root) {
+            // The server looks at nothing else then.
+            return causes
+                .push(forbidden(&format!("spec.{list}"), "pod updates may not add or remove containers"));
+        }
+    }
     let rest = |pod: &Value| {
         let mut spec = pod["spec"].clone();
         for list in ["containers", "initContainers"] {

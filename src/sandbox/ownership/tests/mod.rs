@@ -79,7 +79,7 @@ fn settle(field: &Field, map: &mut Map<String, Value>) {
         map.remove(name);
     }
     if is_null && (field.written == Written::Always || (!field.pointer && !field.is_dropped_when_zero())) {
-        map.insert(name.to_owned(), field.zero());
+        map.insert(name.to_owned(), field.zero_value());
     }
 }
 
