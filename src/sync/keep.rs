@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn what_a_sync_follows_is_known_whatever_else_is_wrong_with_it() {
-        let follows = |spec: Value| followed(&SyncName::new("ops", "shop"), &json!({"spec": spec}));
+        let follows = |spec: Value| followed(&SyncName::new("ops", "shop"), &json!({"spec": spec}), None);
         let address = Address::remote("https://host/path").unwrap();
         let source = |url: &str| json!({"git": {"url": url, "ref": {"branch": "main"}, "secretRef": {"name": "gone"}}});
         let main = Reference::branch("main").unwrap();

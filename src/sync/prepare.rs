@@ -11,6 +11,7 @@ use super::bases::{self, Base, Bases, Ground};
 use super::rendering::Means;
 use super::wish::Wish;
 use crate::api::SpecHash;
+use crate::clock;
 use crate::cluster::Failure;
 use crate::desired::{DesiredSet, Scopes, desired};
 use crate::metrics::Metrics;
@@ -232,7 +233,7 @@ async fn own_files(
     by: Instant,
     metrics: &Metrics,
 ) -> Result<Option<Snapshot>, Trouble> {
-    let begun = Instant::now();
+    let begun = clock::now();
     let (folders, wanted) = ([wish.options.path.as_str()], beside.iter().cloned().collect::<Vec<_>>());
     let reading = match wish.submodules {
         true => repository.read_with_modules(revision, (&folders, &wanted), earlier, by).await,
@@ -249,7 +250,7 @@ fn count(metrics: &Metrics, reading: &Result<Reading, Error>, begun: Instant) {
             reading.fetched.iter().for_each(|took| metrics.git("fetch", *took, None));
             metrics.git("read", reading.took, None);
         }
-        Err(error) => metrics.git("fetch", begun.elapsed(), Some(error.reason())),
+        Err(error) => metrics.git("fetch", clock::since(begun), Some(error.reason())),
     }
 }
 

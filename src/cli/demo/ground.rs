@@ -91,7 +91,8 @@ impl Ground {
         if let Some(Ok(watch)) = path.map(Watch::new) {
             for count in 1u64.. {
                 watch.changed().await;
-                let now = json!({"metadata": {"annotations": {REQUEST_ANNOTATION: format!("commit {count}")}}});
+                let now =
+                    json!({"metadata": {"annotations": {REQUEST_ANNOTATION: format!("commit {count}")}}});
                 for sync in &self.syncs {
                     let name = sync["metadata"]["name"].as_str().unwrap_or_default();
                     // One that somebody has deleted looks no more.
