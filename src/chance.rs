@@ -1,10 +1,12 @@
-//! Chance, for pauses that are not to fall on the same moment and for draws of turns.
+//! Chance, for pauses that are not to fall on the same moment, and which of two threads is first.
 //!
 //! In: nothing, or a seed. Out: numbers. They come from the operating system's chance, unless a simulation has given
-//! the thread a seed: then the same seed gives the same numbers. Nothing secret may depend on them.
+//! the thread a seed: then the same seed gives the same numbers, and nothing runs aside. Nothing secret may depend on them.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher as _, RandomState};
+
+use tokio::task::JoinHandle;
 
 thread_local! {
     static SEED: Cell<Option<u64>> = const { Cell::new(None) };
@@ -24,6 +26,14 @@ pub fn next() -> u64 {
             SEED.set(Some(seed.wrapping_add(STEP)));
             mixed(seed)
         }
+    }
+}
+
+/// Runs what takes long or blocks on a thread of its own; under a seed on this one, since nobody knows when a thread is done.
+pub fn aside<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    match SEED.get() {
+        None => tokio::task::spawn_blocking(job),
+        Some(_) => tokio::spawn(async move { job() }),
     }
 }
 

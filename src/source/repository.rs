@@ -40,6 +40,7 @@ use super::revision::{ObjectHash, Reference, Revision};
 use super::ssh::Ssh;
 use super::store;
 use super::web::Web;
+use crate::chance;
 use crate::clock;
 
 /// The most threads that talk to servers or read objects at one time.
@@ -273,7 +274,7 @@ impl Repository {
             drop(waiting);
             let permit = self.house.workers.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
             let shared = self.shared.clone();
-            let done = tokio::task::spawn_blocking(move || {
+            let done = chance::aside(move || {
                 let done = state.prepare(&shared).and_then(|()| job(&mut state));
                 if shared.waiting.load(Ordering::Relaxed) == 0 {
                     state.rest();

@@ -11,6 +11,7 @@ use super::bases::{self, Base, Bases, Ground};
 use super::rendering::Means;
 use super::wish::Wish;
 use crate::api::SpecHash;
+use crate::chance;
 use crate::clock;
 use crate::cluster::Failure;
 use crate::desired::{DesiredSet, Scopes, desired};
@@ -136,7 +137,7 @@ async fn rendered(
     let (rendered, server) = means.rendered(files, wish, by).await?;
     let (target, scopes) = (wish.target_namespace.clone(), means.cluster.kinds().scopes());
     // Rendering is work for a processor, and must not keep others from being served.
-    let made = tokio::task::spawn_blocking(move || wanted(rendered, &target, &scopes));
+    let made = chance::aside(move || wanted(rendered, &target, &scopes));
     let made = tokio::time::timeout_at(by.into(), made).await.map_err(|_| too_slow())?;
     let (made, read) = made.unwrap_or_else(|_| Err(stopped()))?;
     Ok((made, read, server))
@@ -206,7 +207,7 @@ async fn brought(
     for _ in 0..MAX_ROUNDS {
         let files = bases.mount(snapshot.files.clone(), by).await?;
         let (tree, options) = (files.clone(), wish.options.clone());
-        let missing = tokio::task::spawn_blocking(move || missing(&tree, &options)).await.unwrap_or_default();
+        let missing = chance::aside(move || missing(&tree, &options)).await.unwrap_or_default();
         let (more, grown) = bases.take(missing, &files, ground, by).await?;
         let before = beside.len();
         let wanted: Arc<[Box<str>]> = beside.iter().cloned().collect();
