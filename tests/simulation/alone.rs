@@ -39,6 +39,8 @@ pub(crate) fn tell_alone(seed: u64, steps: Option<&[usize]>) -> Came {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "a_story_alone", "--nocapture", "--test-threads=1"]);
     command.env(TOLD, told).env("LD_PRELOAD", library()).env("RUST_BACKTRACE", "0");
+    let folder = scratch();
+    command.current_dir(folder.path());
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let mut came = Came { happened: BTreeMap::new(), trace: String::new(), wrong: None };
@@ -57,6 +59,13 @@ pub(crate) fn tell_alone(seed: u64, steps: Option<&[usize]>) -> Came {
         came.wrong = Some(format!("it broke off: {text}{}", String::from_utf8_lossy(&output.stderr)));
     }
     came
+}
+
+/// A folder in memory, where there is one.
+fn scratch() -> tempfile::TempDir {
+    let memory = PathBuf::from("/dev/shm");
+    let folder = if memory.is_dir() { memory } else { std::env::temp_dir() };
+    tempfile::Builder::new().prefix("moorline-simulation-").tempdir_in(folder).unwrap()
 }
 
 /// The library, built once.
