@@ -16,7 +16,9 @@
 
 pub mod adopt;
 pub mod api;
+pub mod chance;
 pub mod cli;
+pub mod clock;
 pub mod cluster;
 pub mod desired;
 pub mod fields;

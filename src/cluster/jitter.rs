@@ -1,6 +1,5 @@
 //! Chance, so that many daemons and many Syncs do not ask at the same moment.
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -11,8 +10,7 @@ pub(crate) fn jitter(time: Duration) -> Duration {
 
 /// Somewhere within a range.
 pub(crate) fn between(times: &RangeInclusive<Duration>) -> Duration {
-    // Every `RandomState` has keys of its own, which the operating system's chance has made.
-    let chance = RandomState::new().hash_one(0) % 1024;
+    let chance = crate::chance::next() % 1024;
     let (least, most) = (*times.start(), *times.end());
     least + most.saturating_sub(least).mul_f64(chance as f64 / 1024.0)
 }

@@ -64,6 +64,7 @@ pub use watches::Need;
 pub use wire::Failure;
 
 use crate::api::SyncName;
+use crate::clock;
 use crate::desired::SCALERS;
 use crate::metrics::Metrics;
 use crate::object::{GroupKind, ObjectId};
@@ -181,10 +182,10 @@ impl Cluster {
 
     /// Asks the server for its kinds; true if something is new. Those who ask while it is asked share the next answer.
     pub async fn discover(&self) -> Result<bool, Failure> {
-        let (asked, before) = (Instant::now(), self.kinds());
+        let (asked, before) = (clock::now(), self.kinds());
         let mut last = self.0.discovery.lock().await;
         if last.is_none_or(|last| last < asked) {
-            let begun = Instant::now();
+            let begun = clock::now();
             self.ask().await?;
             *last = Some(begun);
         }

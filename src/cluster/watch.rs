@@ -5,7 +5,7 @@
 //! the watch goes on from the last bookmark. Everything is told anew only after the server has forgotten where
 //! we were.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -17,6 +17,7 @@ use super::newest::Newest;
 use super::page::Pages;
 use super::query;
 use super::wire::{Call, Failure, METADATA, WHOLE, Wire, unreadable};
+use crate::clock;
 use crate::metrics::Class;
 use crate::object::GroupKind;
 
@@ -128,11 +129,11 @@ pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) 
     };
     let (mut pause, mut forbidden) = (PAUSES.0, FORBIDDEN.0);
     loop {
-        let begun = Instant::now();
+        let begun = clock::now();
         let looked = watch.doubtful;
         let end = watch.round().await;
         match end {
-            End::Closed if begun.elapsed() >= SHORT => {
+            End::Closed if clock::since(begun) >= SHORT => {
                 (pause, forbidden) = (PAUSES.0, FORBIDDEN.0);
                 continue;
             }
@@ -175,7 +176,7 @@ pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) 
                 (watch.sink)(Event::Broken(failure));
             }
         }
-        if begun.elapsed() >= SHORT {
+        if clock::since(begun) >= SHORT {
             pause = PAUSES.0;
         }
         tokio::time::sleep(jitter(pause)).await;

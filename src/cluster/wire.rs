@@ -5,7 +5,7 @@
 //! is not sent by a daemon that no longer leads.
 
 use std::ops::RangeInclusive;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::{HeaderMap, Method, Request, Response, header};
 use http_body_util::{BodyExt as _, Limited};
@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use super::answer::{Cause, Refusal};
 use super::lease::Permit;
 use super::newest::Written;
+use crate::clock;
 use crate::metrics::{Class, Metrics};
 
 /// The most bytes of one answer that is read into memory. A page of 500 objects' metadata is far below.
@@ -151,7 +152,7 @@ pub(super) struct Wire {
 impl Wire {
     /// Sends a request and reads the whole answer.
     pub(super) async fn send(&self, call: Call) -> Result<Reply, Failure> {
-        let (class, verb, begun) = (call.class, call.verb, Instant::now());
+        let (class, verb, begun) = (call.class, call.verb, clock::now());
         let (within, applies) = (self.within(&call), call.applies);
         let path = call.uri.split('?').next().unwrap_or_default().to_owned();
         let work = async {
@@ -173,9 +174,9 @@ impl Wire {
         };
         self.metrics.request(class, verb, code);
         if class == Class::Object {
-            self.metrics.object_request(if applies { "apply" } else { verb }, begun.elapsed());
+            self.metrics.object_request(if applies { "apply" } else { verb }, clock::since(begun));
         }
-        tracing::trace!(verb, path, code, took = ?begun.elapsed(), "asked");
+        tracing::trace!(verb, path, code, took = ?clock::since(begun), "asked");
         done
     }
 

@@ -142,6 +142,11 @@ impl Ask {
         self.is_set("watch")
     }
 
+    /// The body as it was sent.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.body
+    }
+
     /// The body as JSON; none where there is no body.
     pub(crate) fn body(&self) -> Result<Option<Value>, Refusal> {
         if self.body.is_empty() {

@@ -17,12 +17,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::Sandbox;
 use super::answer::{Answer, Body};
 use super::ask::Ask;
 use super::faults::Fate;
 use super::refusal::Refusal;
+use super::tap::Line;
 
 /// The most bytes of a request's body, as the API server has it.
 const MAX_BODY: usize = 3 << 20;
@@ -34,11 +36,19 @@ pub type Sent = UnsyncBoxBody<Bytes, io::Error>;
 
 impl Sandbox {
     /// Answers a request, unless it or its answer is lost.
-    async fn respond<B>(self, request: Request<B>) -> io::Result<Response<Sent>>
+    pub(super) async fn respond<B>(
+        self,
+        request: Request<B>,
+        line: Option<Line>,
+    ) -> io::Result<Response<Sent>>
     where
         B: HttpBody,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let sent = Instant::now();
+        if let Some(line) = &line {
+            line.is_open().await;
+        }
         if let Some(time) = self.faults().latency() {
             tokio::time::sleep(time).await;
         }
@@ -55,7 +65,10 @@ impl Sandbox {
             (Some(Fate::Lost) | None, Ok(body)) => {
                 let ask = Ask::new(head.method, &head.uri, head.headers, body.to_bytes().into());
                 self.note(&ask);
-                self.handle(&ask)
+                match self.0.tap.get() {
+                    None => self.handle(&ask),
+                    Some(tap) => self.handle_heard(&ask, tap, line.as_ref().map_or("", Line::name), sent),
+                }
             }
         };
         if fate == Some(Fate::Lost) {
@@ -77,7 +90,7 @@ impl Sandbox {
                     let _ = stream.set_nodelay(true);
                     let sandbox = self.clone();
                     open.spawn(async move {
-                        let service = service_fn(move |request| sandbox.clone().respond(request));
+                        let service = service_fn(move |request| sandbox.clone().respond(request, None));
                         let mut http = http1::Builder::new();
                         http.timer(TokioTimer::new());
                         // What went wrong is the client's matter.
@@ -103,7 +116,7 @@ impl tower_service::Service<Request<kube::client::Body>> for Service {
     }
 
     fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
-        Box::pin(self.0.clone().respond(request))
+        Box::pin(self.0.clone().respond(request, None))
     }
 }
 

@@ -32,10 +32,11 @@ mod served;
 mod state;
 mod store;
 mod table;
+mod tap;
 mod write;
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
@@ -50,6 +51,8 @@ pub use connect::{Sent, Service};
 pub use faults::{Faults, Rates};
 use state::State;
 use store::Key;
+use tap::Tap;
+pub use tap::{Heard, Line};
 
 /// An API server; cheap to clone. It ends with its last clone.
 #[derive(Clone)]
@@ -61,6 +64,7 @@ struct Inner {
     faults: Faults,
     asked: Mutex<Vec<Asked>>,
     counts: bool,
+    tap: OnceLock<Tap>,
     controllers: tokio::task::AbortHandle,
 }
 
@@ -108,6 +112,7 @@ impl Sandbox {
             faults: Faults::new(options.seed),
             asked: Mutex::default(),
             counts: options.counts,
+            tap: OnceLock::new(),
             controllers: tokio::spawn(work).abort_handle(),
         }))
     }
@@ -138,6 +143,11 @@ impl Sandbox {
     pub fn merge(&self, path: &str, patch: &Value, manager: &str) -> Result<Value, Refused> {
         let path = format!("{path}?fieldManager={manager}");
         self.say(Method::PATCH, &path, "application/merge-patch+json", patch.to_string().into_bytes())
+    }
+
+    /// Deletes an object, by its path.
+    pub fn delete(&self, path: &str) -> Result<Value, Refused> {
+        self.say(Method::DELETE, path, "", Vec::new())
     }
 
     /// Answers a request that is made here, without faults.

@@ -22,6 +22,7 @@ use super::error::Error;
 use super::guard::Refusal;
 use super::packet::Fault;
 use super::reach;
+use crate::clock;
 
 /// The longest wait for a connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -213,7 +214,7 @@ impl Client {
             value.set_sensitive(true);
             headers.insert(http::header::AUTHORIZATION, value);
         }
-        let left = by.saturating_duration_since(Instant::now());
+        let left = by.saturating_duration_since(clock::now());
         if left.is_zero() {
             return Err(Error::Timeout { server: server.as_str().into(), what: "answer" });
         }

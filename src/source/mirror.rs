@@ -14,6 +14,7 @@ use super::protocol::Wanted;
 use super::remote::Remote;
 use super::revision::{Advertised, History, ObjectHash, Reference, Revision};
 use super::store::{self, Store};
+use crate::clock;
 use crate::nearest::nearest;
 
 /// The most bytes of one pack.
@@ -122,10 +123,10 @@ impl Mirror {
         by: Instant,
         read: impl Fn(&git2::Repository) -> Result<T, Error>,
     ) -> Result<(T, Option<Duration>), Error> {
-        let begun = Instant::now();
+        let begun = clock::now();
         self.opened.take_if(|opened| opened.commit != commit);
         let fetched = if self.opened.is_some() { 0 } else { self.fetch(commit, by)? };
-        let took = (fetched > 0).then(|| begun.elapsed());
+        let took = (fetched > 0).then(|| clock::since(begun));
         let read = match self.open(commit).and_then(&read) {
             Err(Error::Corrupt { .. })
                 if fetched == 0 || self.store.as_ref().is_some_and(|s| s.tips().len() > 1) =>

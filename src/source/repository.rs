@@ -40,6 +40,8 @@ use super::revision::{ObjectHash, Reference, Revision};
 use super::ssh::Ssh;
 use super::store;
 use super::web::Web;
+use crate::chance;
+use crate::clock;
 
 /// The most threads that talk to servers or read objects at one time.
 pub const MAX_WORKERS: usize = 32;
@@ -221,12 +223,12 @@ impl Repository {
     /// The revision that `reference` stands for now. With a server that speaks version 2 it costs one request,
     /// and those who ask while it runs share the next one.
     pub async fn look(&self, reference: &Reference, by: Instant) -> Result<Revision, Error> {
-        let (asked, reference) = (Instant::now(), reference.clone());
+        let (asked, reference) = (clock::now(), reference.clone());
         self.run(by, move |state| {
             if let Some(shared) = state.looked.iter().find(|other| other.answers(&reference, asked, by)) {
                 return shared.found.clone();
             }
-            let begun = Instant::now();
+            let begun = clock::now();
             let found = match &mut state.place {
                 Place::Mirrored(mirror) => mirror.look(&reference, by),
                 Place::Local(local) => local.look(&reference),
@@ -272,7 +274,7 @@ impl Repository {
             drop(waiting);
             let permit = self.house.workers.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
             let shared = self.shared.clone();
-            let done = tokio::task::spawn_blocking(move || {
+            let done = chance::aside(move || {
                 let done = state.prepare(&shared).and_then(|()| job(&mut state));
                 if shared.waiting.load(Ordering::Relaxed) == 0 {
                     state.rest();

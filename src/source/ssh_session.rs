@@ -20,6 +20,7 @@ use super::error::Error;
 use super::http::{CONNECT_TIMEOUT, MAX_ADDRESSES, SILENCE_TIMEOUT};
 use super::known_hosts::KnownHosts;
 use super::ssh::Login;
+use crate::clock;
 
 /// The longest time for the end of a talk. An end that is lost costs the server a line in its log.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
@@ -103,7 +104,7 @@ impl Session {
 
     /// The status that the program ended with, if the server tells it.
     pub(super) fn exit(&mut self, by: Instant) -> Option<u32> {
-        let by = by.min(Instant::now() + EXIT_TIMEOUT);
+        let by = by.min(clock::now() + EXIT_TIMEOUT);
         while self.exit.is_none() {
             match self.message(by) {
                 Ok(Some(_)) => {}
@@ -132,7 +133,7 @@ impl Session {
     /// The next message of the server; none after the last one.
     fn message(&mut self, by: Instant) -> io::Result<Option<ChannelMsg>> {
         let Some(runtime) = &self.runtime else { return Ok(None) };
-        let until = by.min(Instant::now() + SILENCE_TIMEOUT);
+        let until = by.min(clock::now() + SILENCE_TIMEOUT);
         let channel = &mut self.channel;
         let message = runtime.block_on(async { tokio::time::timeout_at(until.into(), channel.wait()).await });
         let message = message.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
@@ -199,7 +200,7 @@ fn within<T>(
     longest: Duration,
     work: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
-    let until = by.min(Instant::now() + longest);
+    let until = by.min(clock::now() + longest);
     let done = runtime.block_on(async { tokio::time::timeout_at(until.into(), work).await });
     done.unwrap_or_else(|_| Err(Error::Timeout { server: server.into(), what }))
 }

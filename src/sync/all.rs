@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use super::Context;
 use super::keep::{Seen, Sighting, keep};
 use crate::api::SyncName;
+use crate::chance;
 use crate::cluster::Told;
 use crate::report::board::Stance;
 use crate::serve::hooks::Called;
@@ -49,7 +50,7 @@ pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<Called>) {
             _ = beat.tick() => context.health.beat(),
             _ = sweep.tick() => {
                 let context = context.clone();
-                tokio::task::spawn_blocking(move || context.repositories.remove_unused());
+                chance::aside(move || context.repositories.remove_unused());
             }
             _ = ending.wait_for(|ending| *ending) => break,
         }

@@ -15,6 +15,7 @@ pub use followed::Followed;
 pub use super::heads::Heads;
 use super::heads::{self, Head};
 use super::prepare::of_source;
+use crate::clock;
 use crate::metrics::Metrics;
 use crate::render::{Missing, Place, Remote};
 use crate::report::Trouble;
@@ -275,14 +276,14 @@ async fn look(
     by: Instant,
 ) -> Result<Revision, Error> {
     let is_commit = matches!(reference, Reference::Commit(_));
-    let known = head.borrow().clone().filter(|seen| seen.at.elapsed() < ground.fresh);
+    let known = head.borrow().clone().filter(|seen| clock::since(seen.at) < ground.fresh);
     if let Some(known) = known.filter(|_| !is_commit) {
         return Ok(known.revision);
     }
-    let begun = Instant::now();
+    let begun = clock::now();
     let looked = repository.look(reference, by).await;
     if !is_commit {
-        ground.metrics.git("look", begun.elapsed(), looked.as_ref().err().map(Error::reason));
+        ground.metrics.git("look", clock::since(begun), looked.as_ref().err().map(Error::reason));
         looked.iter().for_each(|revision| heads::tell(head, revision));
     }
     looked

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use crate::api::SyncName;
+use crate::clock;
 use crate::source::{Address, ObjectHash, Reference};
 
 /// What a Sync goes by, and how far it has come.
@@ -128,10 +129,10 @@ impl Dependencies {
     /// Waits as long as Syncs that depend on this one are on their way out; those that stay are waited for until they
     /// have had their time to be deleted as well.
     pub(crate) async fn last(&self, sync: &SyncName, grace: std::time::Duration) {
-        let begun = std::time::Instant::now();
+        let begun = clock::now();
         loop {
             let changed = self.parting.notified();
-            let left = grace.saturating_sub(begun.elapsed());
+            let left = grace.saturating_sub(clock::since(begun));
             let (mut stay, mut leave) = (false, false);
             for entry in self.lock().values().filter(|entry| entry.on.contains(sync)) {
                 (stay, leave) = (stay || !entry.leaving, leave || entry.leaving);

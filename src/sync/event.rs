@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::pass::Report;
 use crate::api::{ConditionType, EventReason, Reason, SyncName, SyncStatus};
+use crate::clock;
 use crate::object::ObjectId;
 use crate::observed::Drift;
 use crate::plan::{Change, Outcome};
@@ -27,13 +28,13 @@ pub(crate) struct Allowance {
 impl Allowance {
     pub(crate) fn new((burst, rate): (u32, u32)) -> Self {
         let burst = f64::from(burst);
-        Self { burst, rate: f64::from(rate), left: Mutex::new((burst, Instant::now())) }
+        Self { burst, rate: f64::from(rate), left: Mutex::new((burst, clock::now())) }
     }
 
     /// True if one more may be written.
     pub(crate) fn take(&self) -> bool {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
+        let now = clock::now();
         let gained = now.duration_since(left.1).as_secs_f64() * self.rate;
         *left = ((left.0 + gained).min(self.burst), now);
         let allowed = left.0 >= 1.0;

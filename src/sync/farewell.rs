@@ -18,6 +18,7 @@ use super::orphans::Orphans;
 use super::wish::Wish;
 use super::{Context, chance, last_hooks, parting};
 use crate::api::{DeletionPolicy, SyncName, SyncStatus};
+use crate::clock;
 use crate::cluster::{Cluster, Failure, Need, Stop};
 use crate::desired::{DesiredSet, Parting};
 use crate::object::ObjectId;
@@ -79,7 +80,7 @@ async fn part(context: &Context, desk: &Desk, sync: &Value, wish: &Wish) -> Orph
     if wish.suspend {
         return Orphans::all(cluster.as_ref(), name, "Suspended");
     }
-    let (mut pauses, until) = (context.pauses().cluster, Instant::now() + wish.timeout);
+    let (mut pauses, until) = (context.pauses().cluster, clock::now() + wish.timeout);
     // Whoever depends on it goes first, as it came last.
     let _ = tokio::time::timeout_at(until.into(), context.dependencies.last(name, GRACE)).await;
     loop {
@@ -89,7 +90,7 @@ async fn part(context: &Context, desk: &Desk, sync: &Value, wish: &Wish) -> Orph
             Err(failure) => failure,
         };
         tracing::warn!(sync = %name, %failure, "what is to be deleted with the Sync is not known yet");
-        if Instant::now() > until || is_denied(&failure) {
+        if clock::now() > until || is_denied(&failure) {
             return Orphans::all(cluster.as_ref(), name, "Unseen");
         }
         tokio::time::sleep(pauses.failed(chance())).await;
@@ -164,7 +165,7 @@ async fn delete(
     let uid = sync.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
     let last = match last_hooks::find(context, cluster, name, (&status, uid), wish, until).await {
         Ok(last) => last.unwrap_or_else(|| Arc::new(DesiredSet::nothing())),
-        Err(trouble) if Instant::now() < until => return Err(Failure::Unreachable(trouble.message.into())),
+        Err(trouble) if clock::now() < until => return Err(Failure::Unreachable(trouble.message.into())),
         Err(trouble) => {
             tracing::warn!(sync = %name, reason = trouble.reason, "the hooks are not known: {}", trouble.message);
             return Ok(Orphans::all(Some(cluster), name, "HooksUnknown"));
@@ -221,7 +222,7 @@ async fn clear_away(
         });
         plan.stages.iter_mut().for_each(|(_, steps)| steps.retain(|step| is_meant(&step.id)));
         plan.held.retain(|(id, _)| is_meant(id));
-        if !is_open(&plan, &forbidden) || Instant::now() > until {
+        if !is_open(&plan, &forbidden) || clock::now() > until {
             return Ok(orphans(&plan, &forbidden));
         }
         // The rights are gone, and asking again does not bring them back.

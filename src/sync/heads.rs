@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
+use crate::clock;
 use crate::source::{Reference, Revision};
 
 /// The newest revisions.
@@ -39,7 +40,7 @@ impl Heads {
 
 /// Tells a revision to all who follow; nobody is woken by one that was known.
 pub(crate) fn tell(head: &Head, revision: &Revision) {
-    let seen = Seen { revision: revision.clone(), at: Instant::now() };
+    let seen = Seen { revision: revision.clone(), at: clock::now() };
     head.send_if_modified(|known| {
         let new = known.as_ref().is_none_or(|known| known.revision != seen.revision);
         *known = Some(seen);

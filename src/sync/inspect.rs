@@ -17,6 +17,7 @@ use super::rollout::RolledOut;
 use super::values;
 use super::wish::{self, Wish, wish};
 use crate::api::{SpecHash, SyncName, SyncStatus};
+use crate::clock;
 use crate::cluster::{Cluster, SecretData};
 use crate::desired::DesiredSet;
 use crate::helm::Helm;
@@ -83,7 +84,7 @@ pub async fn inspect(
         None => Credentials::default(),
     };
     let repository = repositories.repository(&wish.address, "", &credentials).map_err(of_source)?;
-    let by = Instant::now() + wish.timeout;
+    let by = clock::now() + wish.timeout;
     let revision = match at {
         None => repository.look(&wish.reference, by).await.map_err(of_source)?,
         Some(name) => named(&repository, name, by).await?,

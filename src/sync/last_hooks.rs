@@ -16,6 +16,7 @@ use super::prepare::{of_source, prepare};
 use super::values;
 use super::wish::Wish;
 use crate::api::{Finished, SpecHash, SyncName, SyncStatus};
+use crate::clock;
 use crate::cluster::{Cluster, Failure};
 use crate::desired::{DesiredObject, DesiredSet, Parting, UNTOLD};
 use crate::harmless::harmless;
@@ -104,7 +105,7 @@ impl Work<'_> {
                 }
                 let (object, hash) = (hook.id.as_str().to_owned(), hook.hash.to_string());
                 let end = Finished { object, hash, begun: false, failed: false };
-                if !desk.has_run(end, by.saturating_duration_since(Instant::now())).await {
+                if !desk.has_run(end, by.saturating_duration_since(clock::now())).await {
                     tracing::warn!(sync = %self.owner, object = %hook.id, "that it has run could not be written down");
                 }
             }
@@ -140,7 +141,7 @@ impl Work<'_> {
                     tracing::warn!(sync = %self.owner, object = %id, "a hook has failed: {}", harmless(why));
                     return Ok(false);
                 }
-                _ if Instant::now() >= by => {
+                _ if clock::now() >= by => {
                     tracing::warn!(sync = %self.owner, object = %id, "a hook has not ended in time");
                     return Ok(false);
                 }

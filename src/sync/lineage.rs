@@ -3,9 +3,10 @@
 //! In: two revisions of one ref. Out: whether the second has the first in its history, asked once the cluster is held
 //! to it, so that no commit is late for it. A force push is told only where it is proven.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::api::EventReason;
+use crate::clock;
 use crate::source::{History, Repository, Revision};
 
 /// So long a server may take to tell of the past; nothing waits for it but those who ask it for more.
@@ -22,7 +23,7 @@ pub(crate) struct Lineage {
 impl Lineage {
     /// Asks how `now` came after `before`.
     pub(crate) async fn find(repository: Repository, before: Revision, now: Revision) -> Self {
-        let history = match repository.history(before.commit, now.commit, Instant::now() + PATIENCE).await {
+        let history = match repository.history(before.commit, now.commit, clock::now() + PATIENCE).await {
             Ok(history) => history,
             Err(error) => {
                 tracing::debug!(%before, %now, %error, "the history could not be asked for");

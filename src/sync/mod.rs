@@ -60,7 +60,6 @@ mod waiting;
 pub mod wish;
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -68,6 +67,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
 use crate::api::SyncName;
+use crate::clock;
 use crate::cluster::lease::Permit;
 use crate::cluster::{Cluster, connect};
 use crate::helm::Helm;
@@ -175,8 +175,8 @@ impl Context {
         Self {
             cluster,
             grace: GRACE,
-            began: Instant::now(),
-            verify: tokio::sync::Mutex::new(Instant::now()),
+            began: clock::now(),
+            verify: tokio::sync::Mutex::new(clock::now()),
             reads: tokio::sync::Semaphore::new(READS),
             identities: tokio::sync::Mutex::default(),
             registry: Registry::default(),
@@ -289,7 +289,7 @@ impl Context {
     }
 
     fn now(&self) -> Time {
-        self.began.elapsed()
+        clock::since(self.began)
     }
 
     fn instant(&self, time: Time) -> Instant {
@@ -301,7 +301,7 @@ impl Context {
         let mut last = self.verify.lock().await;
         let pause = Duration::from_secs(1) / self.settings().verify_rate.max(1);
         tokio::time::sleep_until((*last + pause).into()).await;
-        *last = Instant::now();
+        *last = clock::now();
     }
 }
 
@@ -314,6 +314,5 @@ const GRACE: Duration = Duration::from_secs(8);
 
 /// A number between 0 and 1.
 fn chance() -> f64 {
-    // Every `RandomState` has keys of its own, which the operating system's chance has made.
-    (RandomState::new().hash_one(0) >> 11) as f64 / (1_u64 << 53) as f64
+    (crate::chance::next() >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -7,7 +7,7 @@ mod report;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(crate) use report::Report;
 
@@ -29,6 +29,7 @@ use super::wish::Wish;
 use super::{Context, chance};
 use crate::adopt::Predecessor;
 use crate::api::{Scope, SyncName};
+use crate::clock;
 use crate::cluster::{Cluster, Failure, Need, Stop};
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::ObjectId;
@@ -274,7 +275,7 @@ impl Subject<'_> {
 
     async fn prepare(&self, memory: &mut Memory) -> Result<Prepared, Trouble> {
         self.cluster.know().await.map_err(|failure| of_failure(&failure))?;
-        let by = Instant::now() + self.wish.timeout;
+        let by = clock::now() + self.wish.timeout;
         let ground = &self.context.ground(self.wish, self.followed, self.wish.interval);
         let (last, means) = (memory.prepared.as_ref(), self.context.means(self.cluster, ground));
         // What the cluster has and what the repository has are asked for at one time.
@@ -331,8 +332,8 @@ impl Subject<'_> {
         if !prepared.desired.objects().iter().any(|object| defines(&object.id)) {
             return false;
         }
-        let until = Instant::now() + ESTABLISH.min(self.wish.timeout);
-        while Instant::now() < until && !self.stop.is_stopped() {
+        let until = clock::now() + ESTABLISH.min(self.wish.timeout);
+        while clock::now() < until && !self.stop.is_stopped() {
             match self.cluster.discover().await {
                 Ok(true) => return true,
                 Ok(false) | Err(_) => tokio::time::sleep(ESTABLISH_LOOK).await,

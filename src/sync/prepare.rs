@@ -11,6 +11,8 @@ use super::bases::{self, Base, Bases, Ground};
 use super::rendering::Means;
 use super::wish::Wish;
 use crate::api::SpecHash;
+use crate::chance;
+use crate::clock;
 use crate::cluster::Failure;
 use crate::desired::{DesiredSet, Scopes, desired};
 use crate::metrics::Metrics;
@@ -135,7 +137,7 @@ async fn rendered(
     let (rendered, server) = means.rendered(files, wish, by).await?;
     let (target, scopes) = (wish.target_namespace.clone(), means.cluster.kinds().scopes());
     // Rendering is work for a processor, and must not keep others from being served.
-    let made = tokio::task::spawn_blocking(move || wanted(rendered, &target, &scopes));
+    let made = chance::aside(move || wanted(rendered, &target, &scopes));
     let made = tokio::time::timeout_at(by.into(), made).await.map_err(|_| too_slow())?;
     let (made, read) = made.unwrap_or_else(|_| Err(stopped()))?;
     Ok((made, read, server))
@@ -205,7 +207,7 @@ async fn brought(
     for _ in 0..MAX_ROUNDS {
         let files = bases.mount(snapshot.files.clone(), by).await?;
         let (tree, options) = (files.clone(), wish.options.clone());
-        let missing = tokio::task::spawn_blocking(move || missing(&tree, &options)).await.unwrap_or_default();
+        let missing = chance::aside(move || missing(&tree, &options)).await.unwrap_or_default();
         let (more, grown) = bases.take(missing, &files, ground, by).await?;
         let before = beside.len();
         let wanted: Arc<[Box<str>]> = beside.iter().cloned().collect();
@@ -232,7 +234,7 @@ async fn own_files(
     by: Instant,
     metrics: &Metrics,
 ) -> Result<Option<Snapshot>, Trouble> {
-    let begun = Instant::now();
+    let begun = clock::now();
     let (folders, wanted) = ([wish.options.path.as_str()], beside.iter().cloned().collect::<Vec<_>>());
     let reading = match wish.submodules {
         true => repository.read_with_modules(revision, (&folders, &wanted), earlier, by).await,
@@ -249,7 +251,7 @@ fn count(metrics: &Metrics, reading: &Result<Reading, Error>, begun: Instant) {
             reading.fetched.iter().for_each(|took| metrics.git("fetch", *took, None));
             metrics.git("read", reading.took, None);
         }
-        Err(error) => metrics.git("fetch", begun.elapsed(), Some(error.reason())),
+        Err(error) => metrics.git("fetch", clock::since(begun), Some(error.reason())),
     }
 }
 

@@ -3,10 +3,11 @@
 //! In: an apply that was refused because a field cannot change. Out: the object as Git says, or a failure that says
 //! how to ask for it. Kinds whose loss is the loss of what is in them are never recreated.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::carry_out::Work;
 use crate::api::RECREATE_ANNOTATION;
+use crate::clock;
 use crate::cluster::{Failure, Force, answer};
 use crate::desired::DesiredObject;
 use crate::object::ObjectId;
@@ -118,9 +119,9 @@ impl Work<'_> {
 
     /// Waits until the object with this uid is gone. An apply before that would only change what is going.
     async fn goes(&self, id: &ObjectId, uid: &str) -> Result<bool, Failure> {
-        let until = Instant::now() + GOING;
+        let until = clock::now() + GOING;
         let mut pause = LOOK.0;
-        while Instant::now() < until && !self.stop.is_stopped() {
+        while clock::now() < until && !self.stop.is_stopped() {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LOOK.1);
             let live = self.cluster.look(id, self.owner).await?;

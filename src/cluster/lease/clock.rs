@@ -1,11 +1,32 @@
 //! The clock by which a Lease is judged.
 //!
-//! Out: [`Moment`]. Nobody can set this clock, so that a jump of the wall clock neither lengthens nor shortens a
+//! In: a [`Clock`]. Out: [`Moment`]. Nobody can set the machine's clock, so that a jump of the wall clock neither lengthens nor shortens a
 //! term. On Linux it is `CLOCK_BOOTTIME`. `CLOCK_MONOTONIC`, which the standard library and tokio use, goes on
 //! while a process is stopped (`SIGSTOP`), but stands still while the machine sleeps: the holder on a laptop that
-//! was opened again would believe in a term that others have long taken over.
+//! was opened again would believe in a term that others have long taken over. A simulation hands in tokio's clock,
+//! which it moves itself.
 
 use std::time::Duration;
+
+/// By which clock a Lease is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// The machine's.
+    Machine,
+    /// The one of tokio's timers, counted from a moment of it.
+    Timers(tokio::time::Instant),
+}
+
+impl Clock {
+    /// The present.
+    pub fn now(self) -> Moment {
+        match self {
+            Self::Machine => Moment::now(),
+            // Nothing may be at the very start, which is how an ended permit is written.
+            Self::Timers(start) => Moment(start.elapsed() + Duration::from_secs(1)),
+        }
+    }
+}
 
 #[cfg(target_os = "linux")]
 const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
@@ -17,7 +38,7 @@ const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 pub struct Moment(Duration);
 
 impl Moment {
-    /// The present.
+    /// The present, by the machine's clock.
     pub fn now() -> Self {
         let time = rustix::time::clock_gettime(CLOCK);
         // The clock counts from the start of the machine, so neither part is ever negative.
@@ -52,6 +73,14 @@ impl std::ops::Add<Duration> for Moment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_simulation_moves_the_clock_of_the_timers() {
+        let clock = Clock::Timers(tokio::time::Instant::now());
+        let before = clock.now();
+        tokio::time::advance(Duration::from_secs(15)).await;
+        assert_eq!(before.until(clock.now()), Duration::from_secs(15));
+    }
 
     #[test]
     fn the_clock_goes_on_and_a_past_moment_is_no_wait() {

@@ -89,7 +89,7 @@ impl Leadership {
     ) -> Self {
         let timings = requests.timings;
         let deadline = begun + timings.renew_deadline;
-        let permit = Permit::until(deadline, timings.request);
+        let permit = Permit::until(deadline, timings.request, requests.clock);
         let (stop, stopped) = oneshot::channel();
         let (tell, loss) = watch::channel(None);
         let (notes, asked) = mpsc::channel(NOTES);
@@ -255,12 +255,12 @@ impl Seat {
     }
 
     fn time_left(&self) -> Duration {
-        Moment::now().until(self.deadline)
+        self.requests.clock.now().until(self.deadline)
     }
 
     /// One renewal: one request, unless somebody else wrote in between.
     async fn renew(&mut self) -> Attempt {
-        let begun = Moment::now();
+        let begun = self.requests.clock.now();
         match self.requests.hold(Some(&self.lease)).await {
             Ok(lease) => return self.renewed(lease, begun),
             Err(Trouble::Conflict) => {}
@@ -277,7 +277,7 @@ impl Seat {
             Standing::Cleared => return Attempt::Lost(Loss::Cleared),
             Standing::Theirs(holder) => return Attempt::Lost(Loss::Taken { holder: holder.into() }),
         }
-        let begun = Moment::now();
+        let begun = self.requests.clock.now();
         match self.requests.hold(found.as_ref()).await {
             Ok(lease) => self.renewed(lease, begun),
             Err(trouble) => Attempt::Again(trouble.cause()),

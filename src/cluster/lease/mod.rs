@@ -21,7 +21,7 @@ mod requests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub use clock::Moment;
+pub use clock::{Clock, Moment};
 pub use decide::{Decision, Sighting, decide};
 pub use hold::{Leadership, Loss, Notes};
 pub use permit::Permit;
@@ -182,12 +182,24 @@ pub async fn campaign_telling(
     timings: Timings,
     waits_for: &(dyn Fn(&str) + Sync),
 ) -> Result<Leadership, LeaseError> {
+    campaign_by(Clock::Machine, client, metrics, claim, timings, waits_for).await
+}
+
+/// The same, by a clock that is handed in.
+pub async fn campaign_by(
+    clock: Clock,
+    client: kube::Client,
+    metrics: Metrics,
+    claim: Claim,
+    timings: Timings,
+    waits_for: &(dyn Fn(&str) + Sync),
+) -> Result<Leadership, LeaseError> {
     timings.check()?;
     if claim.identity.is_empty() {
         return Err(LeaseError::NoIdentity);
     }
     let mut candidate = Candidate {
-        requests: Requests::new(client, metrics, claim, timings),
+        requests: Requests::new(clock, client, metrics, claim, timings),
         sighting: Sighting::default(),
         said: "".into(),
     };
@@ -226,7 +238,7 @@ impl Candidate {
             Ok(found) => found,
             Err(trouble) => return self.after(trouble),
         };
-        let now = Moment::now();
+        let now = self.requests.clock.now();
         self.sighting = std::mem::take(&mut self.sighting).then(found, now);
         let lease = match (decide(&self.sighting, &self.requests.claim, now), &self.sighting) {
             (Decision::Wait { holder, until }, _) => {
@@ -241,9 +253,9 @@ impl Candidate {
             (Decision::Renew | Decision::Take, Sighting::Lease { lease, .. }) => Some(&**lease),
             (Decision::Create | Decision::Renew | Decision::Take, _) => None,
         };
-        let begun = Moment::now();
+        let begun = self.requests.clock.now();
         match self.requests.hold(lease).await {
-            Ok(lease) if Moment::now() < begun + self.requests.timings.renew_deadline => {
+            Ok(lease) if self.requests.clock.now() < begun + self.requests.timings.renew_deadline => {
                 Ok(Step::Won(Box::new(Won { lease, begun })))
             }
             // The answer came so late that others may hold it; the next look tells.

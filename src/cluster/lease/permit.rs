@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::clock::Moment;
+use super::clock::{Clock, Moment};
 
 /// The deadline of a permit that ended.
 const ENDED: u64 = 0;
@@ -24,6 +24,7 @@ struct Term {
     deadline: Arc<AtomicU64>,
     /// How long after the deadline nobody else can write yet.
     slack: Duration,
+    clock: Clock,
 }
 
 impl Permit {
@@ -33,15 +34,15 @@ impl Permit {
     }
 
     /// A permit up to a deadline. A write that has begun by then may go on for `slack`.
-    pub(super) fn until(deadline: Moment, slack: Duration) -> Self {
-        Self(Some(Term { deadline: Arc::new(AtomicU64::new(deadline.nanoseconds())), slack }))
+    pub(super) fn until(deadline: Moment, slack: Duration, clock: Clock) -> Self {
+        Self(Some(Term { deadline: Arc::new(AtomicU64::new(deadline.nanoseconds())), slack, clock }))
     }
 
     /// How long a write that starts now may take, so that it is over before anybody else can write; none if there
     /// is nobody else.
     #[must_use]
     pub fn time_left(&self) -> Option<Duration> {
-        self.time_left_at(Moment::now())
+        self.time_left_at(self.now())
     }
 
     fn time_left_at(&self, now: Moment) -> Option<Duration> {
@@ -54,7 +55,7 @@ impl Permit {
     /// [`Permit::time_left`].
     #[must_use]
     pub fn may_write(&self) -> bool {
-        self.may_write_at(Moment::now())
+        self.may_write_at(self.now())
     }
 
     fn may_write_at(&self, now: Moment) -> bool {
@@ -62,10 +63,14 @@ impl Permit {
         now.nanoseconds() < term.deadline.load(Ordering::Acquire)
     }
 
+    fn now(&self) -> Moment {
+        self.0.as_ref().map_or(Clock::Machine, |term| term.clock).now()
+    }
+
     /// Moves the deadline, unless it has passed: an end is final, so that nobody sees a permit come back.
     pub(super) fn extend(&self, deadline: Moment) -> bool {
-        let Some(Term { deadline: current, .. }) = &self.0 else { return true };
-        let now = Moment::now().nanoseconds();
+        let Some(Term { deadline: current, clock, .. }) = &self.0 else { return true };
+        let now = clock.now().nanoseconds();
         // In one step with the look at it, because another thread may end the permit in between.
         current
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |until| {
@@ -90,7 +95,7 @@ mod tests {
     fn a_permit_ends_at_its_deadline_and_never_comes_back() {
         let at = |seconds| Moment::after_start(Duration::from_secs(seconds));
         let slack = Duration::from_secs(4);
-        let permit = Permit::until(at(10), slack);
+        let permit = Permit::until(at(10), slack, Clock::Machine);
         assert!(permit.may_write_at(at(9)));
         assert_eq!(permit.time_left_at(at(9)), Some(Duration::from_secs(5)));
         assert!(!permit.may_write_at(at(10)));
@@ -98,7 +103,7 @@ mod tests {
         assert_eq!(Permit::always().time_left(), None);
 
         let now = Moment::now();
-        let permit = Permit::until(now + Duration::from_secs(60), slack);
+        let permit = Permit::until(now + Duration::from_secs(60), slack, Clock::Machine);
         let clone = permit.clone();
         assert!(clone.may_write());
         assert!(permit.extend(now + Duration::from_secs(120)));

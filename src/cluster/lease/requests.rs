@@ -12,7 +12,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, PostParams};
 
 use super::decide::{held, released};
-use super::{Claim, Timings};
+use super::{Claim, Clock, Timings};
 use crate::metrics::{Class, Metrics};
 
 /// The most characters of a server's message that are passed on.
@@ -46,11 +46,19 @@ pub(super) struct Requests {
     metrics: Metrics,
     pub(super) claim: Claim,
     pub(super) timings: Timings,
+    pub(super) clock: Clock,
 }
 
 impl Requests {
-    pub(super) fn new(client: kube::Client, metrics: Metrics, claim: Claim, timings: Timings) -> Self {
-        Self { api: Api::namespaced(client, &claim.namespace), metrics, claim, timings }
+    pub(super) fn new(
+        clock: Clock,
+        client: kube::Client,
+        metrics: Metrics,
+        claim: Claim,
+        timings: Timings,
+    ) -> Self {
+        let api = Api::namespaced(client, &claim.namespace);
+        Self { api, metrics, claim, timings, clock }
     }
 
     /// The Lease as it is now, not as some cache of the server has it.

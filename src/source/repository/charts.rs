@@ -12,6 +12,7 @@ use super::super::chart::{self, Cache, Chart, ChartError, ChartRef, Digest};
 use super::super::credentials::Credentials;
 use super::super::error::Error;
 use super::Repositories;
+use crate::chance;
 
 /// The folder of charts, beside those of mirrors.
 pub(super) const FOLDER: &str = "charts";
@@ -56,7 +57,7 @@ impl Repositories {
             let permit = self.0.workers.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
             let (house, wanted, credentials) = (self.0.clone(), wanted.clone(), credentials.clone());
             let owner: Box<str> = owner.into();
-            let done = tokio::task::spawn_blocking(move || {
+            let done = chance::aside(move || {
                 let cache = (&house.charts.cache, &*owner);
                 let chart = chart::kept(cache, &wanted)
                     .unwrap_or_else(|| chart::fetch(cache, &house.network, &wanted, &credentials, by));

@@ -10,6 +10,7 @@ use super::super::error::Error;
 use super::super::mirror::{FAR, NEAR};
 use super::super::revision::{History, ObjectHash};
 use super::{Place, Repository};
+use crate::clock;
 
 impl Repository {
     /// How two commits are related. It may fetch up to 200 commits of history, which are not kept. Many Syncs ask the
@@ -74,13 +75,13 @@ impl Related {
     fn of(&self, pair: (ObjectHash, ObjectHash), depths: &[u32]) -> Option<History> {
         let known = self.0.iter().find(|answer| answer.pair == pair)?;
         let stands = known.history != History::Unknown
-            || known.depth >= depths.last().copied() && known.at.elapsed() < PATIENCE;
+            || known.depth >= depths.last().copied() && clock::since(known.at) < PATIENCE;
         stands.then_some(known.history)
     }
 
     fn learn(&mut self, pair: (ObjectHash, ObjectHash), depths: &[u32], history: History) {
         self.0.retain(|answer| answer.pair != pair);
-        self.0.push_front(Answer { pair, history, depth: depths.last().copied(), at: Instant::now() });
+        self.0.push_front(Answer { pair, history, depth: depths.last().copied(), at: clock::now() });
         self.0.truncate(MAX_ANSWERS);
     }
 }
@@ -99,10 +100,10 @@ mod tests {
         assert_eq!(related.of(pair("a", "b"), FAR), None, "nobody has looked so far");
         related.learn(pair("a", "b"), FAR, History::Unknown);
         assert_eq!(related.of(pair("a", "b"), FAR), Some(History::Unknown));
-        related.0[0].at = Instant::now().checked_sub(PATIENCE).unwrap();
+        related.0[0].at = clock::now().checked_sub(PATIENCE).unwrap();
         assert_eq!(related.of(pair("a", "b"), FAR), None);
         related.learn(pair("c", "d"), NEAR, History::Forward);
-        related.0[0].at = Instant::now().checked_sub(PATIENCE).unwrap();
+        related.0[0].at = clock::now().checked_sub(PATIENCE).unwrap();
         assert_eq!(related.of(pair("c", "d"), FAR), Some(History::Forward), "what is proven stays so");
         (0..MAX_ANSWERS)
             .for_each(|at| related.learn(pair("e", &at.to_string()[..1]), NEAR, History::Forward));

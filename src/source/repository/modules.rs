@@ -14,6 +14,7 @@ use super::super::revision::{ObjectHash, Revision};
 use super::super::snapshot::{Ids, Snapshot, no_path};
 use super::super::submodules;
 use super::{House, PoisonError, Reading, Repository, key};
+use crate::chance;
 use crate::tree::{Entry, FileTree, MAX_FILES, MAX_TREE_BYTES};
 
 /// The most submodules of one revision, nested ones counted.
@@ -36,7 +37,7 @@ impl Repository {
             if let Err(Error::TooMuch { .. }) = added {
                 // What is too much is not kept until somebody looks for it. What is good for the next attempt is.
                 let (house, unwanted) = (self.house.clone(), std::mem::take(&mut snapshot.beside));
-                let _ = tokio::task::spawn_blocking(move || house.remove(unwanted)).await;
+                let _ = chance::aside(move || house.remove(unwanted)).await;
             }
             added?;
             is_there(snapshot, revision)?;

@@ -8,6 +8,7 @@ use super::super::error::Error;
 use super::super::revision::Revision;
 use super::super::snapshot::{self, Ids, Snapshot};
 use super::{Repository, State};
+use crate::clock;
 
 /// What [`Repository::read_anew`] came to.
 #[derive(Debug, Clone)]
@@ -57,7 +58,7 @@ impl Repository {
         let (commit, folders, earlier) = (revision.commit, boxed(folders), earlier.clone());
         let beside = beside.to_vec();
         self.run(by, move |state| {
-            let begun = Instant::now();
+            let begun = clock::now();
             let (snapshot, fetched) = state.with(commit, by, |repository| {
                 // Whatever is wrong with the ids, the reading says it better.
                 let same = snapshot::ids(repository, commit, &earlier).is_ok_and(|ids| ids == earlier);
@@ -69,7 +70,7 @@ impl Repository {
             Ok(Reading {
                 snapshot,
                 fetched,
-                took: begun.elapsed().saturating_sub(fetched.unwrap_or_default()),
+                took: clock::since(begun).saturating_sub(fetched.unwrap_or_default()),
             })
         })
         .await

@@ -20,6 +20,7 @@ use super::event::repair;
 use super::follow::Told;
 use super::pass::Report;
 use crate::api::{EventReason, Finished, Scope, SyncName, SyncStatus};
+use crate::clock;
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
@@ -133,7 +134,7 @@ impl Desk {
     ) {
         let mut state = self.lock();
         if *state.uid != *uid {
-            let (since, history) = (Some(Instant::now()), state.history);
+            let (since, history) = (Some(clock::now()), state.history);
             let posting = Posting::new(self.0.context.board.is_read());
             *state = State { uid: uid.into(), since, history, posting, ..State::default() };
             state.scope = stands.scope.clone();
@@ -141,7 +142,7 @@ impl Desk {
         let changed = state.generation != generation || state.suspended != suspended;
         if changed && !suspended && state.report.is_some() {
             // What was done so far may be no answer to what is asked for now.
-            (state.asked, state.order) = (Some(Instant::now()), None);
+            (state.asked, state.order) = (Some(clock::now()), None);
         }
         (state.generation, state.suspended) = (generation, suspended);
         // Our own write comes back as an event; an older one must not make us write again.
@@ -229,7 +230,7 @@ impl Desk {
                     state.request = request.or(state.request.take());
                 } else {
                     // A pass will say more in a moment.
-                    state.pending = Some(Instant::now());
+                    state.pending = Some(clock::now());
                 }
             }
             Told::Seen { found: Err(trouble), request, .. } => {
@@ -242,7 +243,7 @@ impl Desk {
             Told::Health(health, healths, waits) => {
                 let mut state = self.lock();
                 state.posting.healths(healths);
-                let until = || Instant::now() + MOMENT;
+                let until = || clock::now() + MOMENT;
                 state.unread = (health.unread > 0).then(|| state.unread.unwrap_or_else(until));
                 (state.health, state.waits_for_health) = (Some(health), waits);
             }
@@ -293,7 +294,7 @@ impl Desk {
     fn next(&self) -> Option<(Box<str>, Arc<SyncStatus>)> {
         let mut state = self.lock();
         // What is asked for may take long to find out, or to do.
-        state.asked = state.asked.filter(|since| since.elapsed() < PATIENCE);
+        state.asked = state.asked.filter(|since| clock::since(*since) < PATIENCE);
         let trouble = state.refused.as_ref().or(state.source.as_ref()).or(state.waits.as_ref());
         let report = state.report.as_deref();
         let of_revision = trouble.is_none();
@@ -328,7 +329,7 @@ impl Desk {
         // A daemon that has only just begun knows less than the status that stands.
         let speechless = pass.is_none() && trouble.is_none() && !state.suspended;
         let waits = !state.written.conditions.is_empty()
-            || state.since.is_none_or(|since| since.elapsed() < PATIENCE);
+            || state.since.is_none_or(|since| clock::since(since) < PATIENCE);
         let says_more_soon = state.says_more_soon() || speechless && waits;
         if says_more_soon && state.waiting.is_empty() && !state.uid.is_empty() {
             return None;
@@ -373,8 +374,8 @@ impl State {
 
     /// True if what is known now is not all that there is to say in a moment.
     fn says_more_soon(&self) -> bool {
-        let pending = self.pending.is_some_and(|since| since.elapsed() < PATIENCE);
-        let unread = self.unread.is_some_and(|until| Instant::now() < until);
+        let pending = self.pending.is_some_and(|since| clock::since(since) < PATIENCE);
+        let unread = self.unread.is_some_and(|until| clock::now() < until);
         pending || self.asked.is_some() || unread
     }
 

@@ -3,11 +3,12 @@
 //! In: what is known, as it changes. Out: writes, each after a pause, and tried again where they fail.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::super::event::{event, news};
 use super::{Desk, PATIENCE};
 use crate::api::SyncStatus;
+use crate::clock;
 
 /// Between two statuses of a Sync.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -108,7 +109,7 @@ impl Desk {
     /// How long to wait for something that will say more than is known now.
     fn pending(&self) -> Option<Duration> {
         let state = self.lock();
-        let unread = state.unread.map(|until| until.saturating_duration_since(Instant::now()));
+        let unread = state.unread.map(|until| until.saturating_duration_since(clock::now()));
         let is_pending = state.report.is_none() || state.pending.or(state.asked).is_some();
         unread.filter(|left| !left.is_zero()).or(is_pending.then_some(PATIENCE))
     }

@@ -1,18 +1,17 @@
 //! Where a new commit comes from: asked once the cluster is held to it.
 
-use std::time::Instant;
-
 use futures::future::FutureExt as _;
 
 use super::super::lineage::Lineage;
 use super::trust::source_id;
 use super::{Follower, Told};
+use crate::clock;
 use crate::source::Revision;
 
 impl Follower {
     /// Notes when a commit was seen, unless it is applied already, and which one was there before.
     pub(super) fn is_new(&mut self, revision: &Revision) {
-        self.seen_at = (!self.told.has_applied(revision)).then(Instant::now);
+        self.seen_at = (!self.told.has_applied(revision)).then(clock::now);
         let before = match &self.revision {
             Some(before) => Some(before.clone()),
             None if self.is_first => {

@@ -1,6 +1,6 @@
 //! Looks at the repository: what is asked of it, what others have seen of it, and what follows from that.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::future::FutureExt as _;
 
@@ -10,6 +10,7 @@ use super::super::schedule::{Event, Look};
 use super::trust::source_id;
 use super::{Follower, Looked, Order, Told};
 use crate::api::WEBHOOK_REQUEST;
+use crate::clock;
 use crate::report::Trouble;
 use crate::source::{Error, Revision};
 
@@ -36,7 +37,7 @@ impl Follower {
             return None;
         }
         let seen = self.head.borrow().clone()?;
-        (seen.at.elapsed() < self.order.wish.interval / 2).then_some(seen.revision)
+        (clock::since(seen.at) < self.order.wish.interval / 2).then_some(seen.revision)
     }
 
     pub(super) fn look(&mut self) {
@@ -48,14 +49,14 @@ impl Follower {
         let context = self.context.clone();
         self.looking = Some(
             async move {
-                let begun = Instant::now();
+                let begun = clock::now();
                 let looked = match known {
                     Some(known) => Ok(known),
                     None => {
                         let looked = repository.look(&wish.reference, begun + wish.timeout).await;
                         context.metrics.git(
                             "look",
-                            begun.elapsed(),
+                            clock::since(begun),
                             looked.as_ref().err().map(Error::reason),
                         );
                         looked

@@ -1,7 +1,5 @@
 //! One pass after the other: how it begins, and what follows from its end.
 
-use std::time::Instant;
-
 use futures::future::FutureExt as _;
 
 use super::super::event::repaired;
@@ -11,6 +9,7 @@ use super::super::prepare::of_source;
 use super::super::schedule::{Event, Pass};
 use super::waiting::is_waiting;
 use super::{Follower, Told};
+use crate::clock;
 use crate::cluster::Stop;
 use crate::report::{Trouble, is_applied};
 use crate::source::Revision;
@@ -56,7 +55,7 @@ impl Follower {
         let verifying = self.verifying.take();
         self.stop = Stop::default();
         let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
-        let (vitals, by) = (self.vitals.clone(), Instant::now() + self.order.wish.timeout);
+        let (vitals, by) = (self.vitals.clone(), clock::now() + self.order.wish.timeout);
         let followed = self.followed.clone();
         let (stop, desk, answered) = (self.stop.clone(), self.desk.clone(), self.answered.clone());
         self.passing = Some(
@@ -139,7 +138,9 @@ impl Follower {
         // One that is superseded was seen at another time.
         if applied && !self.order.wish.suspend && report.revision == self.revision {
             let seen = self.seen_at.take();
-            seen.inspect(|at| self.context.metrics.commit_to_applied(&self.owner.to_string(), at.elapsed()));
+            seen.inspect(|at| {
+                self.context.metrics.commit_to_applied(&self.owner.to_string(), clock::since(*at))
+            });
         }
         if !report.stopped {
             self.begin_relating();

@@ -9,6 +9,7 @@ use super::super::prepare::of_failure;
 use super::super::wish::Wish;
 use super::Keeper;
 use crate::api::SyncName;
+use crate::clock;
 use crate::cluster::Cluster;
 use crate::report::Trouble;
 
@@ -30,7 +31,7 @@ impl Keeper {
         let elsewhere = wish.depends_on.iter().filter(|other| other.namespace != self.name.namespace);
         let syncs: Vec<SyncName> = elsewhere.cloned().collect();
         let stands = |known: &Readable| {
-            (&known.account, &known.syncs) == (account, &syncs) && known.at.elapsed() < STANDS
+            (&known.account, &known.syncs) == (account, &syncs) && clock::since(known.at) < STANDS
         };
         if syncs.is_empty() || self.readable.as_ref().is_some_and(stands) {
             return Ok(());
@@ -41,7 +42,7 @@ impl Keeper {
                 return Err(forbidden(other, account));
             }
         }
-        self.readable = Some(Readable { account: account.clone(), syncs, at: Instant::now() });
+        self.readable = Some(Readable { account: account.clone(), syncs, at: clock::now() });
         Ok(())
     }
 }

@@ -1,0 +1,131 @@
+//! The objects that are committed, and those that are nobody's business.
+//!
+//! In: the number of an object and a stamp. Out: its manifest, where it lives, and whether a live object is as it.
+//! Every manifest carries the number of the commit that wrote it, in an annotation and in a field of its kind.
+
+use base64::Engine as _;
+use serde_json::{Value, json};
+
+/// The namespace of all objects.
+pub(crate) const NAMESPACE: &str = "apps";
+/// The annotation with the number of a commit.
+pub(crate) const STAMP: &str = "example.com/stamp";
+/// Objects of a Sync at its beginning.
+pub(crate) const OBJECTS: usize = 21;
+
+/// What a kind is called, and where it is served.
+const KINDS: [(&str, &str, &str); 8] = [
+    ("v1", "ConfigMap", "configmaps"),
+    ("v1", "Secret", "secrets"),
+    ("v1", "Service", "services"),
+    ("apps/v1", "Deployment", "deployments"),
+    ("rbac.authorization.k8s.io/v1", "Role", "roles"),
+    ("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+    ("v1", "ServiceAccount", "serviceaccounts"),
+    ("example.com/v1", "Widget", "widgets"),
+];
+
+/// The collection of the kind of an object.
+pub(crate) fn collection(number: usize) -> String {
+    let (version, _, plural) = KINDS[number % KINDS.len()];
+    let root = if version.contains('/') { "apis" } else { "api" };
+    format!("/{root}/{version}/namespaces/{NAMESPACE}/{plural}")
+}
+
+/// All collections.
+pub(crate) fn collections() -> impl Iterator<Item = String> {
+    (0..KINDS.len()).map(collection)
+}
+
+/// What an object of a Sync is called.
+pub(crate) fn name(sync: usize, number: usize) -> String {
+    format!("s{sync}-{number}")
+}
+
+/// Where an object of a Sync is.
+pub(crate) fn path(sync: usize, number: usize) -> String {
+    format!("{}/{}", collection(number), name(sync, number))
+}
+
+/// An object, as the commit with this number has it.
+pub(crate) fn manifest(name: &str, number: usize, stamp: u64) -> Value {
+    let (version, kind, _) = KINDS[number % KINDS.len()];
+    let mut object = json!({
+        "apiVersion": version, "kind": kind,
+        "metadata": {"name": name, "namespace": NAMESPACE, "annotations": {STAMP: stamp.to_string()}},
+    });
+    let encoded = base64::engine::general_purpose::STANDARD.encode(stamp.to_string());
+    let labels = json!({"app": name});
+    let (field, value) = match kind {
+        "ConfigMap" => ("data", json!({"value": stamp.to_string(), "fixed": "yes"})),
+        "Secret" => ("data", json!({"value": encoded})),
+        "Service" => {
+            let ports = json!([{"name": "web", "port": 1000 + stamp % 1000}]);
+            ("spec", json!({"selector": labels, "ports": ports}))
+        }
+        "Deployment" => {
+            let container = json!({"name": "main", "image": format!("example.com/app:{stamp}")});
+            let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [container]}});
+            ("spec", json!({"replicas": 2, "selector": {"matchLabels": labels}, "template": template}))
+        }
+        "Role" => {
+            let names = json!([stamp.to_string()]);
+            (
+                "rules",
+                json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": names}]),
+            )
+        }
+        "NetworkPolicy" => {
+            let chosen = json!({"matchLabels": {"stamp": format!("s{stamp}")}});
+            ("spec", json!({"podSelector": chosen, "policyTypes": ["Ingress"]}))
+        }
+        "ServiceAccount" => ("automountServiceAccountToken", json!(stamp % 2 == 0)),
+        _ => ("spec", json!({"size": stamp})),
+    };
+    object[field] = value;
+    object
+}
+
+/// A merge patch that changes what is committed, in a field of the kind.
+pub(crate) fn spoiled(number: usize) -> Value {
+    match KINDS[number % KINDS.len()].1 {
+        "ConfigMap" => json!({"data": {"value": "by hand"}}),
+        "Secret" => json!({"data": {"value": "YnkgaGFuZA=="}}),
+        // Not a port: under another number its name would be there twice, which no apply can mend.
+        "Service" => json!({"spec": {"selector": {"app": "by hand"}}}),
+        "Deployment" => json!({"spec": {"replicas": 7}}),
+        "Role" => json!({"rules": []}),
+        "NetworkPolicy" => json!({"spec": {"podSelector": {"matchLabels": {"stamp": "hand"}}}}),
+        "ServiceAccount" => json!({"metadata": {"annotations": {STAMP: "by hand"}}}),
+        _ => json!({"spec": {"size": 0}}),
+    }
+}
+
+/// The definition of widgets.
+pub(crate) fn widgets() -> Value {
+    let spec = json!({"type": "object", "properties": {"size": {"type": "integer"}}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}}],
+        },
+    })
+}
+
+/// Where a live object is not as it is wanted; none if it is.
+pub(crate) fn difference(live: &Value, wanted: &Value, place: &str) -> Option<String> {
+    match (live, wanted) {
+        (Value::Object(live), Value::Object(wanted)) => wanted.iter().find_map(|(name, value)| {
+            difference(live.get(name).unwrap_or(&Value::Null), value, &format!("{place}.{name}"))
+        }),
+        (Value::Array(live), Value::Array(wanted)) if live.len() == wanted.len() => {
+            live.iter().zip(wanted).find_map(|(live, wanted)| difference(live, wanted, &format!("{place}[]")))
+        }
+        (live, wanted) if live == wanted => None,
+        (live, wanted) => Some(format!("{place} is {live}, not {wanted}")),
+    }
+}

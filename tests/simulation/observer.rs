@@ -1,0 +1,242 @@
+//! Who sees every request that the server carries out, and says which of them should not have been.
+//!
+//! In: what is heard, and what was committed when. Out: what is wrong, in words; and counts of what was asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::Method;
+use moorline::sandbox::Heard;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::objects::{STAMP, collections};
+
+/// How long a daemon holds what it was told: the bound of a pass.
+const PATIENCE: Duration = Duration::from_secs(330);
+
+/// How long the Lease lasts, and for how long its holder writes.
+pub(crate) const LEASE: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(10));
+
+/// What a Sync was told at a time.
+#[derive(Debug, Clone)]
+struct Told {
+    /// What it wants; none if that cannot be rendered, or holds nothing.
+    wanted: Option<BTreeSet<String>>,
+    prunes: bool,
+    until: Option<Instant>,
+}
+
+/// The observer; cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Observer(Arc<Mutex<Seen>>);
+
+#[derive(Default)]
+struct Seen {
+    told: BTreeMap<usize, Vec<Told>>,
+    /// The newest stamp of each object that was written for a Sync.
+    newest: BTreeMap<String, u64>,
+    /// Who holds the Lease, and when its last renewal was carried out.
+    holder: Option<(String, Instant)>,
+    wrong: Vec<String>,
+    counts: BTreeMap<&'static str, u64>,
+    /// Collections that each client has asked for.
+    listed: BTreeSet<(String, String)>,
+    trace: DefaultHasher,
+    log: Option<String>,
+    began: Option<Instant>,
+    stood_still: Option<Instant>,
+}
+
+impl Observer {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps every request in words, too.
+    pub(crate) fn write_down(&self) {
+        self.seen().log = Some(String::new());
+    }
+
+    /// What was written down since the last call.
+    pub(crate) fn log(&self) -> String {
+        self.seen().log.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// From now on this is what a Sync is to hold.
+    pub(crate) fn tell(&self, sync: usize, wanted: Option<BTreeSet<String>>, prunes: bool) {
+        let mut seen = self.seen();
+        let all = seen.told.entry(sync).or_default();
+        if let Some(last) = all.last_mut() {
+            last.until = Some(Instant::now());
+        }
+        all.push(Told { wanted, prunes, until: None });
+    }
+
+    /// The world stands still for so long: what was on its way arrived at once with the deadline that should have ended it.
+    pub(crate) fn stands_still(&self, time: Duration) {
+        self.seen().stood_still = Some(Instant::now() + time);
+    }
+
+    /// What is wrong so far.
+    pub(crate) fn wrong(&self) -> Vec<String> {
+        self.seen().wrong.clone()
+    }
+
+    /// How many requests there were since the last call, by class.
+    pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
+        std::mem::take(&mut self.seen().counts)
+    }
+
+    /// The same number for the same requests at the same times.
+    pub(crate) fn trace(&self) -> u64 {
+        self.seen().trace.finish()
+    }
+
+    /// Takes in a request.
+    pub(crate) fn hear(&self, heard: &Heard<'_>) {
+        self.seen().hear(heard);
+    }
+}
+
+impl Seen {
+    fn hear(&mut self, heard: &Heard<'_>) {
+        let now = Instant::now();
+        let began = *self.began.get_or_insert(now);
+        (heard.who, heard.place, heard.code, now - began).hash(&mut self.trace);
+        if let Some(log) = &mut self.log {
+            let (at, method) = ((now - began).as_secs_f64(), heard.method);
+            let body = String::from_utf8_lossy(heard.body);
+            let body: String = body.chars().take(300).collect();
+            let _ =
+                writeln!(log, "{at:9.3} {:6} {method} {} -> {} {body}", heard.who, heard.place, heard.code);
+        }
+        if heard.who.is_empty() {
+            return;
+        }
+        let (path, query) = heard.place.split_once('?').unwrap_or((heard.place, ""));
+        let reads = heard.method == Method::GET;
+        let class = class(path, reads, query);
+        *self.counts.entry(class).or_default() += 1;
+        let done = (200..300).contains(&heard.code);
+        if class == "lease" {
+            return if done && !reads {
+                self.renewed(heard, now)
+            };
+        }
+        if reads {
+            self.listed.insert((heard.who.to_owned(), path.to_owned()));
+            return;
+        }
+        self.under_lease(heard, now);
+        if class != "object" || !done || query.contains("dryRun") {
+            return;
+        }
+        self.is_ours(path, heard);
+        match *heard.method {
+            Method::DELETE => self.pruned(path, heard, now),
+            Method::PATCH => self.applied(path, heard),
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, what: &str, heard: &Heard<'_>) {
+        self.wrong.push(format!("{what}: {} {} by {}", heard.method, heard.place, heard.who));
+    }
+
+    fn renewed(&mut self, heard: &Heard<'_>, now: Instant) {
+        let lease: Value = serde_json::from_slice(heard.body).unwrap_or_default();
+        let holder = lease.pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or_default();
+        self.holder = (!holder.is_empty()).then(|| (holder.to_owned(), now));
+    }
+
+    /// A write is sent by the holder of the Lease alone, and before its deadline, which is counted from a moment that is
+    /// no later than the one at which its last renewal was carried out.
+    fn under_lease(&mut self, heard: &Heard<'_>, now: Instant) {
+        match &self.holder {
+            Some((holder, renewed)) if holder == heard.who => {
+                if heard.sent > *renewed + LEASE.1 {
+                    let late = heard.sent - (*renewed + LEASE.1);
+                    self.say(
+                        &format!("a write that was sent {late:?} after the deadline of the Lease"),
+                        heard,
+                    );
+                } else if now > *renewed + LEASE.0 && self.stood_still.is_none_or(|stood| heard.sent > stood)
+                {
+                    self.say("a write that arrived after the term of the Lease", heard);
+                }
+            }
+            _ => self.say("a write by one who does not hold the Lease", heard),
+        }
+    }
+
+    fn is_ours(&mut self, path: &str, heard: &Heard<'_>) {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        if !(name.starts_with('s') && name.contains('-')) {
+            self.say("a foreign object was touched", heard);
+        }
+    }
+
+    /// No older revision is written after a newer one.
+    fn applied(&mut self, path: &str, heard: &Heard<'_>) {
+        let body: Value = serde_json::from_slice(heard.body).unwrap_or_default();
+        let stamp =
+            body["metadata"]["annotations"][STAMP].as_str().and_then(|stamp| stamp.parse::<u64>().ok());
+        let Some(stamp) = stamp else { return };
+        let newest = self.newest.entry(path.to_owned()).or_default();
+        if stamp < *newest {
+            let newest = *newest;
+            self.say(&format!("revision {stamp} was written after {newest}"), heard);
+        } else {
+            *newest = stamp;
+        }
+    }
+
+    /// Nothing is pruned without proof.
+    fn pruned(&mut self, path: &str, heard: &Heard<'_>, now: Instant) {
+        let options: Value = serde_json::from_slice(heard.body).unwrap_or_default();
+        let before = heard.before.clone().unwrap_or_default();
+        let uid = before["metadata"]["uid"].as_str();
+        if uid.is_none() || options["preconditions"]["uid"].as_str() != uid {
+            self.say("a prune without the uid that was seen", heard);
+        }
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let identity = before["metadata"]["annotations"]["moorline.dev/id"].as_str().unwrap_or_default();
+        if !identity.ends_with(&format!("/{name}")) {
+            self.say("a prune of an object whose identity is not its own", heard);
+        }
+        let (collection, _) = path.rsplit_once('/').unwrap_or_default();
+        let everywhere = collection.replace("/namespaces/apps", "");
+        let listed = [collection, &everywhere].map(|place| (heard.who.to_owned(), place.to_owned()));
+        if !listed.iter().any(|place| self.listed.contains(place)) {
+            self.say("a prune in a collection that was never listed", heard);
+        }
+        let sync = name.strip_prefix('s').and_then(|rest| rest.split('-').next()?.parse::<usize>().ok());
+        let told = sync.and_then(|sync| self.told.get(&sync)).cloned().unwrap_or_default();
+        let meant = told
+            .iter()
+            .filter(|told| told.until.is_none_or(|until| until + PATIENCE >= now))
+            .any(|told| told.prunes && told.wanted.as_ref().is_some_and(|wanted| !wanted.contains(name)));
+        if !meant {
+            self.say("a prune that no commit of late has meant", heard);
+        }
+    }
+}
+
+fn class(path: &str, reads: bool, query: &str) -> &'static str {
+    let is_object = collections().any(|collection| {
+        let everywhere = collection.replace("/namespaces/apps", "");
+        path.starts_with(&collection) || path.starts_with(&everywhere)
+    });
+    match () {
+        () if path.contains("/leases") => "lease",
+        () if path.contains("/events") => "event",
+        () if path.contains("/syncs/") && !reads => "status",
+        () if reads && query.contains("watch=") => "watch",
+        () if is_object => "object",
+        () => "other",
+    }
+}

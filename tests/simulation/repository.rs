@@ -1,0 +1,69 @@
+//! The repository that all Syncs follow.
+//!
+//! In: what the folders are to hold. Out: commits in a bare repository, written without a work tree. A commit writes
+//! what has changed, and nothing is forced to the disk.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use git2::{Oid, Repository, RepositoryInitOptions, Signature, Time};
+
+/// A folder: files by name.
+pub(crate) type Folder = BTreeMap<String, Vec<u8>>;
+
+/// The repository.
+pub(crate) struct Books {
+    path: PathBuf,
+    repository: Repository,
+    trees: BTreeMap<String, (Folder, Oid)>,
+    head: Option<Oid>,
+    commits: i64,
+}
+
+impl Books {
+    pub(crate) fn new(path: &Path) -> Self {
+        let mut options = RepositoryInitOptions::new();
+        options.initial_head("main").bare(true).external_template(false);
+        let repository = Repository::init_opts(path, &options).unwrap();
+        Self { path: path.into(), repository, trees: BTreeMap::new(), head: None, commits: 0 }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("file://{}", self.path.display())
+    }
+
+    /// Changes a folder; it counts with the next commit.
+    pub(crate) fn write(&mut self, folder: &str, files: Folder) {
+        if self.trees.get(folder).is_some_and(|(known, _)| *known == files) {
+            return;
+        }
+        let mut builder = self.repository.treebuilder(None).unwrap();
+        for (name, text) in &files {
+            builder.insert(name, self.repository.blob(text).unwrap(), 0o100_644).unwrap();
+        }
+        let tree = builder.write().unwrap();
+        drop(builder);
+        self.trees.insert(folder.to_owned(), (files, tree));
+    }
+
+    /// Commits all folders: after the last commit, or in its place, as a force push does.
+    pub(crate) fn commit(&mut self, forced: bool) {
+        let mut builder = self.repository.treebuilder(None).unwrap();
+        for (name, (_, tree)) in &self.trees {
+            builder.insert(name, *tree, 0o040_000).unwrap();
+        }
+        let tree = self.repository.find_tree(builder.write().unwrap()).unwrap();
+        self.commits += 1;
+        let who =
+            Signature::new("sim", "sim@example.com", &Time::new(1_700_000_000 + self.commits, 0)).unwrap();
+        let last = self.head.map(|head| self.repository.find_commit(head).unwrap());
+        let parents = match &last {
+            Some(last) if forced => last.parents().collect(),
+            _ => last.into_iter().collect::<Vec<_>>(),
+        };
+        let parents: Vec<_> = parents.iter().collect();
+        let commit = self.repository.commit(None, &who, &who, "a step", &tree, &parents).unwrap();
+        self.repository.reference("refs/heads/main", commit, true, "a step").unwrap();
+        self.head = Some(commit);
+    }
+}
