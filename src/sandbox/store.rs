@@ -163,12 +163,6 @@ impl Store {
         self.revision
     }
 
-    /// How many objects there are of a resource.
-    #[cfg(test)]
-    pub(crate) fn count(&self, resource: &str) -> usize {
-        self.collections.get(resource).map_or(0, |collection| collection.objects.len())
-    }
-
     /// Which resources hold anything.
     pub(crate) fn resources(&self) -> Vec<Arc<str>> {
         let mut found: Vec<_> = self

@@ -126,8 +126,13 @@ impl Known {
     }
 }
 
-/// What is wrong with a custom resource is told in any order.
+/// What is wrong with a custom resource is told in any order; managers stand in that of their seconds.
 fn any_order(fields: &mut serde_json::Map<String, Value>) {
+    if let Some(Value::Array(managers)) = fields.get_mut("managedFields") {
+        managers.sort_by_key(|it| {
+            ["operation", "manager", "subresource", "apiVersion"].map(|name| it[name].to_string())
+        });
+    }
     if let Some(Value::Array(causes)) = fields.get_mut("causes") {
         causes.sort_by_key(Value::to_string);
     }

@@ -27,12 +27,6 @@ pub(crate) struct Problem {
 pub(crate) type Expressions<'a> = &'a mut dyn FnMut(&str, &Value, &Value, Option<&Value>) -> Vec<Problem>;
 
 impl Schema {
-    /// What is wrong with an object. Expressions are not evaluated.
-    #[cfg(test)]
-    pub(crate) fn problems(&self, object: &Value) -> Vec<Problem> {
-        self.problems_since(None, object, &mut |_, _, _, _| Vec::new())
-    }
-
     /// What is wrong with an object that was another before.
     pub(crate) fn problems_since(
         &self,
