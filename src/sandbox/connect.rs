@@ -31,6 +31,9 @@ const MAX_BODY: usize = 3 << 20;
 /// The most connections at a time.
 const MAX_CONNECTIONS: usize = 1024;
 
+/// The annotation of the bookmark that ends the beginning of a watch.
+const BEGINNING_ENDS: &str = "k8s.io/initial-events-end";
+
 /// The body of a response.
 pub type Sent = UnsyncBoxBody<Bytes, io::Error>;
 
@@ -74,7 +77,9 @@ impl Sandbox {
         if fate == Some(Fate::Lost) {
             return Err(lost());
         }
-        response(answer)
+        let place = head.uri.to_string();
+        let listed = line.map(|line| move || self.hear_listed(line.name(), &place));
+        response(answer, listed)
     }
 
     /// Serves a socket until the future is dropped. An error means that connections cannot be accepted any more.
@@ -124,7 +129,8 @@ fn lost() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, "the connection is cut on purpose")
 }
 
-fn response(answer: Answer) -> io::Result<Response<Sent>> {
+/// The response; `listed` is called when a watch has told all that there was at its beginning.
+fn response(answer: Answer, listed: Option<impl Fn() + Send + 'static>) -> io::Result<Response<Sent>> {
     let mut response = Response::builder().status(answer.code).header(header::CONTENT_TYPE, answer.content);
     if let Some(seconds) = answer.retry_after {
         response = response.header(header::RETRY_AFTER, seconds);
@@ -138,9 +144,12 @@ fn response(answer: Answer) -> io::Result<Response<Sent>> {
         Body::Whole(text) => Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync(),
         Body::Goes(follow) => {
             let told: BoxStream<'static, io::Result<Frame<Bytes>>> =
-                stream::unfold(follow, async |mut follow| {
+                stream::unfold((follow, listed), async |(mut follow, listed)| {
                     let told = follow.next().await?;
-                    Some((Ok(Frame::data(Bytes::from(told))), follow))
+                    if listed.is_some() && String::from_utf8_lossy(&told).contains(BEGINNING_ENDS) {
+                        listed.iter().for_each(|listed| listed());
+                    }
+                    Some((Ok(Frame::data(Bytes::from(told))), (follow, listed)))
                 })
                 .boxed();
             StreamBody::new(told).boxed_unsync()

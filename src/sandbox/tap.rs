@@ -32,6 +32,8 @@ pub struct Heard<'a> {
     pub sent: Instant,
     /// The object before, if it is a write.
     pub before: Option<Value>,
+    /// It is a watch that has told all that there was at its beginning.
+    pub listed: bool,
     /// The status of the answer, whether or not that reached the client.
     pub code: u16,
 }
@@ -81,8 +83,16 @@ impl Sandbox {
         let before = if ask.method == Method::GET { None } else { self.get(path) };
         let answer = self.handle(ask);
         let (method, place, body) = (&ask.method, ask.uri.as_str(), ask.bytes());
-        tap(&Heard { who, method, place, body, sent, before, code: answer.code });
+        tap(&Heard { who, method, place, body, sent, before, listed: false, code: answer.code });
         answer
+    }
+
+    /// Tells that a watch has come to the end of its beginning.
+    pub(super) fn hear_listed(&self, who: &str, place: &str) {
+        if let Some(tap) = self.0.tap.get() {
+            let (method, sent) = (&Method::GET, Instant::now());
+            tap(&Heard { who, method, place, body: b"", sent, before: None, listed: true, code: 200 });
+        }
     }
 
     /// From now on this is told of every request, in the order in which they are carried out. It must not ask the server.

@@ -43,7 +43,7 @@ struct Seen {
     holder: Option<(String, Instant)>,
     wrong: Vec<String>,
     counts: BTreeMap<&'static str, u64>,
-    /// Collections that each client has asked for.
+    /// Collections that each client was told to their end.
     listed: BTreeSet<(String, String)>,
     trace: DefaultHasher,
     log: Option<String>,
@@ -118,6 +118,10 @@ impl Seen {
             return;
         }
         let (path, query) = heard.place.split_once('?').unwrap_or((heard.place, ""));
+        if heard.listed {
+            self.listed.insert((heard.who.to_owned(), path.to_owned()));
+            return;
+        }
         let reads = heard.method == Method::GET;
         let class = class(path, reads, query);
         *self.counts.entry(class).or_default() += 1;
@@ -128,7 +132,6 @@ impl Seen {
             };
         }
         if reads {
-            self.listed.insert((heard.who.to_owned(), path.to_owned()));
             return;
         }
         self.under_lease(heard, now);
@@ -212,7 +215,7 @@ impl Seen {
         let everywhere = collection.replace("/namespaces/apps", "");
         let listed = [collection, &everywhere].map(|place| (heard.who.to_owned(), place.to_owned()));
         if !listed.iter().any(|place| self.listed.contains(place)) {
-            self.say("a prune in a collection that was never listed", heard);
+            self.say("a prune in a collection that was not listed to its end", heard);
         }
         let sync = name.strip_prefix('s').and_then(|rest| rest.split('-').next()?.parse::<usize>().ok());
         let told = sync.and_then(|sync| self.told.get(&sync)).cloned().unwrap_or_default();
