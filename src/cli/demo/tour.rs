@@ -48,7 +48,7 @@ pub(super) async fn walk(
 impl Tour<'_, '_> {
     async fn first_sync(&mut self) -> anyhow::Result<()> {
         self.title("The first sync");
-        let took = self.until("the first sync", |sync| is_ready(sync)).await?;
+        let took = self.until("the first sync", is_ready).await?;
         let count = self.get(SYNC)["status"]["objects"]["desired"].clone();
         self.say(&format!(
             "{count} objects of the repository are in the cluster, and well, {took} after the start."

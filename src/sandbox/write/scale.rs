@@ -25,7 +25,7 @@ impl State {
         let wanted = match ask.content_type() {
             "application/json" | "application/yaml" => body.clone(),
             "application/strategic-merge-patch+json" => {
-                let mut wanted = before.clone();
+                let mut wanted = before;
                 crate::sandbox::patch::merge(&mut wanted, body);
                 wanted
             }
