@@ -112,7 +112,7 @@ fn readable(target: &Target, ask: &Ask, new: &Value) -> Result<(), Refusal> {
     let schema = &target.served().schema;
     let mut said = schema.mismatch(new).unwrap_or_default();
     if said.is_empty() && ask.query("fieldValidation") == Some("Strict") {
-        let unknown = schema.unknown(&mut new.clone());
+        let unknown = schema.unknown(new);
         if !unknown.is_empty() {
             said = format!("strict decoding error: {}", unknown.join(", "));
         }
