@@ -74,7 +74,7 @@ impl Cache {
             match self.find(key, is_damaged, &mut make) {
                 Found::Packed(packed) => {
                     let unpack = move || decompress_to_vec_with_limit(&packed, MAX_OUTPUT_BYTES);
-                    match tokio::task::spawn_blocking(unpack).await {
+                    match crate::chance::aside(unpack).await {
                         Ok(Ok(bytes)) => return Ok(bytes.into()),
                         // It is as good as none.
                         Ok(Err(_)) | Err(_) => is_damaged = true,
@@ -111,7 +111,7 @@ impl Cache {
         let task = tokio::spawn(async move {
             let answer = making.await;
             let (cache, made) = (this.clone(), answer.clone());
-            let kept = tokio::task::spawn_blocking(move || made.map(|bytes| cache.keep(key, &bytes)));
+            let kept = crate::chance::aside(move || made.map(|bytes| cache.keep(key, &bytes)));
             // One that could not be kept is an answer all the same.
             let _ = kept.await;
             this.lock().coming.remove(&key);

@@ -143,5 +143,5 @@ impl Helm {
 
 /// Does what takes time for a processor, or waits for another process, where it keeps nobody from being served.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, HelmFailure> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| HelmFailure::Stopped)
+    crate::chance::aside(work).await.map_err(|_| HelmFailure::Stopped)
 }

@@ -65,7 +65,7 @@ pub(crate) const TABLE: [Row; 35] = [
     row(5, "report",         Pure,  Only(&["api", "object", "health", "observed", "desired", "plan"])),
     row(6, "serve/page",     Pure,  Only(&["api", "harmless", "object", "yaml", "report"])),
     row(6, "source",         Shell, Only(&["chance", "clock", "nearest", "tree", "yaml"])),
-    row(6, "helm",           Shell, Only(&["tree", "yaml", "render"])),
+    row(6, "helm",           Shell, Only(&["chance", "tree", "yaml", "render"])),
     row(6, "metrics",        Shell, Only(&[])),
     row(6, "cluster",        Shell, Only(&["api", "chance", "clock", "fields", "nearest", "object", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),
     row(7, "serve",          Shell, Earlier),
