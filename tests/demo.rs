@@ -25,7 +25,11 @@ struct Running {
 impl Running {
     fn start(arguments: &[&str]) -> Self {
         let temporary = tempfile::tempdir().unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_moorline"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));
+        // What tests are told by is no setting of a daemon.
+        let told = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MOORLINE_"));
+        told.for_each(|(name, _)| drop(command.env_remove(name)));
+        let mut child = command
             .args(arguments)
             .env("TMPDIR", temporary.path())
             .stdin(Stdio::null())

@@ -74,6 +74,8 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
 }
 
 async fn show(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    // From here on Ctrl-C ends it in order, and what it has written goes.
+    let interrupted = interrupted();
     let page = TcpListener::bind(arguments.page)
         .await
         .with_context(|| format!("--page: cannot listen on {}", arguments.page))?;
@@ -98,7 +100,7 @@ async fn show(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Resul
     let done = tokio::select! {
         told = story => told,
         () = ground.follow(sandbox) => Ok(()),
-        () = interrupted() => Ok(()),
+        () = interrupted => Ok(()),
     };
     engine.end().await;
     done.map(|()| Exit::Done)
