@@ -28,7 +28,9 @@ impl Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));
         // What tests are told by is no setting of a daemon.
         let told = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MOORLINE_"));
-        told.for_each(|(name, _)| drop(command.env_remove(name)));
+        for (name, _) in told {
+            command.env_remove(name);
+        }
         let mut child = command
             .args(arguments)
             .env("TMPDIR", temporary.path())

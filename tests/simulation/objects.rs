@@ -79,7 +79,7 @@ pub(crate) fn manifest(name: &str, number: usize, stamp: u64) -> Value {
             let chosen = json!({"matchLabels": {"stamp": format!("s{stamp}")}});
             ("spec", json!({"podSelector": chosen, "policyTypes": ["Ingress"]}))
         }
-        "ServiceAccount" => ("automountServiceAccountToken", json!(stamp % 2 == 0)),
+        "ServiceAccount" => ("automountServiceAccountToken", json!(stamp.is_multiple_of(2))),
         _ => ("spec", json!({"size": stamp})),
     };
     object[field] = value;
