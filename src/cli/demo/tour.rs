@@ -91,7 +91,7 @@ impl Tour<'_, '_> {
         let gone = ["apps/cart.yaml", "apps/catalog.yaml", "apps/payment.yaml", "apps/search.yaml"];
         self.ground.commit("Remove what nobody needs (?)", &[], &gone)?;
         self.say("Somebody commits the removal of four of five applications: 12 of 15 objects.");
-        self.until("the prune is held", |sync| reason(sync) == "PruneHeld").await?;
+        self.until("the prune is held", |sync| why(sync) == "PruneHeld").await?;
         self.say("Nothing is deleted: that is more than the budget of a Sync. To approve it: moorline approve shop -n moorline");
         self.pause().await;
         let files: Vec<(&str, &str)> = gone.iter().map(|path| (*path, Ground::file(path))).collect();
@@ -108,7 +108,7 @@ impl Tour<'_, '_> {
         let broken = text.replace("  selector:\n", "  selector\n");
         self.ground.commit("web: more of it", &[("apps/web.yaml", &broken)], &[])?;
         self.say("Somebody commits a file with a mistake in it.");
-        self.until("the bad commit is told", |sync| reason(sync) == "YamlInvalid").await?;
+        self.until("the bad commit is told", |sync| why(sync) == "YamlInvalid").await?;
         let message =
             self.get(SYNC)["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned();
         self.say(&format!(
@@ -167,7 +167,7 @@ fn ready_status(sync: &Value) -> String {
     ready(sync)["status"].as_str().unwrap_or_default().to_owned()
 }
 
-fn reason(sync: &Value) -> String {
+fn why(sync: &Value) -> String {
     ready(sync)["reason"].as_str().unwrap_or_default().to_owned()
 }
 
