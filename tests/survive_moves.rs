@@ -207,6 +207,41 @@ async fn what_a_sync_has_let_go_of_it_holds_no_longer() {
     }
 }
 
+/// Without its label the Sync that lets go of it cannot see it, and would never release it.
+#[tokio::test]
+async fn an_object_whose_label_somebody_took_off_moves_all_the_same() {
+    let Some(scene) = Scene::new("unlabelled").await else { return };
+    let file = |path: &str, name: &str, value: &str| (path.to_owned(), config_map(name, value));
+    let commit = scene.push(&[
+        file("from/a.json", "a", "x"),
+        file("from/b.json", "b", "x"),
+        file("to/c.json", "c", "x"),
+    ]);
+    let _daemon = scene.daemon();
+    for name in ["from", "to"] {
+        scene.sync(name, json!({"path": name})).await;
+        scene.until_ready(name, &commit).await;
+    }
+    let uid = scene.maps().get("b").await.unwrap().metadata.uid;
+    // Nobody puts it on again meanwhile.
+    scene.sync("from", json!({"path": "from", "suspend": true})).await;
+    let bare = json!({"metadata": {"labels": {"moorline.dev/sync": null}}});
+    scene.maps().patch("b", &PatchParams::default(), &Patch::Merge(&bare)).await.unwrap();
+    scene.work.git(&["rm", "-q", "from/b.json"]);
+    let commit = scene.push(&[file("to/b.json", "b", "y")]);
+    scene.sync("from", json!({"path": "from"})).await;
+    for name in ["from", "to"] {
+        scene.nudge(name, "moved").await;
+        scene.until_ready(name, &commit).await;
+    }
+    let moved = scene.maps().get("b").await.unwrap();
+    assert_eq!(moved.metadata.uid, uid);
+    assert_eq!(moved.data.unwrap()["key"], "y");
+    for name in ["from", "to"] {
+        scene.delete_sync(name).await;
+    }
+}
+
 /// A status that was written before anything could be seen does not say that nothing is owned.
 #[tokio::test]
 async fn a_status_from_before_the_first_pass_hides_nothing() {

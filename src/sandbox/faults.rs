@@ -32,7 +32,7 @@ pub struct Rates {
     pub dropped: u16,
     /// An event is told twice.
     pub doubled: u16,
-    /// The events after an event are told late.
+    /// The events after an event are told late, also those that tell what is there.
     pub late: u16,
 }
 
@@ -132,6 +132,17 @@ impl Faults {
         let (fate, _, word) = chances.into_iter().find(|(_, rate, _)| dice.chance.in_thousand(*rate))?;
         dice.note(word);
         Some(fate)
+    }
+
+    /// How long a watch that tells what is there stops before it goes on.
+    pub(crate) fn halt(&self) -> Option<Duration> {
+        let mut dice = self.dice();
+        let late = dice.rates.late;
+        if !dice.chance.in_thousand(late) {
+            return None;
+        }
+        dice.note("halting list");
+        Some(Duration::from_millis(dice.chance.below(MAX_PAUSE.as_millis() as u64)))
     }
 
     /// What becomes of an event.

@@ -109,7 +109,10 @@ impl Follow {
     pub(crate) async fn next(&mut self) -> Option<Vec<u8>> {
         while !self.over {
             if let Some(until) = self.pause.take() {
-                tokio::time::sleep_until(until).await;
+                tokio::select! {
+                    () = tokio::time::sleep_until(until) => {}
+                    _ = self.cut.changed() => break,
+                }
             }
             let told = self.told();
             if !told.is_empty() {
@@ -144,7 +147,8 @@ impl Follow {
         let now = state.clock.now();
         while let Some(stored) = self.first.pop_front() {
             self.event("ADDED", &stored, now, &mut text);
-            if text.len() > MAX_CHUNK {
+            self.pause = self.faults.halt().map(|time| Instant::now() + time);
+            if text.len() > MAX_CHUNK || self.pause.is_some() {
                 return text;
             }
         }

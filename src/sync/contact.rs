@@ -202,8 +202,8 @@ impl Work<'_> {
         for _ in 0..MAX_ROUNDS {
             let managers = refusal.managers();
             if let Some(other) = self.other_sync(&managers) {
-                // What a Sync applied that is no more is nobody's.
-                if !self.is_gone(other).await? {
+                // What a Sync applied that is no more, or that it cannot see any more, is nobody's.
+                if !self.is_gone(other).await? && !self.has_lost(other, wanted).await? {
                     return Err(Stuck::Held(Hold::OwnedBy(other.into())));
                 }
                 let applied = self.send(wanted, Force::Yes, change).await?;

@@ -1,11 +1,12 @@
-//! Whether a Sync that holds an object is gone.
+//! Whether a Sync that holds an object is gone, or will never release it.
 //!
 //! In: its name. Out: true if nobody serves it: not this daemon, not another one that serves other Syncs, and no run
-//! without a Sync, which has a Lease instead.
+//! without a Sync, which has a Lease instead; or if it has let go of an object that it cannot see.
 
 use super::carry_out::Work;
-use crate::api::SyncName;
+use crate::api::{SYNC_LABEL, SyncName};
 use crate::cluster::Failure;
+use crate::desired::DesiredObject;
 
 impl Work<'_> {
     /// True if it is certain that nobody goes by this name.
@@ -17,6 +18,18 @@ impl Work<'_> {
         let cluster = &self.context.cluster;
         let is_there = cluster.is_there(&SyncName::new(namespace, name)).await?;
         Ok(!is_there && !cluster.is_held(&format!("{namespace}/{RUN}{name}")).await?)
+    }
+
+    /// True if a Sync has let go of an object and will never release it: somebody has taken off the label by which it
+    /// would see it.
+    pub(super) async fn has_lost(&self, sync: &str, wanted: &DesiredObject) -> Result<bool, Failure> {
+        let Some((namespace, name)) = sync.split_once('/') else { return Ok(false) };
+        if !self.context.registry.has_let_go(sync, &wanted.id) {
+            return Ok(false);
+        }
+        let label = SyncName::new(namespace, name).label();
+        let live = self.cluster.metadata(&wanted.id, &wanted.version).await?;
+        Ok(live.is_some_and(|live| live.label(SYNC_LABEL) != Some(&label)))
     }
 }
 

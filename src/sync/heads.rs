@@ -36,6 +36,17 @@ impl Heads {
         heads.retain(|_, head| Arc::strong_count(head) > 1);
         heads.entry(key).or_insert_with(|| Arc::new(watch::Sender::new(None))).clone()
     }
+
+    /// Forgets what was seen; nobody is woken by that.
+    pub(super) fn lose(&self) {
+        let heads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for head in heads.values() {
+            head.send_if_modified(|known| {
+                *known = None;
+                false
+            });
+        }
+    }
 }
 
 /// Tells a revision to all who follow; nobody is woken by one that was known.

@@ -30,6 +30,7 @@ mod leaving;
 mod ledger;
 mod lineage;
 mod look;
+mod lose;
 mod memory;
 mod namespaces;
 mod neighbours;
@@ -61,6 +62,7 @@ pub mod wish;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -82,6 +84,7 @@ use dependencies::Dependencies;
 use event::Allowance;
 use heads::Heads;
 pub use look::look;
+pub use lose::Remembered;
 use memory::Pauses;
 use neighbours::Neighbours;
 pub use notebook::Notebook;
@@ -140,6 +143,8 @@ pub struct Context {
     reads: tokio::sync::Semaphore,
     /// The cluster as service accounts see it.
     identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
+    /// How often all Syncs have lost what they remember.
+    losses: AtomicU64,
 }
 
 /// What a daemon begins with.
@@ -179,6 +184,7 @@ impl Context {
             verify: tokio::sync::Mutex::new(clock::now()),
             reads: tokio::sync::Semaphore::new(READS),
             identities: tokio::sync::Mutex::default(),
+            losses: AtomicU64::new(0),
             registry: Registry::default(),
             neighbours: Neighbours::default(),
             dependencies: Dependencies::default(),

@@ -21,4 +21,9 @@ impl Dice {
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
+
+    /// One of some.
+    pub(crate) fn of<'a, T>(&mut self, some: &'a [T]) -> &'a T {
+        &some[self.below(some.len() as u64) as usize]
+    }
 }

@@ -37,14 +37,25 @@ pub(crate) fn collections() -> impl Iterator<Item = String> {
     (0..KINDS.len()).map(collection)
 }
 
-/// What an object of a Sync is called.
-pub(crate) fn name(sync: usize, number: usize) -> String {
-    format!("s{sync}-{number}")
-}
+/// An object: the Sync in whose folder it began, and a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Id(pub(crate) usize, pub(crate) usize);
 
-/// Where an object of a Sync is.
-pub(crate) fn path(sync: usize, number: usize) -> String {
-    format!("{}/{}", collection(number), name(sync, number))
+impl Id {
+    /// What it is called.
+    pub(crate) fn name(self) -> String {
+        format!("s{}-{}", self.0, self.1)
+    }
+
+    /// Where it is.
+    pub(crate) fn path(self) -> String {
+        format!("{}/{}", collection(self.1), self.name())
+    }
+
+    /// As the commit with this number has it.
+    pub(crate) fn manifest(self, stamp: u64) -> Value {
+        manifest(&self.name(), self.1, stamp)
+    }
 }
 
 /// An object, as the commit with this number has it.
@@ -60,7 +71,7 @@ pub(crate) fn manifest(name: &str, number: usize, stamp: u64) -> Value {
         "ConfigMap" => ("data", json!({"value": stamp.to_string(), "fixed": "yes"})),
         "Secret" => ("data", json!({"value": encoded})),
         "Service" => {
-            let ports = json!([{"name": "web", "port": 1000 + stamp % 1000}]);
+            let ports = json!([{"name": format!("web-{}", stamp % 1000), "port": 1000 + stamp % 1000}]);
             ("spec", json!({"selector": labels, "ports": ports}))
         }
         "Deployment" => {
@@ -101,17 +112,20 @@ pub(crate) fn spoiled(number: usize) -> Value {
     }
 }
 
-/// The definition of widgets.
-pub(crate) fn widgets() -> Value {
+/// The definition of widgets, in one version or in two.
+pub(crate) fn widgets(two: bool) -> Value {
     let spec = json!({"type": "object", "properties": {"size": {"type": "integer"}}});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    let version = |name: &str, storage: bool| json!({"name": name, "served": true, "storage": storage, "schema": schema});
+    let versions =
+        if two { vec![version("v1", true), version("v2", false)] } else { vec![version("v1", true)] };
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.example.com"},
         "spec": {
             "group": "example.com", "scope": "Namespaced",
             "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-            "versions": [{"name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}}],
+            "versions": versions,
         },
     })
 }

@@ -26,6 +26,8 @@ pub(crate) const LEASE: (Duration, Duration) = (Duration::from_secs(15), Duratio
 struct Told {
     /// What it wants; none if that cannot be rendered, or holds nothing.
     wanted: Option<BTreeSet<String>>,
+    /// What it claims, in whatever state its folder is.
+    claims: BTreeSet<String>,
     prunes: bool,
     until: Option<Instant>,
 }
@@ -39,6 +41,8 @@ struct Seen {
     told: BTreeMap<usize, Vec<Told>>,
     /// The newest stamp of each object that was written for a Sync.
     newest: BTreeMap<String, u64>,
+    /// The objects on which somebody has laid hands.
+    meddled: BTreeSet<String>,
     /// Who holds the Lease, and when its last renewal was carried out.
     holder: Option<(String, Instant)>,
     wrong: Vec<String>,
@@ -67,18 +71,29 @@ impl Observer {
     }
 
     /// From now on this is what a Sync is to hold.
-    pub(crate) fn tell(&self, sync: usize, wanted: Option<BTreeSet<String>>, prunes: bool) {
+    pub(crate) fn tell(
+        &self,
+        sync: usize,
+        wanted: Option<BTreeSet<String>>,
+        claims: BTreeSet<String>,
+        prunes: bool,
+    ) {
         let mut seen = self.seen();
         let all = seen.told.entry(sync).or_default();
         if let Some(last) = all.last_mut() {
             last.until = Some(Instant::now());
         }
-        all.push(Told { wanted, prunes, until: None });
+        all.push(Told { wanted, claims, prunes, until: None });
     }
 
     /// The world stands still for so long: what was on its way arrived at once with the deadline that should have ended it.
     pub(crate) fn stands_still(&self, time: Duration) {
         self.seen().stood_still = Some(Instant::now() + time);
+    }
+
+    /// Somebody lays hands on an object.
+    pub(crate) fn meddles(&self, name: &str) {
+        self.seen().meddled.insert(name.to_owned());
     }
 
     /// What is wrong so far.
@@ -135,6 +150,9 @@ impl Seen {
             return;
         }
         self.under_lease(heard, now);
+        if class == "event" && done {
+            self.reported(heard);
+        }
         if class != "object" || !done || query.contains("dryRun") {
             return;
         }
@@ -198,6 +216,22 @@ impl Seen {
         }
     }
 
+    /// Nobody is said to have changed what nobody has changed.
+    fn reported(&mut self, heard: &Heard<'_>) {
+        let event: Value = serde_json::from_slice(heard.body).unwrap_or_default();
+        if event["reason"] != "DriftRepaired" {
+            return;
+        }
+        let note = event["note"].as_str().unwrap_or_default();
+        for repair in note.split("; ").filter(|repair| repair.len() < note.len() || note.len() < 900) {
+            let id = repair.split(':').next().unwrap_or_default();
+            let name = id.rsplit('/').next().unwrap_or_default();
+            if !self.meddled.contains(name) || repair.contains("changed by moorline") {
+                self.say(&format!("a repair of what nobody has changed, {repair:?}"), heard);
+            }
+        }
+    }
+
     /// Nothing is pruned without proof.
     fn pruned(&mut self, path: &str, heard: &Heard<'_>, now: Instant) {
         let options: Value = serde_json::from_slice(heard.body).unwrap_or_default();
@@ -217,12 +251,27 @@ impl Seen {
         if !listed.iter().any(|place| self.listed.contains(place)) {
             self.say("a prune in a collection that was not listed to its end", heard);
         }
-        let sync = name.strip_prefix('s').and_then(|rest| rest.split('-').next()?.parse::<usize>().ok());
-        let told = sync.and_then(|sync| self.told.get(&sync)).cloned().unwrap_or_default();
-        let meant = told
+        let owner = before["metadata"]["labels"]["moorline.dev/sync"].as_str().unwrap_or_default();
+        let owner = owner.rsplit('-').next().and_then(|number| number.parse::<usize>().ok());
+        let is_late = |told: &&Told| told.until.is_none_or(|until| until + PATIENCE >= now);
+        let all: Vec<(usize, &Told)> = self
+            .told
             .iter()
-            .filter(|told| told.until.is_none_or(|until| until + PATIENCE >= now))
-            .any(|told| told.prunes && told.wanted.as_ref().is_some_and(|wanted| !wanted.contains(name)));
+            .flat_map(|(sync, told)| told.iter().filter(is_late).map(|told| (*sync, told)))
+            .collect();
+        let meant = all.iter().any(|(sync, told)| {
+            Some(*sync) == owner
+                && told.prunes
+                && told.wanted.as_ref().is_some_and(|wanted| !wanted.contains(name))
+        });
+        // What one commit gives from one Sync to another is wanted at all times.
+        let mut others: BTreeMap<usize, bool> = BTreeMap::new();
+        for (sync, told) in all.iter().filter(|(sync, _)| Some(*sync) != owner) {
+            *others.entry(*sync).or_insert(true) &= told.claims.contains(name);
+        }
+        if others.values().any(|always| *always) {
+            self.say("a prune of what another Sync claims", heard);
+        }
         if !meant {
             self.say("a prune that no commit of late has meant", heard);
         }

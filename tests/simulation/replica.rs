@@ -4,7 +4,7 @@
 //! a process that loses it ends, and another begins.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use moorline::cluster::lease::{Claim, Clock, Timings, campaign_by};
@@ -15,7 +15,7 @@ use moorline::sandbox::{Line, Sandbox};
 use moorline::serve::Health;
 use moorline::settings::Settings;
 use moorline::source::{AllowList, Repositories};
-use moorline::sync::{Board, Context, Parts, all};
+use moorline::sync::{Board, Context, Parts, Remembered, all};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -32,10 +32,19 @@ const RESTART: Duration = Duration::from_secs(2);
 pub(crate) struct Replica {
     name: &'static str,
     lives: u32,
-    running: Option<(JoinHandle<()>, Line)>,
+    running: Option<Running>,
     sandbox: Sandbox,
     folder: PathBuf,
     began: Instant,
+}
+
+/// A process.
+struct Running {
+    task: JoinHandle<()>,
+    line: Line,
+    /// What all its Syncs share, once it leads.
+    context: Arc<OnceLock<Arc<Context>>>,
+    folder: PathBuf,
 }
 
 impl Replica {
@@ -45,32 +54,53 @@ impl Replica {
 
     /// Begins, if it does not run.
     pub(crate) fn begin(&mut self) {
-        if self.running.as_ref().is_some_and(|(task, _)| !task.is_finished()) {
+        if self.running.as_ref().is_some_and(|running| !running.task.is_finished()) {
             return;
         }
         self.lives += 1;
         let name = format!("{}{}", self.name, self.lives);
         let (client, line) = self.sandbox.client_of(&name);
         let folder = self.folder.join(&name);
-        let task = tokio::spawn(process(client, folder, name, self.began));
-        self.running = Some((task, line));
+        let context = Arc::new(OnceLock::new());
+        let task = tokio::spawn(process(client, folder.clone(), name, self.began, context.clone()));
+        self.running = Some(Running { task, line, context, folder });
     }
 
     /// Ends in the middle of whatever it does; none of its requests arrives any more.
     pub(crate) fn crash(&mut self) {
-        if let Some((task, line)) = self.running.take() {
-            task.abort();
-            line.hold(true);
+        if let Some(running) = self.running.take() {
+            running.task.abort();
+            running.line.hold(true);
         }
+    }
+
+    /// Loses something that it remembers.
+    pub(crate) fn lose(&self, what: Remembered) {
+        if let Some(context) = self.running.as_ref().and_then(|running| running.context.get()) {
+            context.lose(what);
+        }
+    }
+
+    /// Loses what it has of repositories on its disk.
+    pub(crate) fn lose_mirrors(&self) {
+        let Some(running) = &self.running else { return };
+        // There are none before it has led.
+        let _ = std::fs::remove_dir_all(&running.folder);
     }
 
     /// Its way to the server.
     pub(crate) fn line(&self) -> Option<Line> {
-        self.running.as_ref().map(|(_, line)| line.clone())
+        self.running.as_ref().map(|running| running.line.clone())
     }
 }
 
-async fn process(client: kube::Client, folder: PathBuf, name: String, began: Instant) {
+async fn process(
+    client: kube::Client,
+    folder: PathBuf,
+    name: String,
+    began: Instant,
+    shared: Arc<OnceLock<Arc<Context>>>,
+) {
     let metrics = Metrics::new().unwrap();
     let settings = Settings { data_dir: folder.clone(), ..Settings::default() };
     let timings = Timings {
@@ -108,6 +138,7 @@ async fn process(client: kube::Client, folder: PathBuf, name: String, began: Ins
         ending,
     };
     let context = Arc::new(Context::new(cluster, Board::new(false), parts));
+    let context = shared.get_or_init(|| context).clone();
     tokio::select! {
         () = all::run(context, calls) => {}
         _ = leadership.lost() => {}

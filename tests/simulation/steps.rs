@@ -34,6 +34,7 @@ pub(crate) enum Act {
     Remove,
     Bad,
     Empty,
+    Move,
     Force,
     EditByHand,
     RemoveByHand,
@@ -44,6 +45,9 @@ pub(crate) enum Act {
     Prune,
     DriftMode,
     Path,
+    Approve,
+    Part,
+    Define,
     Storm,
     Calm,
     CutWatches,
@@ -52,15 +56,18 @@ pub(crate) enum Act {
     Sever,
     StandStill,
     Skew,
+    Lose,
+    LoseMirrors,
 }
 
 /// How often each happens, beside the others.
-const WEIGHTS: [(Act, u64); 23] = [
+const WEIGHTS: [(Act, u64); 29] = [
     (Act::Change, 40),
     (Act::Add, 8),
     (Act::Remove, 10),
     (Act::Bad, 5),
     (Act::Empty, 3),
+    (Act::Move, 6),
     (Act::Force, 6),
     (Act::EditByHand, 25),
     (Act::RemoveByHand, 8),
@@ -71,6 +78,9 @@ const WEIGHTS: [(Act, u64); 23] = [
     (Act::Prune, 4),
     (Act::DriftMode, 4),
     (Act::Path, 2),
+    (Act::Approve, 4),
+    (Act::Part, 3),
+    (Act::Define, 3),
     (Act::Storm, 8),
     (Act::Calm, 8),
     (Act::CutWatches, 6),
@@ -79,6 +89,8 @@ const WEIGHTS: [(Act, u64); 23] = [
     (Act::Sever, 4),
     (Act::StandStill, 3),
     (Act::Skew, 2),
+    (Act::Lose, 10),
+    (Act::LoseMirrors, 2),
 ];
 
 /// The steps of a seed.
@@ -115,6 +127,7 @@ impl Act {
             Act::Remove => "commit: remove",
             Act::Bad => "commit: bad",
             Act::Empty => "commit: empty",
+            Act::Move => "commit: move to another Sync",
             Act::Force => "commit: force-pushed",
             Act::EditByHand => "by hand: change",
             Act::RemoveByHand => "by hand: remove a field",
@@ -125,6 +138,9 @@ impl Act {
             Act::Prune => "Sync: prune",
             Act::DriftMode => "Sync: drift mode",
             Act::Path => "Sync: path",
+            Act::Approve => "Sync: approve what is held",
+            Act::Part => "Sync: delete or create",
+            Act::Define => "definition: add or drop a version",
             Act::Storm => "faults begin",
             Act::Calm => "faults end",
             Act::CutWatches => "watches cut",
@@ -133,6 +149,8 @@ impl Act {
             Act::Sever => "requests held up",
             Act::StandStill => "machine stood still",
             Act::Skew => "clock skew",
+            Act::Lose => "something remembered is lost",
+            Act::LoseMirrors => "mirrors are lost",
         }
     }
 }

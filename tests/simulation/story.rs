@@ -89,6 +89,7 @@ async fn go(world: &mut World, steps: &[Step]) -> Result<(), String> {
         }
         sleep(LOOK).await;
         world.keep_running();
+        world.approve_all();
         check(world)?;
     }
     comes_to_rest(world, settled).await?;

@@ -3,38 +3,29 @@
 //! In: steps. Out: what they do to the world. What is committed and what a Sync is told goes to the observer at the same
 //! moment.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use moorline::api;
 use moorline::sandbox::{Options, Rates, Sandbox};
+use moorline::sync::Remembered;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::charge::Charge;
 use super::dice::Dice;
-use super::objects::{self, OBJECTS, STAMP};
+use super::objects::{self, Id, OBJECTS, STAMP};
 use super::observer::Observer;
 use super::replica::{NAMESPACE, Replica};
-use super::repository::{Books, Folder};
+use super::repository::Books;
 use super::steps::{Act, SYNCS, Step, storm};
 
+/// Where definitions are.
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// Where Syncs are.
 const PLACE: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncs";
-
-/// What a Sync is told, and what its folder holds.
-struct Charge {
-    /// The numbers of its objects, each with the number of the commit that wrote it.
-    objects: BTreeMap<usize, u64>,
-    next: usize,
-    /// Which of its two folders it follows.
-    second: bool,
-    broken: bool,
-    empty: bool,
-    suspended: bool,
-    prunes: bool,
-    repairs: bool,
-}
 
 /// The world.
 pub(crate) struct World {
@@ -46,6 +37,10 @@ pub(crate) struct World {
     stamp: u64,
     hands: u64,
     foreign: Vec<(String, Value)>,
+    /// Widgets are served in two versions.
+    two_versions: bool,
+    /// What was not as it should be when that was asked last.
+    amiss: Cell<Option<Id>>,
     pub(crate) happened: BTreeMap<&'static str, u64>,
 }
 
@@ -58,25 +53,17 @@ impl World {
         sandbox.tap(move |heard| listening.hear(heard));
         let began = Instant::now();
         let replicas = ["a", "b"].map(|name| Replica::new(name, &sandbox, folder, began));
-        let charge = || Charge {
-            objects: (0..OBJECTS).map(|number| (number, 1)).collect(),
-            next: OBJECTS,
-            second: false,
-            broken: false,
-            empty: false,
-            suspended: false,
-            prunes: true,
-            repairs: true,
-        };
         let mut world = Self {
             sandbox,
             observer,
             books: Books::new(&folder.join("books")),
-            charges: (0..SYNCS).map(|_| charge()).collect(),
+            charges: (0..SYNCS).map(Charge::new).collect(),
             replicas: replicas.into(),
             stamp: 1,
             hands: 0,
             foreign: Vec::new(),
+            two_versions: false,
+            amiss: Cell::new(None),
             happened: BTreeMap::new(),
         };
         world.found();
@@ -84,10 +71,9 @@ impl World {
     }
 
     fn found(&mut self) {
-        const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         let put = |place: &str, object: &Value| self.sandbox.apply(place, object, "person").unwrap();
         put(DEFINITIONS, &api::definition().unwrap());
-        put(DEFINITIONS, &objects::widgets());
+        put(DEFINITIONS, &objects::widgets(false));
         for name in [NAMESPACE, objects::NAMESPACE] {
             put(
                 "/api/v1/namespaces",
@@ -118,25 +104,10 @@ impl World {
         }
     }
 
-    fn folder(&self, sync: usize) -> String {
-        format!("s{sync}{}", if self.charges[sync].second { "-b" } else { "" })
-    }
-
     /// Writes the files of a Sync, for the next commit.
     fn file(&mut self, sync: usize) {
         let charge = &self.charges[sync];
-        let mut files: Folder = [("README.md".to_owned(), b"A folder.".to_vec())].into();
-        if !charge.empty {
-            for (number, stamp) in &charge.objects {
-                let name = objects::name(sync, *number);
-                let text = objects::manifest(&name, *number, *stamp).to_string();
-                files.insert(format!("{name}.yaml"), text.into());
-            }
-        }
-        if charge.broken {
-            files.insert("broken.yaml".to_owned(), b"kind: {".to_vec());
-        }
-        self.books.write(&self.folder(sync), files);
+        self.books.write(&charge.folder(), charge.files());
     }
 
     fn publish(&mut self, forced: bool) {
@@ -146,31 +117,46 @@ impl World {
 
     fn tell(&self, sync: usize) {
         let charge = &self.charges[sync];
-        let names: BTreeSet<String> =
-            charge.objects.keys().map(|number| objects::name(sync, *number)).collect();
-        let wanted = (!charge.broken && !charge.empty).then_some(names);
-        self.observer.tell(sync, wanted, charge.prunes && !charge.suspended);
+        self.observer.tell(sync, charge.wanted(), charge.claims(), charge.prunes());
     }
 
-    /// Writes a Sync as it is wanted.
+    /// Writes a Sync as it is wanted, or deletes it.
     fn order(&self, sync: usize) {
         let charge = &self.charges[sync];
-        let spec = json!({
-            "source": {"git": {"url": self.books.url()}}, "path": self.folder(sync), "interval": "30s",
-            "suspend": charge.suspended, "prune": {"enabled": charge.prunes},
-            "drift": {"mode": if charge.repairs { "Repair" } else { "Report" }},
-        });
-        let object = json!({
-            "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
-            "metadata": {"name": format!("sync-{sync}"), "namespace": NAMESPACE}, "spec": spec,
-        });
-        self.sandbox.apply(PLACE, &object, "person").unwrap();
+        if !charge.gone || charge.takes_along {
+            self.sandbox.apply(PLACE, &charge.written(&self.books.url()), "person").unwrap();
+        }
+        if charge.gone {
+            // It may be gone already.
+            let _ = self.sandbox.delete(&format!("{PLACE}/{}", charge.name()));
+        }
         self.tell(sync);
     }
 
-    /// Has every daemon run that does not.
+    /// Has every daemon run that does not, and every Sync there that is to be: one that was being deleted goes first.
     pub(crate) fn keep_running(&mut self) {
         self.replicas.iter_mut().for_each(Replica::begin);
+        for sync in 0..SYNCS {
+            let charge = &self.charges[sync];
+            if !charge.gone && self.sandbox.get(&format!("{PLACE}/{}", charge.name())).is_none() {
+                self.order(sync);
+            }
+        }
+    }
+
+    /// Somebody approves what a Sync holds back.
+    pub(crate) fn approve(&self, sync: usize) {
+        let place = format!("{PLACE}/{}", self.charges[sync].name());
+        let status = self.sandbox.get(&place).map(|mut sync| sync["status"].take()).unwrap_or_default();
+        if let Some(hash) = status.pointer("/approval/hash") {
+            let given = json!({"metadata": {"annotations": {api::APPROVE_ANNOTATION: hash}}});
+            self.sandbox.merge(&place, &given, "person").unwrap();
+        }
+    }
+
+    /// Somebody who looks on approves whatever is held back.
+    pub(crate) fn approve_all(&self) {
+        (0..SYNCS).for_each(|sync| self.approve(sync));
     }
 
     /// Takes one step.
@@ -183,26 +169,41 @@ impl World {
                 self.file(sync);
                 self.publish(step.act == Act::Force);
             }
+            Act::Move => {
+                let to = (sync + 1 + dice.below(SYNCS as u64 - 1) as usize) % SYNCS;
+                self.transfer(sync, to, &mut dice);
+                [sync, to].into_iter().for_each(|sync| self.file(sync));
+                self.publish(false);
+            }
             Act::EditByHand | Act::RemoveByHand | Act::AddByHand | Act::DeleteByHand | Act::Relabel => {
                 self.meddle(step.act, sync, &mut dice);
             }
             Act::Suspend | Act::Prune | Act::DriftMode | Act::Path => {
-                let charge = &mut self.charges[sync];
-                match step.act {
-                    Act::Suspend => charge.suspended = !charge.suspended,
-                    Act::Prune => charge.prunes = !charge.prunes,
-                    Act::DriftMode => charge.repairs = !charge.repairs,
-                    _ => {
-                        self.stamp += 1;
-                        let stamp = self.stamp;
-                        charge.objects.values_mut().for_each(|known| *known = stamp);
-                        charge.second = !charge.second;
-                        self.file(sync);
-                        self.publish(false);
-                    }
+                self.stamp += 1;
+                let stamp = self.stamp;
+                self.charges[sync].ask_otherwise(step.act, stamp);
+                if step.act == Act::Path {
+                    self.file(sync);
+                    self.publish(false);
                 }
                 self.order(sync);
             }
+            Act::Approve => self.approve(sync),
+            Act::Part => {
+                let charge = &mut self.charges[sync];
+                charge.gone = !charge.gone;
+                charge.takes_along = charge.gone && dice.below(2) == 0;
+                self.order(sync);
+            }
+            Act::Define => {
+                self.two_versions = !self.two_versions;
+                self.sandbox.apply(DEFINITIONS, &objects::widgets(self.two_versions), "person").unwrap();
+            }
+            Act::Lose => {
+                let what = Remembered::ALL[dice.below(Remembered::ALL.len() as u64) as usize];
+                self.replicas.iter().for_each(|replica| replica.lose(what));
+            }
+            Act::LoseMirrors => self.replicas.iter().for_each(Replica::lose_mirrors),
             Act::Storm => self.sandbox.faults().set(storm(&mut dice)),
             Act::Calm => self.sandbox.faults().set(Rates::default()),
             Act::CutWatches => self.sandbox.faults().cut_watches(),
@@ -243,37 +244,48 @@ impl World {
     fn edit(&mut self, act: Act, sync: usize, dice: &mut Dice) {
         self.stamp += 1;
         let (stamp, charge) = (self.stamp, &mut self.charges[sync]);
-        (charge.broken, charge.empty) = (act == Act::Bad, act == Act::Empty);
-        let numbers: Vec<usize> = charge.objects.keys().copied().collect();
+        charge.commits(act);
+        let ids: Vec<Id> = charge.objects.keys().copied().collect();
         match act {
-            Act::Add => {
-                charge.objects.insert(charge.next, stamp);
-                charge.next += 1;
-            }
-            Act::Remove if numbers.len() > OBJECTS - 8 => {
+            Act::Add => charge.add(stamp),
+            Act::Remove if ids.len() > OBJECTS - 8 => {
                 for _ in 0..=dice.below(3) {
-                    charge.objects.remove(&numbers[dice.below(numbers.len() as u64) as usize]);
+                    charge.objects.remove(dice.of(&ids));
                 }
             }
             Act::Bad | Act::Empty => {}
             _ => {
                 for _ in 0..=dice.below(4) {
-                    charge.objects.insert(numbers[dice.below(numbers.len() as u64) as usize], stamp);
+                    charge.objects.insert(*dice.of(&ids), stamp);
                 }
             }
         }
     }
 
+    /// Some objects go from one Sync to another, with one commit; some are changed by it.
+    fn transfer(&mut self, from: usize, to: usize, dice: &mut Dice) {
+        self.stamp += 1;
+        let ids: Vec<Id> = self.charges[from].objects.keys().copied().collect();
+        for _ in 0..=dice.below(3) {
+            let id = dice.of(&ids);
+            let Some(stamp) = self.charges[from].objects.remove(id) else { continue };
+            let stamp = if dice.below(2) == 0 { self.stamp } else { stamp };
+            self.charges[to].objects.insert(*id, stamp);
+        }
+        [from, to].into_iter().for_each(|sync| self.charges[sync].commits(Act::Move));
+    }
+
     /// Somebody changes a live object; each time it is somebody else.
     fn meddle(&mut self, act: Act, sync: usize, dice: &mut Dice) {
         self.hands += 1;
-        let numbers: Vec<usize> = self.charges[sync].objects.keys().copied().collect();
-        let number = numbers[dice.below(numbers.len() as u64) as usize];
-        let (path, hand) = (objects::path(sync, number), format!("hand-{}", self.hands));
+        let ids: Vec<Id> = self.charges[sync].objects.keys().copied().collect();
+        let id = *dice.of(&ids);
+        let (path, hand) = (id.path(), format!("hand-{}", self.hands));
+        self.observer.meddles(&id.name());
         let annotation = |key: &str, value: Value| json!({"metadata": {"annotations": {key: value}}});
         let patch = match act {
             Act::EditByHand if dice.below(2) == 0 => annotation(STAMP, "by hand".into()),
-            Act::EditByHand => objects::spoiled(number),
+            Act::EditByHand => objects::spoiled(id.1),
             Act::RemoveByHand => annotation(STAMP, Value::Null),
             Act::Relabel => json!({"metadata": {"labels": {"moorline.dev/sync": Value::Null}}}),
             Act::DeleteByHand => {
@@ -301,9 +313,7 @@ impl World {
             line.hold(false);
         }
         for sync in 0..SYNCS {
-            let charge = &mut self.charges[sync];
-            (charge.broken, charge.empty) = (false, false);
-            (charge.suspended, charge.prunes, charge.repairs) = (false, true, true);
+            self.charges[sync].settle();
             self.file(sync);
         }
         self.publish(false);
@@ -315,25 +325,28 @@ impl World {
 
     /// Where the cluster is not as the repository says; none if it is.
     pub(crate) fn difference(&self) -> Option<String> {
-        for (sync, charge) in self.charges.iter().enumerate() {
-            for (number, stamp) in &charge.objects {
-                let path = objects::path(sync, *number);
-                let Some(live) = self.sandbox.get(&path) else { return Some(format!("{path} is missing")) };
-                let wanted = objects::manifest(&objects::name(sync, *number), *number, *stamp);
-                if let Some(found) = objects::difference(&live, &wanted, "") {
-                    return Some(format!("{path}{found}"));
-                }
+        // What was amiss before is most likely amiss still.
+        let ever = || self.charges.iter().flat_map(Charge::ever);
+        let amiss = self.amiss.get().into_iter().chain(ever());
+        let found = amiss.into_iter().find_map(|id| Some((id, self.amiss(id)?)));
+        self.amiss.set(found.as_ref().map(|(id, _)| *id));
+        found.map(|(_, what)| what).or_else(|| self.touched())
+    }
+
+    /// Why an object is not as the repository says, if it is not.
+    fn amiss(&self, id: Id) -> Option<String> {
+        let (path, live) = (id.path(), self.sandbox.get(&id.path()));
+        let stamp = self.charges.iter().find_map(|charge| charge.objects.get(&id));
+        match (stamp, live) {
+            (Some(stamp), Some(live)) => {
+                objects::difference(&live, &id.manifest(*stamp), "").map(|found| format!("{path}{found}"))
             }
-            for number in (0..charge.next).filter(|number| !charge.objects.contains_key(number)) {
-                let path = objects::path(sync, number);
-                if let Some(live) = self.sandbox.get(&path)
-                    && live.pointer("/metadata/labels/moorline.dev~1sync").is_some()
-                {
-                    return Some(format!("{path} is there, and not wanted"));
-                }
+            (Some(_), None) => Some(format!("{path} is missing")),
+            (None, Some(live)) if live.pointer("/metadata/labels/moorline.dev~1sync").is_some() => {
+                Some(format!("{path} is there, and not wanted"))
             }
+            (None, _) => None,
         }
-        self.touched()
     }
 
     /// What became of things that are nobody's business.

@@ -149,6 +149,8 @@ struct Follower {
     /// The request that the last look answered.
     answered: Option<String>,
     memory: Option<Memory>,
+    /// How often that was lost when it was used last.
+    losses: u64,
     /// What wakes it when something in the cluster changes.
     wake: Arc<Notify>,
     /// The cluster as it was seen before, as somebody else; what is under way may use it still.
@@ -215,6 +217,7 @@ pub(crate) async fn follow(
         nudged: false,
         answered: None,
         memory: Some(Memory::default()),
+        losses: 0,
         wake,
         left: Vec::new(),
         stop: Stop::default(),

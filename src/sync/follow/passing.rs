@@ -33,9 +33,16 @@ impl Follower {
         }
     }
 
+    /// What is remembered of the passes before.
+    fn recalled(&mut self) -> Memory {
+        let lost = self.losses != self.context.losses();
+        self.losses = self.context.losses();
+        self.memory.take().filter(|_| !lost).unwrap_or_default()
+    }
+
     pub(super) fn pass(&mut self) {
         let Some(newest) = self.revision.clone() else { return };
-        let mut memory = self.memory.take().unwrap_or_default();
+        let mut memory = self.recalled();
         let (revision, rejected) = match self.holds_to(newest) {
             Ok(held) => held,
             Err(trouble) => {

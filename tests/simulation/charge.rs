@@ -1,0 +1,149 @@
+//! What a Sync is told, and what its folder holds.
+//!
+//! In: the acts of people. Out: the Sync as it is written, and the files of its folder.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::objects::{Id, OBJECTS};
+use super::replica::NAMESPACE;
+use super::repository::Folder;
+use super::steps::Act;
+
+/// How drift is dealt with.
+const MODES: [&str; 3] = ["Repair", "Report", "Ignore"];
+
+/// A Sync.
+pub(crate) struct Charge {
+    sync: usize,
+    /// Its objects, each with the number of the commit that wrote it.
+    pub(crate) objects: BTreeMap<Id, u64>,
+    next: usize,
+    /// Which of its two folders it follows.
+    second: bool,
+    broken: bool,
+    empty: bool,
+    suspended: bool,
+    prunes: bool,
+    /// Its place among the modes.
+    drift: usize,
+    /// Its objects go with it.
+    pub(crate) takes_along: bool,
+    /// It is deleted, until somebody creates it anew.
+    pub(crate) gone: bool,
+}
+
+impl Charge {
+    pub(crate) fn new(sync: usize) -> Self {
+        Self {
+            sync,
+            objects: (0..OBJECTS).map(|number| (Id(sync, number), 1)).collect(),
+            next: OBJECTS,
+            second: false,
+            broken: false,
+            empty: false,
+            suspended: false,
+            prunes: true,
+            drift: 0,
+            takes_along: false,
+            gone: false,
+        }
+    }
+
+    /// What it is called.
+    pub(crate) fn name(&self) -> String {
+        format!("sync-{}", self.sync)
+    }
+
+    /// The folder that it follows.
+    pub(crate) fn folder(&self) -> String {
+        format!("s{}{}", self.sync, if self.second { "-b" } else { "" })
+    }
+
+    /// Every object that has ever begun in its folder.
+    pub(crate) fn ever(&self) -> impl Iterator<Item = Id> + use<> {
+        let sync = self.sync;
+        (0..self.next).map(move |number| Id(sync, number))
+    }
+
+    /// One more object.
+    pub(crate) fn add(&mut self, stamp: u64) {
+        self.objects.insert(Id(self.sync, self.next), stamp);
+        self.next += 1;
+    }
+
+    /// The next commit to its folder is such a one.
+    pub(crate) fn commits(&mut self, act: Act) {
+        (self.broken, self.empty) = (act == Act::Bad, act == Act::Empty);
+    }
+
+    /// Somebody changes what is asked for.
+    pub(crate) fn ask_otherwise(&mut self, act: Act, stamp: u64) {
+        match act {
+            Act::Suspend => self.suspended = !self.suspended,
+            Act::Prune => self.prunes = !self.prunes,
+            Act::DriftMode => self.drift = (self.drift + 1) % MODES.len(),
+            _ => {
+                self.objects.values_mut().for_each(|known| *known = stamp);
+                self.second = !self.second;
+            }
+        }
+    }
+
+    /// Nothing is asked for but what was at the beginning.
+    pub(crate) fn settle(&mut self) {
+        (self.broken, self.empty, self.gone) = (false, false, false);
+        (self.suspended, self.prunes, self.drift, self.takes_along) = (false, true, 0, false);
+    }
+
+    /// The files of its folder.
+    pub(crate) fn files(&self) -> Folder {
+        let mut files: Folder = [("README.md".to_owned(), b"A folder.".to_vec())].into();
+        if !self.empty {
+            for (id, stamp) in &self.objects {
+                files.insert(format!("{}.yaml", id.name()), id.manifest(*stamp).to_string().into());
+            }
+        }
+        if self.broken {
+            files.insert("broken.yaml".to_owned(), b"kind: {".to_vec());
+        }
+        files
+    }
+
+    /// What its objects are to be; none if nobody can say, or nothing is to be done about it.
+    pub(crate) fn wanted(&self) -> Option<BTreeSet<String>> {
+        match (self.gone, self.takes_along) {
+            (true, true) => Some(BTreeSet::new()),
+            (true, false) => None,
+            (false, _) => (!self.broken && !self.empty).then(|| self.names()),
+        }
+    }
+
+    /// What it claims, be its folder whole or not.
+    pub(crate) fn claims(&self) -> BTreeSet<String> {
+        if self.gone { BTreeSet::new() } else { self.names() }
+    }
+
+    fn names(&self) -> BTreeSet<String> {
+        self.objects.keys().map(|id| id.name()).collect()
+    }
+
+    /// Whether it deletes what is not wanted any more.
+    pub(crate) fn prunes(&self) -> bool {
+        self.gone || self.prunes && !self.suspended
+    }
+
+    /// The Sync, as somebody writes it.
+    pub(crate) fn written(&self, url: &str) -> Value {
+        let spec = json!({
+            "source": {"git": {"url": url}}, "path": self.folder(), "interval": "30s",
+            "suspend": self.suspended, "prune": {"enabled": self.prunes}, "drift": {"mode": MODES[self.drift]},
+            "deletionPolicy": if self.takes_along { "Delete" } else { "Orphan" },
+        });
+        json!({
+            "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
+            "metadata": {"name": self.name(), "namespace": NAMESPACE}, "spec": spec,
+        })
+    }
+}
