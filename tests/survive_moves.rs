@@ -224,12 +224,13 @@ async fn an_object_whose_label_somebody_took_off_moves_all_the_same() {
     }
     let uid = scene.maps().get("b").await.unwrap().metadata.uid;
     // Nobody puts it on again meanwhile.
-    scene.sync("from", json!({"path": "from", "suspend": true})).await;
+    scene.patch_sync("from", json!({"spec": {"suspend": true}})).await;
+    scene.settle().await;
     let bare = json!({"metadata": {"labels": {"moorline.dev/sync": null}}});
     scene.maps().patch("b", &PatchParams::default(), &Patch::Merge(&bare)).await.unwrap();
     scene.work.git(&["rm", "-q", "from/b.json"]);
     let commit = scene.push(&[file("to/b.json", "b", "y")]);
-    scene.sync("from", json!({"path": "from"})).await;
+    scene.patch_sync("from", json!({"spec": {"suspend": false}})).await;
     for name in ["from", "to"] {
         scene.nudge(name, "moved").await;
         scene.until_ready(name, &commit).await;
