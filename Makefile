@@ -10,13 +10,17 @@ JOBS ?= 3
 IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # Seconds for each fuzz target.
 FUZZ_SECONDS ?= 60
+# How many random stories the simulation tells besides the fixed ones.
+SEEDS ?= 200
+# Stories are told many at a time, by code that is optimised a little.
+OPTIMISED := CARGO_PROFILE_DEV_OPT_LEVEL=1
 
 TESTS := $(basename $(notdir $(wildcard tests/*.rs)))
 # What test-core leaves out: the image needs the release build, and these a control plane.
 PLANE_TESTS := $(basename $(notdir $(shell grep -lE 'shared\(\)|(Scene|Ground|Release|Walk)::new' tests/*.rs)))
 CORE_TESTS := $(filter-out image $(PLANE_TESTS),$(TESTS))
 
-.PHONY: help test test-core test-programs fmt check-fmt lint doc release control-plane tools install run deploy undeploy bench fuzz deny
+.PHONY: help test test-core test-programs simulation simulation-program fmt check-fmt lint doc release control-plane tools install run deploy undeploy bench fuzz deny
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target what; do \
@@ -28,8 +32,9 @@ test: ## everything: format, lints, documentation, release build, control plane,
 	$(MAKE) check-fmt
 	$(MAKE) lint
 	$(MAKE) doc
-	$(MAKE) -j3 $(IN_ONE_PIECE) release control-plane test-programs
+	$(MAKE) -j4 $(IN_ONE_PIECE) release control-plane test-programs simulation-program
 	CARGO='$(CARGO)' JOBS='$(JOBS)' MOORLINE_LONG_TESTS=1 sh tests/run.sh
+	$(MAKE) simulation
 
 test-core: ## the tests that need only Rust and git, with fixed seeds; minutes, once built
 	PROPTEST_RNG_SEED=1 $(CARGO) test --locked --lib --bins $(addprefix --test ,$(CORE_TESTS))
@@ -51,6 +56,12 @@ release: ## the release binary
 
 test-programs: ## compile every test, and run none
 	$(CARGO) test --workspace --locked --no-run
+
+simulation: ## the daemon through SEEDS random stories of faults; minutes
+	$(OPTIMISED) MOORLINE_SIMULATION_SEEDS='$(SEEDS)' $(CARGO) test --locked --test simulation -- --nocapture
+
+simulation-program:
+	$(OPTIMISED) $(CARGO) test --locked --test simulation --no-run
 
 control-plane: ## build the API server of the tests; minutes the first time, then nothing
 	@command -v go >/dev/null 2>&1 || { \

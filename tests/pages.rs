@@ -19,13 +19,18 @@ use pages::walk::Walk;
 const WALKED: [&str; 3] = ["docs/getting-started.md", "docs/operations.md", "docs/recipes.md"];
 
 /// Blocks that are not typed: the page, their first line, and why.
-const LEFT_OUT: [(&str, &str, &str); 8] = [
+const LEFT_OUT: [(&str, &str, &str); 9] = [
     ("docs/demo.md", "moorline demo", "it goes on until it is ended; tests/demo.rs walks through its story"),
     ("docs/demo.md", "moorline sandbox", "it goes on until it is ended; tests/demo.rs asks it by kubectl"),
     (
         "docs/getting-started.md",
         "cargo install --locked --path .                     # the program moorline, for you",
         "builds anew what the tests have built, and needs a registry; tests/image.rs has the image",
+    ),
+    (
+        "docs/simulation.md",
+        "make simulation                                                        # the fixed stories and 200 random ones",
+        "it takes minutes, and `make test` ends with it",
     ),
     (
         "docs/page.md",

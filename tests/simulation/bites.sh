@@ -13,7 +13,8 @@ for bug in "$@"; do
     trap 'git apply -R "$patch"; exit 1' INT TERM
     log=$(mktemp)
     if MOORLINE_SIMULATION_SEEDS=$seeds MOORLINE_SIMULATION_SHRINK=no \
-        cargo test ${PROFILE:+--profile $PROFILE} --locked --test simulation every_story_ends_well -- --nocapture >"$log" 2>&1; then
+        CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo test --locked --test simulation every_story_ends_well -- --nocapture \
+        >"$log" 2>&1; then
         echo "$bug: NOT FOUND"
         missed=1
     else
