@@ -1,77 +1,109 @@
-//! What only a real API server can prove: that the requests Moorline is built on do what the design says.
+//! What Moorline is built on: that its requests do what the design says, on a real API server and on the sandbox alike.
+//!
+//! Each scenario is a function of a server and runs as two tests. Where only one of them passes, the sandbox is wrong. One
+//! scenario stands apart: whose rights end where. The sandbox knows who asks, but has no rights that could be refused:
+//! everybody may do everything there, as its answers to reviews say.
 
 mod support;
 
+#[path = "api_server/applying.rs"]
+mod applying;
+#[path = "api_server/servers.rs"]
+mod servers;
+
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, DeleteParams, PostParams};
 use kube::discovery::{Discovery, Scope};
-use kube::{Client, ResourceExt as _};
-use moorline::desired::{self, DesiredObject, Scopes, desired};
+use moorline::desired::{self, Scopes};
 use moorline::object::GroupKind;
-use moorline::render::{self, Options, Rendered};
-use moorline::source::directory;
-use serde_json::Value;
 
-use support::audit::AuditMark;
-use support::control_plane::shared;
+use applying::{Applicable, apply_all, fifty, patches_of_fifty, resting_versions};
+use servers::Server;
 use support::credentials::{ADMIN, MOORLINE, TENANT};
 
 /// For what the controllers do in a moment on an idle machine.
-const DEADLINE: Duration = Duration::from_secs(120);
-/// The controllers have nothing more to write when nothing has changed for this long.
-const QUIET: Duration = Duration::from_millis(500);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
-#[tokio::test]
-async fn the_api_server_answers_with_the_version_that_the_figures_are_for() {
-    let Some(plane) = shared() else { return };
-    let version = plane.client(ADMIN).await.apiserver_version().await.expect("/version");
+/// Makes two tests of each scenario.
+macro_rules! on_both_servers {
+    ($($scenario:ident)+) => {
+        mod on_a_real_server {
+            $(#[tokio::test]
+            async fn $scenario() {
+                if let Some(server) = super::Server::real() {
+                    super::$scenario(&server).await;
+                }
+            })+
+        }
+
+        mod on_the_sandbox {
+            $(#[tokio::test]
+            async fn $scenario() {
+                super::$scenario(&super::Server::sandbox()).await;
+            })+
+        }
+    };
+}
+
+on_both_servers! {
+    the_server_answers_with_the_version_that_the_figures_are_for
+    each_request_is_told_once_and_whose_it_was
+    a_second_equal_apply_of_fifty_objects_of_ten_kinds_changes_no_resource_version
+    the_table_of_scopes_is_what_the_server_says
+    a_deleted_namespace_is_emptied_by_the_controllers_and_then_gone
+}
+
+async fn the_server_answers_with_the_version_that_the_figures_are_for(server: &Server) {
+    let version = server.client(ADMIN).await.apiserver_version().await.expect("/version");
     assert_eq!(version.git_version, "v1.36.3");
 }
 
-#[tokio::test]
-async fn the_audit_log_tells_each_request_once_and_whose_it_was() {
-    let Some(plane) = shared() else { return };
-    let namespace = plane.namespace("audit").await;
-    let [moorline, tenant] = [plane.client(MOORLINE).await, plane.client(TENANT).await];
-    let mark = AuditMark::set(&plane).await;
+async fn each_request_is_told_once_and_whose_it_was(server: &Server) {
+    let namespace = server.namespace("counted").await;
+    let mark = server.mark().await;
+    let maps = |client| Api::<ConfigMap>::namespaced(client, &namespace);
+    let (moorline, admin) = (maps(server.client(MOORLINE).await), maps(server.client(ADMIN).await));
     for _ in 0..20 {
-        Api::<ConfigMap>::namespaced(moorline.clone(), &namespace)
-            .list(&Default::default())
-            .await
-            .expect("Moorline may list");
+        moorline.list(&Default::default()).await.expect("a list");
     }
-    Api::<ConfigMap>::namespaced(tenant, &namespace)
-        .get("absent")
-        .await
-        .expect_err("the tenant has no rights");
+    admin.get("absent").await.expect_err("it is absent");
 
     let requests = mark.requests().await.within(&namespace);
-    let listed = requests.clone().of(MOORLINE).of_this_test();
+    let listed = requests.clone().of(MOORLINE);
     assert_eq!(listed.tally(), BTreeMap::from([("list configmaps".to_owned(), 20)]));
-    let refused = requests.of(TENANT);
+    let missed = requests.of(ADMIN);
+    assert_eq!(missed.tally(), BTreeMap::from([("get configmaps".to_owned(), 1)]));
+    assert_eq!(missed.as_slice()[0].code, 404);
+}
+
+/// Only the real server refuses anybody anything.
+#[tokio::test]
+async fn who_has_no_rights_is_refused_and_counted_as_well() {
+    let Some(server) = Server::real() else { return };
+    let namespace = server.namespace("refused").await;
+    let mark = server.mark().await;
+    let maps: Api<ConfigMap> = Api::namespaced(server.client(TENANT).await, &namespace);
+    maps.get("absent").await.expect_err("the tenant has no rights");
+    let refused = mark.requests().await.within(&namespace).of(TENANT);
     assert_eq!(refused.tally(), BTreeMap::from([("get configmaps".to_owned(), 1)]));
     assert_eq!(refused.as_slice()[0].code, 403);
 }
 
-#[tokio::test]
-async fn a_second_equal_apply_of_fifty_objects_of_ten_kinds_changes_no_resource_version() {
-    let Some(plane) = shared() else { return };
-    let namespace = plane.namespace("fifty").await;
+async fn a_second_equal_apply_of_fifty_objects_of_ten_kinds_changes_no_resource_version(server: &Server) {
+    let namespace = server.namespace("fifty").await;
     let manager = format!("moorline/{namespace}/fifty");
-    let objects = Applicable::all(plane.client(ADMIN).await, &namespace, fifty(&namespace)).await;
-    let moorline = plane.client(MOORLINE).await;
+    let objects = Applicable::all(server.client(ADMIN).await, &namespace, fifty(&namespace)).await;
+    let moorline = server.client(MOORLINE).await;
 
-    let first = AuditMark::set(&plane).await;
+    let first = server.mark().await;
     apply_all(&objects, &moorline, &manager).await;
     assert_eq!(first.requests().await.of(MOORLINE).of_this_test().tally(), patches_of_fifty());
 
-    let resting = resting_versions(&plane.client(ADMIN).await, &objects).await;
-    let second = AuditMark::set(&plane).await;
+    let resting = resting_versions(&server.client(ADMIN).await, &objects).await;
+    let second = server.mark().await;
     let applied = apply_all(&objects, &moorline, &manager).await;
     let requests = second.requests().await;
     assert_eq!(applied.len(), 50);
@@ -79,10 +111,8 @@ async fn a_second_equal_apply_of_fifty_objects_of_ten_kinds_changes_no_resource_
     assert_eq!(requests.of(MOORLINE).of_this_test().tally(), patches_of_fifty());
 }
 
-#[tokio::test]
-async fn the_table_of_scopes_is_what_the_server_says() {
-    let Some(plane) = shared() else { return };
-    let discovery = Discovery::new(plane.client(ADMIN).await)
+async fn the_table_of_scopes_is_what_the_server_says(server: &Server) {
+    let discovery = Discovery::new(server.client(ADMIN).await)
         .run_aggregated()
         .await
         .expect("the API server tells its kinds");
@@ -109,11 +139,9 @@ async fn the_table_of_scopes_is_what_the_server_says() {
     assert_eq!(unserved, expect);
 }
 
-#[tokio::test]
-async fn a_deleted_namespace_is_emptied_by_the_controllers_and_then_gone() {
-    let Some(plane) = shared() else { return };
-    let name = plane.namespace("deleted").await;
-    let admin = plane.client(ADMIN).await;
+async fn a_deleted_namespace_is_emptied_by_the_controllers_and_then_gone(server: &Server) {
+    let name = server.namespace("deleted").await;
+    let admin = server.client(ADMIN).await;
     let kept: ConfigMap =
         serde_json::from_value(serde_json::json!({"metadata": {"name": "content"}})).expect("a ConfigMap");
     Api::namespaced(admin.clone(), &name)
@@ -127,134 +155,4 @@ async fn a_deleted_namespace_is_emptied_by_the_controllers_and_then_gone() {
         assert!(Instant::now() < deadline, "still there after {DEADLINE:?}: {:?}", namespace.status);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-}
-
-/// The objects of `tests/api_server/fifty/` as Moorline reads them, in canonical form.
-fn fifty(namespace: &str) -> Vec<Value> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api_server/fifty");
-    let (tree, path) = directory::read(&directory, render::is_read).expect("the fixture can be read");
-    let Rendered::Complete(complete) = render::render(&tree, &Options { path, ..Options::default() }) else {
-        panic!("the fixture is sound");
-    };
-    let desired = desired(complete, namespace, &Scopes::builtin()).expect("the fixture is sound");
-    let body = |object: &DesiredObject| serde_json::from_slice(&object.canonical).expect("JSON");
-    desired.objects().iter().map(body).collect()
-}
-
-fn patches_of_fifty() -> BTreeMap<String, usize> {
-    [
-        ("patch clusterroles.rbac.authorization.k8s.io", 5),
-        ("patch configmaps", 10),
-        ("patch daemonsets.apps", 1),
-        ("patch deployments.apps", 2),
-        ("patch rolebindings.rbac.authorization.k8s.io", 5),
-        ("patch roles.rbac.authorization.k8s.io", 5),
-        ("patch secrets", 10),
-        ("patch serviceaccounts", 5),
-        ("patch services", 5),
-        ("patch statefulsets.apps", 2),
-    ]
-    .map(|(what, count)| (what.to_owned(), count))
-    .into()
-}
-
-/// An object with what is needed to send it.
-struct Applicable {
-    resource: ApiResource,
-    /// None for what belongs to the whole cluster.
-    namespace: Option<String>,
-    body: DynamicObject,
-}
-
-impl Applicable {
-    /// Asks the API server once how each kind is called in a path, and whether it has namespaces.
-    async fn all(client: Client, namespace: &str, bodies: Vec<Value>) -> Vec<Self> {
-        let discovery =
-            Discovery::new(client).run_aggregated().await.expect("the API server tells its kinds");
-        let applicable = |body: Value| {
-            let body: DynamicObject = serde_json::from_value(body).expect("an object");
-            let types = body.types.as_ref().expect("apiVersion and kind");
-            let kind = GroupVersionKind::try_from(types).expect("a group, a version and a kind");
-            let (resource, capabilities) = discovery
-                .resolve_gvk(&kind)
-                .unwrap_or_else(|| panic!("the API server does not know {kind:?}"));
-            let namespace = match capabilities.scope {
-                Scope::Namespaced => Some(namespace.to_owned()),
-                Scope::Cluster => None,
-            };
-            Self { resource, namespace, body }
-        };
-        bodies.into_iter().map(applicable).collect()
-    }
-
-    fn label(&self) -> String {
-        format!("{} {}", self.resource.kind, self.body.name_any())
-    }
-
-    fn api(&self, client: &Client) -> Api<DynamicObject> {
-        match &self.namespace {
-            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &self.resource),
-            None => Api::all_with(client.clone(), &self.resource),
-        }
-    }
-
-    /// Applies it by force, has only the metadata sent back, and gives the resourceVersion in it.
-    async fn apply(&self, client: &Client, manager: &str) -> String {
-        let parameters = PatchParams::apply(manager).force();
-        let answer = self
-            .api(client)
-            .patch_metadata(&self.body.name_any(), &parameters, &Patch::Apply(&self.body))
-            .await
-            .unwrap_or_else(|error| panic!("{}: {error}", self.label()));
-        let entries = answer.managed_fields();
-        assert!(
-            entries.iter().any(|entry| entry.manager.as_deref() == Some(manager)),
-            "{}: {manager} has no entry in {entries:?}",
-            self.label()
-        );
-        answer.resource_version().expect("a resourceVersion")
-    }
-}
-
-/// The resourceVersion of each object after it was applied.
-async fn apply_all(objects: &[Applicable], client: &Client, manager: &str) -> BTreeMap<String, String> {
-    let mut versions = BTreeMap::new();
-    for object in objects {
-        versions.insert(object.label(), object.apply(client, manager).await);
-    }
-    versions
-}
-
-/// The resourceVersion of each object once no controller has anything more to write: those of workloads write a
-/// status until it tells all that there is to tell on a cluster without nodes.
-async fn resting_versions(client: &Client, objects: &[Applicable]) -> BTreeMap<String, String> {
-    let deadline = Instant::now() + DEADLINE;
-    let mut seen = BTreeMap::new();
-    loop {
-        let mut versions = BTreeMap::new();
-        let mut busy = Vec::new();
-        for object in objects {
-            let live = object.api(client).get(&object.body.name_any()).await.expect("the applied object");
-            if !is_told_in_full(&live) {
-                busy.push(object.label());
-            }
-            versions.insert(object.label(), live.resource_version().expect("a resourceVersion"));
-        }
-        if busy.is_empty() && versions == seen {
-            return versions;
-        }
-        assert!(Instant::now() < deadline, "no rest after {DEADLINE:?}, busy: {busy:?}");
-        seen = versions;
-        tokio::time::sleep(QUIET).await;
-    }
-}
-
-/// Whether the status of a workload is of its newest spec and counts as many pods as the spec wants.
-fn is_told_in_full(live: &DynamicObject) -> bool {
-    let is_workload = live.types.as_ref().is_some_and(|types| types.api_version == "apps/v1");
-    let status = &live.data["status"];
-    let wanted = &live.data["spec"]["replicas"];
-    !is_workload
-        || status["observedGeneration"].as_i64() == live.metadata.generation
-            && (wanted.is_null() || status["replicas"] == *wanted)
 }

@@ -95,6 +95,12 @@ const MARKER: &str = "/version?moorline-mark=";
 #[derive(Debug, Clone)]
 pub(crate) struct Requests(Vec<Request>);
 
+impl From<Vec<Request>> for Requests {
+    fn from(requests: Vec<Request>) -> Self {
+        Self(requests)
+    }
+}
+
 impl Requests {
     /// Those of a user.
     pub(crate) fn of(self, user: &str) -> Self {
@@ -134,7 +140,7 @@ impl Requests {
 }
 
 /// One request; a part that it does not have is empty.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Request {
     /// Who sent it.
     pub(crate) user: String,

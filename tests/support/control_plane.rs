@@ -201,6 +201,6 @@ pub(super) async fn client_of(kubeconfig: &str, agent: &str) -> Result<Client, S
 }
 
 /// The name of the test on this thread, as libtest gives it: the `#[tokio::test]` runtime has no other thread.
-pub(super) fn running_test() -> String {
+pub(crate) fn running_test() -> String {
     std::thread::current().name().unwrap_or("a test").to_owned()
 }
