@@ -15,6 +15,13 @@ pub struct Scene {
     pub requests: Vec<Asking>,
 }
 
+impl Scene {
+    /// It is about objects that controllers would write to.
+    pub fn is_still(&self) -> bool {
+        self.file.starts_with("still")
+    }
+}
+
 /// One request.
 pub struct Asking {
     pub line: usize,

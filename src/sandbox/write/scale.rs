@@ -52,9 +52,10 @@ impl State {
         };
         let mut new = live.clone();
         set(&mut new, &paths.spec, replicas.into());
-        // Where nobody owns the number, nobody comes to own it by scaling.
-        let applied = !is_owned(&live, &paths.spec);
-        let written = self.keep(target, ask, Draft { old: Some(&live), new, applied })?;
+        if shown(&paths, &live)["spec"] != shown(&paths, &new)["spec"] {
+            give(&mut new, &paths.spec, &ask.manager(), &target.api_version(), replicas > 0);
+        }
+        let written = self.keep(target, ask, Draft { old: Some(&live), new, applied: true })?;
         Ok(Written { body: shown(&paths, &written.body), ..written })
     }
 }
@@ -94,13 +95,47 @@ fn shown(paths: &Scale, live: &Value) -> Value {
     scale
 }
 
-/// True if somebody owns the field.
-fn is_owned(live: &Value, path: &[Box<str>]) -> bool {
-    let managers = live["metadata"]["managedFields"].as_array();
-    managers.into_iter().flatten().any(|entry| {
-        let place = path.iter().try_fold(&entry["fieldsV1"], |place, name| place.get(format!("f:{name}")));
-        place.is_some()
-    })
+/// Whoever owned the number loses it to who scales. Where nobody owned it, nobody comes to own it by scaling; nor where it is
+/// zero, which a `Scale` does not show. A new entry has no time.
+fn give(object: &mut Value, path: &[Box<str>], manager: &str, version: &str, is_shown: bool) {
+    let Some(Value::Array(managers)) = object.pointer_mut("/metadata/managedFields") else { return };
+    let (mut was_owned, mut has_own) = (false, false);
+    managers.retain_mut(|entry| {
+        let owns = path.iter().try_fold(&entry["fieldsV1"], |place, name| place.get(format!("f:{name}")));
+        was_owned |= owns.is_some();
+        let is_own =
+            entry["manager"] == manager && entry["operation"] == "Update" && entry["subresource"] == "scale";
+        has_own |= is_own && is_shown && owns.is_some();
+        if owns.is_none() || is_own && is_shown {
+            return true;
+        }
+        disown(&mut entry["fieldsV1"], path);
+        entry["fieldsV1"].as_object().is_some_and(|fields| !fields.is_empty())
+    });
+    if was_owned && !has_own && is_shown {
+        let fields = path.iter().rev().fold(json!({}), |inner, name| json!({format!("f:{name}"): inner}));
+        let applied = managers.iter().take_while(|entry| entry["operation"] == "Apply").count();
+        managers.insert(
+            applied,
+            json!({
+                "manager": manager, "operation": "Update", "subresource": "scale", "apiVersion": version,
+                "fieldsType": "FieldsV1", "fieldsV1": fields,
+            }),
+        );
+    }
+}
+
+/// Takes a field out of a set, and whatever was in it for that field alone.
+fn disown(fields: &mut Value, path: &[Box<str>]) {
+    let ([name, rest @ ..], Some(fields)) = (path, fields.as_object_mut()) else { return };
+    let name = format!("f:{name}");
+    if let Some(inner) = fields.get_mut(&name).filter(|_| !rest.is_empty()) {
+        disown(inner, rest);
+        if inner.as_object().is_some_and(|inner| !inner.is_empty()) {
+            return;
+        }
+    }
+    fields.remove(&name);
 }
 
 /// Sets a field, and makes what is missing on the way to it.
