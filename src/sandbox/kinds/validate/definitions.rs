@@ -90,8 +90,34 @@ fn some_version(seen: &Seen, causes: &mut Vec<Cause>) {
 
 /// A schema says of every field what it is, and of every list what its items are.
 fn structural(seen: &Seen, causes: &mut Vec<Cause>) {
-    if let Some(schema) = seen.value {
-        typed(schema, &seen.at, 0, causes);
+    let Some(schema) = seen.value else { return };
+    typed(schema, &seen.at, 0, causes);
+    // Where all versions have one schema, the server keeps it once, and speaks of that.
+    let all = seen.root["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_shared = all.iter().all(|version| version["schema"] == all[0]["schema"]);
+    match is_shared {
+        true if seen.at.starts_with("spec.versions[0].") => {
+            expressions(schema, "spec.validation.openAPIV3Schema", 0, causes);
+        }
+        true => {}
+        false => expressions(schema, &seen.at, 0, causes),
+    }
+}
+
+fn expressions(schema: &Value, at: &str, depth: usize, causes: &mut Vec<Cause>) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    for (place, rule) in schema["x-kubernetes-validations"].as_array().into_iter().flatten().enumerate() {
+        expression(rule, &format!("{at}.x-kubernetes-validations[{place}]"), causes);
+    }
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        expressions(inner, &format!("{at}.properties[{name}]"), depth + 1, causes);
+    }
+    for part in ["items", "additionalProperties"] {
+        if let Some(inner) = schema.get(part).filter(|inner| inner.is_object()) {
+            expressions(inner, &format!("{at}.{part}"), depth + 1, causes);
+        }
     }
 }
 
@@ -116,6 +142,26 @@ fn typed(schema: &Value, at: &str, depth: usize, causes: &mut Vec<Cause>) {
     }
     if let Some(others) = schema.get("additionalProperties").filter(|it| it.is_object()) {
         typed(others, &format!("{at}.additionalProperties"), depth + 1, causes);
+    }
+}
+
+/// What is said of a rule has to be there, on one line. The rule itself is not read.
+fn expression(rule: &Value, at: &str, causes: &mut Vec<Cause>) {
+    let part = |field: &str| rule[field].as_str().unwrap_or_default();
+    let (text, message) = (part("rule").trim(), part("message").trim());
+    let (of_rule, of_message) = (format!("{at}.rule"), format!("{at}.message"));
+    if text.is_empty() {
+        causes.push(required(&of_rule, "rule is not specified"));
+    } else if !part("message").is_empty() && message.is_empty() {
+        causes.push(invalid(&of_message, rule.get("message"), "must be non-empty if specified"));
+    } else if message.contains('\n') {
+        causes.push(invalid(&of_message, rule.get("message"), "must not contain line breaks"));
+    } else if text.contains('\n') && message.is_empty() {
+        causes.push(required(&of_message, "message must be specified if rule contains line breaks"));
+    }
+    if !part("messageExpression").is_empty() && part("messageExpression").trim().is_empty() {
+        let words = "messageExpression must be non-empty if specified";
+        causes.push(required(&format!("{at}.messageExpression"), words));
     }
 }
 
