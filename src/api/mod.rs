@@ -106,6 +106,9 @@ pub const HELM_HOOK_ANNOTATIONS: [&str; 2] = ["helm.sh/hook", "helm.sh/hook-dele
 /// Helm's annotation for the order of hooks.
 pub const HELM_WEIGHT_ANNOTATION: &str = "helm.sh/hook-weight";
 
+/// The field manager that holds what goes from us to others, or from others to us. Nobody's edits bear its name.
+pub const HANDOVER_MANAGER: &str = "moorline-handover";
+
 /// Label on a Sync: which instance of the daemon serves it; none for the one without a name.
 pub const INSTANCE_LABEL: &str = "moorline.dev/instance";
 

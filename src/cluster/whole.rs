@@ -71,7 +71,18 @@ impl Cluster {
         owner: &SyncName,
         steps: &Value,
     ) -> Result<(), Failure> {
-        let uri = format!("{}?fieldManager={}", self.path_to(id, version)?, query(&owner.manager()));
+        self.patch_as(id, version, (owner, &owner.manager()), steps).await
+    }
+
+    /// The same under the name of another field manager, who owns then what is set.
+    pub async fn patch_as(
+        &self,
+        id: &ObjectId,
+        version: Option<&str>,
+        (owner, manager): (&SyncName, &str),
+        steps: &Value,
+    ) -> Result<(), Failure> {
+        let uri = format!("{}?fieldManager={}", self.path_to(id, version)?, query(manager));
         // If that is the version that is known, what is ours is as it was, and the reply is as good as an apply's.
         let guard = steps.pointer("/0/value").and_then(Value::as_str).unwrap_or_default();
         let is_known = self.observed(owner, |set| {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::baseline::{Baseline, Trace, changed_marks};
 use super::{Drift, generation_is_trusted};
+use crate::api::HANDOVER_MANAGER;
 use crate::fields::{Entry, FieldSet};
 use crate::object::Object;
 
@@ -92,7 +93,8 @@ fn author(lost: &FieldSet, object: &Object, trace: &Trace) -> Option<Entry> {
 }
 
 fn newest(lost: &FieldSet, foreign: Vec<Entry>) -> Option<Entry> {
-    let holds = |entry: &Entry| !entry.fields.intersect(lost).is_empty();
+    let holds =
+        |entry: &Entry| *entry.manager != *HANDOVER_MANAGER && !entry.fields.intersect(lost).is_empty();
     // Times are of one form, so that they compare as texts; of equal ones the last counts.
     foreign.into_iter().filter(holds).max_by(|one, other| one.time.cmp(&other.time))
 }

@@ -176,6 +176,9 @@ impl Work<'_> {
         match cluster.apply(&wanted, &other, Force::Yes).await {
             Ok(_) => {}
             Err(failure) if matches!(failure.code(), Some(401 | 403)) => return held(),
+            Err(failure) if self.make_way(&wanted, &failure).await? => {
+                cluster.apply(&wanted, &other, Force::Yes).await?;
+            }
             Err(failure) => return Err(failure),
         }
         self.cluster.release(id, &wanted.version, &self.owner.to_string()).await?;

@@ -19,7 +19,7 @@ use crate::plan::{Change, Hold, Outcome};
 const MAX_ROUNDS: usize = 3;
 
 /// Holds the live value of a field while it goes from us to others.
-pub(super) const HANDOVER: &str = "moorline-handover";
+pub(super) const HANDOVER: &str = api::HANDOVER_MANAGER;
 
 impl Work<'_> {
     /// Applies an object; `change` is none for one that was not seen or is not ours yet.
@@ -46,11 +46,25 @@ impl Work<'_> {
                     Ok((None, applied)) => Ok(outcome(&applied)),
                     Ok((Some(managers), _)) => Ok(Outcome::Adopted(managers)),
                     Err(Stuck::Held(hold)) => Ok(Outcome::Held(hold)),
-                    Err(Stuck::Failed(failure)) => self.refused(wanted, failure).await,
+                    Err(Stuck::Failed(failure)) => self.once_more(wanted, change, failure, outcome).await,
                 }
             }
-            Err(failure) => self.refused(wanted, failure).await,
+            Err(failure) => self.once_more(wanted, change, failure, outcome).await,
         }
+    }
+
+    /// Applies it once more if what stood in the way could be moved aside.
+    async fn once_more(
+        &self,
+        wanted: &DesiredObject,
+        change: Option<&Change>,
+        failure: Failure,
+        outcome: impl FnOnce(&Applied) -> Outcome,
+    ) -> Result<Outcome, Failure> {
+        if !self.make_way(wanted, &failure).await? {
+            return self.refused(wanted, failure).await;
+        }
+        Ok(outcome(&self.send(wanted, Force::Yes, change).await?))
     }
 
     /// Whether others' fields are taken at once. What is known to have been ours is; after a start nobody knows who

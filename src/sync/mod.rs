@@ -31,6 +31,7 @@ mod ledger;
 mod lineage;
 mod look;
 mod lose;
+mod make_way;
 mod memory;
 mod namespaces;
 mod neighbours;

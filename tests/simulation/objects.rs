@@ -71,7 +71,7 @@ pub(crate) fn manifest(name: &str, number: usize, stamp: u64) -> Value {
         "ConfigMap" => ("data", json!({"value": stamp.to_string(), "fixed": "yes"})),
         "Secret" => ("data", json!({"value": encoded})),
         "Service" => {
-            let ports = json!([{"name": format!("web-{}", stamp % 1000), "port": 1000 + stamp % 1000}]);
+            let ports = json!([{"name": "web", "port": 1000 + stamp % 1000}]);
             ("spec", json!({"selector": labels, "ports": ports}))
         }
         "Deployment" => {
@@ -102,8 +102,7 @@ pub(crate) fn spoiled(number: usize) -> Value {
     match KINDS[number % KINDS.len()].1 {
         "ConfigMap" => json!({"data": {"value": "by hand"}}),
         "Secret" => json!({"data": {"value": "YnkgaGFuZA=="}}),
-        // Not a port: under another number its name would be there twice, which no apply can mend.
-        "Service" => json!({"spec": {"selector": {"app": "by hand"}}}),
+        "Service" => json!({"spec": {"ports": [{"name": "web", "port": 7, "protocol": "TCP"}]}}),
         "Deployment" => json!({"spec": {"replicas": 7}}),
         "Role" => json!({"rules": []}),
         "NetworkPolicy" => json!({"spec": {"podSelector": {"matchLabels": {"stamp": "hand"}}}}),
