@@ -5,13 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// What the process is told: the seed, and after a colon the steps, if it is not to take all.
 const TOLD: &str = "MOORLINE_SIMULATION_TELL";
 /// Where it writes down every request, if anywhere.
 pub(crate) const LOG: &str = "MOORLINE_SIMULATION_LOG";
+
+/// A story that takes longer goes round in circles.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// What came of a story.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +45,16 @@ pub(crate) fn tell_alone(seed: u64, steps: Option<&[usize]>) -> Came {
     command.env(TOLD, told).env("LD_PRELOAD", library()).env("RUST_BACKTRACE", "0");
     let folder = scratch();
     command.current_dir(folder.path());
-    let output = command.output().unwrap();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begun.elapsed() > LIMIT {
+            child.kill().unwrap();
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let mut came = Came { happened: BTreeMap::new(), trace: String::new(), wrong: None };
     let mut ended = false;
@@ -56,7 +69,8 @@ pub(crate) fn tell_alone(seed: u64, steps: Option<&[usize]>) -> Came {
         }
     }
     if !ended {
-        came.wrong = Some(format!("it broke off: {text}{}", String::from_utf8_lossy(&output.stderr)));
+        let last = String::from_utf8_lossy(&output.stderr);
+        came.wrong = Some(format!("it broke off after {:.1?}: {text}{last}", begun.elapsed()));
     }
     came
 }

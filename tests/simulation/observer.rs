@@ -226,7 +226,9 @@ impl Seen {
         for repair in note.split("; ").filter(|repair| repair.len() < note.len() || note.len() < 900) {
             let id = repair.split(':').next().unwrap_or_default();
             let name = id.rsplit('/').next().unwrap_or_default();
-            if !self.meddled.contains(name) || repair.contains("changed by moorline") {
+            // Who only knows that it is otherwise than before names nobody.
+            let is_named = !repair.ends_with("changed by somebody");
+            if is_named && !self.meddled.contains(name) || repair.contains("changed by moorline") {
                 self.say(&format!("a repair of what nobody has changed, {repair:?}"), heard);
             }
         }
