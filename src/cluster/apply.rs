@@ -149,6 +149,11 @@ impl Cluster {
         self.send(call).await.map(drop)
     }
 
+    /// Knows an object no longer as one of this Sync: it went to another. What is told of it later counts again.
+    pub fn let_go(&self, owner: &SyncName, id: &ObjectId) {
+        self.0.store.writing(owner, id).deleted(true);
+    }
+
     /// Looks at the object itself; none if it is not there.
     pub async fn look(&self, id: &ObjectId, owner: &SyncName) -> Result<Option<Observed>, Failure> {
         let call = Call::new(Class::Object, "get", self.live_path(id)?).accept(METADATA);

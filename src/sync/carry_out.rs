@@ -182,6 +182,8 @@ impl Work<'_> {
             Err(failure) => return Err(failure),
         }
         self.cluster.release(id, &wanted.version, &self.owner.to_string()).await?;
+        // Where the watch tells of it late, it would be handed over again and again until then.
+        self.cluster.let_go(self.owner, id);
         // To the store this was a write of its own, which wakes nobody.
         cluster.wake(&other).notify_one();
         Ok(Outcome::HandedOver(to.into()))
