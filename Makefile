@@ -60,7 +60,7 @@ test-programs: ## compile every test, and run none
 simulation: ## the daemon through SEEDS random stories of faults; minutes
 	$(OPTIMISED) MOORLINE_SIMULATION_SEEDS='$(SEEDS)' $(CARGO) test --locked --test simulation -- --nocapture
 
-simulation-program:
+simulation-program: ## compile the simulation as `make simulation` runs it, and tell nothing
 	$(OPTIMISED) $(CARGO) test --locked --test simulation --no-run
 
 control-plane: ## build the API server of the tests; minutes the first time, then nothing

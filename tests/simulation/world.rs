@@ -209,16 +209,7 @@ impl World {
             Act::CutWatches => self.sandbox.faults().cut_watches(),
             Act::Forget => self.forget(),
             Act::Crash => self.replicas[dice.below(2) as usize].crash(),
-            Act::Sever => {
-                if let Some(line) = self.replicas[dice.below(2) as usize].line() {
-                    let time = Duration::from_millis(2000 + dice.below(30_000));
-                    line.hold(true);
-                    tokio::spawn(async move {
-                        tokio::time::sleep(time).await;
-                        line.hold(false);
-                    });
-                }
-            }
+            Act::Sever => self.sever(&mut dice),
             // Nobody runs meanwhile, as on a machine that was put to sleep.
             Act::StandStill => {
                 let time = Duration::from_millis(5000 + dice.below(40_000));
@@ -231,6 +222,17 @@ impl World {
             self.nudge(sync);
         }
         tokio::time::sleep(Duration::from_millis(step.pause)).await;
+    }
+
+    /// The requests of a replica are held up.
+    fn sever(&self, dice: &mut Dice) {
+        let Some(line) = self.replicas[dice.below(2) as usize].line() else { return };
+        let time = Duration::from_millis(2000 + dice.below(30_000));
+        line.hold(true);
+        tokio::spawn(async move {
+            tokio::time::sleep(time).await;
+            line.hold(false);
+        });
     }
 
     /// Somebody wants a Sync to look.
