@@ -32,9 +32,8 @@ test: ## everything: format, lints, documentation, release build, control plane,
 	$(MAKE) check-fmt
 	$(MAKE) lint
 	$(MAKE) doc
-	$(MAKE) -j4 $(IN_ONE_PIECE) release control-plane test-programs simulation-program
+	$(MAKE) -j3 $(IN_ONE_PIECE) release control-plane test-programs
 	CARGO='$(CARGO)' JOBS='$(JOBS)' MOORLINE_LONG_TESTS=1 sh tests/run.sh
-	$(MAKE) simulation
 
 test-core: ## the tests that need only Rust and git, with fixed seeds; minutes, once built
 	PROPTEST_RNG_SEED=1 $(CARGO) test --locked --lib --bins $(addprefix --test ,$(CORE_TESTS))
