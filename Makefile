@@ -5,15 +5,15 @@ CARGO ?= cargo
 # The cluster of its current context is the one that install, run, deploy and undeploy mean.
 KUBECTL ?= kubectl
 # How many test programs run at a time.
-JOBS ?= 3
+JOBS ?= 4
 # What each of several targets prints comes in one piece, where make can do that.
 IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # Seconds for each fuzz target.
 FUZZ_SECONDS ?= 60
 # How many random stories the simulation tells besides the fixed ones.
 SEEDS ?= 200
-# Stories are told many at a time, by code that is optimised a little.
-OPTIMISED := CARGO_PROFILE_DEV_OPT_LEVEL=1
+# Stories are told many at a time, by code that is optimised, and nobody steps through it.
+OPTIMISED := CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_DEV_DEBUG=0
 
 TESTS := $(basename $(notdir $(wildcard tests/*.rs)))
 # What test-core leaves out: the image needs the release build, and these a control plane.
@@ -28,12 +28,12 @@ help: ## list the targets
 
 # One after another also under `make -j`: what failed stands at the end. Only what is built is built at the same time: the last
 # minutes of the release occupy one core.
-test: ## everything: format, lints, documentation, release build, control plane, all tests
+test: ## everything: format, lints, documentation, release build, control plane, all tests, 200 random stories
 	$(MAKE) check-fmt
 	$(MAKE) lint
 	$(MAKE) doc
-	$(MAKE) -j3 $(IN_ONE_PIECE) release control-plane test-programs
-	CARGO='$(CARGO)' JOBS='$(JOBS)' MOORLINE_LONG_TESTS=1 sh tests/run.sh
+	$(MAKE) -j3 $(IN_ONE_PIECE) release control-plane test-programs simulation-program
+	CARGO='$(CARGO)' JOBS='$(JOBS)' SEEDS='$(SEEDS)' OPTIMISED='$(OPTIMISED)' MOORLINE_LONG_TESTS=1 sh tests/run.sh
 
 test-core: ## the tests that need only Rust and git, with fixed seeds; minutes, once built
 	PROPTEST_RNG_SEED=1 $(CARGO) test --locked --lib --bins $(addprefix --test ,$(CORE_TESTS))

@@ -21,32 +21,11 @@ use moorline::desired::{self, Scopes};
 use moorline::object::GroupKind;
 
 use applying::{Applicable, apply_all, fifty, patches_of_fifty, resting_versions};
-use servers::Server;
+use servers::{Server, on_both_servers};
 use support::credentials::{ADMIN, MOORLINE, TENANT};
 
 /// For what the controllers do in a moment on an idle machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
-
-/// Makes two tests of each scenario.
-macro_rules! on_both_servers {
-    ($($scenario:ident)+) => {
-        mod on_a_real_server {
-            $(#[tokio::test]
-            async fn $scenario() {
-                if let Some(server) = super::Server::real() {
-                    super::$scenario(&server).await;
-                }
-            })+
-        }
-
-        mod on_the_sandbox {
-            $(#[tokio::test]
-            async fn $scenario() {
-                super::$scenario(&super::Server::sandbox()).await;
-            })+
-        }
-    };
-}
 
 on_both_servers! {
     the_server_answers_with_the_version_that_the_figures_are_for

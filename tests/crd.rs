@@ -1,8 +1,13 @@
-//! The custom resource on a real API server: what it refuses, with which words, and what it fills in.
+//! The custom resource on an API server, on a real one and on the sandbox alike: what it refuses, with which words, and what it
+//! fills in.
 //!
 //! Whatever the server refuses, `wish` refuses as well, for a Sync that reached the daemon anyway.
 
 mod support;
+
+#[path = "api_server/servers.rs"]
+#[expect(dead_code, reason = "another test counts requests")]
+mod servers;
 
 mod crd {
     pub(crate) mod nonsense;
@@ -23,14 +28,23 @@ use crd::nonsense::{
     bad_variables, git, reference, url,
 };
 use crd::server::{DEFINITION, create, install, installed, send, sync, wished};
-use support::control_plane::shared;
+use servers::{Server, on_both_servers};
 use support::credentials::ADMIN;
 
-#[tokio::test]
-async fn nonsense_is_refused_with_what_to_write_instead() {
-    let Some(plane) = shared() else { return };
-    let namespace = plane.namespace("nonsense").await;
-    let syncs = installed(&plane, &namespace).await;
+on_both_servers! {
+    nonsense_is_refused_with_what_to_write_instead
+    a_long_name_is_refused_because_the_field_manager_has_a_bound
+    what_makes_sense_is_taken
+    the_server_fills_in_the_defaults_and_they_are_those_of_the_daemon
+    the_sample_is_taken_strictly
+    kubectl_can_apply_the_definition_again_in_both_ways
+    the_columns_are_those_that_people_look_for
+    a_status_comes_back_as_it_was_written
+}
+
+async fn nonsense_is_refused_with_what_to_write_instead(server: &Server) {
+    let namespace = server.namespace("nonsense").await;
+    let syncs = installed(server, &namespace).await;
     let mut wrong = Vec::new();
     for Bad { over, server, field } in [
         bad_sources(),
@@ -62,11 +76,9 @@ async fn nonsense_is_refused_with_what_to_write_instead() {
     assert!(wrong.is_empty(), "{}\n", wrong.join("\n"));
 }
 
-#[tokio::test]
-async fn a_long_name_is_refused_because_the_field_manager_has_a_bound() {
-    let Some(plane) = shared() else { return };
-    let namespace = plane.namespace("names").await;
-    let syncs = installed(&plane, &namespace).await;
+async fn a_long_name_is_refused_because_the_field_manager_has_a_bound(server: &Server) {
+    let namespace = server.namespace("names").await;
+    let syncs = installed(server, &namespace).await;
     let long = sync(&"n".repeat(53), &json!({}));
     let told = create(&syncs, &long).await.expect_err("53 characters are too many");
     assert!(told.contains("a name of at most 52 characters"), "{told}");
@@ -76,11 +88,9 @@ async fn a_long_name_is_refused_because_the_field_manager_has_a_bound() {
     wished(&namespace, most).expect("as for the server");
 }
 
-#[tokio::test]
-async fn what_makes_sense_is_taken() {
-    let Some(plane) = shared() else { return };
-    let namespace = plane.namespace("sense").await;
-    let syncs = installed(&plane, &namespace).await;
+async fn what_makes_sense_is_taken(server: &Server) {
+    let namespace = server.namespace("sense").await;
+    let syncs = installed(server, &namespace).await;
     let commit = "0123456789abcdef0123456789abcdef01234567";
     let good = [
         url("https://host/group/a.git"),
@@ -116,11 +126,9 @@ async fn what_makes_sense_is_taken() {
     }
 }
 
-#[tokio::test]
-async fn the_server_fills_in_the_defaults_and_they_are_those_of_the_daemon() {
-    let Some(plane) = shared() else { return };
-    let namespace = plane.namespace("defaults").await;
-    let syncs = installed(&plane, &namespace).await;
+async fn the_server_fills_in_the_defaults_and_they_are_those_of_the_daemon(server: &Server) {
+    let namespace = server.namespace("defaults").await;
+    let syncs = installed(server, &namespace).await;
     let written = sync("least", &json!({"targetNamespace": null, "interval": null, "prune": null}));
     let taken = create(&syncs, &written).await.expect("a Sync with a URL alone");
     let expect = json!({
@@ -147,11 +155,9 @@ async fn the_server_fills_in_the_defaults_and_they_are_those_of_the_daemon() {
     assert_eq!(taken["spec"]["render"], expect["render"]);
 }
 
-#[tokio::test]
-async fn the_sample_is_taken_strictly() {
-    let Some(plane) = shared() else { return };
-    let namespace = plane.namespace("sample").await;
-    let syncs = installed(&plane, &namespace).await;
+async fn the_sample_is_taken_strictly(server: &Server) {
+    let namespace = server.namespace("sample").await;
+    let syncs = installed(server, &namespace).await;
     let place = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("config/samples/sync.yaml");
     let bytes = std::fs::read(place).expect("the sample");
     let mut documents =
@@ -171,10 +177,8 @@ async fn the_sample_is_taken_strictly() {
     assert!(answer.to_string().contains("unknown field \\\"spec.prune.enable\\\""), "{answer}");
 }
 
-#[tokio::test]
-async fn kubectl_can_apply_the_definition_again_in_both_ways() {
-    let Some(plane) = shared() else { return };
-    let client = plane.client(ADMIN).await;
+async fn kubectl_can_apply_the_definition_again_in_both_ways(server: &Server) {
+    let client = server.client(ADMIN).await;
     let definition = api::definition().expect("JSON");
     install(&client).await;
     let mut patched = definition.clone();
@@ -185,11 +189,9 @@ async fn kubectl_can_apply_the_definition_again_in_both_ways() {
     assert_eq!((status, warnings), (StatusCode::OK, Vec::new()), "{answer}");
 }
 
-#[tokio::test]
-async fn the_columns_are_those_that_people_look_for() {
-    let Some(plane) = shared() else { return };
-    let namespace = plane.namespace("columns").await;
-    let syncs = installed(&plane, &namespace).await;
+async fn the_columns_are_those_that_people_look_for(server: &Server) {
+    let namespace = server.namespace("columns").await;
+    let syncs = installed(server, &namespace).await;
     let path = format!("/apis/moorline.dev/v1alpha1/namespaces/{namespace}/syncs");
     let request = Request::get(path)
         .header(header::ACCEPT, "application/json;as=Table;v=v1;g=meta.k8s.io")
@@ -213,11 +215,9 @@ async fn the_columns_are_those_that_people_look_for() {
     );
 }
 
-#[tokio::test]
-async fn a_status_comes_back_as_it_was_written() {
-    let Some(plane) = shared() else { return };
-    let namespace = plane.namespace("status").await;
-    let syncs = installed(&plane, &namespace).await;
+async fn a_status_comes_back_as_it_was_written(server: &Server) {
+    let namespace = server.namespace("status").await;
+    let syncs = installed(server, &namespace).await;
     let body = serde_json::from_value(sync("told", &json!({}))).expect("a Sync");
     syncs.api.create(&PostParams::default(), &body).await.expect("a good Sync");
     let path = format!(

@@ -6,10 +6,12 @@ mod definitions {
 }
 mod support;
 
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::until;
+use support::fault_proxy::Fate;
 use support::rest::ask;
 use support::scene::{Scene, config_map};
 
@@ -26,6 +28,15 @@ fn definition(group: &str, versions: &[(&str, bool)]) -> Value {
             "names": {"plural": "boats", "singular": "boat", "kind": "Boat"},
             "versions": versions.iter().map(version).collect::<Vec<_>>()},
     })
+}
+
+/// The same, where versions are served that are not stored.
+fn served(group: &str, stored: &str, versions: &[(&str, bool)]) -> Value {
+    let mut definition = definition(group, versions);
+    for version in definition["spec"]["versions"].as_array_mut().unwrap() {
+        version["storage"] = (version["name"] == stored).into();
+    }
+    definition
 }
 
 fn boat(group: &str, version: &str, sails: u8) -> String {
@@ -100,5 +111,42 @@ async fn a_kind_goes_over_to_another_version_and_is_still_watched() {
     assert_eq!(applies(&mark).await, 1);
     scene.delete_sync("shop").await;
     let uri = format!("{DEFINITIONS}/boats.{group}");
+    ask(&scene.admin, "DELETE", &uri, &json!({})).await.unwrap();
+}
+
+/// Where nobody may see definitions, the watch is told that nothing is served there.
+#[tokio::test]
+async fn a_version_that_goes_is_missed_by_nobody_who_may_not_see_definitions() {
+    let Some(scene) = Scene::new("unseen").await else { return };
+    let group = "unseen.example.com";
+    let both = served(group, "v1", &[("v1", true), ("v2", true)]);
+    ask(&scene.admin, "POST", DEFINITIONS, &both).await.unwrap();
+    let uri = format!("{DEFINITIONS}/boats.{group}");
+    until("both versions are served", async || {
+        let path = format!("/apis/{group}/v2/boats");
+        ask(&scene.admin, "GET", &path, &json!({})).await.is_ok().then_some(())
+    })
+    .await;
+    scene.proxy.rule(|asked| match asked.path.contains("customresourcedefinitions") {
+        true => Fate::Answer(403, None),
+        false => Fate::Pass,
+    });
+    let commit = scene.push(&[("a.json".to_owned(), boat(group, "v1", 2))]);
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    scene.settle().await;
+
+    let only = json!({"spec": {"versions": served(group, "v1", &[("v1", true), ("v2", false)])["spec"]["versions"]}});
+    ask(&scene.admin, "PATCH", &uri, &only).await.unwrap();
+    let boats = scene.dynamic(group, "v1", "Boat");
+    scene.settle().await;
+    boats.patch("a", &PatchParams::default(), &Patch::Merge(&json!({"spec": {"sails": 3}}))).await.unwrap();
+    until("it is repaired", async || {
+        (boats.get("a").await.unwrap().data["spec"]["sails"] == 2).then_some(())
+    })
+    .await;
+    scene.assert_calm("in the other version").await;
+    scene.delete_sync("shop").await;
     ask(&scene.admin, "DELETE", &uri, &json!({})).await.unwrap();
 }

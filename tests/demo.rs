@@ -1,9 +1,14 @@
 //! The demo and the sandbox as a person starts them: the real binary, the real kubectl, a page that answers.
 
-mod support {
-    #[expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
-    pub(crate) mod programs;
+#[path = "support/browser.rs"]
+#[expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
+mod browser;
+mod demo {
+    mod walk;
 }
+#[path = "support/programs.rs"]
+#[expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
+mod programs;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -14,8 +19,11 @@ use std::time::{Duration, Instant};
 /// For what takes a moment on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// From the start to a page that answers, of a program that is not optimised, beside other tests. docs/figures.md has what it takes.
+const PAGE_UP: Duration = Duration::from_secs(10);
+
 /// A verb that goes on until it is ended.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     out: BufReader<ChildStdout>,
     words: BufReader<ChildStderr>,
@@ -24,8 +32,14 @@ struct Running {
 
 impl Running {
     fn start(arguments: &[&str]) -> Self {
+        Self::start_by("exec \"$0\" \"$@\"", arguments)
+    }
+
+    /// Starts it from the shell.
+    fn start_by(script: &str, arguments: &[&str]) -> Self {
         let temporary = tempfile::tempdir().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_moorline")]);
         // What tests are told by is no setting of a daemon.
         let told = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MOORLINE_"));
         for (name, _) in told {
@@ -70,8 +84,16 @@ impl Running {
     }
 
     /// Ends it as Ctrl-C does; nothing may be left.
-    fn interrupt(mut self) {
-        Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
+    fn interrupt(self) {
+        self.end_by("-INT");
+    }
+
+    fn signal(&self, signal: &str) {
+        Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+    }
+
+    fn end_by(mut self, signal: &str) {
+        self.signal(signal);
         let begun = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -104,8 +126,8 @@ fn fetched(url: &str, path: &str) -> String {
 }
 
 fn kubectl(kubeconfig: &Path, arguments: &[&str]) -> Option<String> {
-    let program = support::programs::find("kubectl")?;
-    let output = support::programs::command(&program)
+    let program = programs::find("kubectl")?;
+    let output = programs::command(&program)
         .args(arguments)
         .env("KUBECONFIG", kubeconfig)
         .env("HOME", kubeconfig.parent().unwrap())
@@ -126,6 +148,7 @@ fn the_story_is_told_and_can_be_seen() {
     let first = fetched(&page, "/");
     assert!(first.starts_with("HTTP/1.1 200 OK\r\n"), "{first}");
     println!("the page is up after {:?}", begun.elapsed());
+    assert!(begun.elapsed() < PAGE_UP);
 
     let told = demo.words_until("That is the story.");
     for words in [
@@ -166,16 +189,31 @@ fn a_repository_of_ones_own_is_followed() {
     std::fs::copy("examples/quickstart/service.yaml", root.path().join("app/service.yaml")).unwrap();
     git(&["add", "-A"]);
     git(&["commit", "-q", "-m", "one"]);
-    let mut demo = Running::start(&["demo", "--url", root.path().to_str().unwrap(), "--path", "app"]);
-    let page = demo.line();
-    let begun = Instant::now();
-    while !fetched(&page, "/api/v1/syncs/moorline/demo/objects/-/Service/demo/nginx")
-        .starts_with("HTTP/1.1 200")
-    {
-        assert!(begun.elapsed() < PATIENCE, "{}", fetched(&page, "/api/v1/syncs"));
-        std::thread::sleep(Duration::from_millis(50));
+    let url = root.path().to_str().unwrap();
+    // All of it, or a folder; it ends with its terminal as it does by Ctrl-C.
+    for (folder, end) in [(&[][..], "-HUP"), (&["--path", "app"][..], "-INT")] {
+        let mut demo = Running::start(&[&["demo", "--url", url], folder].concat());
+        let page = demo.line();
+        let begun = Instant::now();
+        while !fetched(&page, "/api/v1/syncs/moorline/demo/objects/-/Service/demo/nginx")
+            .starts_with("HTTP/1.1 200")
+        {
+            assert!(begun.elapsed() < PATIENCE, "{folder:?}: {}", fetched(&page, "/api/v1/syncs"));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        demo.end_by(end);
     }
-    demo.interrupt();
+}
+
+/// As `nohup` starts it.
+#[test]
+fn what_is_started_to_outlive_its_terminal_does() {
+    let mut sandbox = Running::start_by("trap '' HUP; exec \"$0\" \"$@\"", &["sandbox"]);
+    let _ = sandbox.kubeconfig();
+    sandbox.signal("-HUP");
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(sandbox.child.try_wait().unwrap().is_none(), "it goes on");
+    sandbox.interrupt();
 }
 
 #[test]

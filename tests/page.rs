@@ -196,16 +196,17 @@ async fn it_speaks_http_as_it_should() {
     until("it serves", async || get(&address, "/").body.contains("Sync").then_some(())).await;
     let page = get(&address, "/");
     for (name, value) in [
-        (
-            "content-security-policy",
-            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'",
-        ),
         ("x-content-type-options", "nosniff"),
         ("referrer-policy", "no-referrer"),
         ("cache-control", "no-cache"),
         ("content-type", "text/html; charset=utf-8"),
     ] {
         assert!(page.header(name).is_some_and(|found| found.starts_with(value)), "{name}: {}", page.head);
+    }
+    let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
+                  form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+    for path in ["/", "/syncs/a/b", "/api/v1/syncs", "/nothing"] {
+        assert_eq!(get(&address, path).header("content-security-policy"), Some(policy), "{path}");
     }
     // What is known is not sent again.
     let data = get(&address, "/api/v1/syncs");

@@ -125,6 +125,9 @@ fn a_sync_shows_all_that_there_is_to_know() {
     ] {
         assert!(html.contains(part), "{part}\n{html}");
     }
+    let history = html.split("id=\"history\"").nth(1).expect("the history");
+    let commit = format!("<a href=\"https://github.com/example/fleet/commit/{COMMIT}\"");
+    assert!(history.contains(&commit), "a revision leads to its commit: {history}");
     let unwell = page(&board, "/syncs/ops/unwell");
     assert!(unwell.contains("the container web waits: ImagePullBackOff"), "the root cause");
 }

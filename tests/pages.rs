@@ -30,7 +30,7 @@ const LEFT_OUT: [(&str, &str, &str); 9] = [
     (
         "docs/simulation.md",
         "make simulation                                                        # the fixed stories and 200 random ones",
-        "it takes minutes; `cargo test --test simulation` tells the fixed stories",
+        "it takes minutes, and `make test` ends with it",
     ),
     (
         "docs/page.md",

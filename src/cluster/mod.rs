@@ -175,9 +175,13 @@ impl Cluster {
 
     /// Asks the server for its kinds, if nobody has yet.
     pub async fn know(&self) -> Result<(), Failure> {
-        let _turn = self.0.discovery.lock().await;
-        let known = self.kinds().iter().next().is_some();
-        if known { Ok(()) } else { self.ask().await.map(drop) }
+        let mut last = self.0.discovery.lock().await;
+        if last.is_none() {
+            let begun = clock::now();
+            self.ask().await?;
+            *last = Some(begun);
+        }
+        Ok(())
     }
 
     /// Asks the server for its kinds; true if something is new. Those who ask while it is asked share the next answer.
@@ -190,6 +194,13 @@ impl Cluster {
             *last = Some(begun);
         }
         Ok(before != self.kinds())
+    }
+
+    /// Has the server asked for its kinds when they are needed next, and found out again what was seen of them.
+    pub async fn lose_kinds(&self) {
+        *self.0.discovery.lock().await = None;
+        self.0.defined.lock().await.clear();
+        self.0.sweep.lose().await;
     }
 
     async fn ask(&self) -> Result<bool, Failure> {
@@ -304,6 +315,19 @@ impl Cluster {
     /// What has become of CustomResourceDefinitions since this was asked last.
     pub fn definition_news(&self, owner: &SyncName) -> AllNews {
         self.0.definitions.news(owner)
+    }
+
+    /// Asks the server for its kinds if one of a Sync is not served where it was, and gives those that are elsewhere now, as
+    /// definitions that have changed.
+    pub async fn find_misplaced(&self, owner: &SyncName) -> Result<AllNews, Failure> {
+        if !self.0.watches.is_misplaced(owner, &self.kinds()) {
+            return Ok(AllNews::new());
+        }
+        self.discover().await?;
+        let kinds = self.kinds();
+        let moved = self.0.watches.moved(owner, &kinds).into_iter();
+        let names = moved.filter_map(|kind| Some(format!("{}.{}", kinds.get(&kind)?.plural, kind.group)));
+        Ok(names.map(|name| (name.into(), News::Changed)).collect())
     }
 
     /// Watches nothing more for this Sync alone.

@@ -48,6 +48,11 @@ impl Sweep {
         Ok((kinds, complete))
     }
 
+    /// Forgets what was found, so that it has to be listed anew.
+    pub(super) async fn lose(&self) {
+        *self.0.lock().await = Found::default();
+    }
+
     /// From now on a Sync may have objects of these kinds. Nobody else makes any, so that no kind is listed twice.
     pub(super) async fn note(&self, owner: &SyncName, kinds: &BTreeSet<GroupKind>) {
         let mut found = self.0.lock().await;

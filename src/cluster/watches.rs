@@ -34,6 +34,8 @@ struct Open {
     users: HashSet<SyncName>,
     /// Where its objects are: another version of the kind has another place.
     path: String,
+    /// The users who have not asked for the server's kinds since they looked in vain, each with where that was.
+    misplaced: HashMap<SyncName, String>,
     task: AbortHandle,
 }
 
@@ -88,6 +90,7 @@ impl Watches {
             let unserved = kinds.get(&key.0).is_none() && need.kinds.contains(&key.0);
             if !wanted.contains(key) && !unserved {
                 watch.users.remove(user);
+                watch.misplaced.remove(user);
             }
             !watch.users.is_empty()
         });
@@ -115,7 +118,28 @@ impl Watches {
     fn replace(&self, key: &Key, watch: &mut Open, kinds: &Kinds) {
         let mut anew = self.begin(key.clone(), kinds);
         anew.users = std::mem::take(&mut watch.users);
+        // The first who asks has the place changed; the others are to hear of it, too.
+        anew.misplaced = std::mem::take(&mut watch.misplaced);
         *watch = anew;
+    }
+
+    /// True if a kind of a Sync is not served where it was. That is seen where nobody may see definitions, and where one changed
+    /// after the server was asked for its kinds and before definitions were watched.
+    pub(super) fn is_misplaced(&self, user: &SyncName, kinds: &Kinds) -> bool {
+        let open = self.lock();
+        // Nothing better is known of a kind that is served no more.
+        open.iter().any(|((kind, _), watch)| watch.misplaced.contains_key(user) && kinds.get(kind).is_some())
+    }
+
+    /// The kinds of a Sync that are not served where they were, and are elsewhere now; each is told once.
+    pub(super) fn moved(&self, user: &SyncName, kinds: &Kinds) -> Vec<GroupKind> {
+        let mut open = self.lock();
+        let served = open.iter_mut().filter(|((kind, _), _)| kinds.get(kind).is_some());
+        let told = served.filter_map(|(key, watch)| {
+            let before = watch.misplaced.remove(user)?;
+            (before != place(key, kinds).0).then(|| key.0.clone())
+        });
+        told.collect()
     }
 
     /// The kinds that are seen everywhere. What somebody asked to see and may not is not among them.
@@ -129,6 +153,7 @@ impl Watches {
     pub(super) fn release(&self, user: &SyncName) {
         self.lock().retain(|_, watch| {
             watch.users.remove(user);
+            watch.misplaced.remove(user);
             !watch.users.is_empty()
         });
     }
@@ -136,7 +161,7 @@ impl Watches {
     /// The kinds of which not everything is known to a Sync: they are being listed, or cannot be.
     pub(super) fn unlisted(&self, user: &SyncName, kinds: &Kinds) -> BTreeSet<GroupKind> {
         let open = self.lock();
-        let watched: BTreeSet<&GroupKind> = open.keys().map(|(kind, _)| kind).collect();
+        let watched: HashSet<&GroupKind> = open.keys().map(|(kind, _)| kind).collect();
         let blind = watched.into_iter().filter(|kind| sight(&open, user, kind) != State::Listed);
         // A kind that is served no more has no objects; one whose server is down may have any.
         blind.filter(|kind| kinds.get(kind).is_some() || kinds.is_stale(&kind.group)).cloned().collect()
@@ -196,7 +221,8 @@ impl Watches {
             older: Vec::new(),
         };
         let task = tokio::spawn(watch::follow(self.wire.clone(), target, sink.into_fn()));
-        Open { state: State::Listing, users: HashSet::new(), path, task: task.abort_handle() }
+        let (users, misplaced) = (HashSet::new(), HashMap::new());
+        Open { state: State::Listing, users, misplaced, path, task: task.abort_handle() }
     }
 }
 
@@ -276,12 +302,29 @@ impl Sink {
                 self.become_(State::Listed);
             }
             Event::Rewound | Event::Upgraded => {}
-            // What was listed before is as good as it was; deletions look at the object itself once more.
-            Event::Broken(failure) if self.state() != Some(State::Listed) => {
-                self.become_(State::Blind(failure))
-            }
-            Event::Broken(_) => {}
+            Event::Broken(failure) => self.broke(failure),
         }
+    }
+
+    fn broke(&self, failure: Failure) {
+        if failure.code() == Some(404) {
+            self.lose_its_place();
+        }
+        // What was listed before is as good as it was; deletions look at the object itself once more.
+        if self.state() != Some(State::Listed) {
+            self.become_(State::Blind(failure));
+        }
+    }
+
+    /// Has the users ask for the server's kinds, once until they have.
+    fn lose_its_place(&self) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(watch) = open.get_mut(&self.key) else { return };
+        let Open { users, misplaced, path, .. } = watch;
+        let is_news = |user: &&SyncName| misplaced.insert((*user).clone(), path.clone()).is_none();
+        let told: Vec<SyncName> = users.iter().filter(is_news).cloned().collect();
+        drop(open);
+        told.iter().for_each(|user| self.store.wake(user).notify_one());
     }
 
     fn state(&self) -> Option<State> {

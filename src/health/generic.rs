@@ -123,17 +123,20 @@ pub(super) fn is_silent(live: Live<'_>) -> bool {
 /// What the conditions say; none where none of them is known.
 fn by_conditions(live: Live<'_>) -> Option<Health> {
     let generation = live.generation();
+    // They are looked through many times, and each field of each is looked up in a map.
+    let all: Vec<Condition<'_>> = live.conditions().collect();
+    let condition = |kind: &str| all.iter().find(|condition| condition.kind == kind);
     let fresh = |condition: &Condition<'_>| !condition.is_stale(generation);
     let wrong = |condition: &Condition<'_>| condition.is_true() && WRONG.contains(&condition.kind);
-    if let Some(wrong) = live.conditions().filter(fresh).find(wrong) {
+    if let Some(wrong) = all.iter().find(|condition| fresh(condition) && wrong(condition)) {
         return Some(Health::degraded(wrong.sentence()));
     }
-    if let Some(reconciling) = live.holds("Reconciling").filter(fresh) {
+    if let Some(reconciling) = condition("Reconciling").filter(|it| it.is_true() && fresh(it)) {
         return Some(Health::progressing(reconciling.sentence()));
     }
     let mut any = false;
     let mut waits = None;
-    for condition in WELL.iter().filter_map(|kind| live.condition(kind)) {
+    for condition in WELL.iter().filter_map(|kind| condition(kind)) {
         any = true;
         if condition.is_stale(generation) {
             waits = waits.or_else(|| Some(format!("{} speaks of an older generation", told(condition.kind))));
@@ -146,7 +149,7 @@ fn by_conditions(live: Live<'_>) -> Option<Health> {
     match (any, waits) {
         (true, None) => Some(Health::Healthy),
         (true, Some(why)) => Some(Health::progressing(why)),
-        (false, _) => DONE.iter().find_map(|kind| live.condition(kind)).map(|done| by_end(&done, generation)),
+        (false, _) => DONE.iter().find_map(|kind| condition(kind)).map(|done| by_end(done, generation)),
     }
 }
 

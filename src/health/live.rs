@@ -78,7 +78,10 @@ impl<'a> Live<'a> {
 
     /// The condition of a type.
     pub(super) fn condition(self, kind: &str) -> Option<Condition<'a>> {
-        self.conditions().find(|condition| condition.kind == kind)
+        let mut all = self.items(&["status", "conditions"]).iter();
+        // Only the one that is meant is read whole.
+        all.find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind))
+            .and_then(Condition::of)
     }
 
     /// The condition of a type, if its status is `True`.

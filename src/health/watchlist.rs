@@ -244,7 +244,7 @@ impl Watchlist {
             if entry.read <= entry.written || entry.ended {
                 return;
             }
-            entry.failures = 0;
+            (entry.failures, entry.misses) = (0, 0);
             // That it goes now says nothing about how it ended.
             if is_deleted(body) && entry.known.as_ref().is_some_and(|known| known.failed) {
                 return;
@@ -253,6 +253,21 @@ impl Watchlist {
             entry.looks += u32::from(is_asked);
             entry.known = Some(Known { cause: cause.unwrap_or(known.cause), ..known });
             entry.look_beneath(&kind, free, now);
+        });
+    }
+
+    /// An object was not there when it was read, although a watch has told of it and not that it is gone.
+    pub fn missed(&mut self, id: &ObjectId, now: i64) {
+        if !self.has(id) {
+            return;
+        }
+        self.enter(id, |entry| {
+            if entry.ended {
+                return;
+            }
+            let pause = PAUSE.saturating_mul(1 << entry.misses.min(10)).min(RETRY.1);
+            entry.misses = entry.misses.saturating_add(1);
+            entry.due = Some(entry.due.map_or(now + pause, |due| due.min(now + pause)));
         });
     }
 

@@ -43,6 +43,12 @@ impl Answer {
         Self { content: "text/plain; charset=utf-8", ..Self::text(200, word.as_bytes().to_vec()) }
     }
 
+    /// With one more warning, before all others.
+    pub(crate) fn warning_first(mut self, warning: Option<&str>) -> Self {
+        self.warnings.splice(0..0, warning.map(str::to_owned));
+        self
+    }
+
     /// With warnings.
     pub(crate) fn warning(self, warnings: Vec<String>) -> Self {
         Self { warnings, ..self }
@@ -51,6 +57,7 @@ impl Answer {
 
 impl From<Refusal> for Answer {
     fn from(refusal: Refusal) -> Self {
-        Self { retry_after: refusal.retry_after, ..Self::json(refusal.code, &refusal.status()) }
+        let answer = Self::json(refusal.code, &refusal.status()).warning(refusal.warnings);
+        Self { retry_after: refusal.retry_after, ..answer }
     }
 }

@@ -19,6 +19,10 @@ pub(crate) struct Ask {
     query: Vec<(String, String)>,
     headers: HeaderMap,
     body: Vec<u8>,
+    /// The path is one of those that can only be watched.
+    pub(crate) only_watches: bool,
+    /// Of whoever holds the server itself in its hands.
+    is_of_owner: bool,
 }
 
 /// Where a path leads.
@@ -73,7 +77,26 @@ impl Ask {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (decoded(name), decoded(value))
         });
-        Self { method, place: place(uri.path()), uri: uri.to_string(), query: query.collect(), headers, body }
+        let mut query: Vec<_> = query.collect();
+        let watched = watched(uri.path(), &mut query);
+        let only_watches = watched.is_some();
+        let place = watched.unwrap_or_else(|| place(uri.path()));
+        Self { method, place, uri: uri.to_string(), query, headers, body, only_watches, is_of_owner: false }
+    }
+
+    /// The same, from whoever holds the server itself in its hands.
+    pub(crate) fn of_owner(self) -> Self {
+        Self { is_of_owner: true, ..self }
+    }
+
+    /// True if the expressions of a definition are asked about what is written.
+    pub(crate) fn asks_rules(&self) -> bool {
+        !self.is_of_owner
+    }
+
+    /// True if webhooks admit what is written. The owner waits for nobody.
+    pub(crate) fn asks_admission(&self) -> bool {
+        !self.is_of_owner
     }
 
     /// A value of the query, if it is given and not empty.
@@ -165,6 +188,24 @@ impl Ask {
             .map(Some)
             .map_err(|error| Refusal::bad_request(format!("error decoding JSON: {error}")))
     }
+}
+
+/// Before there was a word for it in the query, a part of the path said that something is watched.
+fn watched(path: &str, query: &mut Vec<(String, String)>) -> Option<Place> {
+    let own = if path.starts_with("/api/") { 2 } else { 3 };
+    let mut parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    if parts.len() <= own + 1 || parts[own] != "watch" {
+        return None;
+    }
+    parts.remove(own);
+    let mut place = place(&parts.join("/"));
+    query.push(("watch".to_owned(), "true".to_owned()));
+    if let Place::Objects(objects) = &mut place
+        && let Some(name) = objects.name.take()
+    {
+        query.push(("fieldSelector".to_owned(), format!("metadata.name={name}")));
+    }
+    Some(place)
 }
 
 fn place(path: &str) -> Place {

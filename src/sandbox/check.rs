@@ -5,8 +5,20 @@
 use serde_json::{Value, json};
 
 use super::kinds;
-use super::refusal::Refusal;
+use super::refusal::{About, Refusal};
+use super::rules;
 use super::write::Target;
+
+/// With these, an object is not what its expressions expect.
+const BLIND: [&str; 5] = [
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+];
+const UNCHECKED: &str = "Invalid value: null: some validation rules were not checked because the object was invalid; \
+                         correct the existing errors to complete validation";
 
 /// Fields that nobody knows, as the writer wants to hear of them: not at all, as warnings, or as a refusal. A value of
 /// another type than its field is refused, however it is asked for.
@@ -33,8 +45,13 @@ pub(crate) fn decode(target: &Target, new: &mut Value, strictness: &str) -> Resu
     }
 }
 
-/// Refuses what may not be kept.
-pub(crate) fn refuse(target: &Target, old: Option<&Value>, new: &Value) -> Result<(), Refusal> {
+/// Refuses what may not be kept; warns of what was no better before.
+pub(crate) fn refuse(
+    target: &Target,
+    old: Option<&Value>,
+    new: &Value,
+    asks_rules: bool,
+) -> Result<Vec<String>, Refusal> {
     let cause = |reason: &str, message: &str, field: &str| json!({"reason": reason, "message": message, "field": field});
     let mut causes: Vec<Value> = match target.resource.builtin() {
         Some(kind) => kinds::validate(kind, &target.subresource, old, new)
@@ -44,12 +61,32 @@ pub(crate) fn refuse(target: &Target, old: Option<&Value>, new: &Value) -> Resul
         None => {
             let metadata = kinds::validate_custom(new);
             let metadata = metadata.iter().map(|it| cause(it.reason, &it.message, &it.field));
-            let problems = target.served().schema.problems_since(old, new, &mut |_, _, _, _| Vec::new());
+            let problems = target.served().schema.problems_since(old, new);
             metadata.chain(problems.iter().map(|it| cause(it.reason, &it.message, &it.field))).collect()
         }
     };
+    let mut warnings = Vec::new();
+    if let Some(rules) = target.served().rules.as_ref().filter(|rules| asks_rules && !rules.is_empty()) {
+        if causes.iter().any(|cause| BLIND.iter().any(|reason| cause["reason"] == *reason)) {
+            causes.push(cause("FieldValueInvalid", UNCHECKED, "<nil>"));
+        } else {
+            let broken = rules.broken(old, new);
+            causes.extend(broken.problems.iter().map(|it| cause(it.reason, &it.message, &it.field)));
+            warnings = broken.warnings;
+        }
+    } else if causes.is_empty()
+        && target.resource.builtin().is_some_and(|it| it.kind == "CustomResourceDefinition")
+    {
+        let problems = rules::of_definition(new);
+        causes.extend(problems.iter().map(|it| cause(it.reason, &it.message, &it.field)));
+    }
     causes.extend(late_finalizers(old, new));
-    if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(target.about(), &causes)) }
+    if causes.is_empty() {
+        return Ok(warnings);
+    }
+    // A kind that has moved to another group is still spoken of as one of its first.
+    let group = target.resource.builtin().map_or(&*target.resource.group, |kind| kind.home());
+    Err(Refusal { warnings, ..Refusal::invalid(About { group, ..target.about() }, &causes) })
 }
 
 /// What is to be deleted is not held by anybody new. The server looks twice, and says so twice.

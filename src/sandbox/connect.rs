@@ -69,8 +69,10 @@ impl Sandbox {
                 let ask = Ask::new(head.method, &head.uri, head.headers, body.to_bytes().into());
                 self.note(&ask);
                 match self.0.tap.get() {
-                    None => self.handle(&ask),
-                    Some(tap) => self.handle_heard(&ask, tap, line.as_ref().map_or("", Line::name), sent),
+                    None => self.handle(&ask).await,
+                    Some(tap) => {
+                        self.handle_heard(&ask, tap, line.as_ref().map_or("", Line::name), sent).await
+                    }
                 }
             }
         };

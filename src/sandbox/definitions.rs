@@ -6,6 +6,8 @@
 use serde_json::{Value, json};
 
 use super::controllers::target_of;
+use super::convert::Hook;
+use super::rules::Rules;
 use super::schema::Schema;
 use super::served::{Origin, Resource, Scale, Version, stored_as};
 use super::state::State;
@@ -31,7 +33,11 @@ impl State {
         if !body["metadata"]["deletionTimestamp"].is_null() {
             return;
         }
-        self.served.insert(of_definition(&body, self.store.revision()));
+        let defined = of_definition(&body, self.store.revision());
+        if self.served.iter().all(|known| known.home != defined.home) {
+            self.store.begin(&defined.home);
+        }
+        self.served.insert(defined);
         let (spec, now) = (body["spec"].clone(), self.clock.text());
         let Some(target) = target_of(self, &resource.home, key.clone()) else { return };
         self.write_status(&target, "kube-apiserver", |status| establish(&spec, status, &now));
@@ -46,9 +52,10 @@ fn of_definition(body: &Value, revision: u64) -> Resource {
         value.as_array().into_iter().flatten().filter_map(|one| Some(one.as_str()?.into())).collect()
     };
     let all = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut versions: Vec<Version> = all.iter().filter(|one| one["served"] == true).map(version).collect();
+    let mut versions: Vec<Version> = all.iter().map(version).collect();
     versions.sort_by_key(|version| precedence(&version.name));
     let stored = all.iter().find(|one| one["storage"] == true).map_or(&Value::Null, |one| &one["name"]);
+    let stored = versions.iter().position(|version| *stored == *version.name).unwrap_or_default();
     let (group, plural) = (text(&spec["group"]), text(&names["plural"]));
     let singular = text(&names["singular"]);
     let kind = text(&names["kind"]);
@@ -62,11 +69,7 @@ fn of_definition(body: &Value, revision: u64) -> Resource {
         categories: texts(&names["categories"]),
         namespaced: spec["scope"] == "Namespaced",
         versions,
-        origin: Origin::Definition {
-            stored: text(stored).into(),
-            all: all.iter().map(|one| text(&one["name"]).into()).collect(),
-            since: revision,
-        },
+        origin: Origin::Definition { stored, since: revision, hook: Hook::of_definition(spec) },
     }
 }
 
@@ -81,7 +84,9 @@ fn version(version: &Value) -> Version {
     let selectable = version["selectableFields"].as_array().into_iter().flatten();
     Version {
         name: version["name"].as_str().unwrap_or_default().into(),
+        is_served: version["served"] == true,
         schema: Schema::of_definition(&version["schema"]["openAPIV3Schema"]),
+        rules: Some(Rules::new(&version["schema"]["openAPIV3Schema"])),
         has_status: parts["status"].is_object(),
         scale: scale.map(|(spec, status)| Scale {
             spec,

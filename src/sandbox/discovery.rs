@@ -103,7 +103,7 @@ fn groups(served: &Served) -> BTreeMap<&str, Vec<&str>> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for resource in served.iter() {
         let versions = groups.entry(&resource.group).or_default();
-        for version in &resource.versions {
+        for version in resource.served() {
             if !versions.contains(&&*version.name) {
                 versions.push(&version.name);
             }
@@ -118,7 +118,7 @@ fn in_version<'a>(
     version: &'a str,
 ) -> impl Iterator<Item = &'a Resource> {
     let fits = move |resource: &&Resource| {
-        *resource.group == *group && resource.versions.iter().any(|known| *known.name == *version)
+        *resource.group == *group && resource.served().any(|known| *known.name == *version)
     };
     served.iter().map(|resource| &**resource).filter(fits)
 }
@@ -164,7 +164,7 @@ fn parts<'a>(resource: &'a Resource, version: &'a str) -> Vec<Part<'a>> {
         return parts.collect();
     }
     let verbs = || vec!["get", "patch", "update"];
-    let known = resource.versions.iter().find(|known| *known.name == *version);
+    let known = resource.served().find(|known| *known.name == *version);
     let mut parts: Vec<Part<'a>> = Vec::new();
     if known.is_some_and(|known| known.has_status) {
         parts.push(("status", (&resource.group, version, &resource.kind), verbs()));

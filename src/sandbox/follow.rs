@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::ask::{Ask, Form};
+use super::convert::Conversions;
 use super::faults::{Faults, Mishap};
 use super::look::View;
 use super::refusal::Refusal;
@@ -24,6 +25,8 @@ use super::write::Target;
 const OPEN: Duration = Duration::from_secs(1800);
 /// How often a watch is told where it stands.
 const BOOKMARKS: Duration = Duration::from_secs(60);
+/// When it is tried again to convert what cannot be.
+const AGAIN: Duration = Duration::from_secs(1);
 /// So much is said at a time.
 const MAX_CHUNK: usize = 64 * 1024;
 
@@ -32,6 +35,7 @@ pub(crate) struct Follow {
     state: Arc<Mutex<State>>,
     faults: Faults,
     view: View,
+    conversions: Conversions,
     sign: watch::Receiver<u64>,
     cut: watch::Receiver<u64>,
     /// The revision up to which everything was told.
@@ -48,6 +52,15 @@ pub(crate) struct Follow {
     over: bool,
 }
 
+/// Why something is not told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Untold {
+    /// A webhook has to be asked first.
+    Awaits,
+    /// It cannot be converted.
+    Failed,
+}
+
 /// Where a watch begins.
 enum Begin {
     /// With all that is there.
@@ -59,29 +72,26 @@ enum Begin {
 impl Follow {
     /// Opens a watch.
     pub(crate) fn open(
+        state: &mut State,
         shared: &Arc<Mutex<State>>,
         faults: &Faults,
         target: &Target,
         ask: &Ask,
     ) -> Result<Self, Refusal> {
-        let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
         let mut view = View::new(target, ask)?;
         let now = state.store.revision();
-        state.not_ahead(ask, now)?;
+        // Whoever begins after what is yet to come waits for it.
+        let is_whole = ask.is_set("sendInitialEvents");
+        state.not_ahead(ask, if is_whole { now } else { u64::MAX })?;
         let begin = match (ask.query("resourceVersion"), ask.is_set("sendInitialEvents")) {
             (_, true) | (None | Some("0"), _) => Begin::Whole,
             // What is no number was refused above.
             (Some(text), false) => Begin::After(text.parse().unwrap_or(now)),
         };
         let (first, at) = match begin {
-            Begin::Whole => (state.found(&view).into(), now),
-            Begin::After(revision) => {
-                let known = state.store.changes(&view.resource.home, revision);
-                drop(known.map_err(|forgotten| {
-                    Refusal::expired(format!("too old resource version: {revision} ({})", forgotten.oldest))
-                })?);
-                (VecDeque::new(), revision)
-            }
+            Begin::Whole => (state.found(&view)?.into(), now),
+            // Where that is forgotten, the first event says so.
+            Begin::After(revision) => (VecDeque::new(), revision),
         };
         if view.form == Form::Table && ask.query("includeObject").is_none() {
             view.include = super::table::Include::Metadata;
@@ -94,6 +104,7 @@ impl Follow {
             cut: faults.cuts(),
             faults: faults.clone(),
             view,
+            conversions: Conversions::of_request(),
             at,
             first,
             marks_beginning: ask.is_set("sendInitialEvents"),
@@ -121,7 +132,13 @@ impl Follow {
             if self.over {
                 break;
             }
-            let bookmark = if self.bookmarks { self.next_bookmark } else { self.ends };
+            if self.conversions.awaits() {
+                tokio::select! {
+                    () = self.conversions.ask() => continue,
+                    _ = self.cut.changed() => break,
+                    () = tokio::time::sleep_until(self.ends) => break,
+                }
+            }
             tokio::select! {
                 changed = self.sign.changed() => {
                     if changed.is_err() {
@@ -130,7 +147,7 @@ impl Follow {
                 }
                 _ = self.cut.changed() => break,
                 () = tokio::time::sleep_until(self.ends) => break,
-                () = tokio::time::sleep_until(bookmark) => {
+                () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {
                     self.next_bookmark = Instant::now() + BOOKMARKS;
                     return Some(self.bookmark(false));
                 }
@@ -145,8 +162,16 @@ impl Follow {
         let shared = self.state.clone();
         let state = shared.lock().unwrap_or_else(PoisonError::into_inner);
         let now = state.clock.now();
-        while let Some(stored) = self.first.pop_front() {
-            self.event("ADDED", &stored, now, &mut text);
+        while let Some(stored) = self.first.front().cloned() {
+            let shown = match self.shown(&stored) {
+                Ok(shown) => shown,
+                Err(why) => {
+                    self.stop(why);
+                    return text;
+                }
+            };
+            self.first.pop_front();
+            self.event("ADDED", &shown, now, &mut text);
             self.pause = self.faults.halt().map(|time| Instant::now() + time);
             if text.len() > MAX_CHUNK || self.pause.is_some() {
                 return text;
@@ -168,30 +193,63 @@ impl Follow {
             }
         };
         for change in changes {
+            let newest = state.store.get(&self.view.resource.home, &change.new.key);
+            let is_past = newest.is_none_or(|newest| newest.revision > change.new.revision);
+            match self.change(&change, now, &mut text) {
+                Ok(()) => {}
+                // What came after it can be told, perhaps.
+                Err(Untold::Failed) if is_past => {}
+                Err(why) => {
+                    self.stop(why);
+                    return text;
+                }
+            }
             self.at = change.new.revision;
-            self.change(&change, now, &mut text);
             if text.len() > MAX_CHUNK || self.pause.is_some() {
                 return text;
             }
         }
-        self.at = newest;
+        self.at = self.at.max(newest);
         text
     }
 
-    fn change(&mut self, change: &Change, now: Timestamp, text: &mut Vec<u8>) {
-        let was = change.old.as_ref().is_some_and(|old| self.view.fits(old));
-        let is = !change.gone && self.view.fits(&change.new);
+    /// An object in the version of the watch.
+    fn shown(&self, stored: &Arc<Stored>) -> Result<Arc<Stored>, Untold> {
+        let shown = self.view.shown(&self.conversions, stored);
+        match self.conversions.awaits() {
+            true => Err(Untold::Awaits),
+            false => shown.map_err(|_| Untold::Failed),
+        }
+    }
+
+    /// Nothing more is told now. As on a real server, a watch comes no further than to what cannot be converted.
+    fn stop(&mut self, why: Untold) {
+        if why == Untold::Failed {
+            self.conversions = Conversions::of_request();
+            self.pause = Some(Instant::now() + AGAIN);
+        }
+    }
+
+    /// Tells a change.
+    fn change(&mut self, change: &Change, now: Timestamp, text: &mut Vec<u8>) -> Result<(), Untold> {
+        let (mut old, mut new) = (change.old.clone(), change.new.clone());
+        if self.view.selects_shown() {
+            new = self.shown(&new)?;
+            old = old.map(|old| self.shown(&old)).transpose()?;
+        }
+        let was = old.as_ref().is_some_and(|old| self.view.fits(old));
+        let is = !change.gone && self.view.fits(&new);
         let kind = match (was, is) {
-            (false, false) => return,
+            (false, false) => return Ok(()),
             (false, true) => "ADDED",
             (true, true) => "MODIFIED",
             (true, false) => "DELETED",
         };
         // What leaves the view is shown as it was when it was in it.
         let left = (kind == "DELETED" && !change.gone)
-            .then(|| change.old.as_ref()?.at_revision(change.new.revision))
+            .then(|| old.as_ref()?.at_revision(change.new.revision))
             .flatten();
-        let shown = left.as_ref().unwrap_or(&change.new);
+        let shown = &self.shown(&left.map_or(new, Arc::new))?;
         match self.faults.mishap() {
             None => self.event(kind, shown, now, text),
             Some(Mishap::Dropped) => {}
@@ -204,13 +262,14 @@ impl Follow {
                 self.pause = Some(Instant::now() + by);
             }
         }
+        // What was told is not needed any more.
+        self.conversions = Conversions::of_request();
+        Ok(())
     }
 
     fn event(&mut self, kind: &str, stored: &Stored, now: Timestamp, text: &mut Vec<u8>) {
         text.extend(format!(r#"{{"type":"{kind}","object":"#).into_bytes());
-        if let Err(refusal) = self.view.write(stored, now, text) {
-            text.extend(refusal.status().to_string().into_bytes());
-        }
+        self.view.write(stored, now, text);
         text.extend(b"}\n");
     }
 

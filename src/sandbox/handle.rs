@@ -2,13 +2,15 @@
 //!
 //! In: an [`Ask`]. Out: an [`Answer`]. Here is decided which handler a path and a method mean, and nothing else.
 
-use http::Method;
+use http::{HeaderMap, Method};
 use serde_json::Value;
 
 use super::answer::Answer;
 use super::ask::{Ask, Objects, Place};
+use super::convert::Conversions;
 use super::discovery;
 use super::follow::Follow;
+use super::kinds;
 use super::openapi;
 use super::refusal::Refusal;
 use super::reviews;
@@ -17,19 +19,35 @@ use super::store::Key;
 use super::write::{Target, Wish};
 use super::{Sandbox, answer::Body};
 
+/// How often a request is tried for which webhooks have to convert.
+const MAX_ATTEMPTS: usize = 64;
+
 impl Sandbox {
     /// Answers a request.
-    pub(crate) fn handle(&self, ask: &Ask) -> Answer {
-        self.try_handle(ask).unwrap_or_else(Answer::from)
+    pub(crate) async fn handle(&self, ask: &Ask) -> Answer {
+        self.try_handle(ask).await.unwrap_or_else(Answer::from)
     }
 
-    fn try_handle(&self, ask: &Ask) -> Result<Answer, Refusal> {
+    /// The version of an object, by its path, without a look into it; none if it is not there.
+    pub fn version(&self, path: &str) -> Option<u64> {
+        let ask = Ask::new(Method::GET, &path.parse().ok()?, HeaderMap::new(), Vec::new());
+        let Place::Objects(objects) = &ask.place else { return None };
+        let state = self.state();
+        let (resource, version) = state.served.find(&objects.group, &objects.version, &objects.plural)?;
+        let target = Target::new(resource, version, objects);
+        state.store.get(&target.resource.home, &target.key).map(|stored| stored.revision)
+    }
+
+    async fn try_handle(&self, ask: &Ask) -> Result<Answer, Refusal> {
         match &ask.place {
             Place::Health => Ok(Answer::word("ok")),
             Place::Version => Ok(Answer::json(200, &discovery::version())),
             // An empty document in the form that kubectl asks for; what it wants to know stands in the newer one.
             Place::OldOpenApi => Ok(Answer { content: openapi::OLD_FORM, ..Answer::text(200, Vec::new()) }),
-            Place::Objects(objects) => self.objects(ask, objects),
+            Place::Objects(objects) => {
+                let answer = self.objects(ask, objects).await.unwrap_or_else(Answer::from);
+                Ok(answer.warning_first(kinds::deprecation(&objects.group, &objects.plural)))
+            }
             Place::Unknown => Err(Refusal::no_such_path()),
             Place::Groups { .. } | Place::Group { .. } | Place::Resources { .. } | Place::OpenApi { .. } => {
                 let state = self.state();
@@ -45,52 +63,115 @@ impl Sandbox {
         }
     }
 
-    fn objects(&self, ask: &Ask, objects: &Objects) -> Result<Answer, Refusal> {
-        let mut state = self.state();
-        if let Some(answer) = reviews::review(ask, objects)? {
-            return Ok(answer);
-        }
-        let found = state.served.find(&objects.group, &objects.version, &objects.plural);
-        let Some((resource, version)) = found else {
-            return Ok(nothing_at(&state, objects));
-        };
-        super::options::check(ask)?;
-        let target = Target::new(resource, version, objects);
+    async fn objects(&self, ask: &Ask, objects: &Objects) -> Result<Answer, Refusal> {
+        let is_collection = objects.name.is_none();
         // An object by its name is read, however it is asked for.
-        if ask.method == Method::GET && ask.is_watch() && target.key.name.is_empty() {
-            drop(state);
-            return self.watch(&target, ask);
+        if ask.method == Method::GET && ask.is_watch() && is_collection {
+            let open = |state: &mut State| match target(state, ask, objects)? {
+                Err(answer) => Ok(answer),
+                Ok(target) => {
+                    let follow = Follow::open(state, self.shared(), self.faults(), &target, ask)?;
+                    Ok(Answer { body: Body::Goes(Box::new(follow)), ..Answer::text(200, Vec::new()) })
+                }
+            };
+            return self.settle(open).await;
         }
-        match target.subresource.as_str() {
-            "" => {}
-            "scale" if target.served().scale.is_some() => return scale(&mut state, &target, ask),
-            "status" if target.served().has_status => {}
-            "finalize" if &*target.resource.kind == "Namespace" => {}
-            // Whoever serves custom resources knows no other parts than these.
-            _ if target.resource.builtin().is_none() => return Err(Refusal::not_found(target.about())),
-            _ => return Err(Refusal::no_such_path()),
+        if ask.only_watches {
+            return Err(Refusal::method_not_allowed());
         }
-        let named = !target.key.name.is_empty();
-        if named && target.resource.namespaced && target.key.namespace.is_empty() {
-            return Err(Refusal::no_such_path());
+        if ask.method == Method::DELETE && is_collection {
+            return self.delete_all(ask, objects).await;
         }
-        let body = || ask.body()?.ok_or_else(|| Refusal::bad_request("the request has no body"));
-        match (&ask.method, named) {
-            (&Method::GET, true) => state.get(&target, ask),
-            (&Method::GET, false) => state.list(&target, ask),
-            (&Method::POST, false) => Ok(state.create(target, ask, body()?)?.answer()),
-            (&Method::PUT, true) => Ok(state.update(&target, ask, body()?)?.answer()),
-            (&Method::PATCH, true) => Ok(state.patch(&target, ask, body()?)?.answer()),
-            (&Method::DELETE, true) => state.delete(&target, &Wish::of(ask)?),
-            (&Method::DELETE, false) => delete_all(&mut state, &target, ask),
-            _ => Err(Refusal::method_not_allowed()),
-        }
+        self.settle(|state| one(state, ask, objects)).await
     }
 
-    fn watch(&self, target: &Target, ask: &Ask) -> Result<Answer, Refusal> {
-        let follow = Follow::open(self.shared(), self.faults(), target, ask)?;
-        let answer = Answer::text(200, Vec::new());
-        Ok(Answer { body: Body::Goes(Box::new(follow)), ..answer })
+    /// Tries until all is known that an attempt needs of webhooks. What an attempt says for which something is missing does
+    /// not count, and it has written nothing: see `convert/mod.rs`.
+    async fn settle<T>(
+        &self,
+        mut attempt: impl FnMut(&mut State) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let mut conversions = Conversions::of_request();
+        for _ in 0..MAX_ATTEMPTS {
+            let answer = {
+                let mut state = self.state();
+                std::mem::swap(&mut state.conversions, &mut conversions);
+                let answer = attempt(&mut state);
+                std::mem::swap(&mut state.conversions, &mut conversions);
+                answer
+            };
+            if !conversions.awaits() {
+                return answer;
+            }
+            conversions.ask().await;
+        }
+        Err(Refusal::busy())
+    }
+
+    /// Deletes what a list would show, and tells it as it was.
+    async fn delete_all(&self, ask: &Ask, objects: &Objects) -> Result<Answer, Refusal> {
+        let wish = Wish::of(ask)?;
+        let found = |state: &mut State| match target(state, ask, objects)? {
+            Err(answer) => Ok((answer, Vec::new())),
+            Ok(target) => {
+                let view = super::look::View::new(&target, ask)?;
+                let (told, found) = (state.list(&target, ask)?, state.found(&view)?);
+                let one = |key: Key| {
+                    let resource = target.resource.clone();
+                    Target { key, resource, subresource: String::new(), ..target }
+                };
+                Ok((told, found.into_iter().map(|stored| one(stored.key.clone())).collect()))
+            }
+        };
+        let (told, targets) = self.settle(found).await?;
+        for target in targets {
+            self.settle(|state| state.delete(&target, &wish)).await?;
+        }
+        Ok(told)
+    }
+}
+
+/// What a path means; the answer where it means nothing, or where there is nothing to be kept.
+fn target(state: &State, ask: &Ask, objects: &Objects) -> Result<Result<Target, Answer>, Refusal> {
+    if let Some(answer) = reviews::review(ask, objects)? {
+        return Ok(Err(answer));
+    }
+    let found = state.served.find(&objects.group, &objects.version, &objects.plural);
+    let Some((resource, version)) = found else {
+        return Ok(Err(nothing_at(state, objects)));
+    };
+    super::options::check(ask)?;
+    Ok(Ok(Target::new(resource, version, objects)))
+}
+
+/// Answers a request about one object, or for a list, a part of one, or a new object.
+fn one(state: &mut State, ask: &Ask, objects: &Objects) -> Result<Answer, Refusal> {
+    let target = match target(state, ask, objects)? {
+        Ok(target) => target,
+        Err(answer) => return Ok(answer),
+    };
+    match target.subresource.as_str() {
+        "" => {}
+        "scale" if target.served().scale.is_some() => return scale(state, &target, ask),
+        "status" if target.served().has_status => {}
+        "finalize" if &*target.resource.kind == "Namespace" => {}
+        // Whoever serves custom resources knows no other parts than these.
+        _ if target.resource.builtin().is_none() => return Err(Refusal::not_found(target.about())),
+        _ => return Err(Refusal::no_such_path()),
+    }
+    let named = !target.key.name.is_empty();
+    if named && target.resource.namespaced && target.key.namespace.is_empty() {
+        return Err(Refusal::no_such_path());
+    }
+    let body = || ask.body()?.ok_or_else(|| Refusal::bad_request("the request has no body"));
+    match (&ask.method, named) {
+        (&Method::GET, true) => state.get(&target, ask),
+        (&Method::GET, false) => state.list(&target, ask),
+        (&Method::POST, false) => Ok(state.create(target, ask, body()?)?.answer()),
+        (&Method::PUT, true) => Ok(state.update(&target, ask, body()?)?.answer()),
+        (&Method::PATCH, true) => Ok(state.patch(&target, ask, body()?)?.answer()),
+        (&Method::DELETE, true) => state.delete(&target, &Wish::of(ask)?),
+        _ => Err(Refusal::method_not_allowed()),
     }
 }
 
@@ -125,17 +206,4 @@ fn scale(state: &mut State, target: &Target, ask: &Ask) -> Result<Answer, Refusa
         }
         _ => Err(Refusal::method_not_allowed()),
     }
-}
-
-/// Deletes what a list would show, and tells it as it was.
-fn delete_all(state: &mut State, target: &Target, ask: &Ask) -> Result<Answer, Refusal> {
-    let wish = Wish::of(ask)?;
-    let view = super::look::View::new(target, ask)?;
-    let (told, found) = (state.list(target, ask)?, state.found(&view));
-    for stored in found {
-        let key = Key::new(&stored.key.namespace, &stored.key.name);
-        let one = Target { key, resource: target.resource.clone(), subresource: String::new(), ..*target };
-        state.delete(&one, &wish)?;
-    }
-    Ok(told)
 }

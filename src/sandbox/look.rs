@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::ask::{Ask, Form};
-use super::convert;
+use super::convert::{self, Conversions};
 use super::refusal::Refusal;
 use super::select::Selector;
 use super::served::{Origin, Resource};
@@ -24,6 +24,7 @@ use super::write::Target;
 pub(crate) struct View {
     pub(crate) resource: Arc<Resource>,
     pub(crate) version: usize,
+    api_version: Box<str>,
     pub(crate) namespace: Option<Box<str>>,
     pub(crate) selector: Selector,
     pub(crate) form: Form,
@@ -38,6 +39,7 @@ impl View {
         Ok(Self {
             resource: target.resource.clone(),
             version: target.version,
+            api_version: target.api_version().into(),
             namespace: Some(target.key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
             selector,
             form: ask.form(),
@@ -55,34 +57,49 @@ impl View {
             && self.selector.fits(stored)
     }
 
-    /// One object as text.
-    pub(crate) fn write(&self, stored: &Stored, now: Timestamp, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    /// An object in the version of this view.
+    pub(crate) fn shown(
+        &self,
+        conversions: &Conversions,
+        stored: &Arc<Stored>,
+    ) -> Result<Arc<Stored>, Refusal> {
+        if !self.resource.is_older(stored.revision) && stored.api_version() == &*self.api_version {
+            return Ok(stored.clone());
+        }
+        let body = convert::read(conversions, &self.resource, self.version, stored)?;
+        Ok(Arc::new(stored.again(body)))
+    }
+
+    /// All of them; what they need is all asked for at once.
+    fn all_shown(
+        &self,
+        conversions: &Conversions,
+        stored: &[Arc<Stored>],
+    ) -> Result<Vec<Arc<Stored>>, Refusal> {
+        let shown: Vec<_> = stored.iter().map(|stored| self.shown(conversions, stored)).collect();
+        shown.into_iter().collect()
+    }
+
+    /// True if what an object is selected by may be another thing in another version.
+    pub(crate) fn selects_shown(&self) -> bool {
+        self.resource.builtin().is_none() && !self.selector.is_empty()
+    }
+
+    /// One object of those that are shown, as text.
+    pub(crate) fn write(&self, stored: &Stored, now: Timestamp, out: &mut Vec<u8>) {
         match self.form {
             Form::Metadata => {
                 out.extend(br#"{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":"#);
                 out.extend(stored.metadata());
                 out.push(b'}');
             }
-            Form::Whole if self.is_as_stored(stored) => out.extend(stored.text()),
-            Form::Whole => out.extend(self.body(stored)?.to_string().into_bytes()),
+            Form::Whole => out.extend(stored.text()),
             Form::Table => {
-                let mut table = self.table(&[&self.body(stored)?], now);
+                let mut table = self.table(&[&stored.body()], now);
                 table["metadata"] = json!({"resourceVersion": stored.revision.to_string()});
                 out.extend(table.to_string().into_bytes());
             }
         }
-        Ok(())
-    }
-
-    /// True if the stored text is the answer.
-    fn is_as_stored(&self, stored: &Stored) -> bool {
-        !self.resource.is_older(stored.revision)
-            && self.resource.stored_version() == self.version
-            && self.resource.builtin().is_none_or(|kind| kind.home() == kind.group)
-    }
-
-    fn body(&self, stored: &Stored) -> Result<Value, Refusal> {
-        convert::read(&self.resource, self.version, stored)
     }
 
     fn table(&self, objects: &[&Value], now: Timestamp) -> Value {
@@ -103,19 +120,22 @@ impl State {
         let view = View::new(target, ask)?;
         let stored = self.store.get(&target.resource.home, &target.key);
         let stored = stored.ok_or_else(|| Refusal::not_found(target.about()))?;
+        let shown = view.shown(&self.conversions, stored)?;
         let mut text = Vec::with_capacity(1024);
-        view.write(stored, self.clock.now(), &mut text)?;
+        view.write(&shown, self.clock.now(), &mut text);
         Ok(Answer::text(200, text))
     }
 
     /// A list, or the next page of one.
     pub(crate) fn list(&mut self, target: &Target, ask: &Ask) -> Result<Answer, Refusal> {
         let view = View::new(target, ask)?;
-        let (found, revision) = match ask.query("continue") {
-            Some(token) => self.rest_of(token)?,
-            None => (self.found(&view), self.store.revision()),
-        };
-        self.not_ahead(ask, revision)?;
+        if ask.query("continue").is_some() && ask.query("resourceVersion").is_some_and(|it| it != "0") {
+            return Err(Refusal::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        self.not_ahead(ask, self.store.revision())?;
+        let (found, revision) = self.listed(&view, ask)?;
         let limit = ask.query("limit").and_then(|text| text.parse().ok()).filter(|limit| *limit > 0);
         let (page, rest) = found.split_at(limit.unwrap_or(found.len()).min(found.len()));
         let mut metadata = json!({"resourceVersion": revision.to_string()});
@@ -123,14 +143,16 @@ impl State {
             metadata["continue"] = "".into();
         }
         if !rest.is_empty() {
-            metadata["continue"] = self.store.open(rest.to_vec(), revision).to_string().into();
+            if let Some(last) = page.last() {
+                metadata["continue"] = self.token(&view, ask, last, rest, revision).into();
+            }
             if view.selector.is_empty() {
                 metadata["remainingItemCount"] = rest.len().into();
             }
         }
-        let now = self.clock.now();
+        let (page, now) = (view.all_shown(&self.conversions, page)?, self.clock.now());
         if view.form == Form::Table {
-            let bodies = page.iter().map(|stored| view.body(stored)).collect::<Result<Vec<_>, _>>()?;
+            let bodies: Vec<Value> = page.iter().map(|stored| stored.body()).collect();
             let mut whole = view.table(&bodies.iter().collect::<Vec<_>>(), now);
             whole["metadata"] = metadata;
             return Ok(Answer::json(200, &whole));
@@ -146,17 +168,8 @@ impl State {
                 text.push(b',');
             }
             match view.form {
-                Form::Whole if view.is_as_stored(stored) && view.resource.builtin().is_some() => {
-                    stored.write_untyped(&mut text);
-                }
-                Form::Whole if view.resource.builtin().is_some() => {
-                    let mut body = view.body(stored)?;
-                    if let Some(fields) = body.as_object_mut() {
-                        fields.retain(|name, _| name != "apiVersion" && name != "kind");
-                    }
-                    text.extend(body.to_string().into_bytes());
-                }
-                Form::Whole | Form::Metadata | Form::Table => view.write(stored, now, &mut text)?,
+                Form::Whole if view.resource.builtin().is_some() => stored.write_untyped(&mut text),
+                Form::Whole | Form::Metadata | Form::Table => view.write(stored, now, &mut text),
             }
         }
         text.extend(b"]}");
@@ -164,32 +177,33 @@ impl State {
     }
 
     /// The objects that a view shows.
-    pub(crate) fn found(&self, view: &View) -> Vec<Arc<Stored>> {
+    pub(crate) fn found(&self, view: &View) -> Result<Vec<Arc<Stored>>, Refusal> {
         let home = &view.resource.home;
         // One name in one namespace is looked up, not looked for.
         if let Some(name) = view.selector.name()
             && (view.namespace.is_some() || !view.resource.namespaced)
         {
             let key = Key::new(view.namespace.as_deref().unwrap_or_default(), name);
-            return self.store.get(home, &key).filter(|one| view.fits(one)).cloned().into_iter().collect();
+            return Ok(self
+                .store
+                .get(home, &key)
+                .filter(|one| view.fits(one))
+                .cloned()
+                .into_iter()
+                .collect());
         }
         let all = self.store.all(home, view.namespace.as_deref());
-        all.filter(|stored| view.selector.is_empty() || view.fits(stored)).cloned().collect()
+        if view.selects_shown() {
+            return self.selected(view, all.cloned().collect());
+        }
+        Ok(all.filter(|stored| view.selector.is_empty() || view.fits(stored)).cloned().collect())
     }
 
-    fn rest_of(&self, token: &str) -> Result<(Vec<Arc<Stored>>, u64), Refusal> {
-        let number = token.parse().map_err(|_| {
-            Refusal::bad_request(
-                "invalid continue token: continue key is not valid: illegal base64 data at input byte 0",
-            )
-        })?;
-        let rest = self.store.rest(number);
-        let (rest, revision) = rest.ok_or_else(|| {
-            Refusal::expired(
-                "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.",
-            )
-        })?;
-        Ok((rest.to_vec(), revision))
+    /// Those of some objects that a view shows.
+    pub(crate) fn selected(&self, view: &View, all: Vec<Arc<Stored>>) -> Result<Vec<Arc<Stored>>, Refusal> {
+        let mut shown = if view.selects_shown() { view.all_shown(&self.conversions, &all)? } else { all };
+        shown.retain(|stored| view.fits(stored));
+        Ok(shown)
     }
 
     /// Nobody may ask for what is yet to come.
@@ -209,6 +223,10 @@ impl State {
         }
         let message = format!("Too large resource version: {wanted}, current: {revision}");
         let details = json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1});
-        Err(Refusal { code: 504, reason: "Timeout", message, details: Some(details), retry_after: Some(1) })
+        Err(Refusal {
+            retry_after: Some(1),
+            details: Some(Box::new(details)),
+            ..Refusal::new(504, "Timeout", message)
+        })
     }
 }

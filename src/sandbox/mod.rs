@@ -5,6 +5,7 @@
 //!
 //! The way of a request: `connect` -> `ask` -> `handle` -> `look`, `follow` or `write` -> `store` -> `answer`.
 
+mod admission;
 mod answer;
 mod ask;
 mod chance;
@@ -23,9 +24,12 @@ mod look;
 mod openapi;
 mod options;
 mod ownership;
+mod pages;
 mod patch;
 mod refusal;
+
 mod reviews;
+mod rules;
 mod schema;
 mod select;
 mod served;
@@ -39,6 +43,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method};
 use jiff::Timestamp;
@@ -127,7 +132,8 @@ impl Sandbox {
         self.say(Method::GET, path, "", Vec::new()).ok()
     }
 
-    /// Applies an object to a collection, by force.
+    /// Applies an object to a collection, by force. Who does this holds the server itself, and is not asked for what the rules of a
+    /// definition say: a demonstration may follow a folder, which nobody on a cluster may.
     pub fn apply(&self, collection: &str, object: &Value, manager: &str) -> Result<Value, Refused> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let path = format!("{collection}/{name}?fieldManager={manager}&force=true");
@@ -150,12 +156,15 @@ impl Sandbox {
         self.say(Method::DELETE, path, "", Vec::new())
     }
 
-    /// Answers a request that is made here, without faults.
+    /// Answers a request that is made here, without faults. Nobody waits for webhooks here: what they convert is
+    /// refused, and none admits.
     fn say(&self, method: Method, path: &str, content: &str, body: Vec<u8>) -> Result<Value, Refused> {
         let mut headers = HeaderMap::new();
         headers.extend(HeaderValue::from_str(content).ok().map(|value| (CONTENT_TYPE, value)));
         let uri = path.parse().map_err(|_| Refused("no path".to_owned()))?;
-        let answer = self.handle(&Ask::new(method, &uri, headers, body));
+        let ask = Ask::new(method, &uri, headers, body).of_owner();
+        let answer = self.handle(&ask).now_or_never();
+        let answer = answer.ok_or_else(|| Refused("a webhook has to convert the object first".to_owned()))?;
         let Body::Whole(text) = answer.body else { return Err(Refused("a watch".to_owned())) };
         let value: Value = serde_json::from_slice(&text).unwrap_or_default();
         match answer.code {

@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 24;
 pub(crate) fn index(served: &Served) -> Value {
     let mut paths = Map::new();
     for resource in served.iter() {
-        for version in &resource.versions {
+        for version in resource.served() {
             let path = match &*resource.group {
                 "" => format!("api/{}", version.name),
                 group => format!("apis/{group}/{}", version.name),
@@ -42,7 +42,7 @@ pub(crate) fn document(served: &Served, path: &str) -> Option<Value> {
     };
     let (mut paths, mut types) = (Map::new(), BTreeMap::new());
     for resource in served.iter().filter(|resource| *resource.group == *group) {
-        let Some(known) = resource.versions.iter().find(|known| *known.name == *version) else { continue };
+        let Some(known) = resource.served().find(|known| *known.name == *version) else { continue };
         let name = format!("{}.{version}.{}", if group.is_empty() { "core" } else { group }, resource.kind);
         let kind = json!({"group": group, "version": version, "kind": &*resource.kind});
         let mut schema = told(&known.schema, &mut types, MAX_DEPTH);

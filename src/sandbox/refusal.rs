@@ -2,17 +2,23 @@
 //!
 //! In: what was asked about, and what is wrong. Out: [`Refusal`], the `Status` that clients know how to read.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 /// A `Status` that means failure.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Refusal {
     pub(crate) code: u16,
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Cow<'static, str>,
     pub(crate) message: String,
-    pub(crate) details: Option<Value>,
+    pub(crate) details: Option<Box<Value>>,
     /// Seconds, after which it is worth asking again.
     pub(crate) retry_after: Option<u64>,
+    /// By which a list goes on that cannot go on as it was.
+    pub(crate) next: Option<Box<str>>,
+    /// What a person should know besides.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// What a refusal is about, as messages name it.
@@ -51,12 +57,13 @@ fn qualified(word: &str, group: &str) -> String {
 }
 
 impl Refusal {
-    fn new(code: u16, reason: &'static str, message: String) -> Self {
-        Self { code, reason, message, details: None, retry_after: None }
+    pub(crate) fn new(code: u16, reason: &'static str, message: String) -> Self {
+        let (details, retry_after, next, warnings) = (None, None, None, Vec::new());
+        Self { code, reason: Cow::Borrowed(reason), message, details, retry_after, next, warnings }
     }
 
     fn about(self, about: About<'_>) -> Self {
-        Self { details: Some(about.details(about.plural)), ..self }
+        Self { details: Some(Box::new(about.details(about.plural))), ..self }
     }
 
     /// There is no such object.
@@ -68,7 +75,7 @@ impl Refusal {
     /// There is nothing at this path.
     pub(crate) fn no_such_path() -> Self {
         let message = "the server could not find the requested resource".to_owned();
-        Self { details: Some(json!({})), ..Self::new(404, "NotFound", message) }
+        Self { details: Some(Box::new(json!({}))), ..Self::new(404, "NotFound", message) }
     }
 
     /// It cannot be made, because it is there.
@@ -100,7 +107,7 @@ impl Refusal {
 
     /// Fields that others own.
     pub(crate) fn field_conflicts(message: String, causes: Value) -> Self {
-        Self { details: Some(json!({"causes": causes})), ..Self::new(409, "Conflict", message) }
+        Self { details: Some(Box::new(json!({"causes": causes}))), ..Self::new(409, "Conflict", message) }
     }
 
     /// Fields that are not as they must be; causes as they stand in the answer.
@@ -119,7 +126,7 @@ impl Refusal {
         let mut details = about.details(about.kind);
         details["causes"] = causes.into();
         let message = format!("{kind} {:?} is invalid: {said}", about.name);
-        Self { details: Some(details), ..Self::new(422, "Invalid", message) }
+        Self { details: Some(Box::new(details)), ..Self::new(422, "Invalid", message) }
     }
 
     /// A request that says something that cannot be.
@@ -135,7 +142,7 @@ impl Refusal {
             422 => "Invalid",
             _ => "",
         };
-        let details = (code == 422).then(|| json!({}));
+        let details = (code == 422).then(|| Box::new(json!({})));
         Self { details, ..Self::new(code, reason, words) }
     }
 
@@ -157,7 +164,7 @@ impl Refusal {
     /// The path knows no such verb.
     pub(crate) fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource".to_owned();
-        Self { details: Some(json!({})), ..Self::new(405, "MethodNotAllowed", message) }
+        Self { details: Some(Box::new(json!({}))), ..Self::new(405, "MethodNotAllowed", message) }
     }
 
     /// A body in a form that is not read.
@@ -177,7 +184,7 @@ impl Refusal {
     pub(crate) fn internal(why: &str) -> Self {
         let details = json!({"causes": [{"message": why}]});
         Self {
-            details: Some(details),
+            details: Some(Box::new(details)),
             ..Self::new(500, "InternalError", format!("Internal error occurred: {why}"))
         }
     }
@@ -192,7 +199,7 @@ impl Refusal {
         let message = "Too many requests, please try again later.".to_owned();
         let details = json!({"retryAfterSeconds": seconds});
         Self {
-            details: Some(details),
+            details: Some(Box::new(details)),
             retry_after: Some(seconds),
             ..Self::new(429, "TooManyRequests", message)
         }
@@ -204,11 +211,14 @@ impl Refusal {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "code": self.code,
         });
+        if let Some(next) = &self.next {
+            status["metadata"]["continue"] = (**next).into();
+        }
         if !self.reason.is_empty() {
-            status["reason"] = self.reason.into();
+            status["reason"] = (*self.reason).into();
         }
         if let Some(details) = &self.details {
-            status["details"] = details.clone();
+            status["details"] = (**details).clone();
         }
         status
     }

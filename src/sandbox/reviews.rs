@@ -29,6 +29,9 @@ pub(crate) fn review(ask: &Ask, objects: &Objects) -> Result<Option<Answer>, Ref
         ("authentication.k8s.io", "tokenreviews") => json!({"authenticated": false, "user": {}}),
         _ => return Ok(None),
     };
+    if objects.name.is_some() {
+        return Err(Refusal::no_such_path());
+    }
     if ask.method != Method::POST {
         return Err(Refusal::method_not_allowed());
     }

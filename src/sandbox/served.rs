@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::convert::Hook;
 use super::kinds::{self, Kind};
 use super::refusal::About;
+use super::rules::Rules;
 use super::schema::Schema;
 
 /// A kind of objects as it is served.
@@ -22,7 +24,7 @@ pub(crate) struct Resource {
     pub(crate) short_names: Vec<Box<str>>,
     pub(crate) categories: Vec<Box<str>>,
     pub(crate) namespaced: bool,
-    /// The preferred version first.
+    /// The preferred version first; with those in which it is only stored.
     pub(crate) versions: Vec<Version>,
     /// Under which name its objects are stored.
     pub(crate) home: Arc<str>,
@@ -33,12 +35,13 @@ pub(crate) struct Resource {
 #[derive(Debug)]
 pub(crate) enum Origin {
     Builtin(&'static Kind),
-    /// A definition, by its name.
     Definition {
-        stored: Box<str>,
-        all: Vec<Box<str>>,
+        /// The version in which objects are stored.
+        stored: usize,
         /// The revision from which on it is as it is now.
         since: u64,
+        /// Who converts its objects, if its versions differ by more than their names.
+        hook: Option<Arc<Hook>>,
     },
 }
 
@@ -46,7 +49,10 @@ pub(crate) enum Origin {
 #[derive(Debug)]
 pub(crate) struct Version {
     pub(crate) name: Box<str>,
+    pub(crate) is_served: bool,
     pub(crate) schema: Schema,
+    /// The expressions of a definition.
+    pub(crate) rules: Option<Rules>,
     pub(crate) has_status: bool,
     /// How its objects are scaled, if they can be: the paths of a definition.
     pub(crate) scale: Option<Scale>,
@@ -80,7 +86,8 @@ impl Served {
     /// The resource at a path, and the version that is asked for.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<(Arc<Resource>, usize)> {
         let resource = self.0.get(&(group.into(), plural.into()))?;
-        let at = resource.versions.iter().position(|known| *known.name == *version)?;
+        let is_meant = |known: &Version| known.is_served && *known.name == *version;
+        let at = resource.versions.iter().position(is_meant)?;
         Some((resource.clone(), at))
     }
 
@@ -139,10 +146,19 @@ impl Resource {
     pub(crate) fn stored_version(&self) -> usize {
         match &self.origin {
             Origin::Builtin(_) => 0,
-            Origin::Definition { stored, .. } => {
-                self.versions.iter().position(|version| version.name == *stored).unwrap_or_default()
-            }
+            Origin::Definition { stored, .. } => *stored,
         }
+    }
+
+    /// The versions in which it can be asked for.
+    pub(crate) fn served(&self) -> impl Iterator<Item = &Version> {
+        self.versions.iter().filter(|version| version.is_served)
+    }
+
+    /// The version that an object is of.
+    pub(crate) fn version_of(&self, object: &Value) -> Option<usize> {
+        let own = object["apiVersion"].as_str()?;
+        (0..self.versions.len()).find(|at| self.api_version(*at) == own)
     }
 
     /// What can be done with it, in the order of discovery.
@@ -157,8 +173,10 @@ fn of_kind(kind: &'static Kind) -> Resource {
     let texts = |words: &[&str]| words.iter().map(|word| (*word).into()).collect();
     let version = |name: &&str| Version {
         name: (*name).into(),
+        is_served: true,
         schema: Schema::builtin(kind.group, name, kind.kind)
             .unwrap_or_else(|| Schema::of_definition(&Value::Null)),
+        rules: None,
         has_status: kind.subresource("status").is_some(),
         scale: kind.subresource("scale").is_some().then(Scale::of_workloads),
         columns: None,

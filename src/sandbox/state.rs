@@ -9,8 +9,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
+use super::admission::{self, Admitter};
 use super::chance::Chance;
 use super::clock::Clock;
+use super::convert::Conversions;
 use super::kinds::Allocate;
 use super::served::Served;
 use super::store::{Key, Store, Stored};
@@ -21,6 +23,10 @@ pub(crate) struct State {
     pub(crate) served: Served,
     pub(crate) chance: Chance,
     pub(crate) clock: Arc<Clock>,
+    /// What is known of conversions by the request that is being answered.
+    pub(crate) conversions: Conversions,
+    /// The webhooks that admit, in the order in which they are asked.
+    pub(crate) admitters: Arc<[Arc<Admitter>]>,
     /// By the name under which a resource is stored: the revision of its last change.
     signs: HashMap<Arc<str>, watch::Sender<u64>>,
     /// Objects by the uid of each of their owners.
@@ -45,6 +51,8 @@ impl State {
             served: Served::builtin(),
             chance: Chance::new(seed),
             clock,
+            conversions: Conversions::default(),
+            admitters: Arc::default(),
             signs: HashMap::new(),
             dependents: HashMap::new(),
             chores: watch::channel(0).0,
@@ -103,6 +111,9 @@ impl State {
     }
 
     fn tell(&mut self, home: &Arc<str>, revision: u64) {
+        if **home == *admission::CONFIGURATIONS {
+            self.admitters = admission::admitters(&self.store);
+        }
         if let Some(sign) = self.signs.get(home) {
             sign.send_replace(revision);
         }

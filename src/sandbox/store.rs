@@ -79,6 +79,20 @@ impl Stored {
         Self { key, revision, uid, labels, owners, text: text.into(), metadata: place, type_of }
     }
 
+    /// The same object in another form, at the same revision.
+    pub(crate) fn again(&self, body: Value) -> Self {
+        let mut fields = if let Value::Object(fields) = body { fields } else { Map::new() };
+        Self::new(self.key.clone(), self.revision, &mut fields)
+    }
+
+    /// The version and group that it is kept in.
+    pub(crate) fn api_version(&self) -> &str {
+        let range = &self.type_of[0];
+        let field = &self.text[range.start as usize..range.end as usize];
+        let value = field.strip_prefix(b"\"apiVersion\":\"").and_then(|rest| rest.get(..rest.len() - 2));
+        value.and_then(|value| std::str::from_utf8(value).ok()).unwrap_or_default()
+    }
+
     /// The whole object as JSON.
     pub(crate) fn text(&self) -> &[u8] {
         &self.text
@@ -143,8 +157,9 @@ struct Collection {
 
 /// A list of which only the beginning was given.
 struct Open {
-    number: u64,
+    scope: String,
     revision: u64,
+    start: String,
     rest: Arc<[Arc<Stored>]>,
 }
 
@@ -154,7 +169,6 @@ pub(crate) struct Store {
     revision: u64,
     collections: HashMap<Arc<str>, Collection>,
     lists: VecDeque<Open>,
-    opened: u64,
 }
 
 impl Store {
@@ -246,24 +260,51 @@ impl Store {
         self.lists.clear();
     }
 
-    /// Forgets a resource that is served no more.
+    /// Forgets the objects of a resource that is served no more. Whoever watches it still hears how they went.
     pub(crate) fn drop_resource(&mut self, resource: &str) {
-        self.collections.remove(resource);
+        if let Some(collection) = self.collections.get_mut(resource) {
+            collection.objects.clear();
+        }
     }
 
-    /// Keeps the rest of a list as it is now; the answer is the number by which it can be asked for.
-    pub(crate) fn open(&mut self, rest: Vec<Arc<Stored>>, revision: u64) -> u64 {
+    /// Keeps the rest of a list as it is now: that of a scope after a key.
+    pub(crate) fn open(&mut self, scope: String, revision: u64, start: String, rest: Vec<Arc<Stored>>) {
         if self.lists.len() == MAX_LISTS {
             self.lists.pop_front();
         }
-        self.opened += 1;
-        self.lists.push_back(Open { number: self.opened, revision, rest: rest.into() });
-        self.opened
+        self.lists.push_back(Open { scope, revision, start, rest: rest.into() });
     }
 
-    /// The rest of a list, and the revision that it is of.
-    pub(crate) fn rest(&self, number: u64) -> Option<(Arc<[Arc<Stored>]>, u64)> {
-        self.lists.iter().find(|open| open.number == number).map(|open| (open.rest.clone(), open.revision))
+    /// The rest of a list, if it is kept.
+    pub(crate) fn rest(&self, scope: &str, revision: u64, start: &str) -> Option<Arc<[Arc<Stored>]>> {
+        let is_meant = |open: &&Open| open.revision == revision && open.scope == scope && open.start == start;
+        self.lists.iter().find(is_meant).map(|open| open.rest.clone())
+    }
+
+    /// All objects of a resource, or those in a namespace, as they were at a revision.
+    pub(crate) fn as_of(
+        &self,
+        resource: &str,
+        namespace: Option<&str>,
+        revision: u64,
+    ) -> Result<Vec<Arc<Stored>>, Forgotten> {
+        let since: Vec<&Change> = self.changes(resource, revision)?.collect();
+        let mut found: BTreeMap<&Key, &Arc<Stored>> =
+            self.all(resource, namespace).map(|stored| (&stored.key, stored)).collect();
+        let is_within = |change: &&&Change| namespace.is_none_or(|it| *change.new.key.namespace == *it);
+        for change in since.iter().rev().filter(is_within) {
+            match &change.old {
+                Some(old) => found.insert(&old.key, old),
+                None => found.remove(&change.new.key),
+            };
+        }
+        Ok(found.into_values().cloned().collect())
+    }
+
+    /// From now on a resource is known, and nothing of before.
+    pub(crate) fn begin(&mut self, resource: &Arc<str>) {
+        let empty = Collection { forgotten: self.revision, ..Collection::default() };
+        self.collections.insert(resource.clone(), empty);
     }
 }
 

@@ -78,10 +78,10 @@ impl Sandbox {
     }
 
     /// Answers a request, and tells of it.
-    pub(super) fn handle_heard(&self, ask: &Ask, tap: &Tap, who: &str, sent: Instant) -> Answer {
+    pub(super) async fn handle_heard(&self, ask: &Ask, tap: &Tap, who: &str, sent: Instant) -> Answer {
         let path = ask.uri.split('?').next().unwrap_or_default();
         let before = if ask.method == Method::GET { None } else { self.get(path) };
-        let answer = self.handle(ask);
+        let answer = self.handle(ask).await;
         let (method, place, body) = (&ask.method, ask.uri.as_str(), ask.bytes());
         tap(&Heard { who, method, place, body, sent, before, listed: false, code: answer.code });
         answer

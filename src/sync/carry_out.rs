@@ -176,7 +176,8 @@ impl Work<'_> {
         match cluster.apply(&wanted, &other, Force::Yes).await {
             Ok(_) => {}
             Err(failure) if matches!(failure.code(), Some(401 | 403)) => return held(),
-            Err(failure) if self.make_way(&wanted, &failure).await? => {
+            // The object is still ours.
+            Err(failure) if self.make_way(&wanted, &failure, true).await? => {
                 cluster.apply(&wanted, &other, Force::Yes).await?;
             }
             Err(failure) => return Err(failure),

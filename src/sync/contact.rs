@@ -18,9 +18,6 @@ use crate::plan::{Change, Hold, Outcome};
 /// How often one object is applied anew because others' claims on it changed meanwhile.
 const MAX_ROUNDS: usize = 3;
 
-/// Holds the live value of a field while it goes from us to others.
-pub(super) const HANDOVER: &str = api::HANDOVER_MANAGER;
-
 impl Work<'_> {
     /// Applies an object; `change` is none for one that was not seen or is not ours yet.
     pub(super) async fn apply(
@@ -61,7 +58,7 @@ impl Work<'_> {
         failure: Failure,
         outcome: impl FnOnce(&Applied) -> Outcome,
     ) -> Result<Outcome, Failure> {
-        if !self.make_way(wanted, &failure).await? {
+        if !self.make_way(wanted, &failure, change.is_some()).await? {
             return self.refused(wanted, failure).await;
         }
         Ok(outcome(&self.send(wanted, Force::Yes, change).await?))
@@ -224,7 +221,8 @@ impl Work<'_> {
                 self.cluster.release(&wanted.id, &wanted.version, other).await?;
                 return Ok((adopted(managers), applied));
             }
-            let handed_over = !managers.is_empty() && managers.iter().all(|manager| &**manager == HANDOVER);
+            let handed_over =
+                !managers.is_empty() && managers.iter().all(|manager| &**manager == api::HANDOVER_MANAGER);
             match self.conflicts {
                 Conflicts::Force => force = Force::Yes,
                 Conflicts::Yield | Conflicts::Fail if handed_over => force = Force::Yes,

@@ -18,6 +18,8 @@ impl Subject<'_> {
     /// Takes in what has become of definitions.
     pub(super) async fn heed_definitions(&self, memory: &mut Memory) -> Result<(), Trouble> {
         memory.definitions.extend(self.cluster.definition_news(self.owner));
+        let moved = self.cluster.find_misplaced(self.owner).await.map_err(|failure| of_failure(&failure))?;
+        memory.definitions.extend(moved);
         if memory.definitions.is_empty() {
             return Ok(());
         }

@@ -6,8 +6,7 @@
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
-use super::contact::HANDOVER;
-use crate::api::{ID_ANNOTATION, SPEC_HASH_ANNOTATION, SYNC_LABEL, SyncName};
+use crate::api::{HANDOVER_MANAGER, ID_ANNOTATION, SPEC_HASH_ANNOTATION, SYNC_LABEL, SyncName};
 use crate::cluster::{Cluster, Failure};
 use crate::object::{Object, ObjectId};
 
@@ -80,7 +79,7 @@ fn steps(live: &Object, owner: &SyncName) -> Option<Value> {
     for key in marks.filter(|key| live.annotation(key).is_some()) {
         remove(format!("/metadata/annotations/{}", key.replace('/', "~1")));
     }
-    let managers = [&*owner.manager(), HANDOVER].map(Value::from);
+    let managers = [&*owner.manager(), HANDOVER_MANAGER].map(Value::from);
     let entries =
         live.metadata("managedFields").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let ours: Vec<usize> =
@@ -123,7 +122,8 @@ mod tests {
             assert_eq!(removed, expect, "{metadata}");
         };
         let manager = |name: &str| json!({"manager": name, "operation": "Apply"});
-        let entries = [manager("moorline/ops/shop"), manager("kustomize-controller"), manager(HANDOVER)];
+        let entries =
+            [manager("moorline/ops/shop"), manager("kustomize-controller"), manager(HANDOVER_MANAGER)];
         let marks =
             json!({ID_ANNOTATION: "ops/shop|/ConfigMap|shop/a", SPEC_HASH_ANNOTATION: "b", "other": "c"});
         check(

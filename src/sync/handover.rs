@@ -7,7 +7,8 @@
 use serde_json::{Value, json};
 
 use super::carry_out::Work;
-use super::contact::{HANDOVER, body};
+use super::contact::body;
+use crate::api::HANDOVER_MANAGER;
 use crate::cluster::Failure;
 use crate::desired::{DesiredObject, Ignored};
 use crate::fields::{
@@ -41,7 +42,7 @@ impl Work<'_> {
                 claim[field] = live.get(field).cloned().unwrap_or_default();
             }
             claim["metadata"]["name"] = wanted.id.name().into();
-            match self.cluster.claim(&wanted.id, &wanted.version, &claim, HANDOVER).await {
+            match self.cluster.claim(&wanted.id, &wanted.version, &claim, HANDOVER_MANAGER).await {
                 // The value is another one already.
                 Err(failure) if failure.code() == Some(409) => failed = Err(failure),
                 done => return done,
@@ -55,7 +56,8 @@ impl Work<'_> {
 /// what it does not name again.
 fn claimed(live: &Value, paths: &[FieldPath]) -> Vec<FieldPath> {
     let entries = live.get("metadata").and_then(Value::as_object).map(entries).unwrap_or_default();
-    let held = entries.iter().filter(|entry| entry.is_applied_by(HANDOVER)).map(|entry| &entry.fields);
+    let held =
+        entries.iter().filter(|entry| entry.is_applied_by(HANDOVER_MANAGER)).map(|entry| &entry.fields);
     let all = held.fold(FieldSet::of(paths), |all, held| all.union(held));
     all.members().into_iter().filter(|path| !holds_others(path, &entries)).collect()
 }
@@ -114,7 +116,7 @@ mod tests {
         let others = json!({"f:spec": {"f:paused": {}}});
         let spec =
             json!({"replicas": 5, "minReadySeconds": 7, "containers": [{"name": "app", "image": "a"}]});
-        let entries = [(HANDOVER, before), ("robot", others)];
+        let entries = [(HANDOVER_MANAGER, before), ("robot", others)];
         assert_eq!(claim(&entries, live.clone(), now.clone()), json!({"spec": spec}));
         assert_eq!(claim(&[], live, now), json!({"spec": {"minReadySeconds": 7}}));
     }
@@ -124,7 +126,7 @@ mod tests {
         let live = json!({"data": {"theirs": "1"}, "more": {"a": {"x": 1, "theirs": 1}}, "args": ["-v"]});
         let before = json!({"f:data": {}, "f:more": {"f:a": {".": {}, "f:x": {}}}, "f:args": {}});
         let theirs = json!({"f:data": {"f:theirs": {}}, "f:more": {"f:a": {"f:theirs": {}}}});
-        let claim = claim(&[(HANDOVER, before), ("robot", theirs)], live, json!({}));
+        let claim = claim(&[(HANDOVER_MANAGER, before), ("robot", theirs)], live, json!({}));
         assert_eq!(claim, json!({"more": {"a": {"x": 1}}, "args": ["-v"]}));
     }
 }

@@ -1,10 +1,11 @@
 //! What is only remembered can be lost at any time, and that costs requests and nothing else.
 //!
 //! In: what is to be lost. Out: a daemon that has to find it out anew. Only tests ask for it: a restart loses everything at
-//! once, and so never one thing while another is kept that was made with it.
+//! once, and so never one thing while another is kept that was made with it. What Syncs say to each other (`registry.rs`,
+//! `neighbours.rs`) is not among it: it is not found out, it is what their own tasks are at.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Context;
 
@@ -19,11 +20,35 @@ pub enum Remembered {
     Passes,
     /// The newest revisions.
     Revisions,
+    /// The kinds that the server serves, and where labelled objects were found.
+    Kinds,
+    /// How the objects of each Sync are.
+    Health,
 }
 
 impl Remembered {
     /// Everything that can be lost alone.
-    pub const ALL: [Self; 4] = [Self::Objects, Self::Trust, Self::Passes, Self::Revisions];
+    pub const ALL: [Self; 6] =
+        [Self::Objects, Self::Trust, Self::Passes, Self::Revisions, Self::Kinds, Self::Health];
+}
+
+/// How often all Syncs have lost something.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    passes: AtomicU64,
+    health: AtomicU64,
+}
+
+impl Losses {
+    /// How often they have lost what they keep from pass to pass.
+    pub(super) fn of_passes(&self) -> u64 {
+        self.passes.load(Ordering::Relaxed)
+    }
+
+    /// How often they have lost how their objects are.
+    pub(super) fn of_health(&self) -> u64 {
+        self.health.load(Ordering::Relaxed)
+    }
 }
 
 impl Context {
@@ -32,13 +57,13 @@ impl Context {
         match what {
             Remembered::Objects => self.begin_anew(),
             Remembered::Trust => self.distrust_all(),
-            Remembered::Passes => drop(self.losses.fetch_add(1, Ordering::Relaxed)),
+            Remembered::Passes => drop(self.losses.passes.fetch_add(1, Ordering::Relaxed)),
             Remembered::Revisions => self.heads.lose(),
+            Remembered::Kinds => {
+                let cluster = self.cluster.clone();
+                tokio::spawn(async move { cluster.lose_kinds().await });
+            }
+            Remembered::Health => drop(self.losses.health.fetch_add(1, Ordering::Relaxed)),
         }
-    }
-
-    /// How often what Syncs keep from pass to pass was lost.
-    pub(super) fn losses(&self) -> u64 {
-        self.losses.load(Ordering::Relaxed)
     }
 }

@@ -1,41 +1,67 @@
-//! What stands in the way of an apply: somebody has given an item of a list, such as a port, another key, and it kept the name
-//! that Git gives to ours. Both cannot be in one list, so that no apply goes through, by force or not.
+//! What stands in the way of an apply: somebody has given an item of a list, such as a port, another key, and it kept a value, such
+//! as the name, that Git gives to ours. Both cannot be in one list, so that no apply goes through, by force or not.
 //!
-//! In: an object, and why its apply was refused. Out: true if the item that has the name is ours now, so that the apply can be
+//! In: an object, and why its apply was refused. Out: true if the item that has the value is ours now, so that the apply can be
 //! sent once more. Nothing is asked unless an apply was refused for it.
 
 use serde_json::{Value, json};
 
 use super::carry_out::Work;
-use super::contact::{HANDOVER, body};
-use crate::api::Conflicts;
+use super::contact::body;
+use crate::api::{Conflicts, HANDOVER_MANAGER, MANAGER_PREFIX};
 use crate::cluster::{Failure, Refusal};
 use crate::desired::DesiredObject;
+use crate::fields::{Operation, entries};
+use crate::object::Object;
 
-/// The server's word for what is in a list twice.
+/// The server's word for what is in a list twice, and what it says before the value.
 const TWICE: &str = "FieldValueDuplicate";
+const VALUE: &str = "Duplicate value: ";
+
+/// What a server chooses for an item once, and whoever is outside knows it by: it stays with the item.
+const CHOSEN: &str = "nodePort";
+
+/// A value that is twice in a list, and where: `spec.ports.name`, without the numbers of items.
+#[derive(Debug, PartialEq)]
+struct Twice {
+    list: Vec<Box<str>>,
+    field: Box<str>,
+    value: Value,
+}
 
 /// An item that has what Git gives to another.
 #[derive(Debug, PartialEq)]
 struct Usurper {
-    /// Where it is in the live object.
-    pointer: String,
+    /// Where its list is in the live object.
+    list: String,
+    /// Its place there.
+    number: usize,
     /// What Git says instead.
     rightful: Value,
 }
 
 impl Work<'_> {
-    /// Puts our item in the place of the one that has its name; true if that was done.
-    pub(super) async fn make_way(&self, wanted: &DesiredObject, failure: &Failure) -> Result<bool, Failure> {
+    /// Puts our item in the place of the one that has its name; true if that was done. An object that is not known as ours has
+    /// to bear the entry of a Sync, as one does whose label somebody took off, or whose Sync is gone: in others' objects nothing is
+    /// changed but by an apply.
+    pub(super) async fn make_way(
+        &self,
+        wanted: &DesiredObject,
+        failure: &Failure,
+        is_known: bool,
+    ) -> Result<bool, Failure> {
         let Failure::Refused(refusal) = failure else { return Ok(false) };
-        let fields = named_twice(refusal);
-        if self.conflicts != Conflicts::Force || fields.is_empty() {
+        let twice = named_twice(refusal);
+        if self.conflicts != Conflicts::Force || twice.is_empty() {
             return Ok(false);
         }
         let version = Some(&*wanted.version);
         let Some(live) = self.cluster.whole(&wanted.id, version).await? else { return Ok(false) };
+        if !is_known && !self.was_ours(wanted, &live).await? {
+            return Ok(false);
+        }
         let (live, body) = (Value::Object(live.body), body(wanted));
-        let usurpers: Vec<Usurper> = fields.iter().flat_map(|field| usurpers(&body, &live, field)).collect();
+        let usurpers = all_usurpers(&body, &live, &twice);
         if usurpers.is_empty() {
             return Ok(false);
         }
@@ -43,13 +69,17 @@ impl Work<'_> {
         // Where our item is there beside it, under another name, it only has to go.
         for takes_place in [true, false] {
             let mut steps = vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": seen})];
-            steps.extend(usurpers.iter().rev().map(|it| match takes_place {
-                true => json!({"op": "replace", "path": it.pointer, "value": it.rightful}),
-                false => json!({"op": "remove", "path": it.pointer}),
+            steps.extend(usurpers.iter().map(|it| match takes_place {
+                true => json!({"op": "replace", "path": it.pointer(), "value": it.rightful}),
+                false => json!({"op": "remove", "path": it.pointer()}),
             }));
-            match self.cluster.patch_as(&wanted.id, version, (self.owner, HANDOVER), &steps.into()).await {
+            match self
+                .cluster
+                .patch_as(&wanted.id, version, (self.owner, HANDOVER_MANAGER), &steps.into())
+                .await
+            {
                 Ok(()) => {
-                    tracing::info!(sync = %self.owner, object = %wanted.id, "what had the names of our items in a list was replaced");
+                    tracing::info!(sync = %self.owner, object = %wanted.id, "what had a value of our items in a list made way");
                     return Ok(true);
                 }
                 Err(failure) if failure.code() == Some(422) => {}
@@ -58,61 +88,99 @@ impl Work<'_> {
         }
         Ok(false)
     }
-}
 
-/// The fields that are told to be twice in a list, without the numbers of items: `spec.ports.name`.
-fn named_twice(refusal: &Refusal) -> Vec<Vec<Box<str>>> {
-    let causes = refusal.causes.iter().filter(|cause| refusal.code == 422 && &*cause.reason == TWICE);
-    let path = |field: &str| -> Vec<Box<str>> {
-        field.split('.').map(|part| part.split('[').next().unwrap_or_default().into()).collect()
-    };
-    let mut fields: Vec<_> = causes.map(|cause| path(&cause.field)).collect();
-    fields.sort();
-    fields.dedup();
-    fields
-}
-
-/// The live items that have a value in this field which Git gives to an item that is not like them.
-fn usurpers(wanted: &Value, live: &Value, field: &[Box<str>]) -> Vec<Usurper> {
-    let mut found = Vec::new();
-    if let [list @ .., field] = field {
-        search((wanted, live), list, field, String::new(), &mut found);
+    /// True if the live object bears our entry, or that of a Sync which will never release it.
+    async fn was_ours(&self, wanted: &DesiredObject, live: &Object) -> Result<bool, Failure> {
+        let metadata = live.body.get("metadata").and_then(Value::as_object);
+        let entries = metadata.map(entries).unwrap_or_default();
+        let applied = entries.iter().filter(|entry| entry.operation == Operation::Apply);
+        let syncs: Vec<&str> =
+            applied.filter_map(|entry| entry.manager.strip_prefix(MANAGER_PREFIX)).collect();
+        let own = self.owner.to_string();
+        for other in syncs.iter().filter(|sync| **sync != own) {
+            if !self.is_gone(other).await? && !self.has_lost(other, wanted).await? {
+                return Ok(false);
+            }
+        }
+        Ok(!syncs.is_empty())
     }
+}
+
+/// Each of them once, those at the end of a list first: what is removed moves all that come after it.
+fn all_usurpers(wanted: &Value, live: &Value, twice: &[Twice]) -> Vec<Usurper> {
+    let mut all: Vec<Usurper> = twice.iter().flat_map(|twice| usurpers(wanted, live, twice)).collect();
+    all.sort_by(|one, other| (&other.list, other.number).cmp(&(&one.list, one.number)));
+    all.dedup_by(|one, other| (&one.list, one.number) == (&other.list, other.number));
+    all
+}
+
+impl Usurper {
+    fn pointer(&self) -> String {
+        format!("{}/{}", self.list, self.number)
+    }
+}
+
+/// What a refusal says to be twice in a list.
+fn named_twice(refusal: &Refusal) -> Vec<Twice> {
+    let mut all = Vec::new();
+    for cause in refusal.causes.iter().filter(|cause| refusal.code == 422 && &*cause.reason == TWICE) {
+        let names = cause.field.split('.').map(|part| part.split('[').next().unwrap_or_default().into());
+        let mut list: Vec<Box<str>> = names.collect();
+        let value = cause.message.strip_prefix(VALUE).and_then(|value| serde_json::from_str(value).ok());
+        if let (Some(field), Some(value)) = (list.pop(), value) {
+            let twice = Twice { list, field, value };
+            if !all.contains(&twice) {
+                all.push(twice);
+            }
+        }
+    }
+    all
+}
+
+/// The live items that have the value which Git gives to an item that is not like them.
+fn usurpers(wanted: &Value, live: &Value, twice: &Twice) -> Vec<Usurper> {
+    let mut found = Vec::new();
+    search((wanted, live), &twice.list, twice, String::new(), &mut found);
     found
 }
 
 fn search(
     (wanted, live): (&Value, &Value),
     list: &[Box<str>],
-    field: &str,
+    twice: &Twice,
     at: String,
     found: &mut Vec<Usurper>,
 ) {
     match (wanted, live, list) {
-        (Value::Array(wanted), Value::Array(live), []) => compare(wanted, live, field, &at, found),
+        (Value::Array(wanted), Value::Array(live), []) => compare(wanted, live, twice, &at, found),
         // Items of lists on the way, such as containers, are the same where their names are.
         (Value::Array(wanted), Value::Array(live), _) => {
             for (number, live) in live.iter().enumerate().filter(|(_, live)| live["name"].is_string()) {
                 if let Some(wanted) = wanted.iter().find(|wanted| wanted["name"] == live["name"]) {
-                    search((wanted, live), list, field, format!("{at}/{number}"), found);
+                    search((wanted, live), list, twice, format!("{at}/{number}"), found);
                 }
             }
         }
         (Value::Object(_), Value::Object(_), [name, rest @ ..]) => {
-            search((&wanted[&**name], &live[&**name]), rest, field, format!("{at}/{name}"), found);
+            search((&wanted[&**name], &live[&**name]), rest, twice, format!("{at}/{name}"), found);
         }
         _ => {}
     }
 }
 
-fn compare(wanted: &[Value], live: &[Value], field: &str, at: &str, found: &mut Vec<Usurper>) {
-    for (number, item) in live.iter().enumerate().filter(|(_, item)| item[field].is_string()) {
-        let mut rightful = wanted.iter().filter(|wanted| wanted[field] == item[field]);
-        // What is twice in Git itself is for a person to change.
-        let (Some(one), None) = (rightful.next(), rightful.next()) else { continue };
+fn compare(wanted: &[Value], live: &[Value], twice: &Twice, at: &str, found: &mut Vec<Usurper>) {
+    let has_it = |item: &&Value| item[&*twice.field] == twice.value;
+    let mut ours = wanted.iter().filter(has_it);
+    // What is twice in Git itself is for a person to change.
+    let (Some(ours), None) = (ours.next(), ours.next()) else { return };
+    for (number, item) in live.iter().enumerate().filter(|(_, item)| has_it(item)) {
         let says_the_same = |(name, value): (&String, &Value)| item[name] == *value;
-        if !one.as_object().is_some_and(|one| one.iter().all(says_the_same)) {
-            found.push(Usurper { pointer: format!("{at}/{number}"), rightful: one.clone() });
+        if !ours.as_object().is_some_and(|ours| ours.iter().all(says_the_same)) {
+            let mut rightful = ours.clone();
+            if rightful[CHOSEN].is_null() && !item[CHOSEN].is_null() {
+                rightful[CHOSEN] = item[CHOSEN].clone();
+            }
+            found.push(Usurper { list: at.to_owned(), number, rightful });
         }
     }
 }
@@ -122,21 +190,26 @@ mod tests {
     use super::*;
     use crate::cluster::Cause;
 
-    fn check(wanted: Value, live: Value, field: &str, expect: &[(&str, Value)]) {
-        let cause = Cause { reason: TWICE.into(), message: "Duplicate value".into(), field: field.into() };
-        let refusal = Refusal {
+    fn refused(reason: &str, field: &str) -> Vec<Twice> {
+        let message = "Duplicate value: \"web\"".into();
+        let cause = Cause { reason: reason.into(), message, field: field.into() };
+        named_twice(&Refusal {
             code: 422,
             reason: "Invalid".into(),
             message: "".into(),
             causes: vec![cause],
             retry_after: None,
-        };
-        let fields = named_twice(&refusal);
-        let found: Vec<Usurper> = fields.iter().flat_map(|field| usurpers(&wanted, &live, field)).collect();
-        let expect: Vec<Usurper> = expect
-            .iter()
-            .map(|(pointer, rightful)| Usurper { pointer: (*pointer).to_owned(), rightful: rightful.clone() })
-            .collect();
+        })
+    }
+
+    /// The item whose name `web` is twice in `field` goes to whom it is due.
+    fn check(wanted: Value, live: Value, field: &str, expect: &[(&str, Value)]) {
+        let twice = refused(TWICE, field);
+        assert_eq!(twice.len(), 1);
+        let found = usurpers(&wanted, &live, &twice[0]);
+        let found: Vec<(String, Value)> = found.into_iter().map(|it| (it.pointer(), it.rightful)).collect();
+        let expect: Vec<_> =
+            expect.iter().map(|(pointer, value)| ((*pointer).to_owned(), value.clone())).collect();
         assert_eq!(found, expect, "{wanted} {live}");
     }
 
@@ -148,17 +221,52 @@ mod tests {
         let moved = json!([{"name": "other", "port": 1}, {"name": "web", "port": 81, "protocol": "TCP"}]);
         check(ports(json!([web])), ports(moved), field, &[("/spec/ports/1", web.clone())]);
         // Ours, with what the server has added.
-        check(
-            ports(json!([web])),
-            ports(json!([{"name": "web", "port": 80, "protocol": "TCP"}])),
-            field,
-            &[],
-        );
+        let same = json!([{"name": "web", "port": 80, "protocol": "TCP"}]);
+        check(ports(json!([web])), ports(same), field, &[]);
         // Git says it twice.
         let twice = json!([web, {"name": "web", "port": 82}]);
         check(ports(twice), ports(json!([{"name": "web", "port": 81}])), field, &[]);
         check(json!({}), ports(json!([web])), field, &[]);
         check(ports(json!([web])), json!({"spec": null}), field, &[]);
+    }
+
+    #[test]
+    fn an_item_that_has_another_name_is_left_alone() {
+        let wanted = json!({"p": [{"name": "web", "port": 80}, {"name": "tls", "port": 443}]});
+        let live = json!({"p": [{"name": "web", "port": 81}, {"name": "tls", "port": 443, "targetPort": 1}]});
+        check(wanted.clone(), live, "p[1].name", &[("/p/0", json!({"name": "web", "port": 80}))]);
+        let drifted = json!({"p": [{"name": "tls", "port": 444}]});
+        check(wanted, drifted, "p[1].name", &[]);
+    }
+
+    #[test]
+    fn what_the_server_has_chosen_stays_unless_git_says_it() {
+        let live = json!({"p": [{"name": "web", "port": 81, "nodePort": 30001, "targetPort": 81}]});
+        let (kept, said) = (
+            json!({"name": "web", "port": 80, "nodePort": 30001}),
+            json!({"name": "web", "port": 80, "nodePort": 30002}),
+        );
+        let silent = json!({"p": [{"name": "web", "port": 80}]});
+        check(silent, live.clone(), "p[0].name", &[("/p/0", kept)]);
+        check(json!({"p": [said]}), live, "p[0].name", &[("/p/0", said)]);
+    }
+
+    #[test]
+    fn each_goes_once_and_those_at_the_end_go_first() {
+        let twice = |field: &str, value: Value| Twice { list: vec!["p".into()], field: field.into(), value };
+        let wanted = json!({"p": [{"name": "a", "port": 80, "nodePort": 30001}, {"name": "b", "port": 443}]});
+        let live = json!({"p": [
+            {"name": "b", "port": 1}, {"name": "a", "port": 2, "nodePort": 30001}, {"name": "x", "port": 80},
+        ]});
+        let causes = [twice("name", json!("b")), twice("name", json!("a")), twice("nodePort", json!(30001))];
+        for causes in [
+            &causes[..],
+            &causes.iter().rev().map(|it| twice(&it.field, it.value.clone())).collect::<Vec<_>>()[..],
+        ] {
+            let places: Vec<String> =
+                all_usurpers(&wanted, &live, causes).iter().map(Usurper::pointer).collect();
+            assert_eq!(places, ["/p/1", "/p/0"]);
+        }
     }
 
     #[test]
@@ -174,18 +282,6 @@ mod tests {
 
     #[test]
     fn another_refusal_is_none_of_it() {
-        let cause = Cause {
-            reason: "FieldValueInvalid".into(),
-            message: "".into(),
-            field: "spec.ports[0].name".into(),
-        };
-        let refusal = Refusal {
-            code: 422,
-            reason: "Invalid".into(),
-            message: "".into(),
-            causes: vec![cause],
-            retry_after: None,
-        };
-        assert_eq!(named_twice(&refusal), Vec::<Vec<Box<str>>>::new());
+        assert_eq!(refused("FieldValueInvalid", "spec.ports[0].name"), []);
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::fights::Fights;
 use super::guarded::Guarded;
+use super::incomparable::Incomparable;
 use super::leaving::Leaving;
 use super::ledger::Ledger;
 use super::namespaces::Namespaces;
@@ -34,6 +35,8 @@ pub(crate) struct Memory {
     pub(crate) prepared: Option<Prepared>,
     /// Objects that could not be written, and when they are tried again.
     pub(crate) failing: BTreeMap<ObjectId, Failing>,
+    /// Objects that could not be compared.
+    pub(crate) incomparable: Incomparable,
     /// Kinds that may hold objects of this Sync.
     pub(crate) kinds: BTreeSet<GroupKind>,
     /// Namespaces that may hold objects of this Sync.
@@ -100,7 +103,7 @@ pub(crate) struct Postponed {
 }
 
 /// After this time it is tried again what waits for somebody's decision, or for what we are told of anyway.
-const HELD: Duration = Duration::from_secs(60);
+pub(super) const HELD: Duration = Duration::from_secs(60);
 
 /// After this time one of many objects is tried again that may not be written.
 const PROBE: Duration = Duration::from_secs(4);
@@ -151,6 +154,7 @@ impl Memory {
         }
         if self.generation != generation || self.revision.as_ref() != Some(revision) {
             self.failing.clear();
+            self.incomparable.clear();
         }
         self.generation = generation;
         self.revision = Some(revision.clone());
@@ -291,7 +295,7 @@ impl Memory {
         let failing = self.failing.values().map(|failing| failing.until);
         let unknown = self.unknown.map(|(due, _)| due);
         let late = self.leaving.next(now, within);
-        let failing = failing.chain(self.clears);
+        let failing = failing.chain(self.clears).chain(self.incomparable.next(now));
         let again = self.fights.next(now).into_iter().chain(self.restless.next());
         failing.chain(again).chain(self.pause_ends).chain(unknown).chain(late).min()
     }

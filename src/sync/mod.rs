@@ -23,6 +23,7 @@ mod guarded;
 mod handover;
 mod heads;
 mod hook_ends;
+mod incomparable;
 pub mod inspect;
 mod keep;
 mod last_hooks;
@@ -63,7 +64,6 @@ pub mod wish;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -85,6 +85,7 @@ use dependencies::Dependencies;
 use event::Allowance;
 use heads::Heads;
 pub use look::look;
+use lose::Losses;
 pub use lose::Remembered;
 use memory::Pauses;
 use neighbours::Neighbours;
@@ -144,8 +145,7 @@ pub struct Context {
     reads: tokio::sync::Semaphore,
     /// The cluster as service accounts see it.
     identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
-    /// How often all Syncs have lost what they remember.
-    losses: AtomicU64,
+    losses: Losses,
 }
 
 /// What a daemon begins with.
@@ -185,7 +185,7 @@ impl Context {
             verify: tokio::sync::Mutex::new(clock::now()),
             reads: tokio::sync::Semaphore::new(READS),
             identities: tokio::sync::Mutex::default(),
-            losses: AtomicU64::new(0),
+            losses: Losses::default(),
             registry: Registry::default(),
             neighbours: Neighbours::default(),
             dependencies: Dependencies::default(),

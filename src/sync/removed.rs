@@ -7,10 +7,11 @@
 use serde_json::{Value, json};
 
 use super::carry_out::Work;
-use super::contact::{HANDOVER, own_and_foreign};
+use super::contact::own_and_foreign;
 use super::handover::left;
 use super::ledger::Remains;
 use crate::adopt::Predecessor;
+use crate::api::HANDOVER_MANAGER;
 use crate::cluster::{Applied, Failure, answer};
 use crate::desired::DesiredObject;
 use crate::fields::{Element, Entry, FieldPath, FieldSet, pointer_of, removal_order, removed};
@@ -24,7 +25,7 @@ const TAKEN_FROM: [&str; 8] = [
     "kubectl-patch",
     "before-first-apply",
     "helm",
-    HANDOVER,
+    HANDOVER_MANAGER,
 ];
 
 /// How often the object is read anew because it changed meanwhile.

@@ -16,7 +16,7 @@ const MAIN: &str = "the repository's main branch";
 /// What a Sync of the cluster follows.
 pub(super) fn of_resource(name: &SyncName, sync: &Value) -> Subject {
     let text = |pointer: &str| sync.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let url = Address::remote(text("/spec/source/git/url")).map(|address| address.to_string());
+    let url = Address::any(text("/spec/source/git/url")).map(|address| address.to_string());
     let reference = sync.pointer("/spec/source/git/ref").and_then(Value::as_object);
     let named = reference.into_iter().flatten().find_map(|(kind, value)| Some((kind, value.as_str()?)));
     let dependencies = sync.pointer("/spec/dependsOn").and_then(Value::as_array);
@@ -69,6 +69,8 @@ mod tests {
         assert_eq!((&*sound.url, &*sound.path, &*sound.reference), ("https://host/path", "a", "branch main"));
         assert_eq!(sound.depends_on, [SyncName::new("ops", "base"), SyncName::new("platform", "crds")]);
         assert_eq!(&*follows("https://user:hunter2@host/path").url, "");
+        // Only the demo follows such a one; elsewhere it is told as a problem, and by its name.
+        assert_eq!(&*follows("file:///a/b").url, "/a/b");
         assert_eq!(&*of_resource(&SyncName::new("a", "b"), &json!({})).reference, MAIN);
     }
 }

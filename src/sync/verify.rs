@@ -4,7 +4,7 @@
 //! applies the object, which looks and heals in one request; one that reports compares the whole object with what an
 //! apply would make of it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::carry_out::{Work, failed};
 use super::memory::{Memory, Pauses};
@@ -109,6 +109,7 @@ impl Memory {
     ) -> bool {
         let outcomes = [(id.clone(), outcome.clone())].into_iter().collect();
         self.learn(&outcomes, desired, now, chance, pauses);
+        self.incomparable.learn(id, outcome, now, chance, pauses);
         self.fights.learn(&outcomes, desired, now);
         match outcome {
             Outcome::Failed(_) | Outcome::Held(_) => true,
@@ -121,8 +122,13 @@ impl Memory {
     /// they are written to all the time.
     pub(crate) fn queue(&mut self, found: VecDeque<(ObjectId, How)>, now: Time) -> usize {
         self.unverified = found;
+        let compared: BTreeSet<&ObjectId> =
+            self.unverified.iter().filter(|(_, how)| *how == How::Compare).map(|(id, _)| id).collect();
+        self.incomparable.retain(|id| compared.contains(id));
         let failing = &self.failing;
         self.unverified.retain(|(id, _)| failing.get(id).is_none_or(|known| !known.waits(now)));
+        let incomparable = &self.incomparable;
+        self.unverified.retain(|(id, how)| *how == How::Apply || !incomparable.waits(id, now));
         let (restless, before) = (&mut self.restless, self.unverified.len());
         self.unverified.retain(|(id, how)| *how == How::Apply || !restless.waits(id, now));
         let spared = before - self.unverified.len();

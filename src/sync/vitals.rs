@@ -43,6 +43,8 @@ struct State {
     hooks: HooksRead,
     /// When the classes of volume claims make their volumes.
     classes: BTreeMap<String, Option<Binding>>,
+    /// How often all of this had been lost when it was found out.
+    losses: u64,
 }
 
 impl Vitals {
@@ -62,6 +64,10 @@ impl Vitals {
     pub(crate) fn wants<'a>(&self, set: &Arc<DesiredSet>, written: impl Iterator<Item = &'a ObjectId>) {
         let now = self.now();
         let mut state = self.lock();
+        let losses = self.context.losses.of_health();
+        if state.losses != losses {
+            *state = State { losses, ..State::default() };
+        }
         if state.set.as_ref().is_none_or(|known| !Arc::ptr_eq(known, set)) {
             let mut known = BTreeMap::new();
             let watched = |object: &&DesiredObject| self.is_watched(object, &mut known);
@@ -274,7 +280,7 @@ impl Vitals {
             }
             // It was asked for before it was made again.
             Ok(None) if self.cluster.observed(&self.owner, |observed| observed.get(id).is_some()) => {
-                state.list.changed(id, now);
+                state.list.missed(id, now);
             }
             Ok(None) => state.list.gone(id),
             Err(failure) => state.list.failed(id, &failure.to_string(), now),

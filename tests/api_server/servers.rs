@@ -18,6 +18,28 @@ use crate::support::control_plane::{Shared, running_test, shared};
 /// After how long the sandbox's workloads are ready.
 const READINESS: Duration = Duration::from_millis(50);
 
+/// Makes two tests of each scenario, which is a function of a [`Server`].
+macro_rules! on_both_servers {
+    ($($scenario:ident)+) => {
+        mod on_a_real_server {
+            $(#[tokio::test]
+            async fn $scenario() {
+                if let Some(server) = super::Server::real() {
+                    super::$scenario(&server).await;
+                }
+            })+
+        }
+
+        mod on_the_sandbox {
+            $(#[tokio::test]
+            async fn $scenario() {
+                super::$scenario(&super::Server::sandbox()).await;
+            })+
+        }
+    };
+}
+pub(crate) use on_both_servers;
+
 /// What a scenario is played on.
 pub(crate) enum Server {
     Real(Shared),

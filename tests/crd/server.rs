@@ -10,7 +10,7 @@ use moorline::api::{self, Sync, SyncName};
 use moorline::sync::wish::{self, Refusal, Wish};
 use serde_json::{Value, json};
 
-use crate::support::control_plane::ControlPlane;
+use crate::servers::Server;
 use crate::support::credentials::ADMIN;
 
 /// For the API server to serve a kind that it was just told of.
@@ -67,8 +67,8 @@ pub(crate) async fn create(syncs: &Syncs, sync: &Value) -> Result<Value, String>
 }
 
 /// The definition on the API server, and the Syncs of a namespace.
-pub(crate) async fn installed(plane: &ControlPlane, namespace: &str) -> Syncs {
-    let client = plane.client(ADMIN).await;
+pub(crate) async fn installed(server: &Server, namespace: &str) -> Syncs {
+    let client = server.client(ADMIN).await;
     install(&client).await;
     let api = Api::namespaced_with(client.clone(), namespace, &ApiResource::erase::<Sync>(&()));
     let deadline = Instant::now() + DEADLINE;

@@ -60,6 +60,17 @@ pub async fn until_served(client: &Client, path: &str) {
     panic!("{path} is not served");
 }
 
+/// A webhook admits a moment after it was named.
+pub async fn until_refused(client: &Client, path: &str, body: Option<&Value>) {
+    for _ in 0..200 {
+        if send(client, "POST", path, body).await.0 >= 400 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("nobody refuses what is posted to {path}");
+}
+
 /// A watch that is open.
 pub struct Watch(mpsc::UnboundedReceiver<Value>);
 

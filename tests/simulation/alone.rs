@@ -27,8 +27,12 @@ pub(crate) struct Came {
 
 /// What this process is told, if it is one for a single story.
 pub(crate) fn told() -> Option<(u64, Option<Vec<usize>>)> {
-    let told = std::env::var(TOLD).ok()?;
-    let (seed, steps) = told.split_once(':').map_or((&*told, None), |(seed, steps)| (seed, Some(steps)));
+    parse(&std::env::var(TOLD).ok()?)
+}
+
+/// A seed, and after a colon the numbers of steps.
+pub(crate) fn parse(told: &str) -> Option<(u64, Option<Vec<usize>>)> {
+    let (seed, steps) = told.split_once(':').map_or((told, None), |(seed, steps)| (seed, Some(steps)));
     let steps = steps.map(|steps| steps.split(',').filter_map(|step| step.parse().ok()).collect());
     Some((seed.parse().ok()?, steps))
 }

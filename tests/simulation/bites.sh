@@ -13,12 +13,16 @@ for bug in "$@"; do
     trap 'git apply -R "$patch"; exit 1' INT TERM
     log=$(mktemp)
     if MOORLINE_SIMULATION_SEEDS=$seeds MOORLINE_SIMULATION_SHRINK=no \
-        CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo test --locked --test simulation every_story_ends_well -- --nocapture \
+        CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_DEV_DEBUG=0 cargo test --locked --test simulation every_story_ends_well -- --nocapture \
         >"$log" 2>&1; then
         echo "$bug: NOT FOUND"
         missed=1
+    elif found=$(grep -m1 -E '^seed [0-9]+, after' "$log"); then
+        echo "$bug: $(echo "$found" | cut -c1-300)"
     else
-        echo "$bug: $(grep -m1 -E '^seed [0-9]+, after|^error' "$log" | cut -c1-300)"
+        echo "$bug: no story was told:"
+        tail -20 "$log"
+        missed=1
     fi
     rm -f "$log"
     git apply -R "$patch" || exit 2

@@ -19,6 +19,8 @@ pub(crate) struct Charge {
     sync: usize,
     /// Its objects, each with the number of the commit that wrote it.
     pub(crate) objects: BTreeMap<Id, u64>,
+    /// The files that it has had already: most of a folder stays as it is.
+    texts: BTreeMap<(Id, u64), Vec<u8>>,
     next: usize,
     /// Which of its two folders it follows.
     second: bool,
@@ -34,11 +36,20 @@ pub(crate) struct Charge {
     pub(crate) gone: bool,
 }
 
+/// What its folder holds.
+#[derive(Clone)]
+pub(crate) struct Holding {
+    objects: BTreeMap<Id, u64>,
+    broken: bool,
+    empty: bool,
+}
+
 impl Charge {
     pub(crate) fn new(sync: usize) -> Self {
         Self {
             sync,
             objects: (0..OBJECTS).map(|number| (Id(sync, number), 1)).collect(),
+            texts: BTreeMap::new(),
             next: OBJECTS,
             second: false,
             broken: false,
@@ -67,6 +78,17 @@ impl Charge {
         (0..self.next).map(move |number| Id(sync, number))
     }
 
+    /// What its folder holds now.
+    pub(crate) fn holding(&self) -> Holding {
+        Holding { objects: self.objects.clone(), broken: self.broken, empty: self.empty }
+    }
+
+    /// Its folder holds again what it held.
+    pub(crate) fn holds_again(&mut self, then: &Holding) {
+        self.objects.clone_from(&then.objects);
+        (self.broken, self.empty) = (then.broken, then.empty);
+    }
+
     /// One more object.
     pub(crate) fn add(&mut self, stamp: u64) {
         self.objects.insert(Id(self.sync, self.next), stamp);
@@ -85,7 +107,7 @@ impl Charge {
             Act::Prune => self.prunes = !self.prunes,
             Act::DriftMode => self.drift = (self.drift + 1) % MODES.len(),
             _ => {
-                self.objects.values_mut().for_each(|known| *known = stamp);
+                self.changes_all(stamp);
                 self.second = !self.second;
             }
         }
@@ -98,11 +120,13 @@ impl Charge {
     }
 
     /// The files of its folder.
-    pub(crate) fn files(&self) -> Folder {
+    pub(crate) fn files(&mut self) -> Folder {
         let mut files: Folder = [("README.md".to_owned(), b"A folder.".to_vec())].into();
         if !self.empty {
             for (id, stamp) in &self.objects {
-                files.insert(format!("{}.yaml", id.name()), id.manifest(*stamp).to_string().into());
+                let text = || id.manifest(*stamp).to_string().into();
+                let text = self.texts.entry((*id, *stamp)).or_insert_with(text).clone();
+                files.insert(format!("{}.yaml", id.name()), text);
             }
         }
         if self.broken {
@@ -115,9 +139,19 @@ impl Charge {
     pub(crate) fn wanted(&self) -> Option<BTreeSet<String>> {
         match (self.gone, self.takes_along) {
             (true, true) => Some(BTreeSet::new()),
-            (true, false) => None,
-            (false, _) => (!self.broken && !self.empty).then(|| self.names()),
+            // Who has not heard yet that it is gone goes on with it.
+            (true, false) | (false, _) => (!self.broken && !self.empty).then(|| self.names()),
         }
+    }
+
+    /// True if its objects are made again what they are to be.
+    pub(crate) fn repairs(&self) -> bool {
+        !(self.gone || self.suspended) && self.drift == 0
+    }
+
+    /// Every object is changed at once.
+    pub(crate) fn changes_all(&mut self, stamp: u64) {
+        self.objects.values_mut().for_each(|known| *known = stamp);
     }
 
     /// What it claims, be its folder whole or not.
@@ -131,7 +165,7 @@ impl Charge {
 
     /// Whether it deletes what is not wanted any more.
     pub(crate) fn prunes(&self) -> bool {
-        self.gone || self.prunes && !self.suspended
+        self.gone && self.takes_along || self.prunes && !self.suspended
     }
 
     /// The Sync, as somebody writes it.

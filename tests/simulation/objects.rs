@@ -142,3 +142,16 @@ pub(crate) fn difference(live: &Value, wanted: &Value, place: &str) -> Option<St
         (live, wanted) => Some(format!("{place} is {live}, not {wanted}")),
     }
 }
+
+/// What a person wrote of an object; the rest is the server's.
+pub(crate) fn essence(mut object: Value) -> Value {
+    for (place, field) in [("", "status"), ("/metadata", "resourceVersion"), ("/metadata", "managedFields")] {
+        if let Some(Value::Object(map)) = object.pointer_mut(place) {
+            map.remove(field);
+        }
+    }
+    if let Some(Value::Object(marks)) = object.pointer_mut("/metadata/annotations") {
+        marks.remove("deployment.kubernetes.io/revision");
+    }
+    object
+}

@@ -21,6 +21,13 @@ const PATIENCE: Duration = Duration::from_secs(330);
 /// How long the Lease lasts, and for how long its holder writes.
 pub(crate) const LEASE: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(10));
 
+/// How long a pass goes by what was listed before, when everything is told anew.
+const UNDER_WAY: Duration = Duration::from_secs(60);
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// So many requests about one object within a minute are more than anything is worth.
+const STORM: u32 = 200;
+
 /// What a Sync was told at a time.
 #[derive(Debug, Clone)]
 struct Told {
@@ -39,7 +46,10 @@ pub(crate) struct Observer(Arc<Mutex<Seen>>);
 #[derive(Default)]
 struct Seen {
     told: BTreeMap<usize, Vec<Told>>,
-    /// The newest stamp of each object that was written for a Sync.
+    /// By which commits each object was to have each of its stamps, from one to another: a branch may go back.
+    stamps: BTreeMap<String, BTreeMap<u64, Vec<(u64, u64)>>>,
+    commits: u64,
+    /// The commit by which each object was written at the earliest.
     newest: BTreeMap<String, u64>,
     /// The objects on which somebody has laid hands.
     meddled: BTreeSet<String>,
@@ -49,6 +59,10 @@ struct Seen {
     counts: BTreeMap<&'static str, u64>,
     /// Collections that each client was told to their end.
     listed: BTreeSet<(String, String)>,
+    /// Those that it is told anew, since when.
+    relisted: BTreeMap<(String, String), Instant>,
+    /// How often each has asked about each object in the minute that began then.
+    asked: BTreeMap<(String, String), (Instant, u32)>,
     trace: DefaultHasher,
     log: Option<String>,
     began: Option<Instant>,
@@ -86,9 +100,33 @@ impl Observer {
         all.push(Told { wanted, claims, prunes, until: None });
     }
 
+    /// From now on these objects are to have these stamps.
+    pub(crate) fn commits(&self, stamps: impl Iterator<Item = (String, u64)>) {
+        let mut seen = self.seen();
+        seen.commits += 1;
+        let commit = seen.commits;
+        for (name, stamp) in stamps {
+            let times = seen.stamps.entry(name).or_default().entry(stamp).or_default();
+            match times.last_mut() {
+                Some((_, last)) if *last + 1 == commit => *last = commit,
+                _ => times.push((commit, commit)),
+            }
+        }
+    }
+
     /// The world stands still for so long: what was on its way arrived at once with the deadline that should have ended it.
     pub(crate) fn stands_still(&self, time: Duration) {
         self.seen().stood_still = Some(Instant::now() + time);
+    }
+
+    /// Who holds the Lease.
+    pub(crate) fn holder(&self) -> Option<String> {
+        self.seen().holder.as_ref().map(|(holder, _)| holder.clone())
+    }
+
+    /// This one holds the Lease after so long.
+    pub(crate) fn passed_on(&self, to: &str, time: Duration) {
+        self.seen().holder = Some((to.to_owned(), Instant::now() + time));
     }
 
     /// Somebody lays hands on an object.
@@ -133,13 +171,24 @@ impl Seen {
             return;
         }
         let (path, query) = heard.place.split_once('?').unwrap_or((heard.place, ""));
+        // The same objects under the name of another version.
+        let path = &*path.replace("/apis/example.com/v2/", "/apis/example.com/v1/");
+        let place = (heard.who.to_owned(), path.to_owned());
         if heard.listed {
-            self.listed.insert((heard.who.to_owned(), path.to_owned()));
+            self.relisted.remove(&place);
+            self.listed.insert(place);
             return;
         }
         let reads = heard.method == Method::GET;
+        // A list that comes in pages is not the watch's: it looks where objects of a Sync may be.
+        if reads && is_stream(query) {
+            self.relisted.entry(place).or_insert(now);
+        }
         let class = class(path, reads, query);
         *self.counts.entry(class).or_default() += 1;
+        if class == "object" {
+            self.hammered(heard, path, now);
+        }
         let done = (200..300).contains(&heard.code);
         if class == "lease" {
             return if done && !reads {
@@ -153,6 +202,10 @@ impl Seen {
         if class == "event" && done {
             self.reported(heard);
         }
+        // Rights are asked for by something that looks like a write.
+        if class == "other" && done && !path.ends_with("reviews") {
+            self.say("what is nobody's business was written to", heard);
+        }
         if class != "object" || !done || query.contains("dryRun") {
             return;
         }
@@ -161,6 +214,19 @@ impl Seen {
             Method::DELETE => self.pruned(path, heard, now),
             Method::PATCH => self.applied(path, heard),
             _ => {}
+        }
+    }
+
+    /// Nobody asks about one object again and again.
+    fn hammered(&mut self, heard: &Heard<'_>, path: &str, now: Instant) {
+        let place = (heard.who.to_owned(), path.to_owned());
+        let (since, times) = self.asked.entry(place).or_insert((now, 0));
+        if *since + MINUTE < now {
+            (*since, *times) = (now, 0);
+        }
+        *times += 1;
+        if *times == STORM {
+            self.say(&format!("the {STORM}th request about one object within a minute"), heard);
         }
     }
 
@@ -190,6 +256,8 @@ impl Seen {
                     self.say("a write that arrived after the term of the Lease", heard);
                 }
             }
+            // What was sent before the world stood still has arrived while it did.
+            _ if self.stood_still.is_some_and(|stood| heard.sent < stood) => {}
             _ => self.say("a write by one who does not hold the Lease", heard),
         }
     }
@@ -207,12 +275,16 @@ impl Seen {
         let stamp =
             body["metadata"]["annotations"][STAMP].as_str().and_then(|stamp| stamp.parse::<u64>().ok());
         let Some(stamp) = stamp else { return };
+        let name = path.rsplit('/').next().unwrap_or_default();
         let newest = self.newest.entry(path.to_owned()).or_default();
-        if stamp < *newest {
-            let newest = *newest;
-            self.say(&format!("revision {stamp} was written after {newest}"), heard);
-        } else {
-            *newest = stamp;
+        let times = self.stamps.get(name).and_then(|stamps| stamps.get(&stamp));
+        let mut times = times.into_iter().flatten();
+        match times.find(|(_, last)| last >= newest) {
+            Some((first, _)) => *newest = (*first).max(*newest),
+            None => {
+                let newest = *newest;
+                self.say(&format!("revision {stamp} was written after that of commit {newest}"), heard);
+            }
         }
     }
 
@@ -250,10 +322,15 @@ impl Seen {
         let (collection, _) = path.rsplit_once('/').unwrap_or_default();
         let everywhere = collection.replace("/namespaces/apps", "");
         let listed = [collection, &everywhere].map(|place| (heard.who.to_owned(), place.to_owned()));
-        if !listed.iter().any(|place| self.listed.contains(place)) {
+        let is_told = |place: &(String, String)| {
+            let begun = self.relisted.get(place).filter(|begun| **begun + UNDER_WAY < heard.sent);
+            self.listed.contains(place) && begun.is_none()
+        };
+        if !listed.iter().any(is_told) {
             self.say("a prune in a collection that was not listed to its end", heard);
         }
-        let owner = before["metadata"]["labels"]["moorline.dev/sync"].as_str().unwrap_or_default();
+        // Whose it is its identity says: the label, by which it is found, may have been taken off a moment ago.
+        let owner = identity.split('|').next().unwrap_or_default();
         let owner = owner.rsplit('-').next().and_then(|number| number.parse::<usize>().ok());
         let is_late = |told: &&Told| told.until.is_none_or(|until| until + PATIENCE >= now);
         let all: Vec<(usize, &Told)> = self
@@ -261,18 +338,17 @@ impl Seen {
             .iter()
             .flat_map(|(sync, told)| told.iter().filter(is_late).map(|told| (*sync, told)))
             .collect();
-        let meant = all.iter().any(|(sync, told)| {
-            Some(*sync) == owner
-                && told.prunes
-                && told.wanted.as_ref().is_some_and(|wanted| !wanted.contains(name))
-        });
+        // What is asked for and what is committed reach a daemon on ways of their own: either may be the older one.
+        let own = || all.iter().filter(|(sync, _)| Some(*sync) == owner).map(|(_, told)| told);
+        let is_unwanted = |told: &&Told| told.wanted.as_ref().is_some_and(|wanted| !wanted.contains(name));
+        let meant = own().any(|told| told.prunes) && own().any(is_unwanted);
         // What one commit gives from one Sync to another is wanted at all times.
         let mut others: BTreeMap<usize, bool> = BTreeMap::new();
         for (sync, told) in all.iter().filter(|(sync, _)| Some(*sync) != owner) {
             *others.entry(*sync).or_insert(true) &= told.claims.contains(name);
         }
-        if others.values().any(|always| *always) {
-            self.say("a prune of what another Sync claims", heard);
+        if let Some((sync, _)) = others.iter().find(|(_, always)| **always) {
+            self.say(&format!("a prune of what Sync {sync} claims, too"), heard);
         }
         if !meant {
             self.say("a prune that no commit of late has meant", heard);
@@ -289,8 +365,19 @@ fn class(path: &str, reads: bool, query: &str) -> &'static str {
         () if path.contains("/leases") => "lease",
         () if path.contains("/events") => "event",
         () if path.contains("/syncs/") && !reads => "status",
+        () if reads && is_list(query) => "list",
         () if reads && query.contains("watch=") => "watch",
         () if is_object => "object",
         () => "other",
     }
+}
+
+/// True for a request that has all of a collection told, in a stream or page by page.
+fn is_list(query: &str) -> bool {
+    is_stream(query) || query.ends_with("&continue=")
+}
+
+/// True for a watch that begins with all that there is.
+fn is_stream(query: &str) -> bool {
+    query.contains("sendInitialEvents=true")
 }

@@ -88,6 +88,11 @@ impl Replica {
         let _ = std::fs::remove_dir_all(&running.folder);
     }
 
+    /// The name of the process that runs.
+    pub(crate) fn process(&self) -> Option<String> {
+        self.running.as_ref().map(|_| format!("{}{}", self.name, self.lives))
+    }
+
     /// Its way to the server.
     pub(crate) fn line(&self) -> Option<Line> {
         self.running.as_ref().map(|running| running.line.clone())
@@ -106,7 +111,7 @@ async fn process(
     let timings = Timings {
         duration: LEASE.0,
         renew_deadline: LEASE.1,
-        retry: Duration::from_secs(2),
+        retry: Duration::from_secs(3),
         request: Duration::from_secs(4),
     };
     let claim = Claim {

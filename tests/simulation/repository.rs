@@ -3,7 +3,7 @@
 //! In: what the folders are to hold. Out: commits in a bare repository, written without a work tree. A commit writes
 //! what has changed, and nothing is forced to the disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use git2::{Oid, Repository, RepositoryInitOptions, Signature, Time};
@@ -16,16 +16,21 @@ pub(crate) struct Books {
     path: PathBuf,
     repository: Repository,
     trees: BTreeMap<String, (Folder, Oid)>,
+    /// What is there already: to ask the disk for it takes longer than all else here.
+    blobs: HashMap<Vec<u8>, Oid>,
     head: Option<Oid>,
     commits: i64,
 }
 
 impl Books {
     pub(crate) fn new(path: &Path) -> Self {
+        // What is written here is right, and to look it up each time takes longer.
+        git2::opts::strict_object_creation(false);
         let mut options = RepositoryInitOptions::new();
         options.initial_head("main").bare(true).external_template(false);
         let repository = Repository::init_opts(path, &options).unwrap();
-        Self { path: path.into(), repository, trees: BTreeMap::new(), head: None, commits: 0 }
+        let (trees, blobs) = (BTreeMap::new(), HashMap::new());
+        Self { path: path.into(), repository, trees, blobs, head: None, commits: 0 }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -39,15 +44,26 @@ impl Books {
         }
         let mut builder = self.repository.treebuilder(None).unwrap();
         for (name, text) in &files {
-            builder.insert(name, self.repository.blob(text).unwrap(), 0o100_644).unwrap();
+            let known = self.blobs.get(text).copied();
+            let blob = known.unwrap_or_else(|| self.repository.blob(text).unwrap());
+            if known.is_none() {
+                self.blobs.insert(text.clone(), blob);
+            }
+            builder.insert(name, blob, 0o100_644).unwrap();
         }
         let tree = builder.write().unwrap();
         drop(builder);
         self.trees.insert(folder.to_owned(), (files, tree));
     }
 
-    /// Commits all folders: after the last commit, or in its place, as a force push does.
-    pub(crate) fn commit(&mut self, forced: bool) {
+    /// The objects whose files are in a folder; none if there is no such folder.
+    pub(crate) fn objects(&self, folder: &str) -> Option<BTreeSet<String>> {
+        let (files, _) = self.trees.get(folder)?;
+        Some(files.keys().filter_map(|name| Some(name.strip_suffix(".yaml")?.to_owned())).collect())
+    }
+
+    /// A commit of all folders: after the last one, or in its place, as a force push does.
+    pub(crate) fn commit(&mut self, forced: bool) -> Oid {
         let mut builder = self.repository.treebuilder(None).unwrap();
         for (name, (_, tree)) in &self.trees {
             builder.insert(name, *tree, 0o040_000).unwrap();
@@ -62,7 +78,11 @@ impl Books {
             _ => last.into_iter().collect::<Vec<_>>(),
         };
         let parents: Vec<_> = parents.iter().collect();
-        let commit = self.repository.commit(None, &who, &who, "a step", &tree, &parents).unwrap();
+        self.repository.commit(None, &who, &who, "a step", &tree, &parents).unwrap()
+    }
+
+    /// The branch is at this commit.
+    pub(crate) fn point_to(&mut self, commit: Oid) {
         self.repository.reference("refs/heads/main", commit, true, "a step").unwrap();
         self.head = Some(commit);
     }

@@ -36,6 +36,8 @@ pub(crate) enum Act {
     Empty,
     Move,
     Force,
+    Back,
+    TakeBack,
     EditByHand,
     RemoveByHand,
     AddByHand,
@@ -55,13 +57,14 @@ pub(crate) enum Act {
     Crash,
     Sever,
     StandStill,
+    FreezeLeader,
     Skew,
     Lose,
     LoseMirrors,
 }
 
 /// How often each happens, beside the others.
-const WEIGHTS: [(Act, u64); 29] = [
+const WEIGHTS: [(Act, u64); 32] = [
     (Act::Change, 40),
     (Act::Add, 8),
     (Act::Remove, 10),
@@ -69,6 +72,8 @@ const WEIGHTS: [(Act, u64); 29] = [
     (Act::Empty, 3),
     (Act::Move, 6),
     (Act::Force, 6),
+    (Act::Back, 4),
+    (Act::TakeBack, 2),
     (Act::EditByHand, 25),
     (Act::RemoveByHand, 8),
     (Act::AddByHand, 6),
@@ -88,6 +93,7 @@ const WEIGHTS: [(Act, u64); 29] = [
     (Act::Crash, 4),
     (Act::Sever, 4),
     (Act::StandStill, 3),
+    (Act::FreezeLeader, 3),
     (Act::Skew, 2),
     (Act::Lose, 10),
     (Act::LoseMirrors, 2),
@@ -129,6 +135,8 @@ impl Act {
             Act::Empty => "commit: empty",
             Act::Move => "commit: move to another Sync",
             Act::Force => "commit: force-pushed",
+            Act::Back => "commit: back to an older one",
+            Act::TakeBack => "commit: all changed, and taken back",
             Act::EditByHand => "by hand: change",
             Act::RemoveByHand => "by hand: remove a field",
             Act::AddByHand => "by hand: add a field",
@@ -148,6 +156,7 @@ impl Act {
             Act::Crash => "crash",
             Act::Sever => "requests held up",
             Act::StandStill => "machine stood still",
+            Act::FreezeLeader => "leader alone stood still",
             Act::Skew => "clock skew",
             Act::Lose => "something remembered is lost",
             Act::LoseMirrors => "mirrors are lost",
@@ -164,10 +173,15 @@ pub(crate) fn storm(dice: &mut Dice) -> Rates {
         conflict: rate(100),
         too_many: rate(80),
         internal: rate(80),
-        lost: rate(100),
+        lost: rate(150),
         unreached: rate(80),
-        dropped: rate(60),
+        dropped: rate(150),
         doubled: rate(60),
         late: rate(100),
     }
+}
+
+/// The same, but every other reply is lost, and every other event.
+pub(crate) fn silence(rates: Rates) -> Rates {
+    Rates { lost: 500, dropped: 500, ..rates }
 }

@@ -20,7 +20,7 @@ const QUIET: Duration = Duration::from_secs(3600);
 /// So long without a request is a rest.
 const REST: Duration = Duration::from_secs(300);
 /// What nothing is to cost when nothing changes.
-const ASKED: [&str; 4] = ["object", "status", "event", "other"];
+const ASKED: [&str; 5] = ["object", "status", "event", "list", "other"];
 /// Between two looks at it.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -126,5 +126,5 @@ fn check(world: &World) -> Result<(), String> {
     if let Some(wrong) = world.observer.wrong().first() {
         return Err(wrong.clone());
     }
-    world.touched().map_or(Ok(()), Err)
+    world.touched().or_else(|| world.said()).map_or(Ok(()), Err)
 }

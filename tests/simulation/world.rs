@@ -3,6 +3,8 @@
 //! In: steps. Out: what they do to the world. What is committed and what a Sync is told goes to the observer at the same
 //! moment.
 
+mod hands;
+
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,14 +18,19 @@ use tokio::time::Instant;
 
 use super::charge::Charge;
 use super::dice::Dice;
+use super::foreign::Foreign;
 use super::objects::{self, Id, OBJECTS, STAMP};
-use super::observer::Observer;
+use super::observer::{LEASE, Observer};
+use super::past::Past;
 use super::replica::{NAMESPACE, Replica};
 use super::repository::Books;
+use super::said::Said;
 use super::steps::{Act, SYNCS, Step, storm};
 
 /// Where definitions are.
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+/// The Lease of both replicas.
+const THE_LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/moorline/leases/moorline";
 /// Where Syncs are.
 const PLACE: &str = "/apis/moorline.dev/v1alpha1/namespaces/moorline/syncs";
 
@@ -32,11 +39,15 @@ pub(crate) struct World {
     pub(crate) sandbox: Sandbox,
     pub(crate) observer: Observer,
     books: Books,
+    past: Past,
+    said: Said,
     charges: Vec<Charge>,
     replicas: Vec<Replica>,
+    /// The faults that there are now.
+    rates: Rates,
     stamp: u64,
     hands: u64,
-    foreign: Vec<(String, Value)>,
+    foreign: Vec<Foreign>,
     /// Widgets are served in two versions.
     two_versions: bool,
     /// What was not as it should be when that was asked last.
@@ -50,15 +61,23 @@ impl World {
         let sandbox =
             Sandbox::new(&Options { seed, readiness: Some(Duration::from_secs(2)), ..Options::default() });
         let listening = observer.clone();
-        sandbox.tap(move |heard| listening.hear(heard));
+        let said = Said::default();
+        let writers = said.writers.clone();
+        sandbox.tap(move |heard| {
+            writers.hear(heard);
+            listening.hear(heard);
+        });
         let began = Instant::now();
         let replicas = ["a", "b"].map(|name| Replica::new(name, &sandbox, folder, began));
         let mut world = Self {
             sandbox,
             observer,
             books: Books::new(&folder.join("books")),
+            past: Past::default(),
+            said,
             charges: (0..SYNCS).map(Charge::new).collect(),
             replicas: replicas.into(),
+            rates: Rates::default(),
             stamp: 1,
             hands: 0,
             foreign: Vec::new(),
@@ -84,16 +103,16 @@ impl World {
             let name = format!("foreign-{number}");
             put(&objects::collection(number), &objects::manifest(&name, number, 0));
             let path = format!("{}/{name}", objects::collection(number));
-            self.foreign.push((path, Value::Null));
+            self.foreign.push(Foreign::new(path));
         }
         // One that bears the marks of another, as a copy does.
         let mut copy = objects::manifest("copy-0", 0, 0);
         copy["metadata"]["labels"] = json!({"moorline.dev/sync": "moorline.sync-0"});
         copy["metadata"]["annotations"]["moorline.dev/id"] = "moorline/sync-0|/ConfigMap|apps/s0-0".into();
         put(&objects::collection(0), &copy);
-        self.foreign.push((format!("{}/copy-0", objects::collection(0)), Value::Null));
-        for (path, known) in &mut self.foreign {
-            *known = essence(self.sandbox.get(path).unwrap_or_default());
+        self.foreign.push(Foreign::new(format!("{}/copy-0", objects::collection(0))));
+        for foreign in &mut self.foreign {
+            foreign.know(&self.sandbox);
         }
         for sync in 0..SYNCS {
             self.file(sync);
@@ -106,12 +125,39 @@ impl World {
 
     /// Writes the files of a Sync, for the next commit.
     fn file(&mut self, sync: usize) {
-        let charge = &self.charges[sync];
-        self.books.write(&charge.folder(), charge.files());
+        let charge = &mut self.charges[sync];
+        let files = charge.files();
+        self.books.write(&charge.folder(), files);
     }
 
     fn publish(&mut self, forced: bool) {
-        self.books.commit(forced);
+        let commit = self.books.commit(forced);
+        self.books.point_to(commit);
+        let objects = self.charges.iter().map(|charge| charge.objects.clone()).collect();
+        self.said.commits(commit, objects);
+        self.past.note(commit, self.charges.iter().map(Charge::holding).collect(), forced);
+        self.tell_all();
+    }
+
+    /// The branch goes back to one of the last commits.
+    fn go_back(&mut self, steps: usize) {
+        let Some((commit, then)) = self.past.back(steps) else { return };
+        self.books.point_to(*commit);
+        self.charges.iter_mut().zip(then).for_each(|(charge, then)| charge.holds_again(then));
+        (0..SYNCS).for_each(|sync| self.file(sync));
+        self.tell_all();
+    }
+
+    /// From now on there are these faults.
+    fn blows(&mut self, rates: Rates) {
+        self.rates = rates;
+        self.sandbox.faults().set(rates);
+    }
+
+    /// Tells who watches what every Sync is to hold from now on, and which commit each object is of.
+    fn tell_all(&self) {
+        let all = self.charges.iter().flat_map(|charge| &charge.objects);
+        self.observer.commits(all.map(|(id, stamp)| (id.name(), *stamp)));
         (0..SYNCS).for_each(|sync| self.tell(sync));
     }
 
@@ -138,7 +184,7 @@ impl World {
         self.replicas.iter_mut().for_each(Replica::begin);
         for sync in 0..SYNCS {
             let charge = &self.charges[sync];
-            if !charge.gone && self.sandbox.get(&format!("{PLACE}/{}", charge.name())).is_none() {
+            if !charge.gone && self.sandbox.version(&format!("{PLACE}/{}", charge.name())).is_none() {
                 self.order(sync);
             }
         }
@@ -169,6 +215,8 @@ impl World {
                 self.file(sync);
                 self.publish(step.act == Act::Force);
             }
+            Act::Back => self.go_back(1 + dice.below(3) as usize),
+            Act::TakeBack => self.take_back(sync, &mut dice).await,
             Act::Move => {
                 let to = (sync + 1 + dice.below(SYNCS as u64 - 1) as usize) % SYNCS;
                 self.transfer(sync, to, &mut dice);
@@ -178,16 +226,7 @@ impl World {
             Act::EditByHand | Act::RemoveByHand | Act::AddByHand | Act::DeleteByHand | Act::Relabel => {
                 self.meddle(step.act, sync, &mut dice);
             }
-            Act::Suspend | Act::Prune | Act::DriftMode | Act::Path => {
-                self.stamp += 1;
-                let stamp = self.stamp;
-                self.charges[sync].ask_otherwise(step.act, stamp);
-                if step.act == Act::Path {
-                    self.file(sync);
-                    self.publish(false);
-                }
-                self.order(sync);
-            }
+            Act::Suspend | Act::Prune | Act::DriftMode | Act::Path => self.ask_otherwise(step.act, sync),
             Act::Approve => self.approve(sync),
             Act::Part => {
                 let charge = &mut self.charges[sync];
@@ -204,8 +243,8 @@ impl World {
                 self.replicas.iter().for_each(|replica| replica.lose(what));
             }
             Act::LoseMirrors => self.replicas.iter().for_each(Replica::lose_mirrors),
-            Act::Storm => self.sandbox.faults().set(storm(&mut dice)),
-            Act::Calm => self.sandbox.faults().set(Rates::default()),
+            Act::Storm => self.blows(storm(&mut dice)),
+            Act::Calm => self.blows(Rates::default()),
             Act::CutWatches => self.sandbox.faults().cut_watches(),
             Act::Forget => self.forget(),
             Act::Crash => self.replicas[dice.below(2) as usize].crash(),
@@ -216,12 +255,33 @@ impl World {
                 self.observer.stands_still(time);
                 tokio::time::advance(time).await;
             }
+            Act::FreezeLeader => {
+                let time = LEASE.0 + Duration::from_millis(dice.below(20_000));
+                self.observer.stands_still(time);
+                self.pass_lease_on(time);
+                tokio::time::advance(time).await;
+            }
             Act::Skew => self.sandbox.skew(dice.below(120) as i64 - 60),
         }
-        if dice.below(2) == 0 && step.act <= Act::Force {
+        if dice.below(2) == 0 && step.act <= Act::Back {
             self.nudge(sync);
         }
         tokio::time::sleep(Duration::from_millis(step.pause)).await;
+    }
+
+    /// The replica that does not lead takes the Lease over, while the other stands still for so long and does not see it.
+    fn pass_lease_on(&mut self, time: Duration) {
+        let holder = self.observer.holder();
+        let names = self.replicas.iter().filter_map(Replica::process);
+        let Some(next) = names.into_iter().find(|name| Some(name) != holder.as_ref()) else { return };
+        self.hands += 1;
+        let spec = json!({
+            "holderIdentity": next, "renewTime": format!("2027-01-15T08:00:00.{:06}Z", self.hands), "leaseDurationSeconds": LEASE.0.as_secs(),
+        });
+        // Nobody may have led yet.
+        if self.sandbox.merge(THE_LEASE, &json!({"spec": spec}), &next).is_ok() {
+            self.observer.passed_on(&next, time);
+        }
     }
 
     /// The requests of a replica are held up.
@@ -243,72 +303,21 @@ impl World {
         let _ = self.sandbox.merge(&format!("{PLACE}/sync-{sync}"), &now, "person");
     }
 
-    fn edit(&mut self, act: Act, sync: usize, dice: &mut Dice) {
-        self.stamp += 1;
-        let (stamp, charge) = (self.stamp, &mut self.charges[sync]);
-        charge.commits(act);
-        let ids: Vec<Id> = charge.objects.keys().copied().collect();
-        match act {
-            Act::Add => charge.add(stamp),
-            Act::Remove if ids.len() > OBJECTS - 8 => {
-                for _ in 0..=dice.below(3) {
-                    charge.objects.remove(dice.of(&ids));
-                }
-            }
-            Act::Bad | Act::Empty => {}
-            _ => {
-                for _ in 0..=dice.below(4) {
-                    charge.objects.insert(*dice.of(&ids), stamp);
-                }
-            }
-        }
-    }
-
-    /// Some objects go from one Sync to another, with one commit; some are changed by it.
-    fn transfer(&mut self, from: usize, to: usize, dice: &mut Dice) {
-        self.stamp += 1;
-        let ids: Vec<Id> = self.charges[from].objects.keys().copied().collect();
-        for _ in 0..=dice.below(3) {
-            let id = dice.of(&ids);
-            let Some(stamp) = self.charges[from].objects.remove(id) else { continue };
-            let stamp = if dice.below(2) == 0 { self.stamp } else { stamp };
-            self.charges[to].objects.insert(*id, stamp);
-        }
-        [from, to].into_iter().for_each(|sync| self.charges[sync].commits(Act::Move));
-    }
-
-    /// Somebody changes a live object; each time it is somebody else.
-    fn meddle(&mut self, act: Act, sync: usize, dice: &mut Dice) {
-        self.hands += 1;
-        let ids: Vec<Id> = self.charges[sync].objects.keys().copied().collect();
-        let id = *dice.of(&ids);
-        let (path, hand) = (id.path(), format!("hand-{}", self.hands));
-        self.observer.meddles(&id.name());
-        let annotation = |key: &str, value: Value| json!({"metadata": {"annotations": {key: value}}});
-        let patch = match act {
-            Act::EditByHand if dice.below(2) == 0 => annotation(STAMP, "by hand".into()),
-            Act::EditByHand => objects::spoiled(id.1),
-            Act::RemoveByHand => annotation(STAMP, Value::Null),
-            Act::Relabel => json!({"metadata": {"labels": {"moorline.dev/sync": Value::Null}}}),
-            Act::DeleteByHand => {
-                // It may be gone already.
-                let _ = self.sandbox.delete(&path);
-                return;
-            }
-            _ => annotation("example.com/extra", hand.as_str().into()),
-        };
-        let _ = self.sandbox.merge(&path, &patch, &hand);
-    }
-
     /// The server forgets what changed, and ends its watches.
-    fn forget(&self) {
+    fn forget(&mut self) {
+        // A watch that has come to the newest version would go on from there, and never hear of what was dropped before it.
+        self.hands += 1;
+        let tick = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tick"},
+            "data": {"at": self.hands.to_string()}});
+        let place = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+        self.sandbox.apply(&place, &tick, "person").unwrap();
         self.sandbox.forget_changes();
         self.sandbox.faults().cut_watches();
     }
 
     /// All faults end, every Sync is as it was at the beginning, and every folder whole.
     pub(crate) fn settle(&mut self) {
-        self.sandbox.faults().set(Rates::default());
+        self.blows(Rates::default());
         self.sandbox.skew(0);
         self.forget();
         for line in self.replicas.iter().filter_map(Replica::line) {
@@ -351,12 +360,18 @@ impl World {
         }
     }
 
+    /// What a Sync says of an object that is not so.
+    pub(crate) fn said(&self) -> Option<String> {
+        let of = |sync: usize| {
+            let path = format!("{PLACE}/{}", self.charges[sync].name());
+            self.said.wrong(&self.sandbox, sync, &path)
+        };
+        (0..SYNCS).filter(|sync| self.charges[*sync].repairs()).find_map(of)
+    }
+
     /// What became of things that are nobody's business.
     pub(crate) fn touched(&self) -> Option<String> {
-        self.foreign.iter().find_map(|(path, known)| {
-            let live = essence(self.sandbox.get(path).unwrap_or_default());
-            (live != *known).then(|| format!("{path} was touched"))
-        })
+        self.foreign.iter().find_map(|foreign| foreign.touched(&self.sandbox))
     }
 
     /// What Syncs say of themselves.
@@ -364,17 +379,4 @@ impl World {
         let of = |sync| self.sandbox.get(&format!("{PLACE}/sync-{sync}")).map(|it| it["status"].to_string());
         (0..SYNCS).filter_map(of).collect::<Vec<_>>().join("\n")
     }
-}
-
-/// What a person wrote of an object; the rest is the server's.
-fn essence(mut object: Value) -> Value {
-    for (place, field) in [("", "status"), ("/metadata", "resourceVersion"), ("/metadata", "managedFields")] {
-        if let Some(Value::Object(map)) = object.pointer_mut(place) {
-            map.remove(field);
-        }
-    }
-    if let Some(Value::Object(marks)) = object.pointer_mut("/metadata/annotations") {
-        marks.remove("deployment.kubernetes.io/revision");
-    }
-    object
 }

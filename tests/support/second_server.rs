@@ -4,10 +4,13 @@
 //! the authority of the first. It reaches etcd through a relay that can be held: then it goes on answering from what
 //! it knew, as a server does whose own connection to etcd is slow.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
+
+use serde_json::Value;
 
 use super::control_plane::ControlPlane;
 use super::daemon::until;
@@ -49,9 +52,17 @@ impl SecondServer {
         this
     }
 
-    /// What it says from its own memory about a collection.
-    pub(crate) async fn list(&self, plane: &ControlPlane, collection: &str) -> String {
-        self.ask(plane, &format!("{collection}?resourceVersion=0")).await.unwrap()
+    /// The names in a collection by its own memory. It refuses while it builds that memory anew, as it does when etcd
+    /// has not answered it for long.
+    pub(crate) async fn names(
+        &self,
+        plane: &ControlPlane,
+        collection: &str,
+    ) -> Result<BTreeSet<String>, String> {
+        let text = self.ask(plane, &format!("{collection}?resourceVersion=0")).await?;
+        let list: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        Ok(items.iter().filter_map(|item| item["metadata"]["name"].as_str()).map(str::to_owned).collect())
     }
 
     async fn ask(&self, plane: &ControlPlane, uri: &str) -> Result<String, String> {

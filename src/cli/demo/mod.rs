@@ -38,7 +38,7 @@ pub(super) struct Arguments {
     url: Option<String>,
 
     /// The folder of manifests in that repository
-    #[arg(long, default_value = "", requires = "url")]
+    #[arg(long, default_value = ".", requires = "url")]
     path: String,
 
     /// Walk through the story, step by step

@@ -190,16 +190,17 @@ pub(super) fn released(lease: &Lease, wall: Timestamp) -> Lease {
     lease
 }
 
-/// The wall clock as a Lease has it, and never what the last renewal wrote: others see by the difference that we
-/// live, also when the wall clock was set back by just so much.
+/// So far, in microseconds, the time of a renewal may be ahead of the wall clock: enough for two days of renewals under a clock
+/// that stands still, and too little to be taken for one that was set back.
+const NUDGED: i64 = 100_000;
+
+/// The wall clock as a Lease has it, and never what one of the last renewals wrote: others see by the difference that we
+/// live, also when the wall clock was set back by just so much, and when it stands still.
 fn differing(wall: Timestamp, last: Option<&MicroTime>) -> MicroTime {
     let time = |microseconds| Timestamp::from_microsecond(microseconds).map(MicroTime);
-    let now = wall.as_microsecond();
-    match time(now) {
-        Ok(same) if Some(&same) == last => time(now.saturating_add(1)).unwrap_or(same),
-        Ok(other) => other,
-        Err(_) => MicroTime(wall),
-    }
+    let (now, last) = (wall.as_microsecond(), last.map(|last| last.0.as_microsecond()));
+    let later = last.filter(|last| (0..NUDGED).contains(&last.saturating_sub(now)));
+    time(later.map_or(now, |last| last.saturating_add(1))).unwrap_or(MicroTime(wall))
 }
 
 /// Who holds it; none when it was released.
@@ -286,6 +287,20 @@ mod tests {
             sighting = sighting.then(found.clone(), now);
         }
         assert_eq!(decide(&sighting, claim, now), expect, "{looks:?}");
+    }
+
+    #[test]
+    fn every_renewal_has_another_time_whatever_the_clock_does() {
+        let second = |second: i64| Timestamp::from_second(second).unwrap();
+        let mut last = None;
+        let mut seen = std::collections::BTreeSet::new();
+        for wall in [5, 5, 5, 5, 6, 6, 6].map(second) {
+            let now = differing(wall, last.as_ref());
+            assert!(seen.insert(now.0), "{now:?} twice");
+            last = Some(now);
+        }
+        // One that was set back far counts as it is.
+        assert_eq!(differing(second(2), last.as_ref()), MicroTime(second(2)));
     }
 
     #[test]

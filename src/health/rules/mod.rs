@@ -10,28 +10,27 @@
 //! true, the object is healthy if the rule has no `healthy`, and else it is Progressing. What an expression looks for and does
 //! not find makes it not true: a fresh object has no status yet. Anything else that has no value makes the health Unknown.
 //!
-//! Bounds: the text has at most 2,048 bytes and is measured before it is parsed (`scan.rs`), names and functions
-//! are resolved when the Sync is read (`expression.rs`), and an evaluation ends after 100,000 steps
-//! (`evaluate.rs`), which is Unknown. There are no patterns: `matches` would be a second language with costs of its own.
-
-mod evaluate;
-mod expression;
-mod scan;
-mod value;
+//! Bounds: the text has at most 2,048 bytes and is measured before it is parsed, names and functions are resolved when the
+//! Sync is read (`src/expression/` does both), and an evaluation ends after 100,000 steps, which is Unknown. There are no
+//! patterns: `matches` would be a second language with costs of its own.
 
 use std::fmt;
 
-use evaluate::{Fault, MAX_STEPS, holds};
-use expression::{Expression, Refused, expression};
 use serde_json::{Map, Value};
 
 use super::Health;
 use super::live::Live;
 use super::sentence::told;
+use crate::expression::{Expression, Fault, Kind, Language, Meter, Problem, Refused, Sum, Val, Variable};
+use crate::expression::{evaluate, read};
 use crate::object::GroupKind;
 
 /// Rules of one Sync.
 pub const MAX_RULES: usize = 64;
+/// Steps of one evaluation; milliseconds at most.
+const MAX_STEPS: usize = 100_000;
+/// Of a live object nothing is known before it is seen.
+const OBJECT: Variable = Variable { name: "object", kind: Kind::Any };
 
 /// One rule as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,22 +101,25 @@ impl Rules {
                 place: Place::Rule,
                 problem: problem.to_owned(),
             };
-            let mut read = |field: &'static str, text: Option<&str>| {
-                let read = text.map(|text| expression(text).map_err(|refused| (text, refused)));
-                read.transpose().unwrap_or_else(|(text, Refused { at, problem })| {
+            let mut compile = |field: &'static str, text: Option<&str>| {
+                let found = text.map(|text| expression(text).map_err(|refused| (text, refused)));
+                found.transpose().unwrap_or_else(|(text, Refused { at, problem })| {
                     let place_in_text = position(field, text, at);
                     errors.push(RuleError {
                         rule: place,
                         kind: kind.to_string(),
                         place: place_in_text,
-                        problem,
+                        problem: match problem {
+                            Problem::Syntax(words) => told(&words),
+                            problem => problem.to_string(),
+                        },
                     });
                     None
                 })
             };
-            let degraded = read("degraded", rule.degraded);
-            let progressing = read("progressing", rule.progressing);
-            let healthy = read("healthy", rule.healthy);
+            let degraded = compile("degraded", rule.degraded);
+            let progressing = compile("progressing", rule.progressing);
+            let healthy = compile("healthy", rule.healthy);
             if place >= MAX_RULES {
                 errors.push(refuse("a Sync has too many rules: 64 are read"));
                 break;
@@ -154,7 +156,9 @@ impl Rule {
             Some(expression) => match holds(expression, body) {
                 Ok(holds) => Ok(holds),
                 Err(Fault::Missing(_)) => Ok(false),
-                Err(fault) => Err(Health::unknown(format!("the rule's {field} has no value: {fault}"))),
+                Err(fault) => {
+                    Err(Health::unknown(format!("the rule's {field} has no value: {}", why(&fault))))
+                }
             },
         };
         let judged = || {
@@ -207,15 +211,36 @@ impl fmt::Display for Place {
     }
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing(field) => write!(f, "there is no field {}", told(field)),
-            Self::Kinds(what) => write!(f, "{what} is not made for what it is given"),
-            Self::Number(problem) => f.write_str(problem),
-            Self::TooMuch => write!(f, "it takes more than {MAX_STEPS} steps with this object"),
-        }
+/// Why an expression has no value.
+fn why(fault: &Fault) -> String {
+    match fault {
+        Fault::Missing(field) => format!("there is no field {}", told(field)),
+        Fault::Kinds(what) => format!("{what} is not made for what it is given"),
+        Fault::Number(Sum::TooLarge) => "a number is too large".to_owned(),
+        Fault::Number(Sum::ByZero | Sum::RestOfZero) => "a number is divided by zero".to_owned(),
+        Fault::Number(Sum::NoIndex(_)) => "an index is none of the list's".to_owned(),
+        Fault::Number(Sum::NoNumber) => "a text is no number".to_owned(),
+        Fault::Unknown => "it calls what is not known here".to_owned(),
+        Fault::TooMuch => format!("it takes more than {MAX_STEPS} steps with this object"),
     }
+}
+
+/// The expression that a text is.
+fn expression(text: &str) -> Result<Expression, Refused> {
+    match read(text, Language::Small, &[OBJECT]) {
+        Ok((expression, _)) => Ok(expression),
+        // The first is enough: the others may come of it.
+        Err(refused) => Err(refused
+            .into_iter()
+            .next()
+            .unwrap_or(Refused { at: 0, problem: Problem::Other(String::new()) })),
+    }
+}
+
+/// What an expression is, of one object: true or false.
+fn holds(expression: &Expression, object: &Map<String, Value>) -> Result<bool, Fault> {
+    let object = [Val::Map(object, &OBJECT.kind)];
+    evaluate(expression, &object, true, &mut Meter::new(MAX_STEPS))?.truth("the whole expression")
 }
 
 #[cfg(test)]

@@ -29,6 +29,8 @@ pub(super) struct Entry {
     pub(super) written: i64,
     /// How often it could not be read, one time after the other.
     pub(super) failures: u32,
+    /// How often it was not there when it was read, one time after the other.
+    pub(super) misses: u32,
     /// It failed for good, and is gone since.
     pub(super) ended: bool,
     pub(super) known: Option<Known>,
@@ -57,6 +59,7 @@ impl Entry {
         read: NEVER,
         written: NEVER - 1,
         failures: 0,
+        misses: 0,
         ended: false,
         known: None,
     };

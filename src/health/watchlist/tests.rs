@@ -47,6 +47,25 @@ impl Case {
 }
 
 #[test]
+fn an_object_that_is_there_for_the_watch_alone_is_read_less_and_less() {
+    let mut case = Case::new();
+    case.list.changed(&id("web"), 0);
+    let mut reads = 0;
+    for now in 0..100_000 {
+        for _ in 0..case.due(now).0 {
+            reads += 1;
+            case.list.missed(&id("web"), now);
+        }
+    }
+    assert_eq!((reads, case.worst()), (7, String::new()), "after 1, 2, 4 seconds and so on");
+    // The watch tells of it again.
+    case.list.changed(&id("web"), 100_000);
+    assert_eq!(case.due(100_100), (1, 0));
+    case.list.missed(&id("other"), 100_200);
+    assert!(!case.list.has(&id("other")));
+}
+
+#[test]
 fn an_object_is_read_once_a_second_however_often_it_changes() {
     let mut case = Case::new();
     let mut reads = Vec::new();

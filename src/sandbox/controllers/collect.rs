@@ -96,9 +96,12 @@ fn release(state: &mut State, target: &Target, mut body: Value, finalizer: &str)
     let _ = state.store_as_kept(target, body);
 }
 
-/// The stored object as a target, in the version in which it is stored.
+/// The stored object as a target, in the version in which it is.
 pub(crate) fn target_of(state: &State, home: &str, key: Key) -> Option<Target> {
     let resource = state.served.iter().find(|resource| &*resource.home == home)?.clone();
-    let version = resource.stored_version();
+    let own = state.store.get(home, &key).and_then(|stored| {
+        (0..resource.versions.len()).find(|at| resource.api_version(*at) == stored.api_version())
+    });
+    let version = own.unwrap_or_else(|| resource.stored_version());
     Some(Target { resource, version, key, subresource: String::new() })
 }

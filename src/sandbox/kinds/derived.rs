@@ -12,9 +12,11 @@ pub(crate) type Derive = fn(&mut Value, &str);
 /// What the table calls by this name.
 pub(crate) fn named(name: &str) -> Option<Derive> {
     Some(match name {
+        "ip-mode" => ip_mode,
         "pull-policy" => pull_policy,
         "empty-volume" => empty_volume,
         "target-port" => target_port,
+        "template-generation" => template_generation,
         "namespace-label" => namespace_label,
         "pod-ranges" => pod_ranges,
         "pod-addresses" => |status, field| addresses(status, field, "podIP"),
@@ -37,6 +39,13 @@ fn pull_policy(holder: &mut Value, field: &str) {
         None => digest.is_none() && !image.is_empty(),
     };
     set(holder, field, json!(if latest { "Always" } else { "IfNotPresent" }));
+}
+
+/// An address that a load balancer gives is taken for one that it answers itself; a name is not.
+fn ip_mode(ingress: &mut Value, field: &str) {
+    if !nothing(ingress.get("ip")) {
+        set(ingress, field, json!("VIP"));
+    }
 }
 
 /// A volume of no kind is an empty folder.
@@ -64,6 +73,18 @@ fn namespace_label(metadata: &mut Value, field: &str) {
     let labels = metadata.entry(field).or_insert_with(|| json!({}));
     if let Some(labels) = labels.as_object_mut() {
         labels.insert("kubernetes.io/metadata.name".to_owned(), name);
+    }
+}
+
+/// A DaemonSet says by an annotation how often its template changed, also before that is known: so it is its writer's.
+fn template_generation(metadata: &mut Value, field: &str) {
+    let Some(metadata) = metadata.as_object_mut() else { return };
+    let annotations = metadata.entry(field).or_insert(Value::Null);
+    if annotations.is_null() {
+        *annotations = json!({});
+    }
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.entry("deprecated.daemonset.template.generation").or_insert_with(|| "0".into());
     }
 }
 

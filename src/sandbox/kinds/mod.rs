@@ -12,7 +12,6 @@ mod normal;
 mod paths;
 mod pods;
 mod prepare;
-mod quantity;
 mod services;
 #[cfg(test)]
 mod tests;
@@ -25,7 +24,7 @@ pub(crate) use lives::{is_made_by_update, needs_version};
 pub(crate) use normal::normalize;
 pub(crate) use prepare::{prepare, prepare_custom};
 pub(crate) use validate::{validate, validate_custom};
-pub(crate) use warnings::warnings;
+pub(crate) use warnings::{deprecation, warnings};
 
 /// What only the server as a whole can give to an object, or knows of others.
 pub(crate) trait Allocate {

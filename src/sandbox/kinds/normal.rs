@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use super::quantity;
+use crate::quantity;
 use crate::sandbox::schema::{Field, Fields, Scalar, Schema, Shape, Written};
 
 /// Deeper objects are left as they are below this.

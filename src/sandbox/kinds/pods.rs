@@ -4,7 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Allocate, quantity};
+use super::Allocate;
+use crate::quantity;
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// For how long a Pod stays on a Node that is gone.

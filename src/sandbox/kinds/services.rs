@@ -69,6 +69,10 @@ pub(crate) fn keep_allocated(old: &Value, new: &mut Value) {
             now["healthCheckNodePort"] = before["healthCheckNodePort"].clone();
         }
     }
+    if is != "LoadBalancer" {
+        new["status"]["loadBalancer"] = serde_json::json!({});
+    }
+    let now = &mut new["spec"];
     if was == "LoadBalancer" && is != "LoadBalancer" {
         forget(now, before, &["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
     }

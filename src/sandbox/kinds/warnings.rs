@@ -1,6 +1,6 @@
 //! What a writer should know although nothing is refused.
 //!
-//! In: an object as it will be kept. Out: sentences, each with the place that it is about.
+//! In: an object as it will be kept, or a resource. Out: sentences, each with the place that it is about.
 
 use serde_json::Value;
 
@@ -23,6 +23,12 @@ pub(crate) fn warnings(kind: &str, object: &Value) -> Vec<String> {
         }
     }
     told
+}
+
+/// What whoever asks for a resource is told, because there is a newer one in its place.
+pub(crate) fn deprecation(group: &str, plural: &str) -> Option<&'static str> {
+    let words = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+    ((group, plural) == ("", "endpoints")).then_some(words)
 }
 
 /// Variables that stand twice: an apply keeps one of them.

@@ -192,16 +192,7 @@ impl<'a> Managers<'a> {
         (!entries.is_empty()).then_some(Value::Array(entries))
     }
 
-    /// What anybody owns.
-    pub(super) fn all(&self) -> FieldSet {
-        let mut all = FieldSet::default();
-        for owned in self.0.values() {
-            all.add(owned.fields.set().into_owned());
-        }
-        all
-    }
-
-    /// The same, of managers that a request says, which may have been written by anybody.
+    /// Reads managers that a request says, which may have been written by anybody.
     pub(super) fn read_request(entries: &'a Value) -> Result<Self, String> {
         let mut managers = Self::read(Some(entries))?;
         for owned in managers.0.values_mut() {

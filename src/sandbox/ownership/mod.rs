@@ -4,6 +4,7 @@
 //! It follows structured-merge-diff and the field manager of the API server in all that can be seen from outside,
 //! because what a daemon knows of a cluster it knows from these fields.
 
+mod changes;
 mod claim;
 mod compare;
 mod conflict;
@@ -12,9 +13,11 @@ mod managers;
 mod merge;
 mod prune;
 mod reconcile;
+mod scaled;
 #[cfg(test)]
 mod tests;
 mod typed;
+mod versions;
 mod way;
 
 use std::sync::LazyLock;
@@ -23,9 +26,11 @@ use serde_json::{Map, Value};
 
 use super::schema::Schema;
 use crate::fields::{FieldPath, FieldSet, Operation};
-use compare::{Change, compare};
+use changes::{Changes, follow_schema};
 pub(crate) use conflict::{Conflict, conflict_message};
 use managers::{Fields, Identity, Managers, Owned};
+pub(crate) use scaled::scale;
+pub(crate) use typed::go_type;
 
 /// The manager of what stood before anything was applied.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -73,6 +78,8 @@ pub(crate) enum InVersion {
     Other(Schema, Value),
     /// There is no such version any more.
     Gone,
+    /// It cannot be converted, in the words of the answer 500.
+    Failed(String),
 }
 
 /// Why nothing is applied.
@@ -113,7 +120,7 @@ pub(crate) fn apply(
     };
     if managers.0.is_empty() && live.is_some() {
         let first = Writer { manager: BEFORE_FIRST_APPLY, ..*writer };
-        take(schema, &mut managers, &schema.zero_object(config), old, &first);
+        take(schema, &mut managers, &schema.zero_object(config), old, &first).map_err(Fault::Typed)?;
     }
     let is_kubectl = writer.manager == last_applied::MANAGER;
     let before = is_kubectl.then(|| managers.clone());
@@ -148,17 +155,13 @@ pub(crate) fn update(schema: &Schema, live: Option<&Value>, new: &mut Value, wri
     if managers.0.is_empty() && live.is_some() {
         return;
     }
-    // Where an entry is of a version that a definition has no more, the server gives up all of them.
-    let is_gone = |owned: &Owned<'_>| {
-        owned.api_version != writer.api_version
-            && matches!((writer.in_version)(owned.api_version, new), InVersion::Gone)
-    };
-    if schema.is_of_definition() && managers.0.values().any(is_gone) {
-        return;
-    }
-    match live {
+    let taken = match live {
         Some(live) => take(schema, &mut managers, live, new, writer),
         None => take(schema, &mut managers, &schema.zero_object(new), new, writer),
+    };
+    // Where the object cannot be had in the version of an entry, the server gives up all of them.
+    if taken.is_err() {
+        return;
     }
     managers.cap_updates();
     set_managed_fields(new, managers);
@@ -202,14 +205,20 @@ fn of_request<'a>(live: Option<&'a Value>, given: Option<&'a Value>, writer: &Wr
 }
 
 /// A writer takes what it changed from all others.
-fn take<'a>(schema: &Schema, managers: &mut Managers<'a>, old: &Value, new: &Value, writer: &Writer<'a>) {
-    follow_schema(schema, managers);
-    let changes = Changes::of(schema, managers, old, new, writer);
+fn take<'a>(
+    schema: &Schema,
+    managers: &mut Managers<'a>,
+    old: &Value,
+    new: &Value,
+    writer: &Writer<'a>,
+) -> Result<(), String> {
+    follow_schema(schema, managers, old, writer)?;
+    let changes = Changes::of(schema, managers, old, new, writer)?;
     changes.take_from(managers, None);
     let mut own = changes.own.set();
     own.take_off(&NOBODYS);
     if own.is_empty() {
-        return;
+        return Ok(());
     }
     let identity = Identity::new(writer.manager, Operation::Update, writer.api_version, writer.subresource);
     let owned = managers.0.entry(identity).or_insert_with(|| Owned {
@@ -219,6 +228,7 @@ fn take<'a>(schema: &Schema, managers: &mut Managers<'a>, old: &Value, new: &Val
     });
     owned.fields.set_mut().add(own);
     owned.time = Some(writer.now);
+    Ok(())
 }
 
 /// An applied object, and whether it is another than it was.
@@ -230,7 +240,7 @@ fn write<'a>(
     writer: &Writer<'a>,
     force: bool,
 ) -> Result<(Value, bool), Fault> {
-    follow_schema(schema, managers);
+    follow_schema(schema, managers, old, writer).map_err(Fault::Typed)?;
     let mut merged = without_managed_fields(old);
     merge::merge(schema, &mut merged, config);
     let mut fields = claim::claim(schema, config);
@@ -239,22 +249,30 @@ fn write<'a>(
     let identity = Identity::new(writer.manager, Operation::Apply, writer.api_version, writer.subresource);
     let last = managers.0.remove(&identity);
     let time = last.as_ref().and_then(|last| last.time);
+    let last_version = last.as_ref().map_or(writer.api_version, |last| last.api_version);
     let (fields, dropped) = match last.map(|last| last.fields) {
         // What is owned now is written as it was, so nothing was dropped.
-        Some(last) if last.unchanged().is_some_and(|written| fields.is_written(written)) => (last, None),
+        Some(last)
+            if last_version == writer.api_version
+                && last.unchanged().is_some_and(|written| fields.is_written(written)) =>
+        {
+            (last, None)
+        }
         Some(last) => {
-            let last = Some(last.set().into_owned()).filter(|last| !last.minus(&fields).is_empty());
+            let is_less =
+                |last: &FieldSet| last_version != writer.api_version || !last.minus(&fields).is_empty();
+            let last = Some(last.set().into_owned()).filter(is_less);
             (Fields::known(fields), last)
         }
         None => (Fields::known(fields), None),
     };
     managers.0.insert(identity, Owned { fields, api_version: writer.api_version, time });
     if let Some(last) = dropped {
-        let mut all = managers.all();
-        all.add(NOBODYS.clone());
-        prune::prune(schema, &mut merged, &last, &all);
+        let live = versions::Versioned { schema: schema.clone(), version: writer.api_version, value: merged };
+        merged = versions::pruned(live, managers, (last_version, &last), writer)
+            .map_err(|words| Fault::Typed(format!("failed to prune fields: {words}")))?;
     }
-    let changes = Changes::of(schema, managers, old, &merged, writer);
+    let changes = Changes::of(schema, managers, old, &merged, writer).map_err(Fault::Typed)?;
     let lost = changes.lost(managers, identity);
     if !force && !lost.is_empty() {
         return Err(Fault::Conflicts(conflict::conflicts(lost)));
@@ -262,82 +280,6 @@ fn write<'a>(
     changes.take_from(managers, Some(identity));
     let is_new = !is_same_but_managers(old, &merged);
     Ok((merged, is_new))
-}
-
-/// What a write changed, in every version in which somebody owns something.
-struct Changes {
-    own: Change,
-    others: Vec<(String, Option<Change>)>,
-}
-
-impl Changes {
-    fn of(schema: &Schema, managers: &Managers<'_>, old: &Value, new: &Value, writer: &Writer<'_>) -> Self {
-        let reset = set_of(writer.reset);
-        let own = compare(schema, old, new).without(&reset);
-        let mut others: Vec<(String, Option<Change>)> = Vec::new();
-        for owned in managers.0.values() {
-            let version = owned.api_version;
-            if version == writer.api_version || others.iter().any(|(known, _)| known == version) {
-                continue;
-            }
-            let change = match ((writer.in_version)(version, old), (writer.in_version)(version, new)) {
-                (InVersion::Other(schema, old), InVersion::Other(_, new)) => {
-                    Some(compare(&schema, &old, &new).without(&reset))
-                }
-                (InVersion::Gone, _) | (_, InVersion::Gone) => None,
-                (InVersion::Same | InVersion::Other(..), InVersion::Same | InVersion::Other(..)) => continue,
-            };
-            others.push((version.to_owned(), change));
-        }
-        Self { own, others }
-    }
-
-    /// The change as a manager sees it; none where its version is gone.
-    fn seen(&self, owned: &Owned<'_>) -> Option<&Change> {
-        let other = self.others.iter().find(|(version, _)| *version == owned.api_version);
-        other.map_or(Some(&self.own), |(_, change)| change.as_ref())
-    }
-
-    /// What each manager but one would lose to other values.
-    fn lost<'a>(&self, managers: &Managers<'a>, but: Identity<'a>) -> Vec<(Identity<'a>, &'a str, FieldSet)> {
-        let others = managers.0.iter().filter(|(identity, _)| **identity != but);
-        let lost = others.filter_map(|(identity, owned)| {
-            let change = self.seen(owned)?;
-            let mut fields = owned.fields.shared_with(&change.modified);
-            fields.add(owned.fields.shared_with(&change.added));
-            (!fields.is_empty()).then_some((*identity, owned.api_version, fields))
-        });
-        lost.collect()
-    }
-
-    /// Takes from each manager but one what was changed or removed.
-    fn take_from(&self, managers: &mut Managers<'_>, but: Option<Identity<'_>>) {
-        for (identity, owned) in &mut managers.0 {
-            if Some(*identity) == but {
-                continue;
-            }
-            match self.seen(owned) {
-                Some(change) => {
-                    for gone in [&change.modified, &change.added, &change.removed] {
-                        owned.fields.take_off(gone);
-                    }
-                }
-                None => owned.fields = Fields::default(),
-            }
-        }
-        managers.drop_empty();
-    }
-}
-
-/// Only the schema of a definition changes while there are objects of it.
-fn follow_schema(schema: &Schema, managers: &mut Managers<'_>) {
-    if schema.is_of_definition() {
-        for owned in managers.0.values_mut() {
-            if !owned.fields.unchanged().is_some_and(|fields| reconcile::is_so(schema, fields)) {
-                reconcile::reconcile(schema, owned.fields.set_mut());
-            }
-        }
-    }
 }
 
 fn set_of(paths: &[&[&str]]) -> FieldSet {

@@ -1,7 +1,7 @@
 //! What an applier no longer applies goes, unless somebody else owns it.
 //!
-//! In: the merged object, what its applier owned, and what everybody owns now. Out: the object without what only the
-//! applier owned and no longer names.
+//! In: the merged object, what its applier owned, and what everybody owns now, each in one version. Out: the object without
+//! what only the applier owned and no longer names, step by step: in between, it may go over to another version.
 
 use serde_json::Value;
 
@@ -10,21 +10,29 @@ use super::claim::claim;
 use super::way::{Way, list_of, step, way};
 use crate::fields::{Element, FieldSet, Node};
 
-/// Takes out what was owned by the applier alone: `last` is what it applied before, `managed` is what anybody owns,
-/// what it applies now included.
-pub(super) fn prune(schema: &Schema, merged: &mut Value, last: &FieldSet, managed: &FieldSet) {
-    let last = with_named(schema, last);
-    let all = with_named(schema, &claim(schema, merged));
-    let mut without = merged.clone();
-    remove(schema, &mut without, &last.root);
-    // What others own comes back, with all around it.
-    let mut kept = with_named(schema, &claim(schema, &without));
+/// Without all that the applier owned before.
+pub(super) fn without(schema: &Schema, merged: &Value, last: &FieldSet) -> Value {
+    taken(schema, merged, &with_named(schema, last))
+}
+
+/// What others own comes back, with all around it; what is applied now is among it.
+pub(super) fn owned_back(schema: &Schema, merged: &Value, without: &Value, managed: &FieldSet) -> Value {
+    let mut kept = with_named(schema, &claim(schema, without));
     kept.add(with_named(schema, managed));
-    without.clone_from(merged);
-    remove(schema, &mut without, &all.minus(&kept).root);
-    // What the applier never owned comes back, too, even if it stood in what went.
-    let left = with_named(schema, &claim(schema, &without));
-    remove(schema, merged, &all.minus(&left).intersect(&last).root);
+    taken(schema, merged, &with_named(schema, &claim(schema, merged)).minus(&kept))
+}
+
+/// What the applier never owned comes back, too, even if it stood in what went.
+pub(super) fn never_owned_back(schema: &Schema, merged: &Value, without: &Value, last: &FieldSet) -> Value {
+    let left = with_named(schema, &claim(schema, without));
+    let gone = with_named(schema, &claim(schema, merged)).minus(&left);
+    taken(schema, merged, &gone.intersect(&with_named(schema, last)))
+}
+
+fn taken(schema: &Schema, merged: &Value, fields: &FieldSet) -> Value {
+    let mut left = merged.clone();
+    remove(schema, &mut left, &fields.root);
+    left
 }
 
 /// The set with every declared field in which something is owned: such a field is there because of what is in it.

@@ -119,7 +119,7 @@ impl Walk {
 }
 
 /// The name of the Go type of a value from JSON.
-fn go_type(value: &Value) -> &'static str {
+pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",

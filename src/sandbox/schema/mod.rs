@@ -11,12 +11,15 @@ mod strict;
 mod table;
 #[cfg(test)]
 mod tests;
+mod times;
 mod zero;
 
 use std::sync::{Arc, OnceLock};
 
-use regex::bytes::Regex;
 use serde_json::{Map, Value};
+
+use crate::expression::Pattern;
+pub(crate) use problems::{Problem, shown};
 
 /// What is known of one type of value; cheap to clone.
 #[derive(Debug, Clone)]
@@ -31,7 +34,7 @@ struct Node {
     /// What the definition of a custom resource says of this place, without what is below it.
     rules: Map<String, Value>,
     /// The pattern among the rules, when it was asked for.
-    pattern: OnceLock<Option<Regex>>,
+    pattern: OnceLock<Option<Pattern>>,
 }
 
 /// What a value is.

@@ -1,16 +1,18 @@
 //! What is wrong with an object by the schema of its definition, in the words of the API server.
 //!
 //! In: an object, and what it was before. Out: a [`Problem`] for each place that breaks a rule. What an update leaves as
-//! it was is not looked at, however wrong it is. Expressions (`x-kubernetes-validations`) are handed to whoever asks.
+//! it was is not looked at, however wrong it is. Expressions (`x-kubernetes-validations`) are evaluated in `src/sandbox/rules/`.
 
 mod bounds;
 mod formats;
 mod several;
 
-use regex::bytes::Regex;
 use serde_json::{Map, Value};
 
+pub(crate) use bounds::shown;
+
 use super::{Fields, ListType, Schema, Shape};
+use crate::expression::Pattern;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,18 +25,10 @@ pub(crate) struct Problem {
     pub(crate) field: String,
 }
 
-/// Evaluates the expressions of a place: its path, the rules, the value, and what it was.
-pub(crate) type Expressions<'a> = &'a mut dyn FnMut(&str, &Value, &Value, Option<&Value>) -> Vec<Problem>;
-
 impl Schema {
     /// What is wrong with an object that was another before.
-    pub(crate) fn problems_since(
-        &self,
-        old: Option<&Value>,
-        object: &Value,
-        expressions: Expressions<'_>,
-    ) -> Vec<Problem> {
-        let mut check = Check { path: String::new(), found: Vec::new(), expressions };
+    pub(crate) fn problems_since(&self, old: Option<&Value>, object: &Value) -> Vec<Problem> {
+        let mut check = Check { path: String::new(), found: Vec::new() };
         check.value(self, old, object);
         let mut found = check.found;
         duplicates(self, object, &mut String::new(), &mut found);
@@ -44,14 +38,14 @@ impl Schema {
 
 impl Schema {
     /// The pattern of a text, compiled once.
-    fn pattern(&self) -> Option<&Regex> {
+    fn pattern(&self) -> Option<&Pattern> {
         let pattern = self.rules().get("pattern")?.as_str()?;
-        self.0.pattern.get_or_init(|| formats::compiled(pattern)).as_ref()
+        self.0.pattern.get_or_init(|| Pattern::new(pattern)).as_ref()
     }
 }
 
 impl Problem {
-    fn new(reason: &'static str, path: &str, message: String) -> Self {
+    pub(crate) fn new(reason: &'static str, path: &str, message: String) -> Self {
         Self { reason, message, field: path.trim_start_matches('.').to_owned() }
     }
 
@@ -70,13 +64,12 @@ impl Problem {
     }
 }
 
-struct Check<'a> {
+struct Check {
     path: String,
     found: Vec<Problem>,
-    expressions: Expressions<'a>,
 }
 
-impl Check<'_> {
+impl Check {
     fn value(&mut self, schema: &Schema, old: Option<&Value>, value: &Value) {
         if old == Some(value) {
             return;
@@ -101,10 +94,6 @@ impl Check<'_> {
                 }
             }
             _ => {}
-        }
-        if let Some(expressions) = rules.get("x-kubernetes-validations") {
-            let told = (self.expressions)(&self.path, expressions, value, old);
-            self.found.extend(told);
         }
     }
 

@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::times;
 use super::{Scalar, Schema, Shape};
 
 /// More unknown fields are not told of one object; the server stops there, too.
@@ -88,9 +89,10 @@ fn mismatch(schema: &Schema, holder: &str, value: &Value, path: &mut String) -> 
 fn of_scalar(scalar: Scalar, holder: &str, value: &Value, path: &str) -> Option<String> {
     let is_whole = value.is_i64() || value.is_u64();
     let fits = match scalar {
-        Scalar::String | Scalar::Formatted | Scalar::Time | Scalar::MicroTime | Scalar::Duration => {
-            value.is_string()
+        Scalar::Time | Scalar::MicroTime => {
+            value.as_str().is_some_and(|text| untimely(scalar, text).is_none())
         }
+        Scalar::String | Scalar::Formatted | Scalar::Duration => value.is_string(),
         Scalar::Bytes => value.as_str().is_some_and(|text| illegal(text).is_none()),
         Scalar::Int32 => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
         Scalar::Int64 => is_whole,
@@ -109,6 +111,7 @@ fn of_scalar(scalar: Scalar, holder: &str, value: &Value, path: &str) -> Option<
         (Scalar::Quantity, value) => {
             Some(value.as_str().and_then(not_an_amount).unwrap_or(NO_AMOUNT).to_owned())
         }
+        (Scalar::Time | Scalar::MicroTime, Value::String(text)) => untimely(scalar, text),
         (Scalar::Bytes, Value::String(text)) => {
             Some(format!("illegal base64 data at input byte {}", illegal(text)?))
         }
@@ -118,6 +121,10 @@ fn of_scalar(scalar: Scalar, holder: &str, value: &Value, path: &str) -> Option<
         }
         (_, value) => Some(words(kind_of(value), holder, path, scalar_type(scalar))),
     }
+}
+
+fn untimely(scalar: Scalar, text: &str) -> Option<String> {
+    times::unreadable(text, scalar == Scalar::MicroTime)
 }
 
 /// What is wrong with a text that is to be an amount: `500m`, `1.5Gi`, `2e3`.

@@ -156,7 +156,7 @@ fn custom_resources_are_pruned_filled_in_and_checked_as_they_are_by_kubernetes()
         schema.with_defaults(&mut object);
         assert_eq!(object, recorded["defaulted"], "{recorded}");
         let mut found: Vec<[String; 3]> = schema
-            .problems_since(recorded.get("old"), &object, &mut |_, _, _, _| Vec::new())
+            .problems_since(recorded.get("old"), &object)
             .into_iter()
             .map(|problem| [problem.reason.to_owned(), problem.message, problem.field])
             .collect();

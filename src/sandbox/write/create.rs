@@ -35,7 +35,8 @@ impl State {
         let mut name = given("name");
         let prefix = given("generateName");
         if name.is_empty() && !prefix.is_empty() {
-            name = format!("{prefix}{}", self.chance.suffix());
+            let chance = &mut self.chance;
+            name = self.conversions.name(|| format!("{prefix}{}", chance.suffix()));
         }
         if let Some(metadata) = body["metadata"].as_object_mut() {
             metadata.remove("managedFields");
@@ -52,9 +53,6 @@ impl State {
         draft: Draft<'_>,
     ) -> Result<Written, Refusal> {
         self.admit(target)?;
-        if !target.key.name.is_empty() && self.store.get(&target.resource.home, &target.key).is_some() {
-            return Err(Refusal::already_exists(target.about()));
-        }
         self.keep(target, ask, draft)
     }
 

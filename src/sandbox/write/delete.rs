@@ -6,8 +6,9 @@
 use serde_json::{Value, json};
 
 use super::Target;
+use crate::sandbox::admission::Admission;
 use crate::sandbox::answer::Answer;
-use crate::sandbox::ask::Ask;
+use crate::sandbox::ask::{Ask, Place};
 use crate::sandbox::refusal::{About, Refusal};
 use crate::sandbox::state::State;
 
@@ -19,6 +20,10 @@ pub(crate) struct Wish {
     propagation: Option<String>,
     grace: Option<i64>,
     dry_run: bool,
+    /// The options as webhooks are told them; none are asked where there are none.
+    told: Option<Value>,
+    /// It is about all of a collection.
+    is_of_all: bool,
 }
 
 /// The finalizer of an owner that goes after its dependents.
@@ -48,6 +53,8 @@ impl Wish {
                 .as_i64()
                 .or_else(|| ask.query("gracePeriodSeconds").and_then(|text| text.parse().ok())),
             dry_run: ask.is_dry_run() || body["dryRun"][0] == "All",
+            is_of_all: matches!(&ask.place, Place::Objects(objects) if objects.name.is_none()),
+            told: ask.asks_admission().then(|| told(ask, body)),
         })
     }
 
@@ -62,6 +69,7 @@ impl State {
     pub(crate) fn delete(&mut self, target: &Target, wish: &Wish) -> Result<Answer, Refusal> {
         let (stored, mut live) = self.must_live(target)?;
         check(target, &live, wish)?;
+        let warnings = self.admit_deletion(target, &live, wish)?;
         let uid = stored.uid.clone();
         let finalizers = finalizers(target, &live, wish);
         let is_namespace = &*target.resource.kind == "Namespace" && target.resource.group.is_empty();
@@ -71,7 +79,7 @@ impl State {
                 self.definition_changed(&target.resource, &target.key, true);
                 live = deleted.map(|deleted| deleted.body()).unwrap_or(live);
             }
-            return Ok(Answer::json(200, &gone(target, &uid, live)));
+            return Ok(Answer::json(200, &gone(target, &uid, live)).warning(warnings));
         }
         let metadata = &mut live["metadata"];
         let first = metadata["deletionTimestamp"].is_null();
@@ -101,7 +109,15 @@ impl State {
                 self.begin_end(target, &finalizers);
             }
         }
-        Ok(Answer::json(200, &live))
+        Ok(Answer::json(200, &live).warning(warnings))
+    }
+
+    fn admit_deletion(&mut self, target: &Target, live: &Value, wish: &Wish) -> Result<Vec<String>, Refusal> {
+        let (Some(options), false) = (&wish.told, self.admitters.is_empty()) else { return Ok(Vec::new()) };
+        let (options, is_dry_run) = (options.clone(), wish.dry_run);
+        let name = if wish.is_of_all { "" } else { &*target.key.name };
+        let about = Admission { target, name, operation: "DELETE", old: Some(live), options, is_dry_run };
+        self.ask_admission(&about, &mut Value::Null)
     }
 
     /// The controllers see to what has to be gone or let go first.
@@ -116,6 +132,24 @@ impl State {
             self.leaving.push(place);
         }
     }
+}
+
+/// The options of a deletion, whether body or query says them.
+fn told(ask: &Ask, mut options: Value) -> Value {
+    if !options.is_object() {
+        options = json!({});
+        for field in ["propagationPolicy", "gracePeriodSeconds"] {
+            if let Some(value) = ask.query(field) {
+                options[field] = value.parse().map_or_else(|_| value.into(), |number: i64| number.into());
+            }
+        }
+        if ask.is_dry_run() {
+            options["dryRun"] = json!(["All"]);
+        }
+    }
+    options["kind"] = "DeleteOptions".into();
+    options["apiVersion"] = "meta.k8s.io/v1".into();
+    options
 }
 
 /// A definition says that its objects will go.

@@ -1,9 +1,10 @@
 //! What becomes of a write.
 //!
 //! In: where to, and what. Out: the object as it is kept, or why it is not. All writes come together in [`State::keep`]:
-//! whatever asked for it, an object is brought to its normal form, its owners are noted, and nothing is written that
-//! changes nothing.
+//! whatever asked for it, an object is brought to its normal form, its owners are noted, webhooks admit it, and nothing is
+//! written that changes nothing.
 
+mod admitted;
 mod by_controller;
 mod create;
 mod delete;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value, json};
 use super::answer::Answer;
 use super::ask::{Ask, Objects};
 use super::check;
+use super::convert;
 use super::kinds;
 use super::refusal::{About, Refusal};
 use super::served::{Resource, Version};
@@ -41,6 +43,18 @@ pub(crate) struct Draft<'a> {
     pub(crate) new: Value,
     /// Who owns what is noted already.
     pub(crate) applied: bool,
+}
+
+/// An object as it is stored, and as its writer is told of it, if that is in another version.
+struct Kept {
+    stored: Value,
+    told: Option<Value>,
+}
+
+impl Kept {
+    fn told(self) -> Value {
+        self.told.unwrap_or(self.stored)
+    }
 }
 
 /// What was written.
@@ -82,7 +96,7 @@ impl State {
     /// The live object in the version of the target.
     pub(crate) fn live(&self, target: &Target) -> Result<Option<(Arc<Stored>, Value)>, Refusal> {
         let Some(stored) = self.store.get(&target.resource.home, &target.key) else { return Ok(None) };
-        let body = super::convert::read(&target.resource, target.version, stored)?;
+        let body = convert::read(&self.conversions, &target.resource, target.version, stored)?;
         Ok(Some((stored.clone(), body)))
     }
 
@@ -101,6 +115,7 @@ impl State {
             false => check::decode(target, &mut new, strict)?,
         };
         self.identify(target, old, &mut new);
+        let emptied = if applied { Vec::new() } else { empty_lists(&new) };
         match target.resource.builtin() {
             Some(kind) => {
                 kinds::normalize(&target.served().schema, kind.kind, &mut new);
@@ -112,17 +127,26 @@ impl State {
                 if !applied {
                     schema.without_nulls(&mut new);
                 }
-                schema.with_defaults(&mut new);
+                // An apply that changes nothing fills in nothing.
+                if !(applied && old.is_some_and(|old| is_same_but_metadata(old, &new))) {
+                    schema.with_defaults(&mut new);
+                }
             }
         }
         if !applied {
+            // Who writes an empty list owns it, although it is kept as none.
+            let emptied: Vec<String> =
+                emptied.into_iter().filter(|name| new.get(name) == Some(&Value::Null)).collect();
+            emptied.iter().for_each(|name| new[name] = json!([]));
             owned::note(self, target, ask, old, &mut new);
+            emptied.iter().for_each(|name| new[name] = Value::Null);
         }
+        warnings.extend(self.admit_object(target, ask, old, &mut new)?);
         match target.resource.builtin() {
             Some(kind) => kinds::prepare(kind, &target.subresource, old, &mut new, self),
             None => kinds::prepare_custom(target.served().has_status, &target.subresource, old, &mut new),
         }
-        check::refuse(target, old, &new)?;
+        warnings.extend(check::refuse(target, old, &new, ask.asks_rules())?);
         if let Some(kind) = target.resource.builtin() {
             warnings.extend(kinds::warnings(kind.kind, &new));
         }
@@ -174,21 +198,68 @@ impl State {
     ) -> Result<Written, Refusal> {
         if let Some(old) = old {
             super::ownership::keep_times(old, &mut new);
-            if *old == new {
+            if *old == new && !self.is_converted(target) {
                 return Ok(Written { body: new, created: false, warnings });
             }
         }
         let created = old.is_none();
-        if ask.is_dry_run() {
-            return Ok(Written { body: new, created, warnings });
+        // Whatever else is wrong with a new object is told before this.
+        if created && self.store.get(&target.resource.home, &target.key).is_some() {
+            return Err(Refusal::already_exists(target.about()));
         }
-        let body = self.store_as_kept(target, new)?;
+        if !self.admitters.is_empty() && target.resource.builtin().is_none() {
+            target.served().schema.pruned(&mut new);
+        }
+        let kept = self.kept(target, new)?;
+        if let Some(old) = old.filter(|_| self.is_stored(target, &kept.stored)) {
+            return Ok(Written { body: old.clone(), created, warnings });
+        }
+        let body = if ask.is_dry_run() { kept.told() } else { self.put_kept(target, kept)? };
         Ok(Written { body, created, warnings })
     }
 
     /// Stores an object, or takes it away if nothing holds it any more; the answer is in the version of the target.
     pub(crate) fn store_as_kept(&mut self, target: &Target, new: Value) -> Result<Value, Refusal> {
-        let stored = super::convert::to_stored(&target.resource, target.version, new)?;
+        let kept = self.kept(target, new)?;
+        self.put_kept(target, kept)
+    }
+
+    /// True if what is stored is not what was read, or will not be, because it is of another version, or was written when its
+    /// definition said something else: then only what is stored says whether something changes.
+    fn is_converted(&self, target: &Target) -> bool {
+        let stored = self.store.get(&target.resource.home, &target.key);
+        let is_other = |stored: &Arc<Stored>| {
+            target.resource.is_older(stored.revision) || stored.api_version() != target.api_version()
+        };
+        target.resource.builtin().is_none()
+            && (target.version != target.resource.stored_version() || stored.is_some_and(is_other))
+    }
+
+    /// True if a conversion brought an object back to what is stored.
+    fn is_stored(&self, target: &Target, object: &Value) -> bool {
+        let stored = || self.store.get(&target.resource.home, &target.key);
+        self.is_converted(target) && stored().is_some_and(|stored| stored.body() == *object)
+    }
+
+    /// An object as it is stored and told.
+    fn kept(&self, target: &Target, mut new: Value) -> Result<Kept, Refusal> {
+        let (resource, conversions) = (&target.resource, &self.conversions);
+        if conversions.asks() && self.is_converted(target) {
+            let revision = self.store.get(&resource.home, &target.key).map(|stored| stored.revision);
+            new = conversions.draft(&target.key, revision, new);
+        }
+        let stored = convert::to_stored(conversions, resource, new)?;
+        let told = (stored["apiVersion"] != target.api_version())
+            .then(|| convert::in_version(conversions, resource, target.version, stored.clone()));
+        Ok(Kept { stored, told: told.transpose()? })
+    }
+
+    fn put_kept(&mut self, target: &Target, kept: Kept) -> Result<Value, Refusal> {
+        // What does not count is not written: see `convert/mod.rs`.
+        if self.conversions.awaits() {
+            return Err(Refusal::busy());
+        }
+        let Kept { stored, told } = kept;
         let Value::Object(mut body) = stored else { return Err(Refusal::bad_request("no object")) };
         let is_over = is_over(&target.resource, &body);
         let home = &target.resource.home;
@@ -198,9 +269,10 @@ impl State {
         } else {
             self.put(home, target.key.clone(), &mut body);
         }
-        let kept = Value::Object(body);
         self.definition_changed(&target.resource, &target.key, is_over);
-        super::convert::in_version(&target.resource, target.version, kept)
+        let Some(mut told) = told else { return Ok(Value::Object(body)) };
+        told["metadata"]["resourceVersion"] = body["metadata"]["resourceVersion"].clone();
+        Ok(told)
     }
 }
 
@@ -215,6 +287,19 @@ fn is_over(resource: &Resource, body: &Map<String, Value>) -> bool {
     deleted && !held && !in_use
 }
 
+/// The fields of an object itself that are empty lists.
+fn empty_lists(object: &Value) -> Vec<String> {
+    let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
+    let fields = object.as_object().into_iter().flatten();
+    fields.filter(|(_, value)| is_empty(value)).map(|(name, _)| name.clone()).collect()
+}
+
+fn is_same_but_metadata(old: &Value, new: &Value) -> bool {
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return old == new };
+    old.len() == new.len()
+        && old.iter().all(|(name, value)| name == "metadata" || new.get(name) == Some(value))
+}
+
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -224,16 +309,18 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// What no writer changes.
+/// What of the metadata no writer changes.
+const KEPT: [&str; 6] = [
+    "uid",
+    "creationTimestamp",
+    "resourceVersion",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
+/// Takes over what no writer changes.
 fn carry(old: &Value, metadata: &mut Map<String, Value>) {
-    const KEPT: [&str; 6] = [
-        "uid",
-        "creationTimestamp",
-        "resourceVersion",
-        "generation",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-    ];
     let old = &old["metadata"];
     for field in KEPT {
         match old.get(field) {

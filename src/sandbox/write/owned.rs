@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Target;
 use crate::sandbox::ask::Ask;
-use crate::sandbox::convert;
+use crate::sandbox::convert::{self, Conversions};
 use crate::sandbox::ownership::{self, Fault, InVersion, Writer};
 use crate::sandbox::refusal::Refusal;
 use crate::sandbox::served::Origin;
@@ -16,7 +16,7 @@ use crate::sandbox::state::State;
 /// Notes who owns what in `new`.
 pub(super) fn note(state: &State, target: &Target, ask: &Ask, old: Option<&Value>, new: &mut Value) {
     let (manager, now, version) = (ask.manager(), state.clock.text(), target.api_version());
-    with_writer(target, &manager, &now, &version, &mut |writer| {
+    with_writer(&state.conversions, target, &manager, &now, &version, &mut |writer| {
         ownership::update(&target.served().schema, old, new, writer);
     });
 }
@@ -32,7 +32,7 @@ pub(super) fn applied(
     let (manager, now, version) = (ask.manager(), state.clock.text(), target.api_version());
     let force = ask.is_set("force");
     let mut done = Ok(Value::Null);
-    with_writer(target, &manager, &now, &version, &mut |writer| {
+    with_writer(&state.conversions, target, &manager, &now, &version, &mut |writer| {
         done = ownership::apply(&target.served().schema, live, config, writer, force);
     });
     done.map_err(|fault| match fault {
@@ -46,6 +46,7 @@ pub(super) fn applied(
 }
 
 fn with_writer(
+    conversions: &Conversions,
     target: &Target,
     manager: &str,
     now: &str,
@@ -57,21 +58,28 @@ fn with_writer(
         let version = wanted.rsplit_once('/').map_or(wanted, |(_, version)| version);
         let known = resource.versions.iter().position(|known| *known.name == *version);
         match (&resource.origin, known) {
-            (Origin::Definition { all, .. }, None) if all.iter().any(|known| **known == *version) => {
-                InVersion::Same
-            }
             (Origin::Builtin(kind), None) if kind.home() != kind.group => InVersion::Same,
             (_, None) => InVersion::Gone,
-            (_, Some(at)) if at == target.version => InVersion::Same,
-            (_, Some(at)) => match convert::between(resource, target.version, at, object.clone()) {
-                Ok(object) => InVersion::Other(resource.versions[at].schema.clone(), object),
-                Err(_) => InVersion::Same,
-            },
+            (_, Some(at)) if object["apiVersion"] == resource.api_version(at) => InVersion::Same,
+            (_, Some(at)) => {
+                let mut object = object.clone();
+                if let Some(metadata) = object["metadata"].as_object_mut() {
+                    metadata.remove("managedFields");
+                }
+                // By way of the version of the request.
+                let between = |at, object| convert::between(conversions, resource, at, object);
+                let converted = between(target.version, object).and_then(|object| between(at, object));
+                match converted {
+                    Ok(object) => InVersion::Other(resource.versions[at].schema.clone(), object),
+                    Err(words) => InVersion::Failed(words),
+                }
+            }
         }
     };
     let reset: &[&[&str]] = match target.subresource.as_str() {
         // Of Kubernetes' kinds, one says so of its labels.
         "status" if &*resource.kind == "Deployment" => &[&["spec"], &["metadata", "labels"]],
+        "status" if resource.builtin().is_none() => &[&["spec"], &["metadata"]],
         "status" => &[&["spec"]],
         _ if target.served().has_status => &[&["status"]],
         _ => &[],

@@ -78,7 +78,7 @@ impl State {
         let (group, name) = version.split_once('/').unwrap_or(("", version));
         let kind = config["kind"].as_str().unwrap_or_default();
         let known = self.served.of_kind(group, kind);
-        match known.is_some_and(|resource| resource.versions.iter().any(|known| *known.name == *name)) {
+        match known.is_some_and(|resource| resource.served().any(|known| *known.name == *name)) {
             true => format!(
                 "incorrect version specified in apply patch. Specified patch version: {version}, expected: {expected}"
             ),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Draft, Target, Written, patch};
 use crate::sandbox::ask::Ask;
+use crate::sandbox::ownership;
 use crate::sandbox::refusal::Refusal;
 use crate::sandbox::served::Scale;
 use crate::sandbox::state::State;
@@ -22,16 +23,17 @@ impl State {
         let paths = paths(target)?.clone();
         let (_, live) = self.must_live(target)?;
         let before = shown(&paths, &live);
-        let wanted = match ask.content_type() {
+        let mut wanted = match ask.content_type() {
             "application/json" | "application/yaml" => body.clone(),
             "application/strategic-merge-patch+json" => {
-                let mut wanted = before;
+                let mut wanted = before.clone();
                 crate::sandbox::patch::merge(&mut wanted, body);
                 wanted
             }
             _ => patch::patched(target, ask, &before, body)?,
         };
         super::update::same_version(target, &live, &wanted)?;
+        let warnings = self.admit_scale(target, ask, &before, &mut wanted)?;
         let should = match target.resource.builtin() {
             Some(_) => "must be greater than or equal to 0",
             None => "should be a non-negative integer",
@@ -53,10 +55,10 @@ impl State {
         let mut new = live.clone();
         set(&mut new, &paths.spec, replicas.into());
         if shown(&paths, &live)["spec"] != shown(&paths, &new)["spec"] {
-            give(&mut new, &paths.spec, &ask.manager(), &target.api_version(), replicas > 0);
+            ownership::scale(&mut new, &paths.spec, &ask.manager(), &target.api_version(), replicas > 0);
         }
         let written = self.keep(target, ask, Draft { old: Some(&live), new, applied: true })?;
-        Ok(Written { body: shown(&paths, &written.body), ..written })
+        Ok(Written { body: shown(&paths, &written.body), warnings, ..written })
     }
 }
 
@@ -93,49 +95,6 @@ fn shown(paths: &Scale, live: &Value) -> Value {
         scale["status"]["selector"] = selector.into();
     }
     scale
-}
-
-/// Whoever owned the number loses it to who scales. Where nobody owned it, nobody comes to own it by scaling; nor where it is
-/// zero, which a `Scale` does not show. A new entry has no time.
-fn give(object: &mut Value, path: &[Box<str>], manager: &str, version: &str, is_shown: bool) {
-    let Some(Value::Array(managers)) = object.pointer_mut("/metadata/managedFields") else { return };
-    let (mut was_owned, mut has_own) = (false, false);
-    managers.retain_mut(|entry| {
-        let owns = path.iter().try_fold(&entry["fieldsV1"], |place, name| place.get(format!("f:{name}")));
-        was_owned |= owns.is_some();
-        let is_own =
-            entry["manager"] == manager && entry["operation"] == "Update" && entry["subresource"] == "scale";
-        has_own |= is_own && is_shown && owns.is_some();
-        if owns.is_none() || is_own && is_shown {
-            return true;
-        }
-        disown(&mut entry["fieldsV1"], path);
-        entry["fieldsV1"].as_object().is_some_and(|fields| !fields.is_empty())
-    });
-    if was_owned && !has_own && is_shown {
-        let fields = path.iter().rev().fold(json!({}), |inner, name| json!({format!("f:{name}"): inner}));
-        let applied = managers.iter().take_while(|entry| entry["operation"] == "Apply").count();
-        managers.insert(
-            applied,
-            json!({
-                "manager": manager, "operation": "Update", "subresource": "scale", "apiVersion": version,
-                "fieldsType": "FieldsV1", "fieldsV1": fields,
-            }),
-        );
-    }
-}
-
-/// Takes a field out of a set, and whatever was in it for that field alone.
-fn disown(fields: &mut Value, path: &[Box<str>]) {
-    let ([name, rest @ ..], Some(fields)) = (path, fields.as_object_mut()) else { return };
-    let name = format!("f:{name}");
-    if let Some(inner) = fields.get_mut(&name).filter(|_| !rest.is_empty()) {
-        disown(inner, rest);
-        if inner.as_object().is_some_and(|inner| !inner.is_empty()) {
-            return;
-        }
-    }
-    fields.remove(&name);
 }
 
 /// Sets a field, and makes what is missing on the way to it.

@@ -13,6 +13,7 @@ use crate::sandbox::state::State;
 impl State {
     /// Replaces an object.
     pub(crate) fn update(&mut self, target: &Target, ask: &Ask, body: Value) -> Result<Written, Refusal> {
+        super::same_kind(target, &body)?;
         named_alike(target, &body)?;
         let Some((_, live)) = self.live(target)? else {
             let kind = target.resource.builtin();

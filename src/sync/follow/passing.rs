@@ -35,8 +35,8 @@ impl Follower {
 
     /// What is remembered of the passes before.
     fn recalled(&mut self) -> Memory {
-        let lost = self.losses != self.context.losses();
-        self.losses = self.context.losses();
+        let losses = self.context.losses.of_passes();
+        let lost = std::mem::replace(&mut self.losses, losses) != losses;
         self.memory.take().filter(|_| !lost).unwrap_or_default()
     }
 

@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::quantity;
 use super::{Cause, Own, Seen, forbidden, invalid, is_empty, items, metadata, required, text, unsupported};
+use crate::quantity;
 
 /// What the table calls by this name.
 pub(super) fn named(name: &str) -> Option<Own> {
@@ -14,7 +14,6 @@ pub(super) fn named(name: &str) -> Option<Own> {
         "annotations" => |seen, causes| metadata::annotations(&seen.at, seen.value, causes),
         "claim-size" => claim_size,
         "cluster-role-rule" => |seen, causes| role_rule(seen, false, causes),
-        "event-namespace" => event_namespace,
         "label-pairs" | "labels" => |seen, causes| metadata::labels(&seen.at, seen.value, causes),
         "more-than-none" => more_than_none,
         "no-empty-key" => no_empty_key,
@@ -110,13 +109,6 @@ fn volume_source(seen: &Seen, causes: &mut Vec<Cause>) {
     }
     for more in sources {
         causes.push(forbidden(&format!("{}.{more}", seen.at), "may not specify more than 1 volume type"));
-    }
-}
-
-fn event_namespace(seen: &Seen, causes: &mut Vec<Cause>) {
-    let own = &seen.root["metadata"]["namespace"];
-    if text(seen).is_some_and(|it| *own != *it) {
-        causes.push(invalid(&seen.at, seen.value, "does not match event.namespace"));
     }
 }
 

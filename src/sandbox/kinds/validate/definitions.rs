@@ -109,8 +109,9 @@ fn expressions(schema: &Value, at: &str, depth: usize, causes: &mut Vec<Cause>) 
         return;
     }
     for (place, rule) in schema["x-kubernetes-validations"].as_array().into_iter().flatten().enumerate() {
-        expression(rule, &format!("{at}.x-kubernetes-validations[{place}]"), causes);
+        expression(schema, rule, &format!("{at}.x-kubernetes-validations[{place}]"), causes);
     }
+    alternatives(schema, at, depth, causes);
     for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
         expressions(inner, &format!("{at}.properties[{name}]"), depth + 1, causes);
     }
@@ -119,6 +120,38 @@ fn expressions(schema: &Value, at: &str, depth: usize, causes: &mut Vec<Cause>) 
             expressions(inner, &format!("{at}.{part}"), depth + 1, causes);
         }
     }
+}
+
+/// Rules stand beside what a value is, not among what it may be.
+fn alternatives(schema: &Value, at: &str, depth: usize, causes: &mut Vec<Cause>) {
+    for word in ["allOf", "anyOf", "oneOf"] {
+        for (place, part) in schema[word].as_array().into_iter().flatten().enumerate() {
+            alternative(part, &format!("{at}.{word}[{place}]"), depth + 1, causes);
+        }
+    }
+    if let Some(part) = schema.get("not") {
+        alternative(part, &format!("{at}.not"), depth + 1, causes);
+    }
+}
+
+fn alternative(schema: &Value, at: &str, depth: usize, causes: &mut Vec<Cause>) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    if schema["x-kubernetes-validations"].as_array().is_some_and(|rules| !rules.is_empty()) {
+        causes.push(Cause {
+            reason: "FieldValueForbidden",
+            message: "Forbidden: must be empty to be structural".to_owned(),
+            field: format!("{at}.x-kubernetes-validations"),
+        });
+    }
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        alternative(inner, &format!("{at}.properties[{name}]"), depth + 1, causes);
+    }
+    if let Some(inner) = schema.get("items") {
+        alternative(inner, &format!("{at}.items"), depth + 1, causes);
+    }
+    alternatives(schema, at, depth, causes);
 }
 
 fn typed(schema: &Value, at: &str, depth: usize, causes: &mut Vec<Cause>) {
@@ -145,8 +178,8 @@ fn typed(schema: &Value, at: &str, depth: usize, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What is said of a rule has to be there, on one line. The rule itself is not read.
-fn expression(rule: &Value, at: &str, causes: &mut Vec<Cause>) {
+/// What is said of a rule has to be there, on one line. The rule itself is read by whoever evaluates it.
+fn expression(schema: &Value, rule: &Value, at: &str, causes: &mut Vec<Cause>) {
     let part = |field: &str| rule[field].as_str().unwrap_or_default();
     let (text, message) = (part("rule").trim(), part("message").trim());
     let (of_rule, of_message) = (format!("{at}.rule"), format!("{at}.message"));
@@ -163,6 +196,49 @@ fn expression(rule: &Value, at: &str, causes: &mut Vec<Cause>) {
         let words = "messageExpression must be non-empty if specified";
         causes.push(required(&format!("{at}.messageExpression"), words));
     }
+    reason_and_path(schema, rule, at, causes);
+}
+
+/// Why a rule that does not hold is refused, and where that is.
+fn reason_and_path(schema: &Value, rule: &Value, at: &str, causes: &mut Vec<Cause>) {
+    const REASONS: [&str; 4] =
+        ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+    if let Some(reason) = rule["reason"].as_str().filter(|reason| !REASONS.contains(reason)) {
+        let known: Vec<_> = REASONS.iter().map(|reason| json!(reason).to_string()).collect();
+        causes.push(Cause {
+            reason: "FieldValueNotSupported",
+            message: format!("Unsupported value: {}: supported values: {}", json!(reason), known.join(", ")),
+            field: format!("{at}.reason"),
+        });
+    }
+    let (at, given) = (format!("{at}.fieldPath"), rule["fieldPath"].as_str().unwrap_or_default());
+    let mut refuse = |words: &str| causes.push(invalid(&at, rule.get("fieldPath"), words));
+    if !given.is_empty() && given.trim().is_empty() {
+        refuse("must be non-empty if specified");
+    }
+    if given.contains('\n') {
+        refuse("must not contain line breaks");
+    }
+    if !given.is_empty() && !leads_somewhere(schema, given) {
+        refuse("must be a valid path");
+    }
+}
+
+/// True for `.a.b` and `.a['b']`, if there are such fields.
+fn leads_somewhere(schema: &Value, path: &str) -> bool {
+    let (mut schema, mut rest) = (schema, path);
+    while !rest.is_empty() {
+        let quoted = rest.strip_prefix("['").and_then(|rest| rest.split_once("']"));
+        let plain = || {
+            let rest = rest.strip_prefix('.')?;
+            Some(rest.split_at(rest.find(['.', '[', ']']).unwrap_or(rest.len())))
+        };
+        let Some((name, after)) = quoted.or_else(plain) else { return false };
+        let values = schema.get("additionalProperties").filter(|values| values.is_object());
+        let Some(inner) = schema["properties"].get(name).or(values) else { return false };
+        (schema, rest) = (inner, after);
+    }
+    true
 }
 
 fn api_service(seen: &Seen, causes: &mut Vec<Cause>) {

@@ -5,7 +5,9 @@
 //! named for what they are about. The wordings are the server's, because people search for them.
 
 mod bodies;
+mod conversions;
 mod definitions;
+mod events;
 mod metadata;
 mod names;
 mod networks;
@@ -268,6 +270,8 @@ impl Rule {
                     .or_else(|| workloads::named(rest))
                     .or_else(|| pods::named(rest))
                     .or_else(|| definitions::named(rest))
+                    .or_else(|| conversions::named(rest))
+                    .or_else(|| events::named(rest))
                     .or_else(|| updates::named(rest))?,
             ),
             _ => return None,

@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::quantity;
 use super::{Cause, Own, Seen, forbidden, invalid, is_empty, required};
+use crate::quantity;
 
 /// What the table calls by this name.
 pub(super) fn named(name: &str) -> Option<Own> {

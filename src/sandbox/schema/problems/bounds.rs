@@ -2,21 +2,21 @@
 //!
 //! In: the rules of a place and the value there. Out: problems, in the order in which the server finds them.
 
-use regex::bytes::Regex;
 use serde_json::{Map, Value};
 
 use super::{Problem, formats};
+use crate::expression::{Pattern, number as number_text};
 
 /// Checks one value, and nothing below it.
 pub(super) fn of_value(rules: &Map<String, Value>, path: &str, value: &Value, found: &mut Vec<Problem>) {
     let pattern = rules.get("pattern").and_then(Value::as_str).filter(|_| value.is_string());
-    of_value_with(rules, pattern.and_then(formats::compiled).as_ref(), path, value, found);
+    of_value_with(rules, pattern.and_then(Pattern::new).as_ref(), path, value, found);
 }
 
 /// The same where the pattern is compiled.
 pub(super) fn of_value_with(
     rules: &Map<String, Value>,
-    pattern: Option<&Regex>,
+    pattern: Option<&Pattern>,
     path: &str,
     value: &Value,
     found: &mut Vec<Problem>,
@@ -70,7 +70,7 @@ pub(super) fn required(
 }
 
 /// A value as Go prints it in a message.
-fn shown(value: &Value) -> String {
+pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => go_quoted(text),
         Value::Number(number) => go_number(number.as_f64().filter(|_| number.is_f64()), &value.to_string()),
@@ -87,14 +87,7 @@ fn go_quoted(text: &str) -> String {
 /// A float as Go's `%v` prints it: with an exponent where it is very large or very small.
 fn go_number(float: Option<f64>, plain: &str) -> String {
     let Some(float) = float else { return plain.to_owned() };
-    let exponent = if float == 0.0 { 0.0 } else { float.abs().log10().floor() };
-    if (-4.0..21.0).contains(&exponent) {
-        return format!("{float}");
-    }
-    let text = format!("{float:e}");
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, exponent) = exponent.strip_prefix('-').map_or(("+", exponent), |rest| ("-", rest));
-    format!("{digits}e{sign}{exponent:0>2}")
+    number_text(float)
 }
 
 fn of_type(rules: &Map<String, Value>, format: &str, path: &str, value: &Value, found: &mut Vec<Problem>) {
@@ -137,7 +130,7 @@ fn wrong_type(path: &str, name: &str, is: &str) -> Problem {
 
 fn of_text(
     rules: &Map<String, Value>,
-    compiled: Option<&Regex>,
+    compiled: Option<&Pattern>,
     path: &str,
     text: &str,
     found: &mut Vec<Problem>,

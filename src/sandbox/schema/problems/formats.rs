@@ -1,15 +1,11 @@
-//! Formats and patterns of texts.
+//! Formats of texts.
 //!
 //! In: what a definition says of a text. Out: whether a text is so. Formats that the API server does not check are not
 //! checked; neither are those of books, cards and colours, which no definition of a cluster has.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use regex::bytes::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
-
-/// A pattern takes no more memory than this when it is compiled.
-const MAX_PATTERN: usize = 1 << 20;
 
 /// Formats of texts that are looked at, as they are without hyphens.
 const TEXTS: [&str; 15] = [
@@ -76,15 +72,6 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "k8slongname" => text.len() <= 253 && text.split('.').all(|label| is_label(label, false)),
         _ => true,
     }
-}
-
-/// A pattern, compiled; none if it cannot be: then nothing fits it.
-pub(super) fn compiled(pattern: &str) -> Option<Regex> {
-    let compile = |unicode| RegexBuilder::new(pattern).unicode(unicode).size_limit(MAX_PATTERN).build();
-    // Classes such as \d are those of ASCII in Go, and here only without Unicode; a dot is a character only with it.
-    let classes = ["\\d", "\\w", "\\s", "\\b", "\\D", "\\W", "\\S", "\\B"];
-    let has_class = classes.iter().any(|class| pattern.contains(class));
-    if has_class { compile(false).ok() } else { compile(true).or_else(|_| compile(false)).ok() }
 }
 
 /// The part of names between two dots.
@@ -200,13 +187,5 @@ mod tests {
         check("hostname", &["a-b.C"], &["", "-a", "a..b"]);
         check("k8s-short-name", &["a-b"], &["A", "a.b"]);
         check("k8s-long-name", &["a-b.c"], &["a..b"]);
-    }
-
-    #[test]
-    fn classes_in_patterns_are_of_ascii_and_dots_are_characters() {
-        let matches =
-            |pattern: &str, text: &str| compiled(pattern).is_some_and(|it| it.is_match(text.as_bytes()));
-        assert!(matches("^\\d+$", "12") && !matches("^\\d+$", "\u{664}") && matches("^.$", "\u{e4}"));
-        assert!(compiled("(").is_none());
     }
 }

@@ -1,43 +1,66 @@
-//! What an expression is, of one object.
+//! What an expression is.
 //!
-//! In: an [`Expression`] and a body. Out: its value, or a [`Fault`]. Every node that is evaluated, every item that is compared
+//! In: an [`Expression`], and the values of its variables. Out: its value, or a [`Fault`]. Every node that is evaluated, every item that is compared
 //! or copied and every few bytes of a text cost a step, and the steps are counted: whatever the expression and whatever the
-//! object, the evaluation ends after `MAX_STEPS` of them. That is also a bound on memory, because whatever is made is paid
+//! values, the evaluation ends after as many as it was given. That is also a bound on memory, because whatever is made is paid
 //! for. The evaluator of the crate `cel` has no such count, so the crate only parses.
 
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use serde_json::{Map, Value};
+use super::call;
+use super::compare::{compare, equal, size, within};
+use super::each::{self, Each};
+use super::pattern::Pattern;
+use super::tree::{Arithmetic, Binary, Expression, Fold, Unary};
+use super::value::Val;
 
-use super::expression::{Arithmetic, Binary, Expression, Fold, Unary};
-use super::value::{Val, compare, equal, size, within};
-
-/// Steps of one evaluation; milliseconds at most.
-pub(super) const MAX_STEPS: usize = 100_000;
 /// Bytes of text that are looked at in one step.
 const BYTES_A_STEP: usize = 16;
 
 /// Why there is no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// A field that is not there.
     Missing(Box<str>),
     /// An operator or function on what it is not made for.
     Kinds(&'static str),
-    /// A number that is too large, a division by zero, an index that is none.
-    Number(&'static str),
+    /// A number that is none.
+    Number(Sum),
+    /// What the library of Kubernetes has, and this evaluator has not.
+    Unknown,
     /// More steps than an evaluation has.
     TooMuch,
 }
 
+/// Why there is no such number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sum {
+    /// It does not fit.
+    TooLarge,
+    /// Something is divided by zero.
+    ByZero,
+    /// What would be left of a division by zero.
+    RestOfZero,
+    /// An index that is none of its list's.
+    NoIndex(i64),
+    /// A text that says no number.
+    NoNumber,
+}
+
 /// The steps that are left.
 #[derive(Debug)]
-pub(super) struct Meter(usize);
+pub(crate) struct Meter(usize);
 
 impl Meter {
-    pub(super) fn new() -> Self {
-        Self(MAX_STEPS)
+    /// So many steps.
+    pub(crate) fn new(steps: usize) -> Self {
+        Self(steps)
+    }
+
+    /// How many are left.
+    pub(crate) fn left(&self) -> usize {
+        self.0
     }
 
     pub(super) fn pay(&mut self, steps: usize) -> Result<(), Fault> {
@@ -50,24 +73,30 @@ impl Meter {
     }
 }
 
-/// What an expression is, of one object: true or false.
-pub(super) fn holds(expression: &Expression, object: &Map<String, Value>) -> Result<bool, Fault> {
-    let mut evaluation = Evaluation { object, locals: Vec::new(), meter: Meter::new() };
-    evaluation.value(expression)?.truth("the whole expression")
+/// What an expression is for these values of its variables. To the lenient, what has no mapping has no field.
+pub(crate) fn evaluate<'a>(
+    expression: &'a Expression,
+    variables: &[Val<'a>],
+    lenient: bool,
+    meter: &mut Meter,
+) -> Result<Val<'a>, Fault> {
+    Evaluation { variables, lenient, locals: Vec::new(), meter }.value(expression)
 }
 
-struct Evaluation<'a> {
-    object: &'a Map<String, Value>,
-    /// The variables in force, the newest last. One may have no value: see [`Evaluation::walk`].
+struct Evaluation<'a, 'v> {
+    variables: &'v [Val<'a>],
+    /// Where a mapping is missing, so is the field that is asked for.
+    lenient: bool,
+    /// The variables of macros in force, the newest last. One may have no value: see [`Evaluation::walk`].
     locals: Vec<Result<Val<'a>, Fault>>,
-    meter: Meter,
+    meter: &'v mut Meter,
 }
 
-impl<'a> Evaluation<'a> {
+impl<'a> Evaluation<'a, '_> {
     fn value(&mut self, expression: &'a Expression) -> Result<Val<'a>, Fault> {
         self.meter.pay(1)?;
         match expression {
-            Expression::Object => Ok(Val::Map(self.object)),
+            Expression::Variable(place) => Ok(self.variables.get(*place).cloned().unwrap_or(Val::Null)),
             Expression::Local(place) => {
                 let local = self.locals.get(*place).cloned().unwrap_or(Ok(Val::Null))?;
                 // A text that was made is copied.
@@ -82,18 +111,18 @@ impl<'a> Evaluation<'a> {
             Expression::Uint(value) => Ok(Val::Uint(*value)),
             Expression::Double(value) => Ok(Val::Double(*value)),
             Expression::Text(text) => Ok(Val::Text(Cow::Borrowed(text))),
-            Expression::List(items) => {
-                let items = items.iter().map(|item| self.value(item));
-                Ok(Val::Made(Rc::new(items.collect::<Result<_, _>>()?)))
+            Expression::Bytes(bytes) => Ok(Val::Bytes((**bytes).into())),
+            Expression::Type(name) => Ok(Val::Type(name)),
+            Expression::List(items) => Ok(Val::Made(Rc::new(self.values(items)?))),
+            Expression::Map(entries) => {
+                let mut made = Vec::with_capacity(entries.len());
+                for [key, value] in entries {
+                    made.push((self.value(key)?, self.value(value)?));
+                }
+                Ok(Val::Entries(Rc::new(made)))
             }
-            Expression::Field { of, name } => self.field(of, name),
-            Expression::Has { of, name } => match self.value(of) {
-                Ok(Val::Map(map)) => Ok(Val::Bool(map.contains_key(&**name))),
-                // Where the mapping itself is missing, so is the field.
-                Ok(Val::Null) | Err(Fault::Missing(_)) => Ok(Val::Bool(false)),
-                Ok(_) => Err(Fault::Kinds("has")),
-                Err(fault) => Err(fault),
-            },
+            Expression::Field { of, name, optional } => self.field(of, name, *optional),
+            Expression::Has { of, name } => self.has(of, name),
             Expression::Choice(parts) => {
                 let [condition, yes, no] = &**parts;
                 let taken = if self.value(condition)?.truth("? :")? { yes } else { no };
@@ -106,15 +135,68 @@ impl<'a> Evaluation<'a> {
                 let (left, right) = (self.value(left)?, self.value(right)?);
                 self.two(*operator, left, right)
             }
+            Expression::Matches(of, pattern) => {
+                let text = self.value(of)?;
+                self.matches(&text, pattern)
+            }
+            Expression::Call(function, operands) => {
+                let operands = self.values(operands)?;
+                call::call(*function, operands, self.meter)
+            }
             Expression::Fold(fold) => self.fold(fold),
+            Expression::Each(each) => self.each(each),
         }
     }
 
-    fn field(&mut self, of: &'a Expression, name: &str) -> Result<Val<'a>, Fault> {
-        match self.value(of)? {
-            Val::Map(map) => map.get(name).map(Val::of).ok_or_else(|| Fault::Missing(name.into())),
-            Val::Null => Err(Fault::Missing(name.into())),
-            _ => Err(Fault::Kinds("a field")),
+    fn values(&mut self, expressions: &'a [Expression]) -> Result<Vec<Val<'a>>, Fault> {
+        expressions.iter().map(|expression| self.value(expression)).collect()
+    }
+
+    fn matches(&mut self, text: &Val<'a>, pattern: &Pattern) -> Result<Val<'a>, Fault> {
+        let Val::Text(text) = text else { return Err(Fault::Kinds("matches")) };
+        self.meter.pay_text(text.len())?;
+        Ok(Val::Bool(pattern.is_match(text.as_bytes())))
+    }
+
+    fn has(&mut self, of: &'a Expression, name: &str) -> Result<Val<'a>, Fault> {
+        match self.value(of) {
+            Ok(Val::Null) | Err(Fault::Missing(_)) if self.lenient => Ok(Val::Bool(false)),
+            Ok(Val::Optional(of)) => match of {
+                Some(of) => Ok(Val::Bool(of.field(name)?.is_some())),
+                None => Ok(Val::Bool(false)),
+            },
+            Ok(of @ (Val::Map(..) | Val::Entries(_))) => Ok(Val::Bool(of.field(name)?.is_some())),
+            Ok(_) => Err(Fault::Kinds("has")),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    fn each(&mut self, of: &'a Each) -> Result<Val<'a>, Fault> {
+        let range = self.value(&of.range)?;
+        let Self { variables, lenient, locals, meter } = self;
+        each::each(of, range, meter, &mut |part, given, meter| {
+            let depth = locals.len();
+            locals.extend(given.iter().cloned().map(Ok));
+            let locals_now = std::mem::take(locals);
+            let mut inner = Evaluation { variables, lenient: *lenient, locals: locals_now, meter };
+            let value = inner.value(part);
+            *locals = inner.locals;
+            locals.truncate(depth);
+            value
+        })
+    }
+
+    fn field(&mut self, of: &'a Expression, name: &str, optional: bool) -> Result<Val<'a>, Fault> {
+        let of = self.value(of)?;
+        let optionally = |found: Option<Val<'a>>| Val::Optional(found.map(Rc::new));
+        match of {
+            Val::Optional(None) => Ok(Val::Optional(None)),
+            Val::Optional(Some(of)) => of.field(name).map(optionally),
+            of if optional => of.field(name).map(optionally),
+            Val::Null => {
+                Err(if self.lenient { Fault::Missing(name.into()) } else { Fault::Kinds("a field") })
+            }
+            of => of.field(name)?.ok_or_else(|| Fault::Missing(name.into())),
         }
     }
 
@@ -126,7 +208,7 @@ impl<'a> Evaluation<'a> {
                 Ok(value) if value == decisive => return Ok(Val::Bool(decisive)),
                 Ok(_) => {}
                 Err(Fault::TooMuch) => return Err(Fault::TooMuch),
-                Err(fault @ (Fault::Missing(_) | Fault::Kinds(_) | Fault::Number(_))) => {
+                Err(fault @ (Fault::Missing(_) | Fault::Kinds(_) | Fault::Number(_) | Fault::Unknown)) => {
                     without = without.or(Some(fault))
                 }
             }
@@ -140,24 +222,24 @@ impl<'a> Evaluation<'a> {
             Unary::NotFalse => match value {
                 Err(Fault::TooMuch) => return Err(Fault::TooMuch),
                 Ok(Val::Bool(value)) => Val::Bool(value),
-                Ok(_) | Err(Fault::Missing(_) | Fault::Kinds(_) | Fault::Number(_)) => Val::Bool(true),
+                Ok(_) | Err(Fault::Missing(_) | Fault::Kinds(_) | Fault::Number(_) | Fault::Unknown) => {
+                    Val::Bool(true)
+                }
             },
             Unary::Not => Val::Bool(!value?.truth("!")?),
             Unary::Minus => match value? {
-                Val::Int(value) => {
-                    Val::Int(value.checked_neg().ok_or(Fault::Number("a number is too large"))?)
-                }
+                Val::Int(value) => Val::Int(value.checked_neg().ok_or(Fault::Number(Sum::TooLarge))?),
                 Val::Double(value) => Val::Double(-value),
                 _ => return Err(Fault::Kinds("-")),
             },
-            Unary::Size => Val::Int(size(&value?, &mut self.meter)?),
+            Unary::Size => Val::Int(size(&value?, self.meter)?),
             Unary::Int => value?.to_int()?,
             Unary::Text => value?.into_text()?,
         })
     }
 
     fn two(&mut self, operator: Binary, left: Val<'a>, right: Val<'a>) -> Result<Val<'a>, Fault> {
-        let meter = &mut self.meter;
+        let meter = &mut *self.meter;
         let texts = |name: &'static str, meter: &mut Meter| match (&left, &right) {
             (Val::Text(left), Val::Text(right)) => {
                 meter.pay_text(left.len() + right.len())?;
@@ -183,14 +265,23 @@ impl<'a> Evaluation<'a> {
             Binary::EndsWith => {
                 texts("endsWith", meter).map(|(all, part)| Val::Bool(all.ends_with(&*part)))?
             }
-            Binary::Index => left.index(&right, meter)?,
+            Binary::Index => match &left {
+                Val::Optional(None) => Val::Optional(None),
+                Val::Optional(Some(of)) => Val::Optional(of.index(&right, meter)?.map(Rc::new)),
+                of => of.index(&right, meter)?.ok_or_else(|| Val::no_item(&right))?,
+            },
+            Binary::OptionalIndex => match &left {
+                Val::Optional(None) => Val::Optional(None),
+                Val::Optional(Some(of)) => Val::Optional(of.index(&right, meter)?.map(Rc::new)),
+                of => Val::Optional(of.index(&right, meter)?.map(Rc::new)),
+            },
             Binary::Arithmetic(Arithmetic::Add) => left.add(right, meter)?,
             Binary::Arithmetic(operator) => left.arithmetic(operator, &right)?,
         })
     }
 
     fn fold(&mut self, fold: &'a Fold) -> Result<Val<'a>, Fault> {
-        let items = self.value(&fold.range)?.into_items(&mut self.meter)?;
+        let items = self.value(&fold.range)?.into_items(self.meter)?;
         let depth = self.locals.len();
         let start = self.value(&fold.start);
         self.locals.push(start);

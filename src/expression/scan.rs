@@ -3,14 +3,18 @@
 //! In: the text. Out: nothing, or the first place where it is more than a rule needs. The parser calls itself for each
 //! bracket and each operator, and a stack that is used up cannot be caught: what it is given has to be known to fit.
 
-/// Bytes of one expression.
-pub(super) const MAX_BYTES: usize = 2_048;
 /// Brackets inside one another.
 const MAX_BRACKETS: usize = 16;
-/// `? :` in one expression, of which each may be inside the one before.
-const MAX_CHOICES: usize = 16;
-/// How deep the parsed expression can be: the operators and dots beside each other, and those around them.
-const MAX_DEPTH: usize = 96;
+
+/// How much a text may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) bytes: usize,
+    /// `? :` in one expression, of which each may be inside the one before.
+    pub(super) choices: usize,
+    /// How deep the parsed expression can be: the operators and dots beside each other, and those around them.
+    pub(super) depth: usize,
+}
 
 /// Why a text is not parsed: the byte at which it is too much, and what is.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,10 +41,11 @@ impl Level {
 }
 
 /// Whether a text is small and flat enough to be parsed.
-pub(super) fn scan(text: &str) -> Result<(), TooMuch> {
+pub(super) fn scan(text: &str, limits: Limits) -> Result<(), TooMuch> {
+    let Limits { bytes: max_bytes, choices: max_choices, depth: max_depth } = limits;
     let refuse = |at: usize, problem: String| Err(TooMuch { at, problem });
-    if text.len() > MAX_BYTES {
-        return refuse(MAX_BYTES, format!("the expression has more than {MAX_BYTES} bytes"));
+    if text.len() > max_bytes {
+        return refuse(max_bytes, format!("the expression has more than {max_bytes} bytes"));
     }
     let bytes = text.as_bytes();
     let mut levels = vec![Level::default()];
@@ -78,13 +83,13 @@ pub(super) fn scan(text: &str) -> Result<(), TooMuch> {
         if levels.len() > MAX_BRACKETS + 1 {
             return refuse(at, format!("more than {MAX_BRACKETS} brackets inside one another"));
         }
-        if choices > MAX_CHOICES {
-            return refuse(at, format!("more than {MAX_CHOICES} question marks"));
+        if choices > max_choices {
+            return refuse(at, format!("more than {max_choices} question marks"));
         }
-        if levels.iter().map(|level| level.operators + 1).sum::<usize>() > MAX_DEPTH
-            || levels.iter().any(|level| level.depth() > MAX_DEPTH)
+        if levels.iter().map(|level| level.operators + 1).sum::<usize>() > max_depth
+            || levels.iter().any(|level| level.depth() > max_depth)
         {
-            return refuse(at, format!("more than {MAX_DEPTH} operators and dots one around the other"));
+            return refuse(at, format!("more than {max_depth} operators and dots one around the other"));
         }
         at += 1;
     }
@@ -93,7 +98,7 @@ pub(super) fn scan(text: &str) -> Result<(), TooMuch> {
 
 /// How many bytes of text in quotes or of a comment begin here. Where a literal has no end, all the rest is one: the parser
 /// will say so.
-fn literal(bytes: &[u8]) -> usize {
+pub(super) fn literal(bytes: &[u8]) -> usize {
     if bytes.starts_with(b"//") {
         return bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
     }
@@ -127,8 +132,10 @@ fn is_word(bytes: &[u8], at: usize, word: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    const SMALL: Limits = Limits { bytes: 2_048, choices: 16, depth: 96 };
+
     fn check(text: &str, expect: Option<usize>) {
-        assert_eq!(scan(text).err().map(|too_much| too_much.at), expect, "{text}");
+        assert_eq!(scan(text, SMALL).err().map(|too_much| too_much.at), expect, "{text}");
     }
 
     #[test]

@@ -1,60 +1,11 @@
-//! One object in several versions.
+//! The built-in kinds of which two versions differ: Events and autoscalers.
 //!
-//! In: an object in one version of its resource. Out: the same in another. Versions of a definition differ by their name
-//! alone: webhooks that convert are not asked. Of the built-in kinds two have versions that differ.
+//! In: an object in one version. Out: the same in another.
 
 use serde_json::{Map, Value, json};
 
-use super::refusal::Refusal;
-use super::served::{Origin, Resource};
-use super::store::Stored;
-
-/// What is stored, as it is read in a version that is served: without what its definition has dropped since, and with the
-/// defaults that it has got.
-pub(crate) fn read(resource: &Resource, version: usize, stored: &Stored) -> Result<Value, Refusal> {
-    let mut body = in_version(resource, version, stored.body())?;
-    if resource.is_older(stored.revision) {
-        let schema = &resource.versions[version].schema;
-        schema.pruned(&mut body);
-        schema.with_defaults(&mut body);
-    }
-    Ok(body)
-}
-
-/// A stored object in a version that is served.
-pub(crate) fn in_version(resource: &Resource, version: usize, stored: Value) -> Result<Value, Refusal> {
-    let wanted = resource.api_version(version);
-    if stored["apiVersion"] == wanted {
-        return Ok(stored);
-    }
-    match &resource.origin {
-        Origin::Builtin(kind) => Ok(builtin(kind.kind, &wanted, stored)),
-        Origin::Definition { .. } => named(stored, wanted),
-    }
-}
-
-/// An object in the version in which it is stored.
-pub(crate) fn to_stored(resource: &Resource, version: usize, object: Value) -> Result<Value, Refusal> {
-    match &resource.origin {
-        // The newer name of Events is kept under the older one.
-        Origin::Builtin(kind) if kind.home() != kind.group => Ok(builtin(kind.kind, "v1", object)),
-        Origin::Builtin(_) | Origin::Definition { .. } => {
-            between(resource, version, resource.stored_version(), object)
-        }
-    }
-}
-
-/// An object of one version in another.
-pub(crate) fn between(resource: &Resource, from: usize, to: usize, object: Value) -> Result<Value, Refusal> {
-    if from == to { Ok(object) } else { in_version(resource, to, object) }
-}
-
-fn named(mut object: Value, version: String) -> Result<Value, Refusal> {
-    object["apiVersion"] = version.into();
-    Ok(object)
-}
-
-fn builtin(kind: &str, version: &str, mut object: Value) -> Value {
+/// The object in another version of its kind.
+pub(super) fn converted(kind: &str, version: &str, mut object: Value) -> Value {
     object["apiVersion"] = version.into();
     if let Some(fields) = object.as_object_mut() {
         match (kind, version) {

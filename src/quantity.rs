@@ -3,7 +3,7 @@
 //! In: what somebody wrote. Out: the server's text for it, or none if it is no quantity.
 
 /// Parts of one, the finest that are told apart.
-const NANO: i128 = 1_000_000_000;
+pub(crate) const NANO: i128 = 1_000_000_000;
 /// More digits than this are no quantity that fits anywhere.
 const MAX_DIGITS: usize = 30;
 
@@ -27,6 +27,11 @@ pub(crate) fn canonical(text: &str, milli: bool) -> Option<String> {
 /// The value in thousandths, rounded up; for comparing.
 pub(crate) fn millis(text: &str) -> Option<i128> {
     parse(text).map(|(nanos, _)| rounded_up(nanos, NANO / 1000) / (NANO / 1000))
+}
+
+/// The value in parts of the finest kind.
+pub(crate) fn nanos(text: &str) -> Option<i128> {
+    parse(text).map(|(nanos, _)| nanos)
 }
 
 fn parse(text: &str) -> Option<(i128, Notation)> {

@@ -1,0 +1,107 @@
+//! Which kinds of values an operator or a function is made for.
+//!
+//! In: letters for what it takes, and the kinds of what it is given. Out: whether these fit. Of what nothing is known fits
+//! everywhere: it is seen when there is a value.
+
+use super::kind::Kind;
+
+/// What the operators take that are not made for everything; functions say it themselves.
+#[rustfmt::skip]
+const OPERATORS: [(&str, &str); 22] = [
+    ("!_",         "b"),
+    ("-_",         "i d"),
+    ("size",       "s y l m"),
+    ("int",        "i u d s t"),
+    ("string",     "s i u d b y t p a c"),
+    ("contains",   "ss"),
+    ("startsWith", "ss"),
+    ("endsWith",   "ss"),
+    ("_?_:_",      "b**"),
+    ("_+_",        "ii uu dd ss yy ll pp tp pt"),
+    ("_-_",        "ii uu dd pp tp tt"),
+    ("_*_",        "ii uu dd"),
+    ("_/_",        "ii uu dd"),
+    ("_%_",        "ii uu"),
+    ("_<_",        ORDERED),
+    ("_<=_",       ORDERED),
+    ("_>_",        ORDERED),
+    ("_>=_",       ORDERED),
+    ("_[_]",       "li ms oi os"),
+    ("_[?_]",      "li ms oi os"),
+    ("@in",        "*l *m"),
+    ("_?._",       "**"),
+];
+const ORDERED: &str = "ii iu id ui uu ud di du dd ss yy bb tt pp";
+
+/// True if an operator is made for these.
+pub(super) fn operate(name: &str, operands: &[Kind]) -> bool {
+    match (name, operands) {
+        ("_==_" | "_!=_", [left, right]) => is_alike(left, right),
+        ("@in", [item, Kind::List(all)]) => is_alike(item, &all.items),
+        ("_?_:_", [Kind::Bool | Kind::Any, yes, no]) => is_alike(yes, no),
+        _ => match OPERATORS.iter().find(|(known, _)| *known == name) {
+            Some((_, takes)) => fit(takes, operands),
+            None => true,
+        },
+    }
+}
+
+/// True if one of the ways is made for these.
+pub(super) fn fit(takes: &str, operands: &[Kind]) -> bool {
+    takes.split(' ').any(|way| {
+        way.chars().count() == operands.len()
+            && way.chars().zip(operands).all(|(letter, kind)| is(letter, kind))
+    })
+}
+
+/// The kind that a letter stands for.
+pub(super) fn kind(letter: char) -> Kind {
+    match letter {
+        'b' => Kind::Bool,
+        'i' => Kind::Int,
+        'd' => Kind::Double,
+        's' => Kind::Text,
+        'y' => Kind::Bytes,
+        't' => Kind::Time,
+        'p' => Kind::Span,
+        'u' => Kind::Other("uint"),
+        'q' => Kind::Other("kubernetes.Quantity"),
+        'r' => Kind::Other("kubernetes.URL"),
+        'a' => Kind::Other("net.IP"),
+        'c' => Kind::Other("net.CIDR"),
+        'S' => Kind::list(Kind::Text),
+        'I' => Kind::list(Kind::Int),
+        'M' => Kind::Map(Kind::list(Kind::Text).into()),
+        _ => Kind::Any,
+    }
+}
+
+fn is(letter: char, given: &Kind) -> bool {
+    match (letter, given) {
+        ('*', _) | (_, Kind::Any) => true,
+        ('l', given) => matches!(given, Kind::List(_)),
+        ('m', given) => matches!(given, Kind::Map(_)),
+        ('o', given) => matches!(given, Kind::Optional(_)),
+        (letter, given) => is_alike(&kind(letter), given),
+    }
+}
+
+/// True if values of both kinds can be the same.
+pub(super) fn is_alike(one: &Kind, other: &Kind) -> bool {
+    let is_single = |kind: &Kind| {
+        matches!(
+            kind,
+            Kind::Bool | Kind::Int | Kind::Double | Kind::Text | Kind::Bytes | Kind::List(_) | Kind::Map(_)
+        )
+    };
+    match (one, other) {
+        (Kind::Any, _) | (_, Kind::Any) => true,
+        (Kind::List(one), Kind::List(other)) => is_alike(&one.items, &other.items),
+        (Kind::Map(one), Kind::Map(other)) | (Kind::Optional(one), Kind::Optional(other)) => {
+            is_alike(one, other)
+        }
+        (Kind::Fields(one), Kind::Fields(other)) => one == other,
+        (Kind::Other("null"), kind) | (kind, Kind::Other("null")) => !is_single(kind),
+        (one, other) => one == other,
+    }
+}

@@ -1,0 +1,87 @@
+//! Where the parts of an expression stand in its text.
+//!
+//! In: the text, and its names, literals and operators in their order. Out: their bytes. What a macro adds stands nowhere, and
+//! leaves the place as it is.
+
+use super::scan::literal;
+
+/// A text, and how much of it was met.
+pub(super) struct Places<'a> {
+    text: &'a str,
+    met: usize,
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, met: 0 }
+    }
+
+    /// How much was met.
+    pub(super) fn hold(&self) -> usize {
+        self.met
+    }
+
+    /// As if no more was met.
+    pub(super) fn resume(&mut self, met: usize) {
+        self.met = met;
+    }
+
+    /// What stands behind what was met, and stays there.
+    pub(super) fn next(&self, words: &str) -> usize {
+        self.rest().find(words).map_or(self.met, |at| self.met + at)
+    }
+
+    /// What stands behind what was met, and is met now.
+    pub(super) fn find(&mut self, words: &str) -> usize {
+        let at = self.next(words);
+        if self.text[at..].starts_with(words) {
+            self.met = at + words.len();
+        }
+        at
+    }
+
+    /// A name behind a sign, which may have space behind it: the place of the sign.
+    pub(super) fn member(&mut self, sign: &str, name: &str) -> usize {
+        let places = self.rest().match_indices(sign).map(|(at, _)| self.met + at);
+        let found = places.map(|at| (at, at + sign.len())).find(|(_, behind)| {
+            let rest = &self.text[*behind..];
+            is_word(rest.trim_start(), name) && (!sign.is_empty() || rest.starts_with(name))
+        });
+        let Some((at, behind)) = found else { return self.met };
+        self.met = behind + self.text[behind..].find(name).unwrap_or(0) + name.len();
+        at
+    }
+
+    /// A whole word.
+    pub(super) fn word(&mut self, name: &str) -> usize {
+        let letter = |char: char| char.is_ascii_alphanumeric() || char == '_';
+        let places = self.rest().match_indices(name).map(|(at, _)| self.met + at);
+        let found = places
+            .into_iter()
+            .find(|at| is_word(&self.text[*at..], name) && !self.text[..*at].ends_with(letter));
+        let Some(at) = found else { return self.met };
+        self.met = at + name.len();
+        at
+    }
+
+    /// A number, a text, or a word such as `true`.
+    pub(super) fn literal(&mut self) -> usize {
+        let begins = |char: char| char.is_ascii_alphanumeric() || matches!(char, '\'' | '"' | '.');
+        let Some(at) = self.rest().find(begins).map(|at| self.met + at) else { return self.met };
+        let length = literal(&self.text.as_bytes()[at..]);
+        let word = |char: char| !char.is_ascii_alphanumeric() && !matches!(char, '.' | '_');
+        let rest = &self.text[at..];
+        self.met = at + if length > 0 { length } else { rest.find(word).unwrap_or(rest.len()) };
+        at
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.met..).unwrap_or_default()
+    }
+}
+
+/// True if a text begins with a whole word.
+fn is_word(text: &str, word: &str) -> bool {
+    let letter = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    text.strip_prefix(word).is_some_and(|rest| !rest.starts_with(letter))
+}

@@ -1,0 +1,115 @@
+//! The language of Kubernetes: what is refused, what has no value, and that nothing takes long. What its expressions mean is
+//! compared with a real server in `tests/parity/rules.txt`; the small language has its tests where it is used.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn read_it(text: &str) -> Result<Expression, String> {
+    let variables = [Variable { name: "self", kind: Kind::Any }];
+    match read(text, Language::Kubernetes, &variables) {
+        Ok((expression, _)) => Ok(expression),
+        Err(refused) => {
+            Err(refused.iter().map(|it| format!("{}: {}", it.at, it.problem)).collect::<Vec<_>>().join("; "))
+        }
+    }
+}
+
+fn value_of(text: &str, object: &Value, steps: usize) -> Result<bool, Fault> {
+    let expression = read_it(text).unwrap_or_else(|refused| panic!("{text}: {refused}"));
+    let variables = [Val::of(object, &Kind::Any)];
+    evaluate(&expression, &variables, false, &mut Meter::new(steps))?.truth("all of it")
+}
+
+#[test]
+fn all_that_means_nothing_is_told_with_its_place() {
+    let check = |text: &str, expect: &str| assert_eq!(read_it(text).unwrap_err(), expect, "{text}");
+    check("selv.a == 1", "0: there is no variable \"selv\", only \"self\"");
+    check(
+        "'selv' == selv && foo(self)",
+        "10: there is no variable \"selv\", only \"self\"; 21: there is no function \"foo\"",
+    );
+    check(
+        "[1, 2].all(x, x == 'a' || x.y)",
+        "16: _==_ is not made for (int, string); 27: type 'int' does not support field selection",
+    );
+    check("semver(self) == self", "0: the function \"semver\" is not known here");
+    check("'a'.charAt('b') == ''", "10: charAt is not made for string.(string)");
+    check("self.all(1, 2, 3)", "4: the variable of a macro is a name");
+    check("self.matches('(')", "13: invalid matches argument");
+    check("duration('1 hour') > duration('1s')", "9: invalid duration argument");
+}
+
+#[test]
+fn what_has_no_mapping_has_no_field_only_in_the_small_language() {
+    let object = json!({"a": {}, "n": null});
+    let missing = |name: &str| Err(Fault::Missing(name.into()));
+    assert_eq!(value_of("has(self.a.b)", &object, 100), Ok(false));
+    assert_eq!(value_of("has(self.b.c)", &object, 100), missing("b"));
+    assert_eq!(value_of("has(self.n.c)", &object, 100), Err(Fault::Kinds("has")));
+    assert_eq!(value_of("self[?'b'].hasValue() || self.?b.?c.hasValue()", &object, 100), Ok(false));
+    assert_eq!(value_of("self.?b.value() == 1", &object, 100), missing("optional.none() dereference"));
+    assert_eq!(value_of("'%e'.format([1.5]) == ''", &object, 100), Err(Fault::Unknown));
+}
+
+/// The largest texts of each shape that is deep, on the stack of a thread of the runtime.
+#[test]
+fn a_text_is_read_within_a_moment_whatever_it_is() {
+    let shapes = [
+        "!".repeat(380) + "true",
+        "-".repeat(380) + "1 == 1",
+        format!("self{} == 1", ".a".repeat(380)),
+        format!("self{} == 1", "[0]".repeat(190)),
+        format!("1{} == 1", " + 1".repeat(380)),
+        format!("true{}", " && true".repeat(380)),
+        format!("true{}", " || self.a == 1".repeat(120)),
+        format!("{}1", "true ? 1 : ".repeat(48)),
+        format!("{}1{}", "true ? ".repeat(48), " : 1".repeat(48)),
+        format!("1{} == 1", " + (has(self.a) ? 1 : 0)".repeat(48)),
+        format!("self{}", ".optMap(a, a)".repeat(180)),
+        "self.all(a, b, ".repeat(16) + "true" + &")".repeat(16),
+        "(self.a.b.c[".repeat(8) + "0" + &"])".repeat(8),
+        "{'a': ".repeat(16) + "1" + &"}".repeat(16),
+    ];
+    for shape in shapes {
+        let start = Instant::now();
+        if read_it(&shape).is_ok() {
+            let _ = value_of(&shape, &json!({"a": 1}), 100_000);
+        }
+        assert!(start.elapsed() < Duration::from_secs(5), "{shape}: {:?}", start.elapsed());
+    }
+    assert!(read_it(&format!("true{}", " || self.a == 1".repeat(120))).is_ok());
+    assert!(read_it(&format!("1{} == 1", " + (has(self.a) ? 1 : 0)".repeat(40))).is_ok());
+}
+
+/// Whatever a function makes is paid for.
+#[test]
+fn nothing_takes_long() {
+    let object = json!({"items": (0..20_000).collect::<Vec<u32>>(), "text": "x".repeat(1_000_000)});
+    let all = "self.items";
+    let bombs = [
+        format!("{all}.distinct().size() == 1"),
+        format!("{all}.all(i, v, {all}.exists(w, w == v + 1))"),
+        format!("{all}.transformList(i, v, {all}).flatten().size() == 1"),
+        format!("{all}.transformMap(i, v, v) == {all}.transformMap(i, v, v)"),
+        format!("{all}.map(v, {{v: v}}).transformMapEntry(i, v, v).size() == 1"),
+        format!("sets.equivalent({all}, {all})"),
+        format!("{all}.all(v, self.text.split('').size() == 1)"),
+        format!("{all}.all(v, self.text.replace('x', self.text).size() > 1)"),
+        format!("{all}.all(v, '%s%s'.format([self.text, {all}]).size() > 1)"),
+        format!("{all}.all(v, self.text.findAll('x').size() > 1)"),
+        format!("{all}.sortBy(v, self.text + string(v)).size() == 1"),
+        format!("{all}.all(v, lists.range(100000).size() > 1)"),
+        format!("self.text{}.size() == 1", ".replace('x', 'xx')".repeat(30)),
+        format!("[{all}]{}.size() == 1", ".map(a, a)".repeat(10))
+            + &format!(" && {all}.all(v, {all} == {all})"),
+    ];
+    for bomb in bombs {
+        let start = Instant::now();
+        let found = value_of(&bomb, &object, 1_000_000);
+        assert!(matches!(found, Err(Fault::TooMuch)) || found == Ok(false), "{bomb}: {found:?}");
+        assert!(start.elapsed() < Duration::from_secs(5), "{bomb}: {:?}", start.elapsed());
+    }
+}

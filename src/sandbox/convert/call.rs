@@ -1,0 +1,182 @@
+//! A call of a webhook.
+//!
+//! In: what its `clientConfig` says, and a body. Out: the body of its answer, or what went wrong, in the
+//! words of Kubernetes where it has some.
+
+use std::error::Error;
+use std::io;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::response::Parts;
+use http::{Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt as _, Limited};
+use kube::client::Body;
+use kube::{Client, Config};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde_json::Value;
+
+/// The most bytes of an answer.
+const MAX_ANSWER: usize = 16 << 20;
+/// So much of an answer that says no is told.
+const MAX_TOLD: usize = 2048;
+
+/// Where a webhook is.
+struct Address {
+    url: String,
+    /// The name of the Service behind it. There are no networks here, so that nobody finds one.
+    service: Option<String>,
+}
+
+/// Who calls a webhook.
+pub(crate) struct Caller {
+    address: Address,
+    bundle: Vec<u8>,
+    /// For how many seconds the webhook may think.
+    patience: u64,
+    client: OnceLock<Client>,
+}
+
+impl Caller {
+    /// Calls what a `clientConfig` names.
+    pub(crate) fn new(client: &Value, patience: u64) -> Self {
+        let bundle = STANDARD.decode(client["caBundle"].as_str().unwrap_or_default()).unwrap_or_default();
+        Self { address: address(client), bundle, patience, client: OnceLock::new() }
+    }
+
+    /// Sends a body, and takes what comes back.
+    pub(crate) async fn post(&self, body: String) -> Result<Vec<u8>, String> {
+        let told = |words: &str| format!("Post \"{}?timeout={}s\": {words}", self.address.url, self.patience);
+        if let Some(service) = &self.address.service {
+            return Err(told(&format!("service {service:?} not found")));
+        }
+        match tokio::time::timeout(Duration::from_secs(self.patience), self.send(body)).await {
+            Ok(Ok((head, answer))) if !head.status.is_success() => Err(refusal(head.status, &answer)),
+            Ok(Ok((head, answer))) if answer.is_empty() => {
+                let content = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+                let (code, content) = (head.status.as_u16(), content.unwrap_or_default());
+                Err(format!("0-length response with status code: {code} and content type: {content}"))
+            }
+            Ok(Ok((_, answer))) => Ok(answer),
+            Ok(Err(words)) => Err(told(&words)),
+            Err(_) => Err(told("context deadline exceeded")),
+        }
+    }
+
+    async fn send(&self, body: String) -> Result<(Parts, Vec<u8>), String> {
+        let url: Uri = self.address.url.parse().map_err(|_| "the URL cannot be read".to_owned())?;
+        let client = match self.client.get() {
+            Some(client) => client.clone(),
+            None => {
+                let client = client(&url, &self.bundle)?;
+                self.client.get_or_init(|| client).clone()
+            }
+        };
+        let request = Request::post(format!("{}?timeout={}s", url.path(), self.patience))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json, */*")
+            .header(header::USER_AGENT, "kube-apiserver-admission")
+            .body(Body::from(body.into_bytes()))
+            .map_err(|error| error.to_string())?;
+        let response = client.send(request).await.map_err(|error| words(&error, &url))?;
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, MAX_ANSWER).collect().await.map_err(|error| words(&*error, &url))?;
+        Ok((head, body.to_bytes().into()))
+    }
+}
+
+/// Where the webhook is.
+fn address(client: &Value) -> Address {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    match client.get("service").filter(|service| service.is_object()) {
+        Some(service) => {
+            let (name, namespace) = (text(&service["name"]), text(&service["namespace"]));
+            let port = service["port"].as_i64().unwrap_or(443);
+            let url = format!("https://{name}.{namespace}.svc:{port}{}", text(&service["path"]));
+            Address { url, service: Some(name) }
+        }
+        None => Address { url: text(&client["url"]), service: None },
+    }
+}
+
+fn client(url: &Uri, bundle: &[u8]) -> Result<Client, String> {
+    // It fails where there is a provider already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let host = url.authority().map(|authority| authority.as_str()).unwrap_or_default();
+    let base = format!("https://{host}/").parse().map_err(|_| "the URL cannot be read".to_owned())?;
+    let mut config = Config::new(base);
+    let certificates: Vec<Vec<u8>> =
+        CertificateDer::pem_slice_iter(bundle).filter_map(|one| Some(one.ok()?.to_vec())).collect();
+    config.root_cert = Some(certificates).filter(|certificates| !certificates.is_empty());
+    config.proxy_url = None;
+    // There is one deadline, for all of it.
+    config.connect_timeout = None;
+    config.default_retry = false;
+    Client::try_from(config).map_err(|error| error.to_string())
+}
+
+/// What failed on the way.
+fn words(error: &(dyn Error + 'static), url: &Uri) -> String {
+    let mut cause = Some(error);
+    let mut last = String::new();
+    while let Some(error) = cause {
+        if let Some(rustls::Error::InvalidCertificate(why)) = tls(error) {
+            return certificate(why);
+        }
+        if let Some(error) = error.downcast_ref::<io::Error>()
+            && error.kind() == io::ErrorKind::ConnectionRefused
+        {
+            let port = url.port_u16().unwrap_or(443);
+            let host = match url.host().unwrap_or_default() {
+                "localhost" => "127.0.0.1",
+                host => host,
+            };
+            return format!("dial tcp {host}:{port}: connect: connection refused");
+        }
+        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message) {
+            return "EOF".to_owned();
+        }
+        last = error.to_string();
+        cause = error.source();
+    }
+    last
+}
+
+/// An error of TLS, which may be wrapped in one of a stream.
+fn tls<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    let inner = || tls(error.downcast_ref::<io::Error>()?.get_ref()?);
+    error.downcast_ref().or_else(inner)
+}
+
+fn certificate(why: &rustls::CertificateError) -> String {
+    use rustls::CertificateError::{BadSignature, Expired, ExpiredContext, UnknownIssuer};
+    let why = match why {
+        BadSignature | UnknownIssuer => "certificate signed by unknown authority".to_owned(),
+        Expired | ExpiredContext { .. } => "certificate has expired or is not yet valid".to_owned(),
+        other => other.to_string(),
+    };
+    format!("tls: failed to verify certificate: x509: {why}")
+}
+
+/// What an answer without success comes to.
+fn refusal(status: StatusCode, body: &[u8]) -> String {
+    let told = String::from_utf8_lossy(&body[..body.len().min(MAX_TOLD)]).trim().to_owned();
+    match status.as_u16() {
+        400 => "the server rejected our request for an unknown reason".to_owned(),
+        401 => "the server has asked for the client to provide credentials".to_owned(),
+        403 | 415 => told,
+        404 => "the server could not find the requested resource".to_owned(),
+        405 => "the server does not allow this method on the requested resource".to_owned(),
+        409 => "the server reported a conflict".to_owned(),
+        422 => "the server rejected our request due to an error in our request".to_owned(),
+        429 => "the server has received too many requests and has asked us to try again later".to_owned(),
+        503 => "the server is currently unable to handle the request".to_owned(),
+        504 => "the server was unable to return a response in the time allotted, but may still be processing the request"
+            .to_owned(),
+        500.. => format!("an error on the server ({told:?}) has prevented the request from succeeding"),
+        code => format!("the server responded with the status code {code} but did not return more information"),
+    }
+}

@@ -1,0 +1,133 @@
+//! One object in several versions.
+//!
+//! In: an object in one version of its resource. Out: the same in another, or why it is not to be had. Versions of a
+//! definition differ by their name alone, unless its webhook converts them.
+//!
+//! A webhook is never asked under the lock of the state: it may take its time, and it may ask this server itself. Whoever
+//! needs a conversion that is not known yet notes it in [`Conversions`], and the whole attempt does not count; the webhooks are
+//! asked when the lock is free, and the request is tried again with what they said, as often as something new is missing or
+//! the object moved meanwhile. An attempt writes only when all that it needs is known, so that one which does not count has
+//! changed nothing.
+
+mod builtin;
+mod call;
+mod conversions;
+mod hook;
+mod review;
+
+use serde_json::Value;
+
+use super::refusal::Refusal;
+use super::served::{Origin, Resource};
+use super::store::Stored;
+pub(crate) use call::Caller;
+pub(crate) use conversions::Conversions;
+pub(crate) use hook::Hook;
+pub(crate) use review::read as read_review;
+
+/// What is stored, as it is read in a version that is served: without what its definition has dropped since, and with the
+/// defaults that it has got, both by the version in which it is stored.
+pub(crate) fn read(
+    conversions: &Conversions,
+    resource: &Resource,
+    version: usize,
+    stored: &Stored,
+) -> Result<Value, Refusal> {
+    let mut body = stored.body();
+    if resource.is_older(stored.revision)
+        && let Some(own) = resource.version_of(&body)
+    {
+        let schema = &resource.versions[own].schema;
+        schema.pruned(&mut body);
+        schema.with_defaults(&mut body);
+    }
+    in_version(conversions, resource, version, body)
+}
+
+/// An object in another version, as it is read and kept there.
+pub(crate) fn in_version(
+    conversions: &Conversions,
+    resource: &Resource,
+    version: usize,
+    mut object: Value,
+) -> Result<Value, Refusal> {
+    let wanted = resource.api_version(version);
+    if object["apiVersion"] == wanted {
+        return Ok(object);
+    }
+    if let Origin::Builtin(kind) = &resource.origin {
+        return Ok(builtin::converted(kind.kind, &wanted, object));
+    }
+    // The revision is not part of what is stored.
+    let revision = object["metadata"].as_object_mut().and_then(|metadata| metadata.remove("resourceVersion"));
+    let mut converted = between(conversions, resource, version, object).map_err(Refusal::failed)?;
+    let schema = &resource.versions[version].schema;
+    schema.pruned(&mut converted);
+    schema.without_nulls(&mut converted);
+    if let Some(metadata) = converted["metadata"].as_object_mut() {
+        metadata.retain(|name, value| {
+            !matches!(name.as_str(), "labels" | "annotations")
+                || value.as_object().is_some_and(|it| !it.is_empty())
+        });
+    }
+    if let Some(revision) = revision {
+        converted["metadata"]["resourceVersion"] = revision;
+    }
+    Ok(converted)
+}
+
+/// An object in the version in which it is stored.
+pub(crate) fn to_stored(
+    conversions: &Conversions,
+    resource: &Resource,
+    object: Value,
+) -> Result<Value, Refusal> {
+    match &resource.origin {
+        // The newer name of Events is kept under the older one.
+        Origin::Builtin(kind) if kind.home() != kind.group => Ok(builtin::converted(kind.kind, "v1", object)),
+        // The controllers leave an object in the version that it has.
+        Origin::Definition { hook: Some(_), .. } if !conversions.asks() => Ok(object),
+        Origin::Builtin(_) => in_version(conversions, resource, resource.stored_version(), object),
+        Origin::Definition { stored, .. } if object["apiVersion"] == resource.api_version(*stored) => {
+            Ok(object)
+        }
+        Origin::Definition { stored, .. } => {
+            let mut kept = in_version(conversions, resource, *stored, object)?;
+            // A real server fills in what it reads; nobody sees the difference.
+            resource.versions[*stored].schema.with_defaults(&mut kept);
+            Ok(kept)
+        }
+    }
+}
+
+/// An object in another version, as it is compared there: as the conversion says, with what no schema knows.
+pub(crate) fn between(
+    conversions: &Conversions,
+    resource: &Resource,
+    version: usize,
+    mut object: Value,
+) -> Result<Value, String> {
+    let wanted = resource.api_version(version);
+    if object["apiVersion"] == wanted {
+        return Ok(object);
+    }
+    match &resource.origin {
+        Origin::Builtin(kind) => Ok(builtin::converted(kind.kind, &wanted, object)),
+        Origin::Definition { .. } if resource.version_of(&object).is_none() => Err(format!(
+            "request to convert CR from an invalid group/version: {}",
+            object["apiVersion"].as_str().unwrap_or_default()
+        )),
+        Origin::Definition { hook: Some(hook), .. } if !is_bare(&object) => {
+            conversions.find(hook, &object, &wanted)
+        }
+        Origin::Definition { .. } => {
+            object["apiVersion"] = wanted.into();
+            Ok(object)
+        }
+    }
+}
+
+/// Nothing but its kind is said of an object.
+fn is_bare(object: &Value) -> bool {
+    object.as_object().is_some_and(|fields| fields.keys().all(|name| name == "apiVersion" || name == "kind"))
+}

@@ -1,0 +1,115 @@
+//! What could not be compared with what Git says, and when that is tried again.
+//!
+//! In: what comparisons came to. Out: whether one waits. A comparison is no step of a plan, so that what is remembered of
+//! steps that fail says nothing of it; and without a pause a server that refuses it would be asked again at once, for ever.
+
+use std::collections::BTreeMap;
+
+use super::memory::{HELD, Pauses};
+use super::schedule::{Backoff, Time};
+use crate::object::ObjectId;
+use crate::plan::{Hold, Outcome};
+
+/// The objects whose last comparison came to nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Incomparable(BTreeMap<ObjectId, (Time, Backoff)>);
+
+impl Incomparable {
+    /// Takes in what a comparison came to. What a server refuses may be undone by hand, so that it is looked at every minute;
+    /// of one that is gone its watch may tell late.
+    pub(crate) fn learn(&mut self, id: &ObjectId, outcome: &Outcome, now: Time, chance: f64, pauses: Pauses) {
+        let (_, mut backoff) = self.0.get(id).copied().unwrap_or((now, pauses.cluster));
+        let pause = match outcome {
+            Outcome::Failed(why) if why.manifest => HELD,
+            Outcome::Failed(_) | Outcome::Held(Hold::Unverified) => backoff.failed(chance),
+            _ => {
+                self.0.remove(id);
+                return;
+            }
+        };
+        self.0.insert(id.clone(), (now + pause, backoff));
+    }
+
+    /// True if an object is not compared again yet.
+    pub(crate) fn waits(&self, id: &ObjectId, now: Time) -> bool {
+        self.0.get(id).is_some_and(|(until, _)| *until > now)
+    }
+
+    /// When the next is compared again. One whose turn has come is being compared.
+    pub(crate) fn next(&self, now: Time) -> Option<Time> {
+        self.0.values().map(|(until, _)| *until).filter(|until| *until > now).min()
+    }
+
+    /// Only these are to be compared any more.
+    pub(crate) fn retain(&mut self, is_open: impl Fn(&ObjectId) -> bool) {
+        self.0.retain(|id, _| is_open(id));
+    }
+
+    /// With new input all are compared anew.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::plan::Failed;
+
+    fn at(seconds: u64) -> Time {
+        Duration::from_secs(seconds)
+    }
+
+    fn id(name: &str) -> ObjectId {
+        ObjectId::new("", "Service", "shop", name).unwrap()
+    }
+
+    fn failed(manifest: bool) -> Outcome {
+        Outcome::Failed(Failed { reason: "Invalid", message: String::new(), manifest })
+    }
+
+    fn pauses() -> Pauses {
+        let cluster = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+        Pauses { cluster, manifest: Duration::from_secs(600) }
+    }
+
+    #[test]
+    fn what_could_not_be_compared_is_tried_less_and_less_often() {
+        let mut all = Incomparable::default();
+        all.learn(&id("a"), &failed(false), at(0), 1.0, pauses());
+        assert!(!all.waits(&id("a"), at(0)), "once it is tried at once");
+        all.learn(&id("a"), &failed(false), at(0), 1.0, pauses());
+        assert_eq!(all.next(at(0)), Some(at(1)));
+        assert!(all.waits(&id("a"), at(0)) && !all.waits(&id("a"), at(1)) && !all.waits(&id("b"), at(0)));
+        assert_eq!(all.next(at(1)), None, "it is being compared");
+        all.learn(&id("a"), &failed(false), at(1), 1.0, pauses());
+        assert_eq!(all.next(at(1)), Some(at(3)));
+        all.learn(&id("a"), &Outcome::Kept, at(3), 1.0, pauses());
+        assert!(!all.waits(&id("a"), at(0)));
+    }
+
+    #[test]
+    fn what_is_gone_before_its_watch_has_told_so_is_looked_at_less_and_less_often() {
+        let (mut all, gone) = (Incomparable::default(), Outcome::Held(Hold::Unverified));
+        for _ in 0..2 {
+            all.learn(&id("a"), &gone, at(0), 1.0, pauses());
+        }
+        assert_eq!(all.next(at(0)), Some(at(1)));
+        all.learn(&id("a"), &gone, at(1), 1.0, pauses());
+        assert_eq!(all.next(at(1)), Some(at(3)));
+    }
+
+    #[test]
+    fn what_a_server_refuses_is_looked_at_every_minute_and_what_is_not_open_any_more_is_forgotten() {
+        let mut all = Incomparable::default();
+        all.learn(&id("a"), &failed(true), at(0), 1.0, pauses());
+        all.learn(&id("b"), &failed(true), at(5), 1.0, pauses());
+        assert_eq!(all.next(at(0)), Some(at(60)));
+        all.retain(|open| *open == id("b"));
+        assert_eq!(all.next(at(0)), Some(at(65)));
+        all.clear();
+        assert_eq!(all.next(at(0)), None);
+    }
+}

@@ -1,0 +1,45 @@
+//! What is nobody's business, and is to stay as it is.
+//!
+//! In: where an object is, and the server. Out: whether it was touched.
+
+use std::cell::Cell;
+
+use moorline::sandbox::Sandbox;
+use serde_json::Value;
+
+use super::objects::essence;
+
+/// An object that is nobody's business.
+pub(crate) struct Foreign {
+    path: String,
+    /// What of it is to stay.
+    essence: Value,
+    /// The version in which it was as it should be.
+    looked: Cell<Option<u64>>,
+}
+
+impl Foreign {
+    pub(crate) fn new(path: String) -> Self {
+        Self { path, essence: Value::Null, looked: Cell::new(None) }
+    }
+
+    /// As it is now it is to stay.
+    pub(crate) fn know(&mut self, sandbox: &Sandbox) {
+        self.essence = self.now(sandbox);
+    }
+
+    /// What became of it, if it is not as it was.
+    pub(crate) fn touched(&self, sandbox: &Sandbox) -> Option<String> {
+        // To read it costs more than all else that is looked at after a step.
+        let version = sandbox.version(&self.path);
+        if version.is_some() && version == self.looked.get() {
+            return None;
+        }
+        self.looked.set(version);
+        (self.now(sandbox) != self.essence).then(|| format!("{} was touched", self.path))
+    }
+
+    fn now(&self, sandbox: &Sandbox) -> Value {
+        essence(sandbox.get(&self.path).unwrap_or_default())
+    }
+}

@@ -1,0 +1,111 @@
+//! Whether what a Sync says of its objects is so.
+//!
+//! In: who wrote which object and which status when, and what each commit has. Out: an object that is said to be as it is
+//! there, and is not. Of what others do a daemon may hear late or never; of its own writes it has to know whether they
+//! have happened, and to look where nobody has told it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use git2::Oid;
+use http::Method;
+use moorline::sandbox::{Heard, Sandbox};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::objects::{Id, STAMP};
+
+/// So long an object is as it is before a status that speaks of it: until then it may be under way to be otherwise, and what
+/// nobody knows of is looked at after a pass, a few objects a second.
+const CALM: Duration = Duration::from_secs(60);
+
+/// What is known of who wrote what; cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Writers(Arc<Mutex<Written>>);
+
+#[derive(Default)]
+struct Written {
+    /// Who wrote each object last, by its path, and when.
+    objects: BTreeMap<String, (String, Instant)>,
+    /// Who wrote each status last, by its path, and when it was sent.
+    statuses: BTreeMap<String, (String, Instant)>,
+}
+
+impl Writers {
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody lays hands on an object, of which nobody need know.
+    pub(crate) fn meddles(&self, id: Id) {
+        self.written().objects.remove(&id.path());
+    }
+
+    /// Takes in a request.
+    pub(crate) fn hear(&self, heard: &Heard<'_>) {
+        let (path, query) = heard.place.split_once('?').unwrap_or((heard.place, ""));
+        if heard.method == Method::GET || !(200..300).contains(&heard.code) || query.contains("dryRun") {
+            return;
+        }
+        let (path, who) =
+            (path.replace("/apis/example.com/v2/", "/apis/example.com/v1/"), heard.who.to_owned());
+        let mut written = self.written();
+        match path.strip_suffix("/status") {
+            Some(sync) => drop(written.statuses.insert(sync.to_owned(), (who, heard.sent))),
+            None => drop(written.objects.insert(path, (who, Instant::now()))),
+        }
+    }
+}
+
+/// What was seen of the objects.
+#[derive(Default)]
+pub(crate) struct Said {
+    pub(crate) writers: Writers,
+    /// The objects of every Sync by each commit, each with the number of the commit that it is of.
+    commits: BTreeMap<String, Vec<BTreeMap<Id, u64>>>,
+    /// Which status of each Sync has been held against its objects.
+    judged: RefCell<BTreeMap<usize, Instant>>,
+}
+
+impl Said {
+    /// Notes what a commit has.
+    pub(crate) fn commits(&mut self, commit: Oid, objects: Vec<BTreeMap<Id, u64>>) {
+        self.commits.insert(commit.to_string(), objects);
+    }
+
+    /// The folders are others: what a daemon makes of commits before is not known.
+    pub(crate) fn forget(&mut self) {
+        self.commits.clear();
+    }
+
+    /// What a Sync, of this number and at this path, says of an object and is not so.
+    pub(crate) fn wrong(&self, sandbox: &Sandbox, sync: usize, path: &str) -> Option<String> {
+        let (who, sent) = self.writers.written().statuses.get(path).cloned()?;
+        if self.judged.borrow_mut().insert(sync, sent) == Some(sent) {
+            return None;
+        }
+        let live = sandbox.get(path)?;
+        let is_ready = |condition: &&Value| condition["type"] == "Ready" && condition["status"] == "True";
+        let ready = live["status"]["conditions"].as_array()?.iter().find(is_ready)?;
+        let message = ready["message"].as_str().unwrap_or_default();
+        let (_, commit) = message.rsplit_once('@')?;
+        if ready["observedGeneration"] != live["metadata"]["generation"] {
+            return None;
+        }
+        let written = self.writers.written();
+        let is_own = |id: Id| {
+            let last = written.objects.get(&id.path());
+            last.is_some_and(|(writer, at)| *writer == who && *at + CALM < sent)
+        };
+        let objects = self.commits.get(commit)?.get(sync)?;
+        objects.iter().filter(|(id, _)| is_own(**id)).find_map(|(id, stamp)| {
+            let live = sandbox.get(&id.path()).unwrap_or_default();
+            let found = live["metadata"]["annotations"][STAMP].as_str().unwrap_or("none");
+            (found != stamp.to_string()).then(|| {
+                format!("{} is of commit {found}, not {stamp}, and {who} says {message:?}", id.path())
+            })
+        })
+    }
+}
