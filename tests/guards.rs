@@ -8,6 +8,8 @@ mod containers;
 #[path = "guards/leaving.rs"]
 mod leaving;
 mod support;
+#[path = "guards/unheard.rs"]
+mod unheard;
 
 use std::time::Duration;
 

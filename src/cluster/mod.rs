@@ -57,7 +57,7 @@ pub use residents::Inside;
 pub use scalers::Scaled;
 pub use statuses::Beneath;
 pub use stop::Stop;
-pub use syncs::{Following, SecretData, Told, version};
+pub use syncs::{Following, SecretData, Standing, Told, version};
 pub use values::{Texts, ValuesTold};
 pub(crate) use watch::POLL;
 pub use watches::Need;

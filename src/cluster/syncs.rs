@@ -161,13 +161,16 @@ impl Cluster {
         self.0.desk.send(&self.0.wire, call, None).await.map(drop)
     }
 
-    /// True if there is a Sync of this name, whoever serves it.
-    pub async fn is_there(&self, name: &SyncName) -> Result<bool, Failure> {
-        match self.0.wire.send(Call::new(Class::Verify, "get", path(name)).accept(METADATA)).await {
-            Ok(_) => Ok(true),
-            Err(failure) if failure.code() == Some(404) => Ok(false),
-            Err(failure) => Err(failure),
-        }
+    /// The Sync of this name as it is now, whoever serves it; none if there is none.
+    pub async fn standing(&self, name: &SyncName) -> Result<Option<Standing>, Failure> {
+        let reply = match self.0.wire.send(Call::new(Class::Verify, "get", path(name)).accept(METADATA)).await
+        {
+            Err(failure) if failure.code() == Some(404) => return Ok(None),
+            reply => reply?,
+        };
+        let sync: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let uid = sync.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().into();
+        Ok(Some(Standing { uid, generation: sync.pointer("/metadata/generation").and_then(Value::as_i64) }))
     }
 
     /// True if somebody holds the Lease of this `namespace/name` and has renewed it within its duration, as far as the
@@ -237,6 +240,15 @@ impl Cluster {
             .content("application/json", event.to_string().into_bytes());
         self.0.desk.send(&self.0.wire, call, None).await.map(drop)
     }
+}
+
+/// Which Sync of a name there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// The identity that it got when it was created.
+    pub uid: Box<str>,
+    /// How often what it asks for has changed.
+    pub generation: Option<i64>,
 }
 
 /// The version of an object as a number, which API servers compare it as.

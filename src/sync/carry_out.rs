@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Context;
+use super::asked::Asked;
 use super::event::is_change;
 use super::ledger::Ledger;
 use super::registry::Claimed;
@@ -38,6 +39,8 @@ pub(crate) struct Work<'a> {
     pub(crate) contested: Arc<BTreeMap<ObjectId, Contest>>,
     /// The numbers of replicas that Git says.
     pub(crate) numbers: Arc<BTreeMap<ObjectId, Replicas>>,
+    /// Whether that is still what is asked for.
+    pub(crate) asked: &'a Asked<'a>,
     pub(crate) stop: &'a Stop,
 }
 
@@ -190,7 +193,7 @@ impl Work<'_> {
         Ok(Outcome::HandedOver(to.into()))
     }
 
-    /// Looks once more, and deletes what is still the object that was meant.
+    /// Looks once more, and deletes what is still the object that was meant, if that is still meant.
     async fn prune(&self, id: &ObjectId, uid: &str, version: &str) -> Result<Outcome, Failure> {
         // Somebody may want it since the plan was made.
         if let Some(claim) = self.context.registry.claims(self.owner, std::iter::once(id)).remove(id) {
@@ -205,6 +208,9 @@ impl Work<'_> {
         }
         if let Some(hold) = self.occupied(id).await? {
             return Ok(Outcome::Held(hold));
+        }
+        if let Err(instead) = self.asked.still(self.context).await {
+            return Ok(instead);
         }
         let version = if live.resource_version.is_empty() { version } else { &live.resource_version };
         let gone = self.cluster.delete(id, self.owner, uid, version).await?;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::asked::Asked;
 use super::carry_out::{Work, carry_out};
 use super::desk::Desk;
 use super::guarded::{Guarded, Guards};
@@ -171,7 +172,7 @@ async fn delete(
             return Ok(Orphans::all(Some(cluster), name, "HooksUnknown"));
         }
     };
-    let (stop, ledger) = (Stop::default(), Ledger::default());
+    let (stop, ledger, asked) = (Stop::default(), Ledger::default(), Asked::finally());
     let work = Work {
         context,
         cluster,
@@ -182,6 +183,7 @@ async fn delete(
         ledger: &ledger,
         contested: Arc::default(),
         numbers: Arc::default(),
+        asked: &asked,
         stop: &stop,
     };
     // Hooks go last, so that whoever goes on with this finds which have run; and once all else is gone there is nothing left

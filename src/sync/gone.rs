@@ -16,7 +16,7 @@ impl Work<'_> {
             return Ok(false);
         }
         let cluster = &self.context.cluster;
-        let is_there = cluster.is_there(&SyncName::new(namespace, name)).await?;
+        let is_there = cluster.standing(&SyncName::new(namespace, name)).await?.is_some();
         Ok(!is_there && !cluster.is_held(&format!("{namespace}/{RUN}{name}")).await?)
     }
 

@@ -6,6 +6,7 @@
 
 mod additions;
 pub mod all;
+mod asked;
 pub mod bases;
 mod board;
 mod carry_out;

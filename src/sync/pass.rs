@@ -11,6 +11,7 @@ use std::time::Duration;
 
 pub(crate) use report::Report;
 
+use super::asked::Asked;
 use super::bases::Followed;
 use super::carry_out::{Work, carry_out};
 use super::desk::Desk;
@@ -144,7 +145,7 @@ impl Subject<'_> {
         let held: Vec<(ObjectId, Hold)> = plan.held.clone();
         memory.leaving.see(&held, now);
         self.create_namespace(&plan, desired).await;
-        let ledger = memory.ledger.clone();
+        let (ledger, asked) = (memory.ledger.clone(), Asked::by(self.generation, self.desk));
         let work = Work {
             context: self.context,
             cluster: self.cluster,
@@ -155,6 +156,7 @@ impl Subject<'_> {
             ledger: &ledger,
             contested: Arc::new(contested),
             numbers: memory.scaling.numbers(),
+            asked: &asked,
             stop: self.stop,
         };
         let awaits = Awaits::new(desired, rollout.as_ref());

@@ -166,12 +166,14 @@ async fn versions_that_are_not_read_are_named() {
     serve(json!([unserved, old])).await;
     let served = async || {
         let all = ask(&scene.admin, "GET", "/apis", Value::Null).await.unwrap();
-        let groups = all["groups"].as_array().unwrap();
-        let ours = groups.iter().find(|it| it["name"] == "kustomize.toolkit.fluxcd.io").unwrap();
-        ours["versions"].as_array().unwrap().iter().map(|it| it["version"].clone()).collect::<Vec<_>>()
+        let mut groups = all["groups"].as_array().unwrap().iter();
+        // Between two lists of versions the group may not be served at all.
+        let versions = groups
+            .find(|it| it["name"] == "kustomize.toolkit.fluxcd.io")
+            .and_then(|it| it["versions"].as_array());
+        versions.into_iter().flatten().map(|it| it["version"].clone()).collect::<Vec<_>>()
     };
     until("the older version is all there is", async || (served().await == ["v1beta2"]).then_some(())).await;
-    // Whatever it says, other tests need the newer one.
     let told = adopt(&scene, &proxy, part, &[]).words;
     serve(current).await;
     let expect =

@@ -180,10 +180,13 @@ pub(crate) async fn install(scene: &Scene) {
             "spec": {"group": group, "scope": "Namespaced", "versions": [served],
                 "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()}},
         });
-        // It may be there from another test.
-        let _ =
-            ask(&scene.admin, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
-                .await;
+        // It may be there from another test, which may have ended before it put its versions back.
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let known = format!("{definitions}/{plural}.{group}");
+        let versions = json!({"spec": {"versions": definition["spec"]["versions"]}});
+        if ask(&scene.admin, "POST", definitions, definition).await.is_err() {
+            ask(&scene.admin, "PATCH", &known, versions).await.unwrap();
+        }
         let served = format!("/apis/{group}/{version}/{plural}");
         until("the definition is served", async || ask(&scene.admin, "GET", &served, Value::Null).await.ok())
             .await;

@@ -36,6 +36,7 @@ struct Told {
     /// What it claims, in whatever state its folder is.
     claims: BTreeSet<String>,
     prunes: bool,
+    from: Instant,
     until: Option<Instant>,
 }
 
@@ -92,12 +93,12 @@ impl Observer {
         claims: BTreeSet<String>,
         prunes: bool,
     ) {
-        let mut seen = self.seen();
+        let (mut seen, from) = (self.seen(), Instant::now());
         let all = seen.told.entry(sync).or_default();
         if let Some(last) = all.last_mut() {
-            last.until = Some(Instant::now());
+            last.until = Some(from);
         }
-        all.push(Told { wanted, claims, prunes, until: None });
+        all.push(Told { wanted, claims, prunes, from, until: None });
     }
 
     /// From now on these objects are to have these stamps.
@@ -338,10 +339,12 @@ impl Seen {
             .iter()
             .flat_map(|(sync, told)| told.iter().filter(is_late).map(|told| (*sync, told)))
             .collect();
-        // What is asked for and what is committed reach a daemon on ways of their own: either may be the older one.
         let own = || all.iter().filter(|(sync, _)| Some(*sync) == owner).map(|(_, told)| told);
-        let is_unwanted = |told: &&Told| told.wanted.as_ref().is_some_and(|wanted| !wanted.contains(name));
-        let meant = own().any(|told| told.prunes) && own().any(is_unwanted);
+        let is_unwanted = |told: &Told| told.wanted.as_ref().is_some_and(|wanted| !wanted.contains(name));
+        // The commit may be the older one, but of what is asked for something newer is never overlooked.
+        let is_asked =
+            |told: &Told| own().any(|asks| asks.prunes && asks.until.is_none_or(|until| until >= told.from));
+        let meant = own().any(|told| is_unwanted(told) && is_asked(told));
         // What one commit gives from one Sync to another is wanted at all times.
         let mut others: BTreeMap<usize, bool> = BTreeMap::new();
         for (sync, told) in all.iter().filter(|(sync, _)| Some(*sync) != owner) {

@@ -21,6 +21,7 @@ use super::follow::Told;
 use super::pass::Report;
 use crate::api::{EventReason, Finished, Scope, SyncName, SyncStatus};
 use crate::clock;
+use crate::cluster::Standing;
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
@@ -72,6 +73,8 @@ struct State {
     asked: Option<Instant>,
     /// What it asks for, by its number; none while that is being found out.
     order: Option<u64>,
+    /// The newest such number, and the generation of the Sync that says so.
+    ordered: Option<(u64, Option<i64>)>,
     /// When a pass last changed something, or something was repaired beside one. A pass that changes nothing may follow before
     /// it is told.
     done: Option<Time>,
@@ -161,6 +164,7 @@ impl Desk {
     pub(crate) fn asks(&self, order: u64) {
         let mut state = self.lock();
         state.order = Some(order);
+        state.ordered = Some((order, state.generation));
         // Nothing that objects depend on has changed.
         let answered = state.report.as_ref().is_some_and(|report| report.order == order);
         let told = answered && state.asked.take().is_some();
@@ -168,6 +172,12 @@ impl Desk {
         if told {
             self.0.changed.notify_one();
         }
+    }
+
+    /// True if this is still the Sync that asks for that.
+    pub(crate) fn is_order_of(&self, order: u64, standing: &Standing) -> bool {
+        let state = self.lock();
+        state.uid == standing.uid && state.ordered == Some((order, standing.generation))
     }
 
     /// Why the Sync is not followed; none if it is.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use futures::future::FutureExt as _;
 
+use super::super::asked::Asked;
 use super::super::carry_out::Work;
 use super::super::chance;
 use super::super::schedule::Event;
@@ -38,6 +39,8 @@ impl Follower {
         self.verify_stop = stop.clone();
         self.verifying = Some(
             async move {
+                // Nothing is deleted here.
+                let asked = Asked::finally();
                 let work = Work {
                     context: &context,
                     cluster: &order.cluster,
@@ -48,6 +51,7 @@ impl Follower {
                     ledger: &ledger,
                     contested: Arc::new(contested),
                     numbers,
+                    asked: &asked,
                     stop: &stop,
                 };
                 let outcome = work.verify(&id, how).await;
