@@ -191,7 +191,8 @@ fn a_repository_of_ones_own_is_followed() {
     git(&["commit", "-q", "-m", "one"]);
     let url = root.path().to_str().unwrap();
     // All of it, or a folder; it ends with its terminal as it does by Ctrl-C.
-    for (folder, end) in [(&[][..], "-HUP"), (&["--path", "app"][..], "-INT")] {
+    let hangup = if outlives_its_terminal() { "-TERM" } else { "-HUP" };
+    for (folder, end) in [(&[][..], hangup), (&["--path", "app"][..], "-INT")] {
         let mut demo = Running::start(&[&["demo", "--url", url], folder].concat());
         let page = demo.line();
         let begun = Instant::now();
@@ -203,6 +204,14 @@ fn a_repository_of_ones_own_is_followed() {
         }
         demo.end_by(end);
     }
+}
+
+/// True if this test was started by `nohup`, and with it whatever it starts.
+fn outlives_its_terminal() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // The first of the signals.
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// As `nohup` starts it.

@@ -2,13 +2,19 @@
 
 mod support;
 
-use kube::api::{Api, DynamicObject};
+use std::time::Duration;
+
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::json;
 
 use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::until;
+use support::fault_proxy::{Asked, Fate};
 use support::scene::{Scene, config_map};
+
+/// Long enough for a commit to come between two requests.
+const MEANWHILE: Duration = Duration::from_secs(4);
 
 /// The uid of a ConfigMap, and whose it is.
 async fn who(scene: &Scene, name: &str) -> (String, String) {
@@ -121,6 +127,55 @@ async fn an_object_does_not_move_to_what_another_sync_wanted_of_an_older_commit(
     assert_eq!(who(&scene, "map").await, (uid, "two".to_owned()));
     assert_eq!(scene.values().await["map"], "3");
     assert_eq!(deletes(&mark).await, Vec::<String>::new());
+    for name in ["one", "two"] {
+        scene.delete_sync(name).await;
+    }
+}
+
+/// Who gives an object writes what the other wanted of it when that began; what came since is written after it.
+#[tokio::test]
+async fn what_is_given_in_an_older_commit_is_written_before_the_newer_one() {
+    let Some(scene) = Scene::new("moves-slowly").await else { return };
+    let map = |folder: &str, value: &str| (format!("{folder}/map.json"), config_map("map", value));
+    let commit =
+        scene.push(&[file("one/stays", "1"), file("two/stays", "1"), map("one", "1"), map("two", "2")]);
+    let _daemon = scene.daemon();
+    scene.sync("one", json!({"path": "one", "interval": "1h"})).await;
+    scene.until_ready("one", &commit).await;
+    scene.sync("two", json!({"path": "two", "interval": "1h"})).await;
+    scene.until_reason("two", "ObjectsHeld").await;
+    let (uid, _) = who(&scene, "map").await;
+    // Only who gives it need not ask whose it is.
+    let is_written = |one: &Asked, value: &str| {
+        let is_forced =
+            one.method == "PATCH" && one.query.contains("two") && one.query.contains("force=true");
+        is_forced && one.text().contains(&format!("\"key\":\"{value}\""))
+    };
+    scene.proxy.first(1, move |one| is_written(one, "2"), Fate::Delay(MEANWHILE));
+    scene.proxy.asked();
+    scene.remove(&["one/map.json"]);
+    for name in ["two", "one"] {
+        scene.nudge(name, "moved").await;
+    }
+    let mut asked = Vec::new();
+    let mut until_written = async |value: &str| {
+        until(&format!("two is given {value}"), async || {
+            asked.extend(scene.proxy.asked());
+            asked.iter().find(|one| is_written(one, value)).map(|one| one.at)
+        })
+        .await
+    };
+    let older = until_written("2").await;
+    // Without its label it is nobody's, so that the other one takes it by itself, too.
+    let unlabel = json!({"metadata": {"labels": {"moorline.dev/sync": null}}});
+    scene.maps().patch("map", &PatchParams::default(), &Patch::Merge(&unlabel)).await.unwrap();
+    let commit = scene.push(&[map("two", "3")]);
+    scene.nudge("two", "newer").await;
+    let newer = until_written("3").await;
+    assert!(newer >= older + MEANWHILE, "the older one arrived {:?} after it", older + MEANWHILE - newer);
+    scene.until_ready("two", &commit).await;
+    assert_eq!(who(&scene, "map").await, (uid, "two".to_owned()));
+    assert_eq!(scene.values().await["map"], "3");
     for name in ["one", "two"] {
         scene.delete_sync(name).await;
     }

@@ -87,6 +87,8 @@ async fn a_sync_may_contain_syncs() {
         scene.until_ready(name, &commit).await;
     }
     assert_eq!(scene.values().await.len(), 2);
+    // How its children are the Sync reads when they have said it.
+    scene.settle().await;
     scene.assert_calm("with Syncs in a Sync").await;
 
     // A child leaves Git: its Sync goes, and what that applied stays, as its policy says.
@@ -96,6 +98,7 @@ async fn a_sync_may_contain_syncs() {
     until("the child is gone", async || scene.syncs().get_opt("two").await.unwrap().is_none().then_some(()))
         .await;
     assert_eq!(scene.values().await.len(), 2, "a Sync that is gone leaves its objects");
+    scene.settle().await;
     scene.assert_calm("without the child").await;
     for name in ["all", "one"] {
         scene.delete_sync(name).await;

@@ -168,9 +168,10 @@ impl Work<'_> {
     /// Another Sync wants the object: it is applied as that one says, and then we let go of it. Nothing is deleted.
     async fn hand_over(&self, id: &ObjectId, to: &str) -> Result<Outcome, Failure> {
         let held = || Ok(Outcome::Held(Hold::ClaimedBy(to.into())));
-        let Some(Claimed { sync: other, wanted, cluster }) = self.context.registry.wanted_by(to, id) else {
-            return held();
-        };
+        let Some(claimed) = self.context.registry.wanted_by(to, id) else { return held() };
+        let Claimed { sync: other, wanted, cluster, receiving } = claimed;
+        let Some(leave) = receiving.begin() else { return held() };
+        let cluster = cluster.until(&leave.stop);
         // What the other leaves to others must not go with us.
         if let Some(own) = self.cluster.observed(self.owner, |set| set.get(id)?.owned()) {
             self.hand_fields_over(&wanted, &own, &[]).await?;
@@ -179,12 +180,15 @@ impl Work<'_> {
         match cluster.apply(&wanted, &other, Force::Yes).await {
             Ok(_) => {}
             Err(failure) if matches!(failure.code(), Some(401 | 403)) => return held(),
+            // It wants something newer, which it takes itself, or is given next time.
+            Err(Failure::Superseded) => return held(),
             // The object is still ours.
             Err(failure) if self.make_way(&wanted, &failure, true).await? => {
                 cluster.apply(&wanted, &other, Force::Yes).await?;
             }
             Err(failure) => return Err(failure),
         }
+        drop(leave);
         self.cluster.release(id, &wanted.version, &self.owner.to_string()).await?;
         // Where the watch tells of it late, it would be handed over again and again until then.
         self.cluster.let_go(self.owner, id);

@@ -43,6 +43,7 @@ mod orphans;
 mod parting;
 mod pass;
 mod prepare;
+mod receiving;
 mod recreate;
 mod registry;
 mod removed;

@@ -16,7 +16,7 @@ use super::bases::Followed;
 use super::carry_out::{Work, carry_out};
 use super::desk::Desk;
 use super::event::is_change;
-use super::ledger::polled;
+use super::ledger::{Ledger, polled};
 use super::memory::Memory;
 use super::namespaces::may_be_missing;
 use super::notebook::Notebook;
@@ -121,7 +121,8 @@ impl Subject<'_> {
             () = self.stop.stopped() => return Ok(()),
         };
         let desired = &*prepared.desired;
-        self.context.registry.wants(self.owner, &prepared.desired, self.cluster, !self.wish.suspend);
+        let (wants, takes) = (&prepared.desired, !self.wish.suspend);
+        self.context.registry.wants(self.owner, wants, self.cluster, takes).await;
         self.tell_neighbours();
         report.is_of(&prepared);
         self.survey(memory, desired).await;
@@ -146,19 +147,8 @@ impl Subject<'_> {
         memory.leaving.see(&held, now);
         self.create_namespace(&plan, desired).await;
         let (ledger, asked) = (memory.ledger.clone(), Asked::by(self.generation, self.desk));
-        let work = Work {
-            context: self.context,
-            cluster: self.cluster,
-            owner: self.owner,
-            desired,
-            conflicts: self.wish.conflicts,
-            predecessor: self.predecessor,
-            ledger: &ledger,
-            contested: Arc::new(contested),
-            numbers: memory.scaling.numbers(),
-            asked: &asked,
-            stop: self.stop,
-        };
+        let (contested, numbers) = (Arc::new(contested), memory.scaling.numbers());
+        let work = Work { contested, numbers, ..self.work(desired, &ledger, &asked) };
         let awaits = Awaits::new(desired, rollout.as_ref());
         report.gate = memory.gate.take();
         let mut outcomes = carry_out(&work, plan, postponed.blocking, awaits).await;
@@ -184,6 +174,23 @@ impl Subject<'_> {
         }
         report.scope = Some(scope);
         Ok(())
+    }
+
+    /// Who writes, where, and what.
+    fn work<'a>(&'a self, desired: &'a DesiredSet, ledger: &'a Ledger, asked: &'a Asked<'a>) -> Work<'a> {
+        Work {
+            context: self.context,
+            cluster: self.cluster,
+            owner: self.owner,
+            desired,
+            conflicts: self.wish.conflicts,
+            predecessor: self.predecessor,
+            ledger,
+            contested: Arc::default(),
+            numbers: Arc::default(),
+            asked,
+            stop: self.stop,
+        }
     }
 
     /// Who goes by the same repository may wait for this one.

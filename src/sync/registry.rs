@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::receiving::Receiving;
 use crate::api::SyncName;
 use crate::cluster::Cluster;
 use crate::desired::{DesiredObject, DesiredSet};
@@ -34,6 +35,8 @@ struct Wants {
     set: Arc<DesiredSet>,
     /// The cluster as the Sync sees it: what it claims it takes with its own rights, whoever lets go of it.
     cluster: Cluster,
+    /// What others give it as this says.
+    receiving: Receiving,
 }
 
 /// What a Sync claims of another.
@@ -42,6 +45,8 @@ pub(crate) struct Claimed {
     pub(crate) wanted: DesiredObject,
     /// The cluster as that Sync sees it.
     pub(crate) cluster: Cluster,
+    /// Whether it may still be given.
+    pub(crate) receiving: Receiving,
 }
 
 impl Registry {
@@ -66,11 +71,23 @@ impl Registry {
         known.complete = true;
     }
 
-    /// What a Sync wants now.
-    pub(crate) fn wants(&self, sync: &SyncName, set: &Arc<DesiredSet>, cluster: &Cluster, ready: bool) {
-        if let Some(entry) = self.lock().syncs.get_mut(sync) {
-            entry.wants = Some(Wants { set: set.clone(), cluster: cluster.clone() });
-            entry.ready = ready;
+    /// What a Sync wants now. Waits until nobody gives it anything as it wanted it before.
+    pub(crate) async fn wants(&self, sync: &SyncName, set: &Arc<DesiredSet>, cluster: &Cluster, ready: bool) {
+        let before = match self.lock().syncs.get_mut(sync) {
+            Some(entry) => {
+                entry.ready = ready;
+                let is_same = |wants: &Wants| Arc::ptr_eq(&wants.set, set);
+                let same = entry.wants.as_ref().filter(|wants| is_same(wants));
+                let receiving = same.map(|wants| wants.receiving.clone());
+                let before = entry.wants.take().filter(|wants| !is_same(wants));
+                let receiving = receiving.unwrap_or_default();
+                entry.wants = Some(Wants { set: set.clone(), cluster: cluster.clone(), receiving });
+                before
+            }
+            None => None,
+        };
+        if let Some(before) = before {
+            before.receiving.end().await;
         }
     }
 
@@ -119,9 +136,10 @@ impl Registry {
     pub(crate) fn wanted_by(&self, sync: &str, id: &ObjectId) -> Option<Claimed> {
         let known = self.lock();
         let (name, entry) = known.syncs.iter().find(|(name, _)| name.to_string() == sync)?;
-        let Wants { set, cluster } = entry.wants.as_ref()?;
+        let Wants { set, cluster, receiving } = entry.wants.as_ref()?;
         let wanted = set.get(id)?.clone();
-        Some(Claimed { sync: name.clone(), wanted, cluster: cluster.clone() })
+        let (cluster, receiving) = (cluster.clone(), receiving.clone());
+        Some(Claimed { sync: name.clone(), wanted, cluster, receiving })
     }
 
     /// True if this Sync is there and has let go of the object: its newest render is without it.

@@ -163,10 +163,14 @@ impl Seen {
         (heard.who, heard.place, heard.code, now - began).hash(&mut self.trace);
         if let Some(log) = &mut self.log {
             let (at, method) = ((now - began).as_secs_f64(), heard.method);
+            let sent = heard.sent.saturating_duration_since(began).as_secs_f64();
             let body = String::from_utf8_lossy(heard.body);
             let body: String = body.chars().take(300).collect();
-            let _ =
-                writeln!(log, "{at:9.3} {:6} {method} {} -> {} {body}", heard.who, heard.place, heard.code);
+            let _ = writeln!(
+                log,
+                "{sent:9.3} {at:9.3} {:6} {method} {} -> {} {body}",
+                heard.who, heard.place, heard.code
+            );
         }
         if heard.who.is_empty() {
             return;

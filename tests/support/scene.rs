@@ -254,7 +254,7 @@ impl Scene {
         tokio::time::sleep(CALM).await;
         self.proxy.asked();
         tokio::time::sleep(CALM).await;
-        let shown = |one: &Asked| format!("{} {} {}", one.method, one.path, one.text());
+        let shown = |one: &Asked| format!("{} {}?{} {}", one.method, one.path, one.query, one.text());
         // A watch that is opened again after its pause asks for nothing that was told already, but for that by
         // which it is known whether the server is still the one that it was.
         let asked = self.proxy.asked();

@@ -21,7 +21,6 @@ use super::follow::Told;
 use super::pass::Report;
 use crate::api::{EventReason, Finished, Scope, SyncName, SyncStatus};
 use crate::clock;
-use crate::cluster::Standing;
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
@@ -172,12 +171,6 @@ impl Desk {
         if told {
             self.0.changed.notify_one();
         }
-    }
-
-    /// True if this is still the Sync that asks for that.
-    pub(crate) fn is_order_of(&self, order: u64, standing: &Standing) -> bool {
-        let state = self.lock();
-        state.uid == standing.uid && state.ordered == Some((order, standing.generation))
     }
 
     /// Why the Sync is not followed; none if it is.

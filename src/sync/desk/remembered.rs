@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use super::{Desk, MAX_NEWS, State};
 use crate::api::{EventReason, Finished, SyncName, SyncStatus};
+use crate::cluster::Standing;
 use crate::report::Rejected;
 use crate::source::{Reference, Revision};
 
@@ -18,6 +19,12 @@ impl Desk {
     /// The status that stands.
     pub(crate) fn status(&self) -> SyncStatus {
         SyncStatus::clone(&self.lock().written)
+    }
+
+    /// True if this is still the Sync that asks for that.
+    pub(crate) fn is_order_of(&self, order: u64, standing: &Standing) -> bool {
+        let state = self.lock();
+        state.uid == standing.uid && state.ordered == Some((order, standing.generation))
     }
 
     /// True for the value of the annotation that was answered last.
