@@ -25,8 +25,8 @@ pub use kept::is_kept;
 pub use render::{Plain, Render, RenderType};
 pub use span::{MAX_SPAN, MIN_SPAN, Span};
 pub use status::{
-    Approval, ConditionType, Contested, Finished, HistoryEntry, MAX_HISTORY, ObjectCounts, Reason, Revisions,
-    Scope, StatusProblem, SyncStatus,
+    Approval, ConditionType, Contested, Finished, HeldRevision, HistoryEntry, MAX_HISTORY, ObjectCounts,
+    Reason, Revisions, Scope, StatusProblem, SyncStatus,
 };
 pub use substitute::{Substitute, ValuesFrom, ValuesKind, VariableText};
 pub use sync::{

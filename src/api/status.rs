@@ -113,6 +113,24 @@ pub struct Revisions {
     /// The one that was given up because its objects were refused or did not become well, until a newer one comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
+    /// The newest one that rendered completely. The cluster is kept at it, whatever is wrong with a newer one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldRevision>,
+}
+
+/// A revision that rendered completely, and what it was rendered from. Written before its first object is applied.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldRevision {
+    /// The revision, as `main@1f0c...`.
+    pub revision: String,
+    /// The tag object, where that is an annotated tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// A hash of the URL and the ref.
+    pub source: String,
+    /// A hash of the fields of the spec that decide what is rendered.
+    pub spec: String,
 }
 
 /// How many objects.

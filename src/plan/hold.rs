@@ -52,6 +52,8 @@ pub enum Hold {
     ClaimedBy(Box<str>),
     /// It is no longer wanted, and another Sync may want it: it has not rendered this commit.
     MayBeClaimed(Box<str>),
+    /// It would be deleted, but this newer commit or spec cannot be applied, and may want it.
+    NewerRefused(Box<str>),
     /// It is no longer wanted, and the Sync does not prune, or an annotation asks not to.
     PruneDisabled,
     /// It is no longer wanted, and nothing at all is wanted, which is more likely a mistake.
@@ -113,6 +115,7 @@ impl Hold {
             Self::Runs => "Runs",
             Self::ClaimedBy(_) => "ClaimedBy",
             Self::MayBeClaimed(_) => "MayBeClaimed",
+            Self::NewerRefused(_) => "NewerRefused",
             Self::PruneDisabled => "PruneDisabled",
             Self::EmptyRender => "EmptyRender",
             Self::Unlisted => "Unlisted",
@@ -187,6 +190,10 @@ impl fmt::Display for Hold {
             Self::MayBeClaimed(sync) => write!(
                 f,
                 "no longer in Git here, but the Sync {sync} goes by the same repository, has not rendered this commit, and may want it"
+            ),
+            Self::NewerRefused(newer) => write!(
+                f,
+                "it is not deleted while {newer} cannot be applied, which may want it; mend that, or approve the deletion"
             ),
             Self::PruneDisabled => f.write_str("no longer in Git, and pruning is disabled"),
             Self::EmptyRender => f.write_str("no longer in Git, but an empty render prunes nothing"),

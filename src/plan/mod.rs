@@ -293,7 +293,14 @@ impl Plan {
     /// The objects that would be pruned if a person approved.
     pub fn waiting(&self) -> BTreeSet<&ObjectId> {
         let waits = |hold: &Hold| {
-            matches!(hold, Hold::Protected | Hold::Guarded(_) | Hold::GoesAfter(_) | Hold::OverBudget { .. })
+            matches!(
+                hold,
+                Hold::Protected
+                    | Hold::Guarded(_)
+                    | Hold::GoesAfter(_)
+                    | Hold::OverBudget { .. }
+                    | Hold::NewerRefused(_)
+            )
         };
         self.held.iter().filter(|(_, hold)| waits(hold)).map(|(id, _)| id).collect()
     }

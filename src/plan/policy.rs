@@ -30,6 +30,8 @@ pub struct Policy {
     pub claims: BTreeMap<ObjectId, Claim>,
     /// A Sync that goes by the same repository and has not rendered this commit: it may want anything.
     pub behind: Option<Box<str>>,
+    /// A newer commit or spec that cannot be applied: until it can, prunes ask for approval.
+    pub refused: Option<Box<str>>,
     /// The time, in milliseconds since 1970: pauses that people ask for end.
     pub now: i64,
     /// Objects whose repairs others undo, all of them or those of some fields.
@@ -91,6 +93,7 @@ impl Default for Policy {
             consented: BTreeMap::new(),
             claims: BTreeMap::new(),
             behind: None,
+            refused: None,
             now: 0,
             contested: BTreeMap::new(),
             again: BTreeMap::new(),

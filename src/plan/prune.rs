@@ -62,19 +62,22 @@ pub(super) fn decide(
     let over_budget = policy.budget.is_exceeded(count, owned);
     // An approval speaks of what waits for it, so that prunes that need none do not make it stale; nor do those that it
     // has set free itself, one after the other.
-    let waiting: Vec<Entry<'_>> = prunes.iter().filter(|_| over_budget).chain(&protected).copied().collect();
+    let asks = over_budget || policy.refused.is_some();
+    let waiting: Vec<Entry<'_>> = prunes.iter().filter(|_| asks).chain(&protected).copied().collect();
     let is_granted = |(id, seen): &Entry<'_>| policy.consented.get(*id).is_some_and(|uid| *uid == seen.uid);
     let open: Vec<Entry<'_>> = waiting.into_iter().filter(|entry| !is_granted(entry)).collect();
-    let asked = approval(&open);
+    let asked = approval(&open, policy.refused.as_deref());
     let approved = policy.approved.as_deref() == Some(asked.as_str());
     // Whatever else holds an object for a while, its approval stands.
     let granted = unwanted.iter().filter(|entry| is_granted(entry));
     let granted = granted.chain(open.iter().filter(|_| approved));
     let consented: BTreeMap<ObjectId, Box<str>> =
         granted.map(|(id, seen)| ((*id).clone(), seen.uid.clone())).collect();
-    for (entries, needs_approval, hold) in
-        [(prunes, over_budget, Hold::OverBudget { prunes: count, owned }), (protected, true, Hold::Protected)]
-    {
+    let waits = match &policy.refused {
+        Some(newer) => Hold::NewerRefused(newer.clone()),
+        None => Hold::OverBudget { prunes: count, owned },
+    };
+    for (entries, needs_approval, hold) in [(prunes, asks, waits), (protected, true, Hold::Protected)] {
         for (id, seen) in entries {
             let decision = match needs_approval && !consented.contains_key(id) {
                 true => Decision::Hold(policy.protects(id).unwrap_or_else(|| hold.clone())),
@@ -183,11 +186,13 @@ impl<'a> World<'a> {
     }
 }
 
-/// The hash over what would be pruned. Another object, or the same one made anew, is another approval.
-fn approval(prunes: &[Entry<'_>]) -> String {
+/// The hash over what would be pruned. Another object, or the same one made anew, is another approval. A newer commit that
+/// cannot be applied is part of it, so that an approval given before that commit does not count.
+fn approval(prunes: &[Entry<'_>], refused: Option<&str>) -> String {
     let mut lines: Vec<String> =
         prunes.iter().map(|(id, seen)| format!("{} {}\n", id.as_str(), seen.uid)).collect();
     lines.sort();
+    lines.extend(refused.map(|refused| format!("despite {refused}\n")));
     let digest = Sha256::digest(lines.concat().as_bytes());
     let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     text[..APPROVAL_DIGITS].to_owned()
@@ -350,6 +355,23 @@ mod tests {
         let mut anew = there([claim]);
         anew.change(&id(claim), |seen| seen.uid = "new".into());
         assert_eq!(plan(&desired, &anew, &policy).waiting().len(), 1);
+    }
+
+    #[test]
+    fn a_newer_commit_that_cannot_be_applied_makes_every_prune_ask() {
+        let old = "/ConfigMap|shop/old";
+        let (desired, observed) =
+            (wanted(&[manifest("/ConfigMap|shop/a", 0)]), there(["/ConfigMap|shop/a", old]));
+        let refused = |newer: &str| Policy { refused: Some(newer.into()), ..Policy::default() };
+        let held = plan(&desired, &observed, &refused("main@3"));
+        assert_eq!(fate_in(&held, &id(old)), "NewerRefused");
+        let other = plan(&desired, &observed, &refused("main@4"));
+        assert_ne!(held.approval, other.approval, "another commit is another question");
+        let approved = Policy { approved: held.approval.clone(), ..refused("main@3") };
+        assert_eq!(fate_in(&plan(&desired, &observed, &approved), &id(old)), "prune");
+        let stale = Policy { approved: held.approval, ..refused("main@4") };
+        assert_eq!(fate_in(&plan(&desired, &observed, &stale), &id(old)), "NewerRefused");
+        assert_eq!(fate_in(&plan(&desired, &observed, &Policy::default()), &id(old)), "prune");
     }
 
     #[test]

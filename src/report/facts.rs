@@ -35,6 +35,10 @@ pub struct Facts<'a> {
     pub trouble: Option<&'a Trouble>,
     /// That is what the pass came to: it is about its revision.
     pub of_revision: bool,
+    /// The commit that the trouble is about, while the pass has kept an older one.
+    pub refused: Option<String>,
+    /// The objects are kept as the pass has it, beside whatever trouble there is.
+    pub keeps: bool,
     /// The newest revision in the repository.
     pub seen: Option<Sighting>,
     /// The last pass, if there was one.

@@ -15,11 +15,12 @@ pub(super) fn note_history(
     if let Some(rejected) = facts.rejected {
         return note_rejection(status, rejected, facts);
     }
+    let revision = facts.refused.as_ref().unwrap_or(&pass.revision);
     // Trying again is no new event.
     let told = status
         .history
         .first()
-        .is_some_and(|last| last.revision == pass.revision && last.result == verdict.reason);
+        .is_some_and(|last| last.revision == *revision && last.result == verdict.reason);
     // What a person or the repository keeps from us says nothing about the commit.
     let of_revision = !facts.suspended && (facts.trouble.is_none() || facts.of_revision);
     if of_revision && !told && !verdict.reconciling {
@@ -27,16 +28,20 @@ pub(super) fn note_history(
         let by_health = |result: &str| {
             [Reason::Degraded, Reason::HealthUnknown].iter().any(|it| it.to_string() == result)
         };
-        let first = status.history.first().filter(|last| last.revision == pass.revision);
+        let first = status.history.first().filter(|last| last.revision == *revision);
         let changed = first.is_some_and(|last| by_health(&last.result) || by_health(&verdict.reason));
         if changed {
             status.history.remove(0);
         }
         let entry = HistoryEntry {
-            revision: pass.revision.clone(),
+            revision: revision.clone(),
             time: facts.now.clone(),
             result: verdict.reason.clone(),
-            message: if verdict.applied { String::new() } else { verdict.message.clone() },
+            message: if verdict.applied && facts.trouble.is_none() {
+                String::new()
+            } else {
+                verdict.message.clone()
+            },
         };
         status.history.insert(0, entry);
         status.history.truncate(MAX_HISTORY);

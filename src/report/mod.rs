@@ -67,7 +67,7 @@ fn told_by_pass(
     verdict: &Verdict,
     facts: &Facts<'_>,
 ) {
-    revision.attempted = Some(pass.revision.clone());
+    revision.attempted = facts.refused.clone().or_else(|| Some(pass.revision.clone()));
     let count = |fits: fn(&Outcome) -> bool| {
         i64::try_from(pass.outcomes.values().filter(|outcome| fits(outcome)).count()).unwrap_or(i64::MAX)
     };
@@ -77,8 +77,8 @@ fn told_by_pass(
     let wanting = pass.outcomes.iter().filter(|(id, outcome)| pass.wants(id) && is_wanting(outcome)).count();
     let wanting = i64::try_from(wanting).unwrap_or(i64::MAX);
     let last = status.objects.unwrap_or_default();
-    if facts.trouble.is_none() {
-        let (objects, problems) = (status.objects.take(), std::mem::take(&mut status.problems));
+    if facts.trouble.is_none() || facts.keeps {
+        let (objects, known) = (status.objects.take(), std::mem::take(&mut status.problems));
         status.objects = Some(ObjectCounts {
             desired,
             applied: (desired - wanting).max(0),
@@ -93,16 +93,22 @@ fn told_by_pass(
         status.tree_id.clone_from(&pass.tree);
         status.render_digest = pass.digest.map(|digest| digest.to_string());
         status.scope = pass.scope.clone().or(status.scope.take());
-        status.problems = object_problems(pass, facts.health);
+        status.problems = facts.trouble.map(problems).unwrap_or_default();
+        status.problems.extend(object_problems(pass, facts.health));
+        status.problems.truncate(MAX_PROBLEMS);
         if pass.pending && objects.is_some() && count(|it| matches!(it, Outcome::Failed(_))) == 0 {
             // What was wrong before is likely to be wrong still, and is about to be known.
-            (status.objects, status.problems) = (objects, problems);
+            (status.objects, status.problems) = (objects, known);
         }
         let waits = count(|it| {
             matches!(
                 it,
                 Outcome::Held(
-                    Hold::Protected | Hold::Guarded(_) | Hold::GoesAfter(_) | Hold::OverBudget { .. }
+                    Hold::Protected
+                        | Hold::Guarded(_)
+                        | Hold::GoesAfter(_)
+                        | Hold::OverBudget { .. }
+                        | Hold::NewerRefused(_)
                 )
             )
         });
@@ -163,7 +169,11 @@ impl Verdict {
             message,
         };
         if let Some(trouble) = facts.trouble {
-            return not_ready(trouble.reason, trouble.message.clone(), trouble.lasting);
+            let verdict = not_ready(trouble.reason, trouble.message.clone(), trouble.lasting);
+            return match facts.pass.as_ref().filter(|_| facts.keeps) {
+                Some(pass) => verdict.beside(pass, facts),
+                None => verdict,
+            };
         }
         if facts.suspended {
             let message = "the Sync is suspended: nothing is looked at and nothing is written".to_owned();
@@ -199,6 +209,21 @@ impl Verdict {
             false => (self.reason, self.message),
         };
         Self { ready: false, reconciling: !self.applied, stalled: self.applied, reason, message, ..self }
+    }
+
+    /// The verdict about trouble while an older revision is kept: one line says which one is refused and which one is kept.
+    fn beside(self, pass: &PassFacts<'_>, facts: &Facts<'_>) -> Self {
+        let about =
+            facts.refused.iter().map(|refused| format!("{refused} cannot be applied: ")).collect::<String>();
+        let kept = if facts.suspended { String::new() } else { format!("; {} is kept", pass.revision) };
+        let of_pass = Self::of_pass(pass);
+        Self {
+            message: format!("{about}{}{kept}", self.message),
+            applied: of_pass.applied,
+            drifted: of_pass.drifted,
+            left: of_pass.left,
+            ..self
+        }
     }
 
     /// The verdict where something newer is asked for than it is about.

@@ -72,6 +72,8 @@ fn facts(pass: Option<PassFacts<'_>>) -> Facts<'_> {
         suspended: false,
         trouble: None,
         of_revision: false,
+        refused: None,
+        keeps: false,
         seen,
         pass,
         behind: false,
@@ -116,6 +118,38 @@ fn check(facts: &Facts<'_>, expect: &str, expect_applied: &str) -> SyncStatus {
 fn check_pass<const N: usize>(of: [(&str, Outcome); N], expect: &str, expect_applied: &str) -> SyncStatus {
     let outcomes = outcomes(of);
     check(&facts(Some(pass("main@2", &outcomes))), expect, expect_applied)
+}
+
+#[test]
+fn one_line_says_which_revision_is_refused_and_which_is_kept() {
+    let held = outcomes([("a", reported()), ("b", Outcome::Kept)]);
+    let broken = trouble(true);
+    let facts = Facts {
+        trouble: Some(&broken),
+        of_revision: true,
+        refused: Some("main@3".to_owned()),
+        keeps: true,
+        ..facts(Some(pass("main@2", &held)))
+    };
+    let now = check(&facts, "Ready=False Stalled=True Drifted=True: RenderIncomplete", "main@2");
+    let expect = "main@3 cannot be applied: a.yaml:1: no YAML; main@2 is kept";
+    assert_eq!(now.conditions[0].message, expect);
+    assert_eq!(now.revision.unwrap().attempted.as_deref(), Some("main@3"));
+    assert_eq!(now.objects.map(|objects| (objects.applied, objects.drifted)), Some((20, 1)));
+    let problems: Vec<&str> = now.problems.iter().map(|problem| problem.reason.as_str()).collect();
+    assert_eq!(
+        problems,
+        ["RenderIncomplete", "DriftReported"],
+        "the objects are as they are, whatever is refused"
+    );
+    assert_eq!(
+        (now.history[0].revision.as_str(), now.history[0].result.as_str()),
+        ("main@3", "RenderIncomplete")
+    );
+    assert_eq!(now.history[0].message, expect);
+    // Without a pass beside the trouble nothing is known of the objects.
+    let stale = Facts { keeps: false, ..facts };
+    assert_eq!(status(&SyncStatus::default(), &stale).objects, None);
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub(crate) struct Work<'a> {
     pub(crate) numbers: Arc<BTreeMap<ObjectId, Replicas>>,
     /// Whether that is still what is asked for.
     pub(crate) asked: &'a Asked<'a>,
+    /// A newer commit or spec that cannot be applied: until it can, nothing is deleted to be created again.
+    pub(crate) refused: Option<&'a str>,
     pub(crate) stop: &'a Stop,
 }
 

@@ -184,6 +184,7 @@ async fn delete(
         contested: Arc::default(),
         numbers: Arc::default(),
         asked: &asked,
+        refused: None,
         stop: &stop,
     };
     // Hooks go last, so that whoever goes on with this finds which have run; and once all else is gone there is nothing left

@@ -4,6 +4,7 @@
 //! What the spec names beside itself (a Secret) is read here, and watched.
 
 mod dependencies;
+mod narrowed;
 mod secrets;
 mod values;
 
@@ -137,13 +138,19 @@ impl Keeper {
             Task::Refuse(trouble) if !trouble.lasting => {
                 // Who grants what is missing waits for this.
                 self.patience = if trouble.reason == "RightsMissing" { GRANTED } else { RETRY.1 };
-                self.desk.refuse(Some(trouble));
-                self.heed_suspension(sync);
+                self.desk.refuse(Some(trouble.clone()));
+                // A cluster that does not answer says nothing about the spec.
+                self.keep_narrowed(sync, Some(trouble).filter(|it| it.reason != "ClusterUnreachable"));
                 true
             }
             Task::Refuse(trouble) => {
-                self.desk.refuse(Some(trouble));
-                self.takes_nothing().await;
+                self.desk.refuse(Some(trouble.clone()));
+                let is_without_identity = trouble.reason == "ServiceAccountRequired";
+                if is_without_identity || !self.keep_narrowed(sync, Some(trouble)) {
+                    self.takes_nothing().await;
+                } else {
+                    self.orphan_if_asked(sync).await;
+                }
                 false
             }
             Task::Follow(order) => {
@@ -178,6 +185,7 @@ impl Keeper {
     /// It is not known what the Sync wants of the newest commit, and it takes nothing from others.
     async fn takes_nothing(&mut self) {
         self.is_incomplete();
+        self.desk.is_left();
         self.stop().await;
         // Once more, because the pass that has come to its end may have rendered something still.
         self.is_incomplete();
@@ -206,17 +214,6 @@ impl Keeper {
         self.orders = Some(send);
         let (context, name, desk) = (self.context.clone(), self.name.clone(), self.desk.clone());
         self.following = Some(tokio::spawn(follow(context, name, receive, Some(desk))));
-    }
-
-    /// Who suspends a Sync is heard, also while something else that it asks for cannot be found out.
-    fn heed_suspension(&mut self, sync: &Value) {
-        let suspend = sync.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or_default();
-        let last = self.orders.as_ref().map(|orders| orders.borrow().clone());
-        let Some(last) = last.filter(|last| suspend && !last.wish.suspend) else { return };
-        self.generation += 1;
-        let wish = Arc::new(Wish { suspend, ..(*last.wish).clone() });
-        self.context.neighbours.asks(&self.name, self.generation);
-        self.follow(Order { wish, generation: self.generation, ..last });
     }
 
     /// Nothing new begins for the Sync, and what is under way comes to its end.
@@ -357,6 +354,8 @@ impl Keeper {
             predecessor: predecessor(sync),
             request: annotation(REQUEST_ANNOTATION),
             generation: self.generation,
+            render_spec: wish::render_spec(&sync.spec),
+            refused: None,
         };
         let last = self.orders.as_ref().map(|orders| orders.borrow().clone());
         if last.is_none_or(|last| !last.asks_the_same(&order)) {

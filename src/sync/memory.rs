@@ -13,6 +13,7 @@ use super::leaving::Leaving;
 use super::ledger::Ledger;
 use super::namespaces::Namespaces;
 use super::prepare::Prepared;
+use super::refusal::Refusal;
 use super::restless::Restless;
 use super::rights::Lacking;
 use super::rollout::{RolledOut, Unwell};
@@ -78,6 +79,8 @@ pub(crate) struct Memory {
     pub(crate) lacking: Option<Lacking>,
     /// What others may scale.
     pub(crate) scaling: Scaling,
+    /// The newest commit, while it cannot be rendered.
+    pub(crate) refusal: Option<Refusal>,
     /// What has become of definitions and was not heeded yet.
     pub(crate) definitions: AllNews,
     /// Which sets have been rolled out.
@@ -146,12 +149,13 @@ fn hash(id: &ObjectId) -> u16 {
 }
 
 impl Memory {
-    /// With new input, what failed before is tried again; and what a commit comes to may depend on everything
-    /// that is asked for.
-    pub(crate) fn renew(&mut self, generation: u64, revision: &Revision) {
-        if self.generation != generation {
-            self.prepared = None;
-        }
+    /// The last render, if it was made as this order asks for it: what a commit comes to may depend on every field.
+    pub(crate) fn rendered_as(&self, order: u64) -> Option<&Prepared> {
+        self.prepared.as_ref().filter(|_| self.generation == order)
+    }
+
+    /// A revision has rendered completely and is about to be applied. With new input, what failed before is tried again.
+    pub(crate) fn takes_up(&mut self, generation: u64, revision: &Revision) {
         if self.generation != generation || self.revision.as_ref() != Some(revision) {
             self.failing.clear();
             self.incomparable.clear();
@@ -297,7 +301,7 @@ impl Memory {
         let late = self.leaving.next(now, within);
         let failing = failing.chain(self.clears).chain(self.incomparable.next(now));
         let again = self.fights.next(now).into_iter().chain(self.restless.next());
-        failing.chain(again).chain(self.pause_ends).chain(unknown).chain(late).min()
+        failing.chain(again).chain(self.pause_ends).chain(unknown).chain(late).chain(self.next_try()).min()
     }
 }
 

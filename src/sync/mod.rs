@@ -45,6 +45,7 @@ mod pass;
 mod prepare;
 mod receiving;
 mod recreate;
+mod refusal;
 mod registry;
 mod removed;
 mod rendering;

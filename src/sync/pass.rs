@@ -3,13 +3,15 @@
 //! In: a revision, what the Sync asks for, and what it remembers. Out: a [`Report`]. Doing it twice changes nothing
 //! the second time, and it may be cut short at any place: the next pass begins with what is there.
 
+mod aim;
 mod report;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use report::Report;
+pub(crate) use aim::Aim;
+pub(crate) use report::{Refused, Report};
 
 use super::asked::Asked;
 use super::bases::Followed;
@@ -29,7 +31,7 @@ use super::vitals::Vitals;
 use super::wish::Wish;
 use super::{Context, chance};
 use crate::adopt::Predecessor;
-use crate::api::{Scope, SyncName};
+use crate::api::{HeldRevision, Scope, SyncName};
 use crate::clock;
 use crate::cluster::{Cluster, Failure, Need, Stop};
 use crate::desired::{DesiredObject, DesiredSet};
@@ -58,6 +60,11 @@ pub(crate) struct Subject<'a> {
     pub(crate) wish: &'a Wish,
     /// How often what the Sync asks for has changed until this.
     pub(crate) generation: u64,
+    /// The number of the order by which the revision is rendered: an older one while the newest is refused.
+    pub(crate) rendered_by: u64,
+    pub(crate) aim: Aim,
+    /// The revision, as the status names it before it is applied.
+    pub(crate) record: HeldRevision,
     /// The approval that a person gave.
     pub(crate) approved: Option<String>,
     /// Whose objects these were before.
@@ -110,6 +117,7 @@ impl Subject<'_> {
         let scaled = scaled.map_err(|failure| of_failure(&failure))?;
         self.leave_to_scalers(memory, &mut prepared, scaled).await;
         // Only now: what is verified later must not take the numbers back that are left to others.
+        memory.takes_up(self.rendered_by, self.revision);
         memory.prepared = Some(prepared.clone());
         Ok((prepared, need))
     }
@@ -121,9 +129,13 @@ impl Subject<'_> {
             () = self.stop.stopped() => return Ok(()),
         };
         let desired = &*prepared.desired;
-        let (wants, takes) = (&prepared.desired, !self.wish.suspend);
+        // While a newer commit cannot be rendered, nobody knows what it wants, and nothing is handed over to this Sync.
+        let is_newest = self.aim.refused().is_none();
+        let (wants, takes) = (&prepared.desired, !self.wish.suspend && is_newest);
         self.context.registry.wants(self.owner, wants, self.cluster, takes).await;
-        self.tell_neighbours();
+        if is_newest {
+            self.tell_neighbours();
+        }
         report.is_of(&prepared);
         self.survey(memory, desired).await;
         let rollout = self.rollout(memory, &prepared);
@@ -145,6 +157,10 @@ impl Subject<'_> {
         (report.approval, memory.consented) = (plan.approval.clone(), plan.consented.clone());
         let held: Vec<(ObjectId, Hold)> = plan.held.clone();
         memory.leaving.see(&held, now);
+        report.held = Some(self.record.clone());
+        if !plan.stages.is_empty() {
+            self.record_revision().await?;
+        }
         self.create_namespace(&plan, desired).await;
         let (ledger, asked) = (memory.ledger.clone(), Asked::by(self.generation, self.desk));
         let (contested, numbers) = (Arc::new(contested), memory.scaling.numbers());
@@ -189,6 +205,7 @@ impl Subject<'_> {
             contested: Arc::default(),
             numbers: Arc::default(),
             asked,
+            refused: self.aim.refused(),
             stop: self.stop,
         }
     }
@@ -252,6 +269,16 @@ impl Subject<'_> {
         Ok(())
     }
 
+    /// Names the revision in the status before the first write of it: a daemon that starts later keeps exactly this one.
+    async fn record_revision(&self) -> Result<(), Trouble> {
+        match self.desk {
+            Some(desk) if !desk.record_revision(self.record.clone(), self.wish.timeout).await => {
+                Err(unwritten())
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     fn decide(&self, desired: &DesiredSet, observed: &ObservedSet, policy: Policy) -> Plan {
         let unwanted: Vec<&ObjectId> =
             observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none()).collect();
@@ -284,14 +311,16 @@ impl Subject<'_> {
 
     async fn prepare(&self, memory: &mut Memory) -> Result<Prepared, Trouble> {
         self.cluster.know().await.map_err(|failure| of_failure(&failure))?;
-        let by = clock::now() + self.wish.timeout;
-        let ground = &self.context.ground(self.wish, self.followed, self.wish.interval);
-        let (last, means) = (memory.prepared.as_ref(), self.context.means(self.cluster, ground));
+        let last = memory.rendered_as(self.rendered_by).cloned();
+        // A revision that is kept is not rendered again: what it was made from may be gone.
+        let kept = last.clone().filter(|last| self.keeps(last));
         // What the cluster has and what the repository has are asked for at one time.
-        let (earlier, prepared) = tokio::join!(
-            self.earlier(memory.swept),
-            prepare(self.repository, self.revision, self.wish, means, last, by)
-        );
+        let (earlier, prepared) = tokio::join!(self.earlier(memory.swept), async {
+            match kept {
+                Some(kept) => Ok(kept),
+                None => self.rendered(last.as_ref()).await,
+            }
+        });
         let (earlier, is_blind) = earlier.map_err(|failure| of_failure(&failure))?;
         memory.is_blind |= is_blind;
         memory.kinds.extend(earlier.kinds);
@@ -301,12 +330,48 @@ impl Subject<'_> {
             self.desk.iter().for_each(|desk| memory.rolled_out.restore(&desk.status()));
             memory.swept = true;
         }
-        let mut prepared = prepared?;
+        let mut prepared = self.or_refuse(memory, prepared)?;
         // A kind that is not known may have come since the server was asked.
         if !self.knows(&prepared) && self.cluster.discover().await.unwrap_or_default() {
-            prepared = prepare(self.repository, self.revision, self.wish, means, None, by).await?;
+            let again = self.rendered(None).await;
+            prepared = self.or_refuse(memory, again)?;
         }
         Ok(prepared)
+    }
+
+    /// True if this is the revision that is kept, and nothing about it is left to be found out.
+    fn keeps(&self, last: &Prepared) -> bool {
+        self.aim != Aim::Apply && last.complete && last.revision.commit == self.revision.commit
+    }
+
+    async fn rendered(&self, last: Option<&Prepared>) -> Result<Prepared, Trouble> {
+        let by = clock::now() + self.wish.timeout;
+        let ground = &self.context.ground(self.wish, self.followed, self.wish.interval);
+        let means = self.context.means(self.cluster, ground);
+        prepare(self.repository, self.revision, self.wish, means, last, by).await
+    }
+
+    /// Remembers that a commit which was to be applied cannot be rendered. A cluster that does not answer says nothing
+    /// about a commit, nor does a render that was stopped for a newer one.
+    fn or_refuse(
+        &self,
+        memory: &mut Memory,
+        rendered: Result<Prepared, Trouble>,
+    ) -> Result<Prepared, Trouble> {
+        let says_nothing = |trouble: &Trouble| {
+            matches!(trouble.reason, "ClusterUnreachable" | "RightsMissing" | "Stopped")
+                || self.stop.is_stopped()
+        };
+        match &rendered {
+            Ok(_) if self.aim == Aim::Apply => memory.refusal = None,
+            Err(trouble) if self.aim == Aim::Apply && !says_nothing(trouble) => {
+                let moment = (self.context.now(), chance());
+                let of = (self.revision, self.rendered_by);
+                memory.refuse(of, trouble.clone(), moment, self.context.pauses());
+            }
+            Ok(_) | Err(_) => {}
+        }
+        rendered
     }
 
     /// Where this Sync owned objects before, if that is not known: its status or the Lease says so, and where that is lost, the cluster itself.

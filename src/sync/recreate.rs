@@ -62,6 +62,9 @@ impl Work<'_> {
 
     /// Deletes the runs of a hook under its older names; what keeps one, if anything does.
     pub(super) async fn make_room(&self, runs: &[ObjectId]) -> Result<Option<Outcome>, Failure> {
+        if let Some(held) = self.held_by_refusal().filter(|_| !runs.is_empty()) {
+            return Ok(Some(held));
+        }
         for run in runs {
             // Somebody may want it since the plan was made.
             if let Some(claim) = self.context.registry.claims(self.owner, std::iter::once(run)).remove(run) {
@@ -92,6 +95,9 @@ impl Work<'_> {
         let Some(live) = self.cluster.look(&wanted.id, self.owner).await? else {
             return self.anew(wanted).await;
         };
+        if let Some(held) = self.held_by_refusal() {
+            return Ok(held);
+        }
         if live.mark != Mark::Ours || !live.applied_by_us || live.controlled {
             return fail("it is not deleted, because this Sync did not apply it", true);
         }
@@ -104,6 +110,11 @@ impl Work<'_> {
             return fail("it is deleted, and not gone yet", false);
         }
         self.anew(wanted).await
+    }
+
+    /// The outcome of a deletion while a newer commit or spec cannot be applied.
+    fn held_by_refusal(&self) -> Option<Outcome> {
+        self.refused.map(|newer| Outcome::Held(Hold::NewerRefused(newer.into())))
     }
 
     async fn anew(&self, wanted: &DesiredObject) -> Result<Outcome, Failure> {

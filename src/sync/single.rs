@@ -39,6 +39,8 @@ pub async fn run(
         predecessor: None,
         request: None,
         generation: 0,
+        render_spec: Box::default(),
+        refused: None,
     };
     context.registry.add(&owner);
     context.board.stand(Stance::Serves);

@@ -200,6 +200,7 @@ impl Subject<'_> {
         let now = self.context.now();
         Policy {
             rollout,
+            refused: self.aim.refused().map(Box::from),
             ended_well: self.ended_well(memory),
             now: wall_clock(),
             contested: memory.fights.contested(now),

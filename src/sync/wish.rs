@@ -7,6 +7,7 @@
 mod health;
 mod helm;
 mod ignore;
+mod narrow;
 mod source;
 mod substitute;
 
@@ -28,6 +29,7 @@ use crate::plan::{self, Budget, Policy};
 use crate::render::{self, HelmOptions, Kind, Options, PlainOptions};
 use crate::source::{Address, ChartRef, Reference, Signed};
 pub use health::HealthWish;
+pub(crate) use narrow::render_spec;
 pub use substitute::Values;
 
 /// What a Sync wishes, checked.

@@ -317,9 +317,11 @@ fn tell(outcome: &Outcome, last: Option<&Arc<str>>) -> Option<Told> {
                 _ => None,
             };
             let state = match hold {
-                Hold::Protected | Hold::Guarded(_) | Hold::GoesAfter(_) | Hold::OverBudget { .. } => {
-                    ObjectState::Leaving
-                }
+                Hold::Protected
+                | Hold::Guarded(_)
+                | Hold::GoesAfter(_)
+                | Hold::OverBudget { .. }
+                | Hold::NewerRefused(_) => ObjectState::Leaving,
                 Hold::DriftReported(_) | Hold::Contested(_) => ObjectState::Drifted,
                 _ => ObjectState::Held,
             };

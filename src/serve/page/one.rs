@@ -82,10 +82,12 @@ fn facts(html: &mut Html, card: &Card, now: Timestamp) {
     html.text(&subject.reference);
     html.close();
     let revisions = status.revision.clone().unwrap_or_default();
+    let kept = revisions.held.as_ref().map(|held| held.revision.clone());
     let shown = [
         ("Applied", &revisions.applied, true),
         ("Newest seen", &revisions.seen, true),
         ("Attempted", &revisions.attempted, revisions.attempted != revisions.applied),
+        ("Kept", &kept, kept != revisions.attempted),
         ("Healthy", &revisions.healthy, true),
         ("Given up", &revisions.rejected, revisions.rejected.is_some()),
     ];

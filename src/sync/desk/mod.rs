@@ -19,7 +19,7 @@ use super::Context;
 use super::event::repair;
 use super::follow::Told;
 use super::pass::Report;
-use crate::api::{EventReason, Finished, Scope, SyncName, SyncStatus};
+use crate::api::{EventReason, Finished, HeldRevision, Scope, SyncName, SyncStatus};
 use crate::clock;
 use crate::health::Summary;
 use crate::object::ObjectId;
@@ -40,6 +40,8 @@ struct Inner {
     context: Arc<Context>,
     state: Mutex<State>,
     changed: Notify,
+    /// Somebody waits for a status before it writes.
+    urgent: Notify,
 }
 
 #[derive(Default)]
@@ -49,8 +51,10 @@ struct State {
     since: Option<Instant>,
     generation: Option<i64>,
     suspended: bool,
-    /// Why it is not followed at all.
+    /// Why the newest spec is not followed.
     refused: Option<Trouble>,
+    /// An order of before is followed, whatever is refused.
+    is_followed: bool,
     /// Why the repository gives nothing.
     source: Option<Trouble>,
     /// Why the newest revision is not taken up.
@@ -81,6 +85,8 @@ struct State {
     current: Option<Time>,
     /// Where the Sync may own objects, as far as this daemon knows.
     scope: Option<Scope>,
+    /// The revision that rendered completely last.
+    held: Option<HeldRevision>,
     /// Hooks that have run for the end of the Sync.
     ran: Vec<Finished>,
     waiting: Vec<oneshot::Sender<()>>,
@@ -110,7 +116,7 @@ impl Desk {
     pub(crate) fn new(context: Arc<Context>, name: SyncName) -> Self {
         let posting = Posting::new(context.board.is_read());
         let state = Mutex::new(State { posting, ..State::default() });
-        Self(Arc::new(Inner { name, context, state, changed: Notify::new() }))
+        Self(Arc::new(Inner { name, context, state, changed: Notify::new(), urgent: Notify::new() }))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -162,6 +168,7 @@ impl Desk {
     /// What the Sync asks for now, by its number.
     pub(crate) fn asks(&self, order: u64) {
         let mut state = self.lock();
+        state.is_followed = true;
         state.order = Some(order);
         state.ordered = Some((order, state.generation));
         // Nothing that objects depend on has changed.
@@ -185,6 +192,11 @@ impl Desk {
         if changed {
             self.0.changed.notify_one();
         }
+    }
+
+    /// The Sync is not followed any more, so that nothing is known of its objects.
+    pub(crate) fn is_left(&self) {
+        self.lock().is_followed = false;
     }
 
     /// Where the Sync may have owned objects before.
@@ -224,11 +236,7 @@ impl Desk {
                 state.source = None;
                 let tag = revision.tag.map(|tag| tag.to_string());
                 state.seen = Some(Sighting { revision: revision.to_string(), tag, source });
-                let is_rejected =
-                    state.rejected.as_ref().is_some_and(|rejected| rejected.revision == revision.to_string());
-                let is_held = is_rejected
-                    || state.report.as_ref().and_then(|it| it.revision.as_ref()) == Some(&revision);
-                if is_held {
+                if state.has_passed(&revision) {
                     state.current = Some(now());
                     state.request = request.or(state.request.take());
                 } else {
@@ -301,7 +309,12 @@ impl Desk {
         let trouble = state.refused.as_ref().or(state.source.as_ref()).or(state.waits.as_ref());
         let report = state.report.as_deref();
         let of_revision = trouble.is_none();
-        let trouble = trouble.or(report.and_then(|report| report.trouble.as_ref()));
+        let refused = report.and_then(|report| report.refused.as_ref());
+        let refused = refused.filter(|_| of_revision);
+        let trouble = trouble
+            .or(refused.and_then(|refused| refused.trouble.as_ref()))
+            .or(report.and_then(|report| report.trouble.as_ref()));
+        let keeps = state.is_followed && report.is_some_and(|report| report.trouble.is_none());
         let empty = BTreeMap::new();
         let outcomes: &BTreeMap<ObjectId, Outcome> = report.map_or(&empty, |report| &report.outcomes);
         let set = report.and_then(|report| report.set.as_ref());
@@ -334,8 +347,8 @@ impl Desk {
         let waits = !state.written.conditions.is_empty()
             || state.since.is_none_or(|since| clock::since(since) < PATIENCE);
         let says_more_soon = state.says_more_soon() || speechless && waits;
-        if says_more_soon && state.waiting.is_empty() && !state.uid.is_empty() {
-            return None;
+        if says_more_soon && !state.uid.is_empty() {
+            return state.first_lines();
         }
         let facts = Facts {
             behind: state.is_behind(),
@@ -343,6 +356,8 @@ impl Desk {
             suspended: state.suspended,
             trouble,
             of_revision,
+            refused: refused.and_then(|refused| Some(refused.revision.as_ref()?.to_string())),
+            keeps,
             seen: state.seen.clone(),
             pass,
             rejected: state.rejected.as_ref(),
@@ -354,6 +369,7 @@ impl Desk {
         };
         let mut next = status(&state.written, &facts);
         next.scope = state.scope.clone().or(next.scope);
+        state.adds_held(&mut next);
         state.adds_last_hooks(&mut next.finished);
         let next = Arc::new(next);
         self.post(&mut state, &next);

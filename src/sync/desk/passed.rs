@@ -15,6 +15,7 @@ impl State {
         self.repaired.extend(repairs(&report).take(MAX_REPAIRS));
         self.repaired.truncate(MAX_REPAIRS);
         self.scope = report.scope.clone().or_else(|| self.scope.take());
+        self.held = report.held.clone().or_else(|| self.held.take());
         self.notes(&report);
         // A pass that came to nothing says nothing about objects.
         if let (Some(_), Some(last)) = (&report.trouble, &mut self.report) {

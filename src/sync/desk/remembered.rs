@@ -1,11 +1,12 @@
 //! What is known of the last commits, for who has only just begun: of this daemon's time, or as the status says.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use super::{Desk, MAX_NEWS, State};
-use crate::api::{EventReason, Finished, SyncName, SyncStatus};
+use crate::api::{EventReason, Finished, HeldRevision, SyncName, SyncStatus};
 use crate::cluster::Standing;
 use crate::report::Rejected;
 use crate::source::{Reference, Revision};
@@ -47,6 +48,22 @@ impl Desk {
         tokio::time::timeout(within, wait).await.is_ok()
     }
 
+    /// Names the revision that is about to be applied; false if that does not stand in time.
+    pub(crate) async fn record_revision(&self, held: HeldRevision, within: Duration) -> bool {
+        let (done, wait) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            state.held = Some(held);
+            if state.has_written_held() {
+                return true;
+            }
+            state.waiting.push(done);
+        }
+        self.0.urgent.notify_one();
+        self.0.changed.notify_one();
+        tokio::time::timeout(within, wait).await.is_ok()
+    }
+
     /// Jobs, Pods and hooks that had come to their end before.
     pub(crate) fn finished(&self) -> Vec<Finished> {
         self.lock().written.finished.clone()
@@ -71,6 +88,41 @@ impl Desk {
 }
 
 impl State {
+    /// True if the last pass was about this newest revision, whether it was applied or another one was kept.
+    pub(super) fn has_passed(&self, revision: &Revision) -> bool {
+        let report = self.report.as_deref();
+        let refused = report.and_then(|it| it.refused.as_ref()).and_then(|it| it.revision.as_ref());
+        let rejected = self.rejected.as_ref().map(|rejected| rejected.revision.clone());
+        rejected == Some(revision.to_string())
+            || refused == Some(revision)
+            || report.and_then(|it| it.revision.as_ref()) == Some(revision)
+    }
+
+    /// The lines of a status that have to stand before something is written, while the rest is about to be known.
+    pub(super) fn first_lines(&self) -> Option<(Box<str>, Arc<SyncStatus>)> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let mut next = SyncStatus::clone(&self.written);
+        next.scope = self.scope.clone().or(next.scope);
+        self.adds_held(&mut next);
+        self.adds_last_hooks(&mut next.finished);
+        (next != *self.written).then(|| (self.uid.clone(), Arc::new(next)))
+    }
+
+    /// Adds the revision that is kept.
+    pub(super) fn adds_held(&self, next: &mut SyncStatus) {
+        if let Some(held) = &self.held {
+            next.revision.get_or_insert_default().held = Some(held.clone());
+        }
+    }
+
+    /// True if the status names the revision that is about to be applied.
+    pub(super) fn has_written_held(&self) -> bool {
+        let written = self.written.revision.as_ref().and_then(|revision| revision.held.as_ref());
+        self.held.is_none() || self.held.as_ref() == written
+    }
+
     pub(super) fn has_written_last_hooks(&self) -> bool {
         self.ran.iter().all(|hook| self.written.finished.contains(hook))
     }

@@ -44,7 +44,7 @@ impl Desk {
                         self.say(event).await;
                     }
                     retry = RETRY.0;
-                    tokio::time::sleep(PAUSE).await;
+                    drop(tokio::time::timeout(PAUSE, self.0.urgent.notified()).await);
                 }
                 Err(failure) => {
                     tracing::warn!(sync = %self.0.name, %failure, "the status could not be written");
@@ -117,7 +117,7 @@ impl Desk {
     /// Tells those who wait that what they asked for stands.
     fn served(&self) {
         let mut state = self.lock();
-        if state.written.scope == state.scope && state.has_written_last_hooks() {
+        if state.written.scope == state.scope && state.has_written_held() && state.has_written_last_hooks() {
             for done in state.waiting.drain(..) {
                 let _ = done.send(());
             }

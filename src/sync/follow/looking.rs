@@ -115,8 +115,15 @@ impl Follower {
             self.again = self.gate.is_some();
             self.gate.iter().for_each(|_| self.wake.notify_one());
         }
+        if is_person || moved {
+            self.tries_newest = true;
+        }
         self.answered.clone_from(&request);
+        let has_failed = found.is_err();
         self.tell_seen(found, request);
+        if has_failed && self.begins_to_keep() {
+            self.step(Event::Keeps);
+        }
         Event::Looked(look)
     }
 

@@ -5,6 +5,7 @@
 //! start are verified one by one.
 
 mod health;
+mod holding;
 mod lineage;
 mod looking;
 mod passing;
@@ -42,6 +43,7 @@ use crate::report::board::Healths;
 use crate::report::{Rejected, Trouble};
 use crate::source::{Credentials, Keys, Repository, Revision};
 use health::ToldHealth;
+use holding::{Held, Holding};
 use rollback::Trials;
 
 /// How often it is asked what nobody has looked at for long.
@@ -66,6 +68,10 @@ pub(crate) struct Order {
     pub(crate) request: Option<String>,
     /// Changes with everything else that is asked for.
     pub(crate) generation: u64,
+    /// A hash of the fields of the spec that decide what is rendered.
+    pub(crate) render_spec: Box<str>,
+    /// Why the newest spec cannot be applied: what is asked for here is the one before, narrowed.
+    pub(crate) refused: Option<Trouble>,
 }
 
 /// What there is to tell about a Sync.
@@ -105,6 +111,7 @@ impl Order {
     pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
         (&self.wish, &self.approved, &self.predecessor) == (&other.wish, &other.approved, &other.predecessor)
             && (&self.credentials, &self.keys) == (&other.credentials, &other.keys)
+            && self.refused == other.refused
     }
 }
 
@@ -157,7 +164,7 @@ struct Follower {
     left: Vec<Cluster>,
     stop: Stop,
     looking: Option<BoxFuture<'static, Looked>>,
-    passing: Option<BoxFuture<'static, (Memory, Report)>>,
+    passing: Option<BoxFuture<'static, (Memory, Report, Option<Held>)>>,
     verifying: Option<BoxFuture<'static, (ObjectId, Option<Outcome>)>>,
     verify_stop: Stop,
     relating: Option<BoxFuture<'static, Lineage>>,
@@ -177,6 +184,12 @@ struct Follower {
     trials: Trials,
     /// What was applied last, all of it.
     applied: Option<Revision>,
+    /// The revision that is kept while nothing newer can be applied.
+    holding: Holding,
+    /// The newer commit or spec that cannot be applied.
+    refused: Option<Box<str>>,
+    /// A commit that was refused is tried again in the next pass.
+    tries_newest: bool,
 }
 
 /// Follows a Sync until the daemon ends or nobody wants it any more.
@@ -235,6 +248,9 @@ pub(crate) async fn follow(
         again: false,
         trials: Trials::default(),
         applied: None,
+        holding: Holding::default(),
+        refused: None,
+        tries_newest: false,
     };
     follower.run(&mut orders).await;
 }
@@ -245,7 +261,8 @@ impl Follower {
         let mut ending = context.ending.clone();
         let bell = context.neighbours.bell(&self.owner);
         let first = context.dependencies.again(&self.owner);
-        self.step(self.wished());
+        let wished = self.wished();
+        self.step(wished);
         let mut look_over = tokio::time::interval(LOOK_OVER);
         loop {
             self.begin_verifying();
@@ -262,7 +279,7 @@ impl Follower {
                 },
                 _ = ending.wait_for(|ending| *ending) => break,
                 looked = running(&mut self.looking) => self.looked(looked),
-                (memory, report) = running(&mut self.passing) => self.passed(memory, report),
+                done = running(&mut self.passing) => self.passed(done),
                 (id, outcome) = running(&mut self.verifying) => match self.verified(id, outcome) {
                     Some(event) => event,
                     None => continue,
@@ -292,10 +309,10 @@ impl Follower {
                     Some(event) => event,
                     None => continue,
                 },
-                _ = look_over.tick() => {
-                    self.look_over();
-                    continue;
-                }
+                _ = look_over.tick() => match self.look_over() {
+                    Some(event) => event,
+                    None => continue,
+                },
                 () = sleep_until(next) => Event::Woke,
             };
             self.step(event);
@@ -314,9 +331,10 @@ impl Follower {
         self.order.cluster.forget(&self.owner);
     }
 
-    fn wished(&self) -> Event {
+    fn wished(&mut self) -> Event {
+        self.looks_anew();
         let wish = &self.order.wish;
-        let known = self.revision.is_some();
+        let known = self.revision.is_some() || self.order.refused.is_some();
         self.context.neighbours.anew(&self.owner);
         self.context.dependencies.depends(&self.owner, &wish.depends_on);
         Event::Wished { suspended: wish.suspend, interval: wish.interval, known }

@@ -1,22 +1,161 @@
 //! One pass after the other: how it begins, and what follows from its end.
 
+use std::sync::Arc;
+
 use futures::future::FutureExt as _;
 
+use super::super::Context;
+use super::super::bases::Followed;
+use super::super::desk::Desk;
 use super::super::event::repaired;
 use super::super::memory::Memory;
-use super::super::pass::{Report, Subject};
+use super::super::pass::{Aim, Refused, Report, Subject};
 use super::super::prepare::of_source;
 use super::super::schedule::{Event, Pass};
+use super::super::vitals::Vitals;
+use super::holding::{Held, Target};
 use super::waiting::is_waiting;
-use super::{Follower, Told};
+use super::{Follower, Order, Told};
+use crate::api::SyncName;
 use crate::clock;
 use crate::cluster::Stop;
 use crate::report::{Trouble, is_applied};
 use crate::source::Revision;
 
+/// Everything that a pass needs beside its target.
+struct Drive {
+    context: Arc<Context>,
+    owner: SyncName,
+    /// What is asked for now; a revision that is kept may have been asked for by an older order.
+    order: Order,
+    desk: Option<Desk>,
+    vitals: Arc<Vitals>,
+    followed: Followed,
+    stop: Stop,
+}
+
+/// What one pass drives the cluster to.
+struct Driven<'a> {
+    order: &'a Order,
+    revision: &'a Revision,
+    newest: &'a Revision,
+    aim: Aim,
+}
+
+impl Drive {
+    async fn pass(&self, memory: &mut Memory, driven: Driven<'_>) -> Report {
+        let Driven { order, revision, newest, aim } = driven;
+        let subject = Subject {
+            context: &self.context,
+            cluster: &self.order.cluster,
+            desk: self.desk.as_ref(),
+            owner: &self.owner,
+            wish: &order.wish,
+            generation: self.order.generation,
+            rendered_by: order.generation,
+            aim,
+            record: Follower::record(order, revision),
+            approved: self.order.approved.clone(),
+            predecessor: self.order.predecessor.as_ref(),
+            vitals: &self.vitals,
+            repository: &order.repository,
+            followed: &self.followed,
+            revision,
+            newest,
+            stop: &self.stop,
+        };
+        subject.pass(memory).await
+    }
+
+    /// Applies a revision; if it cannot be rendered, keeps the one that is held.
+    async fn apply(
+        &self,
+        memory: &mut Memory,
+        (revision, rejected): (Revision, Option<Revision>),
+        held: Option<Held>,
+    ) -> (Report, Option<Held>) {
+        let (order, now) = (&self.order, self.context.now());
+        memory.refusal = memory.refusal.take().filter(|it| it.is_of(&revision, order.generation));
+        let is_refused = held.is_some() && memory.waits_to_try(&revision, order.generation, now);
+        if !is_refused {
+            if rejected.is_some()
+                && let Some(report) = self.distrusts(&revision).await
+            {
+                return (report, None);
+            }
+            let newest = rejected.as_ref().unwrap_or(&revision);
+            let report =
+                self.pass(memory, Driven { order, revision: &revision, newest, aim: Aim::Apply }).await;
+            if report.trouble.is_none() || memory.refusal.is_none() || report.stopped {
+                let rendered = report.held.is_some() && report.trouble.is_none();
+                let order = order.clone();
+                return (report, rendered.then_some(Held { revision, order }));
+            }
+            if held.is_none() {
+                return (report, None);
+            }
+        }
+        let trouble = memory.refusal.as_ref().map(|refusal| refusal.trouble.clone());
+        let newer = Some(revision.to_string().into());
+        let refused = Refused { revision: Some(revision), newer, trouble };
+        match held {
+            Some(held) => self.keep(memory, held, refused).await,
+            None => (Report::default(), None),
+        }
+    }
+
+    /// Keeps a revision that rendered before.
+    async fn keep(&self, memory: &mut Memory, held: Held, refused: Refused) -> (Report, Option<Held>) {
+        if let Some(report) = self.distrusts(&held.revision).await {
+            return (not_kept(report, &held, &refused), None);
+        }
+        let aim = Aim::Keep { refused: refused.newer.clone() };
+        if held.has_older_values(&self.order) {
+            // New values count where the revision renders completely with them.
+            let revision = &held.revision;
+            let driven = Driven { order: &self.order, revision, newest: revision, aim: aim.clone() };
+            let report = self.pass(memory, driven).await;
+            if report.trouble.is_none() {
+                let held = Held { revision: revision.clone(), order: self.order.clone() };
+                return (Report { refused: Some(refused), ..report }, Some(held));
+            }
+        }
+        let order = held.order_now(&self.order);
+        let driven = Driven { order: &order, revision: &held.revision, newest: &held.revision, aim };
+        let report = self.pass(memory, driven).await;
+        match report.trouble {
+            None => (Report { refused: Some(refused), ..report }, Some(held)),
+            Some(_) => (not_kept(report, &held, &refused), None),
+        }
+    }
+
+    /// The report if no key that counts now has signed a revision of before: the keys may have changed.
+    async fn distrusts(&self, revision: &Revision) -> Option<Report> {
+        let order = &self.order;
+        let signed = order.wish.verify.as_ref().map(|(signed, _)| *signed);
+        let (signed, keys) = signed.zip(order.keys.clone())?;
+        let by = clock::now() + order.wish.timeout;
+        let error = order.repository.verify(revision, signed, &keys, by).await.err()?;
+        Some(Report { order: order.generation, trouble: Some(of_source(error)), ..Report::default() })
+    }
+}
+
+/// The report where a revision should have been kept and could not be: the reason of the newest one comes first.
+fn not_kept(report: Report, held: &Held, refused: &Refused) -> Report {
+    let Some(mut why) = report.trouble else { return report };
+    let not_kept = format!("{} is not kept: {}", held.revision, why.message);
+    if let Some(newest) = &refused.trouble {
+        why = Trouble { lasting: newest.lasting && why.lasting, ..newest.clone() };
+        why.message = format!("{}; {not_kept}", newest.message);
+    } else {
+        why.message = not_kept;
+    }
+    Report { trouble: Some(why), ..report }
+}
+
 impl Follower {
     /// The revision to which the cluster is held now, and the one that was given up for it, if one was.
-    fn holds_to(&mut self, newest: Revision) -> Result<(Revision, Option<Revision>), Trouble> {
+    pub(super) fn holds_to(&mut self, newest: Revision) -> Result<(Revision, Option<Revision>), Trouble> {
         if let Some(instead) = self.instead(&newest) {
             self.waits_for_nothing();
             self.taken_up = Some(instead.clone());
@@ -41,59 +180,52 @@ impl Follower {
     }
 
     pub(super) fn pass(&mut self) {
-        let Some(newest) = self.revision.clone() else { return };
         let mut memory = self.recalled();
-        let (revision, rejected) = match self.holds_to(newest) {
-            Ok(held) => held,
-            Err(trouble) => {
-                let report = Report { trouble: Some(trouble), ..Report::default() };
-                self.passing = Some(std::future::ready((memory, report)).boxed());
+        let target = match self.target() {
+            Target::Nothing(trouble) => {
+                let report =
+                    Report { order: self.order.generation, trouble: Some(trouble), ..Report::default() };
+                self.passing = Some(std::future::ready((memory, report, None)).boxed());
                 return;
             }
+            target => target,
         };
-        // Whether what was well may still be taken up is asked once more: the keys that count may have changed.
-        let verify = self.order.wish.verify.as_ref().map(|(signed, _)| *signed).zip(self.order.keys.clone());
-        let verify = verify.filter(|_| rejected.is_some());
-        self.is_to_hold(&revision, &mut memory);
-        memory.renew(self.order.generation, &revision);
+        if let Target::Apply { revision, .. } = &target {
+            self.is_to_hold(revision, &mut memory);
+        }
         memory.again |= std::mem::take(&mut self.again);
+        if std::mem::take(&mut self.tries_newest) {
+            memory.refusal = None;
+        }
         // What is being verified is of the state before, and must be over before anything newer is written.
         self.verify_stop.stop();
         let verifying = self.verifying.take();
         self.stop = Stop::default();
-        let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
-        let (vitals, by) = (self.vitals.clone(), clock::now() + self.order.wish.timeout);
-        let followed = self.followed.clone();
-        let (stop, desk, answered) = (self.stop.clone(), self.desk.clone(), self.answered.clone());
+        let drive = Drive {
+            context: self.context.clone(),
+            owner: self.owner.clone(),
+            order: self.order.clone(),
+            desk: self.desk.clone(),
+            vitals: self.vitals.clone(),
+            followed: self.followed.clone(),
+            stop: self.stop.clone(),
+        };
+        let (held, answered) = (self.held().cloned(), self.answered.clone());
         self.passing = Some(
             async move {
                 let verified = match verifying {
                     Some(verifying) => Some(verifying.await),
                     None => None,
                 };
-                if let Some((signed, keys)) = &verify
-                    && let Err(error) = order.repository.verify(&revision, *signed, keys, by).await
-                {
-                    let trouble = Some(of_source(error));
-                    return (memory, Report { trouble, ..Report::default() });
-                }
-                let subject = Subject {
-                    context: &context,
-                    cluster: &order.cluster,
-                    desk: desk.as_ref(),
-                    owner: &owner,
-                    wish: &order.wish,
-                    generation: order.generation,
-                    approved: order.approved.clone(),
-                    predecessor: order.predecessor.as_ref(),
-                    vitals: &vitals,
-                    repository: &order.repository,
-                    followed: &followed,
-                    revision: &revision,
-                    newest: rejected.as_ref().unwrap_or(&revision),
-                    stop: &stop,
+                let (mut report, kept) = match target {
+                    Target::Apply { revision, rejected } => {
+                        drive.apply(&mut memory, (revision, rejected), held).await
+                    }
+                    Target::Keep { held, refused } => drive.keep(&mut memory, *held, refused).await,
+                    Target::Nothing(trouble) => {
+                        (Report { trouble: Some(trouble), ..Report::default() }, None)
+                    }
                 };
-                let mut report = subject.pass(&mut memory).await;
                 report.request = answered;
                 // To the pass the object was as it should be, and only this tells that it had been repaired.
                 if let Some((id, Some(outcome))) =
@@ -102,15 +234,20 @@ impl Follower {
                 {
                     report.outcomes.insert(id, outcome);
                 }
-                (memory, report)
+                (memory, report, kept)
             }
             .boxed(),
         );
     }
 
-    pub(super) fn passed(&mut self, memory: Memory, mut report: Report) -> Event {
+    pub(super) fn passed(&mut self, (memory, mut report, held): (Memory, Report, Option<Held>)) -> Event {
         self.passing = None;
         report.veil();
+        if let Some(Held { revision, order }) = held {
+            self.holds(&revision, &order);
+        }
+        report.trouble.iter_mut().for_each(|trouble| self.says_lost(trouble));
+        self.refused = report.refused.as_ref().and_then(|refused| refused.newer.clone());
         let now = self.context.now();
         let pass = match (&report.trouble, memory.next(now, self.order.wish.timeout)) {
             _ if report.stopped => Pass::Stopped,
@@ -120,7 +257,7 @@ impl Follower {
             (None, None) => Pass::Settled,
         };
         self.memory = Some(memory);
-        if report.trouble.is_some() {
+        if report.trouble.is_some() || self.refused.is_some() {
             // What it wanted of an older commit, or as an older spec had it, is given to nobody any more.
             self.context.registry.unready(&self.owner);
             self.context.neighbours.anew(&self.owner);

@@ -18,14 +18,19 @@ use crate::plan::Outcome;
 
 impl Follower {
     /// What nobody has looked at for long is verified once more.
-    pub(super) fn look_over(&mut self) {
-        let Some(memory) = &mut self.memory else { return };
+    pub(super) fn look_over(&mut self) -> Option<Event> {
+        // A repository that is silent for that long must not keep repairs waiting.
+        if self.looking.is_some() && self.begins_to_keep() {
+            return Some(Event::Keeps);
+        }
+        let memory = self.memory.as_mut()?;
         let stale = memory.stale(self.context.now(), self.context.settings().verify_every);
         if !stale.is_empty() {
             self.order.cluster.distrust(&self.owner, &stale);
             // How they may be looked at is for the plan to say.
-            self.step(Event::Dirty);
+            return Some(Event::Dirty);
         }
+        None
     }
 
     /// Begins to verify one more object, if there is nothing better to do.
@@ -36,6 +41,7 @@ impl Follower {
         let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
         let (stop, ledger) = (Stop::default(), memory.ledger.clone());
         let (contested, numbers) = (memory.fights.contested(context.now()), memory.scaling.numbers());
+        let refused = self.refused.clone();
         self.verify_stop = stop.clone();
         self.verifying = Some(
             async move {
@@ -52,6 +58,7 @@ impl Follower {
                     contested: Arc::new(contested),
                     numbers,
                     asked: &asked,
+                    refused: refused.as_deref(),
                     stop: &stop,
                 };
                 let outcome = work.verify(&id, how).await;

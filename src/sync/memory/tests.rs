@@ -61,7 +61,7 @@ struct Scene {
 impl Scene {
     fn new(ids: &[&str]) -> Self {
         let mut memory = Memory::default();
-        memory.renew(1, &revision("1"));
+        memory.takes_up(1, &revision("1"));
         Self { memory, desired: wanted(ids, "first") }
     }
 
@@ -119,7 +119,7 @@ fn what_is_refused_is_tried_once_more_before_its_revision_is_given_up() {
     scene.learns(at(160), &[("ConfigMap/b", denied.clone())]);
     assert_eq!(given_up(&scene), Some(false));
     // What the cluster has to mend counts for nothing, nor does what is on its way out.
-    scene.memory.renew(1, &revision("2"));
+    scene.memory.takes_up(1, &revision("2"));
     let outage = failed("WebhookFailed", false);
     for seconds in [200, 900] {
         scene.learns(at(seconds), &[("ConfigMap/b", outage.clone()), ("ConfigMap/old", denied.clone())]);
@@ -129,7 +129,7 @@ fn what_is_refused_is_tried_once_more_before_its_revision_is_given_up() {
     scene.learns(at(900), &[("ConfigMap/b", denied.clone())]);
     assert_eq!(given_up(&scene), None);
     // Where nobody goes back, nobody counts.
-    scene.memory.renew(1, &revision("3"));
+    scene.memory.takes_up(1, &revision("3"));
     scene.memory.patience = None;
     scene.learns(at(990), &[("ConfigMap/a", invalid), ("ConfigMap/b", denied)]);
     assert_eq!(given_up(&scene), None);
@@ -198,12 +198,12 @@ fn new_input_is_tried_at_once() {
     };
     for why in [failed("Invalid", true), failed("Unreachable", false)] {
         let mut scene = failing(why.clone());
-        scene.memory.renew(1, &revision("1"));
+        scene.memory.takes_up(1, &revision("1"));
         scene.tries(at(101), &[]);
-        scene.memory.renew(1, &revision("2"));
+        scene.memory.takes_up(1, &revision("2"));
         scene.tries(at(101), &["ConfigMap/a"]);
         let mut scene = failing(why.clone());
-        scene.memory.renew(2, &revision("1"));
+        scene.memory.takes_up(2, &revision("1"));
         scene.tries(at(101), &["ConfigMap/a"]);
         // A value that it is made from, such as a Secret's, is new without either.
         let mut scene = failing(why);

@@ -7,7 +7,7 @@ use super::super::additions::Added;
 use super::super::last_hooks;
 use super::super::prepare::Prepared;
 use super::super::rollout::Unwell;
-use crate::api::{Finished, Scope, SpecHash};
+use crate::api::{Finished, HeldRevision, Scope, SpecHash};
 use crate::cluster::Failure;
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
@@ -44,6 +44,10 @@ pub(crate) struct Report {
     pub(crate) approval: Option<String>,
     /// Why there is no plan.
     pub(crate) trouble: Option<Trouble>,
+    /// The newest commit or spec, if it cannot be applied and this pass has kept the revision before it.
+    pub(crate) refused: Option<Refused>,
+    /// The revision that rendered completely, as the status names it.
+    pub(crate) held: Option<HeldRevision>,
     /// Kinds of which not everything is known.
     pub(crate) blind: Vec<(GroupKind, Failure)>,
     /// Rights that are missing, one a line.
@@ -58,6 +62,17 @@ pub(crate) struct Report {
     pub(crate) finished: Vec<Finished>,
     /// Where something may have to wait until others are well: what was not, and what had failed, when it was decided.
     pub(crate) gate: Option<Unwell>,
+}
+
+/// A commit or a spec that cannot be applied.
+#[derive(Debug, Clone)]
+pub(crate) struct Refused {
+    /// The commit; none if the spec is refused, or if no newer commit is known.
+    pub(crate) revision: Option<Revision>,
+    /// The name of what is refused, while something newer than the kept revision is known.
+    pub(crate) newer: Option<Box<str>>,
+    /// Why it cannot be applied; none if that is told elsewhere.
+    pub(crate) trouble: Option<Trouble>,
 }
 
 impl Report {

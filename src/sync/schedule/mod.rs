@@ -30,6 +30,8 @@ pub enum Event {
     Looked(Look),
     /// Another Sync has found a new revision of the same repository.
     Heard,
+    /// The repository gives nothing, and a revision of before is to be kept.
+    Keeps,
     /// Something in the cluster changed that may matter.
     Dirty,
     /// A pass has ended.
@@ -139,6 +141,10 @@ impl Schedule {
                 let stop = self.supersede(now);
                 // The repository was asked a moment ago, if not by us.
                 self.look = self.look.map(|due| due.max(now + self.spread(chance)));
+                return stop.into_iter().chain(self.due(now)).collect();
+            }
+            Event::Keeps => {
+                let stop = self.supersede(now);
                 return stop.into_iter().chain(self.due(now)).collect();
             }
             Event::Dirty if self.passing => self.again = true,

@@ -1,0 +1,119 @@
+//! A commit that cannot be rendered, and when it is tried again.
+//!
+//! In: the trouble that rendering ended in. Out: a [`Refusal`], kept in the memory of the Sync. While it stands, the same
+//! commit is not rendered again for the same spec, and the revision that rendered completely before stays applied.
+
+use super::memory::{Memory, Pauses};
+use super::schedule::{Backoff, Time};
+use crate::report::Trouble;
+use crate::source::Revision;
+
+/// A commit that could not be rendered.
+#[derive(Debug, Clone)]
+pub(crate) struct Refusal {
+    revision: Revision,
+    /// The number of the order that asked for it: another spec may render it.
+    order: u64,
+    pub(crate) trouble: Trouble,
+    /// It is not tried again before this time.
+    until: Time,
+    backoff: Backoff,
+}
+
+impl Refusal {
+    /// True if the commit was refused as this order asks for it.
+    pub(crate) fn is_of(&self, revision: &Revision, order: u64) -> bool {
+        (&self.revision, self.order) == (revision, order)
+    }
+}
+
+impl Memory {
+    /// Notes that a commit cannot be rendered. An approval of deletions from before does not count any more.
+    pub(crate) fn refuse(
+        &mut self,
+        (revision, order): (&Revision, u64),
+        trouble: Trouble,
+        (now, chance): (Time, f64),
+        pauses: Pauses,
+    ) {
+        let known = self.refusal.take().filter(|known| known.is_of(revision, order));
+        if known.is_none() {
+            self.consented.clear();
+        }
+        let mut backoff = known.map_or(pauses.cluster, |known| known.backoff);
+        let pause = if trouble.lasting { pauses.manifest } else { backoff.failed(chance) };
+        let revision = revision.clone();
+        self.refusal = Some(Refusal { revision, order, trouble, until: now + pause, backoff });
+    }
+
+    /// Why this commit cannot be rendered as this order asks for it, if that was tried.
+    pub(crate) fn refusal_of(&self, revision: &Revision, order: u64) -> Option<&Refusal> {
+        self.refusal.as_ref().filter(|refusal| refusal.is_of(revision, order))
+    }
+
+    /// True if this commit was refused, and is not tried again yet.
+    pub(crate) fn waits_to_try(&self, revision: &Revision, order: u64, now: Time) -> bool {
+        self.refusal_of(revision, order).is_some_and(|refusal| now < refusal.until)
+    }
+
+    /// When a commit that cannot be rendered is tried again.
+    pub(crate) fn next_try(&self) -> Option<Time> {
+        self.refusal.as_ref().map(|refusal| refusal.until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::object::ObjectId;
+    use crate::source::ObjectHash;
+
+    fn revision(digit: &str) -> Revision {
+        Revision { commit: ObjectHash::parse(&digit.repeat(40)).unwrap(), name: "HEAD".into(), tag: None }
+    }
+
+    fn at(seconds: u64) -> Time {
+        Duration::from_secs(seconds)
+    }
+
+    fn trouble(lasting: bool) -> Trouble {
+        Trouble { reason: "YamlInvalid", message: "a tab".to_owned(), problems: Vec::new(), lasting }
+    }
+
+    #[test]
+    fn the_same_commit_is_tried_again_after_a_pause_only() {
+        let pauses = Pauses { cluster: Backoff::new(at(1), at(60)), manifest: Duration::from_secs(600) };
+        let mut memory = Memory::default();
+        let newest = revision("1");
+        assert!(!memory.waits_to_try(&newest, 7, at(0)));
+        memory.refuse((&newest, 7), trouble(true), (at(0), 1.0), pauses);
+        assert!(memory.waits_to_try(&newest, 7, at(599)), "only another commit helps");
+        assert!(!memory.waits_to_try(&newest, 7, at(600)), "a bound for what nobody has thought of");
+        assert!(!memory.waits_to_try(&newest, 8, at(1)), "another spec may render it");
+        assert!(!memory.waits_to_try(&revision("2"), 7, at(1)));
+        // Trouble that may pass is tried again sooner, less and less often.
+        memory.refuse((&newest, 8), trouble(false), (at(0), 1.0), pauses);
+        let first = memory.next_try().unwrap();
+        memory.refuse((&newest, 8), trouble(false), (first, 1.0), pauses);
+        memory.refuse((&newest, 8), trouble(false), (first, 1.0), pauses);
+        assert!(memory.next_try().unwrap() > first + Duration::from_secs(1));
+        assert!(memory.next_try().unwrap() <= first + Duration::from_secs(60));
+    }
+
+    #[test]
+    fn an_approval_from_before_the_refusal_does_not_count() {
+        let pauses = Pauses { cluster: Backoff::new(at(1), at(60)), manifest: at(600) };
+        let consent = || BTreeMap::from([(ObjectId::parse("/ConfigMap|shop/a").unwrap(), "uid".into())]);
+        let mut memory = Memory::default();
+        memory.consented = consent();
+        memory.refuse((&revision("1"), 0), trouble(true), (at(0), 0.5), pauses);
+        assert!(memory.consented.is_empty());
+        // One that was given after it does.
+        memory.consented = consent();
+        memory.refuse((&revision("1"), 0), trouble(true), (at(0), 0.5), pauses);
+        assert!(!memory.consented.is_empty());
+    }
+}
