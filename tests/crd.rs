@@ -256,6 +256,12 @@ fn full_status() -> SyncStatus {
         conditions: vec![serde_json::from_value(condition).expect("a condition")],
         revision: Some(Revisions {
             rejected: None,
+            held: Some(api::HeldRevision {
+                revision: "main@1".to_owned(),
+                tag: text("89ab"),
+                source: "0a".to_owned(),
+                spec: "0b".to_owned(),
+            }),
             seen: text("main@2"),
             tag: text("89ab"),
             source: text("0a"),

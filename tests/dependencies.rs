@@ -112,8 +112,9 @@ async fn who_waits_says_for_whom_and_holds_what_it_has() {
     scene.nudge("s-1", "four").await;
     scene.until_reason("s-1", "DependencyCycle").await;
     let (zero, one) = (format!("{}/s-0", scene.namespace), format!("{}/s-1", scene.namespace));
-    let told =
-        format!("it waits for itself: {one} -> {zero} -> {one}; take one of them out of spec.dependsOn");
+    let told = format!(
+        "it waits for itself: {one} -> {zero} -> {one}; take one of them out of spec.dependsOn; main@{last} is kept"
+    );
     assert_eq!(message("s-1").await, told);
     scene.patch_sync("s-0", json!({"spec": {"dependsOn": []}})).await;
     scene.until_ready("s-1", &next).await;

@@ -209,12 +209,7 @@ impl fmt::Display for Hold {
                 "no longer in Git, but whether any {kind} would be deleted with it cannot be seen: it may not be listed"
             ),
             Self::Protected => f.write_str("no longer in Git, and its kind is pruned only by approval"),
-            Self::Guarded(Guard::TakesMore) => f.write_str(
-                "no longer in Git, and it takes others with it, so that it is pruned only by approval",
-            ),
-            Self::Guarded(Guard::WasThere) => f.write_str(
-                "not in the commit that is held again, but it may have been there before the one that was given up, so that it is pruned only by approval",
-            ),
+            Self::Guarded(guard) => guard.fmt(f),
             Self::GoesAfter(id) => {
                 write!(f, "no longer in Git, and goes after {id}, which waits for approval")
             }
@@ -222,5 +217,18 @@ impl fmt::Display for Hold {
                 write!(f, "no longer in Git, but {prunes} of {owned} objects would be pruned")
             }
         }
+    }
+}
+
+impl fmt::Display for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TakesMore => {
+                "no longer in Git, and it takes others with it, so that it is pruned only by approval"
+            }
+            Self::WasThere => {
+                "not in the commit that is held again, but it may have been there before the one that was given up, so that it is pruned only by approval"
+            }
+        })
     }
 }

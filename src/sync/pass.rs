@@ -4,6 +4,7 @@
 //! the second time, and it may be cut short at any place: the next pass begins with what is there.
 
 mod aim;
+mod rendering;
 mod report;
 
 use std::collections::BTreeMap;
@@ -22,10 +23,10 @@ use super::ledger::{Ledger, polled};
 use super::memory::Memory;
 use super::namespaces::may_be_missing;
 use super::notebook::Notebook;
-use super::prepare::{Prepared, of_failure, prepare};
+use super::prepare::{Prepared, of_failure};
 use super::rights::rights;
 use super::rollout::written_ones;
-use super::scope::{need, need_of, remaining, scope};
+use super::scope::{need, remaining, scope};
 use super::verify::to_verify;
 use super::vitals::Vitals;
 use super::wish::Wish;
@@ -33,8 +34,8 @@ use super::{Context, chance};
 use crate::adopt::Predecessor;
 use crate::api::{HeldRevision, Scope, SyncName};
 use crate::clock;
-use crate::cluster::{Cluster, Failure, Need, Stop};
-use crate::desired::{DesiredObject, DesiredSet};
+use crate::cluster::{Cluster, Need, Stop};
+use crate::desired::DesiredSet;
 use crate::object::ObjectId;
 use crate::observed::ObservedSet;
 use crate::plan::{Awaits, Hold, Outcome, Plan, Policy, Rollout, plan};
@@ -307,94 +308,6 @@ impl Subject<'_> {
                 tracing::warn!(sync = %self.owner, namespace = name, %failure, "the namespace could not be created");
             }
         }
-    }
-
-    async fn prepare(&self, memory: &mut Memory) -> Result<Prepared, Trouble> {
-        self.cluster.know().await.map_err(|failure| of_failure(&failure))?;
-        let last = memory.rendered_as(self.rendered_by).cloned();
-        // A revision that is kept is not rendered again: what it was made from may be gone.
-        let kept = last.clone().filter(|last| self.keeps(last));
-        // What the cluster has and what the repository has are asked for at one time.
-        let (earlier, prepared) = tokio::join!(self.earlier(memory.swept), async {
-            match kept {
-                Some(kept) => Ok(kept),
-                None => self.rendered(last.as_ref()).await,
-            }
-        });
-        let (earlier, is_blind) = earlier.map_err(|failure| of_failure(&failure))?;
-        memory.is_blind |= is_blind;
-        memory.kinds.extend(earlier.kinds);
-        memory.places.extend(earlier.namespaces);
-        if !memory.swept {
-            memory.ends.restore(&self.desk.map(Desk::finished).unwrap_or_default());
-            self.desk.iter().for_each(|desk| memory.rolled_out.restore(&desk.status()));
-            memory.swept = true;
-        }
-        let mut prepared = self.or_refuse(memory, prepared)?;
-        // A kind that is not known may have come since the server was asked.
-        if !self.knows(&prepared) && self.cluster.discover().await.unwrap_or_default() {
-            let again = self.rendered(None).await;
-            prepared = self.or_refuse(memory, again)?;
-        }
-        Ok(prepared)
-    }
-
-    /// True if this is the revision that is kept, and nothing about it is left to be found out.
-    fn keeps(&self, last: &Prepared) -> bool {
-        self.aim != Aim::Apply && last.complete && last.revision.commit == self.revision.commit
-    }
-
-    async fn rendered(&self, last: Option<&Prepared>) -> Result<Prepared, Trouble> {
-        let by = clock::now() + self.wish.timeout;
-        let ground = &self.context.ground(self.wish, self.followed, self.wish.interval);
-        let means = self.context.means(self.cluster, ground);
-        prepare(self.repository, self.revision, self.wish, means, last, by).await
-    }
-
-    /// Remembers that a commit which was to be applied cannot be rendered. A cluster that does not answer says nothing
-    /// about a commit, nor does a render that was stopped for a newer one.
-    fn or_refuse(
-        &self,
-        memory: &mut Memory,
-        rendered: Result<Prepared, Trouble>,
-    ) -> Result<Prepared, Trouble> {
-        let says_nothing = |trouble: &Trouble| {
-            matches!(trouble.reason, "ClusterUnreachable" | "RightsMissing" | "Stopped")
-                || self.stop.is_stopped()
-        };
-        match &rendered {
-            Ok(_) if self.aim == Aim::Apply => memory.refusal = None,
-            Err(trouble) if self.aim == Aim::Apply && !says_nothing(trouble) => {
-                let moment = (self.context.now(), chance());
-                let of = (self.revision, self.rendered_by);
-                memory.refuse(of, trouble.clone(), moment, self.context.pauses());
-            }
-            Ok(_) | Err(_) => {}
-        }
-        rendered
-    }
-
-    /// Where this Sync owned objects before, if that is not known: its status or the Lease says so, and where that is lost, the cluster itself.
-    /// With it, whether there may be more that could not be listed.
-    async fn earlier(&self, known: bool) -> Result<(Need, bool), Failure> {
-        if known {
-            return Ok((Need::default(), false));
-        }
-        match self.written_scope() {
-            Some(scope) => Ok((need_of(&scope), false)),
-            None => {
-                let (kinds, complete) = self.cluster.sweep(self.owner).await?;
-                Ok((Need { kinds, ..Need::default() }, !complete))
-            }
-        }
-    }
-
-    /// True if the server serves the kind of every object. A definition at hand tells the scope of a kind before
-    /// that.
-    fn knows(&self, prepared: &Prepared) -> bool {
-        let kinds = self.cluster.kinds();
-        let served = |object: &DesiredObject| kinds.get(&object.id.group_kind()).is_some();
-        prepared.complete && prepared.desired.objects().iter().all(served)
     }
 
     /// Waits for the kinds that this pass has brought; true if more is known than before.

@@ -27,6 +27,7 @@ use crate::plan::Outcome;
 use crate::report::{Facts, PassFacts, Rejected, Sighting, Trouble, status};
 use crate::source::Revision;
 use board::Posting;
+use remembered::Wrong;
 
 /// A pass that takes longer is told of before it ends.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -199,27 +200,6 @@ impl Desk {
         self.lock().is_followed = false;
     }
 
-    /// Where the Sync may have owned objects before.
-    pub(crate) fn scope(&self) -> Option<Scope> {
-        self.lock().written.scope.clone()
-    }
-
-    /// Writes down where the Sync is about to own objects; false if that does not stand in time.
-    pub(crate) async fn record(&self, scope: Scope, within: Duration) -> bool {
-        let (done, wait) = oneshot::channel();
-        {
-            let mut state = self.lock();
-            state.scope = Some(scope);
-            if state.written.scope == state.scope {
-                return true;
-            }
-            state.waiting.push(done);
-        }
-        self.0.changed.notify_one();
-        // Whoever would write it is gone only when the Sync is.
-        tokio::time::timeout(within, wait).await.is_ok()
-    }
-
     /// True if this is the commit that is applied.
     pub(crate) fn has_applied(&self, revision: &Revision) -> bool {
         let state = self.lock();
@@ -306,19 +286,12 @@ impl Desk {
         let mut state = self.lock();
         // What is asked for may take long to find out, or to do.
         state.asked = state.asked.filter(|since| clock::since(*since) < PATIENCE);
-        let trouble = state.refused.as_ref().or(state.source.as_ref()).or(state.waits.as_ref());
         let report = state.report.as_deref();
-        let of_revision = trouble.is_none();
-        let refused = report.and_then(|report| report.refused.as_ref());
-        let refused = refused.filter(|_| of_revision);
-        let trouble = trouble
-            .or(refused.and_then(|refused| refused.trouble.as_ref()))
-            .or(report.and_then(|report| report.trouble.as_ref()));
+        let Wrong { trouble, of_revision, refused } = state.trouble();
         let keeps = state.is_followed && report.is_some_and(|report| report.trouble.is_none());
         let empty = BTreeMap::new();
         let outcomes: &BTreeMap<ObjectId, Outcome> = report.map_or(&empty, |report| &report.outcomes);
-        let set = report.and_then(|report| report.set.as_ref());
-        let files = |id: &ObjectId| Some(set?.get(id)?.origin.to_string());
+        let files = |id: &ObjectId| Some(report?.set.as_ref()?.get(id)?.origin.to_string());
         let grant = state.grant(&self.0.name);
         let pass = report.and_then(|report| {
             let revision = report.revision.as_ref()?;
@@ -344,9 +317,7 @@ impl Desk {
         });
         // A daemon that has only just begun knows less than the status that stands.
         let speechless = pass.is_none() && trouble.is_none() && !state.suspended;
-        let waits = !state.written.conditions.is_empty()
-            || state.since.is_none_or(|since| clock::since(since) < PATIENCE);
-        let says_more_soon = state.says_more_soon() || speechless && waits;
+        let says_more_soon = state.says_more_soon() || speechless && state.waits_for_words();
         if says_more_soon && !state.uid.is_empty() {
             return state.first_lines();
         }
@@ -356,7 +327,7 @@ impl Desk {
             suspended: state.suspended,
             trouble,
             of_revision,
-            refused: refused.and_then(|refused| Some(refused.revision.as_ref()?.to_string())),
+            refused,
             keeps,
             seen: state.seen.clone(),
             pass,
@@ -389,6 +360,11 @@ impl State {
             true => "moorline rbac PATH | kubectl apply -f -".to_owned(),
             false => format!("moorline rbac --sync {} -n {} | kubectl apply -f -", name.name, name.namespace),
         }
+    }
+
+    /// True while the status that stands says more than a daemon that has only just begun.
+    fn waits_for_words(&self) -> bool {
+        !self.written.conditions.is_empty() || self.since.is_none_or(|since| clock::since(since) < PATIENCE)
     }
 
     /// True if what is known now is not all that there is to say in a moment.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::{Desk, MAX_NEWS, State};
-use crate::api::{EventReason, Finished, HeldRevision, SyncName, SyncStatus};
+use crate::api::{EventReason, Finished, HeldRevision, Scope, SyncName, SyncStatus};
 use crate::cluster::Standing;
-use crate::report::Rejected;
+use crate::report::{Rejected, Trouble};
 use crate::source::{Reference, Revision};
 
 impl Desk {
@@ -45,6 +45,27 @@ impl Desk {
             state.waiting.push(done);
         }
         self.0.changed.notify_one();
+        tokio::time::timeout(within, wait).await.is_ok()
+    }
+
+    /// Where the Sync may have owned objects before.
+    pub(crate) fn scope(&self) -> Option<Scope> {
+        self.lock().written.scope.clone()
+    }
+
+    /// Writes down where the Sync is about to own objects; false if that does not stand in time.
+    pub(crate) async fn record(&self, scope: Scope, within: Duration) -> bool {
+        let (done, wait) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            state.scope = Some(scope);
+            if state.written.scope == state.scope {
+                return true;
+            }
+            state.waiting.push(done);
+        }
+        self.0.changed.notify_one();
+        // Whoever would write it is gone only when the Sync is.
         tokio::time::timeout(within, wait).await.is_ok()
     }
 
@@ -87,7 +108,31 @@ impl Desk {
     }
 }
 
+/// Everything that is wrong with a Sync, beside its objects.
+pub(super) struct Wrong<'a> {
+    /// The first of it.
+    pub(super) trouble: Option<&'a Trouble>,
+    /// It is about the newest commit.
+    pub(super) of_revision: bool,
+    /// The commit that is refused, where it is about that.
+    pub(super) refused: Option<String>,
+}
+
 impl State {
+    /// What is wrong: the spec, the repository or a dependency before the newest commit.
+    pub(super) fn trouble(&self) -> Wrong<'_> {
+        let report = self.report.as_deref();
+        let trouble = self.refused.as_ref().or(self.source.as_ref()).or(self.waits.as_ref());
+        let of_revision = trouble.is_none();
+        let refused = report.and_then(|report| report.refused.as_ref()).filter(|_| of_revision);
+        let of_report = report.and_then(|report| report.trouble.as_ref());
+        Wrong {
+            trouble: trouble.or(refused.and_then(|refused| refused.trouble.as_ref())).or(of_report),
+            of_revision,
+            refused: refused.and_then(|refused| Some(refused.revision.as_ref()?.to_string())),
+        }
+    }
+
     /// True if the last pass was about this newest revision, whether it was applied or another one was kept.
     pub(super) fn has_passed(&self, revision: &Revision) -> bool {
         let report = self.report.as_deref();

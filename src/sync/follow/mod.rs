@@ -8,6 +8,7 @@ mod health;
 mod holding;
 mod lineage;
 mod looking;
+mod order;
 mod passing;
 mod rollback;
 mod trust;
@@ -22,7 +23,7 @@ use tokio::sync::{Notify, watch};
 
 use super::bases::Followed;
 use super::desk::Desk;
-use super::heads::{Head, Key, Seen};
+use super::heads::{Head, Seen};
 use super::lineage::Lineage;
 use super::memory::Memory;
 use super::pass::Report;
@@ -31,9 +32,7 @@ use super::schedule::{Command, Event, Schedule};
 use super::subject::of_wish;
 use super::vitals::Vitals;
 use super::waiting::{running, sleep_until};
-use super::wish::Wish;
 use super::{Context, chance};
-use crate::adopt::Predecessor;
 use crate::api::SyncName;
 use crate::cluster::{Cluster, Stop};
 use crate::health::Summary;
@@ -41,38 +40,14 @@ use crate::object::ObjectId;
 use crate::plan::Outcome;
 use crate::report::board::Healths;
 use crate::report::{Rejected, Trouble};
-use crate::source::{Credentials, Keys, Repository, Revision};
+use crate::source::Revision;
 use health::ToldHealth;
 use holding::{Held, Holding};
+pub(crate) use order::Order;
 use rollback::Trials;
 
 /// How often it is asked what nobody has looked at for long.
 const LOOK_OVER: Duration = Duration::from_secs(60);
-
-/// What a Sync asks for now.
-#[derive(Clone)]
-pub(crate) struct Order {
-    pub(crate) wish: Arc<Wish>,
-    pub(crate) repository: Repository,
-    /// The approval that a person gave.
-    pub(crate) approved: Option<String>,
-    /// Whose objects these were before.
-    pub(crate) predecessor: Option<Predecessor>,
-    pub(crate) credentials: Credentials,
-    /// Whose signatures count, where they are asked for.
-    pub(crate) keys: Option<Arc<Keys>>,
-    /// The namespace of the Sync, where its Secret is.
-    pub(crate) namespace: Box<str>,
-    pub(crate) cluster: Cluster,
-    /// Changes whenever somebody asks to look now.
-    pub(crate) request: Option<String>,
-    /// Changes with everything else that is asked for.
-    pub(crate) generation: u64,
-    /// A hash of the fields of the spec that decide what is rendered.
-    pub(crate) render_spec: Box<str>,
-    /// Why the newest spec cannot be applied: what is asked for here is the one before, narrowed.
-    pub(crate) refused: Option<Trouble>,
-}
 
 /// What there is to tell about a Sync.
 #[derive(Debug)]
@@ -97,22 +72,6 @@ pub(crate) enum Told {
     Moved(Lineage),
     /// It was found out how the objects are, each of them where somebody may look, and whether the Sync is not ready before they are well.
     Health(Box<Summary>, Arc<Healths>, bool),
-}
-
-impl Order {
-    /// The repository and the reference.
-    fn head(&self) -> Key {
-        let secret = self.wish.secret.as_deref().unwrap_or_default();
-        let owner = if secret.is_empty() { "" } else { &*self.namespace };
-        (format!("{}\n{owner}/{secret}", self.wish.address).into(), self.wish.reference.clone())
-    }
-
-    /// True if nothing but a look is asked for anew.
-    pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
-        (&self.wish, &self.approved, &self.predecessor) == (&other.wish, &other.approved, &other.predecessor)
-            && (&self.credentials, &self.keys) == (&other.credentials, &other.keys)
-            && self.refused == other.refused
-    }
 }
 
 /// What a look found.

@@ -1,0 +1,67 @@
+//! The problems that a status names, each with its object, its place in Git and its reason.
+//!
+//! In: trouble, or the outcomes of a pass. Out: lines for the status, bounded in number and length.
+
+use super::{MAX_MESSAGE, MAX_PROBLEMS, PassFacts, Trouble, health, sentence};
+use crate::api::{Contested, StatusProblem};
+use crate::health::Summary;
+use crate::object::ObjectId;
+use crate::plan::{Hold, Outcome};
+
+/// What others undo again and again, one line a field.
+pub(super) fn contested(pass: &PassFacts<'_>) -> Vec<Contested> {
+    let of_object = |(id, outcome): (&ObjectId, &Outcome)| match outcome {
+        Outcome::Held(Hold::Contested(contest)) => {
+            let manager = contest.manager.as_deref().map(str::to_owned);
+            let line = |path| Contested { object: id.to_string(), path, manager: manager.clone() };
+            let paths = contest.fields.iter().take(MAX_PROBLEMS).cloned().map(Some);
+            let whole = contest.fields.is_empty().then_some(None);
+            paths.chain(whole).map(line).collect()
+        }
+        _ => Vec::new(),
+    };
+    pass.outcomes.iter().flat_map(of_object).take(MAX_PROBLEMS).collect()
+}
+
+pub(super) fn problems(trouble: &Trouble) -> Vec<StatusProblem> {
+    let one = |message: &String| StatusProblem {
+        object: None,
+        file: None,
+        reason: trouble.reason.to_owned(),
+        message: bounded(message),
+    };
+    match trouble.problems.is_empty() {
+        true => vec![one(&trouble.message)],
+        false => trouble.problems.iter().take(MAX_PROBLEMS).map(one).collect(),
+    }
+}
+
+/// Failures first, then what is held.
+pub(super) fn object_problems(pass: &PassFacts<'_>, health: Option<&Summary>) -> Vec<StatusProblem> {
+    let one = |id: &ObjectId, reason: &str, message: String| StatusProblem {
+        object: Some(id.to_string()),
+        file: (pass.files)(id),
+        reason: reason.to_owned(),
+        message: bounded(&message),
+    };
+    let failed = pass.outcomes.iter().filter_map(|(id, outcome)| match outcome {
+        Outcome::Failed(why) => Some(one(id, why.reason, why.message.clone())),
+        _ => None,
+    });
+    let held = pass.outcomes.iter().filter_map(|(id, outcome)| match outcome {
+        Outcome::Held(hold) => Some(one(id, hold.reason(), sentence(hold))),
+        _ => None,
+    });
+    let added = pass.added.iter().map(|(id, text)| one(id, "FieldsAdded", text.to_string()));
+    let remarks = pass.remarks.iter().map(|it| one(&it.id, it.reason, it.message.clone()));
+    let unwell = health.into_iter().flat_map(health::wanting);
+    let unwell = unwell.map(|(id, reason, why)| one(id, reason, why.to_owned()));
+    failed.chain(held).chain(unwell).chain(added).chain(remarks).take(MAX_PROBLEMS).collect()
+}
+
+pub(super) fn bounded(text: &str) -> String {
+    match text.char_indices().nth(MAX_MESSAGE) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
