@@ -327,3 +327,27 @@ async fn an_edit_is_repaired_as_fast_as_ever() {
     assert!(second < Duration::from_millis(200), "{second:?}");
     scene.delete_sync("shop").await;
 }
+
+/// Without a Sync the Lease names the revision that is kept.
+#[tokio::test]
+async fn a_run_without_a_sync_keeps_it_as_well() {
+    let Some(scene) = Scene::new("kept-run").await else { return };
+    scene.push(&[file("app/a", "one")]);
+    let url = scene.git.url("repository.git");
+    let arguments = ["--url", &url, "--path", "app", "--name", "alone", "--interval", "1"];
+    let begin = || scene.daemon_with(&arguments);
+    let is_one = async |what: &str| {
+        until(what, async || scene.values().await.get("a").is_some_and(|value| value == "one").then_some(()))
+            .await;
+    };
+    let mut daemon = begin();
+    is_one("the first commit is applied").await;
+    scene.push(&[("app/bad.yaml".to_owned(), "a: [".to_owned())]);
+    until("the broken commit is seen", async || daemon.log().contains("YamlInvalid").then_some(())).await;
+    scene.edit("a", "edited").await;
+    is_one("the edit is repaired").await;
+    daemon.terminate();
+    scene.edit("a", "edited meanwhile").await;
+    let _daemon = begin();
+    is_one("the edit of before the start is repaired").await;
+}

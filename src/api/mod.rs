@@ -120,6 +120,8 @@ pub const PATH_ANNOTATION: &str = "moorline.dev/path";
 
 /// Annotation on a Lease: where what is followed without a Sync may own objects.
 pub const SCOPE_ANNOTATION: &str = "moorline.dev/scope";
+/// On the Lease of a run without a Sync: the revision that rendered completely last, as `status.revision.held` has it.
+pub const HELD_ANNOTATION: &str = "moorline.dev/held";
 
 /// What the keys of all our labels and annotations begin with.
 pub const KEY_PREFIX: &str = "moorline.dev/";

@@ -1,48 +1,72 @@
-//! Where a run without a Sync writes down where it may own objects: the Lease that it holds.
+//! The notes of a run without a Sync, on the Lease that it holds: where it may own objects, and which revision it keeps.
 //!
-//! In: scopes. Out: an annotation, for whoever holds the Lease next. Without it, a kind of which Git holds nothing any
-//! more is only found by listing all kinds in all namespaces, which takes rights that not everybody has.
+//! In: scopes and revisions. Out: annotations, for the next holder of the Lease. Without the scope, a kind of which Git holds
+//! nothing any more is only found by listing all kinds in all namespaces, which takes rights that not everybody has.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::api::{SCOPE_ANNOTATION, Scope};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::api::{HELD_ANNOTATION, HeldRevision, SCOPE_ANNOTATION, Scope};
 use crate::cluster::lease::{Leadership, Notes};
 
-/// The annotation on the Lease.
+/// The annotations on the Lease.
 #[derive(Debug)]
 pub struct Notebook {
     notes: Notes,
-    written: Mutex<Option<Scope>>,
+    scope: Mutex<Option<Scope>>,
+    held: Mutex<Option<HeldRevision>>,
 }
 
 impl Notebook {
     /// What a predecessor has written, and the way to write more.
     pub fn new(leadership: &Leadership) -> Self {
-        // What cannot be read counts as absent: then it is found out by listing.
-        let found = leadership.found().get(SCOPE_ANNOTATION);
-        let written = found.and_then(|text| serde_json::from_str(text).ok());
-        Self { notes: leadership.notes(), written: Mutex::new(written) }
+        let found = leadership.found();
+        Self {
+            notes: leadership.notes(),
+            scope: Mutex::new(read(found, SCOPE_ANNOTATION)),
+            held: Mutex::new(read(found, HELD_ANNOTATION)),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Scope>> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What stands there.
+    /// The scope that stands there.
     pub(crate) fn scope(&self) -> Option<Scope> {
-        self.lock().clone()
+        lock(&self.scope).clone()
     }
 
-    /// Writes another scope, and returns when it stands. Who has lost the Lease writes nothing, here or elsewhere.
+    /// The revision that stands there.
+    pub(crate) fn held(&self) -> Option<HeldRevision> {
+        lock(&self.held).clone()
+    }
+
+    /// Writes another scope, and returns when it stands. A process that has lost the Lease writes nothing.
     pub(crate) async fn record(&self, scope: Scope) {
-        if self.lock().as_ref() == Some(&scope) {
+        self.write(&self.scope, SCOPE_ANNOTATION, scope).await;
+    }
+
+    /// Writes another revision, and returns when it stands.
+    pub(crate) async fn record_revision(&self, held: HeldRevision) {
+        self.write(&self.held, HELD_ANNOTATION, held).await;
+    }
+
+    async fn write<T: Serialize + PartialEq>(&self, written: &Mutex<Option<T>>, key: &str, value: T) {
+        if lock(written).as_ref() == Some(&value) {
             return;
         }
-        let Ok(text) = serde_json::to_string(&scope) else { return };
-        let entry = BTreeMap::from([(SCOPE_ANNOTATION.to_owned(), text)]);
-        if self.notes.write(entry).await {
-            *self.lock() = Some(scope);
+        let Ok(text) = serde_json::to_string(&value) else { return };
+        if self.notes.write(BTreeMap::from([(key.to_owned(), text)])).await {
+            *lock(written) = Some(value);
         }
     }
+}
+
+/// A note that cannot be read counts as absent.
+fn read<T: DeserializeOwned>(found: &BTreeMap<String, String>, key: &str) -> Option<T> {
+    found.get(key).and_then(|text| serde_json::from_str(text).ok())
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }

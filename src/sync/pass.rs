@@ -274,10 +274,16 @@ impl Subject<'_> {
     async fn record_revision(&self) -> Result<(), Trouble> {
         match self.desk {
             Some(desk) if !desk.record_revision(self.record.clone(), self.wish.timeout).await => {
-                Err(unwritten())
+                return Err(unwritten());
             }
-            Some(_) | None => Ok(()),
+            Some(_) => {}
+            None => {
+                if let Some(notebook) = &self.context.notebook {
+                    notebook.record_revision(self.record.clone()).await;
+                }
+            }
         }
+        Ok(())
     }
 
     fn decide(&self, desired: &DesiredSet, observed: &ObservedSet, policy: Policy) -> Plan {

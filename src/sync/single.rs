@@ -28,6 +28,8 @@ pub async fn run(
         // Polling goes on beside it, so that without a watch a commit is only seen later.
         watch.inspect_err(|error| tracing::warn!(%error, "commits are seen by polling only")).ok()
     });
+    // The path and the release decide what a commit renders to; no other field can be given.
+    let render_spec = format!("{}|{}", wish.path, owner.name).into();
     let order = Order {
         wish: Arc::new(wish),
         repository,
@@ -39,7 +41,7 @@ pub async fn run(
         predecessor: None,
         request: None,
         generation: 0,
-        render_spec: Box::default(),
+        render_spec,
         refused: None,
     };
     context.registry.add(&owner);

@@ -63,6 +63,10 @@ impl Context {
             tracing::warn!(%sync, reason = trouble.reason, "{}", trouble.message);
             trouble.problems.iter().skip(1).for_each(|problem| tracing::warn!(%sync, "{problem}"));
         }
+        if let Some((trouble, refused)) = report.refusal() {
+            let kept = report.revision.as_ref().map(ToString::to_string).unwrap_or_default();
+            tracing::warn!(%sync, reason = trouble.reason, %refused, kept, "cannot be applied: {}", trouble.message);
+        }
         if !report.rights.is_empty() {
             tracing::warn!(%sync, reason = "RightsMissing", "rights are missing: {}", report.rights.join("; "));
         }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use super::dice::Dice;
 use super::observer::Observer;
-use super::steps::{STEPS, Step, steps};
+use super::steps::{STEPS, SYNCS, Step, steps};
 use super::world::World;
 
 /// How long the cluster may take to be as the repository says, once nothing disturbs it. A field about which somebody has
@@ -61,7 +62,7 @@ pub(crate) fn tell(seed: u64, taken: Option<&[usize]>, write_down: bool) -> Told
     }
     let (mut happened, wrong) = runtime.block_on(async {
         let mut world = World::new(seed, Path::new(HERE), observer.clone());
-        let wrong = go(&mut world, &taken).await.err();
+        let wrong = go(&mut world, seed, &taken).await.err();
         for (word, times) in world.sandbox.faults().happened() {
             *world.happened.entry(word).or_default() += times;
         }
@@ -72,7 +73,7 @@ pub(crate) fn tell(seed: u64, taken: Option<&[usize]>, write_down: bool) -> Told
     Told { happened, trace: observer.trace(), wrong, log: observer.log() }
 }
 
-async fn go(world: &mut World, steps: &[Step]) -> Result<(), String> {
+async fn go(world: &mut World, seed: u64, steps: &[Step]) -> Result<(), String> {
     world.keep_running();
     sleep(Duration::from_secs(5)).await;
     for (nth, step) in steps.iter().enumerate() {
@@ -101,9 +102,39 @@ async fn go(world: &mut World, steps: &[Step]) -> Result<(), String> {
     }
     let counts = world.observer.counts();
     match ASKED.iter().any(|class| counts.contains_key(class)) {
-        false => Ok(()),
+        false => keeps_what_was_sound(world, &mut Dice::new(seed)).await,
         true => Err(format!("an hour in which nothing changed cost requests: {counts:?}")),
     }
+}
+
+/// The newest commit of one Sync is broken, and stays so. The commit before it is kept all the same: hand edits are undone,
+/// also those that were made while no daemon ran.
+async fn keeps_what_was_sound(world: &mut World, dice: &mut Dice) -> Result<(), String> {
+    let sync = dice.below(SYNCS as u64) as usize;
+    world.breaks(sync);
+    sleep(Duration::from_secs(60)).await;
+    check(world)?;
+    for crashes in [false, true] {
+        if crashes {
+            world.crash_all();
+        }
+        world.meddles_with(sync, dice);
+        world.keep_running();
+        let broken = Instant::now();
+        while let Some(difference) = world.difference() {
+            if broken.elapsed() > CONVERGES {
+                let statuses = world.statuses();
+                return Err(format!(
+                    "a broken commit of Sync {sync} stops its repair: {difference}\n{statuses}"
+                ));
+            }
+            sleep(LOOK).await;
+            world.keep_running();
+            check(world)?;
+        }
+        comes_to_rest(world, broken).await?;
+    }
+    Ok(())
 }
 
 /// Waits until what is left to do is done: statuses that are written, objects that are made sure of.

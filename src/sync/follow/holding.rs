@@ -57,6 +57,7 @@ impl Held {
             repository: self.order.repository.clone(),
             credentials: self.order.credentials.clone(),
             generation: self.order.generation,
+            render_spec: self.order.render_spec.clone(),
             ..newest.clone()
         }
     }
@@ -91,8 +92,9 @@ impl Follower {
         if std::mem::replace(&mut self.holding.is_restored, true) {
             return;
         }
-        let status = self.told.status();
-        let Some(known) = status.revision.and_then(|revision| revision.held) else { return };
+        let noted = self.context.notebook.as_ref().and_then(|notebook| notebook.held());
+        let told = || self.told.status().revision.and_then(|revision| revision.held);
+        let Some(known) = noted.or_else(told) else { return };
         let order = &self.order;
         let lost = match () {
             () if *known.source != *source_id(&order.wish) => "it is of another source".to_owned(),
@@ -143,19 +145,19 @@ impl Follower {
         let held = self.held().cloned().map(Box::new);
         if let Some(trouble) = self.order.refused.clone() {
             let newer = Some("the spec".into());
-            let refused = Refused { revision: None, newer, trouble: Some(trouble.clone()) };
+            let refused = Refused { revision: None, newer, was_tried: false, trouble: Some(trouble.clone()) };
             return held.map_or(Target::Nothing(trouble), |held| Target::Keep { held, refused });
         }
         let Some(newest) = self.revision.clone() else {
             // The trouble of the look is told by itself.
             let newer = held.as_ref().and_then(|held| self.newer_than(held));
-            let refused = Refused { revision: None, newer, trouble: None };
+            let refused = Refused { revision: None, newer, was_tried: false, trouble: None };
             return held.map_or_else(|| Target::Nothing(unread()), |held| Target::Keep { held, refused });
         };
         match self.holds_to(newest) {
             Ok((revision, rejected)) => Target::Apply { revision, rejected },
             Err(waits) => {
-                let refused = Refused { revision: None, newer: None, trouble: None };
+                let refused = Refused { revision: None, newer: None, was_tried: false, trouble: None };
                 held.map_or(Target::Nothing(waits), |held| Target::Keep { held, refused })
             }
         }

@@ -97,7 +97,7 @@ impl Drive {
         }
         let trouble = memory.refusal.as_ref().map(|refusal| refusal.trouble.clone());
         let newer = Some(revision.to_string().into());
-        let refused = Refused { revision: Some(revision), newer, trouble };
+        let refused = Refused { revision: Some(revision), newer, was_tried: !is_refused, trouble };
         match held {
             Some(held) => self.keep(memory, held, refused).await,
             None => (Report::default(), None),

@@ -71,6 +71,8 @@ pub(crate) struct Refused {
     pub(crate) revision: Option<Revision>,
     /// The name of what is refused, while something newer than the kept revision is known.
     pub(crate) newer: Option<Box<str>>,
+    /// It was tried in this very pass.
+    pub(crate) was_tried: bool,
     /// Why it cannot be applied; none if that is told elsewhere.
     pub(crate) trouble: Option<Trouble>,
 }
@@ -80,6 +82,12 @@ impl Report {
     pub(super) fn adds(&mut self, outcomes: impl Iterator<Item = (ObjectId, Outcome)>) {
         self.outcomes.retain(|_, outcome| !matches!(outcome, Outcome::Held(_) | Outcome::Failed(_)));
         self.outcomes.extend(outcomes);
+    }
+
+    /// The commit that this pass was to apply and could not, and why. A pass that did not try it again has none.
+    pub(in crate::sync) fn refusal(&self) -> Option<(&Trouble, &Revision)> {
+        let refused = self.refused.as_ref().filter(|refused| refused.was_tried)?;
+        Some((refused.trouble.as_ref()?, refused.revision.as_ref()?))
     }
 
     /// Leaves out what may be a value that nobody may see.
