@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::steps::silence;
 use super::World;
-use super::{Act, Dice, Id, OBJECTS, STAMP, objects};
+use super::{Act, Dice, Id, OBJECTS, Replica, STAMP, objects};
 
 impl World {
     /// Somebody commits to the folder of a Sync.
@@ -91,6 +91,26 @@ impl World {
             _ => annotation("example.com/extra", hand.as_str().into()),
         };
         let _ = self.sandbox.merge(&path, &patch, &hand);
+    }
+
+    /// The newest commit to the folder of a Sync cannot be read.
+    pub(crate) fn breaks(&mut self, sync: usize) {
+        self.charges[sync].commits(Act::Bad);
+        self.file(sync);
+        self.publish(false);
+        self.nudge(sync);
+    }
+
+    /// Every daemon crashes.
+    pub(crate) fn crash_all(&mut self) {
+        self.replicas.iter_mut().for_each(Replica::crash);
+    }
+
+    /// Somebody deletes an object of a Sync, and changes others.
+    pub(crate) fn meddles_with(&mut self, sync: usize, dice: &mut Dice) {
+        for act in [Act::DeleteByHand, Act::EditByHand, Act::RemoveByHand] {
+            self.meddle(act, sync, dice);
+        }
     }
 
     /// Somebody wants something else of a Sync.

@@ -334,26 +334,6 @@ impl World {
         }
     }
 
-    /// The newest commit to the folder of a Sync cannot be read.
-    pub(crate) fn breaks(&mut self, sync: usize) {
-        self.charges[sync].commits(Act::Bad);
-        self.file(sync);
-        self.publish(false);
-        self.nudge(sync);
-    }
-
-    /// Every daemon crashes.
-    pub(crate) fn crash_all(&mut self) {
-        self.replicas.iter_mut().for_each(Replica::crash);
-    }
-
-    /// Somebody deletes an object of a Sync, and changes others.
-    pub(crate) fn meddles_with(&mut self, sync: usize, dice: &mut Dice) {
-        for act in [Act::DeleteByHand, Act::EditByHand, Act::RemoveByHand] {
-            self.meddle(act, sync, dice);
-        }
-    }
-
     /// Where the cluster is not as the repository says; none if it is.
     pub(crate) fn difference(&self) -> Option<String> {
         // What was amiss before is most likely amiss still.
