@@ -175,6 +175,7 @@ pub fn answer(failure: &Failure, hides: bool) -> Answer {
         Failure::Unreachable(_) => plain("Unreachable"),
         Failure::Timeout(_) => plain("Timeout"),
         Failure::BadAnswer(_) => plain("BadAnswer"),
+        Failure::UnknownKind(_) => plain("KindMissing"),
         Failure::NotLeading => plain("NotLeading"),
         Failure::Superseded => plain("Superseded"),
         Failure::Refused(refusal) => {

@@ -205,6 +205,7 @@ impl Cluster {
                     Failure::Refused(_)
                     | Failure::Unreachable(_)
                     | Failure::BadAnswer(_)
+                    | Failure::UnknownKind(_)
                     | Failure::Timeout(_) => drop(writing),
                 }
                 Err(failure)
@@ -245,5 +246,5 @@ fn version(object: &Object) -> Box<str> {
 }
 
 pub(super) fn unknown(id: &ObjectId) -> Failure {
-    Failure::BadAnswer(format!("{} is no kind of this server", id.group_kind()).into())
+    Failure::UnknownKind(id.group_kind().to_string().into())
 }

@@ -128,6 +128,7 @@ impl Turn<'_> {
                 Failure::Refused(_)
                 | Failure::Unreachable(_)
                 | Failure::BadAnswer(_)
+                | Failure::UnknownKind(_)
                 | Failure::NotLeading
                 | Failure::Superseded,
             ) => {}

@@ -115,6 +115,9 @@ pub enum Failure {
     /// The answer is not one that an API server gives.
     #[error("the API server's answer cannot be read: {0}")]
     BadAnswer(Box<str>),
+    /// The server has not been seen to serve this kind; it may serve it in a moment.
+    #[error("{0} is no kind of this server")]
+    UnknownKind(Box<str>),
     /// This daemon leads no more, so it does not write.
     #[error("another daemon leads, so nothing is written")]
     NotLeading,
@@ -131,6 +134,7 @@ impl Failure {
             Self::Unreachable(_)
             | Self::Timeout(_)
             | Self::BadAnswer(_)
+            | Self::UnknownKind(_)
             | Self::NotLeading
             | Self::Superseded => None,
         }

@@ -246,6 +246,10 @@ impl Work<'_> {
 
 /// What a failed write comes to; of some objects the server's words are not told.
 pub(crate) fn failed(failure: &Failure, hides: bool) -> Outcome {
+    // Discovery lags behind a definition that was established a moment ago. The pass asks again by itself.
+    if matches!(failure, Failure::UnknownKind(_)) {
+        return Outcome::Held(Hold::UnknownKind);
+    }
     let answer = answer(failure, hides);
     Outcome::Failed(Failed {
         reason: answer.reason,

@@ -265,10 +265,15 @@ pub(crate) fn of_source(error: Error) -> Trouble {
     }
 }
 
+/// The reason while the API server asks to wait.
+pub(crate) const BUSY: &str = "Progressing";
+
 /// Why the cluster gave nothing.
 pub(crate) fn of_failure(failure: &Failure) -> Trouble {
     let reason = match failure.code() {
         Some(401 | 403) => "RightsMissing",
+        // A server that asks to wait is there: it is about to serve a kind that has just been defined, or has much to do.
+        Some(429) => BUSY,
         Some(_) | None => "ClusterUnreachable",
     };
     Trouble { reason, message: failure.to_string(), problems: Vec::new(), lasting: false }

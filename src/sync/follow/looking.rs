@@ -25,6 +25,7 @@ impl Follower {
             // Whether it is to be trusted is for each Sync to find out.
             return Some(Event::Nudged);
         }
+        self.is_hearsay = true;
         self.is_new(&seen.revision);
         self.takes_up(&seen.revision);
         self.tell_seen(Ok(seen.revision), None);
@@ -43,6 +44,7 @@ impl Follower {
     pub(super) fn look(&mut self) {
         let Order { repository, wish, request, .. } = self.order.clone();
         let (known, trust) = (self.known(), self.trust());
+        self.is_hearsay = known.is_some();
         let (followed, current) = (self.followed.clone(), self.revision.clone());
         let fresh = if self.nudged { Duration::ZERO } else { wish.interval / 2 };
         self.nudged = false;
@@ -111,15 +113,20 @@ impl Follower {
         }
         let is_person = request.as_ref().is_some_and(|request| !request.starts_with(WEBHOOK_REQUEST));
         if is_person && request != self.answered && !self.told.has_handled(request.as_deref()) {
-            // Whoever asks to look now wants what has failed to be tried again, too.
+            // A person who asks wants everything that has failed to be tried again.
             self.again = self.gate.is_some();
-            self.gate.iter().for_each(|_| self.wake.notify_one());
+            self.retries = self.memory.as_ref().is_none_or(|memory| !memory.failing.is_empty());
+            if self.again || self.retries {
+                self.wake.notify_one();
+            }
         }
         if is_person || moved {
             self.tries_newest = true;
         }
         self.answered.clone_from(&request);
         let has_failed = found.is_err();
+        // The answer to a request comes after the objects were tried again, not before.
+        let request = request.filter(|_| has_failed || !self.retries);
         self.tell_seen(found, request);
         if has_failed && self.begins_to_keep() {
             self.step(Event::Keeps);

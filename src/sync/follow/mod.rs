@@ -28,7 +28,7 @@ use super::lineage::Lineage;
 use super::memory::Memory;
 use super::pass::Report;
 use super::rollout::Unwell;
-use super::schedule::{Command, Event, Schedule};
+use super::schedule::{Command, Event, Schedule, Time};
 use super::subject::of_wish;
 use super::vitals::Vitals;
 use super::waiting::{running, sleep_until};
@@ -149,6 +149,12 @@ struct Follower {
     refused: Option<Box<str>>,
     /// A commit that was refused is tried again in the next pass.
     tries_newest: bool,
+    /// So are the objects that could not be written.
+    retries: bool,
+    /// The newest revision was seen by another Sync: the repository itself was not asked.
+    is_hearsay: bool,
+    /// The API server asks to wait since then.
+    busy_since: Option<Time>,
 }
 
 /// Follows a Sync until the daemon ends or nobody wants it any more.
@@ -210,6 +216,9 @@ pub(crate) async fn follow(
         holding: Holding::default(),
         refused: None,
         tries_newest: false,
+        retries: false,
+        is_hearsay: false,
+        busy_since: None,
     };
     follower.run(&mut orders).await;
 }

@@ -1,6 +1,7 @@
 //! One pass after the other: how it begins, and what follows from its end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::FutureExt as _;
 
@@ -10,7 +11,7 @@ use super::super::desk::Desk;
 use super::super::event::repaired;
 use super::super::memory::Memory;
 use super::super::pass::{Aim, Refused, Report, Subject};
-use super::super::prepare::of_source;
+use super::super::prepare::{BUSY, of_source};
 use super::super::schedule::{Event, Pass};
 use super::super::vitals::Vitals;
 use super::holding::{Held, Target};
@@ -21,6 +22,12 @@ use crate::clock;
 use crate::cluster::Stop;
 use crate::report::{Trouble, is_applied};
 use crate::source::Revision;
+
+/// A path that is missing is told after the repository itself was asked, or after this time.
+const LOOK_FIRST: Duration = Duration::from_secs(2);
+
+/// The longest that a lag of the server is told as progress.
+const MAX_LAG: Duration = Duration::from_secs(30);
 
 /// Everything that a pass needs beside its target.
 struct Drive {
@@ -172,6 +179,26 @@ impl Follower {
         }
     }
 
+    /// True once if the path is missing in a revision that only another Sync has seen: the push that brings it may be newer.
+    fn may_be_outdated(&mut self, report: &Report) -> bool {
+        let refused = report.refused.as_ref().and_then(|refused| refused.trouble.as_ref());
+        let trouble = report.trouble.as_ref().or(refused);
+        let is_missing = trouble.is_some_and(|trouble| trouble.reason == "PathNotFound");
+        is_missing && !report.stopped && std::mem::take(&mut self.is_hearsay)
+    }
+
+    /// A server that asks to wait for longer than a moment is told as one that does not serve.
+    fn bound_busy(&mut self, report: &mut Report) {
+        let now = self.context.now();
+        match report.trouble.as_mut().filter(|trouble| trouble.reason == BUSY) {
+            Some(trouble) if now.saturating_sub(*self.busy_since.get_or_insert(now)) > MAX_LAG => {
+                trouble.reason = "ClusterUnreachable";
+            }
+            Some(_) => {}
+            None => self.busy_since = None,
+        }
+    }
+
     /// What is remembered of the passes before.
     fn recalled(&mut self) -> Memory {
         let losses = self.context.losses.of_passes();
@@ -196,6 +223,9 @@ impl Follower {
         memory.again |= std::mem::take(&mut self.again);
         if std::mem::take(&mut self.tries_newest) {
             memory.refusal = None;
+        }
+        if std::mem::take(&mut self.retries) {
+            memory.failing.clear();
         }
         // What is being verified is of the state before, and must be over before anything newer is written.
         self.verify_stop.stop();
@@ -240,13 +270,21 @@ impl Follower {
         );
     }
 
-    pub(super) fn passed(&mut self, (memory, mut report, held): (Memory, Report, Option<Held>)) -> Event {
+    pub(super) fn passed(&mut self, (mut memory, mut report, held): (Memory, Report, Option<Held>)) -> Event {
         self.passing = None;
+        if self.may_be_outdated(&report) {
+            memory.refusal = None;
+            self.memory = Some(memory);
+            self.nudged = true;
+            self.step(Event::Passed(Pass::Again(LOOK_FIRST)));
+            return Event::Nudged;
+        }
         report.veil();
         if let Some(Held { revision, order }) = held {
             self.holds(&revision, &order);
         }
         report.trouble.iter_mut().for_each(|trouble| self.says_lost(trouble));
+        self.bound_busy(&mut report);
         self.refused = report.refused.as_ref().and_then(|refused| refused.newer.clone());
         let now = self.context.now();
         let pass = match (&report.trouble, memory.next(now, self.order.wish.timeout)) {

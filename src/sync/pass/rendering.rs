@@ -5,7 +5,7 @@
 
 use super::super::desk::Desk;
 use super::super::memory::Memory;
-use super::super::prepare::{Prepared, of_failure, prepare};
+use super::super::prepare::{BUSY, Prepared, of_failure, prepare};
 use super::super::{chance, scope};
 use super::{Aim, Subject};
 use crate::clock;
@@ -65,7 +65,7 @@ impl Subject<'_> {
         rendered: Result<Prepared, Trouble>,
     ) -> Result<Prepared, Trouble> {
         let says_nothing = |trouble: &Trouble| {
-            matches!(trouble.reason, "ClusterUnreachable" | "RightsMissing" | "Stopped")
+            matches!(trouble.reason, "ClusterUnreachable" | "RightsMissing" | "Stopped" | BUSY)
                 || self.stop.is_stopped()
         };
         match &rendered {
