@@ -104,6 +104,9 @@ pub struct Revisions {
     /// The last one of which every object is applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
+    /// The applied one with eight digits of its commit, for a column: main@f3454c66.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short: Option<String>,
     /// The last one of which every object was applied and healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy: Option<String>,
@@ -113,6 +116,14 @@ pub struct Revisions {
     /// The one that was given up because its objects were refused or did not become well, until a newer one comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
+}
+
+/// A revision with eight digits of its commit: `main@f3454c66`.
+pub fn short_revision(revision: &str) -> String {
+    match revision.rsplit_once('@') {
+        Some((name, commit)) => format!("{name}@{}", commit.chars().take(8).collect::<String>()),
+        None => revision.chars().take(8).collect(),
+    }
 }
 
 /// How many objects.

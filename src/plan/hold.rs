@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::Contest;
 use crate::object::{GroupKind, ObjectId};
-use crate::observed::Drift;
+use crate::observed::{Drift, Observed};
 
 /// Why an object is left alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub enum Hold {
     MayBeClaimed(Box<str>),
     /// It is no longer wanted, and the Sync does not prune, or an annotation asks not to.
     PruneDisabled,
+    /// It is no longer wanted, and the annotation or label with this key asks to keep it.
+    KeptBy(&'static str),
     /// It is no longer wanted, and nothing at all is wanted, which is more likely a mistake.
     EmptyRender,
     /// It is no longer wanted, and its kind could not be listed completely.
@@ -90,9 +92,16 @@ pub enum Guard {
     TakesMore,
     /// On the way back from a commit that was given up: it may have been there before that.
     WasThere,
+    /// It is a part of an installation of Moorline: the daemon that deletes it may delete itself.
+    OfMoorline,
 }
 
 impl Hold {
+    /// The hold of an object that an annotation or label asks to keep.
+    pub(super) fn kept(seen: &Observed) -> Self {
+        seen.kept_by.map_or(Self::PruneDisabled, Self::KeptBy)
+    }
+
     /// The class of the hold, for conditions, events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -113,7 +122,7 @@ impl Hold {
             Self::Runs => "Runs",
             Self::ClaimedBy(_) => "ClaimedBy",
             Self::MayBeClaimed(_) => "MayBeClaimed",
-            Self::PruneDisabled => "PruneDisabled",
+            Self::PruneDisabled | Self::KeptBy(_) => "PruneDisabled",
             Self::EmptyRender => "EmptyRender",
             Self::Unlisted => "Unlisted",
             Self::NotAppliedByUs => "NotAppliedByUs",
@@ -189,6 +198,7 @@ impl fmt::Display for Hold {
                 "no longer in Git here, but the Sync {sync} goes by the same repository, has not rendered this commit, and may want it"
             ),
             Self::PruneDisabled => f.write_str("no longer in Git, and pruning is disabled"),
+            Self::KeptBy(key) => write!(f, "no longer in Git, and {key} on the object asks to keep it"),
             Self::EmptyRender => f.write_str("no longer in Git, but an empty render prunes nothing"),
             Self::Unlisted => f.write_str("no longer in Git, but its kind could not be listed completely"),
             Self::NotAppliedByUs => f.write_str("it bears our identity, but we did not apply it"),
@@ -207,6 +217,9 @@ impl fmt::Display for Hold {
             ),
             Self::Guarded(Guard::WasThere) => f.write_str(
                 "not in the commit that is held again, but it may have been there before the one that was given up, so that it is pruned only by approval",
+            ),
+            Self::Guarded(Guard::OfMoorline) => f.write_str(
+                "no longer in Git, and it is a part of Moorline itself, so that it is pruned only by approval",
             ),
             Self::GoesAfter(id) => {
                 write!(f, "no longer in Git, and goes after {id}, which waits for approval")

@@ -304,8 +304,7 @@ impl Desk {
         let trouble = trouble.or(report.and_then(|report| report.trouble.as_ref()));
         let empty = BTreeMap::new();
         let outcomes: &BTreeMap<ObjectId, Outcome> = report.map_or(&empty, |report| &report.outcomes);
-        let set = report.and_then(|report| report.set.as_ref());
-        let files = |id: &ObjectId| Some(set?.get(id)?.origin.to_string());
+        let files = |id: &ObjectId| Some(report?.set.as_ref()?.get(id)?.origin.to_string());
         let grant = state.grant(&self.0.name);
         let pass = report.and_then(|report| {
             let revision = report.revision.as_ref()?;
@@ -319,6 +318,7 @@ impl Desk {
                 desired: report.desired,
                 scope: state.scope.clone(),
                 approval: report.approval.as_deref(),
+                approved: report.approved.as_deref(),
                 pending: report.pending,
                 added: &report.added,
                 finished: &report.finished,
