@@ -83,6 +83,7 @@ fn every_annotation_that_counts_is_in_the_readme() {
         api::ID_ANNOTATION,
         api::REQUEST_ANNOTATION,
         api::SPEC_HASH_ANNOTATION,
+        api::VERSION_ANNOTATION,
     ];
     let readme = text("README.md");
     for key in api::ANNOTATIONS.iter().filter(|key| !others.contains(key)) {

@@ -30,21 +30,21 @@ async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {
 
     let status = moorline(&scene, &["status"]);
     let line = status.data.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-    let front = format!("{} shop True main@{} 16/16 0 ", scene.namespace, &first[..7]);
-    assert!(status.code == 0 && line.starts_with(&front) && line.ends_with(" Applied"), "{}", status.data);
+    let front = format!("{} shop True Applied main@{} 16/16 0 ", scene.namespace, &first[..8]);
+    assert!(status.code == 0 && line.starts_with(&front), "{}", status.data);
 
     let second = scene.push(&many(16, "two"));
     let synced = moorline(&scene, &["sync", "shop"]);
     assert_eq!(synced.code, 0, "{}{}", synced.data, synced.words);
     assert!(
-        synced.data.starts_with(&format!("main@{} -> main@{}\n", &first[..7], &second[..7])),
+        synced.data.starts_with(&format!("main@{} -> main@{}\n", &first[..8], &second[..8])),
         "{}",
         synced.data
     );
     assert!(synced.words.contains("/16 objects, "), "{}", synced.words);
     let again = moorline(&scene, &["sync", "shop"]);
     let expect =
-        format!("main@{} is applied as before\nnothing had to be changed in the cluster\n", &second[..7]);
+        format!("main@{} is applied as before\nnothing had to be changed in the cluster\n", &second[..8]);
     assert!(again.code == 0 && again.data.starts_with(&expect), "{}", again.data);
 
     assert_eq!(
@@ -54,11 +54,8 @@ async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {
     let files: Vec<String> = (4..16).map(|at| format!("a-{at}.json")).collect();
     scene.remove(&files.iter().map(String::as_str).collect::<Vec<_>>());
     let held = moorline(&scene, &["sync", "shop"]);
-    assert!(
-        held.code == 1 && held.data.contains("12 objects wait to be deleted: moorline approve shop"),
-        "{}",
-        held.data
-    );
+    let waits = format!("12 objects wait to be deleted: moorline approve shop -n {}", scene.namespace);
+    assert!(held.code == 1 && held.data.contains(&waits), "{}", held.data);
     let told = "12 objects fewer in Git, 12 fewer applied, 12 more held\n";
     assert!(held.data.starts_with(told), "{}", held.data);
     let approved = moorline(&scene, &["approve", "shop"]);
@@ -69,10 +66,10 @@ async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {
     until("they are gone", async || (scene.values().await.len() == 4).then_some(())).await;
 
     let suspended = moorline(&scene, &["suspend", "shop"]);
-    assert_eq!(
-        suspended.words.trim(),
-        format!("{}/shop is suspended: nothing is written until moorline resume", scene.namespace)
-    );
+    let place = &scene.namespace;
+    let expect =
+        format!("{place}/shop is suspended: nothing is written until moorline resume shop -n {place}");
+    assert_eq!(suspended.words.trim(), expect);
     scene.until_reason("shop", "Suspended").await;
     assert_eq!(moorline(&scene, &["status", "shop"]).code, 1);
     moorline(&scene, &["resume", "shop"]);

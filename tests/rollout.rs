@@ -3,6 +3,8 @@
 
 mod support;
 
+#[path = "rollout/asked_for.rs"]
+mod asked_for;
 #[path = "rollout/at_the_end.rs"]
 mod at_the_end;
 #[path = "rollout/of_any_kind.rs"]

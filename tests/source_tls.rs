@@ -127,3 +127,17 @@ async fn tls_trusts_exactly_who_it_should() {
     let broken = ("ca.crt", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned());
     assert_eq!(reason(look(plain.port, "localhost", vec![broken]).await), "CredentialsInvalid");
 }
+
+#[tokio::test]
+async fn a_server_that_shows_an_authority_is_refused_with_what_to_do() {
+    let bench = Bench::new();
+    let (pem, config) = Authority::self_signed();
+    let server = GitServer::start_with(bench.root.path(), Some(config));
+    let address = Address::remote(&format!("https://localhost:{}/repository.git", server.port)).unwrap();
+    let credentials = Credentials::from_secret([("ca.crt", &pem)]).unwrap();
+    let repository = bench.all().repository(&address, "", &credentials).unwrap();
+    let error = repository.look(&Reference::Head, soon()).await.unwrap_err();
+    assert_eq!(error.reason(), "RepositoryUntrusted");
+    let words = error.to_string();
+    assert!(words.contains("basicConstraints=CA:FALSE") && !words.contains("CaUsedAsEndEntity"), "{words}");
+}

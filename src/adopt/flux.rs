@@ -83,7 +83,10 @@ pub(super) fn flux(old: &Old<'_>, draft: &mut Draft) {
     if kind == "GitRepository" {
         repository(old, draft);
     } else {
-        draft.refuse("spec.sourceRef", format!("a Sync follows a Git repository, and this is a {kind}"));
+        draft.refuse(
+            "spec.sourceRef",
+            format!("a Sync follows a Git repository, and this is of the kind {kind}"),
+        );
     }
     draft.path(text(spec, "/path"));
     draft.refuse_each(spec, "spec", &RENDERED);

@@ -1,6 +1,6 @@
 //! What other tools' words on an object ask of whoever would delete it.
 //!
-//! In: the annotations and labels of a live object. Out: whether one of them asks to keep it. Who was told so before a Sync took
+//! In: the annotations and labels of a live object. Out: the one that asks to keep it, if any. Who was told so before a Sync took
 //! the object over meant it of whoever follows Git.
 
 /// Argo CD's options of an object, with commas between them.
@@ -15,17 +15,24 @@ const FLUX_PRUNE: &str = "kustomize.toolkit.fluxcd.io/prune";
 /// Helm's, which Argo CD obeys, too.
 const HELM_POLICY: &str = "helm.sh/resource-policy";
 
-/// True for an object that Argo CD, Flux or Helm is asked not to delete.
-pub fn is_kept<'a>(
+/// The annotation or label that asks Moorline, Argo CD, Flux or Helm not to delete the object.
+pub fn kept_by<'a>(
     annotation: impl Fn(&str) -> Option<&'a str>,
     label: impl Fn(&str) -> Option<&'a str>,
-) -> bool {
+) -> Option<&'static str> {
+    let by_us = annotation(super::PRUNE_ANNOTATION) == Some("disabled");
     let options = annotation(ARGO_OPTIONS).unwrap_or_default();
     let by_argo = options.split(',').any(|option| ARGO_KEEPS.contains(&option.trim()));
     let by_flux = [annotation(FLUX_PRUNE), label(FLUX_PRUNE)];
     let by_flux = by_flux.into_iter().flatten().any(|value| value.eq_ignore_ascii_case("disabled"));
     let by_helm = annotation(HELM_POLICY).is_some_and(|value| value.trim().eq_ignore_ascii_case("keep"));
-    by_argo || by_flux || by_helm
+    let each = [
+        (by_us, super::PRUNE_ANNOTATION),
+        (by_argo, ARGO_OPTIONS),
+        (by_flux, FLUX_PRUNE),
+        (by_helm, HELM_POLICY),
+    ];
+    each.into_iter().find_map(|(asks, key)| asks.then_some(key))
 }
 
 #[cfg(test)]
@@ -43,11 +50,12 @@ mod tests {
             (FLUX_PRUNE, "enabled", false),
             (HELM_POLICY, "keep", true),
             (HELM_POLICY, "delete", false),
+            (super::super::PRUNE_ANNOTATION, "disabled", true),
         ] {
             let at = |asked: &str| (asked == key).then_some(value);
-            assert_eq!(is_kept(at, |_| None), expect, "{key}: {value}");
+            assert_eq!(kept_by(at, |_| None), expect.then_some(key), "{key}: {value}");
         }
-        assert!(is_kept(|_| None, |key| (key == FLUX_PRUNE).then_some("disabled")));
-        assert!(!is_kept(|_| None, |_| None));
+        assert!(kept_by(|_| None, |key| (key == FLUX_PRUNE).then_some("disabled")).is_some());
+        assert_eq!(kept_by(|_| None, |_| None), None);
     }
 }

@@ -21,12 +21,12 @@ pub use event::EventReason;
 pub use git::{Git, GitRef, SecretRef, Source, Verify, VerifyMode};
 pub use health::{HealthRule, HealthSpec};
 pub use helm::{ChartSource, HelmSpec};
-pub use kept::is_kept;
+pub use kept::kept_by;
 pub use render::{Plain, Render, RenderType};
 pub use span::{MAX_SPAN, MIN_SPAN, Span};
 pub use status::{
     Approval, ConditionType, Contested, Finished, HeldRevision, HistoryEntry, MAX_HISTORY, ObjectCounts,
-    Reason, Revisions, Scope, StatusProblem, SyncStatus,
+    Reason, Revisions, Scope, StatusProblem, SyncStatus, short_revision,
 };
 pub use substitute::{Substitute, ValuesFrom, ValuesKind, VariableText};
 pub use sync::{
@@ -109,6 +109,9 @@ pub const HELM_WEIGHT_ANNOTATION: &str = "helm.sh/hook-weight";
 /// The field manager that holds what goes from us to others, or from others to us. Nobody's edits bear its name.
 pub const HANDOVER_MANAGER: &str = "moorline-handover";
 
+/// Label on every object of an installation of Moorline itself, and its value.
+pub const PART_OF_LABEL: (&str, &str) = ("app.kubernetes.io/part-of", "moorline");
+
 /// Label on a Sync: which instance of the daemon serves it; none for the one without a name.
 pub const INSTANCE_LABEL: &str = "moorline.dev/instance";
 
@@ -127,7 +130,7 @@ pub const HELD_ANNOTATION: &str = "moorline.dev/held";
 pub const KEY_PREFIX: &str = "moorline.dev/";
 
 /// Every annotation with [`KEY_PREFIX`] that has a meaning.
-pub const ANNOTATIONS: [&str; 15] = [
+pub const ANNOTATIONS: [&str; 16] = [
     ADOPTED_FROM_ANNOTATION,
     APPLY_ANNOTATION,
     APPROVE_ANNOTATION,
@@ -142,6 +145,7 @@ pub const ANNOTATIONS: [&str; 15] = [
     REQUEST_ANNOTATION,
     SPEC_HASH_ANNOTATION,
     SUBSTITUTE_ANNOTATION,
+    VERSION_ANNOTATION,
     WAVE_ANNOTATION,
 ];
 

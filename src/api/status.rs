@@ -104,6 +104,9 @@ pub struct Revisions {
     /// The last one of which every object is applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
+    /// The applied one with eight digits of its commit, for a column: main@f3454c66.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short: Option<String>,
     /// The last one of which every object was applied and healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy: Option<String>,
@@ -131,6 +134,14 @@ pub struct HeldRevision {
     pub source: String,
     /// A hash of the fields of the spec that decide what is rendered.
     pub spec: String,
+}
+
+/// A revision with eight digits of its commit: `main@f3454c66`.
+pub fn short_revision(revision: &str) -> String {
+    match revision.rsplit_once('@') {
+        Some((name, commit)) => format!("{name}@{}", commit.chars().take(8).collect::<String>()),
+        None => revision.chars().take(8).collect(),
+    }
 }
 
 /// How many objects.

@@ -36,9 +36,15 @@ use super::{HealthSpec, Render, Source, Span, SyncStatus, yes};
         description = "Whether the newest revision is applied, all of it"
     ),
     printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#,
+        description = "One word for why"
+    ),
+    printcolumn(
         name = "Revision",
         type_ = "string",
-        json_path = ".status.revision.applied",
+        json_path = ".status.revision.short",
         description = "The last revision of which everything is applied"
     ),
     printcolumn(
@@ -54,6 +60,20 @@ use super::{HealthSpec, Render, Source, Span, SyncStatus, yes};
         description = "How many objects differ from what was applied"
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Healthy",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Healthy")].status"#,
+        description = "Whether every object is as it should be, by its own status",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Suspended",
+        type_ = "boolean",
+        json_path = ".spec.suspend",
+        description = "Whether the Sync is suspended",
+        priority = 1
+    ),
     printcolumn(
         name = "Message",
         type_ = "string",

@@ -34,12 +34,14 @@ impl LocalHelm {
 
     /// What a folder comes to, whatever it is.
     pub(super) fn rendered(&self, tree: FileTree, options: Options) -> anyhow::Result<Rendered> {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().build().context("cannot start the runtime")?;
-        // No server is asked: helm has a version and kinds of its own.
-        let work = || runtime.block_on(self.helm.rendered(tree, options, Capabilities::default()));
-        // Beside the runtime of a verb that asks a cluster, which must not be held up.
+        // No server is asked: helm has a version and kinds of its own. The runtime is made and dropped on a thread of its
+        // own, because a verb that asks a cluster runs inside another runtime, which must not block.
+        let work = || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().build().context("cannot start the runtime")?;
+            anyhow::Ok(runtime.block_on(self.helm.rendered(tree, options, Capabilities::default()))?)
+        };
         let rendered = std::thread::scope(|scope| scope.spawn(work).join());
-        Ok(rendered.unwrap_or(Err(HelmFailure::Stopped))?)
+        rendered.unwrap_or_else(|_| Err(HelmFailure::Stopped.into()))
     }
 }

@@ -1,18 +1,21 @@
 //! `moorline rbac`: the rights that a Sync needs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::Args;
+use serde_json::{Value, json};
 
 use super::exit::Exit;
 use super::manifests::{self, Selection};
 use super::operate::{look, namespace, on_cluster, reading};
 use super::{Streams, harmless};
 use crate::api::{SyncName, ValuesKind};
-use crate::cluster::Connection;
+use crate::cluster::{Cluster, Connection};
 use crate::desired::Scopes;
 use crate::metrics::Metrics;
+use crate::object::ObjectId;
 use crate::rights::{Plurals, Rights, Subject, for_daemon, manifests as roles};
 use crate::yaml;
 
@@ -86,7 +89,8 @@ fn of_path(path: &Path, arguments: &Arguments, streams: &mut Streams<'_>) -> any
     let role =
         ["moorline"].into_iter().chain(parts).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
     let who = Who { namespace, account, secrets: Vec::new(), daemon: &daemon, role };
-    print(Rights::of(&desired, Plurals::default()), &who, streams)
+    let documents = documents(&Rights::of(&desired, Plurals::default()), &who, streams);
+    print(&documents, streams)
 }
 
 /// A path as a part of a name.
@@ -138,10 +142,35 @@ async fn of_sync(
         let named = wish.values.iter().filter(|values| values.kind == kind).map(|values| &*values.name);
         rights = rights.and_to_read(&name.namespace, kind.plural(), named);
     }
-    print(rights, &who, streams)
+    let roles = documents(&rights, &who, streams);
+    let namespaces = missing_namespaces(&cluster, &roles).await;
+    let mut all: Vec<Document> = namespaces.iter().map(|name| namespace_of_roles(name)).collect();
+    all.extend(roles);
+    print(&all, streams)
 }
 
-fn print(rights: Rights, who: &Who<'_>, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+/// Lines about a manifest, and the manifest.
+type Document = (Vec<String>, Value);
+
+/// The namespaces of these manifests that the cluster does not have. Without them the manifests could not be applied.
+async fn missing_namespaces(cluster: &Cluster, documents: &[Document]) -> Vec<String> {
+    let named = documents.iter().filter_map(|(_, document)| document["metadata"]["namespace"].as_str());
+    let mut missing = Vec::new();
+    for name in named.collect::<BTreeSet<_>>() {
+        let Ok(id) = ObjectId::new("", "Namespace", "", name) else { continue };
+        if matches!(cluster.whole(&id, None).await, Ok(None)) {
+            missing.push(name.to_owned());
+        }
+    }
+    missing
+}
+
+fn namespace_of_roles(name: &str) -> Document {
+    let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    (vec!["The cluster does not have this namespace, and the roles below need it.".to_owned()], manifest)
+}
+
+fn documents(rights: &Rights, who: &Who<'_>, streams: &mut Streams<'_>) -> Vec<Document> {
     for kind in &rights.guessed {
         streams.say(&format!(
             "note: no definition of {kind} is at hand, so that the name of its resource is guessed"
@@ -159,12 +188,16 @@ fn print(rights: Rights, who: &Who<'_>, streams: &mut Streams<'_>) -> anyhow::Re
         None => Subject { role: who.role.as_str().into(), ..daemon.clone() },
     };
     let of_daemon = for_daemon(who.account, &who.secrets, who.namespace, &daemon);
-    for (lines, document) in roles(&rights, &subject).into_iter().chain(of_daemon) {
+    roles(rights, &subject).into_iter().chain(of_daemon).collect()
+}
+
+fn print(documents: &[Document], streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    for (lines, document) in documents {
         streams.data.write_all(b"---\n")?;
         for line in lines {
-            writeln!(streams.data, "# {}", harmless(&line))?;
+            writeln!(streams.data, "# {}", harmless(line))?;
         }
-        streams.data.write_all(yaml::write(&document).as_bytes())?;
+        streams.data.write_all(yaml::write(document).as_bytes())?;
     }
     Ok(Exit::Done)
 }

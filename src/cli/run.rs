@@ -236,6 +236,12 @@ async fn define(cluster: &Cluster) {
     match cluster.define_syncs(&own).await {
         Definition::Same => {}
         Definition::Applied => tracing::info!("the definition of Syncs is brought up to date"),
+        Definition::OfSync(sync) => {
+            tracing::info!(
+                sync = &*sync,
+                "the definition of Syncs is another one, and is left to the Sync that applies it"
+            )
+        }
         Definition::Newer(version) => {
             tracing::info!(version = &*version, "the definition of Syncs is of a newer Moorline, and stays")
         }

@@ -1,7 +1,8 @@
 //! The definition of `Sync` in the cluster, which the daemon brings up to date where it may.
 //!
 //! In: the definition that this program was built with. Out: how the cluster's compares with it, after an apply if
-//! need be. Nothing depends on it: where the daemon may not write it, what is there is served. A definition of a newer
+//! need be. Where a Sync applies the definition, the
+//! daemon leaves it to that Sync. Nothing depends on it: where the daemon may not write it, what is there is served. A definition of a newer
 //! program stays: two daemons of different age must not take turns.
 
 use serde_json::Value;
@@ -9,7 +10,7 @@ use serde_json::Value;
 use super::Cluster;
 use super::apply::APPLY;
 use super::wire::{Call, Failure};
-use crate::api::VERSION_ANNOTATION;
+use crate::api::{MANAGER_PREFIX, VERSION_ANNOTATION};
 use crate::metrics::Class;
 
 /// Who applies the definition.
@@ -26,6 +27,8 @@ pub enum Definition {
     Same,
     /// It said something else, and says the same now.
     Applied,
+    /// A Sync applies it: the definition is as that Sync's repository says.
+    OfSync(Box<str>),
     /// It is of a newer program.
     Newer(Box<str>),
     /// It says something else, and may not be changed.
@@ -50,6 +53,9 @@ impl Cluster {
         if is_same(&live, own) {
             return Definition::Same;
         }
+        if let Some(sync) = sync(&live) {
+            return Definition::OfSync(sync.into());
+        }
         let uri = format!("{PLACE}?fieldManager={MANAGER}&force=true");
         let call = Call::new(Class::Object, "patch", uri).content(APPLY, own.to_string().into_bytes());
         match self.0.wire.send(call).await {
@@ -67,6 +73,13 @@ fn newer<'a>(live: &'a Value, own: &Value) -> Option<&'a str> {
     (numbers(there)? > numbers(ours)?).then_some(there)
 }
 
+/// The Sync that applies the definition, as namespace/name.
+fn sync(live: &Value) -> Option<&str> {
+    let entries = live["metadata"]["managedFields"].as_array();
+    let managers = entries.into_iter().flatten().filter(|entry| entry["operation"] == "Apply");
+    managers.filter_map(|entry| entry["manager"].as_str()?.strip_prefix(MANAGER_PREFIX)).next()
+}
+
 fn numbers(version: &str) -> Option<Vec<u64>> {
     version.split('.').map(|number| number.parse().ok()).collect()
 }
@@ -80,6 +93,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_definition_of_a_sync_is_known_by_its_manager() {
+        let check = |manager: &str, operation: &str, expect: Option<&str>| {
+            let entries = json!([{"manager": manager, "operation": operation}]);
+            assert_eq!(sync(&json!({"metadata": {"managedFields": entries}})), expect, "{manager}");
+        };
+        check("moorline/moorline/self", "Apply", Some("moorline/self"));
+        check("moorline/moorline/self", "Update", None);
+        check("moorline-crd", "Apply", None);
+        check("kubectl", "Apply", None);
+        assert_eq!(sync(&json!({"metadata": {}})), None);
+    }
 
     #[test]
     fn a_newer_definition_is_known_by_its_number() {

@@ -105,7 +105,13 @@ impl<P: Fn(&str, &str) -> Place> Reading<'_, P> {
         for key in labels.collect::<Vec<_>>() {
             self.misplaced("labels", key, "is an annotation; as a label it does nothing");
         }
-        if self.object.id.group_kind() == GroupKind::new("moorline.dev", "Sync") {
+        let kind = self.object.id.group_kind();
+        let is_definition = kind == GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
+        if !is_definition && self.object.annotation(api::VERSION_ANNOTATION).is_some() {
+            let rule = "belongs on the definition of Syncs; here it does nothing";
+            self.misplaced("annotations", api::VERSION_ANNOTATION, rule);
+        }
+        if kind == GroupKind::new("moorline.dev", "Sync") {
             return;
         }
         for key in [api::APPROVE_ANNOTATION, api::REQUEST_ANNOTATION] {

@@ -75,6 +75,10 @@ pub struct Observed {
     pub reconcile_disabled: bool,
     /// A live annotation asks not to prune the object.
     pub prune_disabled: bool,
+    /// The key of that annotation or label.
+    pub kept_by: Option<&'static str>,
+    /// True if a label says that the object is a part of an installation of Moorline.
+    pub of_moorline: bool,
     /// Until this time a live annotation asks to leave edits by hand as they are: milliseconds since 1970.
     pub pause_until: Option<i64>,
     /// Whether it has come to its end.
@@ -264,7 +268,8 @@ impl Observed {
     /// ours were changed, no later version is the same: somebody may have undone it.
     pub fn is_as(&self, other: &Self) -> bool {
         let flags = |of: &Self| {
-            [of.applied_by_us, of.controlled, of.deleting, of.reconcile_disabled, of.prune_disabled]
+            let asked = [of.reconcile_disabled, of.prune_disabled, of.of_moorline];
+            ([of.applied_by_us, of.controlled, of.deleting], asked, of.kept_by)
         };
         let undone =
             matches!(self.standing, Standing::Drifted(_)) && self.resource_version != other.resource_version;
@@ -284,6 +289,7 @@ impl Observed {
         let entries = Entries::of(object, owner);
         let mark = mark(object, owner, &entries);
         let extras = extras_of(&mark, object, owner, None);
+        let kept_by = api::kept_by(|key| object.annotation(key), |key| object.label(key));
         Self {
             recorded: object.annotation(api::SPEC_HASH_ANNOTATION).and_then(SpecHash::parse),
             applied_by_us: entries.ours,
@@ -298,8 +304,9 @@ impl Observed {
             deleting: is_deleting(object),
             wave: wave(object),
             reconcile_disabled: is(api::RECONCILE_ANNOTATION, "disabled"),
-            prune_disabled: is(api::PRUNE_ANNOTATION, "disabled")
-                || api::is_kept(|key| object.annotation(key), |key| object.label(key)),
+            prune_disabled: kept_by.is_some(),
+            kept_by,
+            of_moorline: object.label(api::PART_OF_LABEL.0) == Some(api::PART_OF_LABEL.1),
             pause_until: object.annotation(api::PAUSE_ANNOTATION).and_then(time),
             ended: Ended::of(object),
             extras,
@@ -323,6 +330,8 @@ impl Observed {
             wave: 0,
             reconcile_disabled: false,
             prune_disabled: false,
+            kept_by: None,
+            of_moorline: false,
             pause_until: None,
             ended: Ended::default(),
             baseline: None,

@@ -35,12 +35,12 @@ fn fate(id: &ObjectId, seen: &Observed, policy: &Policy) -> Decision {
         }
         // It stays, and the other takes it once this Sync is gone.
         Some(claim) => Hold::ClaimedBy(claim.sync.clone()),
-        None if seen.prune_disabled => Hold::PruneDisabled,
-        None if !seen.applied_by_us => policy.protects(id).unwrap_or(Hold::NotAppliedByUs),
+        None if seen.prune_disabled => Hold::kept(seen),
+        None if !seen.applied_by_us => policy.protects(id, seen).unwrap_or(Hold::NotAppliedByUs),
         None if seen.uid.is_empty() || seen.resource_version.is_empty() => {
-            policy.protects(id).unwrap_or(Hold::Unidentified)
+            policy.protects(id, seen).unwrap_or(Hold::Unidentified)
         }
-        None => match (policy.protects(id), &policy.behind) {
+        None => match (policy.protects(id, seen), &policy.behind) {
             (Some(protected), _) => protected,
             (None, Some(other)) => Hold::MayBeClaimed(other.clone()),
             (None, None) => {

@@ -51,6 +51,21 @@ pub fn guarded() -> impl Iterator<Item = (GroupKind, &'static str)> {
     ROWS.iter().map(|row| (GroupKind::new(row.group, row.kind), row.when))
 }
 
+/// The kinds without which a daemon does not run, or may do nothing. Namespaces and definitions are protected anyway.
+const INSTALLATION: [(&str, &str); 6] = [
+    ("", "ServiceAccount"),
+    ("apps", "Deployment"),
+    ("rbac.authorization.k8s.io", "ClusterRole"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+    ("rbac.authorization.k8s.io", "Role"),
+    ("rbac.authorization.k8s.io", "RoleBinding"),
+];
+
+/// True for kinds of which an object that is a part of Moorline is pruned only by approval.
+pub(super) fn is_needed_to_run(kind: &GroupKind) -> bool {
+    INSTALLATION.iter().any(|(group, name)| *kind.group == **group && *kind.kind == **name)
+}
+
 /// True for kinds of which an object has to be read before it is pruned.
 pub fn may_take_more(kind: &GroupKind) -> bool {
     row(kind).is_some()

@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::Contest;
 use crate::object::{GroupKind, ObjectId};
-use crate::observed::Drift;
+use crate::observed::{Drift, Observed};
 
 /// Why an object is left alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +56,8 @@ pub enum Hold {
     NewerRefused(Box<str>),
     /// It is no longer wanted, and the Sync does not prune, or an annotation asks not to.
     PruneDisabled,
+    /// It is no longer wanted, and the annotation or label with this key asks to keep it.
+    KeptBy(&'static str),
     /// It is no longer wanted, and nothing at all is wanted, which is more likely a mistake.
     EmptyRender,
     /// It is no longer wanted, and its kind could not be listed completely.
@@ -92,9 +94,16 @@ pub enum Guard {
     TakesMore,
     /// On the way back from a commit that was given up: it may have been there before that.
     WasThere,
+    /// It is a part of an installation of Moorline: the daemon that deletes it may delete itself.
+    OfMoorline,
 }
 
 impl Hold {
+    /// The hold of an object that an annotation or label asks to keep.
+    pub(super) fn kept(seen: &Observed) -> Self {
+        seen.kept_by.map_or(Self::PruneDisabled, Self::KeptBy)
+    }
+
     /// The class of the hold, for conditions, events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -116,7 +125,7 @@ impl Hold {
             Self::ClaimedBy(_) => "ClaimedBy",
             Self::MayBeClaimed(_) => "MayBeClaimed",
             Self::NewerRefused(_) => "NewerRefused",
-            Self::PruneDisabled => "PruneDisabled",
+            Self::PruneDisabled | Self::KeptBy(_) => "PruneDisabled",
             Self::EmptyRender => "EmptyRender",
             Self::Unlisted => "Unlisted",
             Self::NotAppliedByUs => "NotAppliedByUs",
@@ -196,6 +205,7 @@ impl fmt::Display for Hold {
                 "it is not deleted while {newer} cannot be applied, which may want it; mend that, or approve the deletion"
             ),
             Self::PruneDisabled => f.write_str("no longer in Git, and pruning is disabled"),
+            Self::KeptBy(key) => write!(f, "no longer in Git, and {key} on the object asks to keep it"),
             Self::EmptyRender => f.write_str("no longer in Git, but an empty render prunes nothing"),
             Self::Unlisted => f.write_str("no longer in Git, but its kind could not be listed completely"),
             Self::NotAppliedByUs => f.write_str("it bears our identity, but we did not apply it"),
@@ -228,6 +238,9 @@ impl fmt::Display for Guard {
             }
             Self::WasThere => {
                 "not in the commit that is held again, but it may have been there before the one that was given up, so that it is pruned only by approval"
+            }
+            Self::OfMoorline => {
+                "no longer in Git, and it is a part of Moorline itself, so that it is pruned only by approval"
             }
         })
     }

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::guarded::is_needed_to_run;
 use super::protected::protected;
 use super::{Contest, Guard, Hold, Rollout};
 use crate::api::SpecHash;
 use crate::object::{GroupKind, ObjectId};
+use crate::observed::Observed;
 
 /// The wishes of a Sync, as far as the plan depends on them.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,9 +109,12 @@ impl Default for Policy {
 
 impl Policy {
     /// Why an object is pruned only by approval, if it is.
-    pub(super) fn protects(&self, id: &ObjectId) -> Option<Hold> {
+    pub(super) fn protects(&self, id: &ObjectId, seen: &Observed) -> Option<Hold> {
         match self.protected.contains(&id.group_kind()) {
             true => Some(Hold::Protected),
+            false if seen.of_moorline && is_needed_to_run(&id.group_kind()) => {
+                Some(Hold::Guarded(Guard::OfMoorline))
+            }
             false => self.guarded.get(id).map(|guard| Hold::Guarded(*guard)),
         }
     }
@@ -131,7 +136,23 @@ impl Budget {
 
 #[cfg(test)]
 mod tests {
+    use super::super::given::id;
     use super::*;
+
+    #[test]
+    fn what_moorline_needs_to_run_is_pruned_only_by_approval() {
+        let part = |of_moorline| Observed { of_moorline, ..Observed::new("1", "1") };
+        for (text, is_part, expect) in [
+            ("apps/Deployment|moorline/moorline", true, Some("Protected")),
+            ("apps/Deployment|moorline/moorline", false, None),
+            ("rbac.authorization.k8s.io/ClusterRole|/moorline", true, Some("Protected")),
+            ("/ServiceAccount|moorline/moorline", true, Some("Protected")),
+            ("/ConfigMap|moorline/moorline-5g8k", true, None),
+        ] {
+            let hold = Policy::default().protects(&id(text), &part(is_part));
+            assert_eq!(hold.as_ref().map(Hold::reason), expect, "{text}");
+        }
+    }
 
     #[test]
     fn a_budget_that_is_given_counts_alone() {

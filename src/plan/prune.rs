@@ -57,7 +57,7 @@ pub(super) fn decide(
     }
     candidates = world.keep_occupied(candidates, decided);
     let (protected, prunes): (Vec<_>, Vec<_>) =
-        candidates.into_iter().partition(|(id, _)| policy.protects(id).is_some());
+        candidates.into_iter().partition(|(id, seen)| policy.protects(id, seen).is_some());
     let (count, owned) = (prunes.len(), owned(observed, decided) - elsewhere);
     let over_budget = policy.budget.is_exceeded(count, owned);
     // An approval speaks of what waits for it, so that prunes that need none do not make it stale; nor do those that it
@@ -80,7 +80,7 @@ pub(super) fn decide(
     for (entries, needs_approval, hold) in [(prunes, asks, waits), (protected, true, Hold::Protected)] {
         for (id, seen) in entries {
             let decision = match needs_approval && !consented.contains_key(id) {
-                true => Decision::Hold(policy.protects(id).unwrap_or_else(|| hold.clone())),
+                true => Decision::Hold(policy.protects(id, seen).unwrap_or_else(|| hold.clone())),
                 false => Decision::Write(Action::Prune {
                     uid: seen.uid.clone(),
                     resource_version: seen.resource_version.clone(),
@@ -154,7 +154,8 @@ impl<'a> World<'a> {
             Some(claim) => Hold::ClaimedBy(claim.sync.clone()),
             None if behind.is_some() => Hold::MayBeClaimed(behind.clone().unwrap_or_default()),
             None if self.desired.is_empty() => Hold::EmptyRender,
-            None if !self.policy.prune || seen.prune_disabled => Hold::PruneDisabled,
+            None if !self.policy.prune => Hold::PruneDisabled,
+            None if seen.prune_disabled => Hold::kept(seen),
             None if !self.observed.is_listed(id) => Hold::Unlisted,
             None if !seen.applied_by_us => Hold::NotAppliedByUs,
             None if seen.uid.is_empty() || seen.resource_version.is_empty() => Hold::Unidentified,
@@ -231,6 +232,8 @@ mod tests {
         seen(|it| it.deleting = true, "BeingDeleted");
         seen(|it| it.reconcile_disabled = true, "ReconcileDisabled");
         seen(|it| it.prune_disabled = true, "PruneDisabled");
+        seen(|it| it.of_moorline = true, "prune");
+        seen(|it| (it.prune_disabled, it.kept_by) = (true, Some("helm.sh/resource-policy")), "PruneDisabled");
         seen(|it| it.applied_by_us = false, "NotAppliedByUs");
         seen(|it| it.uid = "".into(), "Unidentified");
         seen(|it| it.resource_version = "".into(), "Unidentified");

@@ -102,6 +102,8 @@ pub struct PassFacts<'a> {
     pub scope: Option<Scope>,
     /// What would approve the prunes that wait.
     pub approval: Option<&'a str>,
+    /// The approval that the Sync has, whatever it approves.
+    pub approved: Option<&'a str>,
     /// Some objects are still being compared: drift that was known before is told on.
     pub pending: bool,
     /// What people added to objects, in words.

@@ -3,6 +3,7 @@
 //! In: the status as it was, and [`Facts`]. Out: the status as it should be. The same facts give the same status, so
 //! that whoever writes it can see that there is nothing to write; time is told only where something changed.
 
+mod approval;
 pub mod board;
 mod conditions;
 mod facts;
@@ -11,19 +12,23 @@ mod history;
 mod problems;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{Approval, ObjectCounts, Reason, Revisions, SyncStatus};
+use crate::api::{Approval, ObjectCounts, Reason, Revisions, SyncStatus, short_revision};
+use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::{Failed, Hold, Outcome};
+use approval::{approvable, protected};
 use conditions::conditions;
 pub use facts::{Facts, PassFacts, Rejected, Remark, Sighting, Trouble};
 use health::Wellness;
 use history::note_history;
 use problems::{bounded, contested, object_problems, problems};
+use waiting::missing;
 
 /// The most problems that a status names.
 const MAX_PROBLEMS: usize = 10;
@@ -55,6 +60,7 @@ pub fn status(before: &SyncStatus, facts: &Facts<'_>) -> SyncStatus {
     } else if let Some(trouble) = facts.trouble {
         status.problems = problems(trouble);
     }
+    revision.short = revision.applied.as_deref().map(short_revision);
     status.revision = Some(revision).filter(|revision| *revision != Revisions::default());
     let wellness = wellness.or_else(|| Wellness::before(before));
     status.conditions = conditions(&before.conditions, &verdict, wellness.as_ref(), facts);
@@ -184,8 +190,8 @@ impl Verdict {
             None => not_ready(&Reason::Progressing.to_string(), "the repository is being read".into(), false),
             Some(pass) => {
                 let verdict = match wellness.filter(|_| facts.waits_for_health) {
-                    Some(wellness) => Self::of_pass(pass).with(wellness),
-                    None => Self::of_pass(pass),
+                    Some(wellness) => Self::of_pass(pass, facts.health).with(wellness),
+                    None => Self::of_pass(pass, facts.health),
                 };
                 match facts.rejected {
                     Some(rejected) => verdict.instead_of(rejected),
@@ -217,7 +223,7 @@ impl Verdict {
         let about =
             facts.refused.iter().map(|refused| format!("{refused} cannot be applied: ")).collect::<String>();
         let kept = if facts.suspended { String::new() } else { format!("; {} is kept", pass.revision) };
-        let of_pass = Self::of_pass(pass);
+        let of_pass = Self::of_pass(pass, facts.health);
         Self {
             message: format!("{about}{}{kept}", self.message),
             applied: of_pass.applied,
@@ -248,7 +254,7 @@ impl Verdict {
         }
     }
 
-    fn of_pass(pass: &PassFacts<'_>) -> Self {
+    fn of_pass(pass: &PassFacts<'_>, health: Option<&Summary>) -> Self {
         let failed: Vec<(&ObjectId, &Failed)> = pass
             .outcomes
             .iter()
@@ -263,7 +269,7 @@ impl Verdict {
                 _ => None,
             })
         };
-        let missing = held(Hold::is_missing);
+        let missing = missing(pass.outcomes, health);
         let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
         let is_protected = |it: &&Outcome| {
             matches!(it, Outcome::Held(Hold::Protected | Hold::Guarded(_) | Hold::GoesAfter(_)))
@@ -271,7 +277,7 @@ impl Verdict {
         let left = match (over_budget, pass.outcomes.values().filter(is_protected).count()) {
             (Some((_, hold)), _) => Some(approvable(pass, hold)),
             (None, 0) => None,
-            (None, count) => Some(format!("{count} that Git has no more wait for approval to be deleted")),
+            (None, count) => Some(protected(pass, count)),
         };
         let drifted = held(is_drifted_hold).map(|(id, hold)| format!("{id}: {}", sentence(hold)));
         let contested = held(|hold| matches!(hold, Hold::Contested(_)));
@@ -286,7 +292,10 @@ impl Verdict {
                     if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
                 (false, Reason::ApplyFailed, format!("{id}: {}{more}", why.message))
             }
-            ([], Some((id, hold)), _) => (false, Reason::ObjectsHeld, format!("{id}: {hold}")),
+            ([], Some(missing), _) => {
+                let reason = if missing.progresses { Reason::Progressing } else { Reason::ObjectsHeld };
+                (false, reason, format!("{}: {}", missing.id, missing.hold))
+            }
             ([], None, Some((id, hold @ Hold::Contested(_)))) => {
                 (false, Reason::Contested, format!("{id}: {hold}"))
             }
@@ -310,12 +319,6 @@ impl Verdict {
             message,
         }
     }
-}
-
-/// What is held for want of approval, and how that is given.
-fn approvable(pass: &PassFacts<'_>, hold: &Hold) -> String {
-    let approve = pass.approval.unwrap_or_default();
-    format!("{hold}; to delete them, annotate the Sync with {}={approve}", crate::api::APPROVE_ANNOTATION)
 }
 
 /// True if all that is wanted is applied, but for what people ask to be left as it is. What is on its way out keeps no

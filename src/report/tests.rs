@@ -49,6 +49,7 @@ fn pass<'a>(revision: &str, outcomes: &'a BTreeMap<ObjectId, Outcome>) -> PassFa
         desired: 20,
         scope: None,
         approval: None,
+        approved: None,
         pending: false,
         added: &[],
         finished: &[],
@@ -193,6 +194,28 @@ fn what_is_on_its_way_out_keeps_no_commit_from_being_applied() {
 }
 
 #[test]
+fn an_approval_of_something_else_is_named() {
+    let held = outcomes([("old-1", over_budget())]);
+    let pass = |approved| PassFacts { approval: Some("abc"), approved, ..pass("main@2", &held) };
+    let message =
+        |approved| status(&SyncStatus::default(), &facts(Some(pass(approved)))).conditions[0].message.clone();
+    let other = "(moorline.dev/approve is \"abd\", which does not approve what waits now: abc does)";
+    assert!(message(Some("abd")).ends_with(other), "{}", message(Some("abd")));
+    assert!(message(None).ends_with("moorline.dev/approve=abc"));
+}
+
+#[test]
+fn a_hook_that_runs_is_progress_and_one_that_failed_is_not() {
+    let waits = outcomes([("a", Outcome::Held(Hold::Waits(id("hook"))))]);
+    check(&facts(Some(pass("main@2", &waits))), "Ready=False Reconciling=True: Progressing", "main@1");
+    let degraded = crate::health::Health::Degraded { why: "it failed".to_owned() };
+    let summary =
+        Summary { objects: 1, degraded: 1, worst: vec![(id("hook"), degraded)], ..Summary::default() };
+    let facts = Facts { health: Some(&summary), ..facts(Some(pass("main@2", &waits))) };
+    check(&facts, "Ready=False Reconciling=True Healthy=False: ObjectsHeld", "main@1");
+}
+
+#[test]
 fn a_prune_that_waits_for_a_person_is_at_rest_and_says_how_to_approve_it() {
     let held = outcomes([("old-1", over_budget()), ("old-2", over_budget())]);
     let pass = PassFacts { approval: Some("abc"), ..pass("main@2", &held) };
@@ -201,7 +224,7 @@ fn a_prune_that_waits_for_a_person_is_at_rest_and_says_how_to_approve_it() {
     assert!(now.conditions[0].message.ends_with("annotate the Sync with moorline.dev/approve=abc"));
     let protected = Outcome::Held(Hold::Protected);
     let now = check_pass([("old", protected)], "Ready=True: Applied", "main@2");
-    assert!(now.conditions[0].message.contains("1 that Git has no more wait for approval"));
+    assert!(now.conditions[0].message.contains("1 object that Git has no more waits for approval"));
 }
 
 #[test]

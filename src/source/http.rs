@@ -249,7 +249,7 @@ fn failure(server: &str, error: &ureq::Error) -> Error {
         ureq::Error::Timeout(_) => Error::Timeout { server, what: "answer" },
         ureq::Error::HostNotFound => Error::Unreachable { server, cause: "its name is unknown".into() },
         ureq::Error::Io(cause) => input_failure(server, cause),
-        ureq::Error::Rustls(cause) => Error::Untrusted { server, cause: cause.to_string().into() },
+        ureq::Error::Rustls(cause) => Error::Untrusted { server, cause: distrust(cause) },
         ureq::Error::Tls(cause) => Error::Untrusted { server, cause: (*cause).into() },
         ureq::Error::ConnectionFailed | ureq::Error::ConnectProxyFailed(_) => {
             Error::Unreachable { server, cause: "no connection, directly or through the proxy".into() }
@@ -258,13 +258,25 @@ fn failure(server: &str, error: &ureq::Error) -> Error {
     }
 }
 
+/// Why a certificate is not trusted, as a sentence.
+fn distrust(error: &rustls::Error) -> Box<str> {
+    let text = error.to_string();
+    match text.contains("CaUsedAsEndEntity") {
+        true => SELF_SIGNED.into(),
+        false => text.into(),
+    }
+}
+
+/// A certificate that `openssl req -x509` makes is an authority and no server, unless it is told otherwise.
+const SELF_SIGNED: &str = "the server shows a certificate that is marked as an authority (CA:TRUE), as a self-signed one often is: make it anew with basicConstraints=CA:FALSE (openssl req -x509 -addext basicConstraints=critical,CA:FALSE), or sign the server's certificate with that authority";
+
 fn input_failure(server: Box<str>, cause: &io::Error) -> Error {
     let inner = cause.get_ref();
     if let Some(error) = inner.and_then(|inner| inner.downcast_ref::<ureq::Error>()) {
         return failure(&server, error);
     }
     if let Some(error) = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-        return Error::Untrusted { server, cause: error.to_string().into() };
+        return Error::Untrusted { server, cause: distrust(error) };
     }
     match cause.kind() {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Error::Timeout { server, what: "answer" },

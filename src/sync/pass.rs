@@ -156,6 +156,7 @@ impl Subject<'_> {
         plan.held.retain(|(_, hold)| *hold != Hold::Unverified);
         report.kept = plan.kept.len() + memory.unverified.len() + spared;
         (report.approval, memory.consented) = (plan.approval.clone(), plan.consented.clone());
+        report.approved.clone_from(&self.approved);
         let held: Vec<(ObjectId, Hold)> = plan.held.clone();
         memory.leaving.see(&held, now);
         report.held = Some(self.record.clone());

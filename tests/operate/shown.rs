@@ -41,15 +41,15 @@ async fn a_watched_status_goes_on_until_it_is_ended() {
     let (_daemon, first) = scene.applied(&many(2, "one"), json!({"interval": "1h"})).await;
     let watch = Going::start(&scene, &["status", "--watch"]);
     let is_of = |line: &String, commit: &str| {
-        let front = format!("{} shop True main@{} 2/2 0 ", scene.namespace, &commit[..7]);
-        line.starts_with(&front) && line.ends_with(" Applied")
+        let front = format!("{} shop True Applied main@{} 2/2 0 ", scene.namespace, &commit[..8]);
+        line.starts_with(&front)
     };
     let begun = until("all Syncs are shown", async || {
         let lines = watch.lines();
         (lines.len() >= 2).then_some(lines)
     })
     .await;
-    assert_eq!(begun[0], "NAMESPACE NAME READY REVISION OBJECTS DRIFT AGE REASON");
+    assert_eq!(begun[0], "NAMESPACE NAME READY REASON REVISION OBJECTS DRIFT AGE");
     assert!(begun.len() == 2 && is_of(&begun[1], &first), "{begun:?}");
 
     // What shows in no column changes no line.
@@ -82,6 +82,26 @@ async fn kubectl_shows_the_same() {
     let wrong = by_kubectl(&scene, &["status", "--wach"]).unwrap();
     let usage = "\n\nUsage: kubectl moorline status ";
     assert!(wrong.code == 64 && wrong.words.contains(usage), "{} {}", wrong.code, wrong.words);
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_is_shown_in_every_form() {
+    let Some(scene) = Scene::new("forms").await else { return };
+    let (_daemon, commit) = scene.applied(&many(2, "one"), json!({"interval": "1h"})).await;
+    let read = |said: &Said| serde_json::from_str::<serde_json::Value>(&said.data).unwrap();
+    let whole = read(&moorline(&scene, &["status", "shop", "-o", "json"]));
+    let short = format!("main@{}", &commit[..8]);
+    assert_eq!(whole["items"][0]["status"]["revision"]["short"], short.as_str());
+    let name = moorline(&scene, &["status", "-o", "name"]);
+    assert_eq!((name.code, name.data.as_str()), (0, "sync.moorline.dev/shop\n"));
+    let wide = moorline(&scene, &["status", "-o", "wide"]);
+    let head: Vec<&str> = wide.data.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(head[8..], ["HEALTHY", "SUSPENDED", "MESSAGE"]);
+    let painted = moorline(&scene, &["status", "--color", "always"]);
+    assert!(painted.data.contains("\u{1b}[32mTrue\u{1b}[0m"), "{:?}", painted.data);
+    let events = read(&moorline(&scene, &["events", "shop", "-o", "json"]));
+    assert_eq!(events["kind"], "List");
     scene.delete_sync("shop").await;
 }
 

@@ -71,6 +71,16 @@ impl Going {
         lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     }
 
+    /// Its exit code, if it has ended by itself.
+    pub(crate) fn code(&mut self) -> Option<i32> {
+        self.running.child.try_wait().unwrap().and_then(|status| status.code())
+    }
+
+    /// Waits for its end, and gives the exit code.
+    pub(crate) async fn ended(&mut self) -> Option<i32> {
+        super::daemon::until("the command ends", async || self.running.child.try_wait().unwrap()).await.code()
+    }
+
     /// Ends it, and gives the signal of which it ended. What a keyboard sends is ignored by whatever was started in the
     /// background of a shell, and by all that this starts.
     pub(crate) fn terminate(mut self) -> Option<i32> {

@@ -38,6 +38,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "moorline.labels" -}}
 {{ include "moorline.selector" . }}
+app.kubernetes.io/part-of: moorline
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}

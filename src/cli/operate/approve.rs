@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::super::Streams;
 use super::super::exit::Exit;
-use super::{Target, on_cluster};
+use super::{Target, counted, on_cluster};
 use crate::api::APPROVE_ANNOTATION;
 
 /// Approve the deletions that a Sync holds back
@@ -30,11 +30,7 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
         };
         let patch = json!({"metadata": {"annotations": {APPROVE_ANNOTATION: approval.hash}}});
         connection.change_sync(&name, patch).await?;
-        let objects = if approval.objects == 1 {
-            "1 object".to_owned()
-        } else {
-            format!("{} objects", approval.objects)
-        };
+        let objects = counted(approval.objects);
         streams.say(&format!("approved: {name} deletes {objects} that left Git"));
         Ok(Exit::Done)
     })

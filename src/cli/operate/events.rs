@@ -1,26 +1,47 @@
 //! `moorline events`: what happened to a Sync.
 
-use clap::Args;
-use serde_json::Value;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
 
 use super::super::Streams;
 use super::super::exit::Exit;
 use super::table::{ago, table};
 use super::{Target, on_cluster, write};
+use crate::yaml;
 
 /// Show the Events of a Sync, the oldest first
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  moorline events shop")]
+  moorline events shop
+  moorline events shop -n team -o json | jq '.items[].note'")]
 pub(in super::super) struct Arguments {
     #[command(flatten)]
     target: Target,
+
+    /// How they are printed
+    #[arg(long, short, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Yaml,
 }
 
 pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     on_cluster(async |connection| {
         let sync = connection.sync(&arguments.target.of(&connection)).await?;
         let events = connection.sync_events(&sync).await?;
+        if arguments.output != Format::Text {
+            let list = list(events);
+            match arguments.output {
+                Format::Yaml => streams.data.write_all(yaml::write(&list).as_bytes())?,
+                Format::Text | Format::Json => writeln!(streams.data, "{list:#}")?,
+            }
+            return Ok(Exit::Done);
+        }
         if events.is_empty() {
             streams
                 .say(&format!("there are no Events of {}; a cluster forgets them after an hour", sync.name));
@@ -30,6 +51,16 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
         write(&table(&rows), streams)?;
         Ok(Exit::Done)
     })
+}
+
+/// The Events as a List of Kubernetes.
+fn list(events: Vec<Value>) -> Value {
+    let whole = |mut event: Value| {
+        event["apiVersion"] = "events.k8s.io/v1".into();
+        event["kind"] = "Event".into();
+        event
+    };
+    json!({"apiVersion": "v1", "kind": "List", "items": events.into_iter().map(whole).collect::<Vec<_>>()})
 }
 
 fn row(event: &Value) -> Vec<String> {

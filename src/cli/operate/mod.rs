@@ -101,23 +101,20 @@ fn ready(status: &SyncStatus) -> (&str, &str, &str) {
         .map_or(("Unknown", "", "no daemon has looked at it yet"), |it| (&it.status, &it.reason, &it.message))
 }
 
-/// A revision with so few digits as people read: `main@1f0c2d3`.
-fn short(revision: &str) -> String {
-    match revision.rsplit_once('@') {
-        Some((name, commit)) => format!("{name}@{}", &commit[..commit.len().min(7)]),
-        None => revision.chars().take(7).collect(),
-    }
+/// So many objects, in words.
+fn counted(count: i64) -> String {
+    if count == 1 { "1 object".to_owned() } else { format!("{count} objects") }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::api::short_revision;
 
     #[test]
     fn revisions_are_shortened() {
         let commit = "1f0c".repeat(10);
-        assert_eq!(short(&format!("main@{commit}")), "main@1f0c1f0");
-        assert_eq!(short(&commit), "1f0c1f0");
-        assert_eq!(short(""), "");
+        assert_eq!(short_revision(&format!("main@{commit}")), "main@1f0c1f0c");
+        assert_eq!(short_revision(&commit), "1f0c1f0c");
+        assert_eq!(short_revision(""), "");
     }
 }

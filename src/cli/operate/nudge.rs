@@ -10,8 +10,8 @@ use serde_json::json;
 use super::super::exit::Exit;
 use super::super::{Streams, harmless};
 use super::status::details;
-use super::{Target, on_cluster, ready, short, write};
-use crate::api::{ObjectCounts, REQUEST_ANNOTATION, SyncName};
+use super::{Target, on_cluster, ready, write};
+use crate::api::{ObjectCounts, REQUEST_ANNOTATION, SyncName, short_revision as short};
 use crate::cluster::{Connection, Seen};
 
 /// Between two looks at the status.
@@ -19,7 +19,8 @@ const AGAIN: Duration = Duration::from_millis(250);
 
 /// Have a Sync look at its repository now, and wait until it is settled
 ///
-/// Ends when the newest commit is applied, or cannot be, and says which one that is and what has changed.
+/// Ends when the newest commit is applied, or cannot be, and says which one that is and what has changed. Hooks and waves that are on their
+/// way are waited for.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline sync shop
@@ -84,7 +85,12 @@ pub(in super::super) async fn settle(
         if Instant::now() > until {
             progress.end(streams);
             write(&details(&sync), streams)?;
-            bail!("{name} is not settled after {timeout} s; is a daemon running that serves it?");
+            match is_answered(&sync, request) {
+                true => bail!("{name} still progresses after {timeout} s"),
+                false => {
+                    bail!("{name} is not settled after {timeout} s; is a daemon running that serves it?")
+                }
+            }
         }
         tokio::time::sleep(AGAIN).await;
     }
@@ -93,12 +99,16 @@ pub(in super::super) async fn settle(
 /// True once the request was answered and nothing more is on its way.
 fn is_settled(sync: &Seen, request: &str) -> bool {
     let status = &sync.status;
-    let answered = status.last_handled_request.as_deref() == Some(request);
     let current = status.observed_generation == sync.whole.metadata.generation;
     let moving = status.conditions.iter().any(|it| it.type_ == "Reconciling" && it.status == "True");
     let (is_ready, reason, _) = ready(status);
     // What is tried again and again is told as it is.
-    answered && current && (is_ready == "True" || !moving || reason != "Progressing")
+    is_answered(sync, request) && current && (is_ready == "True" || !moving || reason != "Progressing")
+}
+
+/// True if the daemon has obeyed the request.
+fn is_answered(sync: &Seen, request: &str) -> bool {
+    sync.status.last_handled_request.as_deref() == Some(request)
 }
 
 /// What has changed.

@@ -3,13 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use clap::Args;
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
 
-use super::super::Streams;
 use super::super::exit::Exit;
+use super::super::plan::Colour;
+use super::super::{Streams, harmless};
 use super::table::{ago, table};
-use super::{namespace, on_cluster, ready, short, write};
+use super::{counted, namespace, on_cluster, ready, write};
+use crate::api::{ConditionType, short_revision as short};
 use crate::cluster::{Connection, Seen};
+use crate::plan::Paint;
+use crate::yaml;
 
 /// How often it is looked again with --watch.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -22,6 +28,8 @@ const AGAIN: Duration = Duration::from_secs(2);
   moorline status -A            all Syncs of the cluster
   moorline status shop          one, with its problems
   moorline status --watch       lines as they change
+  moorline status -A -o wide    with health, suspension and message
+  moorline status shop -o json | jq '.items[0].status.conditions'
 
 Exit codes: 0 all that is shown is ready, 1 something is not.")]
 pub(in super::super) struct Arguments {
@@ -39,17 +47,43 @@ pub(in super::super) struct Arguments {
     /// Go on, and print each line that changes
     #[arg(long, short)]
     watch: bool,
+
+    /// How they are printed; wide has more columns, name is what kubectl takes
+    #[arg(long, short, value_enum)]
+    output: Option<Format>,
+
+    /// When colours are used
+    #[arg(long, value_enum, default_value_t = Colour::Auto)]
+    color: Colour,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Wide,
+    Json,
+    Yaml,
+    Name,
 }
 
 pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     on_cluster(async |connection| {
+        let wide = arguments.output == Some(Format::Wide);
+        if arguments.watch && arguments.output.is_some() && !wide {
+            bail!("--watch prints lines; leave it out, or take -o wide");
+        }
         let seen = look(arguments, &connection).await?;
-        if let (Some(_), [one]) = (&arguments.name, seen.as_slice()) {
-            write(&details(one), streams)?;
-        } else if seen.is_empty() {
-            streams.say("there are no Syncs here; -A shows those of all namespaces");
-        } else {
-            write(&lines(&seen), streams)?;
+        match (arguments.output, &arguments.name, seen.as_slice()) {
+            (Some(Format::Json), _, all) => writeln!(streams.data, "{:#}", list(all)?)?,
+            (Some(Format::Yaml), _, all) => streams.data.write_all(yaml::write(&list(all)?).as_bytes())?,
+            (Some(Format::Name), _, all) => {
+                write(
+                    &all.iter().map(|sync| format!("{KIND}/{}\n", sync.name.name)).collect::<String>(),
+                    streams,
+                )?;
+            }
+            (None, Some(_), [one]) => write(&details(one), streams)?,
+            (_, _, []) => streams.say("there are no Syncs here; -A shows those of all namespaces"),
+            (_, _, all) => show(&lines(all, wide), arguments.color.paint(), streams)?,
         }
         if arguments.watch {
             watch(arguments, &connection, &seen, streams).await?;
@@ -57,6 +91,38 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
         let all = seen.iter().all(|sync| ready(&sync.status).0 == "True");
         Ok(if all { Exit::Done } else { Exit::Failure })
     })
+}
+
+/// The kind, as `kubectl get -o name` prints it.
+const KIND: &str = "sync.moorline.dev";
+
+/// The Syncs as a List of Kubernetes.
+fn list(all: &[Seen]) -> anyhow::Result<Value> {
+    let items = all.iter().map(|sync| serde_json::to_value(&sync.whole)).collect::<Result<Vec<_>, _>>()?;
+    Ok(json!({"apiVersion": "v1", "kind": "List", "items": items}))
+}
+
+/// Prints a table, with the column READY in colour where that is wanted.
+fn show(table: &str, paint: Paint, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    let column = table.lines().next().and_then(|head| head.find("READY"));
+    for line in table.lines().map(harmless) {
+        let painted = column.filter(|_| paint == Paint::Colours).and_then(|column| painted(&line, column));
+        writeln!(streams.data, "{}", painted.as_deref().unwrap_or(&line))?;
+    }
+    Ok(streams.data.flush()?)
+}
+
+/// A line with the word at a column in the colour of its meaning; none for a word without one.
+fn painted(line: &str, column: usize) -> Option<String> {
+    let (before, rest) = line.split_at_checked(column)?;
+    let word = rest.split(' ').next()?;
+    let colour = match word {
+        "True" => 32,
+        "False" => 31,
+        "Unknown" => 33,
+        _ => return None,
+    };
+    Some(format!("{before}\u{1b}[{colour}m{word}\u{1b}[0m{}", &rest[word.len()..]))
 }
 
 async fn look(arguments: &Arguments, connection: &Connection) -> anyhow::Result<Vec<Seen>> {
@@ -76,8 +142,9 @@ async fn watch(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
     // Of a line that differs in nothing but the age nobody wants to hear.
+    let wide = arguments.output == Some(Format::Wide);
     let shown = |sync: &Seen| {
-        let mut line = row(sync);
+        let mut line = row(sync, wide);
         line[AGE].clear();
         line
     };
@@ -88,7 +155,7 @@ async fn watch(
         let changed: Vec<&Seen> =
             seen.iter().filter(|sync| known.get(&sync.name) != Some(&shown(sync))).collect();
         for sync in changed {
-            let line = table(&[row(sync)]);
+            let line = table(&[row(sync, wide)]);
             write(&line, streams)?;
         }
         known = seen.iter().map(|sync| (sync.name.clone(), shown(sync))).collect();
@@ -96,18 +163,20 @@ async fn watch(
 }
 
 /// The column that changes by itself.
-const AGE: usize = 6;
+const AGE: usize = 7;
 
-fn lines(all: &[Seen]) -> String {
-    let head = ["NAMESPACE", "NAME", "READY", "REVISION", "OBJECTS", "DRIFT", "AGE", "REASON"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(all.iter().map(row));
+fn lines(all: &[Seen], wide: bool) -> String {
+    let head = ["NAMESPACE", "NAME", "READY", "REASON", "REVISION", "OBJECTS", "DRIFT", "AGE"];
+    let more = ["HEALTHY", "SUSPENDED", "MESSAGE"];
+    let head = head.into_iter().chain(more.into_iter().filter(|_| wide));
+    let mut rows = vec![head.map(str::to_owned).collect()];
+    rows.extend(all.iter().map(|sync| row(sync, wide)));
     table(&rows)
 }
 
-fn row(sync: &Seen) -> Vec<String> {
+fn row(sync: &Seen, wide: bool) -> Vec<String> {
     let status = &sync.status;
-    let (is_ready, reason, _) = ready(status);
+    let (is_ready, reason, message) = ready(status);
     let counts = status.objects.unwrap_or_default();
     let revision = status.revision.as_ref().and_then(|revision| revision.applied.as_deref());
     let age = sync
@@ -116,16 +185,23 @@ fn row(sync: &Seen) -> Vec<String> {
         .creation_timestamp
         .as_ref()
         .map(|time| ago(jiff::Timestamp::now().as_second() - time.0.as_second()));
-    vec![
+    let mut cells = vec![
         sync.name.namespace.to_string(),
         sync.name.name.to_string(),
         is_ready.to_owned(),
+        reason.to_owned(),
         revision.map(short).unwrap_or_default(),
         format!("{}/{}", counts.applied, counts.desired),
         counts.drifted.to_string(),
         age.unwrap_or_default(),
-        reason.to_owned(),
-    ]
+    ];
+    if wide {
+        let healthy = status.conditions.iter().find(|it| it.type_ == ConditionType::Healthy.to_string());
+        cells.push(healthy.map(|it| it.status.clone()).unwrap_or_default());
+        cells.push(sync.whole.data["spec"]["suspend"].as_bool().unwrap_or_default().to_string());
+        cells.push(message.to_owned());
+    }
+    cells
 }
 
 /// All that there is to say of one Sync.
@@ -150,15 +226,25 @@ pub(super) fn details(sync: &Seen) -> String {
     );
     rows.push(vec!["Objects".to_owned(), objects]);
     if let Some(approval) = &status.approval {
-        let waits =
-            format!("{} objects wait to be deleted: moorline approve {}", approval.objects, sync.name.name);
+        let wait = if approval.objects == 1 { "waits" } else { "wait" };
+        let waits = format!(
+            "{} {wait} to be deleted: moorline approve {} -n {}",
+            counted(approval.objects),
+            sync.name.name,
+            sync.name.namespace
+        );
         rows.push(vec!["Approval".to_owned(), waits]);
     }
+    let wrong = usize::try_from(counts.held + counts.failed).unwrap_or_default();
     let mut text = table(&rows);
     for problem in &status.problems {
         let object = problem.object.as_deref().map(|it| format!("{it}: ")).unwrap_or_default();
         let file = problem.file.as_deref().map(|it| format!(" ({it})")).unwrap_or_default();
         text.push_str(&format!("  ! {object}{}: {}{file}\n", problem.reason, problem.message));
+    }
+    let more = wrong.saturating_sub(status.problems.len());
+    if more > 0 {
+        text.push_str(&format!("  and {more} more\n"));
     }
     text
 }

@@ -37,8 +37,11 @@ fn set(target: &Target, suspend: bool, streams: &mut Streams<'_>) -> anyhow::Res
     on_cluster(async |connection| {
         let name = target.of(&connection);
         connection.change_sync(&name, json!({"spec": {"suspend": suspend}})).await?;
-        let is = if suspend { "is suspended: nothing is written until moorline resume" } else { "goes on" };
-        streams.say(&format!("{name} {is}"));
+        let resume = format!("moorline resume {} -n {}", name.name, name.namespace);
+        match suspend {
+            true => streams.say(&format!("{name} is suspended: nothing is written until {resume}")),
+            false => streams.say(&format!("{name} goes on")),
+        }
         Ok(Exit::Done)
     })
 }

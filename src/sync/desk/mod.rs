@@ -305,6 +305,7 @@ impl Desk {
                 desired: report.desired,
                 scope: state.scope.clone(),
                 approval: report.approval.as_deref(),
+                approved: report.approved.as_deref(),
                 pending: report.pending,
                 added: &report.added,
                 finished: &report.finished,

@@ -42,6 +42,8 @@ pub(crate) struct Report {
     pub(crate) desired: usize,
     /// What would approve the prunes that wait.
     pub(crate) approval: Option<String>,
+    /// The approval that the Sync has.
+    pub(crate) approved: Option<String>,
     /// Why there is no plan.
     pub(crate) trouble: Option<Trouble>,
     /// The newest commit or spec, if it cannot be applied and this pass has kept the revision before it.

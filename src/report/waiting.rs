@@ -1,0 +1,93 @@
+//! The first object that is wanted and not there as it should be.
+//!
+//! In: the outcomes of a pass, and a summary of the health. Out: that object and its hold, and whether the hold ends by itself. A wave
+//! that waits for objects that become ready, and a hook that runs, end by themselves. A wave behind a failed hook does not.
+
+use std::collections::BTreeMap;
+
+use crate::health::{Health, Summary};
+use crate::object::ObjectId;
+use crate::plan::{Hold, Outcome};
+
+/// The object that says most about why the Sync is not applied.
+pub(super) struct Missing<'a> {
+    pub(super) id: &'a ObjectId,
+    pub(super) hold: &'a Hold,
+    /// True if nobody has to do anything about it.
+    pub(super) progresses: bool,
+}
+
+/// The first object whose hold needs somebody, else the first that is on its way.
+pub(super) fn missing<'a>(
+    outcomes: &'a BTreeMap<ObjectId, Outcome>,
+    health: Option<&Summary>,
+) -> Option<Missing<'a>> {
+    let held = outcomes.iter().filter_map(|(id, outcome)| match outcome {
+        Outcome::Held(hold) if hold.is_missing() => {
+            Some(Missing { id, hold, progresses: progresses(hold, outcomes, health) })
+        }
+        _ => None,
+    });
+    held.min_by_key(|missing| missing.progresses)
+}
+
+/// True if the hold ends without a change in Git and without a person.
+fn progresses(hold: &Hold, outcomes: &BTreeMap<ObjectId, Outcome>, health: Option<&Summary>) -> bool {
+    match hold {
+        Hold::Runs => true,
+        Hold::Waits(blocker) => {
+            let failed = health.into_iter().flat_map(|summary| &summary.worst).any(|(id, health)| {
+                id == blocker && matches!(health, Health::Degraded { .. } | Health::Unknown { .. })
+            });
+            let is_held = match outcomes.get(blocker) {
+                Some(Outcome::Held(hold)) => !matches!(hold, Hold::Waits(_) | Hold::Runs),
+                Some(Outcome::Failed(_)) => true,
+                _ => false,
+            };
+            !failed && !is_held
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(name: &str) -> ObjectId {
+        ObjectId::new("batch", "Job", "shop", name).unwrap()
+    }
+
+    fn check(held: &[(&str, Hold)], failed: Option<&str>, expect: Option<(&str, bool)>) {
+        let outcomes = held.iter().map(|(name, hold)| (id(name), Outcome::Held(hold.clone()))).collect();
+        let worst = failed.map(|name| (id(name), Health::Degraded { why: "it failed".into() }));
+        let summary = Summary {
+            degraded: worst.iter().len(),
+            worst: worst.into_iter().collect(),
+            ..Summary::default()
+        };
+        let found = missing(&outcomes, Some(&summary));
+        assert_eq!(
+            found.map(|it| (it.id.name().to_owned(), it.progresses)),
+            expect.map(|(a, b)| (a.to_owned(), b))
+        );
+    }
+
+    #[test]
+    fn waiting_for_a_hook_is_progress_until_the_hook_fails() {
+        let waits = || Hold::Waits(id("up"));
+        check(&[], None, None);
+        check(&[("a", waits())], None, Some(("a", true)));
+        check(&[("a", Hold::Runs)], None, Some(("a", true)));
+        check(&[("a", waits())], Some("other"), Some(("a", true)));
+        check(&[("a", waits())], Some("up"), Some(("a", false)));
+        check(&[("a", waits()), ("up", Hold::Runs)], None, Some(("a", true)));
+        check(&[("a", waits()), ("up", Hold::ReconcileDisabled)], None, Some(("a", false)));
+    }
+
+    #[test]
+    fn a_hold_that_needs_somebody_is_named_first() {
+        let waits = Hold::Waits(id("up"));
+        check(&[("a", waits), ("b", Hold::UnknownKind)], None, Some(("b", false)));
+    }
+}

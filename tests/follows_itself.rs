@@ -1,0 +1,153 @@
+//! Moorline follows its own repository: `config/default` is a Sync like any other, with the definition of `Sync` and the daemon's own
+//! Deployment in it.
+//!
+//! The test plays the kubelet: it starts a new daemon when the Deployment names a new image, and ends the old one.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use support::daemon::until;
+use support::person::moorline;
+use support::rest::ask;
+use support::scene::Scene;
+
+const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev";
+const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/moorline/deployments/moorline";
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces";
+
+/// The objects whose versions are compared.
+const OBJECTS: [&str; 7] = [
+    DEFINITION,
+    DEPLOYMENT,
+    "/api/v1/namespaces/moorline",
+    "/api/v1/namespaces/moorline/services/moorline",
+    "/api/v1/namespaces/moorline/serviceaccounts/moorline",
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles/moorline.moorline",
+    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/moorline.moorline",
+];
+
+/// The files of a folder of this repository, by their paths in it.
+fn files(folder: &str, found: &mut Vec<(String, String)>) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for entry in std::fs::read_dir(root.join(folder)).unwrap().flatten() {
+        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        match entry.file_type().unwrap().is_dir() {
+            true => files(&path, found),
+            false => found.push((path.clone(), std::fs::read_to_string(root.join(&path)).unwrap())),
+        }
+    }
+}
+
+/// A file of this repository with one text in it replaced.
+fn changed(path: &str, from: &str, to: &str) -> (String, String) {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    assert!(text.contains(from), "{path} has no {from}");
+    (path.to_owned(), text.replacen(from, to, 1))
+}
+
+async fn get(scene: &Scene, path: &str) -> Value {
+    ask(&scene.admin, "GET", path, Value::Null).await.unwrap_or_else(|error| panic!("{path}: {error:?}"))
+}
+
+/// The version of each object. A status written by a controller does not count, so that the entries of our manager are compared.
+async fn versions(scene: &Scene) -> BTreeMap<&'static str, (Value, Vec<Value>)> {
+    let mut all = BTreeMap::new();
+    for path in OBJECTS {
+        let live = get(scene, path).await;
+        let entries = live["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        let ours = entries
+            .into_iter()
+            .filter(|entry| entry["manager"].as_str().is_some_and(|manager| manager.starts_with("moorline")));
+        all.insert(path, (live["metadata"]["uid"].clone(), ours.collect()));
+    }
+    all
+}
+
+async fn holder(scene: &Scene) -> Option<String> {
+    let path = format!("{LEASE}/{}/leases/moorline", scene.namespace);
+    let lease = ask(&scene.admin, "GET", &path, Value::Null).await.ok()?;
+    let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+    (!holder.is_empty()).then(|| holder.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_by_commit_hands_over_to_the_new_daemon() {
+    let Some(scene) = Scene::new("itself").await else { return };
+    let mut all = Vec::new();
+    files("config", &mut all);
+    let first = scene.push(&all);
+    scene.sync("self", json!({"path": "config/default", "interval": "1h"})).await;
+    // The rights can be applied although the namespace is not there.
+    let rights = moorline(&scene, &["rbac", "--sync", "self"]);
+    assert!(
+        rights.data.contains("kind: Namespace\nmetadata:\n  name: moorline\n"),
+        "{}{}",
+        rights.data,
+        rights.words
+    );
+    let mut old = scene.daemon_at(&scene.proxy, "old", &[]);
+    scene.until_ready("self", &first).await;
+    let before = holder(&scene).await;
+    assert!(before.is_some());
+    let image = "/spec/template/spec/containers/0/image";
+    let deployed = get(&scene, DEPLOYMENT).await;
+    assert_eq!(deployed.pointer(image), Some(&json!(concat!("moorline:", env!("CARGO_PKG_VERSION")))));
+
+    // The commit brings another image, and a definition that differs from the one that the program was built with.
+    let upgrade = scene.push(&[
+        changed("config/manager/kustomization.yaml", "newTag: 0.1.0", "newTag: 0.2.0"),
+        changed("config/crd/moorline.dev_syncs.yaml", "name: Drift", "name: Drifted"),
+    ]);
+    scene.nudge("self", "upgrade").await;
+    until("the Deployment names the new image", async || {
+        (get(&scene, DEPLOYMENT).await.pointer(image)? == "moorline:0.2.0").then_some(())
+    })
+    .await;
+    let new = scene.daemon_at(&scene.proxy, "new", &[]);
+    scene.until_ready("self", &upgrade).await;
+    let applied = versions(&scene).await;
+    old.terminate();
+    until("the new daemon has the Lease", async || {
+        holder(&scene).await.filter(|it| Some(it) != before.as_ref())
+    })
+    .await;
+    scene.nudge("self", "who serves it").await;
+    until("the new daemon serves it", async || {
+        (scene.status("self", "/lastHandledRequest").await == "who serves it").then_some(())
+    })
+    .await;
+    scene.until_ready("self", &upgrade).await;
+    scene.settle().await;
+    assert_eq!(versions(&scene).await, applied, "nothing is written twice: {}", new.log());
+    let columns =
+        get(&scene, DEFINITION).await["spec"]["versions"][0]["additionalPrinterColumns"].to_string();
+    assert!(columns.contains("\"Drifted\""), "the Sync holds the definition: {columns}");
+
+    assert_pruned_only_by_approval(&scene).await;
+    scene.delete_sync("self").await;
+}
+
+/// Everything but the Namespace leaves Git.
+async fn assert_pruned_only_by_approval(scene: &Scene) {
+    let kustomization =
+        ("config/default/kustomization.yaml".to_owned(), "resources: [namespace.yaml]\n".to_owned());
+    scene.push(&[kustomization]);
+    scene.nudge("self", "empty").await;
+    let held = until("what Moorline needs waits for approval", async || {
+        let problems = scene.status("self", "/problems").await;
+        let held = problems.as_array()?.iter().filter(|one| one["reason"] == "Protected");
+        let held: Vec<String> = held.map(|one| one["object"].as_str().unwrap().to_owned()).collect();
+        (held.len() >= 6).then_some(held)
+    })
+    .await;
+    for kind in
+        ["CustomResourceDefinition", "Deployment", "ClusterRole", "ClusterRoleBinding", "ServiceAccount"]
+    {
+        assert!(held.iter().any(|object| object.starts_with(kind)), "{kind}: {held:?}");
+    }
+    get(scene, DEPLOYMENT).await;
+    get(scene, DEFINITION).await;
+}
