@@ -84,7 +84,7 @@ impl Follower {
         );
     }
 
-    pub(super) fn looked(&mut self, Looked { found, held, moved, request }: Looked) -> Event {
+    pub(super) fn looked(&mut self, Looked { mut found, held, moved, request }: Looked) -> Event {
         self.looking = None;
         if moved {
             tracing::info!(sync = %self.owner, "a remote base stands for another commit now");
@@ -110,15 +110,22 @@ impl Follower {
             self.takes_up(held);
         }
         let is_person = request.as_ref().is_some_and(|request| !request.starts_with(WEBHOOK_REQUEST));
-        if is_person && request != self.answered && !self.told.has_handled(request.as_deref()) {
-            // Whoever asks to look now wants what has failed to be tried again, too.
+        let is_asked = is_person && request != self.answered && !self.told.has_handled(request.as_deref());
+        self.tries_newest |= is_asked || moved;
+        if is_asked {
+            // A person who asks to look now wants everything that has failed to be tried again, too.
             self.again = self.gate.is_some();
-            self.gate.iter().for_each(|_| self.wake.notify_one());
-        }
-        if is_person || moved {
-            self.tries_newest = true;
+            if self.gate.is_some() || self.refused.is_some() {
+                self.wake.notify_one();
+            }
         }
         self.answered.clone_from(&request);
+        if let Err(trouble) = &mut found
+            && self.revision.is_none()
+        {
+            self.restore_held();
+            self.says_lost(trouble);
+        }
         let has_failed = found.is_err();
         self.tell_seen(found, request);
         if has_failed && self.begins_to_keep() {
