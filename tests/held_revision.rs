@@ -262,6 +262,28 @@ async fn values_that_are_gone_and_values_that_are_new() {
 }
 
 #[tokio::test]
+async fn an_approval_counts_while_a_value_is_missing() {
+    let Some(scene) = Scene::new("kept-approval").await else { return };
+    secret(&scene, Some("one")).await;
+    let from = json!({"substitute": {"from": [{"kind": "ConfigMap", "name": "values"}]}});
+    let spec = json!({"path": "app", "prune": {"budget": {"count": 0}}, "render": from});
+    let (_daemon, _) = scene.applied(&[file("app/a", "${VALUE}"), file("app/b", "${VALUE}")], spec).await;
+    scene.remove(&["app/b.json"]);
+    scene.nudge("shop", "removed").await;
+    scene.until_reason("shop", "PruneHeld").await;
+    let before = scene.status("shop", "/approval/hash").await;
+    secret(&scene, None).await;
+    let now = until("the deletion asks for another approval", async || {
+        let now = scene.status("shop", "/approval/hash").await;
+        (now.is_string() && now != before).then_some(now)
+    })
+    .await;
+    scene.patch_sync("shop", json!({"metadata": {"annotations": {"moorline.dev/approve": now}}})).await;
+    scene.until_values(&[file("app/a", "one")], "the approved object is pruned").await;
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
 async fn a_dependency_that_waits() {
     let Some(scene) = Scene::new("kept-waits").await else { return };
     let commit = scene.push(&[file("first/f", "one"), file("app/a", "one")]);

@@ -140,7 +140,10 @@ impl Keeper {
                 self.patience = if trouble.reason == "RightsMissing" { GRANTED } else { RETRY.1 };
                 self.desk.refuse(Some(trouble.clone()));
                 // A cluster that does not answer says nothing about the spec.
-                self.keep_narrowed(sync, Some(trouble).filter(|it| it.reason != "ClusterUnreachable"));
+                let refused = Some(trouble).filter(|it| it.reason != "ClusterUnreachable");
+                if !self.keep_narrowed(sync, refused) && self.orders.is_some() {
+                    self.takes_nothing().await;
+                }
                 true
             }
             Task::Refuse(trouble) => {

@@ -243,9 +243,9 @@ impl Desk {
                 if state.waits == waits {
                     return;
                 }
+                // The pass that has found nothing to wait for says more in a moment; one that waits does not.
+                state.pending = waits.is_none().then(clock::now);
                 state.waits = waits;
-                // There is nothing that a pass will say in a moment.
-                state.pending = state.pending.filter(|_| state.waits.is_none());
             }
             Told::Rejected(rejected) => {
                 if !self.lock().reject(rejected) {

@@ -10,6 +10,7 @@ use crate::api::{EventReason, Finished, HeldRevision, Scope, SyncName, SyncStatu
 use crate::cluster::Standing;
 use crate::report::{Rejected, Trouble};
 use crate::source::{Reference, Revision};
+use crate::sync::pass::Report;
 
 impl Desk {
     /// The Sync.
@@ -137,10 +138,14 @@ impl State {
     pub(super) fn has_passed(&self, revision: &Revision) -> bool {
         let report = self.report.as_deref();
         let refused = report.and_then(|it| it.refused.as_ref()).and_then(|it| it.revision.as_ref());
+        // While the repository was away, the revision was kept with the spec of before.
+        let is_of_older_spec = |report: &Report| {
+            report.refused.as_ref().is_some_and(|it| it.newer.is_some() && it.trouble.is_none())
+        };
         let rejected = self.rejected.as_ref().map(|rejected| rejected.revision.clone());
         rejected == Some(revision.to_string())
             || refused == Some(revision)
-            || report.and_then(|it| it.revision.as_ref()) == Some(revision)
+            || report.filter(|it| !is_of_older_spec(it)).and_then(|it| it.revision.as_ref()) == Some(revision)
     }
 
     /// The lines of a status that have to stand before something is written, while the rest is about to be known.
@@ -191,5 +196,30 @@ impl State {
         }
         self.rejected = rejected;
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::ObjectHash;
+    use crate::sync::pass::Refused;
+
+    #[test]
+    fn a_revision_that_was_kept_with_an_older_spec_was_not_applied() {
+        let revision =
+            Revision { commit: ObjectHash::parse(&"1".repeat(40)).unwrap(), name: "HEAD".into(), tag: None };
+        let passed = |newer: Option<&str>| {
+            let refused = Refused { revision: None, newer: newer.map(Box::from), trouble: None };
+            let (revision, refused) = (Some(revision.clone()), Some(refused));
+            let report = Report { revision, refused, ..Report::default() };
+            State { report: Some(Box::new(report)), ..State::default() }.has_passed(&Revision {
+                commit: ObjectHash::parse(&"1".repeat(40)).unwrap(),
+                name: "HEAD".into(),
+                tag: None,
+            })
+        };
+        assert!(passed(None), "the spec is the same");
+        assert!(!passed(Some("the spec")), "Ready would be True of a spec that nobody has applied");
     }
 }

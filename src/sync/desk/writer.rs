@@ -48,7 +48,8 @@ impl Desk {
                 }
                 Err(failure) => {
                     tracing::warn!(sync = %self.0.name, %failure, "the status could not be written");
-                    tokio::time::sleep(crate::cluster::jitter(retry)).await;
+                    let pause = crate::cluster::jitter(retry);
+                    drop(tokio::time::timeout(pause, self.0.urgent.notified()).await);
                     retry = (retry * 2).min(RETRY.1);
                     self.0.changed.notify_one();
                 }

@@ -44,16 +44,16 @@ impl Held {
     /// The order by which the revision is kept now: as it was rendered, but for the fields of the newest spec that decide
     /// nothing about its objects, or that narrow what may be done.
     pub(super) fn order_now(&self, newest: &Order) -> Order {
-        let is_same = self.is_asked_for(newest);
-        let wish = match (is_same, newest.refused.is_some()) {
-            // A spec that is not sound was narrowed before it came here.
-            (_, true) => newest.wish.clone(),
+        let before = &self.order.wish;
+        let wish = match self.is_asked_for(newest) {
             // The fields that decide what is rendered are equal; values from Secrets may not be.
-            (true, false) => std::sync::Arc::new(self.order.wish.rendered_as_before(&newest.wish)),
-            (false, false) => std::sync::Arc::new(self.order.wish.narrowed_by(&newest.wish)),
+            true => before.rendered_as_before(&newest.wish),
+            false => before.narrowed_by(&newest.wish),
         };
         Order {
-            wish,
+            wish: std::sync::Arc::new(wish),
+            // The status names the spec that rendered the revision, not the one that is refused.
+            render_spec: self.order.render_spec.clone(),
             repository: self.order.repository.clone(),
             credentials: self.order.credentials.clone(),
             generation: self.order.generation,

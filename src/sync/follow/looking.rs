@@ -86,7 +86,7 @@ impl Follower {
         );
     }
 
-    pub(super) fn looked(&mut self, Looked { found, held, moved, request }: Looked) -> Event {
+    pub(super) fn looked(&mut self, Looked { mut found, held, moved, request }: Looked) -> Event {
         self.looking = None;
         if moved {
             tracing::info!(sync = %self.owner, "a remote base stands for another commit now");
@@ -112,18 +112,23 @@ impl Follower {
             self.takes_up(held);
         }
         let is_person = request.as_ref().is_some_and(|request| !request.starts_with(WEBHOOK_REQUEST));
-        if is_person && request != self.answered && !self.told.has_handled(request.as_deref()) {
+        let is_asked = is_person && request != self.answered && !self.told.has_handled(request.as_deref());
+        self.tries_newest |= is_asked || moved;
+        if is_asked {
             // A person who asks wants everything that has failed to be tried again.
             self.again = self.gate.is_some();
             self.retries = self.memory.as_ref().is_none_or(|memory| !memory.failing.is_empty());
-            if self.again || self.retries {
+            if self.again || self.retries || self.refused.is_some() {
                 self.wake.notify_one();
             }
         }
-        if is_person || moved {
-            self.tries_newest = true;
-        }
         self.answered.clone_from(&request);
+        if let Err(trouble) = &mut found
+            && self.revision.is_none()
+        {
+            self.restore_held();
+            self.says_lost(trouble);
+        }
         let has_failed = found.is_err();
         // The answer to a request comes after the objects were tried again, not before.
         let request = request.filter(|_| has_failed || !self.retries);

@@ -21,7 +21,7 @@ use crate::api::SyncName;
 use crate::clock;
 use crate::cluster::Stop;
 use crate::report::{Trouble, is_applied};
-use crate::source::Revision;
+use crate::source::{Repository, Revision};
 
 /// A path that is missing is told after the repository itself was asked, or after this time.
 const LOOK_FIRST: Duration = Duration::from_secs(2);
@@ -86,7 +86,7 @@ impl Drive {
         let is_refused = held.is_some() && memory.waits_to_try(&revision, order.generation, now);
         if !is_refused {
             if rejected.is_some()
-                && let Some(report) = self.distrusts(&revision).await
+                && let Some(report) = self.distrusts(&revision, &order.repository).await
             {
                 return (report, None);
             }
@@ -113,7 +113,7 @@ impl Drive {
 
     /// Keeps a revision that rendered before.
     async fn keep(&self, memory: &mut Memory, held: Held, refused: Refused) -> (Report, Option<Held>) {
-        if let Some(report) = self.distrusts(&held.revision).await {
+        if let Some(report) = self.distrusts(&held.revision, &held.order.repository).await {
             return (not_kept(report, &held, &refused), None);
         }
         let aim = Aim::Keep { refused: refused.newer.clone() };
@@ -123,8 +123,10 @@ impl Drive {
             let driven = Driven { order: &self.order, revision, newest: revision, aim: aim.clone() };
             let report = self.pass(memory, driven).await;
             if report.trouble.is_none() {
-                let held = Held { revision: revision.clone(), order: self.order.clone() };
-                return (Report { refused: Some(refused), ..report }, Some(held));
+                // A pass that was stopped may not have rendered it.
+                let order = self.order.clone();
+                let held = report.held.is_some().then(|| Held { revision: revision.clone(), order });
+                return (Report { refused: Some(refused), ..report }, held);
             }
         }
         let order = held.order_now(&self.order);
@@ -137,12 +139,12 @@ impl Drive {
     }
 
     /// The report if no key that counts now has signed a revision of before: the keys may have changed.
-    async fn distrusts(&self, revision: &Revision) -> Option<Report> {
+    async fn distrusts(&self, revision: &Revision, repository: &Repository) -> Option<Report> {
         let order = &self.order;
         let signed = order.wish.verify.as_ref().map(|(signed, _)| *signed);
         let (signed, keys) = signed.zip(order.keys.clone())?;
         let by = clock::now() + order.wish.timeout;
-        let error = order.repository.verify(revision, signed, &keys, by).await.err()?;
+        let error = repository.verify(revision, signed, &keys, by).await.err()?;
         Some(Report { order: order.generation, trouble: Some(of_source(error)), ..Report::default() })
     }
 }
@@ -219,6 +221,14 @@ impl Follower {
         };
         if let Target::Apply { revision, .. } = &target {
             self.is_to_hold(revision, &mut memory);
+        }
+        if let Target::Keep { refused, .. } = &target {
+            // Nothing newer is tried here, so that no time to try it again counts.
+            memory.refusal = None;
+            if refused.newer.is_some() && refused.newer != self.refused {
+                // An approval from before the refusal does not count.
+                memory.consented.clear();
+            }
         }
         memory.again |= std::mem::take(&mut self.again);
         if std::mem::take(&mut self.tries_newest) {

@@ -10,20 +10,31 @@ use serde_json::Value;
 use super::super::farewell::FINALIZER;
 use super::super::follow::Order;
 use super::Keeper;
+use crate::api::{APPROVE_ANNOTATION, REQUEST_ANNOTATION};
 use crate::report::Trouble;
 
 impl Keeper {
-    /// Keeps the objects of the last order; false if there is none, or if nothing may be written with its identity.
+    /// Keeps the objects of the last order; false if there is none, or if nothing may be written with its identity. With no
+    /// new trouble the spec stays refused if it was. An approval or a request of a person counts at once.
     pub(super) fn keep_narrowed(&mut self, sync: &Value, refused: Option<Trouble>) -> bool {
         let Some(last) = self.orders.as_ref().map(|orders| orders.borrow().clone()) else { return false };
         let spec = sync.get("spec").unwrap_or(&Value::Null);
         let Some(wish) = last.wish.narrowed_by_unsound(spec) else { return false };
-        if (&wish, &refused) == (&*last.wish, &last.refused) {
+        let refused = refused.or_else(|| last.refused.clone());
+        let annotation = |key: &str| -> Option<String> {
+            Some(sync.pointer("/metadata/annotations")?.get(key)?.as_str()?.to_owned())
+        };
+        let (approved, request) = (annotation(APPROVE_ANNOTATION), annotation(REQUEST_ANNOTATION));
+        let is_same = (&wish, &refused, &approved) == (&*last.wish, &last.refused, &last.approved);
+        if is_same && refused.is_none() {
             return true;
         }
-        self.generation += 1;
-        self.context.neighbours.asks(&self.name, self.generation);
-        self.follow(Order { wish: Arc::new(wish), generation: self.generation, refused, ..last });
+        if !is_same {
+            self.generation += 1;
+            self.context.neighbours.asks(&self.name, self.generation);
+        }
+        let (wish, generation) = (Arc::new(wish), self.generation);
+        self.follow(Order { wish, generation, refused, approved, request, ..last });
         true
     }
 
