@@ -53,7 +53,6 @@ impl Held {
         Order {
             wish: std::sync::Arc::new(wish),
             // The status names the spec that rendered the revision, not the one that is refused.
-            render_spec: self.order.render_spec.clone(),
             repository: self.order.repository.clone(),
             credentials: self.order.credentials.clone(),
             generation: self.order.generation,
