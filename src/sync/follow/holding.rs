@@ -52,10 +52,10 @@ impl Held {
         };
         Order {
             wish: std::sync::Arc::new(wish),
-            // The status names the spec that rendered the revision, not the one that is refused.
             repository: self.order.repository.clone(),
             credentials: self.order.credentials.clone(),
             generation: self.order.generation,
+            // The status names the spec that rendered the revision, not the one that is refused.
             render_spec: self.order.render_spec.clone(),
             ..newest.clone()
         }
