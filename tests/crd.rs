@@ -268,6 +268,7 @@ fn full_status() -> SyncStatus {
             attempted: text("main@2"),
             applied: text("main@1"),
             healthy: text("main@1"),
+            applied_digest: text("v1:0"),
             healthy_tag: text("cdef"),
         }),
         tree_id: text("0123"),

@@ -9,6 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::SpecHash;
+
 /// The most entries of [`SyncStatus::history`].
 pub const MAX_HISTORY: usize = 10;
 
@@ -107,6 +109,10 @@ pub struct Revisions {
     /// The applied one with eight digits of its commit, for a column: main@f3454c66.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short: Option<String>,
+    /// The renderDigest of that. While it is there, an object that is absent has been deleted by somebody; it goes away when
+    /// something else begins to be applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_digest: Option<String>,
     /// The last one of which every object was applied and healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy: Option<String>,
@@ -119,6 +125,16 @@ pub struct Revisions {
     /// The newest one that rendered completely. The cluster is kept at it, whatever is wrong with a newer one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<HeldRevision>,
+}
+
+impl Revisions {
+    /// True if every object was applied as this revision wants it, and nothing else was begun since.
+    pub fn is_applied(&self, revision: &str, digest: SpecHash) -> bool {
+        let is_held = self.held.as_ref().is_none_or(|held| held.revision == revision);
+        is_held
+            && self.applied.as_deref() == Some(revision)
+            && self.applied_digest == Some(digest.to_string())
+    }
 }
 
 /// A revision that rendered completely, and what it was rendered from. Written before its first object is applied.

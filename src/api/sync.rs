@@ -251,7 +251,9 @@ pub enum DeletionPolicy {
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Drift {
-    /// A field that Git sets: Repair sets it again at once, Report says who changed it, Ignore does not look.
+    /// A field that Git sets: Repair sets it again at once, Report says who changed it, Ignore does not look. An object that
+    /// somebody deletes after the revision was applied: Repair creates it again at once, Report and Ignore only report it, and
+    /// the next commit creates it. With drift to report the Sync is not Ready.
     #[serde(default)]
     pub mode: DriftMode,
 
@@ -266,9 +268,9 @@ pub enum DriftMode {
     /// The field is set as in Git.
     #[default]
     Repair,
-    /// It is said, and left as it is.
+    /// Changes and deletions are reported, and nothing is undone.
     Report,
-    /// It is not looked at.
+    /// Changes are not looked at; deletions are reported.
     Ignore,
 }
 

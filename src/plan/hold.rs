@@ -34,6 +34,8 @@ pub enum Hold {
     NamespaceTerminating(Box<str>),
     /// Fields that Git sets were changed, and the Sync only reports that.
     DriftReported(Box<Drift>),
+    /// Somebody deleted it after this revision was applied, and the Sync only reports that.
+    Deleted,
     /// Git says something else than when it was applied, or nothing any more, and a person asks to leave it as it is until
     /// this time: milliseconds since 1970.
     Paused(i64),
@@ -116,6 +118,7 @@ impl Hold {
             Self::NamespaceMissing(_) => "NamespaceMissing",
             Self::NamespaceTerminating(_) => "NamespaceTerminating",
             Self::DriftReported(_) => "DriftReported",
+            Self::Deleted => "Deleted",
             Self::Paused(_) => "Paused",
             Self::MayBeScaled(_) => "MayBeScaled",
             Self::Contested(_) => "Contested",
@@ -180,6 +183,7 @@ impl fmt::Display for Hold {
             Self::DriftReported(drift) => {
                 write!(f, "changed by {}, and only reported", drift.author())
             }
+            Self::Deleted => f.write_str("deleted by somebody, and only reported"),
             Self::Paused(until) => {
                 let until = jiff::Timestamp::from_millisecond(*until).unwrap_or_default();
                 write!(f, "changed in Git, but {} is {until}", crate::api::PAUSE_ANNOTATION)

@@ -137,7 +137,9 @@ pub fn plan(desired: &DesiredSet, observed: &ObservedSet, policy: &Policy) -> Pl
             unwanted.push(entry);
         }
         let seen = live.next_if(|(id, _)| **id == object.id).map(|(_, seen)| seen);
-        let decision = match (wanted(object, seen, over, policy), policy.in_doubt.get(&object.id)) {
+        let is_listed = observed.is_listed(&object.id);
+        let decision = wanted(object, (seen, is_listed), over, policy);
+        let decision = match (decision, policy.in_doubt.get(&object.id)) {
             (Decision::Write(_), Some(why)) => Decision::Hold(Hold::MayBeScaled(why.clone())),
             (decision, _) => decision,
         };
@@ -188,7 +190,12 @@ impl Decided {
 }
 
 /// What becomes of an object that should exist.
-fn wanted(object: &DesiredObject, seen: Option<&Observed>, over: Over, policy: &Policy) -> Decision {
+fn wanted(
+    object: &DesiredObject,
+    (seen, is_listed): (Option<&Observed>, bool),
+    over: Over,
+    policy: &Policy,
+) -> Decision {
     if object.switches.reconcile_disabled {
         return Decision::Hold(Hold::ReconcileDisabled);
     }
@@ -204,7 +211,7 @@ fn wanted(object: &DesiredObject, seen: Option<&Observed>, over: Over, policy: &
         return decision;
     }
     let Some(seen) = seen else {
-        return rest::absent(object, policy).unwrap_or(Decision::Write(Action::Create));
+        return rest::absent(object, is_listed, policy).unwrap_or(Decision::Write(Action::Create));
     };
     match &seen.mark {
         _ if seen.reconcile_disabled => Decision::Hold(Hold::ReconcileDisabled),

@@ -16,6 +16,8 @@ pub struct Policy {
     pub suspended: bool,
     /// What follows when somebody changes a field that Git sets.
     pub drift: DriftMode,
+    /// Every object was applied once as it is wanted now: one that is absent has been deleted since.
+    pub was_applied: bool,
     /// Objects that are no longer wanted are deleted.
     pub prune: bool,
     /// How many may be pruned at once without approval.
@@ -87,6 +89,7 @@ impl Default for Policy {
         Self {
             suspended: false,
             drift: DriftMode::Repair,
+            was_applied: false,
             prune: true,
             budget: Budget::default(),
             protected: protected().collect(),

@@ -102,9 +102,12 @@ pub(super) fn finished(object: &DesiredObject, policy: &Policy) -> bool {
 }
 
 /// What becomes of an object that should exist and is not there, if it is not simply created.
-pub(super) fn absent(object: &DesiredObject, policy: &Policy) -> Option<Decision> {
+pub(super) fn absent(object: &DesiredObject, is_listed: bool, policy: &Policy) -> Option<Decision> {
     match finished(object, policy) {
         true => Some(Decision::Keep),
+        false if policy.was_applied && is_listed && policy.drift != DriftMode::Repair => {
+            Some(Decision::Hold(Hold::Deleted))
+        }
         false => contested(object, policy),
     }
 }
@@ -256,6 +259,25 @@ mod tests {
         assert_eq!(word(owns(with), &later), "keep");
         assert_eq!(word(owns(without.clone()), &now), "Contested", "all but that is as Git says");
         assert_eq!(word(owns(without), &later), "repair");
+    }
+
+    #[test]
+    fn a_deleted_object_is_created_again_only_where_drift_is_repaired() {
+        let desired = wanted(&[manifest(ID, 0)]);
+        let check = |drift, was_applied, is_listed: bool, expect: &str| {
+            let policy = Policy { drift, was_applied, ..Policy::default() };
+            let mut observed = ObservedSet::default();
+            if !is_listed {
+                observed.unlisted(id(ID).group_kind());
+            }
+            assert_eq!(shown(&plan(&desired, &observed, &policy)), expect, "{drift:?} {was_applied}");
+        };
+        for drift in [DriftMode::Report, DriftMode::Ignore] {
+            check(drift, true, true, "Deleted");
+            check(drift, true, false, "create");
+            check(drift, false, true, "create");
+        }
+        check(DriftMode::Repair, true, true, "create");
     }
 
     #[test]

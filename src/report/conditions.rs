@@ -29,7 +29,16 @@ pub(super) fn conditions(
         }
     };
     let (reason, message) = (verdict.reason.as_str(), verdict.message.as_str());
-    let mut conditions = vec![condition(ConditionType::Ready, truth(verdict.ready), reason, message)];
+    let is_pending = facts.pass.as_ref().is_some_and(|pass| pass.pending);
+    let known = |type_: ConditionType| before.iter().find(|known| known.type_ == type_.to_string());
+    // Drift that was known before stays known until the comparison is over.
+    let differs = known(ConditionType::Ready)
+        .filter(|ready| ready.reason == Reason::FieldsDiffer.to_string() && verdict.ready && is_pending);
+    let ready = match differs {
+        Some(ready) => condition(ConditionType::Ready, "False", &ready.reason, &ready.message),
+        None => condition(ConditionType::Ready, truth(verdict.ready), reason, message),
+    };
+    let mut conditions = vec![ready];
     if verdict.reconciling {
         conditions.push(condition(ConditionType::Reconciling, "True", reason, message));
     }
@@ -39,10 +48,8 @@ pub(super) fn conditions(
     if let Some(Wellness { status, reason, message }) = wellness {
         conditions.push(condition(ConditionType::Healthy, status, reason, message));
     }
-    let drifted = ConditionType::Drifted.to_string();
-    let before = before.iter().find(|known| known.type_ == drifted);
-    if verdict.drifted.is_none() && facts.pass.as_ref().is_some_and(|pass| pass.pending) {
-        conditions.extend(before.cloned());
+    if verdict.drifted.is_none() && is_pending {
+        conditions.extend(known(ConditionType::Drifted).cloned());
     }
     if let Some(drifted) = &verdict.drifted {
         let reason = Reason::FieldsDiffer.to_string();

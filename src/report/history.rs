@@ -16,11 +16,11 @@ pub(super) fn note_history(
         return note_rejection(status, rejected, facts);
     }
     let revision = facts.refused.as_ref().unwrap_or(&pass.revision);
+    // Drift says nothing about the commit.
+    let is_drift = verdict.applied && verdict.reason == Reason::FieldsDiffer.to_string();
+    let result = if is_drift { Reason::Applied.to_string() } else { verdict.reason.clone() };
     // Trying again is no new event.
-    let told = status
-        .history
-        .first()
-        .is_some_and(|last| last.revision == *revision && last.result == verdict.reason);
+    let told = status.history.first().is_some_and(|last| last.revision == *revision && last.result == result);
     // What a person or the repository keeps from us says nothing about the commit.
     let of_revision = !facts.suspended && (facts.trouble.is_none() || facts.of_revision);
     if of_revision && !told && !verdict.reconciling {
@@ -29,14 +29,14 @@ pub(super) fn note_history(
             [Reason::Degraded, Reason::HealthUnknown].iter().any(|it| it.to_string() == result)
         };
         let first = status.history.first().filter(|last| last.revision == *revision);
-        let changed = first.is_some_and(|last| by_health(&last.result) || by_health(&verdict.reason));
+        let changed = first.is_some_and(|last| by_health(&last.result) || by_health(&result));
         if changed {
             status.history.remove(0);
         }
         let entry = HistoryEntry {
             revision: revision.clone(),
             time: facts.now.clone(),
-            result: verdict.reason.clone(),
+            result,
             message: if verdict.applied && facts.trouble.is_none() {
                 String::new()
             } else {

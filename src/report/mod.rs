@@ -88,7 +88,7 @@ fn told_by_pass(
         let (objects, known) = (status.objects.take(), std::mem::take(&mut status.problems));
         status.objects = Some(ObjectCounts {
             desired,
-            applied: (desired - wanting).max(0),
+            applied: (desired - wanting - count(is_reported)).max(0),
             held: count(|outcome| matches!(outcome, Outcome::Held(_))),
             failed,
             pruned: if pruned > 0 { pruned } else { last.pruned },
@@ -131,7 +131,20 @@ fn told_by_pass(
     if verdict.applied && revision.applied.as_ref() != Some(&pass.revision) {
         revision.applied = Some(pass.revision.clone());
     }
+    note_digest(revision, pass, verdict, facts);
     note_history(status, pass, verdict, facts);
+}
+
+/// Notes the digest of what is applied completely, until something else begins to be applied.
+fn note_digest(revision: &mut Revisions, pass: &PassFacts<'_>, verdict: &Verdict, facts: &Facts<'_>) {
+    let digest = pass.digest.map(|digest| digest.to_string());
+    if verdict.applied {
+        revision.applied_digest = digest;
+    } else if facts.trouble.is_none()
+        && (revision.applied.as_ref(), &revision.applied_digest) != (Some(&pass.revision), &digest)
+    {
+        revision.applied_digest = None;
+    }
 }
 
 /// Notes the hooks for the end. Those of the set that is applied count until another one is.
@@ -196,7 +209,7 @@ impl Verdict {
                 match facts.rejected {
                     Some(rejected) => verdict.instead_of(rejected),
                     None if facts.behind && verdict.ready => verdict.behind(),
-                    None => verdict,
+                    None => verdict.with_drift(pass),
                 }
             }
         }
@@ -238,6 +251,20 @@ impl Verdict {
         let message = "what is asked for now is being applied".to_owned();
         let reason = Reason::Progressing.to_string();
         Self { ready: false, reconciling: true, reason, message, ..self }
+    }
+
+    /// The verdict where everything was applied, and somebody has changed or deleted objects since.
+    fn with_drift(self, pass: &PassFacts<'_>) -> Self {
+        let differ = pass.outcomes.values().filter(|it| is_reported(it)).count();
+        let Some(first) = self.drifted.as_ref().filter(|_| self.ready && differ > 0) else { return self };
+        let are = if differ == 1 { "is" } else { "are" };
+        let objects = if pass.desired == 1 { "object" } else { "objects" };
+        let waits = self.left.iter().map(|left| format!("; {left}")).collect::<String>();
+        let message = format!(
+            "{differ} of {} {objects} {are} not as in {}: {first}{waits}",
+            pass.desired, pass.revision
+        );
+        Self { ready: false, reason: Reason::FieldsDiffer.to_string(), message, ..self }
     }
 
     /// The verdict where objects have to be well, too.
@@ -338,7 +365,12 @@ fn is_drifted(outcome: &Outcome) -> bool {
 }
 
 fn is_drifted_hold(hold: &Hold) -> bool {
-    matches!(hold, Hold::DriftReported(_) | Hold::Contested(_))
+    matches!(hold, Hold::DriftReported(_) | Hold::Deleted | Hold::Contested(_))
+}
+
+/// An object that somebody changed or deleted, and that is left so.
+fn is_reported(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Held(Hold::DriftReported(_) | Hold::Deleted))
 }
 
 /// Why an object is held, with the fields where a sentence is all that there is to read.

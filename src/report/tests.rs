@@ -136,7 +136,7 @@ fn one_line_says_which_revision_is_refused_and_which_is_kept() {
     let expect = "main@3 cannot be applied: a.yaml:1: no YAML; main@2 is kept";
     assert_eq!(now.conditions[0].message, expect);
     assert_eq!(now.revision.unwrap().attempted.as_deref(), Some("main@3"));
-    assert_eq!(now.objects.map(|objects| (objects.applied, objects.drifted)), Some((20, 1)));
+    assert_eq!(now.objects.map(|objects| (objects.applied, objects.drifted)), Some((19, 1)));
     let problems: Vec<&str> = now.problems.iter().map(|problem| problem.reason.as_str()).collect();
     assert_eq!(
         problems,
@@ -229,8 +229,13 @@ fn a_prune_that_waits_for_a_person_is_at_rest_and_says_how_to_approve_it() {
 
 #[test]
 fn drift_that_is_only_reported_is_a_condition_of_its_own_and_outlives_a_comparison() {
-    let now = check_pass([("a", reported())], "Ready=True Drifted=True: Applied", "main@2");
-    assert_eq!(now.objects.map(|objects| objects.drifted), Some(1));
+    let now = check_pass([("a", reported())], "Ready=False Drifted=True: FieldsDiffer", "main@2");
+    assert_eq!(now.objects.map(|objects| (objects.drifted, objects.applied)), Some((1, 19)));
+    assert_eq!(
+        now.conditions[0].message,
+        "1 of 20 objects is not as in main@2: ConfigMap shop/a: data.a was changed by kubectl, and only reported"
+    );
+    assert_eq!(now.history[0].result, "Applied", "drift says nothing about the commit");
     assert_eq!(
         now.conditions[1].message,
         "ConfigMap shop/a: data.a was changed by kubectl, and only reported"
@@ -238,10 +243,53 @@ fn drift_that_is_only_reported_is_a_condition_of_its_own_and_outlives_a_comparis
     let unknown = outcomes([("a", Outcome::Held(Hold::Unverified))]);
     let compared = PassFacts { pending: true, ..pass("main@2", &unknown) };
     let later = status(&now, &facts(Some(compared)));
-    assert_eq!(later.conditions[1], now.conditions[1], "what was known is told on");
+    assert_eq!(later.conditions, now.conditions, "what was known is told on");
     assert_eq!((later.objects, &later.problems), (now.objects, &now.problems));
     let over = status(&later, &facts(Some(pass("main@2", &BTreeMap::new()))));
     assert_eq!(shown(&over), "Ready=True: Applied");
+}
+
+#[test]
+fn a_deleted_object_that_is_only_reported_is_drift() {
+    let now =
+        check_pass([("a", Outcome::Held(Hold::Deleted))], "Ready=False Drifted=True: FieldsDiffer", "main@2");
+    assert_eq!(now.conditions[1].message, "ConfigMap shop/a: deleted by somebody, and only reported");
+    assert_eq!(now.objects.map(|objects| (objects.drifted, objects.applied)), Some((1, 19)));
+    let both = check_pass(
+        [("a", Outcome::Held(Hold::Deleted)), ("old", Outcome::Held(Hold::Protected)), ("z", reported())],
+        "Ready=False Drifted=True: FieldsDiffer",
+        "main@2",
+    );
+    let message = &both.conditions[0].message;
+    assert!(message.starts_with("2 of 20 objects are not as in main@2"), "{message}");
+    assert!(message.contains("wait for approval"), "{message}");
+}
+
+#[test]
+fn the_digest_of_what_is_applied_stands_until_something_else_is_begun() {
+    let digest = |byte| crate::api::SpecHash { form: crate::api::CanonicalForm::V1, digest: [byte; 32] };
+    let (fine, wrong) = (BTreeMap::new(), outcomes([("a", failed(false))]));
+    let with =
+        |revision, outcomes, byte| PassFacts { digest: Some(digest(byte)), ..pass(revision, outcomes) };
+    let after = |before: &SyncStatus, pass| status(before, &facts(Some(pass)));
+    let is_applied = |status: &SyncStatus, revision: &str, byte| {
+        status.revision.as_ref().is_some_and(|it| it.is_applied(revision, digest(byte)))
+    };
+    let first = after(&SyncStatus::default(), with("main@1", &fine, 1));
+    assert!(is_applied(&first, "main@1", 1));
+    assert!(!is_applied(&first, "main@2", 1) && !is_applied(&first, "main@1", 2));
+    let fails = after(&first, with("main@1", &wrong, 1));
+    assert!(is_applied(&fails, "main@1", 1), "it was applied once");
+    let other = after(&first, with("main@2", &wrong, 2));
+    assert_eq!(applied(&other), Some("main@1"));
+    assert!(!is_applied(&other, "main@1", 1), "what is absent may have been pruned");
+    let back = after(&other, with("main@1", &wrong, 1));
+    assert!(!is_applied(&back, "main@1", 1));
+    assert!(is_applied(&after(&back, with("main@1", &fine, 1)), "main@1", 1));
+    let mut begun = first.clone();
+    let held = crate::api::HeldRevision { revision: "main@2".to_owned(), ..Default::default() };
+    begun.revision.as_mut().unwrap().held = Some(held);
+    assert!(!is_applied(&begun, "main@1", 1), "main@2 is being applied");
 }
 
 #[test]

@@ -57,7 +57,9 @@ impl Inspected {
             ended_well.insert(id.clone(), !end.failed);
             finished.extend(SpecHash::parse(&end.hash).map(|hash| (id, hash)));
         }
-        Policy { rollout, finished, ended_well, ..self.wish.policy(approved) }
+        let (revision, digest) = (self.revision.to_string(), self.desired.digest());
+        let was_applied = status.revision.as_ref().is_some_and(|it| it.is_applied(&revision, digest));
+        Policy { rollout, finished, ended_well, was_applied, ..self.wish.policy(approved) }
     }
 }
 

@@ -200,6 +200,7 @@ impl Subject<'_> {
         let now = self.context.now();
         Policy {
             rollout,
+            was_applied: self.was_applied(memory),
             refused: self.aim.refused().map(Box::from),
             ended_well: self.ended_well(memory),
             now: wall_clock(),
@@ -212,6 +213,12 @@ impl Subject<'_> {
             consented: self.approved.as_ref().map(|_| memory.consented.clone()).unwrap_or_default(),
             ..self.wish.policy(self.approved.clone())
         }
+    }
+
+    /// True if the status says that every object was applied as it is wanted now.
+    fn was_applied(&self, memory: &Memory) -> bool {
+        let Some((desk, prepared)) = self.desk.zip(memory.prepared.as_ref()) else { return false };
+        desk.status().revision.is_some_and(|it| it.is_applied(&self.record.revision, prepared.digest))
     }
 
     /// Notes when the next pause ends for which people ask, so that a pass begins then.

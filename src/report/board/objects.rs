@@ -322,7 +322,7 @@ fn tell(outcome: &Outcome, last: Option<&Arc<str>>) -> Option<Told> {
                 | Hold::GoesAfter(_)
                 | Hold::OverBudget { .. }
                 | Hold::NewerRefused(_) => ObjectState::Leaving,
-                Hold::DriftReported(_) | Hold::Contested(_) => ObjectState::Drifted,
+                Hold::DriftReported(_) | Hold::Deleted | Hold::Contested(_) => ObjectState::Drifted,
                 _ => ObjectState::Held,
             };
             let message = share(bounded(hold.to_string()));

@@ -45,7 +45,7 @@ impl State {
         let Some(ready) = known("Ready") else { return Self::Starting };
         match ready.reason.as_str() {
             "Suspended" => Self::Suspended,
-            _ if ready.status == "True" => match () {
+            reason if ready.status == "True" || reason == "FieldsDiffer" => match () {
                 () if status.approval.is_some() => Self::Waiting,
                 () if is("Healthy", "False") => Self::Unwell,
                 () if is("Drifted", "True") => Self::Drifted,
@@ -126,7 +126,7 @@ pub fn advice(reason: &str) -> Option<&'static str> {
         }
         "Suspended" => "Nothing is looked at and nothing is written, until: moorline resume.",
         "FieldsDiffer" => {
-            "The Sync only reports drift (spec.drift.mode). Commit what was changed, or undo it by hand."
+            "The Sync only reports drift (spec.drift.mode). Commit what was changed, or undo it by hand. The next commit creates what was deleted."
         }
         _ => return None,
     })
@@ -158,7 +158,9 @@ mod tests {
         check(&[ready], true, State::Waiting);
         check(&[ready, ("Healthy", "False", "Degraded")], false, State::Unwell);
         check(&[ready, ("Healthy", "Unknown", "Progressing")], false, State::Committed);
-        check(&[ready, ("Drifted", "True", "FieldsDiffer")], false, State::Drifted);
+        let differs = [("Ready", "False", "FieldsDiffer"), ("Drifted", "True", "FieldsDiffer")];
+        check(&differs, false, State::Drifted);
+        check(&differs, true, State::Waiting);
         for (reason, expect) in [
             ("Suspended", State::Suspended),
             ("PruneHeld", State::Waiting),

@@ -163,7 +163,11 @@ impl State {
     /// Adds the revision that is kept.
     pub(super) fn adds_held(&self, next: &mut SyncStatus) {
         if let Some(held) = &self.held {
-            next.revision.get_or_insert_default().held = Some(held.clone());
+            let revision = next.revision.get_or_insert_default();
+            if revision.applied.as_ref() != Some(&held.revision) {
+                revision.applied_digest = None;
+            }
+            revision.held = Some(held.clone());
         }
     }
 
