@@ -12,7 +12,7 @@ use crate::cluster::lease::{Leadership, Notes};
 /// The annotation on the Lease.
 #[derive(Debug)]
 pub struct Notebook {
-    notes: Notes,
+    notes: Mutex<Notes>,
     written: Mutex<Option<Scope>>,
 }
 
@@ -22,7 +22,12 @@ impl Notebook {
         // What cannot be read counts as absent: then it is found out by listing.
         let found = leadership.found().get(SCOPE_ANNOTATION);
         let written = found.and_then(|text| serde_json::from_str(text).ok());
-        Self { notes: leadership.notes(), written: Mutex::new(written) }
+        Self { notes: Mutex::new(leadership.notes()), written: Mutex::new(written) }
+    }
+
+    /// Writes onto the Lease of the next term from now on. Nobody else wrote there in between.
+    pub fn goes_on(&self, leadership: &Leadership) {
+        *self.notes.lock().unwrap_or_else(PoisonError::into_inner) = leadership.notes();
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Scope>> {
@@ -41,7 +46,8 @@ impl Notebook {
         }
         let Ok(text) = serde_json::to_string(&scope) else { return };
         let entry = BTreeMap::from([(SCOPE_ANNOTATION.to_owned(), text)]);
-        if self.notes.write(entry).await {
+        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if notes.write(entry).await {
             *self.lock() = Some(scope);
         }
     }

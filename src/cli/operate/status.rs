@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::super::Streams;
 use super::super::exit::Exit;
+use super::heartbeats::all_served;
 use super::table::{ago, table};
 use super::{namespace, on_cluster, ready, short, write};
 use crate::cluster::{Connection, Seen};
@@ -23,7 +24,7 @@ const AGAIN: Duration = Duration::from_secs(2);
   moorline status shop          one, with its problems
   moorline status --watch       lines as they change
 
-Exit codes: 0 all that is shown is ready, 1 something is not.")]
+Exit codes: 0 all that is shown is ready, 1 something is not, or no daemon serves it.")]
 pub(in super::super) struct Arguments {
     /// The name of a Sync
     name: Option<String>,
@@ -51,11 +52,12 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
         } else {
             write(&lines(&seen), streams)?;
         }
+        let served = all_served(&seen, &connection, streams).await;
         if arguments.watch {
             watch(arguments, &connection, &seen, streams).await?;
         }
         let all = seen.iter().all(|sync| ready(&sync.status).0 == "True");
-        Ok(if all { Exit::Done } else { Exit::Failure })
+        Ok(if all && served { Exit::Done } else { Exit::Failure })
     })
 }
 

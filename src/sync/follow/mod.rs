@@ -247,6 +247,7 @@ impl Follower {
         let first = context.dependencies.again(&self.owner);
         self.step(self.wished());
         let mut look_over = tokio::time::interval(LOOK_OVER);
+        let mut term = context.cluster.terms().watch();
         loop {
             self.begin_verifying();
             self.begin_reading();
@@ -295,6 +296,10 @@ impl Follower {
                 _ = look_over.tick() => {
                     self.look_over();
                     continue;
+                }
+                Ok(()) = term.changed() => {
+                    self.verify_stop.stop();
+                    Event::TermBegan
                 }
                 () = sleep_until(next) => Event::Woke,
             };

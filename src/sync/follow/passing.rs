@@ -10,9 +10,19 @@ use super::super::schedule::{Event, Pass};
 use super::waiting::is_waiting;
 use super::{Follower, Told};
 use crate::clock;
-use crate::cluster::Stop;
+use crate::cluster::{Cluster, Stop};
 use crate::report::{Trouble, is_applied};
 use crate::source::Revision;
+
+/// The cluster for the writes of one term, once this daemon holds the Lease. Without it nothing is decided; none if
+/// something newer came meanwhile.
+async fn in_a_term(cluster: &Cluster, stop: &Stop) -> Option<Cluster> {
+    tokio::select! {
+        biased;
+        () = stop.stopped() => None,
+        () = cluster.terms().held() => Some(cluster.of_this_term()),
+    }
+}
 
 impl Follower {
     /// The revision to which the cluster is held now, and the one that was given up for it, if one was.
@@ -71,6 +81,9 @@ impl Follower {
                     Some(verifying) => Some(verifying.await),
                     None => None,
                 };
+                let Some(cluster) = in_a_term(&order.cluster, &stop).await else {
+                    return (memory, Report { stopped: true, ..Report::default() });
+                };
                 if let Some((signed, keys)) = &verify
                     && let Err(error) = order.repository.verify(&revision, *signed, keys, by).await
                 {
@@ -79,7 +92,7 @@ impl Follower {
                 }
                 let subject = Subject {
                     context: &context,
-                    cluster: &order.cluster,
+                    cluster: &cluster,
                     desk: desk.as_ref(),
                     owner: &owner,
                     wish: &order.wish,
