@@ -22,6 +22,7 @@ use crate::harmless::harmless;
 use crate::settings::{LogFormat, LogLevel};
 
 /// The way to other logs while the program runs.
+#[derive(Clone)]
 pub struct Level(reload::Handle<Targets, Registry>);
 
 impl Level {

@@ -10,24 +10,27 @@ use anyhow::{Context as _, bail};
 use clap::{ArgAction, Args};
 use tokio::sync::{mpsc, watch};
 
+use super::election::{self, Election, pass_on};
 use super::exit::Exit;
 use super::listening::{listen, show};
+use super::own_definition::define;
 use super::sandbox::{ThrowAway, chance};
 use super::setting_flags::SettingFlags;
+pub(super) use super::signals::interrupted;
 use super::{Streams, logs, settings_file};
 use crate::api::{self, PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
-use crate::cluster::lease::{Claim, Leadership, Loss, Permit, Timings};
-use crate::cluster::{Cluster, Connection, Definition, connect};
+use crate::cluster::lease::{Claim, Leadership, Permit, Terms};
+use crate::cluster::{Cluster, Connection, connect};
 use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::render;
 use crate::report::board::Stance;
 use crate::sandbox::Options;
-use crate::serve::Health;
-use crate::serve::hooks::{Called, Hooks, repository_name};
+use crate::serve::hooks::{Called, Hooks};
+use crate::serve::{Health, Wanted};
 use crate::settings::Settings;
 use crate::source::{Address, AllowList, Credentials, Proxy, Reference, Repositories};
-use crate::sync::gone::RUN;
+use crate::sync::through_terms::{End, through_terms};
 use crate::sync::wish::Wish;
 use crate::sync::{Board, Context, Notebook, Parts, all, look, single};
 
@@ -114,7 +117,7 @@ async fn daemon(
     }
     let (metrics, health) = (Metrics::new()?, Health::new());
     let (end, ending) = watch::channel(false);
-    let (call, mut called) = mpsc::channel(MAX_CALLS);
+    let (call, called) = mpsc::channel(MAX_CALLS);
     let hooks = settings.webhook_secret_file.clone().map(|secret| Hooks::new(secret, call));
     let server = listen(&settings, &health, &metrics, hooks, ending.clone()).await?;
     let (board, looks) = show(&settings, ending.clone()).await;
@@ -123,53 +126,167 @@ async fn daemon(
         interrupted().await;
         end.send_replace(true);
     });
-    let leadership = match arguments.leader_election {
-        true => {
-            let led = tokio::select! {
-                led = lead(arguments, &settings, &connection, &namespace, (&health, &metrics, &board), ending.clone()) => led?,
-                () = pass_on(&connection, &mut called) => None,
-            };
-            let Some(led) = led else { return Ok(Exit::Done) };
-            Some(led)
-        }
+    let election = match arguments.leader_election {
+        true => Some(Election {
+            connection: connection.clone(),
+            claim: claim(arguments, &settings, &namespace)?,
+            timings: election::timings(&settings),
+            metrics: metrics.clone(),
+            health: health.clone(),
+            board: board.clone(),
+            ending: ending.clone(),
+        }),
         false => None,
     };
-    let permit = leadership.as_ref().map_or_else(Permit::always, Leadership::permit);
-    metrics.leader(true);
-    let cluster = Cluster::new(connection, metrics.clone(), permit.clone(), &settings);
-    let held_by = leadership.as_ref().map(|_| format!("{namespace}/{}", lease_name(arguments, &settings)));
-    let notebook = leadership.as_ref().filter(|_| arguments.url.is_some()).map(Notebook::new);
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let helm = Helm::keeping(&settings.helm, program, settings.data_dir.join(Repositories::RENDERED));
-    let context = Arc::new(Context::new(
-        cluster,
+    let daemon = Daemon {
+        arguments,
+        level,
+        connection,
+        namespace,
+        sources,
+        metrics,
+        health,
         board,
-        Parts {
-            sources,
-            helm,
-            metrics,
-            health,
-            settings,
-            namespace,
-            held_by,
-            permit,
-            notebook,
-            disk: own_server.as_ref().map(|_| "/".into()),
-            ending,
-        },
-    ));
-    let reset =
-        settings_file::follow(arguments.config.as_deref(), &arguments.settings, context.clone(), level);
-    tokio::select! {
-        done = work(arguments, context.clone(), called) => done?,
-        () = look(context, looks) => {}
-        () = reset => {}
-        loss = lost(leadership.as_ref()) => bail!("the Lease is lost: {loss}"),
-    }
+        election,
+        disk: own_server.as_ref().map(|_| "/".into()),
+        ending,
+    };
+    let leadership = daemon.serve(settings, called, looks).await?;
     release(leadership).await?;
     signal.abort();
     drop(server);
     Ok(Exit::Done)
+}
+
+/// All that outlives a term of the Lease.
+struct Daemon<'a> {
+    arguments: &'a Arguments,
+    level: logs::Level,
+    connection: Connection,
+    namespace: Box<str>,
+    sources: (Repositories, AllowList),
+    metrics: Metrics,
+    health: Health,
+    board: Board,
+    election: Option<Election>,
+    disk: Option<PathBuf>,
+    ending: watch::Receiver<bool>,
+}
+
+impl Daemon<'_> {
+    /// Serves until it is asked to end, and gives the Lease if it is held then. While another daemon holds it, this one
+    /// stands by.
+    async fn serve(
+        &self,
+        mut settings: Settings,
+        mut called: mpsc::Receiver<Called>,
+        mut looks: mpsc::Receiver<Wanted>,
+    ) -> anyhow::Result<Option<Leadership>> {
+        let Some(election) = &self.election else {
+            let (context, _) = self.begin(settings, None)?;
+            self.work(context, &mut called, &mut looks).await?;
+            return Ok(None);
+        };
+        let mut held = None;
+        loop {
+            let won = match held.take() {
+                Some(held) => Some(held),
+                None => tokio::select! {
+                    won = election.wait() => won?,
+                    () = pass_on(&self.connection, &mut called) => None,
+                },
+            };
+            let Some(mut leadership) = won else { return Ok(None) };
+            let (context, terms) = self.begin(settings, Some(&leadership))?;
+            let tell = |leadership: Option<&Leadership>| self.tell(&context, leadership);
+            let work = self.work(context.clone(), &mut called, &mut looks);
+            let campaign = async |waits_for: &(dyn Fn(&str) + Sync)| election.campaign(waits_for).await;
+            match through_terms(work, &mut leadership, &terms, &tell, campaign).await? {
+                End::Done(done) => return done.map(|()| Some(leadership)),
+                End::Taken => {}
+                End::Interrupted(next) => held = Some(next),
+            }
+            self.metrics.leader(false);
+            context.retire();
+            settings = Settings::clone(&context.settings());
+        }
+    }
+
+    /// Begins to serve, with nothing known of the cluster.
+    fn begin(
+        &self,
+        settings: Settings,
+        leadership: Option<&Leadership>,
+    ) -> anyhow::Result<(Arc<Context>, Terms)> {
+        let terms = Terms::from(leadership.map_or_else(Permit::always, Leadership::permit));
+        self.metrics.leader(true);
+        let cluster = Cluster::new(self.connection.clone(), self.metrics.clone(), terms.clone(), &settings);
+        let name =
+            || election::lease_name(self.arguments.url.as_ref().map(|_| &*self.arguments.name), &settings);
+        let held_by = leadership.map(|_| format!("{}/{}", self.namespace, name()));
+        let notebook = leadership.filter(|_| self.arguments.url.is_some()).map(Notebook::new);
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let helm = Helm::keeping(&settings.helm, program, settings.data_dir.join(Repositories::RENDERED));
+        let parts = Parts {
+            sources: self.sources.clone(),
+            helm,
+            metrics: self.metrics.clone(),
+            health: self.health.clone(),
+            settings,
+            namespace: self.namespace.clone(),
+            held_by,
+            notebook: notebook.map(Arc::new),
+            disk: self.disk.clone(),
+            ending: self.ending.clone(),
+        };
+        Ok((Arc::new(Context::new(cluster, self.board.clone(), parts)), terms))
+    }
+
+    /// A term has ended, or the next one has begun and nobody held the Lease in between.
+    fn tell(&self, context: &Context, leadership: Option<&Leadership>) {
+        self.metrics.leader(leadership.is_some());
+        match leadership {
+            Some(leadership) => {
+                context.goes_on(leadership);
+                self.board.stand(Stance::Serves);
+            }
+            None => self.board.stand(Stance::StandsBy(None)),
+        }
+    }
+
+    /// Follows what there is to follow, until the daemon ends.
+    async fn work(
+        &self,
+        context: Arc<Context>,
+        called: &mut mpsc::Receiver<Called>,
+        looks: &mut mpsc::Receiver<Wanted>,
+    ) -> anyhow::Result<()> {
+        let ((call, calls), (want, wanted)) = (mpsc::channel(MAX_CALLS), mpsc::channel(1));
+        let arguments = self.arguments;
+        let reset = settings_file::follow(
+            arguments.config.as_deref(),
+            &arguments.settings,
+            context.clone(),
+            self.level.clone(),
+        );
+        tokio::select! {
+            done = follow(arguments, context.clone(), calls) => done,
+            () = look(context, wanted) => Ok(()),
+            () = reset => Ok(()),
+            () = relay(called, call) => Ok(()),
+            () = relay(looks, want) => Ok(()),
+        }
+    }
+}
+
+/// Hands on what comes, for as long as it is wanted.
+async fn relay<T>(from: &mut mpsc::Receiver<T>, to: mpsc::Sender<T>) {
+    while let Some(one) = from.recv().await {
+        if to.send(one).await.is_err() {
+            break;
+        }
+    }
+    std::future::pending().await
 }
 
 /// Gives the Lease back, so that nobody has to wait for its end.
@@ -194,14 +311,6 @@ async fn reach(
     Ok((Connection::of(server.sandbox.client(), "default"), Some(server)))
 }
 
-/// Returns when the Lease is lost, if there is one.
-async fn lost(leadership: Option<&Leadership>) -> Loss {
-    match leadership {
-        Some(leadership) => leadership.lost().await,
-        None => std::future::pending().await,
-    }
-}
-
 /// Where repositories are kept, and which ones may be read besides those that Syncs name.
 fn sources(settings: &Settings) -> anyhow::Result<(Repositories, AllowList)> {
     let direct: Vec<&str> = settings.proxy_direct.iter().map(|host| &**host).collect();
@@ -210,8 +319,8 @@ fn sources(settings: &Settings) -> anyhow::Result<(Repositories, AllowList)> {
     Ok((Repositories::new(&settings.data_dir, proxy.transpose()?)?, allowed))
 }
 
-/// Follows what there is to follow, until the daemon ends.
-async fn work(
+/// Follows the Syncs of the cluster, or one repository.
+async fn follow(
     arguments: &Arguments,
     context: Arc<Context>,
     called: mpsc::Receiver<Called>,
@@ -229,63 +338,19 @@ async fn work(
 /// The most calls of webhooks that wait to be heeded.
 const MAX_CALLS: usize = 64;
 
-/// Brings the definition of Syncs up to date where that may be done. Nothing waits for it to be so.
-async fn define(cluster: &Cluster) {
-    let Ok(own) = api::definition() else { return };
-    let by_hand = "moorline crd | kubectl apply --server-side --force-conflicts -f -";
-    match cluster.define_syncs(&own).await {
-        Definition::Same => {}
-        Definition::Applied => tracing::info!("the definition of Syncs is brought up to date"),
-        Definition::OfSync(sync) => {
-            tracing::info!(
-                sync = &*sync,
-                "the definition of Syncs is another one, and is left to the Sync that applies it"
-            )
-        }
-        Definition::Newer(version) => {
-            tracing::info!(version = &*version, "the definition of Syncs is of a newer Moorline, and stays")
-        }
-        Definition::Other(failure) => {
-            tracing::warn!(%failure, "the definition of Syncs is another one, and is served as it is; to bring it up to date: {by_hand}");
-        }
-        Definition::Unseen(failure) => {
-            tracing::info!(%failure, "whether the definition of Syncs is up to date is not known; to bring it there: {by_hand}");
-        }
-    }
-}
-
-/// While another daemon leads, calls are passed on to it, as an annotation of the Syncs that they are about.
-async fn pass_on(connection: &Connection, called: &mut mpsc::Receiver<Called>) {
-    while let Some(names) = called.recv().await {
-        match connection.call(|url| repository_name(url).is_some_and(|name| names.contains(&name))).await {
-            Ok(syncs) => tracing::debug!(syncs, "a webhook was passed on"),
-            Err(error) => tracing::warn!(%error, "a webhook could not be passed on"),
-        }
-    }
-    // Nobody can call any more.
-    std::future::pending().await
-}
-
 /// For the release of the Lease at the end, when what was under way has had its time: a stop takes ten seconds at most.
 const RELEASE: Duration = Duration::from_secs(2);
 
-fn lease_name(arguments: &Arguments, settings: &Settings) -> String {
-    match (&arguments.url, &settings.instance) {
-        (Some(_), _) => format!("{RUN}{}", arguments.name),
-        (None, Some(instance)) => format!("moorline-{instance}"),
-        (None, None) => "moorline".to_owned(),
-    }
+/// The repository, wherever this is read: a path on the disk means what it does where it was typed.
+fn address(url: &str) -> anyhow::Result<Address> {
+    let address = Address::any(url)?;
+    let Some(path) = address.local_path() else { return Ok(address) };
+    let whole = path.canonicalize().or_else(|_| std::path::absolute(path))?;
+    Ok(Address::any(&whole.to_string_lossy())?)
 }
 
-/// Waits for the Lease; none if the daemon is asked to end before.
-async fn lead(
-    arguments: &Arguments,
-    settings: &Settings,
-    connection: &Connection,
-    namespace: &str,
-    (health, metrics, board): (&Health, &Metrics, &Board),
-    mut ending: watch::Receiver<bool>,
-) -> anyhow::Result<Option<Leadership>> {
+/// Which Lease is wanted, and for what.
+fn claim(arguments: &Arguments, settings: &Settings, namespace: &str) -> anyhow::Result<Claim> {
     let record = match &arguments.url {
         // The address is printed without anything secret.
         Some(url) => {
@@ -297,48 +362,13 @@ async fn lead(
         }
         None => BTreeMap::new(),
     };
-    let timings = Timings {
-        duration: settings.lease_duration,
-        renew_deadline: settings.lease_renew_deadline,
-        retry: settings.lease_retry_period,
-        request: (settings.lease_duration.saturating_sub(settings.lease_renew_deadline)).mul_f64(0.8),
-    };
-    let claim = Claim {
+    Ok(Claim {
         namespace: namespace.to_owned(),
-        name: lease_name(arguments, settings),
-        identity: identity(),
+        name: election::lease_name(arguments.url.as_ref().map(|_| &*arguments.name), settings),
+        identity: election::identity(),
         record,
         take_over: arguments.take_over,
-    };
-    let waits_for = |leader: &str| board.stand(Stance::StandsBy(Some(leader.into())));
-    // Who waits for its turn is ready to take it.
-    health.ready(Ok(()));
-    let beats = async {
-        loop {
-            health.beat();
-            tokio::time::sleep(Duration::from_secs(10)).await;
-        }
-    };
-    tokio::select! {
-        won = connection.campaign(metrics.clone(), claim, timings, &waits_for) => Ok(Some(won?)),
-        _ = ending.wait_for(|ending| *ending) => Ok(None),
-        () = beats => Ok(None),
-    }
-}
-
-/// This process and no other, also on a machine where several run.
-fn identity() -> String {
-    let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
-    let chance = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    format!("{}_{}_{}", host.as_deref().unwrap_or("moorline"), std::process::id(), chance.as_nanos())
-}
-
-/// The repository, wherever this is read: a path on the disk means what it does where it was typed.
-fn address(url: &str) -> anyhow::Result<Address> {
-    let address = Address::any(url)?;
-    let Some(path) = address.local_path() else { return Ok(address) };
-    let whole = path.canonicalize().or_else(|_| std::path::absolute(path))?;
-    Ok(Address::any(&whole.to_string_lossy())?)
+    })
 }
 
 fn wish(arguments: &Arguments, url: &str, namespace: &str) -> anyhow::Result<Wish> {
@@ -362,35 +392,4 @@ async fn follow_one(
     let owner = SyncName::new(&context.namespace, &arguments.name);
     single::run(context, owner, wish, repository, called).await;
     Ok(())
-}
-
-/// Waits until somebody asks this process to end, or closes the terminal in which it was started. From the call on nobody
-/// ends it otherwise, so that whoever leaves something behind calls it first.
-pub(super) fn interrupted() -> impl Future<Output = ()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
-    let hangup = if outlives_its_terminal() { None } else { signal(SignalKind::hangup()).ok() };
-    async {
-        let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
-            return std::future::pending().await;
-        };
-        let hung_up = async {
-            match hangup {
-                Some(mut hangup) => drop(hangup.recv().await),
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-            () = hung_up => {}
-        }
-    }
-}
-
-/// True if it was started to go on without a terminal, as `nohup` does: SIGHUP, the first of the signals, is ignored.
-fn outlives_its_terminal() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }

@@ -182,6 +182,7 @@ impl Cluster {
 
     /// Sends a write when it is its turn.
     pub(super) async fn send(&self, call: Call) -> Result<Reply, Failure> {
+        let call = Call { permit: self.2.clone(), ..call };
         self.0.gate.send(&self.0.wire, call, self.1.as_deref()).await
     }
 

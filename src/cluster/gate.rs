@@ -73,9 +73,11 @@ impl Gate {
     pub(super) async fn send(
         &self,
         wire: &Wire,
-        call: Call,
+        mut call: Call,
         together: Option<&Together>,
     ) -> Result<Reply, Failure> {
+        // It waits for its turn under the permit of this term, and is refused in a later one.
+        call.permit.get_or_insert_with(|| wire.terms.current());
         let turn = match together {
             Some(together) => together.begin(self.enter()).await.ok_or(Failure::Superseded)?,
             None => self.enter().await,
@@ -363,7 +365,7 @@ mod tests {
             let wire = Wire {
                 client: kube::Client::new(service, "default"),
                 metrics: Metrics::new().unwrap(),
-                permit: Permit::always(),
+                terms: Permit::always().into(),
                 timeout: Duration::from_secs(30),
                 open: Duration::from_secs(60)..=Duration::from_secs(90),
                 written: Written::default(),

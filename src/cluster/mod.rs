@@ -10,6 +10,7 @@ mod connect;
 mod definitions;
 mod foreign;
 mod gate;
+mod heartbeat;
 mod jitter;
 mod kinds;
 pub mod lease;
@@ -48,6 +49,7 @@ pub use connect::{ConnectError, Connection, connect};
 pub use definitions::{AllNews, News};
 
 pub use foreign::Foreign;
+pub use heartbeat::Heartbeat;
 pub(crate) use jitter::jitter;
 pub use kinds::{Kinds, Served};
 pub use live::NamespaceState;
@@ -72,7 +74,7 @@ use crate::observed::ObservedSet;
 use crate::settings::Settings;
 use definitions::Definitions;
 use gate::Gate;
-use lease::Permit;
+use lease::{Permit, Terms};
 use newest::Written;
 use rate::Rate;
 use replicas::Defined;
@@ -88,7 +90,7 @@ const STATUSES: usize = 8;
 
 /// One API server, as one user sees it; cheap to clone.
 #[derive(Clone)]
-pub struct Cluster(Arc<Inner>, Option<Arc<Together>>);
+pub struct Cluster(Arc<Inner>, Option<Arc<Together>>, Option<Permit>);
 
 struct Inner {
     wire: Wire,
@@ -121,12 +123,17 @@ struct Limits {
 
 impl Cluster {
     /// The cluster behind a connection, which is written to within the bounds of the settings.
-    pub fn new(connection: Connection, metrics: Metrics, permit: Permit, settings: &Settings) -> Self {
+    pub fn new(
+        connection: Connection,
+        metrics: Metrics,
+        terms: impl Into<Terms>,
+        settings: &Settings,
+    ) -> Self {
         let open = settings.watch_timeout_min..=settings.watch_timeout_max;
         let wire = Wire {
             client: connection.client,
             metrics,
-            permit,
+            terms: terms.into(),
             timeout: settings.request_timeout,
             open,
             written: Written::default(),
@@ -160,12 +167,32 @@ impl Cluster {
             is_hidden: AtomicBool::new(false),
             store,
         });
-        Self(inner, None)
+        Self(inner, None, None)
     }
 
     /// The same cluster for writes that belong together, of which the first is not sent any more once `stop` says so.
     pub fn until(&self, stop: &Stop) -> Self {
-        Self(self.0.clone(), Some(Arc::new(Together::new(stop))))
+        Self(self.0.clone(), Some(Arc::new(Together::new(stop))), self.2.clone())
+    }
+
+    /// The same cluster for writes that are decided in the current term: none of them is sent in a later one.
+    pub(crate) fn of_this_term(&self) -> Self {
+        Self(self.0.clone(), self.1.clone(), Some(self.terms().current()))
+    }
+
+    /// The same cluster for writes that are decided in whatever term they are sent.
+    pub(crate) fn of_any_term(&self) -> Self {
+        Self(self.0.clone(), self.1.clone(), None)
+    }
+
+    /// True if this daemon may write now.
+    pub(crate) fn may_write(&self) -> bool {
+        self.terms().current().may_write()
+    }
+
+    /// The terms in which this daemon may write.
+    pub(crate) fn terms(&self) -> &Terms {
+        &self.0.wire.terms
     }
 
     /// What was learnt last about the server's kinds.

@@ -27,6 +27,8 @@ const GRACE: Duration = Duration::from_secs(15);
 const MAX_LINE: usize = 8 << 20;
 /// Pauses after failures: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+/// The longest pause while the API server cannot be reached: its return is soon seen.
+const AWAY: Duration = Duration::from_secs(5);
 /// Between two attempts at what is forbidden: rights that are given are soon seen, unless nobody waits for them. Where
 /// all namespaces may not be seen, each one in use is watched instead, so that nobody waits for more.
 const FORBIDDEN: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(120));
@@ -173,6 +175,9 @@ pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) 
                 tracing::debug!(kind = %target.kind, %failure, "a watch broke");
                 wire.metrics.watch_restarted(&target.kind.to_string(), "broken");
                 watch.doubtful = true;
+                if matches!(failure, Failure::Unreachable(_)) {
+                    pause = pause.min(AWAY);
+                }
                 (watch.sink)(Event::Broken(failure));
             }
         }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::answer::{Cause, Refusal};
-use super::lease::Permit;
+use super::lease::{Permit, Terms};
 use super::newest::Written;
 use crate::clock;
 use crate::metrics::{Class, Metrics};
@@ -45,11 +45,13 @@ pub(super) struct Call {
     pub(super) uri: String,
     pub(super) accept: &'static str,
     pub(super) content: Option<(&'static str, Vec<u8>)>,
+    /// Of the term in which it was queued; none before that.
+    pub(super) permit: Option<Permit>,
 }
 
 impl Call {
     pub(super) fn new(class: Class, verb: &'static str, uri: String) -> Self {
-        Self { class, verb, applies: false, uri, accept: WHOLE, content: None }
+        Self { class, verb, applies: false, uri, accept: WHOLE, content: None, permit: None }
     }
 
     pub(super) fn accept(self, accept: &'static str) -> Self {
@@ -146,7 +148,7 @@ impl Failure {
 pub(super) struct Wire {
     pub(super) client: kube::Client,
     pub(super) metrics: Metrics,
-    pub(super) permit: Permit,
+    pub(super) terms: Terms,
     pub(super) timeout: Duration,
     /// How long a watch stays open, at least and at most.
     pub(super) open: RangeInclusive<Duration>,
@@ -214,16 +216,21 @@ impl Wire {
 
     /// How long a request may take: a write must be over before another daemon can have taken the Lease.
     fn within(&self, call: &Call) -> Duration {
-        let left = self.permit.time_left().filter(|_| call.writes());
+        let left = self.permit_of(call).time_left().filter(|_| call.writes());
         // One without any time left is refused when it is about to be sent, and says why.
         left.filter(|left| !left.is_zero()).map_or(self.timeout, |left| left.min(self.timeout))
+    }
+
+    /// The permit of the term in which a request was queued; if it never was, that of the current one.
+    fn permit_of(&self, call: &Call) -> Permit {
+        call.permit.clone().unwrap_or_else(|| self.terms.current())
     }
 
     async fn begin(&self, call: Call) -> Result<Response<Body>, Failure> {
         let bad = |error: http::Error| Failure::BadAnswer(error.to_string().into());
         let mut request =
             Request::builder().method(call.method()).uri(&call.uri).header(header::ACCEPT, call.accept);
-        let writes = call.writes();
+        let permit = call.writes().then(|| self.permit_of(&call));
         let body = match call.content {
             Some((of, body)) => {
                 request = request.header(header::CONTENT_TYPE, of);
@@ -233,7 +240,7 @@ impl Wire {
         };
         let request = request.body(body).map_err(bad)?;
         // Asked last, so that no write begins after the lead was lost.
-        if writes && !self.permit.may_write() {
+        if permit.is_some_and(|permit| !permit.may_write()) {
             return Err(Failure::NotLeading);
         }
         let sent = self.client.send(request).await;

@@ -50,7 +50,7 @@ pub const MAX_WORKERS: usize = 32;
 const MAX_SHARED: usize = 64;
 
 /// All repositories of a daemon, with one folder for their mirrors.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Repositories(Arc<House>);
 
 #[derive(Debug)]

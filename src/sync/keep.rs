@@ -104,7 +104,8 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
     };
     let mut retry = RETRY.0;
     loop {
-        let sync = seen.borrow_and_update().clone();
+        let leads = context.leads().await;
+        let sync = seen.borrow_and_update().clone().filter(|_| leads);
         let Some(sync) = sync else { break };
         keeper.history = sync.history;
         let again = keeper.serve(&sync.sync).await;

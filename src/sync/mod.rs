@@ -59,6 +59,7 @@ pub mod single;
 mod subject;
 mod survey;
 mod tally;
+pub mod through_terms;
 mod values;
 mod verify;
 mod vitals;
@@ -74,7 +75,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::api::SyncName;
 use crate::clock;
-use crate::cluster::lease::Permit;
+use crate::cluster::lease::Leadership;
 use crate::cluster::{Cluster, connect};
 use crate::helm::Helm;
 use crate::metrics::Metrics;
@@ -120,10 +121,8 @@ pub struct Context {
     pub namespace: Box<str>,
     /// The Lease that this daemon holds, as namespace/name.
     pub held_by: Option<String>,
-    /// Whether this daemon leads.
-    pub permit: Permit,
     /// Where a run without a Sync writes down its scope, if anywhere.
-    notebook: Option<Notebook>,
+    notebook: Option<Arc<Notebook>>,
     /// Where Syncs may name repositories on the disk, if anywhere.
     disk: Option<PathBuf>,
     /// What is known of all Syncs, for who looks.
@@ -167,10 +166,8 @@ pub struct Parts {
     pub namespace: Box<str>,
     /// The Lease that this daemon holds, as namespace/name.
     pub held_by: Option<String>,
-    /// Whether this daemon leads.
-    pub permit: Permit,
     /// Where a run without a Sync writes down its scope, if anywhere.
-    pub notebook: Option<Notebook>,
+    pub notebook: Option<Arc<Notebook>>,
     /// A folder of this machine's disk in which Syncs may name repositories: none, but where the API server is one of
     /// this process, which nobody else uses.
     pub disk: Option<PathBuf>,
@@ -203,7 +200,6 @@ impl Context {
             reset: Notify::new(),
             namespace: parts.namespace,
             held_by: parts.held_by,
-            permit: parts.permit,
             notebook: parts.notebook,
             disk: parts.disk,
             board,
@@ -226,6 +222,29 @@ impl Context {
             metrics: &self.metrics,
             pinned: wish.verify.is_some(),
             fresh,
+        }
+    }
+
+    /// Waits until this daemon may write; false if it is asked to end before.
+    async fn leads(&self) -> bool {
+        let mut ending = self.ending.clone();
+        tokio::select! {
+            biased;
+            () = self.cluster.terms().held() => true,
+            _ = ending.wait_for(|ending| *ending) => false,
+        }
+    }
+
+    /// The next term has begun, and nobody held the Lease in between.
+    pub fn goes_on(&self, leadership: &Leadership) {
+        self.notebook.iter().for_each(|notebook| notebook.goes_on(leadership));
+    }
+
+    /// Forgets what was counted and shown of the Syncs: another daemon serves them now.
+    pub fn retire(&self) {
+        for name in self.registry.names() {
+            self.metrics.forget(&name.to_string());
+            self.board.remove(&name);
         }
     }
 

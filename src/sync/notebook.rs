@@ -15,7 +15,7 @@ use crate::cluster::lease::{Leadership, Notes};
 /// The annotations on the Lease.
 #[derive(Debug)]
 pub struct Notebook {
-    notes: Notes,
+    notes: Mutex<Notes>,
     scope: Mutex<Option<Scope>>,
     held: Mutex<Option<HeldRevision>>,
 }
@@ -25,10 +25,15 @@ impl Notebook {
     pub fn new(leadership: &Leadership) -> Self {
         let found = leadership.found();
         Self {
-            notes: leadership.notes(),
+            notes: Mutex::new(leadership.notes()),
             scope: Mutex::new(read(found, SCOPE_ANNOTATION)),
             held: Mutex::new(read(found, HELD_ANNOTATION)),
         }
+    }
+
+    /// Writes onto the Lease of the next term from now on. Nobody else wrote there in between.
+    pub fn goes_on(&self, leadership: &Leadership) {
+        *lock(&self.notes) = leadership.notes();
     }
 
     /// The scope that stands there.
@@ -56,7 +61,8 @@ impl Notebook {
             return;
         }
         let Ok(text) = serde_json::to_string(&value) else { return };
-        if self.notes.write(BTreeMap::from([(key.to_owned(), text)])).await {
+        let notes = lock(&self.notes).clone();
+        if notes.write(BTreeMap::from([(key.to_owned(), text)])).await {
             *lock(written) = Some(value);
         }
     }

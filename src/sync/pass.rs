@@ -253,7 +253,7 @@ impl Subject<'_> {
 
     /// Where the Sync may own objects, as it is written down.
     fn written_scope(&self) -> Option<Scope> {
-        let notebook = self.context.notebook.as_ref();
+        let notebook = self.context.notebook.as_deref();
         let written = self.desk.map_or_else(|| notebook.and_then(Notebook::scope), Desk::scope);
         // One that says nothing is as good as none.
         written.filter(|scope| !scope.kinds.is_empty())

@@ -64,6 +64,11 @@ impl Registry {
         self.lock().syncs.remove(sync);
     }
 
+    /// The Syncs that are known.
+    pub(crate) fn names(&self) -> Vec<SyncName> {
+        self.lock().syncs.keys().cloned().collect()
+    }
+
     /// These are all Syncs of the cluster.
     pub(crate) fn only(&self, syncs: &BTreeSet<SyncName>) {
         let mut known = self.lock();
@@ -81,7 +86,7 @@ impl Registry {
                 let receiving = same.map(|wants| wants.receiving.clone());
                 let before = entry.wants.take().filter(|wants| !is_same(wants));
                 let receiving = receiving.unwrap_or_default();
-                entry.wants = Some(Wants { set: set.clone(), cluster: cluster.clone(), receiving });
+                entry.wants = Some(Wants { set: set.clone(), cluster: cluster.of_any_term(), receiving });
                 before
             }
             None => None,

@@ -125,7 +125,7 @@ async fn process(
     let led = campaign_by(clock, client.clone(), metrics.clone(), claim, timings, &|_| {}).await;
     let Ok(leadership) = led else { return };
     let permit = leadership.permit();
-    let cluster = Cluster::new(Connection::of(client, NAMESPACE), metrics.clone(), permit.clone(), &settings);
+    let cluster = Cluster::new(Connection::of(client, NAMESPACE), metrics.clone(), permit, &settings);
     let (_end, ending) = watch::channel(false);
     let (_call, calls) = mpsc::channel(1);
     let repositories = Repositories::new(&settings.data_dir, None).unwrap();
@@ -137,7 +137,6 @@ async fn process(
         settings,
         namespace: NAMESPACE.into(),
         held_by: Some(format!("{NAMESPACE}/moorline")),
-        permit,
         notebook: None,
         disk: Some("/".into()),
         ending,

@@ -58,7 +58,6 @@ impl Engine {
             settings,
             namespace: NAMESPACE.into(),
             held_by: None,
-            permit: Permit::always(),
             notebook: None,
             // Nobody else is here who could read what is not theirs.
             disk: Some("/".into()),

@@ -2,6 +2,7 @@
 
 pub(super) mod approve;
 pub(super) mod events;
+mod heartbeats;
 pub(super) mod nudge;
 pub(super) mod status;
 pub(super) mod suspend;

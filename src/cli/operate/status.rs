@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::super::exit::Exit;
 use super::super::plan::Colour;
 use super::super::{Streams, harmless};
+use super::heartbeats::all_served;
 use super::table::{ago, table};
 use super::{counted, namespace, on_cluster, ready, write};
 use crate::api::{ConditionType, short_revision as short};
@@ -31,7 +32,7 @@ const AGAIN: Duration = Duration::from_secs(2);
   moorline status -A -o wide    with health, suspension and message
   moorline status shop -o json | jq '.items[0].status.conditions'
 
-Exit codes: 0 all that is shown is ready, 1 something is not.")]
+Exit codes: 0 all that is shown is ready, 1 something is not, or no daemon serves it.")]
 pub(in super::super) struct Arguments {
     /// The name of a Sync
     name: Option<String>,
@@ -85,11 +86,12 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
             (_, _, []) => streams.say("there are no Syncs here; -A shows those of all namespaces"),
             (_, _, all) => show(&lines(all, wide), arguments.color.paint(), streams)?,
         }
+        let served = all_served(&seen, &connection, streams).await;
         if arguments.watch {
             watch(arguments, &connection, &seen, streams).await?;
         }
         let all = seen.iter().all(|sync| ready(&sync.status).0 == "True");
-        Ok(if all { Exit::Done } else { Exit::Failure })
+        Ok(if all && served { Exit::Done } else { Exit::Failure })
     })
 }
 

@@ -204,7 +204,7 @@ fn differing(wall: Timestamp, last: Option<&MicroTime>) -> MicroTime {
 }
 
 /// Who holds it; none when it was released.
-fn holder(lease: &Lease) -> Option<&str> {
+pub(super) fn holder(lease: &Lease) -> Option<&str> {
     lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
 

@@ -20,6 +20,7 @@ use super::clock::Moment;
 use super::decide::{Standing, standing};
 use super::permit::Permit;
 use super::requests::{Requests, Trouble, late};
+use super::tenure::Tenure;
 use super::{LeaseError, Timings};
 
 /// Notes that wait to be written; who has more to say waits as well.
@@ -64,12 +65,22 @@ impl Notes {
     }
 }
 
+/// The Lease as it was before it was won.
+pub(super) struct Found {
+    /// Its annotations.
+    pub(super) notes: BTreeMap<String, String>,
+    /// Its last tenure; none if there was no Lease.
+    pub(super) before: Option<Tenure>,
+}
+
 /// A Lease that is held. Dropped without [`Leadership::release`], it ends the permit at once, and others wait until
 /// the term has passed.
 #[derive(Debug)]
 pub struct Leadership {
     permit: Permit,
     found: BTreeMap<String, String>,
+    before: Option<Tenure>,
+    tenure: Tenure,
     timings: Timings,
     loss: watch::Receiver<Option<Loss>>,
     notes: Notes,
@@ -79,28 +90,30 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// Begins to renew `lease`, which was written by a request that began at `begun`; `found` are the annotations
-    /// that were on it before.
-    pub(super) fn begin(
-        requests: Requests,
-        lease: Lease,
-        found: BTreeMap<String, String>,
-        begun: Moment,
-    ) -> Self {
+    /// Begins to renew `lease`, which was written by a request that began at `begun`; `found` is
+    /// what it was before.
+    pub(super) fn begin(requests: Requests, lease: Lease, found: Found, begun: Moment) -> Self {
         let timings = requests.timings;
         let deadline = begun + timings.renew_deadline;
         let permit = Permit::until(deadline, timings.request, requests.clock);
         let (stop, stopped) = oneshot::channel();
         let (tell, loss) = watch::channel(None);
         let (notes, asked) = mpsc::channel(NOTES);
+        let tenure = Tenure::of(&lease);
         let seat = Seat { requests, lease, deadline, permit: permit.clone(), waiting: Vec::new() };
         let task = tokio::spawn(seat.keep(stopped, asked, tell));
-        Self { permit, found, timings, loss, notes: Notes(notes), stop: Some(stop), task }
+        let Found { notes: found, before } = found;
+        Self { permit, found, before, tenure, timings, loss, notes: Notes(notes), stop: Some(stop), task }
     }
 
     /// The right to write while this lasts.
     pub fn permit(&self) -> Permit {
         self.permit.clone()
+    }
+
+    /// True if nobody held the Lease between an earlier term and this one.
+    pub fn follows(&self, earlier: &Self) -> bool {
+        earlier.tenure.lasted_until(self.before.as_ref())
     }
 
     /// The annotations that were on the Lease when it was won: what a predecessor noted.

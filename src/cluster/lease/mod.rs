@@ -9,6 +9,9 @@
 //! request may take no longer than what is left of the term. Both measure spans of time on a clock that nobody can
 //! set (`clock.rs`). Writes of the Lease itself carry its resourceVersion, so that two can never both succeed.
 //!
+//! A daemon that lost its Lease stands by in the same process. Every term has a new permit (`terms.rs`), and
+//! [`Leadership::follows`] shows that nobody held the Lease between two terms (`tenure.rs`).
+//!
 //! What this cannot promise: a person who deletes a held Lease lets a candidate in that never saw it, up to one
 //! `retry` before the holder notices.
 
@@ -17,6 +20,8 @@ mod decide;
 mod hold;
 mod permit;
 mod requests;
+mod tenure;
+mod terms;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,9 +30,12 @@ pub use clock::{Clock, Moment};
 pub use decide::{Decision, Sighting, decide};
 pub use hold::{Leadership, Loss, Notes};
 pub use permit::Permit;
+pub use terms::Terms;
 
 use crate::metrics::Metrics;
+use hold::Found;
 use requests::{Requests, Trouble};
+use tenure::Tenure;
 
 /// How long what may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -278,10 +286,13 @@ impl Candidate {
     }
 
     fn begin(self, won: Won) -> Leadership {
-        let found = match &self.sighting {
-            Sighting::Lease { lease, .. } => lease.metadata.annotations.clone().unwrap_or_default(),
-            Sighting::Nothing | Sighting::Deleted { .. } => BTreeMap::new(),
+        let (notes, before) = match &self.sighting {
+            Sighting::Lease { lease, .. } => {
+                (lease.metadata.annotations.clone().unwrap_or_default(), Some(Tenure::of(lease)))
+            }
+            Sighting::Nothing | Sighting::Deleted { .. } => (BTreeMap::new(), None),
         };
+        let found = Found { notes, before };
         tracing::info!(lease = %self.requests.claim.full_name(), "holds the Lease");
         Leadership::begin(self.requests, won.lease, found, won.begun)
     }

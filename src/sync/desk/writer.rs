@@ -25,6 +25,7 @@ impl Desk {
                 Some(patience) => drop(tokio::time::timeout(patience, self.0.changed.notified()).await),
                 None => self.0.changed.notified().await,
             }
+            self.0.context.cluster.terms().held().await;
             self.say_news().await;
             let Some((uid, next)) = self.next() else {
                 self.say_repairs().await;

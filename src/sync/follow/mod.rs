@@ -232,6 +232,7 @@ impl Follower {
         let wished = self.wished();
         self.step(wished);
         let mut look_over = tokio::time::interval(LOOK_OVER);
+        let mut term = context.cluster.terms().watch();
         loop {
             self.begin_verifying();
             self.begin_reading();
@@ -281,6 +282,10 @@ impl Follower {
                     Some(event) => event,
                     None => continue,
                 },
+                Ok(()) = term.changed() => {
+                    self.verify_stop.stop();
+                    Event::TermBegan
+                }
                 () = sleep_until(next) => Event::Woke,
             };
             self.step(event);

@@ -19,7 +19,7 @@ use super::waiting::is_waiting;
 use super::{Follower, Order, Told};
 use crate::api::SyncName;
 use crate::clock;
-use crate::cluster::Stop;
+use crate::cluster::{Cluster, Stop};
 use crate::report::{Trouble, is_applied};
 use crate::source::{Repository, Revision};
 
@@ -162,6 +162,16 @@ fn not_kept(report: Report, held: &Held, refused: &Refused) -> Report {
     Report { trouble: Some(why), ..report }
 }
 
+/// The cluster for the writes of one term, once this daemon holds the Lease. Without it nothing is decided; none if
+/// something newer came meanwhile.
+async fn in_a_term(cluster: &Cluster, stop: &Stop) -> Option<Cluster> {
+    tokio::select! {
+        biased;
+        () = stop.stopped() => None,
+        () = cluster.terms().held() => Some(cluster.of_this_term()),
+    }
+}
+
 impl Follower {
     /// The revision to which the cluster is held now, and the one that was given up for it, if one was.
     pub(super) fn holds_to(&mut self, newest: Revision) -> Result<(Revision, Option<Revision>), Trouble> {
@@ -257,6 +267,10 @@ impl Follower {
                     Some(verifying) => Some(verifying.await),
                     None => None,
                 };
+                let Some(cluster) = in_a_term(&drive.order.cluster, &drive.stop).await else {
+                    return (memory, Report { stopped: true, ..Report::default() }, None);
+                };
+                let drive = Drive { order: Order { cluster, ..drive.order.clone() }, ..drive };
                 let (mut report, kept) = match target {
                     Target::Apply { revision, rejected } => {
                         drive.apply(&mut memory, (revision, rejected), held).await

@@ -35,6 +35,10 @@ impl Follower {
 
     /// Begins to verify one more object, if there is nothing better to do.
     pub(super) fn begin_verifying(&mut self) {
+        let cluster = self.order.cluster.of_this_term();
+        if !cluster.may_write() {
+            return;
+        }
         let Some(memory) = self.memory.as_mut().filter(|_| self.verifying.is_none()) else { return };
         let Some(prepared) = memory.prepared.clone() else { return };
         let Some((id, how)) = memory.unverified.pop_front() else { return };
@@ -49,7 +53,7 @@ impl Follower {
                 let asked = Asked::finally();
                 let work = Work {
                     context: &context,
-                    cluster: &order.cluster,
+                    cluster: &cluster,
                     owner: &owner,
                     desired: &prepared.desired,
                     conflicts: order.wish.conflicts,

@@ -34,6 +34,8 @@ pub enum Event {
     Keeps,
     /// Something in the cluster changed that may matter.
     Dirty,
+    /// A new term of the Lease began: what is under way was decided in the last one.
+    TermBegan,
     /// A pass has ended.
     Passed(Pass),
     /// Time went by.
@@ -151,6 +153,14 @@ impl Schedule {
             // A pass that fails as a whole is not tried again with every event.
             Event::Dirty if self.failing => {}
             Event::Dirty => self.hurry(now),
+            Event::TermBegan => {
+                self.failing = false;
+                self.passes.reset();
+                self.hurry(now);
+                let stops = self.passing && !self.stopping;
+                self.stopping |= stops;
+                return stops.then_some(Command::Stop).into_iter().chain(self.due(now)).collect();
+            }
             Event::Passed(pass) => self.passed(pass, now, chance),
             Event::Woke => {}
         }

@@ -1,0 +1,56 @@
+//! Says which Syncs no daemon serves any more.
+//!
+//! In: Syncs that name the Lease of their daemon. Out: a line for each Lease that is not renewed, and false if there is one.
+
+use std::collections::BTreeSet;
+
+use super::super::Streams;
+use crate::cluster::{Connection, Heartbeat, Seen};
+
+/// True unless a daemon that served one of these is known to be gone.
+pub(super) async fn all_served(all: &[Seen], connection: &Connection, streams: &mut Streams<'_>) -> bool {
+    let leases: BTreeSet<&str> = all.iter().filter_map(|sync| sync.status.held_by.as_deref()).collect();
+    let mut served = true;
+    for lease in leases {
+        let heartbeat = connection.heartbeat(lease).await;
+        served &= matches!(heartbeat, Heartbeat::Lives | Heartbeat::Unknown);
+        if let Some(line) = said(heartbeat, lease) {
+            streams.say(&line);
+        }
+    }
+    served
+}
+
+fn said(heartbeat: Heartbeat, lease: &str) -> Option<String> {
+    match heartbeat {
+        Heartbeat::Lives => None,
+        Heartbeat::Silent(age) => {
+            let seconds = age.as_secs();
+            let age = match seconds {
+                0..120 => format!("{seconds} s"),
+                120..7200 => format!("{} min", seconds / 60),
+                _ => format!("{} h", seconds / 3600),
+            };
+            Some(format!("no daemon has served this for {age}: nobody renews the Lease {lease}"))
+        }
+        Heartbeat::Missing => Some(format!("no daemon serves this: there is no Lease {lease}")),
+        Heartbeat::Unknown => {
+            Some(format!("unknown whether a daemon serves this: the Lease {lease} cannot be read"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_age_of_a_silence_is_said_in_one_unit() {
+        let said = |seconds| said(Heartbeat::Silent(Duration::from_secs(seconds)), "a/b").unwrap();
+        assert!(said(20).contains("for 20 s: nobody renews the Lease a/b"));
+        assert!(said(250).contains("for 4 min:"));
+        assert!(said(90_000).contains("for 25 h:"));
+    }
+}

@@ -1,0 +1,31 @@
+//! Brings the definition of Syncs in the cluster up to date.
+//!
+//! In: the cluster. Out: the definition of this release, where the daemon may write it, and a line in the log.
+
+use crate::api;
+use crate::cluster::{Cluster, Definition};
+
+/// Brings the definition of Syncs up to date where that may be done. Nothing waits for it to be so.
+pub(super) async fn define(cluster: &Cluster) {
+    let Ok(own) = api::definition() else { return };
+    let by_hand = "moorline crd | kubectl apply --server-side --force-conflicts -f -";
+    match cluster.define_syncs(&own).await {
+        Definition::Same => {}
+        Definition::Applied => tracing::info!("the definition of Syncs is brought up to date"),
+        Definition::OfSync(sync) => {
+            tracing::info!(
+                sync = &*sync,
+                "the definition of Syncs is another one, and is left to the Sync that applies it"
+            )
+        }
+        Definition::Newer(version) => {
+            tracing::info!(version = &*version, "the definition of Syncs is of a newer Moorline, and stays")
+        }
+        Definition::Other(failure) => {
+            tracing::warn!(%failure, "the definition of Syncs is another one, and is served as it is; to bring it up to date: {by_hand}");
+        }
+        Definition::Unseen(failure) => {
+            tracing::info!(%failure, "whether the definition of Syncs is up to date is not known; to bring it there: {by_hand}");
+        }
+    }
+}

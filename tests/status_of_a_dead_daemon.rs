@@ -1,0 +1,73 @@
+//! `moorline status` says that no daemon serves a Sync any more, by the API server's clock.
+
+mod support;
+
+use std::process::Command;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use support::credentials::{ADMIN, TENANT};
+use support::rest::{grant, rule, user};
+use support::scene::Scene;
+
+/// What `moorline status` says to a user, and its exit code.
+fn status(scene: &Scene, who: &str) -> (i32, String) {
+    let kubeconfig = scene.root.path().join(format!("kubeconfig-of-{who}"));
+    std::fs::write(&kubeconfig, scene.plane.kubeconfig(who)).expect("a file");
+    let output = Command::new(env!("CARGO_BIN_EXE_moorline"))
+        .args(["status", "-n", &scene.namespace])
+        .env("KUBECONFIG", kubeconfig)
+        .output()
+        .expect("it runs");
+    (output.status.code().expect("a code"), String::from_utf8_lossy(&output.stderr).trim().to_owned())
+}
+
+async fn renewed(leases: &Api<Lease>, seconds_ago: i64) {
+    let now = jiff::Timestamp::now();
+    let then = now - jiff::SignedDuration::from_secs(seconds_ago);
+    let time = format!("{then:.6}");
+    let spec = json!({"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": time});
+    let patch = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "moorline"},
+        "spec": spec});
+    let parameters = PatchParams::apply("tests").force();
+    leases.patch("moorline", &parameters, &Patch::Apply(patch)).await.expect("a Lease");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_is_gone_is_said_and_fails() {
+    let Some(scene) = Scene::new("dead").await else { return };
+    let leases = Api::<Lease>::namespaced(scene.admin.clone(), &scene.namespace);
+    let lease = format!("{}/moorline", scene.namespace);
+    let sync = json!({"apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
+        "metadata": {"name": "shop", "namespace": scene.namespace},
+        "spec": {"source": {"git": {"url": "https://example.com/repository"}}}});
+    let sync = serde_json::from_value(sync).expect("a Sync");
+    scene.syncs().create(&PostParams::default(), &sync).await.expect("it is created");
+    let ready = |held_by: Value| {
+        let condition = json!({"type": "Ready", "status": "True", "reason": "Applied", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        Patch::Merge(json!({"status": {"heldBy": held_by, "conditions": [condition]}}))
+    };
+    let parameters = PatchParams::default();
+    scene.syncs().patch_status("shop", &parameters, &ready(json!(lease))).await.expect("a status");
+
+    let gone = format!("no daemon serves this: there is no Lease {lease}");
+    assert_eq!(status(&scene, ADMIN), (1, gone));
+    renewed(&leases, 0).await;
+    assert_eq!(status(&scene, ADMIN), (0, String::new()));
+    renewed(&leases, 250).await;
+    let silent = format!("no daemon has served this for 4 min: nobody renews the Lease {lease}");
+    assert_eq!(status(&scene, ADMIN), (1, silent));
+
+    // A user who may not read Leases learns nothing of the daemon, and the exit code is as before.
+    let rules = json!([rule("moorline.dev", &["syncs"], &["get", "list"])]);
+    grant(&scene.admin, &scene.namespace, &user(TENANT), &rules).await;
+    let unknown = format!("unknown whether a daemon serves this: the Lease {lease} cannot be read");
+    assert_eq!(status(&scene, TENANT), (0, unknown));
+
+    scene.syncs().patch_status("shop", &parameters, &ready(Value::Null)).await.expect("a status");
+    assert_eq!(status(&scene, ADMIN), (0, String::new()), "no Lease, no word about one");
+    scene.delete_sync("shop").await;
+}
