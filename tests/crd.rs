@@ -256,6 +256,7 @@ fn full_status() -> SyncStatus {
         conditions: vec![serde_json::from_value(condition).expect("a condition")],
         revision: Some(Revisions {
             rejected: None,
+            short: text("main@1"),
             held: Some(api::HeldRevision {
                 revision: "main@1".to_owned(),
                 tag: text("89ab"),

@@ -131,7 +131,7 @@ async fn tls_trusts_exactly_who_it_should() {
 #[tokio::test]
 async fn a_server_that_shows_an_authority_is_refused_with_what_to_do() {
     let bench = Bench::new();
-    let (pem, config) = Authority::self_signed();
+    let (pem, config) = self_signed();
     let server = GitServer::start_with(bench.root.path(), Some(config));
     let address = Address::remote(&format!("https://localhost:{}/repository.git", server.port)).unwrap();
     let credentials = Credentials::from_secret([("ca.crt", &pem)]).unwrap();
@@ -140,4 +140,18 @@ async fn a_server_that_shows_an_authority_is_refused_with_what_to_do() {
     assert_eq!(error.reason(), "RepositoryUntrusted");
     let words = error.to_string();
     assert!(words.contains("basicConstraints=CA:FALSE") && !words.contains("CaUsedAsEndEntity"), "{words}");
+}
+
+/// The certificate and the settings of a server on `localhost` whose certificate is an authority that signed itself.
+fn self_signed() -> (String, Arc<rustls::ServerConfig>) {
+    let mut parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = parameters.self_signed(&key).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ServerConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = builder.with_single_cert(vec![certificate.der().clone()], key).unwrap();
+    (certificate.pem(), Arc::new(config))
 }

@@ -204,7 +204,7 @@ impl Daemon<'_> {
             match through_terms(work, &mut leadership, &terms, &tell, campaign).await? {
                 End::Done(done) => return done.map(|()| Some(leadership)),
                 End::Taken => {}
-                End::Interrupted(next) => held = Some(next),
+                End::Interrupted(next) => held = Some(*next),
             }
             self.metrics.leader(false);
             context.retire();

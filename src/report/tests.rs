@@ -286,7 +286,7 @@ fn the_digest_of_what_is_applied_stands_until_something_else_is_begun() {
     let back = after(&other, with("main@1", &wrong, 1));
     assert!(!is_applied(&back, "main@1", 1));
     assert!(is_applied(&after(&back, with("main@1", &fine, 1)), "main@1", 1));
-    let mut begun = first.clone();
+    let mut begun = first;
     let held = crate::api::HeldRevision { revision: "main@2".to_owned(), ..Default::default() };
     begun.revision.as_mut().unwrap().held = Some(held);
     assert!(!is_applied(&begun, "main@1", 1), "main@2 is being applied");

@@ -16,7 +16,7 @@ pub enum End<T> {
     /// Another daemon holds the Lease.
     Taken,
     /// This daemon holds the Lease again, and another may have held it in between.
-    Interrupted(Leadership),
+    Interrupted(Box<Leadership>),
 }
 
 /// Works under one Lease for as long as no other daemon holds it. `tell` hears of each term that ends, with none, and of
@@ -47,7 +47,7 @@ pub async fn through_terms<T, E>(
             next = campaign(&waits_for) => next?,
         };
         if !next.follows(leadership) {
-            return Ok(End::Interrupted(next));
+            return Ok(End::Interrupted(Box::new(next)));
         }
         *leadership = next;
         terms.begin(leadership.permit());

@@ -24,20 +24,6 @@ impl Authority {
         (parameters.signed_by(&key, &self.certificate).unwrap(), key)
     }
 
-    /// What a server on `localhost` uses whose certificate is an authority that signed itself.
-    pub(crate) fn self_signed() -> (String, Arc<rustls::ServerConfig>) {
-        let mut parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        let key = rcgen::KeyPair::generate().unwrap();
-        let certificate = parameters.self_signed(&key).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = rustls::ServerConfig::builder_with_provider(provider);
-        let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
-        let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        let config = builder.with_single_cert(vec![certificate.der().clone()], key).unwrap();
-        (certificate.pem(), Arc::new(config))
-    }
-
     /// What a server on `localhost` uses; with `clients`, it demands a certificate of theirs.
     pub(crate) fn server(&self, clients: Option<&Self>) -> Arc<rustls::ServerConfig> {
         let (certificate, key) = self.issue("localhost");

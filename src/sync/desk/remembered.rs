@@ -214,7 +214,8 @@ mod tests {
         let revision =
             Revision { commit: ObjectHash::parse(&"1".repeat(40)).unwrap(), name: "HEAD".into(), tag: None };
         let passed = |newer: Option<&str>| {
-            let refused = Refused { revision: None, newer: newer.map(Box::from), trouble: None };
+            let refused =
+                Refused { revision: None, newer: newer.map(Box::from), was_tried: false, trouble: None };
             let (revision, refused) = (Some(revision.clone()), Some(refused));
             let report = Report { revision, refused, ..Report::default() };
             State { report: Some(Box::new(report)), ..State::default() }.has_passed(&Revision {
