@@ -203,8 +203,9 @@ async fn the_columns_are_those_that_people_look_for(server: &Server) {
         .map(|column| (column["name"].as_str().unwrap_or_default(), column["priority"].as_i64()))
         .collect();
     let shown = |name| (name, Some(0));
-    let expect = ["Name", "Ready", "Revision", "Objects", "Drift", "Age"].map(shown);
-    assert_eq!(columns, [&expect[..], &[("Message", Some(1))]].concat());
+    let expect = ["Name", "Ready", "Reason", "Revision", "Objects", "Drift", "Age"].map(shown);
+    let wide = ["Healthy", "Suspended", "Message"].map(|name| (name, Some(1)));
+    assert_eq!(columns, [&expect[..], &wide].concat());
 
     let request = Request::get("/apis/moorline.dev/v1alpha1").body(Vec::new()).expect("a literal request");
     let kinds: Value = syncs.client.request(request).await.expect("the kinds of the group");
