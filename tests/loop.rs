@@ -117,10 +117,11 @@ async fn a_sync_becomes_ready_and_says_so_once() {
     assert_eq!(settled.data.pointer("/status/conditions/0/status").unwrap(), "True");
     tokio::time::sleep(Duration::from_millis(500)).await;
     let requests = mark.requests().await.of(MOORLINE).within(&namespace);
+    // The first status names the revision before its first object is written, the second one says that it is applied.
     let expect = tally([
         ("create events.events.k8s.io", 1),
         ("patch configmaps", 1),
-        ("update syncs.moorline.dev/status", 1),
+        ("update syncs.moorline.dev/status", 2),
     ]);
     assert_eq!(requests.tally(), expect);
 

@@ -262,7 +262,7 @@ fn a_deleted_object_that_is_only_reported_is_drift() {
     );
     let message = &both.conditions[0].message;
     assert!(message.starts_with("2 of 20 objects are not as in main@2"), "{message}");
-    assert!(message.contains("wait for approval"), "{message}");
+    assert!(message.contains("1 object that Git has no more waits for approval"), "{message}");
 }
 
 #[test]
