@@ -166,12 +166,9 @@ impl fmt::Display for Hold {
             Self::Suspended => f.write_str("the Sync is suspended"),
             Self::UnknownKind => f.write_str("the kind is not known; it waits for its definition"),
             Self::ReconcileDisabled => write!(f, "{} is disabled", crate::api::RECONCILE_ANNOTATION),
-            Self::BeingDeleted(finalizers) => {
-                f.write_str("it is being deleted")?;
-                match finalizers.is_empty() {
-                    true => Ok(()),
-                    false => write!(f, ", and waits for the finalizer {}", finalizers.join(" and ")),
-                }
+            Self::BeingDeleted(none) if none.is_empty() => f.write_str("it is being deleted"),
+            Self::BeingDeleted(all) => {
+                write!(f, "it is being deleted, and waits for the finalizer {}", all.join(" and "))
             }
             Self::OwnedBy(sync) => write!(f, "the Sync {sync} applies it"),
             Self::Conflict { managers, fields } => {

@@ -4,6 +4,7 @@
 //! What the spec names beside itself (a Secret) is read here, and watched.
 
 mod dependencies;
+mod finalizers;
 mod narrowed;
 mod secrets;
 mod values;
@@ -17,14 +18,12 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::desk::Desk;
-use super::farewell::{self, FINALIZER, Leaving};
+use super::farewell::{self, Leaving};
 use super::follow::{Order, follow};
 use super::wish::{self, Wish, wish_within};
 use super::{Context, prepare, subject};
 use crate::adopt::Predecessor;
-use crate::api::{
-    ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, DeletionPolicy, REQUEST_ANNOTATION, Reason, Sync, SyncName,
-};
+use crate::api::{ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, REQUEST_ANNOTATION, Reason, Sync, SyncName};
 use crate::cluster::{Following, jitter, version};
 use crate::report::Trouble;
 use crate::source::{Address, Reference};
@@ -311,24 +310,6 @@ impl Keeper {
             status.unwrap_or_default(),
         );
         self.desk.follows(subject::of_resource(&self.name, value));
-    }
-
-    /// The finalizer is there exactly while the objects are to be deleted with the Sync.
-    async fn finalizer(&self, sync: &Sync) -> Option<crate::cluster::Failure> {
-        let mut finalizers = sync.metadata.finalizers.clone().unwrap_or_default();
-        let (has, wants) = (
-            finalizers.iter().any(|one| one == FINALIZER),
-            sync.spec.deletion_policy == DeletionPolicy::Delete,
-        );
-        match (has, wants) {
-            (true, true) | (false, false) => return None,
-            (false, true) => finalizers.push(FINALIZER.to_owned()),
-            (true, false) => finalizers.retain(|one| one != FINALIZER),
-        }
-        let version = sync.metadata.resource_version.as_deref().unwrap_or_default();
-        let written = self.context.cluster.write_finalizers(&self.name, version, &finalizers).await;
-        // Of a conflict the newer Sync is on its way already.
-        written.err().filter(|failure| failure.code() != Some(409))
     }
 
     async fn order(&mut self, sync: &Sync, wish: Wish) -> Result<Order, Trouble> {

@@ -218,6 +218,19 @@ impl Follower {
         self.memory.take().filter(|_| !lost).unwrap_or_default()
     }
 
+    /// Everything that a pass needs beside its target, as it is now.
+    fn drive(&self) -> Drive {
+        Drive {
+            context: self.context.clone(),
+            owner: self.owner.clone(),
+            order: self.order.clone(),
+            desk: self.desk.clone(),
+            vitals: self.vitals.clone(),
+            followed: self.followed.clone(),
+            stop: self.stop.clone(),
+        }
+    }
+
     pub(super) fn pass(&mut self) {
         let mut memory = self.recalled();
         let target = match self.target() {
@@ -251,15 +264,7 @@ impl Follower {
         self.verify_stop.stop();
         let verifying = self.verifying.take();
         self.stop = Stop::default();
-        let drive = Drive {
-            context: self.context.clone(),
-            owner: self.owner.clone(),
-            order: self.order.clone(),
-            desk: self.desk.clone(),
-            vitals: self.vitals.clone(),
-            followed: self.followed.clone(),
-            stop: self.stop.clone(),
-        };
+        let drive = self.drive();
         let (held, answered) = (self.held().cloned(), self.answered.clone());
         self.passing = Some(
             async move {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::farewell::FINALIZER;
 use super::super::follow::Order;
 use super::Keeper;
 use crate::api::{APPROVE_ANNOTATION, REQUEST_ANNOTATION};
@@ -36,20 +35,5 @@ impl Keeper {
         let (wish, generation) = (Arc::new(wish), self.generation);
         self.follow(Order { wish, generation, refused, approved, request, ..last });
         true
-    }
-
-    /// Takes the finalizer away where a refused spec asks to leave the objects when the Sync is deleted.
-    pub(super) async fn orphan_if_asked(&self, sync: &Value) {
-        let policy = sync.pointer("/spec/deletionPolicy").and_then(Value::as_str);
-        let finalizers = sync.pointer("/metadata/finalizers").and_then(Value::as_array);
-        let texts = finalizers.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-        let (own, others): (Vec<String>, Vec<String>) = texts.partition(|one| one == FINALIZER);
-        if policy == Some("Delete") || own.is_empty() {
-            return;
-        }
-        let version = sync.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
-        if let Err(failure) = self.context.cluster.write_finalizers(&self.name, version, &others).await {
-            tracing::debug!(sync = %self.name, %failure, "the finalizer could not be taken away");
-        }
     }
 }
