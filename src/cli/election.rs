@@ -54,7 +54,7 @@ impl Election {
     }
 }
 
-/// How often a daemon that stands by says that it lives.
+/// Between two heartbeats of a daemon that stands by.
 const BEAT: Duration = Duration::from_secs(10);
 
 /// The name of the Lease: of a run of one repository by the name under which it owns objects, else of the instance.

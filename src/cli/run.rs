@@ -349,7 +349,7 @@ fn address(url: &str) -> anyhow::Result<Address> {
     Ok(Address::any(&whole.to_string_lossy())?)
 }
 
-/// Which Lease is wanted, and for what.
+/// The Lease that is wanted, and the record of what it is held for.
 fn claim(arguments: &Arguments, settings: &Settings, namespace: &str) -> anyhow::Result<Claim> {
     let record = match &arguments.url {
         // The address is printed without anything secret.

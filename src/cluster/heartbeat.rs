@@ -18,7 +18,7 @@ use super::kinds::escape;
 /// The most bytes of a Lease that are read.
 const MAX_LEASE: usize = 1 << 20;
 
-/// How long a request may take.
+/// The longest that a request may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The state of the daemon that holds a Lease.

@@ -1,4 +1,4 @@
-//! What is said about a deletion that waits for approval.
+//! Sentences about a deletion that waits for approval.
 //!
 //! In: the facts of a pass. Out: the value that approves it; and where the Sync has another one, that this one approves something
 //! else.

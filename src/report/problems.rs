@@ -8,7 +8,7 @@ use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::{Hold, Outcome};
 
-/// What others undo again and again, one line a field.
+/// Fields that others keep changing back, one line a field.
 pub(super) fn contested(pass: &PassFacts<'_>) -> Vec<Contested> {
     let of_object = |(id, outcome): (&ObjectId, &Outcome)| match outcome {
         Outcome::Held(Hold::Contested(contest)) => {

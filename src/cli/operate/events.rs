@@ -18,7 +18,7 @@ pub(in super::super) struct Arguments {
     #[command(flatten)]
     target: Target,
 
-    /// How they are printed
+    /// The output format
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
 }

@@ -49,7 +49,7 @@ pub(in super::super) struct Arguments {
     #[arg(long, short)]
     watch: bool,
 
-    /// How they are printed; wide has more columns, name is what kubectl takes
+    /// The output format; wide has more columns, name is what kubectl takes
     #[arg(long, short, value_enum)]
     output: Option<Format>,
 

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::decide::holder;
 
-/// Which holding of a Lease it was.
+/// One holding of a Lease, from its acquisition to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tenure {
     uid: Option<String>,

@@ -120,7 +120,7 @@ pub(super) struct Wrong<'a> {
 }
 
 impl State {
-    /// What is wrong: the spec, the repository or a dependency before the newest commit.
+    /// The first thing that is wrong: the spec, the repository or a dependency before the newest commit.
     pub(super) fn trouble(&self) -> Wrong<'_> {
         let report = self.report.as_deref();
         let trouble = self.refused.as_ref().or(self.source.as_ref()).or(self.waits.as_ref());

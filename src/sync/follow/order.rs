@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::report::Trouble;
 use crate::source::{Credentials, Keys, Repository};
 
-/// What a Sync asks for now.
+/// The newest spec of a Sync, and everything that it names.
 #[derive(Clone)]
 pub(crate) struct Order {
     pub(crate) wish: Arc<Wish>,

@@ -33,7 +33,7 @@ const MAX_LAG: Duration = Duration::from_secs(30);
 struct Drive {
     context: Arc<Context>,
     owner: SyncName,
-    /// What is asked for now; a revision that is kept may have been asked for by an older order.
+    /// The newest order; a revision that is kept may have been asked for by an older one.
     order: Order,
     desk: Option<Desk>,
     vitals: Arc<Vitals>,
@@ -41,7 +41,7 @@ struct Drive {
     stop: Stop,
 }
 
-/// What one pass drives the cluster to.
+/// The revision that one pass drives the cluster to, and its aim.
 struct Driven<'a> {
     order: &'a Order,
     revision: &'a Revision,
