@@ -94,6 +94,7 @@ fn every_value_can_be_set_in_every_place() {
         ("retryBase", json!("100ms"), "100ms"),
         ("retryCap", json!("5m"), "5m"),
         ("manifestRetry", json!("1h"), "1h"),
+        ("claimTimeout", json!("2m"), "2m"),
         ("verifyEvery", json!("48h"), "48h"),
         ("verifyRate", json!(10), "10"),
         ("leaseDuration", json!("60s"), "60s"),

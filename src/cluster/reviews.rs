@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::Cluster;
 use super::wire::{Call, Failure};
 use crate::metrics::Class;
+use crate::object::ObjectId;
 
 const RULES: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
 const ACCESS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -22,6 +23,27 @@ impl Cluster {
         let attributes = json!({
             "namespace": namespace, "name": name, "verb": "get", "group": "moorline.dev", "resource": "syncs",
         });
+        self.is_allowed(attributes).await
+    }
+
+    /// True if we may patch this object; without a name, every object of its kind and namespace.
+    pub async fn may_patch(&self, id: &ObjectId, name: Option<&str>) -> Result<bool, Failure> {
+        let kind = id.group_kind();
+        let kinds = self.kinds();
+        let Some(served) = kinds.get(&kind) else {
+            return Err(Failure::UnknownKind(kind.to_string().into()));
+        };
+        let mut attributes = json!({
+            "verb": "patch", "group": id.group(), "resource": served.plural,
+            "namespace": id.namespace().unwrap_or_default(),
+        });
+        if let Some(name) = name {
+            attributes["name"] = name.into();
+        }
+        self.is_allowed(attributes).await
+    }
+
+    async fn is_allowed(&self, attributes: Value) -> Result<bool, Failure> {
         let review =
             self.review(ACCESS, "SelfSubjectAccessReview", json!({"resourceAttributes": attributes})).await?;
         Ok(review.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or_default())

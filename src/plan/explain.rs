@@ -375,7 +375,7 @@ mod tests {
         check(Hold::ClaimedBy("ops/other".into()), "the Sync ops/other claims it, and cannot take it now");
         check(
             Hold::MayBeClaimed("ops/other".into()),
-            "no longer in Git here, but the Sync ops/other goes by the same repository, has not rendered this commit, and may want it",
+            "no longer in Git here, but the Sync ops/other follows the same repository, has not rendered this commit, and may want it",
         );
         check(
             Hold::MayBeScaled("the server answered 500".into()),

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Action, Decided, Decision, Hold, Plan, Policy, order, prune, wait};
+use super::{Action, ClaimStanding, Decided, Decision, Hold, Plan, Policy, order, prune, wait};
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
 use crate::observed::{Observed, ObservedSet};
@@ -30,19 +30,19 @@ fn fate(id: &ObjectId, seen: &Observed, policy: &Policy) -> Decision {
     let hold = match policy.claims.get(id) {
         _ if seen.deleting => Hold::BeingDeleted(seen.finalizers.clone()),
         _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
-        Some(claim) if claim.ready => {
+        Some(claim) if claim.standing == ClaimStanding::Takes => {
             return Decision::Write(Action::HandOver { to: claim.sync.clone() });
         }
         // It stays, and the other takes it once this Sync is gone.
-        Some(claim) => Hold::ClaimedBy(claim.sync.clone()),
-        None if seen.prune_disabled => Hold::kept(seen),
-        None if !seen.applied_by_us => policy.protects(id, seen).unwrap_or(Hold::NotAppliedByUs),
-        None if seen.uid.is_empty() || seen.resource_version.is_empty() => {
+        Some(claim) if claim.standing == ClaimStanding::CannotTake => Hold::ClaimedBy(claim.sync.clone()),
+        _ if seen.prune_disabled => Hold::kept(seen),
+        _ if !seen.applied_by_us => policy.protects(id, seen).unwrap_or(Hold::NotAppliedByUs),
+        _ if seen.uid.is_empty() || seen.resource_version.is_empty() => {
             policy.protects(id, seen).unwrap_or(Hold::Unidentified)
         }
-        None => match (policy.protects(id, seen), &policy.behind) {
-            (Some(protected), _) => protected,
-            (None, Some(other)) => Hold::MayBeClaimed(other.clone()),
+        claim => match (policy.asks(id, seen), claim) {
+            (Some(asks), _) => asks,
+            (None, Some(claim)) => Hold::MayBeClaimed(claim.sync.clone()),
             (None, None) => {
                 return Decision::Write(Action::Prune {
                     uid: seen.uid.clone(),
@@ -74,12 +74,19 @@ mod tests {
 
     #[test]
     fn what_others_want_is_not_deleted() {
-        let claim = |ready| (id(OURS), Claim { sync: "ops/other".into(), ready });
-        let behind = |it: &mut Policy| it.behind = Some("ops/other".into());
+        let of = |standing| (id(OURS), Claim { sync: "ops/other".into(), standing });
+        let claim = |is_ready| of(if is_ready { ClaimStanding::Takes } else { ClaimStanding::CannotTake });
+        let behind = |it: &mut Policy| it.claims.extend([of(ClaimStanding::MayWant)]);
         assert_eq!(fate(|_| {}, |_| {}), "prune");
         assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(true)])), "hand over");
         assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(false)])), "ClaimedBy");
         assert_eq!(fate(|_| {}, behind), "MayBeClaimed");
+        // Nobody is there to approve, so that the object stays.
+        assert_eq!(fate(|_| {}, |it| it.claims.extend([of(ClaimStanding::Overdue)])), "ClaimOverdue");
+        assert_eq!(
+            fate(|_| {}, |it| it.claims.extend([of(ClaimStanding::WithoutRights)])),
+            "ClaimedWithoutRights"
+        );
         // Neither a protection nor a switch against pruning keeps an object from the one who wants it.
         let protected = |it: &mut Policy| {
             it.protected.insert(id(OURS).group_kind());

@@ -54,6 +54,10 @@ pub enum Hold {
     ClaimedBy(Box<str>),
     /// It is no longer wanted, and another Sync may want it: it has not rendered this commit.
     MayBeClaimed(Box<str>),
+    /// It is no longer wanted, and a Sync that wants it or may want it has been in the way for long.
+    ClaimOverdue(Box<str>),
+    /// It is no longer wanted, and a Sync of its namespace wants it, but may not patch it.
+    ClaimedWithoutRights(Box<str>),
     /// It would be deleted, but this newer commit or spec cannot be applied, and may want it.
     NewerRefused(Box<str>),
     /// It is no longer wanted, and the Sync does not prune, or an annotation asks not to.
@@ -127,6 +131,8 @@ impl Hold {
             Self::Runs => "Runs",
             Self::ClaimedBy(_) => "ClaimedBy",
             Self::MayBeClaimed(_) => "MayBeClaimed",
+            Self::ClaimOverdue(_) => "ClaimOverdue",
+            Self::ClaimedWithoutRights(_) => "ClaimedWithoutRights",
             Self::NewerRefused(_) => "NewerRefused",
             Self::PruneDisabled | Self::KeptBy(_) => "PruneDisabled",
             Self::EmptyRender => "EmptyRender",
@@ -199,7 +205,15 @@ impl fmt::Display for Hold {
             Self::ClaimedBy(sync) => write!(f, "the Sync {sync} claims it, and cannot take it now"),
             Self::MayBeClaimed(sync) => write!(
                 f,
-                "no longer in Git here, but the Sync {sync} goes by the same repository, has not rendered this commit, and may want it"
+                "no longer in Git here, but the Sync {sync} follows the same repository, has not rendered this commit, and may want it"
+            ),
+            Self::ClaimOverdue(sync) => write!(
+                f,
+                "no longer in Git here, but the Sync {sync} wants it or may want it, and has not taken it for too long; mend that Sync, or approve the deletion"
+            ),
+            Self::ClaimedWithoutRights(sync) => write!(
+                f,
+                "no longer in Git here, but the Sync {sync} wants it and has no right to patch it; grant that right, or approve the deletion"
             ),
             Self::NewerRefused(newer) => write!(
                 f,

@@ -36,7 +36,7 @@ pub use hold::{Guard, Hold};
 pub use hooks::{Over, may_run};
 pub use order::{Rank, Stage};
 pub use outcome::{Failed, Outcome};
-pub use policy::{Budget, Claim, DriftMode, Policy};
+pub use policy::{Budget, Claim, ClaimStanding, DriftMode, Policy};
 pub use preview::{Preview, preview};
 pub use protected::sections;
 pub use rest::{Contest, next_expiry};
@@ -307,6 +307,8 @@ impl Plan {
                     | Hold::GoesAfter(_)
                     | Hold::OverBudget { .. }
                     | Hold::NewerRefused(_)
+                    | Hold::ClaimOverdue(_)
+                    | Hold::ClaimedWithoutRights(_)
             )
         };
         self.held.iter().filter(|(_, hold)| waits(hold)).map(|(id, _)| id).collect()

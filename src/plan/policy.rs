@@ -30,10 +30,8 @@ pub struct Policy {
     pub approved: Option<String>,
     /// What an approval spoke of when it was given, by uid: some of it may be gone since, and the rest goes all the same.
     pub consented: BTreeMap<ObjectId, Box<str>>,
-    /// What other Syncs want, by object.
+    /// The objects that other Syncs want, or may want.
     pub claims: BTreeMap<ObjectId, Claim>,
-    /// A Sync that goes by the same repository and has not rendered this commit: it may want anything.
-    pub behind: Option<Box<str>>,
     /// A newer commit or spec that cannot be applied: until it can, prunes ask for approval.
     pub refused: Option<Box<str>>,
     /// The time, in milliseconds since 1970: pauses that people ask for end.
@@ -72,13 +70,39 @@ pub struct Budget {
     pub percent: Option<u8>,
 }
 
-/// Another Sync that wants an object.
+/// Another Sync that wants an object, or may want it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// Its namespace and name.
     pub sync: Box<str>,
-    /// Its newest render is complete and it is not suspended, so that it takes the object over.
-    pub ready: bool,
+    /// The weight of the claim.
+    pub standing: ClaimStanding,
+}
+
+/// The weight of a claim on an object that would be deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimStanding {
+    /// The newest render of the other Sync is complete and it is not suspended: it takes the object over.
+    Takes,
+    /// It wants the object, and cannot take it now.
+    CannotTake,
+    /// It has not rendered this commit, and its files may hold the object.
+    MayWant,
+    /// It wants an object of its own namespace that it has no right to patch. A person decides.
+    WithoutRights,
+    /// It has been in the way for longer than a deletion waits for others. A person decides.
+    Overdue,
+}
+
+impl Claim {
+    /// The hold of an object that is deleted only by approval because of the claim.
+    pub(super) fn asks(&self) -> Option<Hold> {
+        match self.standing {
+            ClaimStanding::WithoutRights => Some(Hold::ClaimedWithoutRights(self.sync.clone())),
+            ClaimStanding::Overdue => Some(Hold::ClaimOverdue(self.sync.clone())),
+            ClaimStanding::Takes | ClaimStanding::CannotTake | ClaimStanding::MayWant => None,
+        }
+    }
 }
 
 const DEFAULT_COUNT: usize = 10;
@@ -97,7 +121,6 @@ impl Default for Policy {
             approved: None,
             consented: BTreeMap::new(),
             claims: BTreeMap::new(),
-            behind: None,
             refused: None,
             now: 0,
             contested: BTreeMap::new(),
@@ -111,7 +134,12 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Why an object is pruned only by approval, if it is.
+    /// Why an object is pruned only by approval, if it is: for its kind, for what it is, or for a claim.
+    pub(super) fn asks(&self, id: &ObjectId, seen: &Observed) -> Option<Hold> {
+        self.protects(id, seen).or_else(|| self.claims.get(id)?.asks())
+    }
+
+    /// Why an object is pruned only by approval, whatever other Syncs want.
     pub(super) fn protects(&self, id: &ObjectId, seen: &Observed) -> Option<Hold> {
         match self.protected.contains(&id.group_kind()) {
             true => Some(Hold::Protected),

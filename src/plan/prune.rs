@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::order::in_wave;
 use super::rest::paused;
-use super::{Action, Decided, Decision, Hold, Policy, wait};
+use super::{Action, ClaimStanding, Decided, Decision, Hold, Policy, wait};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::{Mark, Observed, ObservedSet};
@@ -57,7 +57,7 @@ pub(super) fn decide(
     }
     candidates = world.keep_occupied(candidates, decided);
     let (protected, prunes): (Vec<_>, Vec<_>) =
-        candidates.into_iter().partition(|(id, seen)| policy.protects(id, seen).is_some());
+        candidates.into_iter().partition(|(id, seen)| policy.asks(id, seen).is_some());
     let (count, owned) = (prunes.len(), owned(observed, decided) - elsewhere);
     let over_budget = policy.budget.is_exceeded(count, owned);
     // An approval speaks of what waits for it, so that prunes that need none do not make it stale; nor do those that it
@@ -80,7 +80,7 @@ pub(super) fn decide(
     for (entries, needs_approval, hold) in [(prunes, asks, waits), (protected, true, Hold::Protected)] {
         for (id, seen) in entries {
             let decision = match needs_approval && !consented.contains_key(id) {
-                true => Decision::Hold(policy.protects(id, seen).unwrap_or_else(|| hold.clone())),
+                true => Decision::Hold(policy.asks(id, seen).unwrap_or_else(|| hold.clone())),
                 false => Decision::Write(Action::Prune {
                     uid: seen.uid.clone(),
                     resource_version: seen.resource_version.clone(),
@@ -140,26 +140,27 @@ impl<'a> World<'a> {
         if let Some(other) = self.wanted.get(&*seen.uid) {
             return Some(Decision::Hold(Hold::StillWanted((*other).clone())));
         }
-        let (claim, behind) = (self.policy.claims.get(id), &self.policy.behind);
+        let claim = self.policy.claims.get(id);
+        let stands = |standing| claim.filter(|claim| claim.standing == standing);
         let pause = paused(seen, self.policy);
-        let hold = match claim {
+        let hold = match stands(ClaimStanding::Takes) {
             _ if seen.deleting => Hold::BeingDeleted(seen.finalizers.clone()),
             _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
             _ if pause.is_some() => Hold::Paused(pause.unwrap_or_default()),
             // It may be wanted, and then it is neither deleted nor given away.
             _ if self.unknown.contains(&id.group_kind()) => Hold::UnknownKind,
-            Some(claim) if claim.ready => {
-                return Some(Decision::Write(Action::HandOver { to: claim.sync.clone() }));
-            }
-            Some(claim) => Hold::ClaimedBy(claim.sync.clone()),
-            None if behind.is_some() => Hold::MayBeClaimed(behind.clone().unwrap_or_default()),
+            Some(claim) => return Some(Decision::Write(Action::HandOver { to: claim.sync.clone() })),
             None if self.desired.is_empty() => Hold::EmptyRender,
             None if !self.policy.prune => Hold::PruneDisabled,
             None if seen.prune_disabled => Hold::kept(seen),
             None if !self.observed.is_listed(id) => Hold::Unlisted,
             None if !seen.applied_by_us => Hold::NotAppliedByUs,
             None if seen.uid.is_empty() || seen.resource_version.is_empty() => Hold::Unidentified,
-            None => return None,
+            None => match claim?.standing {
+                ClaimStanding::CannotTake => Hold::ClaimedBy(claim?.sync.clone()),
+                ClaimStanding::MayWant => Hold::MayBeClaimed(claim?.sync.clone()),
+                ClaimStanding::Takes | ClaimStanding::WithoutRights | ClaimStanding::Overdue => return None,
+            },
         };
         Some(Decision::Hold(hold))
     }
@@ -169,7 +170,9 @@ impl<'a> World<'a> {
         if !candidates.iter().any(|(id, _)| wait::is_container(id)) {
             return candidates;
         }
-        let going: HashSet<&ObjectId> = candidates.iter().map(|(id, _)| *id).collect();
+        // An object that another Sync claims may stay, and keeps its container until it is gone.
+        let going = candidates.iter().map(|(id, _)| *id).filter(|id| !self.policy.claims.contains_key(*id));
+        let going: HashSet<&ObjectId> = going.collect();
         let wanted = self.desired.objects().iter().map(|object| &object.id);
         let seen = self.observed.iter().filter(|(_, seen)| !seen.deleting).map(|(id, _)| id);
         let staying: Vec<&ObjectId> = wanted.chain(seen).filter(|id| !going.contains(id)).collect();
@@ -248,7 +251,7 @@ mod tests {
     #[test]
     fn the_policy_says_what_may_go() {
         let policy = |change: fn(&mut Policy), expect: &str| assert_eq!(fate(|_| {}, change), expect);
-        let claim = |ready| (id(UNWANTED), Claim { sync: "ops/other".into(), ready });
+        let claim = |standing| (id(UNWANTED), Claim { sync: "ops/other".into(), standing });
         policy(|it| it.prune = false, "PruneDisabled");
         policy(|it| it.suspended = true, "Suspended");
         policy(|it| it.protected.extend([GroupKind::new("", "ConfigMap")]), "Protected");
@@ -256,18 +259,22 @@ mod tests {
         policy(|it| it.budget.count = Some(0), "OverBudget");
         policy(|it| it.budget.percent = Some(33), "OverBudget");
         policy(|it| it.budget.percent = Some(34), "prune");
-        assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(true)])), "hand over");
-        assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(false)])), "ClaimedBy");
-        policy(|it| it.behind = Some("ops/other".into()), "MayBeClaimed");
-        // What is known of a Sync counts more than what may be.
-        let both = |it: &mut Policy| {
-            it.behind = Some("ops/other".into());
-            it.claims.extend([claim(true)]);
-        };
-        assert_eq!(fate(|_| {}, both), "hand over");
+        for (standing, expect) in [
+            (ClaimStanding::Takes, "hand over"),
+            (ClaimStanding::CannotTake, "ClaimedBy"),
+            (ClaimStanding::MayWant, "MayBeClaimed"),
+            (ClaimStanding::WithoutRights, "ClaimedWithoutRights"),
+            (ClaimStanding::Overdue, "ClaimOverdue"),
+        ] {
+            assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(standing)])), expect);
+            // An object that stays anyway waits for nobody.
+            let kept = fate(|it| it.prune_disabled = true, |it| it.claims.extend([claim(standing)]));
+            let is_taken = standing == ClaimStanding::Takes;
+            assert_eq!(kept, if is_taken { "hand over" } else { "PruneDisabled" });
+        }
         // A claim is stronger than the permission to prune, and weaker than a switch on the object.
         assert_eq!(
-            fate(|it| it.reconcile_disabled = true, |it| it.claims.extend([claim(true)])),
+            fate(|it| it.reconcile_disabled = true, |it| it.claims.extend([claim(ClaimStanding::Takes)])),
             "ReconcileDisabled"
         );
     }
@@ -312,7 +319,7 @@ mod tests {
         check("/ConfigMap|shop/a", "/ConfigMap|shop/b", &crd, &policy, "prune");
         check("example.com/Widget|shop/a", "/ConfigMap|shop/b", &crd, &policy, "Occupied");
         check("/ConfigMap|shop/a", "other.com/Widget|shop/b", &crd, &policy, "prune");
-        let claim = Claim { sync: "ops/other".into(), ready: true };
+        let claim = Claim { sync: "ops/other".into(), standing: ClaimStanding::Takes };
         policy.claims.insert(id("/ConfigMap|old/x"), claim);
         check("/ConfigMap|shop/a", "/ConfigMap|old/x", &namespace, &policy, "Occupied");
     }
@@ -352,12 +359,25 @@ mod tests {
         let joined = plan(&desired, &there([claim, more]), &policy);
         assert_eq!((joined.steps().count(), joined.waiting().len()), (2, 1));
         // Another hold for a while does not take it back.
-        let held = Policy { behind: Some("ops/other".into()), ..policy.clone() };
+        let waits = Claim { sync: "ops/other".into(), standing: ClaimStanding::MayWant };
+        let held = Policy { claims: BTreeMap::from([(id(claim), waits)]), ..policy.clone() };
         assert_eq!(plan(&desired, &there([claim]), &held).consented, rest.consented);
         // The same object made anew is another one.
         let mut anew = there([claim]);
         anew.change(&id(claim), |seen| seen.uid = "new".into());
         assert_eq!(plan(&desired, &anew, &policy).waiting().len(), 1);
+    }
+
+    #[test]
+    fn a_claim_that_a_person_decides_about_is_approved_like_a_protected_kind() {
+        let (desired, observed) =
+            (wanted(&[manifest("/ConfigMap|shop/a", 0)]), there(["/ConfigMap|shop/a", UNWANTED]));
+        let claim = Claim { sync: "ops/other".into(), standing: ClaimStanding::Overdue };
+        let mut policy = Policy { claims: BTreeMap::from([(id(UNWANTED), claim)]), ..Policy::default() };
+        let asked = plan(&desired, &observed, &policy);
+        assert_eq!((fate_in(&asked, &id(UNWANTED)), asked.waiting().len()), ("ClaimOverdue".into(), 1));
+        policy.approved = asked.approval;
+        assert_eq!(fate_in(&plan(&desired, &observed, &policy), &id(UNWANTED)), "prune");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! this station can make a [`Complete`], and only a [`Complete`] can become a desired set, so that half a
 //! render can be shown and can never prune.
 
+mod contents;
 mod documents;
 mod dump;
 mod fields;
@@ -20,6 +21,7 @@ mod substitute;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+pub use contents::Contents;
 pub use documents::FieldPath;
 pub use dump::{Dump, dump};
 pub use helm::HelmOptions;

@@ -116,6 +116,8 @@ fn told_by_pass(
                         | Hold::GoesAfter(_)
                         | Hold::OverBudget { .. }
                         | Hold::NewerRefused(_)
+                        | Hold::ClaimOverdue(_)
+                        | Hold::ClaimedWithoutRights(_)
                 )
             )
         });

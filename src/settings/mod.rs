@@ -91,6 +91,8 @@ pub struct Settings {
     pub retry_base: Duration,
     pub retry_cap: Duration,
     pub manifest_retry: Duration,
+    /// How long a deletion waits for another Sync that may want the object, before it asks for approval.
+    pub claim_timeout: Duration,
     pub verify_every: Duration,
     pub verify_rate: u32,
     pub lease_duration: Duration,
@@ -122,6 +124,7 @@ impl Default for Settings {
             retry_base: Duration::from_secs(1),
             retry_cap: Duration::from_secs(60),
             manifest_retry: Duration::from_secs(600),
+            claim_timeout: Duration::from_secs(60),
             verify_every: Duration::from_secs(24 * 3600),
             verify_rate: 100,
             lease_duration: Duration::from_secs(15),

@@ -24,7 +24,7 @@ const LEVELS: [(&str, LogLevel); 5] = [
 ];
 
 /// The settings that may change while the daemon runs.
-const LIVE: [&str; 9] = [
+const LIVE: [&str; 10] = [
     "logLevel",
     "daemonIdentityNamespaces",
     "qps",
@@ -32,6 +32,7 @@ const LIVE: [&str; 9] = [
     "retryBase",
     "retryCap",
     "manifestRetry",
+    "claimTimeout",
     "verifyEvery",
     "verifyRate",
 ];
@@ -172,6 +173,7 @@ pub const TABLE: &[Row] = &[
     time!("retryBase" "The wait before something that the cluster refused twice is sent again; the first time it is sent again at once, and each further wait is twice as long." retry_base 10, 10 * MINUTE),
     time!("retryCap" "The longest wait before something that the cluster refused is sent again." retry_cap 10, HOUR),
     time!("manifestRetry" "The wait before an object whose manifest was refused is sent again unchanged." manifest_retry 10 * SECOND, 24 * HOUR),
+    time!("claimTimeout" "How long a deletion waits for another Sync that may want the object, before it asks for approval." claim_timeout SECOND, HOUR),
     time!("verifyEvery" "How often every object is made sure of without a sign of change." verify_every HOUR, 30 * 24 * HOUR),
     number!("verifyRate" "Objects that are made sure of per second, at most." verify_rate 1..=1000),
     time!("leaseDuration" "How long a daemon that is silent keeps its lease." lease_duration 2 * SECOND, 10 * MINUTE),

@@ -164,7 +164,9 @@ impl All {
         if let Some(early) = &mut self.early {
             early.retain(|(known, _)| known != name);
         }
-        self.context.registry.remove(name);
+        let held = self.context.registry.remove(name);
+        self.context.neighbours.wake(&held);
+        self.context.claim_rights.forget(name);
         self.context.neighbours.remove(name);
         self.context.dependencies.remove(name);
         // What it applied may be taken over now.

@@ -4,7 +4,7 @@
 //! steps of a stage side by side. What failed holds back higher waves and what cannot be without it, never its
 //! peers. Before each write it is asked whether a newer commit has come.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Context;
@@ -39,6 +39,8 @@ pub(crate) struct Work<'a> {
     pub(crate) contested: Arc<BTreeMap<ObjectId, Contest>>,
     /// The numbers of replicas that Git says.
     pub(crate) numbers: Arc<BTreeMap<ObjectId, Replicas>>,
+    /// Objects that others claim, where a person decides about that.
+    pub(crate) claimed: Arc<BTreeSet<ObjectId>>,
     /// Whether that is still what is asked for.
     pub(crate) asked: &'a Asked<'a>,
     /// A newer commit or spec that cannot be applied: until it can, nothing is deleted to be created again.
@@ -116,7 +118,8 @@ impl Work<'_> {
             _ => self.cluster.until(self.stop),
         };
         let (contested, numbers) = (self.contested.clone(), self.numbers.clone());
-        let work = Work { cluster: &cluster, contested, numbers, ..*self };
+        let claimed = self.claimed.clone();
+        let work = Work { cluster: &cluster, contested, numbers, claimed, ..*self };
         match work.act(step).await {
             Err(Failure::Superseded) => None,
             done => Some(done.unwrap_or_else(|failure| failed(&failure, self.desired.hides(&step.id)))),
@@ -199,11 +202,16 @@ impl Work<'_> {
         Ok(Outcome::HandedOver(to.into()))
     }
 
+    /// The Sync that claims an object, unless a person decides about that claim.
+    pub(super) fn claimed(&self, id: &ObjectId) -> Option<Box<str>> {
+        self.context.claimed(self.owner, id).filter(|_| !self.claimed.contains(id))
+    }
+
     /// Looks once more, and deletes what is still the object that was meant, if that is still meant.
     async fn prune(&self, id: &ObjectId, uid: &str, version: &str) -> Result<Outcome, Failure> {
         // Somebody may want it since the plan was made.
-        if let Some(claim) = self.context.registry.claims(self.owner, std::iter::once(id)).remove(id) {
-            return Ok(Outcome::Held(Hold::ClaimedBy(claim.sync)));
+        if let Some(sync) = self.claimed(id) {
+            return Ok(Outcome::Held(Hold::ClaimedBy(sync)));
         }
         let Some(live) = self.cluster.look(id, self.owner).await? else {
             return Ok(Outcome::Pruned { gone: true });

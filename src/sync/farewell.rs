@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::asked::Asked;
 use super::carry_out::{Work, carry_out};
+use super::claims::ClaimWaits;
 use super::desk::Desk;
 use super::guarded::{Guarded, Guards};
 use super::ledger::Ledger;
@@ -49,7 +50,8 @@ pub(crate) async fn leave(context: &Context, desk: &Desk, sync: &Value, leaving:
         .filter_map(|one| Some(one.as_str()?.to_owned()))
         .collect();
     // Who goes wants nothing: what two Syncs leave would else go from one to the other.
-    context.registry.wants_nothing(name);
+    let held = context.registry.wants_nothing(name);
+    context.neighbours.wake(&held);
     if !finalizers.iter().any(|one| one == FINALIZER) {
         return false;
     }
@@ -183,6 +185,7 @@ async fn delete(
         ledger: &ledger,
         contested: Arc::default(),
         numbers: Arc::default(),
+        claimed: Arc::default(),
         asked: &asked,
         refused: None,
         stop: &stop,
@@ -215,14 +218,21 @@ async fn clear_away(
 ) -> Result<Orphans, Failure> {
     let (context, cluster, name) = (work.context, work.cluster, work.owner);
     let (mut forbidden, mut guarded) = (BTreeSet::new(), Guarded::default());
-    let wake = cluster.wake(name);
+    let (wake, begun, mut waits) = (cluster.wake(name), clock::now(), ClaimWaits::default());
     loop {
-        let behind = parting::behind(context, name, wish, sync);
         guarded.look(Guards { context, cluster, owner: name, way_back: false }, |_| false).await;
-        let mut plan = cluster.observed(name, |observed| {
-            let policy = parting::policy(context, name, wish, behind, observed);
-            farewell(observed, &Policy { guarded: guarded.ids(), ..policy })
-        });
+        let decide = |observed: &ObservedSet| {
+            let mut claims = parting::claims(context, name, (wish, sync), observed, begun)?.by_object;
+            waits.judge(&mut claims, None, context.now(), context.settings().claim_timeout);
+            Ok(farewell(observed, &Policy { guarded: guarded.ids(), claims, ..wish.policy(None) }))
+        };
+        let mut plan = match cluster.observed(name, decide) {
+            Ok(plan) => plan,
+            Err(open) => {
+                context.learn_rights(open).await;
+                continue;
+            }
+        };
         plan.stages.iter_mut().for_each(|(_, steps)| steps.retain(|step| is_meant(&step.id)));
         plan.held.retain(|(id, _)| is_meant(id));
         if !is_open(&plan, &forbidden) || clock::now() > until {

@@ -139,6 +139,7 @@ impl Keeper {
                 // Who grants what is missing waits for this.
                 self.patience = if trouble.reason == "RightsMissing" { GRANTED } else { RETRY.1 };
                 self.desk.refuse(Some(trouble.clone()));
+                self.context.neighbours.is_refused(&self.name, trouble.reason != "ClusterUnreachable");
                 // A cluster that does not answer says nothing about the spec.
                 let refused = Some(trouble).filter(|it| it.reason != "ClusterUnreachable");
                 if !self.keep_narrowed(sync, refused) && self.orders.is_some() {
@@ -148,6 +149,7 @@ impl Keeper {
             }
             Task::Refuse(trouble) => {
                 self.desk.refuse(Some(trouble.clone()));
+                self.context.neighbours.is_refused(&self.name, true);
                 let is_without_identity = trouble.reason == "ServiceAccountRequired";
                 if is_without_identity || !self.keep_narrowed(sync, Some(trouble)) {
                     self.takes_nothing().await;
@@ -158,6 +160,7 @@ impl Keeper {
             }
             Task::Follow(order) => {
                 self.desk.refuse(None);
+                self.context.neighbours.is_refused(&self.name, false);
                 self.follow(*order);
                 false
             }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::claims::ClaimWaits;
 use super::fights::Fights;
 use super::guarded::Guarded;
 use super::incomparable::Incomparable;
@@ -63,6 +64,8 @@ pub(crate) struct Memory {
     pub(crate) consented: BTreeMap<ObjectId, Box<str>>,
     /// What is written to all the time.
     pub(crate) restless: Restless,
+    /// Since when objects wait for other Syncs.
+    pub(crate) claim_waits: ClaimWaits,
     /// What is on its way out.
     pub(crate) leaving: Leaving,
     /// What takes others with it.
@@ -300,6 +303,7 @@ impl Memory {
         let unknown = self.unknown.map(|(due, _)| due);
         let late = self.leaving.next(now, within);
         let failing = failing.chain(self.clears).chain(self.incomparable.next(now));
+        let failing = failing.chain(self.claim_waits.next(now));
         let again = self.fights.next(now).into_iter().chain(self.restless.next());
         failing.chain(again).chain(self.pause_ends).chain(unknown).chain(late).chain(self.next_try()).min()
     }

@@ -10,11 +10,14 @@ mod asked;
 pub mod bases;
 mod board;
 mod carry_out;
+mod claim_rights;
+mod claims;
 mod contact;
 mod definitions;
 mod dependencies;
 mod desk;
 mod event;
+mod evidence;
 mod farewell;
 mod fights;
 mod follow;
@@ -60,6 +63,7 @@ mod subject;
 mod survey;
 mod tally;
 pub mod through_terms;
+mod unrendered;
 mod values;
 mod verify;
 mod vitals;
@@ -85,6 +89,7 @@ use crate::settings::Settings;
 use crate::source::{AllowList, Repositories};
 use bases::{Followed, Ground};
 pub use board::Board;
+use claim_rights::ClaimRights;
 use dependencies::Dependencies;
 use event::Allowance;
 use heads::Heads;
@@ -130,6 +135,8 @@ pub struct Context {
     /// All Syncs.
     pub registry: Registry,
     neighbours: Neighbours,
+    /// The rights by which claims count.
+    claim_rights: ClaimRights,
     /// Which Syncs wait for which.
     dependencies: Dependencies,
     /// The newest revisions.
@@ -188,6 +195,7 @@ impl Context {
             losses: Losses::default(),
             registry: Registry::default(),
             neighbours: Neighbours::default(),
+            claim_rights: ClaimRights::default(),
             dependencies: Dependencies::default(),
             heads: Heads::default(),
             events: Allowance::new(EVENTS),

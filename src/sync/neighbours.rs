@@ -1,18 +1,82 @@
-//! Who else goes by the same repository, and has not come as far: it may want what this Sync is about to prune.
+//! The Syncs of one repository, and how far each has come: one that is behind may want what another is about to prune.
 //!
-//! In: which revision each Sync has rendered last. Out: the Syncs that are behind. An object that moves between two
-//! folders in one commit is pruned by nobody before the other one has read that commit too; whoever is waited for is
-//! asked to look, and whoever waits is woken when that has happened. A Sync that is suspended renders what it is asked
-//! for and takes nothing; one that is refused, or that another daemon serves, is behind for as long as that lasts.
+//! In: the revision that each Sync has rendered last, and the tries that failed. Out: the Syncs that are behind. An object
+//! that moves between two folders in one commit is not pruned before the other Sync has read that commit. A Sync that has not
+//! tried it yet is asked to look, and waited for, but not for long; one that tried and failed counts by the evidence of its
+//! files; one that is refused, or cannot read the repository, holds nothing. A Sync that waits is woken by every change. A
+//! suspended Sync renders on demand and takes nothing.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use super::evidence::Evidence;
 use crate::api::SyncName;
+use crate::clock;
+use crate::cluster::Cluster;
+use crate::object::ObjectId;
 use crate::serve::hooks::{Called, repository_name};
 use crate::source::{Address, ObjectHash, Reference};
+
+/// The longest that a Sync is waited for that has not tried a commit yet.
+const UNTRIED: Duration = Duration::from_secs(10);
+
+/// A try of a Sync to render a commit, which failed.
+#[derive(Clone)]
+pub(crate) struct Tried {
+    pub(crate) commit: ObjectHash,
+    pub(crate) evidence: Arc<Evidence>,
+    /// Stands for all files that the Sync reads, where that is known.
+    pub(crate) files: Option<FilesHash>,
+    /// Commits that it tried before, in which these files were the same.
+    pub(crate) same_in: Vec<ObjectHash>,
+    /// No later render can say more.
+    pub(crate) is_final: bool,
+    /// The cluster as the Sync sees it.
+    pub(crate) cluster: Cluster,
+}
+
+/// Stands for all files that a Sync reads.
+pub(crate) type FilesHash = [u8; 32];
+
+/// So many commits are remembered in which the files of a Sync were the same.
+const MAX_SAME: usize = 64;
+
+impl Tried {
+    /// The same, after another try.
+    pub(crate) fn after(mut self, last: Option<&Self>) -> Self {
+        let is_same =
+            |last: &&Self| self.files.is_some() && last.files == self.files && last.commit != self.commit;
+        if let Some(last) = last.filter(is_same) {
+            self.same_in =
+                std::iter::once(last.commit).chain(last.same_in.iter().copied()).take(MAX_SAME).collect();
+        }
+        self
+    }
+
+    /// True if the Sync may want an object that another Sync wanted in the commit `left`, and wants no more. Where the files
+    /// were the same in that commit, the object has not moved to them.
+    pub(crate) fn may_hold(&self, id: &ObjectId, left: Option<&ObjectHash>) -> bool {
+        !left.is_some_and(|left| self.same_in.contains(left)) && self.evidence.may_hold(id)
+    }
+}
+
+impl std::fmt::Debug for Tried {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {:?}", self.commit, self.evidence)
+    }
+}
+
+/// A Sync that has not rendered a commit.
+#[derive(Debug)]
+pub(crate) enum Behind {
+    /// It has not tried yet, and is waited for until this time.
+    Untried(SyncName, Instant),
+    /// It has tried, and failed.
+    Failed(SyncName, Tried),
+}
 
 /// What a Sync goes by.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -75,6 +139,16 @@ struct Neighbour {
     course: Course,
     /// How often what it asks for has changed.
     asked: u64,
+    /// Since when it asks for what it asks for now.
+    since: Option<Instant>,
+    /// Since when it holds the commit that it holds.
+    came: Option<Instant>,
+    /// The last commit that it could not render.
+    tried: Option<Tried>,
+    /// Its spec cannot be taken up.
+    is_refused: bool,
+    /// The repository gives it nothing, and waiting does not help.
+    is_shut_out: bool,
     bell: Arc<Bell>,
     /// Those who wait for it.
     waiting: BTreeSet<SyncName>,
@@ -91,7 +165,9 @@ impl Neighbours {
 
     /// A Sync is there.
     pub(crate) fn add(&self, sync: &SyncName) {
-        self.lock().entry(sync.clone()).or_default();
+        self.lock()
+            .entry(sync.clone())
+            .or_insert_with(|| Neighbour { since: Some(clock::now()), ..Neighbour::default() });
     }
 
     /// A Sync is gone.
@@ -136,8 +212,50 @@ impl Neighbours {
     pub(crate) fn asks(&self, sync: &SyncName, asked: u64) {
         if let Some(known) = self.lock().get_mut(sync) {
             known.asked = asked;
+            known.since = Some(clock::now());
+            known.tried = None;
         }
         self.anew(sync);
+    }
+
+    /// The spec of a Sync is refused, or taken up again. One that is refused may want nothing of the newest commit.
+    pub(crate) fn is_refused(&self, sync: &SyncName, refused: bool) {
+        self.mark(sync, |known| std::mem::replace(&mut known.is_refused, refused) != refused);
+    }
+
+    /// The repository gives a Sync nothing for a reason that stays, or gives it something again.
+    pub(crate) fn is_shut_out(&self, sync: &SyncName, shut_out: bool) {
+        self.mark(sync, |known| std::mem::replace(&mut known.is_shut_out, shut_out) != shut_out);
+    }
+
+    /// A Sync could not render a commit.
+    pub(crate) fn tried(&self, sync: &SyncName, asked: u64, tried: Tried) {
+        self.mark(sync, |known| {
+            let is_news = known.asked <= asked
+                && known.tried.as_ref().is_none_or(|last| {
+                    (last.commit, &last.evidence, last.is_final)
+                        != (tried.commit, &tried.evidence, tried.is_final)
+                });
+            if is_news {
+                known.tried = Some(tried);
+            }
+            is_news
+        });
+    }
+
+    /// The last commit that a Sync could not render.
+    pub(crate) fn last_tried(&self, sync: &SyncName) -> Option<Tried> {
+        self.lock().get(sync)?.tried.clone()
+    }
+
+    /// Changes what is known of a Sync, and wakes those that wait for it if that is news.
+    fn mark(&self, sync: &SyncName, change: impl FnOnce(&mut Neighbour) -> bool) {
+        let mut all = self.lock();
+        let Some(known) = all.get_mut(sync) else { return };
+        if change(known) {
+            let waiting = std::mem::take(&mut known.waiting);
+            wake(&all, &waiting);
+        }
     }
 
     /// A Sync has rendered the commit that it holds as it asked for it that time, which may not be the last one any more.
@@ -182,37 +300,83 @@ impl Neighbours {
         if known.course == course {
             return;
         }
+        let path = |course: &Course| match course {
+            Course::Follows(path) => Some(path.clone()),
+            Course::Unknown | Course::Rests => None,
+        };
+        let (before, now) = (path(&known.course), path(&course));
+        if !before.as_ref().zip(now.as_ref()).is_some_and(|(before, now)| before.is_beside(now)) {
+            (known.tried, known.is_shut_out) = (None, false);
+        }
+        if before.and_then(|path| path.at) != now.and_then(|path| path.at) {
+            known.came = Some(clock::now());
+        }
         known.course = course;
         let waiting = std::mem::take(&mut known.waiting);
         wake(&all, &waiting);
     }
 
-    /// The first Sync that goes by the same as this one and has not rendered the commit that this one has, for
-    /// whatever reason: it is suspended or refused as well. It is asked to look, and this one is woken when anything
-    /// about it changes.
-    pub(crate) fn behind(&self, own: &SyncName) -> Option<SyncName> {
+    /// The Syncs that follow the same as this one and have not rendered the commit that this one has, as far as they count, by
+    /// name. Those that have not tried it are asked to look, and this one is woken when anything about them changes. This one
+    /// has waited since it came to the commit, or since `begun`.
+    pub(crate) fn behind(&self, own: &SyncName, begun: Option<Instant>) -> Vec<Behind> {
         let mut all = self.lock();
-        let Course::Follows(path) = all.get(own)?.course.clone() else { return None };
-        let at = path.at?;
-        let mut behind = BTreeSet::new();
+        let Some(known) = all.get(own) else { return Vec::new() };
+        let Course::Follows(path) = known.course.clone() else { return Vec::new() };
+        let (Some(at), came) = (path.at, begun.or(known.came)) else { return Vec::new() };
+        let (mut behind, now) = (Vec::new(), clock::now());
         for (name, other) in all.iter_mut().filter(|(name, _)| *name != own) {
-            let (is_behind, suspended) = match &other.course {
-                Course::Unknown => (true, false),
+            let suspended = match &other.course {
+                Course::Unknown => false,
                 Course::Follows(its) if its.is_beside(&path) => {
-                    (!its.at.is_some_and(|its| its.meets(at)), its.suspended)
+                    // One that is suspended claims what it does not take before it goes on.
+                    if its.suspended {
+                        other.waiting.insert(own.clone());
+                    }
+                    if its.at.is_some_and(|its| its.meets(at)) {
+                        continue;
+                    }
+                    its.suspended
                 }
                 Course::Follows(_) | Course::Rests => continue,
             };
-            // One that is suspended claims what it does not take before it goes on.
-            if is_behind || suspended {
-                other.waiting.insert(own.clone());
+            if other.is_refused || other.is_shut_out {
+                continue;
             }
-            if is_behind {
-                other.bell.look.notify_one();
-                behind.insert(name.clone());
+            let is_this = |tried: &&Tried| tried.commit == at.held || tried.commit == at.newest;
+            match other.tried.as_ref().filter(is_this) {
+                // It counts by its last complete render, which the registry knows.
+                Some(_) if suspended => continue,
+                Some(tried) => behind.push(Behind::Failed(name.clone(), tried.clone())),
+                None => {
+                    let until = came.max(other.since).unwrap_or(now) + UNTRIED;
+                    if until <= now {
+                        continue;
+                    }
+                    other.bell.look.notify_one();
+                    behind.push(Behind::Untried(name.clone(), until));
+                }
             }
+            other.waiting.insert(own.clone());
         }
-        behind.pop_first()
+        behind.sort_by(|a, b| a.sync().cmp(b.sync()));
+        behind
+    }
+}
+
+impl Behind {
+    /// The Sync that is behind.
+    pub(crate) fn sync(&self) -> &SyncName {
+        match self {
+            Self::Untried(sync, _) | Self::Failed(sync, _) => sync,
+        }
+    }
+}
+
+impl Neighbours {
+    /// Wakes these Syncs.
+    pub(crate) fn wake(&self, syncs: &BTreeSet<SyncName>) {
+        wake(&self.lock(), syncs);
     }
 }
 
@@ -250,6 +414,11 @@ mod tests {
         all
     }
 
+    /// The first Sync that is behind.
+    fn behind(all: &Neighbours, own: &str) -> Option<SyncName> {
+        all.behind(&sync(own), None).first().map(|behind| behind.sync().clone())
+    }
+
     fn rings(bell: &Notify) -> bool {
         bell.notified().now_or_never().is_some()
     }
@@ -257,15 +426,15 @@ mod tests {
     #[test]
     fn who_has_not_rendered_the_same_commit_is_behind_and_is_asked_to_look() {
         let all = two();
-        assert_eq!(all.behind(&sync("b")), None, "who has rendered nothing prunes nothing");
+        assert_eq!(behind(&all, "b"), None, "who has rendered nothing prunes nothing");
         let bell = all.bell(&sync("b"));
         assert!(!rings(&bell.look));
-        assert_eq!(all.behind(&sync("a")), Some(sync("b")));
+        assert_eq!(behind(&all, "a"), Some(sync("b")));
         assert!(rings(&bell.look));
         all.came_to(&sync("b"), commit("2"));
-        assert_eq!(all.behind(&sync("a")), Some(sync("b")), "another commit is not this one");
+        assert_eq!(behind(&all, "a"), Some(sync("b")), "another commit is not this one");
         all.came_to(&sync("b"), commit("1"));
-        assert_eq!(all.behind(&sync("a")), None);
+        assert_eq!(behind(&all, "a"), None);
     }
 
     #[test]
@@ -274,7 +443,7 @@ mod tests {
         let bell = all.bell(&sync("a"));
         all.came_to(&sync("b"), commit("2"));
         assert!(!rings(&bell.again), "nobody waits yet");
-        all.behind(&sync("a"));
+        behind(&all, "a");
         all.came_to(&sync("b"), commit("2"));
         assert!(!rings(&bell.again), "nothing has changed");
         all.came_to(&sync("b"), commit("1"));
@@ -282,25 +451,25 @@ mod tests {
         all.anew(&sync("b"));
         assert!(!rings(&bell.again), "nobody waits any more");
         all.follows(&sync("b"), &address("one"), &Reference::Head, false);
-        all.behind(&sync("a"));
+        behind(&all, "a");
         all.remove(&sync("b"));
         assert!(rings(&bell.again), "who is gone is waited for no more");
-        assert_eq!(all.behind(&sync("a")), None);
+        assert_eq!(behind(&all, "a"), None);
     }
 
     #[test]
     fn only_who_goes_by_the_same_is_waited_for() {
         let all = two();
         all.follows(&sync("b"), &address("two"), &Reference::Head, false);
-        assert_eq!(all.behind(&sync("a")), None);
+        assert_eq!(behind(&all, "a"), None);
         all.follows(&sync("b"), &address("one"), &Reference::branch("main").unwrap(), false);
-        assert_eq!(all.behind(&sync("a")), None);
+        assert_eq!(behind(&all, "a"), None);
         all.rests(&sync("b"));
-        assert_eq!(all.behind(&sync("a")), None);
+        assert_eq!(behind(&all, "a"), None);
         all.add(&sync("c"));
-        assert_eq!(all.behind(&sync("a")), Some(sync("c")), "nothing is known of it yet");
+        assert_eq!(behind(&all, "a"), Some(sync("c")), "nothing is known of it yet");
         all.follows(&sync("c"), &address("two"), &Reference::Head, false);
-        assert_eq!(all.behind(&sync("a")), None, "it follows something else, whether it comes to it or not");
+        assert_eq!(behind(&all, "a"), None, "it follows something else, whether it comes to it or not");
     }
 
     #[test]
@@ -308,10 +477,10 @@ mod tests {
         let all = two();
         all.came_to(&sync("b"), commit("1"));
         all.follows(&sync("b"), &address("one"), &Reference::Head, false);
-        assert_eq!(all.behind(&sync("a")), None, "the same repository is as far as it was");
+        assert_eq!(behind(&all, "a"), None, "the same repository is as far as it was");
         all.follows(&sync("b"), &address("two"), &Reference::Head, false);
         all.follows(&sync("b"), &address("one"), &Reference::Head, false);
-        assert_eq!(all.behind(&sync("a")), Some(sync("b")));
+        assert_eq!(behind(&all, "a"), Some(sync("b")));
     }
 
     #[test]
@@ -322,21 +491,21 @@ mod tests {
         all.came_to(&sync("b"), commit("2"));
         is(true);
         let (own, other) = (all.bell(&sync("a")), all.bell(&sync("b")));
-        assert_eq!(all.behind(&sync("a")), Some(sync("b")));
+        assert_eq!(behind(&all, "a"), Some(sync("b")));
         assert!(rings(&other.look), "it is asked all the same");
         all.came_to(&sync("b"), commit("1"));
         assert!(rings(&own.again));
-        assert_eq!(all.behind(&sync("a")), None, "what it wants is known");
+        assert_eq!(behind(&all, "a"), None, "what it wants is known");
         is(true);
         assert!(!rings(&own.again), "nothing has changed");
         is(false);
         assert!(rings(&own.again), "it goes on");
-        assert_eq!(all.behind(&sync("a")), Some(sync("b")), "and does not take anything yet");
+        assert_eq!(behind(&all, "a"), Some(sync("b")), "and does not take anything yet");
         all.came_to(&sync("b"), commit("1"));
         assert!(rings(&own.again));
-        assert_eq!(all.behind(&sync("a")), None);
+        assert_eq!(behind(&all, "a"), None);
         all.follows(&sync("b"), &one, &Reference::branch("main").unwrap(), true);
-        assert_eq!(all.behind(&sync("a")), None, "it follows something else");
+        assert_eq!(behind(&all, "a"), None, "it follows something else");
     }
 
     #[test]
@@ -345,15 +514,15 @@ mod tests {
         let bell = all.bell(&sync("a"));
         all.came_to(&sync("b"), commit("1"));
         all.anew(&sync("b"));
-        assert_eq!(all.behind(&sync("a")), Some(sync("b")));
+        assert_eq!(behind(&all, "a"), Some(sync("b")));
         all.is_unreadable(&sync("b"));
-        assert_eq!(all.behind(&sync("a")), Some(sync("b")), "it may want what it followed last");
+        assert_eq!(behind(&all, "a"), Some(sync("b")), "it may want what it followed last");
         all.rests(&sync("b"));
         assert!(rings(&bell.again));
-        assert_eq!(all.behind(&sync("a")), None, "it is being deleted");
+        assert_eq!(behind(&all, "a"), None, "it is being deleted");
         all.add(&sync("c"));
         all.is_unreadable(&sync("c"));
-        assert_eq!(all.behind(&sync("a")), None, "it names no repository");
+        assert_eq!(behind(&all, "a"), None, "it names no repository");
     }
 
     #[test]
@@ -363,10 +532,10 @@ mod tests {
         let bell = all.bell(&sync("b"));
         all.follows(&sync("b"), &address("one"), &Reference::Head, false);
         all.anew(&sync("b"));
-        assert_eq!(all.behind(&sync("a")), None);
+        assert_eq!(behind(&all, "a"), None);
         assert!(!rings(&bell.look));
         all.add(&sync("b"));
-        assert_eq!(all.behind(&sync("a")), Some(sync("b")), "it was made anew");
+        assert_eq!(behind(&all, "a"), Some(sync("b")), "it was made anew");
     }
 
     #[test]
@@ -374,19 +543,19 @@ mod tests {
         let all = two();
         all.asks(&sync("b"), 1);
         all.rendered(&sync("b"), 1, commit("1"), commit("1"));
-        assert_eq!(all.behind(&sync("a")), None);
+        assert_eq!(behind(&all, "a"), None);
         all.asks(&sync("b"), 2);
-        assert_eq!(all.behind(&sync("a")), Some(sync("b")));
+        assert_eq!(behind(&all, "a"), Some(sync("b")));
         all.rendered(&sync("b"), 1, commit("1"), commit("1"));
-        assert_eq!(all.behind(&sync("a")), Some(sync("b")));
+        assert_eq!(behind(&all, "a"), Some(sync("b")));
         all.rendered(&sync("b"), 2, commit("1"), commit("1"));
-        assert_eq!(all.behind(&sync("a")), None);
+        assert_eq!(behind(&all, "a"), None);
     }
 
     #[test]
     fn who_has_gone_back_waits_neither_for_who_goes_on_nor_for_who_stays() {
         let all = two();
-        let behind = |name: &str| all.behind(&sync(name));
+        let behind = |name: &str| behind(&all, name);
         // The first has given up the second commit.
         all.rendered(&sync("a"), 0, commit("1"), commit("2"));
         all.came_to(&sync("b"), commit("1"));

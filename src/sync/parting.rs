@@ -1,46 +1,41 @@
 //! What the others want of a Sync that is being deleted.
 //!
-//! In: a Sync that goes, and what is known of all others. Out: the policy by which its objects are deleted. What another
-//! claims is not ours to delete, nor what one may claim that has not read the newest commit of the same repository.
+//! In: a Sync that goes, and what is known of all others. Out: their claims on its objects. An object that another Sync claims
+//! is not deleted, nor one that may be claimed by a Sync which has not read the newest commit of the same repository.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
 
 use serde_json::Value;
 
 use super::Context;
+use super::claims::{Claims, OpenRight};
 use super::wish::Wish;
 use crate::api::SyncName;
 use crate::observed::ObservedSet;
-use crate::plan::Policy;
 use crate::source::ObjectHash;
 
 /// How a revision ends, with whose commit neighbours are compared.
 const HASH_DIGITS: usize = 40;
 
-/// What may be deleted of what is there now.
-pub(super) fn policy(
+/// The claims of others on the objects of a Sync whose deletion began at `begun`.
+pub(super) fn claims(
     context: &Context,
     name: &SyncName,
-    wish: &Wish,
-    behind: Option<SyncName>,
+    (wish, sync): (&Wish, &Value),
     observed: &ObservedSet,
-) -> Policy {
-    Policy {
-        claims: context.registry.claims(name, observed.iter().map(|(id, _)| id)),
-        behind: behind.map(|other| other.to_string().into()),
-        ..wish.policy(None)
-    }
-}
-
-/// The first Sync of the same repository that has not rendered its newest commit, and may want anything. It must be
-/// asked for before the claims are: who is not behind has told what it claims.
-pub(super) fn behind(context: &Context, name: &SyncName, wish: &Wish, sync: &Value) -> Option<SyncName> {
+    begun: Instant,
+) -> Result<Claims, Vec<OpenRight>> {
     let neighbours = &context.neighbours;
-    let at = newest(context, name, wish).or_else(|| written(sync)).or_else(nowhere)?;
-    // Who goes is waited for by nobody, so that it follows for no longer than the question takes.
-    neighbours.follows(name, &wish.address, &wish.reference, false);
-    neighbours.came_to(name, at);
-    let behind = neighbours.behind(name);
+    let at = newest(context, name, wish).or_else(|| written(sync)).or_else(nowhere);
+    // A Sync that is being deleted is waited for by nobody, so that it follows for no longer than the question takes.
+    if let Some(at) = at {
+        neighbours.follows(name, &wish.address, &wish.reference, false);
+        neighbours.came_to(name, at);
+    }
+    let claims = context.claims(name, observed.iter().map(|(id, _)| id), &BTreeMap::new(), Some(begun));
     neighbours.rests(name);
-    behind
+    claims
 }
 
 /// The newest commit that a follower of the repository has seen: the others go on while this Sync stays where it is.

@@ -7,7 +7,7 @@ mod aim;
 mod rendering;
 mod report;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ pub(crate) use report::{Refused, Report};
 use super::asked::Asked;
 use super::bases::Followed;
 use super::carry_out::{Work, carry_out};
+use super::claims::{Claims, OpenRight};
 use super::desk::Desk;
 use super::event::is_change;
 use super::ledger::{Ledger, polled};
@@ -27,7 +28,7 @@ use super::prepare::{Prepared, of_failure};
 use super::rights::rights;
 use super::rollout::written_ones;
 use super::scope::{need, remaining, scope};
-use super::verify::to_verify;
+use super::verify::{How, to_verify};
 use super::vitals::Vitals;
 use super::wish::Wish;
 use super::{Context, chance};
@@ -38,7 +39,7 @@ use crate::cluster::{Cluster, Need, Stop};
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
 use crate::observed::ObservedSet;
-use crate::plan::{Awaits, Hold, Outcome, Plan, Policy, Rollout, plan};
+use crate::plan::{Awaits, Claim, ClaimStanding, Hold, Outcome, Plan, Policy, Rollout, plan};
 use crate::report::Trouble;
 use crate::source::{Repository, Revision};
 
@@ -119,6 +120,9 @@ impl Subject<'_> {
         self.leave_to_scalers(memory, &mut prepared, scaled).await;
         // Only now: what is verified later must not take the numbers back that are left to others.
         memory.takes_up(self.rendered_by, self.revision);
+        let before = memory.prepared.as_ref().filter(|before| before.revision.commit != self.revision.commit);
+        let before = before.map(|before| (&*before.rendered, before.revision.commit));
+        memory.claim_waits.takes_up(before, &prepared.rendered);
         memory.prepared = Some(prepared.clone());
         Ok((prepared, need))
     }
@@ -133,7 +137,8 @@ impl Subject<'_> {
         // While a newer commit cannot be rendered, nobody knows what it wants, and nothing is handed over to this Sync.
         let is_newest = self.aim.refused().is_none();
         let (wants, takes) = (&prepared.desired, !self.wish.suspend && is_newest);
-        self.context.registry.wants(self.owner, wants, self.cluster, takes).await;
+        let held = self.context.registry.wants(self.owner, wants, self.cluster, takes).await;
+        self.context.neighbours.wake(&held);
         if is_newest {
             self.tell_neighbours();
         }
@@ -142,12 +147,7 @@ impl Subject<'_> {
         let rollout = self.rollout(memory, &prepared);
         let policy = self.policy(memory, rollout.clone());
         let contested = policy.contested.clone();
-        let decide = |observed: &ObservedSet| {
-            let plan = self.decide(desired, observed, policy);
-            let open = to_verify(&plan, observed, self.wish.suspend);
-            (plan, open)
-        };
-        let (mut plan, open) = self.cluster.observed(self.owner, decide);
+        let (mut plan, open, claimed) = self.decided(memory, desired, policy).await;
         let now = self.context.now();
         let postponed = memory.postpone(&mut plan, desired, now);
         let spared = memory.restless.spare(&mut plan, now) + memory.queue(open, now);
@@ -166,7 +166,8 @@ impl Subject<'_> {
         self.create_namespace(&plan, desired).await;
         let (ledger, asked) = (memory.ledger.clone(), Asked::by(self.generation, self.desk));
         let (contested, numbers) = (Arc::new(contested), memory.scaling.numbers());
-        let work = Work { contested, numbers, ..self.work(desired, &ledger, &asked) };
+        let work =
+            Work { contested, numbers, claimed: Arc::new(claimed), ..self.work(desired, &ledger, &asked) };
         let awaits = Awaits::new(desired, rollout.as_ref());
         report.gate = memory.gate.take();
         let mut outcomes = carry_out(&work, plan, postponed.blocking, awaits).await;
@@ -206,6 +207,7 @@ impl Subject<'_> {
             ledger,
             contested: Arc::default(),
             numbers: Arc::default(),
+            claimed: Arc::default(),
             asked,
             refused: self.aim.refused(),
             stop: self.stop,
@@ -287,15 +289,44 @@ impl Subject<'_> {
         Ok(())
     }
 
-    fn decide(&self, desired: &DesiredSet, observed: &ObservedSet, policy: Policy) -> Plan {
-        let unwanted: Vec<&ObjectId> =
-            observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none()).collect();
-        // Whoever has not read this commit yet may want what left this Sync with it. Asked before the claims, so that one
-        // that reads it in between has made them.
-        let behind = unwanted.first().and_then(|_| self.context.neighbours.behind(self.owner));
-        let claims = self.context.registry.claims(self.owner, unwanted.iter().copied());
-        let policy = Policy { claims, behind: behind.map(|other| other.to_string().into()), ..policy };
-        plan(desired, observed, &policy)
+    /// The plan, what of it is to be verified, and the objects that may be pruned although others claim them.
+    async fn decided(
+        &self,
+        memory: &mut Memory,
+        desired: &DesiredSet,
+        policy: Policy,
+    ) -> (Plan, VecDeque<(ObjectId, How)>, BTreeSet<ObjectId>) {
+        loop {
+            let decide = |observed: &ObservedSet| {
+                let plan = self.decide(memory, desired, observed, policy.clone())?;
+                let open = to_verify(&plan.0, observed, self.wish.suspend);
+                Ok((plan.0, open, plan.1))
+            };
+            match self.cluster.observed(self.owner, decide) {
+                Ok(decided) => return decided,
+                Err(open) => self.context.learn_rights(open).await,
+            }
+        }
+    }
+
+    /// The plan, and the objects in it that others claim and a person decides about; or the rights that have to be known first.
+    fn decide(
+        &self,
+        memory: &mut Memory,
+        desired: &DesiredSet,
+        observed: &ObservedSet,
+        policy: Policy,
+    ) -> Result<(Plan, BTreeSet<ObjectId>), Vec<OpenRight>> {
+        let unwanted = observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none());
+        let Claims { by_object: mut claims, due } =
+            self.context.claims(self.owner, unwanted, memory.claim_waits.left(), None)?;
+        let due = due.map(|due| due.saturating_duration_since(self.context.began));
+        let limit = self.context.settings().claim_timeout;
+        memory.claim_waits.judge(&mut claims, due, self.context.now(), limit);
+        let asks =
+            |claim: &Claim| matches!(claim.standing, ClaimStanding::WithoutRights | ClaimStanding::Overdue);
+        let claimed = claims.iter().filter(|(_, claim)| asks(claim)).map(|(id, _)| id.clone()).collect();
+        Ok((plan(desired, observed, &Policy { claims, ..policy }), claimed))
     }
 
     /// Creates the namespace of objects that name none, where that is asked for and may be needed. If it cannot be,

@@ -67,8 +67,8 @@ impl Work<'_> {
         }
         for run in runs {
             // Somebody may want it since the plan was made.
-            if let Some(claim) = self.context.registry.claims(self.owner, std::iter::once(run)).remove(run) {
-                return Ok(Some(Outcome::Held(Hold::ClaimedBy(claim.sync))));
+            if let Some(sync) = self.claimed(run) {
+                return Ok(Some(Outcome::Held(Hold::ClaimedBy(sync))));
             }
             let Some(live) = self.cluster.look(run, self.owner).await? else { continue };
             if live.mark != Mark::Ours || !live.applied_by_us || live.controlled {

@@ -3,7 +3,7 @@
 //! In: what each Sync's newest complete render wants. Out: claims on objects that another Sync would prune, and
 //! whether a Sync is still there.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::receiving::Receiving;
@@ -11,7 +11,6 @@ use crate::api::SyncName;
 use crate::cluster::Cluster;
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::ObjectId;
-use crate::plan::Claim;
 
 /// All Syncs that this daemon knows of.
 #[derive(Default)]
@@ -29,6 +28,17 @@ struct Entry {
     wants: Option<Wants>,
     /// Its newest render is complete and it is not suspended.
     ready: bool,
+    /// Those whose objects are held because of what it wants.
+    held: BTreeSet<SyncName>,
+}
+
+/// A Sync that wants an object.
+pub(crate) struct Wanting {
+    pub(crate) sync: SyncName,
+    /// It takes the object over.
+    pub(crate) ready: bool,
+    /// The cluster as it sees it.
+    pub(crate) cluster: Cluster,
 }
 
 struct Wants {
@@ -59,9 +69,9 @@ impl Registry {
         self.lock().syncs.entry(sync.clone()).or_default();
     }
 
-    /// A Sync is gone.
-    pub(crate) fn remove(&self, sync: &SyncName) {
-        self.lock().syncs.remove(sync);
+    /// A Sync is gone. Those whose objects it has held are to look again.
+    pub(crate) fn remove(&self, sync: &SyncName) -> BTreeSet<SyncName> {
+        self.lock().syncs.remove(sync).map(|entry| entry.held).unwrap_or_default()
     }
 
     /// The Syncs that are known.
@@ -76,17 +86,28 @@ impl Registry {
         known.complete = true;
     }
 
-    /// What a Sync wants now. Waits until nobody gives it anything as it wanted it before.
-    pub(crate) async fn wants(&self, sync: &SyncName, set: &Arc<DesiredSet>, cluster: &Cluster, ready: bool) {
+    /// What a Sync wants now. Waits until nobody gives it anything as it wanted it before. Where that has changed, those whose
+    /// objects were held because of it are to look again.
+    pub(crate) async fn wants(
+        &self,
+        sync: &SyncName,
+        set: &Arc<DesiredSet>,
+        cluster: &Cluster,
+        ready: bool,
+    ) -> BTreeSet<SyncName> {
+        let mut held = BTreeSet::new();
         let before = match self.lock().syncs.get_mut(sync) {
             Some(entry) => {
-                entry.ready = ready;
+                let was_ready = std::mem::replace(&mut entry.ready, ready);
                 let is_same = |wants: &Wants| Arc::ptr_eq(&wants.set, set);
                 let same = entry.wants.as_ref().filter(|wants| is_same(wants));
                 let receiving = same.map(|wants| wants.receiving.clone());
                 let before = entry.wants.take().filter(|wants| !is_same(wants));
                 let receiving = receiving.unwrap_or_default();
                 entry.wants = Some(Wants { set: set.clone(), cluster: cluster.of_any_term(), receiving });
+                if before.is_some() || was_ready != ready {
+                    held = std::mem::take(&mut entry.held);
+                }
                 before
             }
             None => None,
@@ -94,13 +115,14 @@ impl Registry {
         if let Some(before) = before {
             before.receiving.end().await;
         }
+        held
     }
 
-    /// A Sync wants nothing any more.
-    pub(crate) fn wants_nothing(&self, sync: &SyncName) {
-        if let Some(entry) = self.lock().syncs.get_mut(sync) {
-            *entry = Entry::default();
-        }
+    /// A Sync wants nothing any more. Those whose objects it has held are to look again.
+    pub(crate) fn wants_nothing(&self, sync: &SyncName) -> BTreeSet<SyncName> {
+        let mut known = self.lock();
+        let entry = known.syncs.get_mut(sync).map(std::mem::take);
+        entry.map(|entry| entry.held).unwrap_or_default()
     }
 
     /// What a Sync wants is not known, or it will not take it.
@@ -110,24 +132,26 @@ impl Registry {
         }
     }
 
-    /// Who else wants these objects.
-    pub(crate) fn claims<'a>(
-        &self,
-        own: &SyncName,
-        objects: impl Iterator<Item = &'a ObjectId>,
-    ) -> BTreeMap<ObjectId, Claim> {
+    /// The other Syncs that want an object, by name.
+    pub(crate) fn wanting(&self, own: &SyncName, id: &ObjectId) -> Vec<Wanting> {
         let known = self.lock();
-        let claim = |id: &ObjectId| {
-            let others = known.syncs.iter().filter(|(sync, _)| *sync != own);
-            let mut claims = others
-                .filter(|(_, entry)| entry.wants.as_ref().is_some_and(|wants| wants.set.get(id).is_some()))
-                .map(|(sync, entry)| Claim { sync: sync.to_string().into(), ready: entry.ready });
-            let first = claims.next()?;
-            // Two that claim it must settle that between themselves first.
-            let ready = first.ready && claims.next().is_none();
-            Some((id.clone(), Claim { ready, ..first }))
-        };
-        objects.filter_map(claim).collect()
+        let others = known.syncs.iter().filter(|(sync, _)| *sync != own);
+        let mut all: Vec<Wanting> = others
+            .filter_map(|(sync, entry)| {
+                let wants = entry.wants.as_ref().filter(|wants| wants.set.get(id).is_some())?;
+                let (sync, cluster) = (sync.clone(), wants.cluster.clone());
+                Some(Wanting { sync, ready: entry.ready, cluster })
+            })
+            .collect();
+        all.sort_by(|a, b| a.sync.cmp(&b.sync));
+        all
+    }
+
+    /// Objects of a Sync are held because of what another wants.
+    pub(crate) fn holds(&self, claimant: &SyncName, held: &SyncName) {
+        if let Some(entry) = self.lock().syncs.get_mut(claimant) {
+            entry.held.insert(held.clone());
+        }
     }
 
     /// What a Sync wants, and the cluster as it sees it.

@@ -77,7 +77,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{/* Those whose change takes a new daemon; the others take effect as soon as the ConfigMap has reached the pod. */}}
 {{- define "moorline.restarts" -}}
-{{- $live := list "logLevel" "daemonIdentityNamespaces" "qps" "burst" "retryBase" "retryCap" "manifestRetry" "verifyEvery" "verifyRate" }}
+{{- $live := list "logLevel" "daemonIdentityNamespaces" "qps" "burst" "retryBase" "retryCap" "manifestRetry" "claimTimeout" "verifyEvery" "verifyRate" }}
 {{- $settings := fromYaml (include "moorline.settings" .) }}
 {{- range $live }}
 {{- $_ := unset $settings . }}

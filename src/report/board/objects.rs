@@ -321,7 +321,9 @@ fn tell(outcome: &Outcome, last: Option<&Arc<str>>) -> Option<Told> {
                 | Hold::Guarded(_)
                 | Hold::GoesAfter(_)
                 | Hold::OverBudget { .. }
-                | Hold::NewerRefused(_) => ObjectState::Leaving,
+                | Hold::NewerRefused(_)
+                | Hold::ClaimOverdue(_)
+                | Hold::ClaimedWithoutRights(_) => ObjectState::Leaving,
                 Hold::DriftReported(_) | Hold::Deleted | Hold::Contested(_) => ObjectState::Drifted,
                 _ => ObjectState::Held,
             };

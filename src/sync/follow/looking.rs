@@ -14,6 +14,13 @@ use crate::clock;
 use crate::report::Trouble;
 use crate::source::{Error, Revision};
 
+/// True if a repository that others may read gives this Sync nothing, and waiting does not help.
+fn is_shut_out(trouble: &Trouble) -> bool {
+    let reasons =
+        ["RepositoryAccessDenied", "RepositoryNotFound", "RepositoryUntrusted", "ReferenceNotFound"];
+    trouble.lasting || reasons.contains(&trouble.reason)
+}
+
 impl Follower {
     /// Another Sync of the same repository has looked.
     pub(super) fn heard(&mut self) -> Option<Event> {
@@ -99,6 +106,7 @@ impl Follower {
             Err(trouble) if trouble.lasting => Look::Hopeless,
             Err(_) => Look::Failed,
         };
+        self.context.neighbours.is_shut_out(&self.owner, found.as_ref().is_err_and(is_shut_out));
         if let Ok(revision) = &found {
             if self.known().as_ref() != Some(revision) {
                 heads::tell(&self.head, revision);

@@ -13,6 +13,7 @@ use super::super::memory::Memory;
 use super::super::pass::{Aim, Refused, Report, Subject};
 use super::super::prepare::{BUSY, of_source};
 use super::super::schedule::{Event, Pass};
+use super::super::unrendered::Unrendered;
 use super::super::vitals::Vitals;
 use super::holding::{Held, Target};
 use super::waiting::is_waiting;
@@ -104,11 +105,27 @@ impl Drive {
         }
         let trouble = memory.refusal.as_ref().map(|refusal| refusal.trouble.clone());
         let newer = Some(revision.to_string().into());
-        let refused = Refused { revision: Some(revision), newer, was_tried: !is_refused, trouble };
-        match held {
-            Some(held) => self.keep(memory, held, refused).await,
-            None => (Report::default(), None),
-        }
+        let refused = Refused { revision: Some(revision.clone()), newer, was_tried: !is_refused, trouble };
+        let Some(held) = held else { return (Report::default(), None) };
+        let kept = self.keep(memory, held, refused).await;
+        // What the kept revision reads is known now, and with it what the newest one changes.
+        self.tell_unrendered(memory, &revision).await;
+        kept
+    }
+
+    /// Tells the other Syncs of the repository what a commit may hold that is not applied now.
+    async fn tell_unrendered(&self, memory: &Memory, revision: &Revision) {
+        let order = &self.order;
+        let unrendered = Unrendered {
+            context: &self.context,
+            owner: &self.owner,
+            order: order.generation,
+            cluster: &order.cluster,
+            repository: &order.repository,
+            revision,
+            wish: &order.wish,
+        };
+        unrendered.tell(memory.prepared.as_ref()).await;
     }
 
     /// Keeps a revision that rendered before.
@@ -233,11 +250,20 @@ impl Follower {
 
     pub(super) fn pass(&mut self) {
         let mut memory = self.recalled();
-        let target = match self.target() {
+        let target = self.target();
+        let waiting = self.revision.clone().filter(|newest| self.is_put_off(newest));
+        let target = match target {
             Target::Nothing(trouble) => {
                 let report =
                     Report { order: self.order.generation, trouble: Some(trouble), ..Report::default() };
-                self.passing = Some(std::future::ready((memory, report, None)).boxed());
+                let drive = self.drive();
+                let pass = async move {
+                    if let Some(newest) = &waiting {
+                        drive.tell_unrendered(&memory, newest).await;
+                    }
+                    (memory, report, None)
+                };
+                self.passing = Some(pass.boxed());
                 return;
             }
             target => target,
@@ -276,6 +302,9 @@ impl Follower {
                     return (memory, Report { stopped: true, ..Report::default() }, None);
                 };
                 let drive = Drive { order: Order { cluster, ..drive.order.clone() }, ..drive };
+                if let Some(newest) = &waiting {
+                    drive.tell_unrendered(&memory, newest).await;
+                }
                 let (mut report, kept) = match target {
                     Target::Apply { revision, rejected } => {
                         drive.apply(&mut memory, (revision, rejected), held).await

@@ -60,6 +60,7 @@ impl Follower {
                     predecessor: order.predecessor.as_ref(),
                     ledger: &ledger,
                     contested: Arc::new(contested),
+                    claimed: Arc::default(),
                     numbers,
                     asked: &asked,
                     refused: refused.as_deref(),

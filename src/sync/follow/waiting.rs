@@ -39,6 +39,12 @@ impl Follower {
         trouble
     }
 
+    /// True if a revision is not taken up before other Syncs are ready.
+    pub(super) fn is_put_off(&self, revision: &Revision) -> bool {
+        let is_known = self.taken_up.as_ref() == Some(revision) || self.told.has_applied(revision);
+        !is_known && self.context.dependencies.waits(&self.owner, &self.come_to(revision)).is_some()
+    }
+
     /// What is held instead of a newer revision was taken up before, and waits for nobody.
     pub(super) fn waits_for_nothing(&self) {
         self.tell(Told::Waits(None));

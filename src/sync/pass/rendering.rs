@@ -6,6 +6,7 @@
 use super::super::desk::Desk;
 use super::super::memory::Memory;
 use super::super::prepare::{BUSY, Prepared, of_failure, prepare};
+use super::super::unrendered::Unrendered;
 use super::super::{chance, scope};
 use super::{Aim, Subject};
 use crate::clock;
@@ -36,11 +37,11 @@ impl Subject<'_> {
             self.desk.iter().for_each(|desk| memory.rolled_out.restore(&desk.status()));
             memory.swept = true;
         }
-        let mut prepared = self.or_refuse(memory, prepared)?;
+        let mut prepared = self.or_refuse(memory, prepared).await?;
         // A kind that is not known may have come since the server was asked.
         if !self.knows(&prepared) && self.cluster.discover().await.unwrap_or_default() {
             let again = self.rendered(None).await;
-            prepared = self.or_refuse(memory, again)?;
+            prepared = self.or_refuse(memory, again).await?;
         }
         Ok(prepared)
     }
@@ -59,7 +60,7 @@ impl Subject<'_> {
 
     /// Remembers that a commit which was to be applied cannot be rendered. A cluster that does not answer says nothing
     /// about a commit, nor does a render that was stopped for a newer one.
-    fn or_refuse(
+    async fn or_refuse(
         &self,
         memory: &mut Memory,
         rendered: Result<Prepared, Trouble>,
@@ -74,10 +75,27 @@ impl Subject<'_> {
                 let moment = (self.context.now(), chance());
                 let of = (self.revision, self.rendered_by);
                 memory.refuse(of, trouble.clone(), moment, self.context.pauses());
+                self.tell_tried(memory.prepared.as_ref()).await;
+            }
+            Err(trouble) if trouble.reason == "RightsMissing" && !self.stop.is_stopped() => {
+                self.tell_tried(memory.prepared.as_ref()).await;
             }
             Ok(_) | Err(_) => {}
         }
         rendered
+    }
+
+    async fn tell_tried(&self, last: Option<&Prepared>) {
+        let unrendered = Unrendered {
+            context: self.context,
+            owner: self.owner,
+            order: self.generation,
+            cluster: self.cluster,
+            repository: self.repository,
+            revision: self.revision,
+            wish: self.wish,
+        };
+        unrendered.tell(last).await;
     }
 
     /// Where this Sync owned objects before, if that is not known: its status or the Lease says so, and where that is lost, the cluster itself.

@@ -1,0 +1,115 @@
+//! The rights by which claims on objects count.
+//!
+//! In: a Sync, the cluster as it sees it, and an object. Out: whether it may patch that object. Answers are kept for a minute,
+//! for a whole kind in a namespace where they are the same for all of its objects.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::evidence::Right;
+use crate::api::SyncName;
+use crate::clock;
+use crate::cluster::Cluster;
+use crate::object::{GroupKind, ObjectId};
+
+/// How long an answer counts.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// How long it counts that there was no answer.
+const SILENT: Duration = Duration::from_secs(10);
+
+/// The most objects of one kind and namespace that are asked about by name within a minute.
+const MAX_NAMED: usize = 32;
+
+/// So many answers are kept before those are forgotten that do not count any more.
+const MANY: usize = 4096;
+
+/// A Sync, and a kind in a namespace.
+type Place = (SyncName, GroupKind, Box<str>);
+
+/// The answers about one kind in one namespace.
+#[derive(Debug)]
+struct Answers {
+    /// About all objects of it.
+    all: (Right, Instant),
+    /// About single ones, where not all may be patched.
+    named: HashMap<Box<str>, Right>,
+}
+
+/// All answers that count.
+#[derive(Debug, Default)]
+pub(crate) struct ClaimRights(Mutex<HashMap<Place, Answers>>);
+
+fn place(sync: &SyncName, id: &ObjectId) -> Place {
+    (sync.clone(), id.group_kind(), id.namespace().unwrap_or_default().into())
+}
+
+impl Answers {
+    fn is_fresh(&self, now: Instant) -> bool {
+        let (right, at) = self.all;
+        let counts = if right == Right::Unknown { SILENT } else { FRESH };
+        now.saturating_duration_since(at) < counts
+    }
+}
+
+impl ClaimRights {
+    /// The answer, if one counts.
+    pub(crate) fn known(&self, sync: &SyncName, id: &ObjectId) -> Option<Right> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = all.get(&place(sync, id)).filter(|answers| answers.is_fresh(clock::now()))?;
+        match answers.all.0 {
+            Right::No if answers.named.len() >= MAX_NAMED && !answers.named.contains_key(id.name()) => {
+                Some(Right::Unknown)
+            }
+            Right::No => answers.named.get(id.name()).copied(),
+            right => Some(right),
+        }
+    }
+
+    /// Asks the API server.
+    pub(crate) async fn ask(&self, sync: &SyncName, cluster: &Cluster, id: &ObjectId) {
+        let place = place(sync, id);
+        let known = {
+            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let fresh = all.get(&place).filter(|answers| answers.is_fresh(clock::now()));
+            fresh.map(|answers| answers.all.0)
+        };
+        let right = match known {
+            Some(right) => right,
+            None => {
+                let right = answer(cluster, id, None).await;
+                let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                if all.len() > MANY {
+                    all.retain(|_, answers| answers.is_fresh(clock::now()));
+                }
+                all.insert(place.clone(), Answers { all: (right, clock::now()), named: HashMap::new() });
+                right
+            }
+        };
+        if right == Right::No {
+            let named = answer(cluster, id, Some(id.name())).await;
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(answers) = all.get_mut(&place) {
+                answers.named.insert(id.name().into(), named);
+            }
+        }
+    }
+
+    /// Forgets a Sync that is gone or acts as somebody else.
+    pub(crate) fn forget(&self, sync: &SyncName) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(name, ..), _| name != sync);
+    }
+}
+
+async fn answer(cluster: &Cluster, id: &ObjectId, name: Option<&str>) -> Right {
+    match cluster.may_patch(id, name).await {
+        Ok(true) => Right::Yes,
+        Ok(false) => Right::No,
+        Err(failure) => {
+            tracing::debug!(object = %id, %failure, "the right to patch it is not known");
+            Right::Unknown
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The claims of other Syncs on objects that a Sync would delete.
+//!
+//! In: the objects, and what is known of the other Syncs. Out: [`Claims`], or the rights that have to be known first. Claims
+//! that stand for too long are put before a person.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::Context;
+use super::evidence::{Claimant, strongest};
+use super::neighbours::Behind;
+use super::schedule::Time;
+use crate::api::SyncName;
+use crate::cluster::Cluster;
+use crate::desired::DesiredSet;
+use crate::object::ObjectId;
+use crate::plan::{Claim, ClaimStanding};
+use crate::source::ObjectHash;
+
+/// What others claim.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    pub(crate) by_object: BTreeMap<ObjectId, Claim>,
+    /// When a Sync that is waited for is waited for no more.
+    pub(crate) due: Option<Instant>,
+}
+
+/// A right that has to be known before a claim can be weighed.
+pub(crate) struct OpenRight {
+    sync: SyncName,
+    cluster: Cluster,
+    object: ObjectId,
+}
+
+impl Context {
+    /// The claims of others on these objects. `left` are the commits in which they were wanted last. `begun` is when the deletion of the Sync began, if it is being deleted.
+    pub(super) fn claims<'a>(
+        &self,
+        own: &SyncName,
+        objects: impl Iterator<Item = &'a ObjectId>,
+        left: &BTreeMap<ObjectId, ObjectHash>,
+        begun: Option<Instant>,
+    ) -> Result<Claims, Vec<OpenRight>> {
+        let mut objects = objects.peekable();
+        if objects.peek().is_none() {
+            return Ok(Claims::default());
+        }
+        // Before the claims: a Sync that is not behind has made its claims.
+        let behind = self.neighbours.behind(own, begun);
+        let (mut claims, mut open) = (Claims::default(), Vec::new());
+        for id in objects {
+            let mut all = self.wanted_by_others(own, id, &mut open);
+            let mut waits = None;
+            for other in &behind {
+                let standing = match other {
+                    Behind::Untried(_, until) => {
+                        waits = waits.max(Some(*until));
+                        Some(ClaimStanding::MayWant)
+                    }
+                    Behind::Failed(sync, tried) if tried.may_hold(id, left.get(id)) => {
+                        self.claimant(sync, &tried.cluster, id, &mut open).and_then(Claimant::may_hold)
+                    }
+                    Behind::Failed(..) => None,
+                };
+                all.extend(standing.map(|standing| (other.sync().clone(), standing)));
+            }
+            let Some((sync, standing)) = strongest(all) else { continue };
+            self.registry.holds(&sync, own);
+            claims.due = [claims.due, waits].into_iter().flatten().min();
+            claims.by_object.insert(id.clone(), Claim { sync: sync.to_string().into(), standing });
+        }
+        if open.is_empty() { Ok(claims) } else { Err(open) }
+    }
+
+    /// The Syncs that want an object by a complete render, as far as that counts.
+    fn wanted_by_others(
+        &self,
+        own: &SyncName,
+        id: &ObjectId,
+        open: &mut Vec<OpenRight>,
+    ) -> Vec<(SyncName, ClaimStanding)> {
+        let all = self.registry.wanting(own, id).into_iter();
+        all.filter_map(|other| {
+            let claimant = self.claimant(&other.sync, &other.cluster, id, open)?;
+            Some((other.sync, claimant.wants(other.ready)?))
+        })
+        .collect()
+    }
+
+    /// A Sync with its right to patch an object; none while that has to be asked for.
+    fn claimant(
+        &self,
+        sync: &SyncName,
+        cluster: &Cluster,
+        id: &ObjectId,
+        open: &mut Vec<OpenRight>,
+    ) -> Option<Claimant> {
+        let is_at_home = id.namespace() == Some(&*sync.namespace);
+        let Some(may_patch) = self.claim_rights.known(sync, id) else {
+            open.push(OpenRight { sync: sync.clone(), cluster: cluster.clone(), object: id.clone() });
+            return None;
+        };
+        Some(Claimant { may_patch, is_at_home })
+    }
+
+    /// A claim by a complete render that stands against the deletion of an object at the last moment; none if there is none.
+    pub(super) fn claimed(&self, own: &SyncName, id: &ObjectId) -> Option<Box<str>> {
+        let mut open = Vec::new();
+        let wanted = self.wanted_by_others(own, id, &mut open).into_iter().next().map(|(sync, _)| sync);
+        let asked = open.into_iter().next().map(|open| open.sync);
+        let sync = wanted.or(asked)?;
+        self.registry.holds(&sync, own);
+        Some(sync.to_string().into())
+    }
+
+    /// Asks for rights.
+    pub(super) async fn learn_rights(&self, open: Vec<OpenRight>) {
+        for OpenRight { sync, cluster, object } in open {
+            if self.claim_rights.known(&sync, &object).is_none() {
+                self.claim_rights.ask(&sync, &cluster, &object).await;
+            }
+        }
+    }
+}
+
+/// Since when objects wait for other Syncs.
+#[derive(Debug, Default)]
+pub(crate) struct ClaimWaits {
+    since: BTreeMap<ObjectId, Time>,
+    /// When the claims are to be looked at again.
+    due: Option<Time>,
+    /// The commits in which objects were wanted last that are wanted no more.
+    left: BTreeMap<ObjectId, ObjectHash>,
+}
+
+impl ClaimWaits {
+    /// A commit is taken up after another one.
+    pub(crate) fn takes_up(&mut self, before: Option<(&DesiredSet, ObjectHash)>, now: &DesiredSet) {
+        self.left.retain(|id, _| now.get(id).is_none());
+        let Some((before, commit)) = before else { return };
+        let gone = before.objects().iter().map(|object| &object.id).filter(|id| now.get(id).is_none());
+        self.left.extend(gone.map(|id| (id.clone(), commit)));
+    }
+
+    /// The commits in which objects were wanted last.
+    pub(crate) fn left(&self) -> &BTreeMap<ObjectId, ObjectHash> {
+        &self.left
+    }
+
+    /// Puts claims before a person that have stood for longer than `limit`. `due` is when one ends by itself.
+    pub(crate) fn judge(
+        &mut self,
+        claims: &mut BTreeMap<ObjectId, Claim>,
+        due: Option<Time>,
+        now: Time,
+        limit: Duration,
+    ) {
+        let waits =
+            |claim: &Claim| matches!(claim.standing, ClaimStanding::CannotTake | ClaimStanding::MayWant);
+        let mut known = std::mem::take(&mut self.since);
+        self.due = due;
+        for (id, claim) in claims.iter_mut().filter(|(_, claim)| waits(claim)) {
+            let since = known.remove(id).unwrap_or(now);
+            self.since.insert(id.clone(), since);
+            match since + limit <= now {
+                true => claim.standing = ClaimStanding::Overdue,
+                false => self.due = Some(self.due.map_or(since + limit, |due| due.min(since + limit))),
+            }
+        }
+    }
+
+    /// When the claims are to be looked at again, if that is to come.
+    pub(crate) fn next(&self, now: Time) -> Option<Time> {
+        self.due.filter(|due| *due > now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_that_stands_for_too_long_is_put_before_a_person() {
+        let at = Duration::from_secs;
+        let id = |name: &str| ObjectId::parse(&format!("/ConfigMap|a/{name}")).unwrap();
+        let all = || {
+            [("a", ClaimStanding::CannotTake), ("b", ClaimStanding::MayWant), ("c", ClaimStanding::Takes)]
+                .map(|(name, standing)| (id(name), Claim { sync: "ops/other".into(), standing }))
+        };
+        let mut waits = ClaimWaits::default();
+        let mut judge = |now: u64| {
+            let mut claims = BTreeMap::from(all());
+            waits.judge(&mut claims, None, at(now), at(60));
+            let standings: Vec<ClaimStanding> = claims.values().map(|claim| claim.standing).collect();
+            (standings, waits.next(at(now)))
+        };
+        let (cannot, may, takes) = (ClaimStanding::CannotTake, ClaimStanding::MayWant, ClaimStanding::Takes);
+        assert_eq!(judge(5), (vec![cannot, may, takes], Some(at(65))));
+        assert_eq!(judge(64), (vec![cannot, may, takes], Some(at(65))));
+        assert_eq!(judge(65), (vec![ClaimStanding::Overdue, ClaimStanding::Overdue, takes], None));
+        // Without a claim in between, the time begins anew.
+        waits.judge(&mut BTreeMap::new(), Some(at(70)), at(66), at(60));
+        assert_eq!((waits.next(at(66)), waits.next(at(70))), (Some(at(70)), None));
+        let mut claims = BTreeMap::from(all());
+        waits.judge(&mut claims, None, at(67), at(60));
+        assert_eq!(waits.next(at(67)), Some(at(127)));
+    }
+}

@@ -1,0 +1,129 @@
+//! The weight of another Sync's word on an object that would be deleted.
+//!
+//! In: what is known of the other Sync: a complete render, or a try that failed. Out: the standing of its claim, if it has
+//! any. Objects that move between folders in one commit are not lost, and a Sync that is broken stops no others.
+
+use crate::object::ObjectId;
+use crate::plan::ClaimStanding;
+use crate::render::Contents;
+
+/// What a Sync may want of a commit that it could not render.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// Nothing that it did not want before: the commit changes none of the files that it reads, or has none for it.
+    Nothing,
+    /// The objects of plain files, as far as they can be read.
+    Files(Contents),
+    /// Anything.
+    Anything,
+}
+
+impl Evidence {
+    /// True if the files of the Sync may hold the object.
+    pub(crate) fn may_hold(&self, id: &ObjectId) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Files(contents) => contents.may_hold(id),
+            Self::Anything => true,
+        }
+    }
+}
+
+/// The right of a Sync to patch an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Right {
+    Yes,
+    No,
+    /// The API server did not answer.
+    Unknown,
+}
+
+/// Another Sync, seen from an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Claimant {
+    pub(crate) may_patch: Right,
+    /// The object lives in the namespace of the Sync.
+    pub(crate) is_at_home: bool,
+}
+
+impl Claimant {
+    /// The standing of a Sync whose files may hold the object, although they could not be rendered.
+    pub(crate) fn may_hold(self) -> Option<ClaimStanding> {
+        let counts = match self.may_patch {
+            Right::Yes => true,
+            Right::No => false,
+            Right::Unknown => self.is_at_home,
+        };
+        counts.then_some(ClaimStanding::MayWant)
+    }
+
+    /// The standing of a Sync that wants the object by a complete render.
+    pub(crate) fn wants(self, takes: bool) -> Option<ClaimStanding> {
+        match (self.may_patch, self.is_at_home) {
+            (Right::Yes, _) if takes => Some(ClaimStanding::Takes),
+            (Right::Yes, _) => Some(ClaimStanding::CannotTake),
+            // The answer comes, and nothing is deleted before it.
+            (Right::Unknown, _) => Some(ClaimStanding::CannotTake),
+            (Right::No, true) => Some(ClaimStanding::WithoutRights),
+            (Right::No, false) => None,
+        }
+    }
+}
+
+/// The claim that counts, of all that stand: several that want one object settle that between themselves first.
+pub(crate) fn strongest<T>(mut claims: Vec<(T, ClaimStanding)>) -> Option<(T, ClaimStanding)> {
+    let wants =
+        |standing: &ClaimStanding| matches!(standing, ClaimStanding::Takes | ClaimStanding::CannotTake);
+    let wanted = claims.iter().filter(|(_, standing)| wants(standing)).count();
+    let place = |standing: ClaimStanding| {
+        [
+            ClaimStanding::Takes,
+            ClaimStanding::CannotTake,
+            ClaimStanding::MayWant,
+            ClaimStanding::WithoutRights,
+            ClaimStanding::Overdue,
+        ]
+        .iter()
+        .position(|one| *one == standing)
+    };
+    claims.sort_by_key(|(_, standing)| place(*standing));
+    let (first, standing) = claims.into_iter().next()?;
+    Some((first, if wanted > 1 { ClaimStanding::CannotTake } else { standing }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Right; 3] = [Right::Yes, Right::No, Right::Unknown];
+
+    #[test]
+    fn a_failed_try_counts_only_with_the_right_to_patch() {
+        let standings = |is_at_home| ALL.map(|may_patch| Claimant { may_patch, is_at_home }.may_hold());
+        let waits = Some(ClaimStanding::MayWant);
+        assert_eq!(standings(true), [waits, None, waits]);
+        assert_eq!(standings(false), [waits, None, None]);
+    }
+
+    #[test]
+    fn a_claim_without_the_right_to_patch_asks_at_home_and_is_nothing_elsewhere() {
+        let standings =
+            |is_at_home, takes| ALL.map(|may_patch| Claimant { may_patch, is_at_home }.wants(takes));
+        let (takes, cannot) = (Some(ClaimStanding::Takes), Some(ClaimStanding::CannotTake));
+        assert_eq!(standings(true, true), [takes, Some(ClaimStanding::WithoutRights), cannot]);
+        assert_eq!(standings(false, true), [takes, None, cannot]);
+        assert_eq!(standings(false, false), [cannot, None, cannot]);
+    }
+
+    #[test]
+    fn two_that_want_one_object_get_it_from_nobody() {
+        let claim = |all: &[(&'static str, ClaimStanding)]| strongest(all.to_vec());
+        let (takes, cannot, may) = (ClaimStanding::Takes, ClaimStanding::CannotTake, ClaimStanding::MayWant);
+        assert_eq!(claim(&[]), None);
+        assert_eq!(claim(&[("a", takes)]), Some(("a", takes)));
+        assert_eq!(claim(&[("a", takes), ("b", takes)]), Some(("a", cannot)));
+        assert_eq!(claim(&[("a", cannot), ("b", takes)]), Some(("b", cannot)));
+        assert_eq!(claim(&[("a", may), ("b", takes)]), Some(("b", takes)), "a render counts more");
+        assert_eq!(claim(&[("a", ClaimStanding::WithoutRights), ("b", may)]), Some(("b", may)));
+    }
+}

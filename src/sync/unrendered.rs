@@ -1,0 +1,93 @@
+//! The evidence of a commit that a Sync cannot render, or has not rendered yet.
+//!
+//! In: the commit, and what was rendered last. Out: [`Evidence`]. Plain files are read one by one; a kustomization or a chart
+//! counts by whether anything that it read last is another file now.
+
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::Context;
+use super::evidence::Evidence;
+use super::neighbours::{FilesHash, Tried};
+use super::prepare::Prepared;
+use super::wish::Wish;
+use crate::api::SyncName;
+use crate::chance;
+use crate::clock;
+use crate::cluster::Cluster;
+use crate::render::{Contents, Kind};
+use crate::source::{Error, Ids, Repository, Revision};
+use crate::tree::FileTree;
+
+/// A commit that a Sync does not render, or not yet.
+pub(crate) struct Unrendered<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) owner: &'a SyncName,
+    /// The number of the order that asks for the commit.
+    pub(crate) order: u64,
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) repository: &'a Repository,
+    pub(crate) revision: &'a Revision,
+    pub(crate) wish: &'a Wish,
+}
+
+impl Unrendered<'_> {
+    /// Tells the other Syncs of the repository what the commit may hold. That is found out once a commit, and once more where
+    /// a complete render of before has come to be known.
+    pub(crate) async fn tell(&self, last: Option<&Prepared>) {
+        let neighbours = &self.context.neighbours;
+        let commit = self.revision.commit;
+        let known = neighbours.last_tried(self.owner).filter(|tried| tried.commit == commit);
+        if known.is_some_and(|tried| tried.is_final || last.is_none()) {
+            return;
+        }
+        let (evidence, files) = self.evidence(last).await;
+        let is_final = last.is_some() || evidence != Evidence::Anything;
+        let (evidence, cluster) = (Arc::new(evidence), self.cluster.of_any_term());
+        let tried = Tried { commit, evidence, files, same_in: Vec::new(), is_final, cluster };
+        neighbours.tried(self.owner, self.order, tried.after(neighbours.last_tried(self.owner).as_ref()));
+    }
+
+    /// What the files may hold, and what stands for them.
+    async fn evidence(&self, last: Option<&Prepared>) -> (Evidence, Option<FilesHash>) {
+        let by = clock::now() + self.wish.timeout;
+        let options = &self.wish.options;
+        let path = options.path.as_str();
+        let reading = self.repository.read_anew(self.revision, (&[path], &[]), &Ids::new(), by).await;
+        let files = match reading.map(|reading| reading.snapshot) {
+            Ok(Some(snapshot)) => snapshot.files,
+            Err(Error::NoPath { .. }) => return (Evidence::Nothing, None),
+            Ok(None) | Err(_) => return (Evidence::Anything, None),
+        };
+        match options.kind.chosen(&files, path) {
+            Kind::Auto | Kind::Plain => {
+                let ids = self.repository.ids(self.revision, [path], by).await.ok();
+                (contents(files, self.wish).await, ids.as_ref().map(hash))
+            }
+            Kind::Kustomize | Kind::Helm => {
+                let Some(last) = last else { return (Evidence::Anything, None) };
+                let paths = last.ids.keys().map(|path| &**path);
+                match self.repository.ids(self.revision, paths, by).await {
+                    Ok(ids) if ids == last.ids => (Evidence::Nothing, Some(hash(&ids))),
+                    Ok(ids) => (Evidence::Anything, Some(hash(&ids))),
+                    Err(_) => (Evidence::Anything, None),
+                }
+            }
+        }
+    }
+}
+
+/// Stands for files by their ids.
+fn hash(ids: &Ids) -> FilesHash {
+    let lines = ids.iter().map(|(path, id)| format!("{path} {id:?}\n"));
+    Sha256::digest(lines.collect::<String>().as_bytes()).into()
+}
+
+async fn contents(files: FileTree, wish: &Wish) -> Evidence {
+    let options = wish.options.clone();
+    match chance::aside(move || Contents::of(&files, &options)).await {
+        Ok(contents) => Evidence::Files(contents),
+        Err(_) => Evidence::Anything,
+    }
+}
