@@ -357,9 +357,17 @@ impl Neighbours {
                     behind.push(Behind::Untried(name.clone(), until));
                 }
             }
-            other.waiting.insert(own.clone());
         }
         behind.sort_by(|a, b| a.sync().cmp(b.sync()));
+        // One that has not tried is news by itself, and others have come along until then: a hundred Syncs that wait for each
+        // other are not woken a hundred times each.
+        let untried = behind.iter().find(|one| matches!(one, Behind::Untried(..)));
+        let calls = untried.map_or_else(|| behind.iter().collect(), |first| vec![first]);
+        for one in calls {
+            all.get_mut(one.sync()).into_iter().for_each(|other| {
+                other.waiting.insert(own.clone());
+            });
+        }
         behind
     }
 }
