@@ -6,6 +6,7 @@
 mod aim;
 mod rendering;
 mod report;
+mod sending;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,8 +16,9 @@ pub(crate) use aim::Aim;
 pub(crate) use report::{Refused, Report};
 
 use super::asked::Asked;
+use super::backends::Backends;
 use super::bases::Followed;
-use super::carry_out::{Work, carry_out};
+use super::carry_out::Work;
 use super::desk::Desk;
 use super::event::is_change;
 use super::ledger::{Ledger, polled};
@@ -38,7 +40,7 @@ use crate::cluster::{Cluster, Need, Stop};
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
 use crate::observed::ObservedSet;
-use crate::plan::{Awaits, Hold, Outcome, Plan, Policy, Rollout, plan};
+use crate::plan::{Hold, Outcome, Plan, Policy, Rollout, plan};
 use crate::report::Trouble;
 use crate::source::{Repository, Revision};
 
@@ -149,7 +151,7 @@ impl Subject<'_> {
         };
         let (mut plan, open) = self.cluster.observed(self.owner, decide);
         let now = self.context.now();
-        let postponed = memory.postpone(&mut plan, desired, now);
+        let mut postponed = memory.postpone(&mut plan, desired, now);
         let spared = memory.restless.spare(&mut plan, now) + memory.queue(open, now);
         report.pending = memory.compares;
         // Whether these are held is about to be known.
@@ -166,10 +168,10 @@ impl Subject<'_> {
         self.create_namespace(&plan, desired).await;
         let (ledger, asked) = (memory.ledger.clone(), Asked::by(self.generation, self.desk));
         let (contested, numbers) = (Arc::new(contested), memory.scaling.numbers());
-        let work = Work { contested, numbers, ..self.work(desired, &ledger, &asked) };
-        let awaits = Awaits::new(desired, rollout.as_ref());
+        let backends = memory.unreached.backends(now);
+        let work = Work { contested, numbers, ..self.work(desired, &ledger, &asked, &backends) };
         report.gate = memory.gate.take();
-        let mut outcomes = carry_out(&work, plan, postponed.blocking, awaits).await;
+        let mut outcomes = self.send(memory, &work, (plan, &mut postponed), rollout.as_ref()).await;
         report.added = work.additions(self.wish, memory, &mut outcomes).await;
         self.learn(memory, &prepared, rollout.as_ref(), &outcomes);
         report.finished = memory.ends.written();
@@ -195,7 +197,13 @@ impl Subject<'_> {
     }
 
     /// Who writes, where, and what.
-    fn work<'a>(&'a self, desired: &'a DesiredSet, ledger: &'a Ledger, asked: &'a Asked<'a>) -> Work<'a> {
+    fn work<'a>(
+        &'a self,
+        desired: &'a DesiredSet,
+        ledger: &'a Ledger,
+        asked: &'a Asked<'a>,
+        backends: &'a Backends,
+    ) -> Work<'a> {
         Work {
             context: self.context,
             cluster: self.cluster,
@@ -207,6 +215,7 @@ impl Subject<'_> {
             contested: Arc::default(),
             numbers: Arc::default(),
             asked,
+            backends,
             refused: self.aim.refused(),
             stop: self.stop,
         }
@@ -326,7 +335,8 @@ impl Subject<'_> {
         if !prepared.desired.objects().iter().any(|object| defines(&object.id)) {
             return false;
         }
-        let until = clock::now() + ESTABLISH.min(self.wish.timeout);
+        let within = ESTABLISH.min(self.wish.timeout).min(memory.awaited.left(self.context.now()));
+        let until = clock::now() + within;
         while clock::now() < until && !self.stop.is_stopped() {
             match self.cluster.discover().await {
                 Ok(true) => return true,
