@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::Contest;
+use super::{Backend, Contest, Unserved};
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::{Drift, Observed};
 
@@ -48,6 +48,8 @@ pub enum Hold {
     Unverified,
     /// Something that comes before it is not there yet, or still there.
     Waits(ObjectId),
+    /// A webhook of this set guards it, and nothing serves the webhook.
+    Unserved(Box<Unserved>),
     /// It is a hook that still runs for what was wanted before.
     Runs,
     /// Another Sync claims it, and cannot take it now.
@@ -127,7 +129,7 @@ impl Hold {
             Self::MayBeScaled(_) => "MayBeScaled",
             Self::Contested(_) => "Contested",
             Self::Unverified => "Unverified",
-            Self::Waits(_) => "Waits",
+            Self::Waits(_) | Self::Unserved(_) => "Waits",
             Self::Runs => "Runs",
             Self::ClaimedBy(_) => "ClaimedBy",
             Self::MayBeClaimed(_) => "MayBeClaimed",
@@ -156,6 +158,7 @@ impl Hold {
                 | Self::BeingDeleted(_)
                 | Self::OwnedBy(_)
                 | Self::Waits(_)
+                | Self::Unserved(_)
                 | Self::Runs
                 | Self::Conflict { .. }
                 | Self::NamespaceMissing(_)
@@ -199,6 +202,7 @@ impl fmt::Display for Hold {
                 "whether it is as in Git is not known yet; it is compared, and drift is only reported",
             ),
             Self::Waits(id) => write!(f, "it waits for {id}"),
+            Self::Unserved(why) => why.fmt(f),
             Self::Runs => {
                 f.write_str("it still runs for what Git said before, and runs again when that has ended")
             }
@@ -242,6 +246,17 @@ impl fmt::Display for Hold {
                 write!(f, "no longer in Git, but {prunes} of {owned} objects would be pruned")
             }
         }
+    }
+}
+
+impl fmt::Display for Unserved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it waits for {}, which serves the webhook {}", self.backend, self.webhook)?;
+        f.write_str(match self.state {
+            Backend::Ready | Backend::NotReady => "",
+            Backend::ScaledToZero => " and is scaled to zero",
+            Backend::Unreached => ", and which the API server does not reach yet",
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 //! with its reason, in the stages in which it is carried out. The same function decides in the command line
 //! tool, in a preview and in the daemon; nothing else decides.
 
+mod awaited;
 mod compare;
 mod difference;
 mod document;
@@ -23,9 +24,11 @@ mod rest;
 mod rollout;
 mod veil;
 mod wait;
+mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use awaited::AwaitedKinds;
 pub use compare::compare;
 pub use difference::Difference;
 pub use document::document;
@@ -42,6 +45,7 @@ pub use protected::sections;
 pub use rest::{Contest, next_expiry};
 pub use rollout::{Awaits, Rollout};
 pub use wait::holds_back;
+pub use webhooks::{Backend, Guardian, Request, Unserved, Webhooks, backend_state};
 
 use crate::desired::{DesiredObject, DesiredSet, Turn};
 use crate::object::ObjectId;

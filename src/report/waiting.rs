@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::health::{Health, Summary};
 use crate::object::ObjectId;
-use crate::plan::{Hold, Outcome};
+use crate::plan::{Backend, Hold, Outcome};
 
 /// The object that says most about why the Sync is not applied.
 pub(super) struct Missing<'a> {
@@ -35,12 +35,16 @@ pub(super) fn missing<'a>(
 fn progresses(hold: &Hold, outcomes: &BTreeMap<ObjectId, Outcome>, health: Option<&Summary>) -> bool {
     match hold {
         Hold::Runs => true,
+        Hold::Unserved(why) => {
+            why.state != Backend::ScaledToZero
+                && progresses(&Hold::Waits(why.backend.clone()), outcomes, health)
+        }
         Hold::Waits(blocker) => {
             let failed = health.into_iter().flat_map(|summary| &summary.worst).any(|(id, health)| {
                 id == blocker && matches!(health, Health::Degraded { .. } | Health::Unknown { .. })
             });
             let is_held = match outcomes.get(blocker) {
-                Some(Outcome::Held(hold)) => !matches!(hold, Hold::Waits(_) | Hold::Runs),
+                Some(Outcome::Held(hold)) => !matches!(hold, Hold::Waits(_) | Hold::Unserved(_) | Hold::Runs),
                 Some(Outcome::Failed(_)) => true,
                 _ => false,
             };
@@ -53,6 +57,7 @@ fn progresses(hold: &Hold, outcomes: &BTreeMap<ObjectId, Outcome>, health: Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Unserved;
 
     fn id(name: &str) -> ObjectId {
         ObjectId::new("batch", "Job", "shop", name).unwrap()
@@ -83,6 +88,23 @@ mod tests {
         check(&[("a", waits())], Some("up"), Some(("a", false)));
         check(&[("a", waits()), ("up", Hold::Runs)], None, Some(("a", true)));
         check(&[("a", waits()), ("up", Hold::ReconcileDisabled)], None, Some(("a", false)));
+    }
+
+    #[test]
+    fn waiting_for_a_webhook_is_progress_until_its_backend_cannot_come() {
+        let waits = |state| {
+            Hold::Unserved(Box::new(Unserved { backend: id("hook"), webhook: "check".into(), state }))
+        };
+        check(&[("a", waits(Backend::NotReady))], None, Some(("a", true)));
+        check(&[("a", waits(Backend::Unreached))], None, Some(("a", true)));
+        check(&[("a", waits(Backend::NotReady))], Some("hook"), Some(("a", false)));
+        check(&[("a", waits(Backend::ScaledToZero))], None, Some(("a", false)));
+        check(
+            &[("a", waits(Backend::NotReady)), ("hook", Hold::ReconcileDisabled)],
+            None,
+            Some(("a", false)),
+        );
+        check(&[("a", Hold::Waits(id("b"))), ("b", waits(Backend::NotReady))], None, Some(("a", true)));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::Context;
 use super::asked::Asked;
+use super::backends::Backends;
 use super::event::is_change;
 use super::ledger::Ledger;
 use super::registry::Claimed;
@@ -19,7 +20,9 @@ use crate::desired::{DesiredSet, Replicas};
 use crate::health::may_report;
 use crate::object::ObjectId;
 use crate::observed::{Observed, Own};
-use crate::plan::{Action, Awaits, Change, Contest, Failed, Hold, Outcome, Plan, Stage, Step, holds_back};
+use crate::plan::{
+    Action, AwaitedKinds, Awaits, Change, Contest, Failed, Hold, Outcome, Plan, Stage, Step, holds_back,
+};
 use futures::StreamExt as _;
 
 /// Steps that wait for their turn at one time. How many of them are sent is for the gate before the cluster to say.
@@ -43,18 +46,22 @@ pub(crate) struct Work<'a> {
     pub(crate) claimed: Arc<BTreeSet<ObjectId>>,
     /// Whether that is still what is asked for.
     pub(crate) asked: &'a Asked<'a>,
+    /// The webhooks of the set, and their backends.
+    pub(crate) backends: &'a Backends,
     /// A newer commit or spec that cannot be applied: until it can, nothing is deleted to be created again.
     pub(crate) refused: Option<&'a str>,
     pub(crate) stop: &'a Stop,
 }
 
 /// Carries out every step but those that only verify.
-/// `blocking` could not be done before, and is not tried now; `awaits` knows what has to be well first.
+/// `blocking` could not be done before, and is not tried now; `awaits` knows what has to be well first, and `kinds` which
+/// resources go before webhooks.
 pub(crate) async fn carry_out(
     work: &Work<'_>,
     plan: Plan,
     mut blocking: Vec<(Stage, ObjectId)>,
     mut awaits: Option<Awaits<'_>>,
+    kinds: &mut AwaitedKinds<'_>,
 ) -> BTreeMap<ObjectId, Outcome> {
     let mut outcomes = BTreeMap::new();
     for (stage, steps) in plan.stages {
@@ -65,13 +72,17 @@ pub(crate) async fn carry_out(
             .into_iter()
             .filter(|step| step.action != Action::Update(Change::Unverified))
             .map(|step| {
-                let blocker = holds_back(&blocking, stage, &step.id);
+                let blocker = holds_back(&blocking, stage, &step.id).or_else(|| kinds.before(&step));
                 (blocker.or_else(|| awaits.as_mut()?.before(&step)), step)
             })
             .partition(|(blocker, _)| blocker.is_some());
+        let served = work.cluster.kinds();
+        let is_served = |id: &ObjectId| served.get(&id.group_kind()).is_some();
         for (blocker, step) in held {
             if let Some(blocker) = blocker {
-                outcomes.insert(step.id, Outcome::Held(Hold::Waits(blocker)));
+                let outcome = Outcome::Held(Hold::Waits(blocker));
+                kinds.note(&step.id, &outcome, || is_served(&step.id));
+                outcomes.insert(step.id, outcome);
             }
         }
         let done = futures::stream::iter(ready)
@@ -85,6 +96,7 @@ pub(crate) async fn carry_out(
             .buffer_unordered(SIDE_BY_SIDE);
         for (id, outcome) in done.collect::<Vec<_>>().await {
             let Some(outcome) = outcome else { continue };
+            kinds.note(&id, &outcome, || is_served(&id));
             if blocks(&outcome) {
                 blocking.push((stage, id.clone()));
             }
@@ -120,9 +132,13 @@ impl Work<'_> {
         let (contested, numbers) = (self.contested.clone(), self.numbers.clone());
         let claimed = self.claimed.clone();
         let work = Work { cluster: &cluster, contested, numbers, claimed, ..*self };
+        if let Some(hold) = work.guarded(step).await {
+            return Some(Outcome::Held(hold));
+        }
         match work.act(step).await {
             Err(Failure::Superseded) => None,
-            done => Some(done.unwrap_or_else(|failure| failed(&failure, self.desired.hides(&step.id)))),
+            Err(failure) => Some(work.unreached(step, failed(&failure, self.desired.hides(&step.id)))),
+            Ok(outcome) => Some(outcome),
         }
     }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::asked::Asked;
+use super::backends::Backends;
 use super::carry_out::{Work, carry_out};
 use super::claims::ClaimWaits;
 use super::desk::Desk;
@@ -25,7 +26,7 @@ use crate::cluster::{Cluster, Failure, Need, Stop};
 use crate::desired::{DesiredSet, Parting};
 use crate::object::ObjectId;
 use crate::observed::{Mark, ObservedSet};
-use crate::plan::{Hold, Outcome, Plan, Policy, farewell};
+use crate::plan::{AwaitedKinds, Hold, Outcome, Plan, Policy, farewell};
 
 /// Keeps a Sync until its objects are gone.
 pub(crate) const FINALIZER: &str = "moorline.dev/delete";
@@ -175,6 +176,7 @@ async fn delete(
         }
     };
     let (stop, ledger, asked) = (Stop::default(), Ledger::default(), Asked::finally());
+    let backends = Backends::default();
     let work = Work {
         context,
         cluster,
@@ -187,6 +189,7 @@ async fn delete(
         numbers: Arc::default(),
         claimed: Arc::default(),
         asked: &asked,
+        backends: &backends,
         refused: None,
         stop: &stop,
     };
@@ -241,7 +244,8 @@ async fn clear_away(
         // The rights are gone, and asking again does not bring them back.
         plan.stages.iter_mut().for_each(|(_, steps)| steps.retain(|step| !forbidden.contains(&step.id)));
         let round = if plan.steps().next().is_none() { PATIENCE } else { ROUND };
-        for (id, outcome) in carry_out(work, plan, Vec::new(), None).await {
+        let mut kinds = AwaitedKinds::new(work.desired, BTreeSet::new());
+        for (id, outcome) in carry_out(work, plan, Vec::new(), None, &mut kinds).await {
             match outcome {
                 Outcome::Failed(why) => {
                     if why.reason == "Forbidden" {
@@ -281,5 +285,5 @@ fn is_open(plan: &Plan, forbidden: &BTreeSet<ObjectId>) -> bool {
 
 /// True if an object is held for a while only.
 fn is_passing(hold: &Hold) -> bool {
-    matches!(hold, Hold::BeingDeleted(_) | Hold::Waits(_) | Hold::MayBeClaimed(_))
+    matches!(hold, Hold::BeingDeleted(_) | Hold::Waits(_) | Hold::Unserved(_) | Hold::MayBeClaimed(_))
 }

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::awaited::Awaited;
+use super::backends::Unreached;
 use super::claims::ClaimWaits;
 use super::fights::Fights;
 use super::guarded::Guarded;
@@ -26,7 +28,7 @@ use crate::api::{SpecHash, SyncName};
 use crate::cluster::{AllNews, Cluster};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
-use crate::plan::{Action, Change, Hold, Outcome, Plan, Stage, Step};
+use crate::plan::{Action, Change, Hold, Outcome, Plan, Stage, Step, Unserved};
 use crate::source::Revision;
 pub(crate) use refused::Refused;
 
@@ -86,6 +88,10 @@ pub(crate) struct Memory {
     pub(crate) refusal: Option<Refusal>,
     /// What has become of definitions and was not heeded yet.
     pub(crate) definitions: AllNews,
+    /// Resources whose kinds are not served yet.
+    pub(crate) awaited: Awaited,
+    /// Objects whose webhooks fail.
+    pub(crate) unreached: Unreached,
     /// Which sets have been rolled out.
     pub(crate) rolled_out: RolledOut,
     /// What was not well when the last roll-out was looked at.
@@ -211,6 +217,7 @@ impl Memory {
         pauses: Pauses,
     ) {
         self.restless.learn(outcomes, now);
+        self.unreached.learn(outcomes, now);
         let mut granted = BTreeSet::new();
         for (id, outcome) in outcomes {
             let hash = desired.get(id).map(|wanted| wanted.hash);
@@ -223,7 +230,7 @@ impl Memory {
                     let left = self.patience_left(id, hash, why, now);
                     left.map_or(pauses.manifest, |left| left.min(pauses.manifest))
                 }
-                Outcome::Failed(_) => backoff.failed(chance),
+                Outcome::Failed(_) | Outcome::Held(Hold::Unserved(_)) => backoff.failed(chance),
                 Outcome::Held(
                     Hold::Conflict { .. }
                     | Hold::NamespaceMissing(_)
@@ -302,7 +309,8 @@ impl Memory {
         let failing = self.failing.values().map(|failing| failing.until);
         let unknown = self.unknown.map(|(due, _)| due);
         let late = self.leaving.next(now, within);
-        let failing = failing.chain(self.clears).chain(self.incomparable.next(now));
+        let failing =
+            failing.chain(self.clears).chain(self.incomparable.next(now)).chain(self.awaited.next(now));
         let failing = failing.chain(self.claim_waits.next(now));
         let again = self.fights.next(now).into_iter().chain(self.restless.next());
         failing.chain(again).chain(self.pause_ends).chain(unknown).chain(late).chain(self.next_try()).min()
@@ -310,6 +318,14 @@ impl Memory {
 }
 
 impl Failing {
+    /// The webhook that it waits for, if it does.
+    pub(crate) fn unserved(&self) -> Option<&Unserved> {
+        match &self.why {
+            Outcome::Held(Hold::Unserved(why)) => Some(why),
+            _ => None,
+        }
+    }
+
     /// True if it is not tried again yet.
     pub(crate) fn waits(&self, now: Time) -> bool {
         self.until > now

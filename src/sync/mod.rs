@@ -7,6 +7,8 @@
 mod additions;
 pub mod all;
 mod asked;
+mod awaited;
+mod backends;
 pub mod bases;
 mod board;
 mod carry_out;

@@ -4,10 +4,12 @@
 //! the second time, and it may be cut short at any place: the next pass begins with what is there.
 
 mod aim;
+mod deciding;
 mod rendering;
 mod report;
+mod sending;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,9 +17,9 @@ pub(crate) use aim::Aim;
 pub(crate) use report::{Refused, Report};
 
 use super::asked::Asked;
+use super::backends::Backends;
 use super::bases::Followed;
-use super::carry_out::{Work, carry_out};
-use super::claims::{Claims, OpenRight};
+use super::carry_out::Work;
 use super::desk::Desk;
 use super::event::is_change;
 use super::ledger::{Ledger, polled};
@@ -28,7 +30,6 @@ use super::prepare::{Prepared, of_failure};
 use super::rights::rights;
 use super::rollout::written_ones;
 use super::scope::{need, remaining, scope};
-use super::verify::{How, to_verify};
 use super::vitals::Vitals;
 use super::wish::Wish;
 use super::{Context, chance};
@@ -38,8 +39,7 @@ use crate::clock;
 use crate::cluster::{Cluster, Need, Stop};
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
-use crate::observed::ObservedSet;
-use crate::plan::{Awaits, Claim, ClaimStanding, Hold, Outcome, Plan, Policy, Rollout, plan};
+use crate::plan::{Hold, Outcome, Plan, Rollout};
 use crate::report::Trouble;
 use crate::source::{Repository, Revision};
 
@@ -149,7 +149,7 @@ impl Subject<'_> {
         let contested = policy.contested.clone();
         let (mut plan, open, claimed) = self.decided(memory, desired, policy).await;
         let now = self.context.now();
-        let postponed = memory.postpone(&mut plan, desired, now);
+        let mut postponed = memory.postpone(&mut plan, desired, now);
         let spared = memory.restless.spare(&mut plan, now) + memory.queue(open, now);
         report.pending = memory.compares;
         // Whether these are held is about to be known.
@@ -166,11 +166,11 @@ impl Subject<'_> {
         self.create_namespace(&plan, desired).await;
         let (ledger, asked) = (memory.ledger.clone(), Asked::by(self.generation, self.desk));
         let (contested, numbers) = (Arc::new(contested), memory.scaling.numbers());
-        let work =
-            Work { contested, numbers, claimed: Arc::new(claimed), ..self.work(desired, &ledger, &asked) };
-        let awaits = Awaits::new(desired, rollout.as_ref());
+        let backends = memory.unreached.backends(now);
+        let claimed = Arc::new(claimed);
+        let work = Work { contested, numbers, claimed, ..self.work(desired, &ledger, &asked, &backends) };
         report.gate = memory.gate.take();
-        let mut outcomes = carry_out(&work, plan, postponed.blocking, awaits).await;
+        let mut outcomes = self.send(memory, &work, (plan, &mut postponed), rollout.as_ref()).await;
         report.added = work.additions(self.wish, memory, &mut outcomes).await;
         self.learn(memory, &prepared, rollout.as_ref(), &outcomes);
         report.finished = memory.ends.written();
@@ -196,7 +196,13 @@ impl Subject<'_> {
     }
 
     /// Who writes, where, and what.
-    fn work<'a>(&'a self, desired: &'a DesiredSet, ledger: &'a Ledger, asked: &'a Asked<'a>) -> Work<'a> {
+    fn work<'a>(
+        &'a self,
+        desired: &'a DesiredSet,
+        ledger: &'a Ledger,
+        asked: &'a Asked<'a>,
+        backends: &'a Backends,
+    ) -> Work<'a> {
         Work {
             context: self.context,
             cluster: self.cluster,
@@ -209,6 +215,7 @@ impl Subject<'_> {
             numbers: Arc::default(),
             claimed: Arc::default(),
             asked,
+            backends,
             refused: self.aim.refused(),
             stop: self.stop,
         }
@@ -289,46 +296,6 @@ impl Subject<'_> {
         Ok(())
     }
 
-    /// The plan, what of it is to be verified, and the objects that may be pruned although others claim them.
-    async fn decided(
-        &self,
-        memory: &mut Memory,
-        desired: &DesiredSet,
-        policy: Policy,
-    ) -> (Plan, VecDeque<(ObjectId, How)>, BTreeSet<ObjectId>) {
-        loop {
-            let decide = |observed: &ObservedSet| {
-                let plan = self.decide(memory, desired, observed, policy.clone())?;
-                let open = to_verify(&plan.0, observed, self.wish.suspend);
-                Ok((plan.0, open, plan.1))
-            };
-            match self.cluster.observed(self.owner, decide) {
-                Ok(decided) => return decided,
-                Err(open) => self.context.learn_rights(open).await,
-            }
-        }
-    }
-
-    /// The plan, and the objects in it that others claim and a person decides about; or the rights that have to be known first.
-    fn decide(
-        &self,
-        memory: &mut Memory,
-        desired: &DesiredSet,
-        observed: &ObservedSet,
-        policy: Policy,
-    ) -> Result<(Plan, BTreeSet<ObjectId>), Vec<OpenRight>> {
-        let unwanted = observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none());
-        let Claims { by_object: mut claims, due } =
-            self.context.claims(self.owner, unwanted, memory.claim_waits.left(), None)?;
-        let due = due.map(|due| due.saturating_duration_since(self.context.began));
-        let limit = self.context.settings().claim_timeout;
-        memory.claim_waits.judge(&mut claims, due, self.context.now(), limit);
-        let asks =
-            |claim: &Claim| matches!(claim.standing, ClaimStanding::WithoutRights | ClaimStanding::Overdue);
-        let claimed = claims.iter().filter(|(_, claim)| asks(claim)).map(|(id, _)| id.clone()).collect();
-        Ok((plan(desired, observed, &Policy { claims, ..policy }), claimed))
-    }
-
     /// Creates the namespace of objects that name none, where that is asked for and may be needed. If it cannot be,
     /// the objects say so.
     async fn create_namespace(&self, plan: &Plan, desired: &DesiredSet) {
@@ -357,7 +324,8 @@ impl Subject<'_> {
         if !prepared.desired.objects().iter().any(|object| defines(&object.id)) {
             return false;
         }
-        let until = clock::now() + ESTABLISH.min(self.wish.timeout);
+        let within = ESTABLISH.min(self.wish.timeout).min(memory.awaited.left(self.context.now()));
+        let until = clock::now() + within;
         while clock::now() < until && !self.stop.is_stopped() {
             match self.cluster.discover().await {
                 Ok(true) => return true,

@@ -21,6 +21,7 @@ use crate::health::{
     may_report, says_something,
 };
 use crate::object::{GroupKind, Object, ObjectId};
+use crate::plan::{Backend, backend_state};
 use crate::report::board::Healths;
 
 /// What is known of the health of one Sync's objects.
@@ -43,8 +44,23 @@ struct State {
     hooks: HooksRead,
     /// When the classes of volume claims make their volumes.
     classes: BTreeMap<String, Option<Binding>>,
+    /// Workloads of which a Pod is ready.
+    ready: BTreeSet<ObjectId>,
+    /// Of these, the ones that became so since that was asked last.
+    ready_now: BTreeSet<ObjectId>,
     /// How often all of this had been lost when it was found out.
     losses: u64,
+}
+
+impl State {
+    fn notes_ready(&mut self, object: &Object) {
+        let is_workload = matches!(object.id.group(), "apps" | "");
+        if !is_workload || backend_state(&object.id, Some(&object.body)) != Backend::Ready {
+            self.ready.remove(&object.id);
+        } else if self.ready.insert(object.id.clone()) {
+            self.ready_now.insert(object.id.clone());
+        }
+    }
 }
 
 impl Vitals {
@@ -112,6 +128,11 @@ impl Vitals {
     /// These run anew.
     pub(crate) fn begin_anew<'a>(&self, ids: impl Iterator<Item = &'a ObjectId>) {
         self.lock().hooks.begin_anew(ids);
+    }
+
+    /// The workloads of which a Pod became ready since this was asked last.
+    pub(crate) fn ready_now(&self) -> BTreeSet<ObjectId> {
+        std::mem::take(&mut self.lock().ready_now)
     }
 
     /// Takes in which objects were written, or are gone.
@@ -253,6 +274,7 @@ impl Vitals {
         let mut state = self.lock();
         match read {
             Ok(Some(object)) => {
+                state.notes_ready(&object);
                 if says_something(&object.body)
                     && state.reporting.insert(kind.clone())
                     && !health::always_reports(&kind)

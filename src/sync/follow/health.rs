@@ -126,6 +126,12 @@ impl Follower {
         moved
     }
 
+    /// True if objects wait for webhooks, and something serves these since the last time.
+    pub(super) fn backends_came(&mut self) -> bool {
+        let ready = self.vitals.ready_now();
+        !ready.is_empty() && self.memory.as_mut().is_some_and(|memory| memory.try_behind(&ready))
+    }
+
     /// True if the objects are as they should be, where that is waited for.
     pub(super) fn is_well(&self) -> bool {
         !self.order.wish.health.wait || self.vitals.summary().is_some_and(|summary| summary.is_healthy())

@@ -236,7 +236,7 @@ impl Follower {
         loop {
             self.begin_verifying();
             self.begin_reading();
-            if self.health_has_moved() && (self.gives_up() || self.gate_has_moved()) {
+            if self.health_has_moved() && (self.backends_came() || self.gives_up() || self.gate_has_moved()) {
                 self.step(Event::Dirty);
             }
             let next = self.schedule.next().into_iter().chain(self.next_read()).min();

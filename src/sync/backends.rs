@@ -1,0 +1,140 @@
+//! Objects wait for the webhook that guards them.
+//!
+//! In: a step that is about to be sent. Out: its hold, while no backend serves a webhook that the API server would ask about it.
+//! The backend is read once for each pass that sends something guarded. Whoever waits is tried again when the backend is
+//! ready, and from time to time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use super::carry_out::Work;
+use super::memory::Memory;
+use super::schedule::Time;
+use crate::object::ObjectId;
+use crate::plan::{Action, Backend, Change, Hold, Outcome, Request, Step, Unserved, Webhooks, backend_state};
+
+/// The longest that a webhook whose backend is ready may fail before that is a failure of the object. The address of a Pod
+/// reaches the API server some time after the Pod is ready.
+const MAX_LAG: Duration = Duration::from_secs(30);
+
+/// The answer of the API server while it does not reach a webhook.
+const WEBHOOK_FAILED: &str = "WebhookFailed";
+
+/// The webhooks of a set and their backends, as they are in one pass.
+#[derive(Default)]
+pub(crate) struct Backends {
+    webhooks: OnceLock<Webhooks>,
+    states: tokio::sync::Mutex<BTreeMap<ObjectId, Backend>>,
+    /// Objects whose webhook has failed for too long.
+    late: BTreeSet<ObjectId>,
+}
+
+/// Since when the webhooks of objects fail although their backends are ready.
+#[derive(Debug, Default)]
+pub(crate) struct Unreached(BTreeMap<ObjectId, Time>);
+
+impl Unreached {
+    /// What is known at the begin of a pass.
+    pub(crate) fn backends(&self, now: Time) -> Backends {
+        let late = self.0.iter().filter(|(_, since)| now.saturating_sub(**since) > MAX_LAG);
+        Backends { late: late.map(|(id, _)| id.clone()).collect(), ..Backends::default() }
+    }
+
+    /// Takes in what became of objects.
+    pub(super) fn learn(&mut self, outcomes: &BTreeMap<ObjectId, Outcome>, now: Time) {
+        for (id, outcome) in outcomes {
+            match outcome {
+                Outcome::Held(Hold::Unserved(why)) if why.state == Backend::Unreached => {
+                    self.0.entry(id.clone()).or_insert(now);
+                }
+                Outcome::Failed(why) if why.reason == WEBHOOK_FAILED => {}
+                _ => drop(self.0.remove(id)),
+            }
+        }
+    }
+}
+
+impl Work<'_> {
+    /// The hold of a step that a webhook guards which nothing serves; none if nothing guards it.
+    pub(super) async fn guarded(&self, step: &Step) -> Option<Hold> {
+        for (webhook, backends) in self.guardians(step) {
+            let mut first = None;
+            let mut serves = false;
+            for backend in backends {
+                let state = self.backend(&backend).await;
+                serves |= state == Backend::Ready;
+                first = first.or(Some((backend, state)));
+            }
+            if let Some((backend, state)) = first.filter(|_| !serves) {
+                return Some(Hold::Unserved(Box::new(Unserved { backend, webhook, state })));
+            }
+        }
+        None
+    }
+
+    /// The outcome of a step that was sent. A webhook whose backend became ready a moment ago may still fail.
+    pub(super) fn unreached(&self, step: &Step, outcome: Outcome) -> Outcome {
+        let Outcome::Failed(why) = &outcome else { return outcome };
+        if why.reason != WEBHOOK_FAILED || self.backends.late.contains(&step.id) {
+            return outcome;
+        }
+        let first = self.guardians(step).into_iter().find(|(webhook, _)| why.message.contains(&**webhook));
+        let Some((webhook, backend)) =
+            first.and_then(|(webhook, all)| Some((webhook, all.into_iter().next()?)))
+        else {
+            return outcome;
+        };
+        Outcome::Held(Hold::Unserved(Box::new(Unserved { backend, webhook, state: Backend::Unreached })))
+    }
+
+    /// The webhooks in the cluster that guard a step, each with the workloads behind it.
+    fn guardians(&self, step: &Step) -> Vec<(Box<str>, Vec<ObjectId>)> {
+        let creates = match step.action {
+            Action::Create | Action::Follow { .. } | Action::Update(Change::Again) => true,
+            Action::Adopt { .. } | Action::Update(_) => false,
+            Action::HandOver { .. } | Action::Prune { .. } => return Vec::new(),
+        };
+        let webhooks = self.backends.webhooks.get_or_init(|| Webhooks::of(self.desired));
+        if webhooks.is_empty() {
+            return Vec::new();
+        }
+        let kinds = self.cluster.kinds();
+        let (Some(object), Some(served)) = (self.desired.get(&step.id), kinds.get(&step.id.group_kind()))
+        else {
+            return Vec::new();
+        };
+        let request = Request { object, plural: &served.plural, creates, owner: self.owner };
+        let is_there = |id: &ObjectId| {
+            self.cluster.observed(self.owner, |set| set.get(id).is_some_and(|it| !it.deleting))
+        };
+        let guarding = webhooks.guarding(request, self.desired, is_there);
+        guarding.into_iter().map(|it| (it.webhook.into(), it.backends.to_vec())).collect()
+    }
+
+    /// How far a backend serves. One that may not be read is taken for one that does.
+    async fn backend(&self, id: &ObjectId) -> Backend {
+        let mut states = self.backends.states.lock().await;
+        if let Some(known) = states.get(id) {
+            return *known;
+        }
+        let state = match self.cluster.whole(id, None).await {
+            Ok(live) => backend_state(id, live.as_ref().map(|live| &live.body)),
+            Err(_) => Backend::Ready,
+        };
+        states.insert(id.clone(), state);
+        state
+    }
+}
+
+impl Memory {
+    /// Has those objects tried again now that wait for these backends; true if there are any.
+    pub(crate) fn try_behind(&mut self, ready: &BTreeSet<ObjectId>) -> bool {
+        let before = self.failing.len();
+        self.failing.retain(|_, failing| {
+            let waits = failing.unserved();
+            !waits.is_some_and(|why| ready.contains(&why.backend))
+        });
+        self.failing.len() < before
+    }
+}
