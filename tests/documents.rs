@@ -80,6 +80,7 @@ fn every_annotation_that_counts_is_in_the_readme() {
         api::ADOPTED_FROM_ANNOTATION,
         api::APPROVE_ANNOTATION,
         api::BEFORE_ADOPTION_ANNOTATION,
+        api::DELETION_ANNOTATION,
         api::ID_ANNOTATION,
         api::REQUEST_ANNOTATION,
         api::SPEC_HASH_ANNOTATION,

@@ -82,6 +82,32 @@ fn the_first_thing_to_see_is_whether_all_is_as_committed() {
 }
 
 #[test]
+fn a_deletion_that_waits_is_answered_by_the_commands_on_the_page() {
+    let mut board = everything();
+    let mut card = moorline::report::board::Card::clone(board.card("ops", "shop").unwrap());
+    let mut status = moorline::api::SyncStatus::clone(&card.status);
+    (status.approval, status.observed_generation) = (None, Some(7));
+    let ready = &mut status.conditions[0];
+    (ready.reason, ready.message) = ("DeletionHeld".into(), "the Sync is being deleted".into());
+    card.status = status.into();
+    board.put(card);
+    for path in ["/", "/syncs/ops/shop"] {
+        let html = page(&board, path);
+        for part in [
+            "Waiting",
+            "moorline delete shop -n ops --orphan",
+            "kubectl annotate sync shop -n ops --overwrite moorline.dev/deletion=Orphan@7",
+            "moorline delete shop -n ops --delete",
+            "moorline.dev/deletion=Delete@7",
+            "Decide what becomes of the objects that are left",
+        ] {
+            assert!(html.contains(part), "{path}: {part}");
+        }
+        assert!(!html.contains("moorline approve shop"), "{path}");
+    }
+}
+
+#[test]
 fn a_daemon_that_stands_by_knows_who_leads_and_nothing_else() {
     let mut board = everything();
     board.stand(Stance::StandsBy(Some(EVIL.into())));

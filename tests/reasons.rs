@@ -18,13 +18,14 @@ const ENUMS: [&str; 2] = ["Reason::", "EventReason::"];
 const DECLARED: [&str; 2] = ["src/api/status.rs", "src/api/event.rs"];
 
 /// What stands before a reason that is a text of its own.
-const MAKERS: [&str; 7] = [
+const MAKERS: [&str; 8] = [
     "reason: ",
     "one(id, ",
     "remark(",
     "plain(",
     "Task::Leave(Err(",
     "Orphans::all(",
+    ".all_stay(leaving, ",
     "\"syncs.moorline.dev\"), ",
 ];
 

@@ -5,6 +5,7 @@
 //! in `status.rs`, why Events tell more in `event.rs`, and the CustomResourceDefinition that the API server gets of both in `definition.rs`.
 
 mod definition;
+mod deletion;
 mod event;
 mod git;
 mod health;
@@ -17,6 +18,7 @@ mod substitute;
 mod sync;
 
 pub use definition::definition;
+pub use deletion::{DELETION_ANNOTATION, FINALIZER, answered, deletion_answer};
 pub use event::EventReason;
 pub use git::{Git, GitRef, SecretRef, Source, Verify, VerifyMode};
 pub use health::{HealthRule, HealthSpec};
@@ -130,11 +132,12 @@ pub const HELD_ANNOTATION: &str = "moorline.dev/held";
 pub const KEY_PREFIX: &str = "moorline.dev/";
 
 /// Every annotation with [`KEY_PREFIX`] that has a meaning.
-pub const ANNOTATIONS: [&str; 16] = [
+pub const ANNOTATIONS: [&str; 17] = [
     ADOPTED_FROM_ANNOTATION,
     APPLY_ANNOTATION,
     APPROVE_ANNOTATION,
     BEFORE_ADOPTION_ANNOTATION,
+    DELETION_ANNOTATION,
     HOOK_ANNOTATION,
     HOOK_DELETE_ANNOTATION,
     ID_ANNOTATION,

@@ -292,6 +292,10 @@ pub enum Reason {
     Progressing,
     /// The Sync says that nothing is to be written.
     Suspended,
+    /// The Sync is being deleted, and objects of it are left.
+    Deleting,
+    /// The Sync is being deleted, and a person has to say what becomes of its objects.
+    DeletionHeld,
     /// The spec asks for something that does not exist or cannot be.
     SpecInvalid,
     /// The files at the revision are not sound, so nothing of it is applied.

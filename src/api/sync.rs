@@ -121,7 +121,8 @@ pub struct SyncSpec {
     #[serde(default)]
     pub prune: Prune,
 
-    /// What happens to the objects when the Sync is deleted: Orphan leaves them, Delete deletes them.
+    /// What happens to the objects when the Sync is deleted: Orphan leaves them, Delete deletes them. A deletion stops while the
+    /// Sync is suspended, or when this becomes Orphan, and waits for a person.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
 

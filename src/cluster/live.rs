@@ -11,7 +11,7 @@ use super::watch::{Event, Target, follow};
 use super::wire::{Call, Failure, METADATA};
 use super::{Cluster, query};
 use crate::metrics::Class;
-use crate::object::{Object, ObjectId};
+use crate::object::{GroupKind, Object, ObjectId};
 
 /// What is known of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,9 +70,19 @@ impl Cluster {
     pub fn follow_namespace(
         &self,
         name: &str,
-        mut tell: impl FnMut(NamespaceState) + Send + 'static,
+        tell: impl FnMut(NamespaceState) + Send + 'static,
     ) -> Following {
-        let target = Target::one("Namespace", None, "/api/v1/namespaces".to_owned(), name);
+        self.follow_one(Target::one("Namespace", None, "/api/v1/namespaces".to_owned(), name), tell)
+    }
+
+    /// Tells the same of the definition of Syncs.
+    pub fn follow_definition_of_syncs(&self, tell: impl FnMut(NamespaceState) + Send + 'static) -> Following {
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned();
+        let kind = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
+        self.follow_one(Target { kind, ..Target::one("", None, path, "syncs.moorline.dev") }, tell)
+    }
+
+    fn follow_one(&self, target: Target, mut tell: impl FnMut(NamespaceState) + Send + 'static) -> Following {
         let (mut listing, mut seen) = (true, None);
         let sink = move |event| match event {
             Event::Begins => (listing, seen) = (true, None),

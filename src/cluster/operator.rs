@@ -84,6 +84,12 @@ impl Seen {
     }
 }
 
+impl Seen {
+    fn uid(&self) -> Option<&str> {
+        self.whole.metadata.uid.as_deref()
+    }
+}
+
 impl Connection {
     /// The Syncs of a namespace, or of all, in the order of their names.
     pub async fn syncs(&self, namespace: Option<&str>) -> Result<Vec<Seen>, OperatorError> {
@@ -110,6 +116,15 @@ impl Connection {
         match self.api(Some(&name.namespace)).patch(&name.name, &parameters, &Patch::Merge(patch)).await {
             Ok(whole) => Ok(Seen::of(whole)),
             Err(error) if is_missing(&error) => Err(self.missing(name).await),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A Sync that was seen, as it is now; none once it is gone, also where another one has its name.
+    pub async fn standing_sync(&self, sync: &Seen) -> Result<Option<Seen>, OperatorError> {
+        match self.api(Some(&sync.name.namespace)).get(&sync.name.name).await {
+            Ok(whole) => Ok(Some(Seen::of(whole)).filter(|now| now.uid() == sync.uid())),
+            Err(error) if is_missing(&error) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

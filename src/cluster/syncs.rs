@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use super::watch::{Event, Target, follow};
 use super::wire::{Call, Failure, METADATA, Reply};
 use super::{Cluster, kinds, query};
-use crate::api::{INSTANCE_LABEL, SyncName};
+use crate::api::{DELETION_ANNOTATION, INSTANCE_LABEL, SyncName};
 use crate::metrics::Class;
 use crate::object::GroupKind;
 
@@ -169,8 +169,7 @@ impl Cluster {
             reply => reply?,
         };
         let sync: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-        let uid = sync.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().into();
-        Ok(Some(Standing { uid, generation: sync.pointer("/metadata/generation").and_then(Value::as_i64) }))
+        Ok(Some(Standing::of(&sync)))
     }
 
     /// True if somebody holds the Lease of this `namespace/name` and has renewed it within its duration, as far as the
@@ -249,6 +248,34 @@ pub struct Standing {
     pub uid: Box<str>,
     /// How often what it asks for has changed.
     pub generation: Option<i64>,
+    /// The answer of a person to its deletion.
+    pub answer: Option<Box<str>>,
+    /// The version of it. Every write moves it, and so it tells nothing about what is asked for.
+    pub version: Box<str>,
+    /// Its finalizers.
+    pub finalizers: Vec<String>,
+}
+
+impl Standing {
+    /// As it stands in a Sync, of which the metadata is enough.
+    pub fn of(sync: &Value) -> Self {
+        let metadata = sync.get("metadata").unwrap_or(&Value::Null);
+        let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default().into();
+        let answer = metadata.get("annotations").and_then(|all| all.get(DELETION_ANNOTATION));
+        let finalizers = metadata.get("finalizers").and_then(Value::as_array).into_iter().flatten();
+        Self {
+            uid: text("uid"),
+            generation: metadata.get("generation").and_then(Value::as_i64),
+            answer: answer.and_then(Value::as_str).map(Box::from),
+            version: text("resourceVersion"),
+            finalizers: finalizers.filter_map(|one| Some(one.as_str()?.to_owned())).collect(),
+        }
+    }
+
+    /// True if both ask for the same.
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        (&self.uid, self.generation, &self.answer) == (&other.uid, other.generation, &other.answer)
+    }
 }
 
 /// The version of an object as a number, which API servers compare it as.

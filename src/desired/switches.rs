@@ -114,7 +114,7 @@ impl<P: Fn(&str, &str) -> Place> Reading<'_, P> {
         if kind == GroupKind::new("moorline.dev", "Sync") {
             return;
         }
-        for key in [api::APPROVE_ANNOTATION, api::REQUEST_ANNOTATION] {
+        for key in [api::APPROVE_ANNOTATION, api::DELETION_ANNOTATION, api::REQUEST_ANNOTATION] {
             if self.object.annotation(key).is_some() {
                 self.misplaced("annotations", key, "belongs on a Sync; here it does nothing");
             }

@@ -8,24 +8,44 @@ use tokio::sync::OnceCell;
 use super::Context;
 use super::carry_out::failed;
 use super::desk::Desk;
+use crate::api::SyncName;
+use crate::cluster::Standing;
 use crate::plan::{Failed, Outcome};
 
 /// What is known of that. It is asked once, before the first deletion of a pass.
 pub(crate) struct Asked<'a> {
-    desk: Option<&'a Desk>,
-    order: u64,
+    by: By<'a>,
     answer: OnceCell<Result<(), Outcome>>,
+}
+
+/// By which the deletions were decided.
+enum By<'a> {
+    /// By what does not change any more.
+    Nothing,
+    /// By an order, by its number.
+    Order(&'a Desk, u64),
+    /// By a Sync that is being deleted.
+    Deletion(&'a SyncName, &'a Standing),
 }
 
 impl<'a> Asked<'a> {
     /// By this order, which was made from a Sync if there is a desk for one.
     pub(crate) fn by(order: u64, desk: Option<&'a Desk>) -> Self {
-        Self { desk, order, answer: OnceCell::new() }
+        Self::of(desk.map_or(By::Nothing, |desk| By::Order(desk, order)))
     }
 
     /// By what does not change any more.
     pub(crate) fn finally() -> Self {
-        Self::by(0, None)
+        Self::of(By::Nothing)
+    }
+
+    /// By a Sync that is being deleted, as long as it stands as it was then.
+    pub(crate) fn while_it_stands(name: &'a SyncName, standing: &'a Standing) -> Self {
+        Self::of(By::Deletion(name, standing))
+    }
+
+    fn of(by: By<'a>) -> Self {
+        Self { by, answer: OnceCell::new() }
     }
 
     /// An error is what the deletions come to instead; they are tried again as whatever fails.
@@ -34,9 +54,18 @@ impl<'a> Asked<'a> {
     }
 
     async fn ask(&self, context: &Context) -> Result<(), Outcome> {
-        let Some(desk) = self.desk else { return Ok(()) };
-        let standing = context.cluster.standing(desk.name()).await;
-        match standing.map(|standing| standing.is_some_and(|it| desk.is_order_of(self.order, &it))) {
+        let name = match self.by {
+            By::Nothing => return Ok(()),
+            By::Order(desk, _) => desk.name(),
+            By::Deletion(name, _) => name,
+        };
+        let is_meant = |now: &Standing| match self.by {
+            By::Nothing => true,
+            By::Order(desk, order) => desk.is_order_of(order, now),
+            By::Deletion(_, then) => now.asks_the_same(then),
+        };
+        let standing = context.cluster.standing(name).await;
+        match standing.map(|standing| standing.as_ref().is_some_and(is_meant)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Outcome::Failed(Failed {
                 reason: "SyncChanged",

@@ -126,6 +126,14 @@ impl Dependencies {
         self.parting.notify_waiters();
     }
 
+    /// A Sync that was about to go waits for a person, so that nobody waits for it.
+    pub(crate) fn stays(&self, sync: &SyncName) {
+        if let Some(entry) = self.lock().get_mut(sync) {
+            entry.leaving = false;
+        }
+        self.parting.notify_waiters();
+    }
+
     /// Waits as long as Syncs that depend on this one are on their way out; those that stay are waited for until they
     /// have had their time to be deleted as well.
     pub(crate) async fn last(&self, sync: &SyncName, grace: std::time::Duration) {

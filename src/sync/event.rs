@@ -91,7 +91,7 @@ fn transition(before: &SyncStatus, next: &SyncStatus) -> Option<(&'static str, S
     match status.as_str() {
         _ if same => None,
         // That it has begun is no news yet.
-        _ if reason == Reason::Progressing.to_string() => None,
+        _ if [Reason::Progressing, Reason::Deleting].iter().any(|it| it.to_string() == reason) => None,
         "True" => Some(("Normal", reason, message)),
         _ => Some(("Warning", reason, message)),
     }

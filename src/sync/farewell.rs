@@ -2,7 +2,13 @@
 //!
 //! In: a Sync with a deletion timestamp. Out: its objects are gone where it asks for that, in reverse order, and its
 //! finalizer too; what another Sync wants goes to that one; what may not be deleted, or takes too long, stays and is
-//! named.
+//! named. While it is suspended, or asks to leave its objects after all, nothing more is deleted: `farewell/mandate.rs` decides that.
+
+mod brake;
+mod going;
+mod mandate;
+mod told;
+mod waiting;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +18,7 @@ use serde_json::Value;
 
 use super::asked::Asked;
 use super::backends::Backends;
-use super::carry_out::{Work, carry_out};
+use super::carry_out::Work;
 use super::claims::ClaimWaits;
 use super::desk::Desk;
 use super::guarded::{Guarded, Guards};
@@ -20,16 +26,15 @@ use super::ledger::Ledger;
 use super::orphans::Orphans;
 use super::wish::Wish;
 use super::{Context, chance, last_hooks, parting};
-use crate::api::{DeletionPolicy, SyncName, SyncStatus};
+use crate::api::{FINALIZER, SyncName, SyncStatus};
 use crate::clock;
-use crate::cluster::{Cluster, Failure, Need, Stop};
+use crate::cluster::{Cluster, Failure, Need};
 use crate::desired::{DesiredSet, Parting};
 use crate::object::ObjectId;
 use crate::observed::{Mark, ObservedSet};
-use crate::plan::{AwaitedKinds, Hold, Outcome, Plan, Policy, farewell};
-
-/// Keeps a Sync until its objects are gone.
-pub(crate) const FINALIZER: &str = "moorline.dev/delete";
+use crate::plan::{Hold, Outcome, Plan, Policy, farewell};
+pub(crate) use brake::Brake;
+pub(crate) use mandate::{Mandate, has_begun};
 
 /// Between two rounds of a deletion.
 const ROUND: Duration = Duration::from_millis(500);
@@ -40,56 +45,50 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What a Sync that is being deleted asks for; or why it may not ask for anything, so that all that it has made stays.
 pub(crate) type Leaving = Result<Box<Wish>, &'static str>;
 
+/// A Sync that is being deleted.
+pub(crate) struct Going<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) desk: &'a Desk,
+    pub(crate) sync: &'a Value,
+    pub(crate) brake: &'a Brake,
+    /// Its deletion had begun before.
+    pub(crate) has_begun: bool,
+}
+
 /// Deletes what is to be deleted, and lets the Sync go; true if that is to be tried again.
-pub(crate) async fn leave(context: &Context, desk: &Desk, sync: &Value, leaving: &Leaving) -> bool {
-    let name = desk.name();
-    let finalizers: Vec<String> = sync
-        .pointer("/metadata/finalizers")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(|one| Some(one.as_str()?.to_owned()))
-        .collect();
+pub(crate) async fn leave(going: &Going<'_>, leaving: &Leaving, mandate: Mandate) -> bool {
+    let (context, name) = (going.context, going.desk.name());
     // Who goes wants nothing: what two Syncs leave would else go from one to the other.
     let held = context.registry.wants_nothing(name);
     context.neighbours.wake(&held);
-    if !finalizers.iter().any(|one| one == FINALIZER) {
+    if !going.brake.decided_by.finalizers.iter().any(|one| one == FINALIZER) {
         return false;
     }
-    let orphans = match leaving {
-        Err(why) => Orphans::all(None, name, why),
-        Ok(wish) => match wish.deletion {
-            DeletionPolicy::Delete => part(context, desk, sync, wish).await,
-            DeletionPolicy::Orphan => Orphans::default(),
+    let orphans = match (goes_with(context, name).await, mandate) {
+        (Ok(Some(why)), _) => going.all_stay(leaving, why).await,
+        (_, Mandate::Answered) => going.all_stay(leaving, "Answered").await,
+        (_, Mandate::Held(pause)) => waiting::wait(going, leaving, pause).await,
+        (_, Mandate::Orphan) => Orphans::default(),
+        (_, Mandate::Delete) => match leaving {
+            Err(why) => Orphans::all(None, name, why),
+            Ok(wish) => part(going, wish).await,
         },
     };
-    let others: Vec<String> = finalizers.into_iter().filter(|one| one != FINALIZER).collect();
-    let version = sync.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
     // Before the Sync goes: with it goes who keeps it, and what that one was about to tell.
-    orphans.tell(context, name, sync).await;
-    match context.cluster.write_finalizers(name, version, &others).await {
-        Ok(()) => false,
-        Err(failure) if failure.code() == Some(404) => false,
-        Err(failure) => {
-            tracing::warn!(sync = %name, %failure, "the finalizer could not be removed yet");
-            true
-        }
-    }
+    orphans.tell(context, name, going.sync).await;
+    going.release().await
 }
 
 /// Deletes what is to be deleted with the Sync, and gives what stays.
-async fn part(context: &Context, desk: &Desk, sync: &Value, wish: &Wish) -> Orphans {
-    let name = desk.name();
+async fn part(going: &Going<'_>, wish: &Wish) -> Orphans {
+    let (context, name) = (going.context, going.desk.name());
     let cluster = context.cluster_of(name, wish).await.ok();
-    if wish.suspend {
-        return Orphans::all(cluster.as_ref(), name, "Suspended");
-    }
     let (mut pauses, until) = (context.pauses().cluster, clock::now() + wish.timeout);
     // Whoever depends on it goes first, as it came last.
     let _ = tokio::time::timeout_at(until.into(), context.dependencies.last(name, GRACE)).await;
     loop {
         // Without an answer nothing is known, and who knows nothing lets go of nothing before the time is over.
-        let failure = match delete(context, desk, sync, wish, until).await {
+        let failure = match delete(going, wish, until).await {
             Ok(orphans) => return orphans,
             Err(failure) => failure,
         };
@@ -148,13 +147,8 @@ async fn goes_with(context: &Context, name: &SyncName) -> Result<Option<&'static
 /// The kind of definitions.
 const CRD: (&str, &str) = ("apiextensions.k8s.io", "CustomResourceDefinition");
 
-async fn delete(
-    context: &Context,
-    desk: &Desk,
-    sync: &Value,
-    wish: &Wish,
-    until: Instant,
-) -> Result<Orphans, Failure> {
+async fn delete(going: &Going<'_>, wish: &Wish, until: Instant) -> Result<Orphans, Failure> {
+    let (context, desk, sync) = (going.context, going.desk, going.sync);
     let name = desk.name();
     let cluster = &match context.cluster_of(name, wish).await {
         Ok(cluster) => cluster,
@@ -175,8 +169,7 @@ async fn delete(
             return Ok(Orphans::all(Some(cluster), name, "HooksUnknown"));
         }
     };
-    let (stop, ledger, asked) = (Stop::default(), Ledger::default(), Asked::finally());
-    let backends = Backends::default();
+    let (ledger, asked, backends) = (Ledger::default(), Asked::finally(), Backends::default());
     let work = Work {
         context,
         cluster,
@@ -191,7 +184,7 @@ async fn delete(
         asked: &asked,
         backends: &backends,
         refused: None,
-        stop: &stop,
+        stop: &going.brake.stop,
     };
     // Hooks go last, so that whoever goes on with this finds which have run; and once all else is gone there is nothing left
     // to be saved.
@@ -200,32 +193,33 @@ async fn delete(
     if cluster.observed(name, others) && !work.last_hooks(Parting::Before, desk, until).await? {
         return Ok(Orphans::all(Some(cluster), name, "HookFailed"));
     }
-    let mut orphans = clear_away(&work, sync, wish, until, |id| !is_hook(id)).await?;
+    let mut orphans = clear_away(going, &work, wish, until, |id| !is_hook(id)).await?;
     if orphans.all.is_some() {
         return Ok(orphans);
     }
     // What they say now changes nothing any more.
     let _ = work.last_hooks(Parting::After, desk, until).await?;
-    let left = clear_away(&work, sync, wish, until, is_hook).await?;
+    let left = clear_away(going, &work, wish, until, is_hook).await?;
     orphans.objects.extend(left.objects);
     Ok(Orphans { all: left.all, ..orphans })
 }
 
 /// Deletes what is to be deleted of these, round by round.
 async fn clear_away(
+    going: &Going<'_>,
     work: &Work<'_>,
-    sync: &Value,
     wish: &Wish,
     until: Instant,
     is_meant: impl Fn(&ObjectId) -> bool,
 ) -> Result<Orphans, Failure> {
     let (context, cluster, name) = (work.context, work.cluster, work.owner);
     let (mut forbidden, mut guarded) = (BTreeSet::new(), Guarded::default());
-    let (wake, begun, mut waits) = (cluster.wake(name), clock::now(), ClaimWaits::default());
+    let (wake, mut is_slow) = (cluster.wake(name), going.has_begun);
+    let (begun, mut waits) = (clock::now(), ClaimWaits::default());
     loop {
         guarded.look(Guards { context, cluster, owner: name, way_back: false }, |_| false).await;
         let decide = |observed: &ObservedSet| {
-            let mut claims = parting::claims(context, name, (wish, sync), observed, begun)?.by_object;
+            let mut claims = parting::claims(context, name, (wish, going.sync), observed, begun)?.by_object;
             waits.judge(&mut claims, None, context.now(), context.settings().claim_timeout);
             Ok(farewell(observed, &Policy { guarded: guarded.ids(), claims, ..wish.policy(None) }))
         };
@@ -241,11 +235,14 @@ async fn clear_away(
         if !is_open(&plan, &forbidden) || clock::now() > until {
             return Ok(orphans(&plan, &forbidden));
         }
+        if is_slow {
+            going.tell(told::deleting(&plan, &going.left(cluster)));
+        }
+        is_slow = true;
         // The rights are gone, and asking again does not bring them back.
         plan.stages.iter_mut().for_each(|(_, steps)| steps.retain(|step| !forbidden.contains(&step.id)));
         let round = if plan.steps().next().is_none() { PATIENCE } else { ROUND };
-        let mut kinds = AwaitedKinds::new(work.desired, BTreeSet::new());
-        for (id, outcome) in carry_out(work, plan, Vec::new(), None, &mut kinds).await {
+        for (id, outcome) in going.write(work, plan).await {
             match outcome {
                 Outcome::Failed(why) => {
                     if why.reason == "Forbidden" {

@@ -3,6 +3,7 @@
 //! In: the Sync as the API server has it, as it changes. Out: an order for `follow.rs`, or a refusal for the desk.
 //! What the spec names beside itself (a Secret) is read here, and watched.
 
+mod deletion;
 mod dependencies;
 mod finalizers;
 mod narrowed;
@@ -18,7 +19,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::desk::Desk;
-use super::farewell::{self, Leaving};
+use super::farewell::Leaving;
 use super::follow::{Order, follow};
 use super::wish::{self, Wish, wish_within};
 use super::{Context, prepare, subject};
@@ -65,6 +66,8 @@ struct Keeper {
     generation: u64,
     /// That of the Sync as it was seen last.
     history: u64,
+    /// The deletion of its objects has begun.
+    deletes: bool,
     seen: watch::Receiver<Seen>,
 }
 
@@ -99,6 +102,7 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
         rotated: rotated.clone(),
         generation: 0,
         history: 0,
+        deletes: false,
         seen: seen.clone(),
     };
     let mut retry = RETRY.0;
@@ -171,20 +175,7 @@ impl Keeper {
                 self.context.metrics.forget(&self.name.to_string());
                 true
             }
-            Task::Leave(leaving) => {
-                self.context.registry.unready(&self.name);
-                self.context.neighbours.rests(&self.name);
-                self.context.dependencies.leaves(&self.name);
-                self.stop().await;
-                let (mut ending, mut seen) = (self.context.ending.clone(), self.seen.clone());
-                tokio::select! {
-                    again = farewell::leave(&self.context, &self.desk, sync, &leaving) => again,
-                    // The next daemon goes on with it.
-                    _ = ending.wait_for(|ending| *ending) => false,
-                    // Somebody took the finalizer away; another one of the name may be there, and waits for this.
-                    _ = seen.wait_for(Option::is_none) => false,
-                }
-            }
+            Task::Leave(leaving) => self.leave(sync, &leaving).await,
         }
     }
 

@@ -14,6 +14,9 @@ use crate::observed::Mark;
 /// The most objects that the Event names.
 const MAX_NAMED: usize = 8;
 
+/// The namespace of Events about what is in no namespace.
+const EVENTS_OF_NAMESPACES: &str = "default";
+
 /// Objects that stay, each with one word about why.
 #[derive(Debug, Default)]
 pub(super) struct Orphans {
@@ -53,20 +56,26 @@ impl Orphans {
         }
     }
 
-    /// Tells of it in the log and in an Event. An Event that cannot be written is not worth another attempt: in a
-    /// namespace that is being deleted none can.
+    /// Tells of it in the log and in an Event. An Event that cannot be written is not worth another attempt.
     pub(super) async fn tell(&self, context: &Context, name: &SyncName, sync: &Value) {
-        let Some(note) = self.note() else { return };
+        let Some(mut note) = self.note() else { return };
         tracing::warn!(sync = %name, "{note}");
         if !context.events.take() {
             return;
         }
         let uid = sync.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
         let reason = EventReason::ObjectsOrphaned.to_string();
+        let (mut place, mut regarding) = (&*name.namespace, None);
+        if self.all == Some("NamespaceTerminating") {
+            // No Event can be created in it any more, so that one about the namespace is created elsewhere.
+            regarding = Some(json!({"apiVersion": "v1", "kind": "Namespace", "name": place}));
+            (place, note) = (EVENTS_OF_NAMESPACES, format!("Sync {name}: {note}"));
+        }
         let mut event = event(name, uid, "Warning", &reason, &note);
+        event["regarding"] = regarding.unwrap_or_else(|| event["regarding"].take());
         // A deletion that is tried again tells it once: the second of the name is refused.
-        event["metadata"] = json!({"name": format!("moorline-{uid}-orphans"), "namespace": &*name.namespace});
-        if let Err(failure) = context.cluster.write_event(event, &name.namespace).await {
+        event["metadata"] = json!({"name": format!("moorline-{uid}-orphans"), "namespace": place});
+        if let Err(failure) = context.cluster.write_event(event, place).await {
             tracing::debug!(sync = %name, %failure, "an Event could not be written");
         }
     }

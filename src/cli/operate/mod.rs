@@ -1,6 +1,7 @@
 //! The verbs for who runs a cluster: each asks the API server for Syncs, or changes one, and the daemon does the rest.
 
 pub(super) mod approve;
+pub(super) mod delete;
 pub(super) mod events;
 mod heartbeats;
 pub(super) mod nudge;

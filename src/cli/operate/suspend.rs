@@ -6,6 +6,7 @@ use serde_json::json;
 use super::super::Streams;
 use super::super::exit::Exit;
 use super::{Target, on_cluster};
+use crate::api::DELETION_ANNOTATION;
 
 /// Have a Sync write nothing until it is resumed
 #[derive(Debug, Args)]
@@ -36,12 +37,21 @@ pub(in super::super) fn resume(arguments: &Resume, streams: &mut Streams<'_>) ->
 fn set(target: &Target, suspend: bool, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     on_cluster(async |connection| {
         let name = target.of(&connection);
-        connection.change_sync(&name, json!({"spec": {"suspend": suspend}})).await?;
-        let resume = format!("moorline resume {} -n {}", name.name, name.namespace);
-        match suspend {
-            true => streams.say(&format!("{name} is suspended: nothing is written until {resume}")),
-            false => streams.say(&format!("{name} goes on")),
+        let mut patch = json!({"spec": {"suspend": suspend}});
+        if suspend {
+            // What somebody answered to a deletion is withdrawn.
+            patch["metadata"] = json!({"annotations": {DELETION_ANNOTATION: null}});
         }
+        let changed = connection.change_sync(&name, patch).await?;
+        let resume = format!("moorline resume {} -n {}", name.name, name.namespace);
+        // In its deletion a Sync asks for no more than that.
+        let deletes = changed.whole.metadata.deletion_timestamp.is_some();
+        streams.say(&match (suspend, deletes) {
+            (true, false) => format!("{name} is suspended: nothing is written until {resume}"),
+            (true, true) => format!("{name} is suspended: nothing more of it is deleted until {resume}"),
+            (false, false) => format!("{name} goes on"),
+            (false, true) => format!("{name} is resumed: its deletion goes on"),
+        });
         Ok(Exit::Done)
     })
 }

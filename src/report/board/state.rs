@@ -51,9 +51,9 @@ impl State {
                 () if is("Drifted", "True") => Self::Drifted,
                 () => Self::Committed,
             },
-            "PruneHeld" | "Contested" | "ObjectsHeld" => Self::Waiting,
+            "PruneHeld" | "Contested" | "ObjectsHeld" | "DeletionHeld" => Self::Waiting,
             "Degraded" | "HealthUnknown" => Self::Unwell,
-            "Progressing" | "DependencyNotReady" => Self::Working,
+            "Progressing" | "DependencyNotReady" | "Deleting" => Self::Working,
             _ => Self::Failing,
         }
     }
@@ -124,6 +124,10 @@ pub fn advice(reason: &str) -> Option<&'static str> {
         "Degraded" | "HealthUnknown" => {
             "Everything is applied. The object that is named, and its Pods, say what does not work."
         }
+        "Deleting" => "Objects that take long are held by their finalizers. Suspend the Sync to stop.",
+        "DeletionHeld" => {
+            "Decide what becomes of the objects that are left, by one of the commands in the message."
+        }
         "Suspended" => "Nothing is looked at and nothing is written, until: moorline resume.",
         "FieldsDiffer" => {
             "The Sync only reports drift (spec.drift.mode). Commit what was changed, or undo it by hand. The next commit creates what was deleted."
@@ -164,6 +168,8 @@ mod tests {
         for (reason, expect) in [
             ("Suspended", State::Suspended),
             ("PruneHeld", State::Waiting),
+            ("DeletionHeld", State::Waiting),
+            ("Deleting", State::Working),
             ("Degraded", State::Unwell),
             ("Progressing", State::Working),
             ("RenderIncomplete", State::Failing),

@@ -96,9 +96,7 @@ fn attention(html: &mut Html, board: &StatusBoard) {
         html.link(&Place::sync(&card.name), &[], &card.name.to_string());
         html.close();
         why(html, card, MAX_WHY);
-        if card.status.approval.is_some() {
-            waiting::command(html, card);
-        }
+        waiting::command(html, card);
         html.close();
     }
     if amiss.len() > MAX_TOLD {

@@ -3,7 +3,7 @@
 use super::frame;
 use super::html::{Html, counted};
 use super::place::Place;
-use crate::api::APPROVE_ANNOTATION;
+use crate::api::{APPROVE_ANNOTATION, DELETION_ANNOTATION, DeletionPolicy, Reason, deletion_answer};
 use crate::report::board::{Card, ObjectState};
 
 /// So many of them are named.
@@ -11,6 +11,17 @@ const MAX_NAMED: usize = 50;
 
 /// Writes what waits for approval, if anything does.
 pub(super) fn part(html: &mut Html, card: &Card) {
+    if is_deletion(card) {
+        frame::part(html, "waiting", "What waits for your word");
+        html.element(
+            "p",
+            &[],
+            "The deletion of this Sync has stopped. Say what becomes of the objects that are left.",
+        );
+        answers(html, card);
+        html.close();
+        return;
+    }
     if card.status.approval.is_none() {
         return;
     }
@@ -44,8 +55,37 @@ pub(super) fn part(html: &mut Html, card: &Card) {
     html.close();
 }
 
-/// The commands that approve what waits now, and nothing that comes later.
+/// True if the Sync is being deleted and waits for a person.
+fn is_deletion(card: &Card) -> bool {
+    card.why().0 == Reason::DeletionHeld.to_string()
+}
+
+/// The commands that answer a deletion which waits.
+fn answers(html: &mut Html, card: &Card) {
+    let (namespace, name) = (&card.name.namespace, &card.name.name);
+    let generation = card.status.observed_generation.unwrap_or_default();
+    for (policy, flag, told) in [
+        (DeletionPolicy::Orphan, "--orphan", "They stay in the cluster:"),
+        (DeletionPolicy::Delete, "--delete", "They are deleted:"),
+    ] {
+        html.element("p", &[("class", "advice")], told);
+        html.open("div", &[("class", "commands")]);
+        html.element("pre", &[("tabindex", "0")], &format!("moorline delete {name} -n {namespace} {flag}"));
+        html.element("span", &[("class", "quiet")], "or");
+        let annotate = format!(
+            "kubectl annotate sync {name} -n {namespace} --overwrite {DELETION_ANNOTATION}={}",
+            deletion_answer(policy, generation)
+        );
+        html.element("pre", &[("tabindex", "0")], &annotate);
+        html.close();
+    }
+}
+
+/// The commands that approve what waits now, and nothing that comes later; or those that answer a deletion.
 pub(super) fn command(html: &mut Html, card: &Card) {
+    if is_deletion(card) {
+        return answers(html, card);
+    }
     let Some(approval) = &card.status.approval else { return };
     if !card.subject.is_resource {
         html.element(

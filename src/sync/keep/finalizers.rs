@@ -4,9 +4,8 @@
 
 use serde_json::Value;
 
-use super::super::farewell::FINALIZER;
 use super::Keeper;
-use crate::api::{DeletionPolicy, Sync};
+use crate::api::{DeletionPolicy, FINALIZER, Sync};
 
 impl Keeper {
     /// The finalizer is there exactly while the objects are to be deleted with the Sync.

@@ -1,0 +1,44 @@
+//! The answer of a person to a deletion that waits.
+//!
+//! In: the value of [`DELETION_ANNOTATION`], and the generation of the Sync. Out: what becomes of the objects. An answer counts for
+//! one generation: any change of the spec after it makes it void, and so does the deletion itself.
+
+use super::DeletionPolicy;
+
+/// Annotation on a Sync that is being deleted: the answer of a person, such as `Orphan@7`.
+pub const DELETION_ANNOTATION: &str = "moorline.dev/deletion";
+
+/// The finalizer that keeps a Sync until its objects are deleted.
+pub const FINALIZER: &str = "moorline.dev/delete";
+
+/// The answer for a Sync of this generation.
+pub fn deletion_answer(policy: DeletionPolicy, generation: i64) -> String {
+    let word = match policy {
+        DeletionPolicy::Orphan => "Orphan",
+        DeletionPolicy::Delete => "Delete",
+    };
+    format!("{word}@{generation}")
+}
+
+/// The answer, if this is one for a Sync of this generation.
+pub fn answered(text: &str, generation: i64) -> Option<DeletionPolicy> {
+    let policies = [DeletionPolicy::Orphan, DeletionPolicy::Delete];
+    policies.into_iter().find(|policy| deletion_answer(*policy, generation) == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_counts_for_one_generation() {
+        for policy in [DeletionPolicy::Orphan, DeletionPolicy::Delete] {
+            let text = deletion_answer(policy, 7);
+            assert_eq!(answered(&text, 7), Some(policy));
+            assert_eq!(answered(&text, 8), None);
+        }
+        for text in ["", "Delete", "delete@7", "Delete@", "Delete@07", "Delete@7 "] {
+            assert_eq!(answered(text, 7), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! `moorline delete`: delete a Sync, with its objects or without, and answer a deletion that waits.
+
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::json;
+
+use super::super::Streams;
+use super::super::exit::Exit;
+use super::{Target, counted, on_cluster, ready};
+use crate::api::{
+    DELETION_ANNOTATION, DeletionPolicy, EventReason, FINALIZER, Reason, SyncName, deletion_answer,
+};
+use crate::cluster::{Connection, OperatorError, Seen};
+
+/// Between two looks at the Sync.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// Delete a Sync, and wait until it is gone
+///
+/// Its objects are deleted with it or stay, as its spec.deletionPolicy says, or as --delete or --orphan says. A Sync that is suspended
+/// while it is deleted waits; with one of the two this answers what becomes of its objects. Nothing is asked twice.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  moorline delete shop
+  moorline delete shop --orphan     its objects stay
+  moorline delete shop --delete     its objects go, also where it is suspended
+
+Exit codes: 0 the Sync is gone, 1 it is not.")]
+pub(in super::super) struct Arguments {
+    #[command(flatten)]
+    target: Target,
+
+    /// Leave the objects in the cluster
+    #[arg(long, conflicts_with = "delete")]
+    orphan: bool,
+
+    /// Delete the objects with the Sync
+    #[arg(long)]
+    delete: bool,
+
+    /// How long to wait, in seconds
+    #[arg(long, default_value_t = 300)]
+    timeout: u64,
+
+    /// Only ask, and do not wait for the end
+    #[arg(long)]
+    no_wait: bool,
+}
+
+impl Arguments {
+    fn wanted(&self) -> Option<DeletionPolicy> {
+        match (self.orphan, self.delete) {
+            (true, _) => Some(DeletionPolicy::Orphan),
+            (_, true) => Some(DeletionPolicy::Delete),
+            (false, false) => None,
+        }
+    }
+}
+
+pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    on_cluster(async |connection| {
+        let name = arguments.target.of(&connection);
+        let until = Instant::now() + Duration::from_secs(arguments.timeout);
+        let sync = connection.sync(&name).await?;
+        let wanted = arguments.wanted();
+        let left = match is_going(&sync) {
+            true => {
+                streams.say(&format!("{name} is being deleted already"));
+                Some(sync)
+            }
+            false => begin(&connection, sync, wanted, until, streams).await?,
+        };
+        let left = match (left, wanted) {
+            (Some(sync), Some(wanted)) => answer(&connection, &sync, wanted, streams).await?,
+            (left, _) => left,
+        };
+        match left {
+            None => Ok(gone(&name, streams)),
+            Some(_) if arguments.no_wait => Ok(Exit::Done),
+            Some(sync) => wait(&connection, sync, wanted, until, streams).await,
+        }
+    })
+}
+
+/// Deletes a Sync by a policy, and says what becomes of its objects. Gives the Sync if it is not gone at once.
+async fn begin(
+    connection: &Connection,
+    sync: Seen,
+    wanted: Option<DeletionPolicy>,
+    until: Instant,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<Seen>> {
+    let name = sync.name.clone();
+    let asked = spec(&sync, "deletionPolicy").as_str() == Some("Delete");
+    let deletes = wanted.map_or(asked, |wanted| wanted == DeletionPolicy::Delete);
+    let sync = match deletes == asked {
+        true => sync,
+        false => {
+            let policy = if deletes { "Delete" } else { "Orphan" };
+            connection.change_sync(&name, json!({"spec": {"deletionPolicy": policy}})).await?
+        }
+    };
+    let sync = if deletes { with_finalizer(connection, sync, until).await? } else { sync };
+    let left = deleted(connection, sync.clone(), until).await?;
+    let objects = counted(sync.status.objects.unwrap_or_default().desired);
+    streams.say(&match deletes {
+        false => format!("{name} is deleted; its {objects} stay"),
+        true if is_suspended(&sync) && wanted.is_none() => {
+            format!(
+                "{name} is suspended, so that its deletion waits for a person; its {objects} stay until then"
+            )
+        }
+        true => format!("{name} is deleted with its {objects}"),
+    });
+    Ok(left)
+}
+
+/// Deletes a Sync that still asks for what it asked for when it was seen. Gives it if it is not gone at once.
+async fn deleted(connection: &Connection, mut sync: Seen, until: Instant) -> anyhow::Result<Option<Seen>> {
+    let generation = sync.whole.metadata.generation;
+    loop {
+        let refused = connection.delete_sync(&sync).await.err();
+        let Some(now) = connection.standing_sync(&sync).await? else { return Ok(None) };
+        match refused {
+            None => return Ok(Some(now)),
+            // A status was written meanwhile.
+            Some(OperatorError::Changed(_))
+                if now.whole.metadata.generation == generation && Instant::now() < until =>
+            {
+                sync = now;
+            }
+            Some(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Waits for the finalizer: a Sync that is deleted before it has one leaves its objects.
+async fn with_finalizer(connection: &Connection, mut sync: Seen, until: Instant) -> anyhow::Result<Seen> {
+    loop {
+        if sync.whole.metadata.finalizers.iter().flatten().any(|one| one == FINALIZER) {
+            return Ok(sync);
+        }
+        if Instant::now() > until {
+            bail!(
+                "nothing is deleted: no daemon has put the finalizer {FINALIZER} on {}, without which its objects \
+                 would stay; is a daemon running that serves it?",
+                sync.name
+            );
+        }
+        tokio::time::sleep(AGAIN).await;
+        sync = connection.sync(&sync.name).await?;
+    }
+}
+
+/// Answers the deletion. Gives the Sync if it is not gone by now.
+async fn answer(
+    connection: &Connection,
+    sync: &Seen,
+    wanted: DeletionPolicy,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<Seen>> {
+    // The answer counts for the Sync as it was seen: whatever somebody else asks meanwhile makes it void.
+    let generation = sync.whole.metadata.generation.unwrap_or_default();
+    let patch = json!({
+        "metadata": {
+            "uid": sync.whole.metadata.uid,
+            "annotations": {DELETION_ANNOTATION: deletion_answer(wanted, generation)},
+        },
+    });
+    let answered = match connection.change_sync(&sync.name, patch).await {
+        Ok(sync) => sync,
+        // It may be gone, and another one may have its name.
+        Err(error) => match connection.standing_sync(sync).await? {
+            None => return Ok(None),
+            Some(_) => return Err(error.into()),
+        },
+    };
+    streams.say(match wanted {
+        DeletionPolicy::Orphan => "answered: what is left stays in the cluster",
+        DeletionPolicy::Delete => "answered: what is left is deleted",
+    });
+    Ok(Some(answered))
+}
+
+/// Waits until the Sync is gone, and says how far it is.
+async fn wait(
+    connection: &Connection,
+    mut sync: Seen,
+    wanted: Option<DeletionPolicy>,
+    until: Instant,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let (name, generation) = (sync.name.clone(), sync.whole.metadata.generation);
+    let mut shown = String::new();
+    loop {
+        let (_, reason, message) = ready(&sync.status);
+        let is_held = reason == Reason::DeletionHeld.to_string();
+        let is_current = sync.status.observed_generation == sync.whole.metadata.generation;
+        let is_told = is_current && (is_held || reason == Reason::Deleting.to_string());
+        if is_told && shown != message {
+            shown = message.to_owned();
+            // Until an answer is heard, the status says what was so before it.
+            if !is_held || wanted.is_none() || sync.whole.metadata.generation != generation {
+                streams.say(message);
+            }
+        }
+        // An answer counts for one generation.
+        if is_told && is_held && (wanted.is_none() || sync.whole.metadata.generation != generation) {
+            return Ok(Exit::Failure);
+        }
+        if Instant::now() > until {
+            bail!("{name} is not gone: {message}; is a daemon running that serves it?");
+        }
+        tokio::time::sleep(AGAIN).await;
+        sync = match connection.standing_sync(&sync).await? {
+            Some(now) => now,
+            None => {
+                said_to_stay(connection, &sync, streams).await;
+                return Ok(gone(&name, streams));
+            }
+        };
+    }
+}
+
+/// Says which objects stay, as the Event about that does. Without the right to read Events nothing is said.
+async fn said_to_stay(connection: &Connection, sync: &Seen, streams: &mut Streams<'_>) {
+    let events = connection.sync_events(sync).await.unwrap_or_default();
+    let reason = EventReason::ObjectsOrphaned.to_string();
+    for event in events.iter().filter(|event| event["reason"] == reason) {
+        streams.say(event["note"].as_str().unwrap_or_default());
+    }
+}
+
+fn gone(name: &SyncName, streams: &mut Streams<'_>) -> Exit {
+    streams.say(&format!("{name} is gone"));
+    Exit::Done
+}
+
+fn is_going(sync: &Seen) -> bool {
+    sync.whole.metadata.deletion_timestamp.is_some()
+}
+
+fn is_suspended(sync: &Seen) -> bool {
+    spec(sync, "suspend").as_bool().unwrap_or_default()
+}
+
+fn spec<'a>(sync: &'a Seen, field: &str) -> &'a serde_json::Value {
+    &sync.whole.data["spec"][field]
+}

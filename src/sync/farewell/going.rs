@@ -1,0 +1,104 @@
+//! The steps of a deletion that every way through it shares.
+//!
+//! In: a Sync that is being deleted. Out: what is left of it, a round of writes, a status, and at the end the finalizer gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::super::asked::Asked;
+use super::super::carry_out::{Work, carry_out};
+use super::super::orphans::Orphans;
+use super::{Going, Leaving, look};
+use crate::api::FINALIZER;
+use crate::cluster::{Cluster, Failure, Standing};
+use crate::object::ObjectId;
+use crate::plan::{AwaitedKinds, Outcome, Plan};
+use crate::report::Trouble;
+
+/// So long is looked for the objects that stay: they are only named.
+const LOOK: Duration = Duration::from_secs(3);
+
+/// How often the finalizer is taken off a Sync that others write to at the same time.
+const MAX_ATTEMPTS: usize = 5;
+
+impl Going<'_> {
+    /// The cluster in which everything of the Sync is seen; none if that takes too long or cannot be had.
+    pub(super) async fn known(&self, leaving: &Leaving) -> Option<Cluster> {
+        let (name, wish) = (self.desk.name(), leaving.as_ref().ok()?);
+        let cluster = self.context.cluster_of(name, wish).await.ok()?;
+        let seen = tokio::time::timeout(LOOK, look(&cluster, name, self.sync, wish)).await;
+        matches!(seen, Ok(Ok(()))).then_some(cluster)
+    }
+
+    /// Everything stays, and is named as far as it is known.
+    pub(super) async fn all_stay(&self, leaving: &Leaving, why: &'static str) -> Orphans {
+        let cluster = self.known(leaving).await;
+        Orphans::all(cluster.as_ref(), self.desk.name(), why)
+    }
+
+    /// The objects that the Sync has now.
+    pub(super) fn left(&self, cluster: &Cluster) -> Vec<ObjectId> {
+        Orphans::all(Some(cluster), self.desk.name(), "").objects.into_iter().map(|(id, _)| id).collect()
+    }
+
+    /// True if hooks run at the end of the Sync.
+    pub(super) fn has_last_hooks(&self) -> bool {
+        let hooks = self.sync.pointer("/status/hooksAtDeletion").and_then(Value::as_array);
+        hooks.is_some_and(|hooks| !hooks.is_empty())
+    }
+
+    /// Says how far the deletion is.
+    pub(super) fn tell(&self, trouble: Trouble) {
+        self.desk.is_left();
+        self.desk.refuse(Some(trouble));
+    }
+
+    /// Carries out one round. The Sync is read before the first object is deleted, because its watch may be late.
+    pub(super) async fn write(&self, work: &Work<'_>, plan: Plan) -> BTreeMap<ObjectId, Outcome> {
+        let _writing = self.brake.writes().await;
+        let asked = Asked::while_it_stands(self.desk.name(), &self.brake.decided_by);
+        let (contested, numbers) = (work.contested.clone(), work.numbers.clone());
+        let claimed = work.claimed.clone();
+        let work = Work { asked: &asked, contested, numbers, claimed, ..*work };
+        let mut kinds = AwaitedKinds::new(work.desired, BTreeSet::new());
+        carry_out(&work, plan, Vec::new(), None, &mut kinds).await
+    }
+
+    /// Takes the finalizer off, so that the Sync goes; true if that is to be tried again.
+    pub(super) async fn release(&self) -> bool {
+        let (cluster, name) = (&self.context.cluster, self.desk.name());
+        let mut standing = self.brake.decided_by.clone();
+        for _ in 0..MAX_ATTEMPTS {
+            let others: Vec<String> =
+                standing.finalizers.iter().filter(|one| *one != FINALIZER).cloned().collect();
+            let failure = match cluster.write_finalizers(name, &standing.version, &others).await {
+                Ok(()) => return false,
+                Err(failure) => failure,
+            };
+            match failure.code() {
+                Some(404) => return false,
+                // Our own status is a write, too. A Sync that asks for something else now is decided anew.
+                Some(409) => match self.now().await {
+                    Ok(Some(now)) if now.asks_the_same(&standing) => standing = now,
+                    Ok(Some(_)) => return true,
+                    Ok(None) => return false,
+                    Err(failure) => return self.is_kept_by(&failure),
+                },
+                _ => return self.is_kept_by(&failure),
+            }
+        }
+        true
+    }
+
+    async fn now(&self) -> Result<Option<Standing>, Failure> {
+        let now = self.context.cluster.standing(self.desk.name()).await?;
+        Ok(now.filter(|now| now.uid == self.brake.decided_by.uid))
+    }
+
+    fn is_kept_by(&self, failure: &Failure) -> bool {
+        tracing::warn!(sync = %self.desk.name(), %failure, "the finalizer could not be removed yet");
+        true
+    }
+}

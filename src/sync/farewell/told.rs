@@ -1,0 +1,79 @@
+//! Says in the status how far the deletion of a Sync is, or why it waits.
+//!
+//! In: the objects that are left. Out: trouble for the desk, which writes it where it is news.
+
+use super::mandate::Pause;
+use crate::api::{Reason, SyncName};
+use crate::object::ObjectId;
+use crate::plan::{Hold, Plan};
+use crate::report::Trouble;
+
+/// So many objects are named, as many as a status has problems.
+const MAX_NAMED: usize = 10;
+
+/// The deletion goes on.
+pub(super) fn deleting(plan: &Plan, left: &[ObjectId]) -> Trouble {
+    // The first object that waits for something else than another object of the Sync says the most.
+    let waits = plan.held.iter().find(|(_, hold)| !matches!(hold, Hold::Waits(_)));
+    let first = waits.map(|(id, hold)| format!("; {id}: {hold}")).unwrap_or_default();
+    let message = format!("the Sync is being deleted, and {}{first}", are_left(left));
+    Trouble { reason: reason(Reason::Deleting), message, problems: named(left), lasting: false }
+}
+
+/// The deletion waits for a person. What is left may not be known.
+pub(super) fn held(name: &SyncName, pause: Pause, left: Option<&[ObjectId]>) -> Trouble {
+    let SyncName { namespace, name } = name;
+    let left_now = left.map(|left| format!(", and {}", are_left(left))).unwrap_or_default();
+    let (why, goes_on) = match pause {
+        Pause::Suspended => ("is suspended", format!("`moorline resume {name} -n {namespace}` goes on")),
+        Pause::PolicyChanged => {
+            ("has deletionPolicy Orphan now", "`spec.deletionPolicy: Delete` goes on".to_owned())
+        }
+    };
+    let message = format!(
+        "the Sync is being deleted and {why}: nothing more is deleted{left_now}; {goes_on}, \
+         `moorline delete {name} -n {namespace} --orphan` leaves them, and with `--delete` they are deleted"
+    );
+    let problems = named(left.unwrap_or_default());
+    Trouble { reason: reason(Reason::DeletionHeld), message, problems, lasting: true }
+}
+
+fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Deleting => "Deleting",
+        _ => "DeletionHeld",
+    }
+}
+
+fn are_left(left: &[ObjectId]) -> String {
+    match left.len() {
+        1 => "1 object is left".to_owned(),
+        count => format!("{count} objects are left"),
+    }
+}
+
+fn named(left: &[ObjectId]) -> Vec<String> {
+    left.iter().take(MAX_NAMED).map(|id| format!("{id} is left")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_reads_what_is_left_and_what_to_do() {
+        let name = SyncName::new("ops", "shop");
+        let left = [ObjectId::parse("/ConfigMap|shop/a").unwrap()];
+        let told = held(&name, Pause::Suspended, Some(&left));
+        assert_eq!(
+            told.message,
+            "the Sync is being deleted and is suspended: nothing more is deleted, and 1 object is left; \
+             `moorline resume shop -n ops` goes on, `moorline delete shop -n ops --orphan` leaves them, and \
+             with `--delete` they are deleted"
+        );
+        assert_eq!((told.problems.len(), told.lasting), (1, true));
+        let told = held(&name, Pause::PolicyChanged, None);
+        assert!(told.message.contains("`spec.deletionPolicy: Delete` goes on"), "{}", told.message);
+        assert!(told.problems.is_empty());
+    }
+}
