@@ -5,7 +5,7 @@
 //! ready, and from time to time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::carry_out::Work;
@@ -21,8 +21,11 @@ const MAX_LAG: Duration = Duration::from_secs(30);
 /// The answer of the API server while it does not reach a webhook.
 const WEBHOOK_FAILED: &str = "WebhookFailed";
 
+/// Objects that are verified one after the other share what was read of backends for this time.
+const FRESH: Duration = Duration::from_secs(10);
+
 /// The webhooks of a set and their backends, as they are in one pass.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Backends {
     webhooks: OnceLock<Webhooks>,
     states: tokio::sync::Mutex<BTreeMap<ObjectId, Backend>>,
@@ -32,12 +35,33 @@ pub(crate) struct Backends {
 
 /// Since when the webhooks of objects fail although their backends are ready.
 #[derive(Debug, Default)]
-pub(crate) struct Unreached(BTreeMap<ObjectId, Time>);
+pub(crate) struct Unreached {
+    since: BTreeMap<ObjectId, Time>,
+    /// What verifications share, and since when.
+    shared: Option<(Time, Arc<Backends>)>,
+}
 
 impl Unreached {
-    /// What is known at the begin of a pass.
-    pub(crate) fn backends(&self, now: Time) -> Backends {
-        let late = self.0.iter().filter(|(_, since)| now.saturating_sub(**since) > MAX_LAG);
+    /// What is known at the begin of a pass. Its set may be another than that of the verifications before.
+    pub(crate) fn backends(&mut self, now: Time) -> Backends {
+        self.shared = None;
+        self.known(now)
+    }
+
+    /// What is known when an object of the last pass is verified.
+    pub(crate) fn shared(&mut self, now: Time) -> Arc<Backends> {
+        match &self.shared {
+            Some((begun, backends)) if now.saturating_sub(*begun) < FRESH => backends.clone(),
+            _ => {
+                let backends = Arc::new(self.known(now));
+                self.shared = Some((now, backends.clone()));
+                backends
+            }
+        }
+    }
+
+    fn known(&self, now: Time) -> Backends {
+        let late = self.since.iter().filter(|(_, since)| now.saturating_sub(**since) > MAX_LAG);
         Backends { late: late.map(|(id, _)| id.clone()).collect(), ..Backends::default() }
     }
 
@@ -46,10 +70,10 @@ impl Unreached {
         for (id, outcome) in outcomes {
             match outcome {
                 Outcome::Held(Hold::Unserved(why)) if why.state == Backend::Unreached => {
-                    self.0.entry(id.clone()).or_insert(now);
+                    self.since.entry(id.clone()).or_insert(now);
                 }
                 Outcome::Failed(why) if why.reason == WEBHOOK_FAILED => {}
-                _ => drop(self.0.remove(id)),
+                _ => drop(self.since.remove(id)),
             }
         }
     }
@@ -136,5 +160,53 @@ impl Memory {
             !waits.is_some_and(|why| ready.contains(&why.backend))
         });
         self.failing.len() < before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Failed;
+
+    const AT: fn(u64) -> Time = Duration::from_secs;
+
+    fn id(text: &str) -> ObjectId {
+        ObjectId::parse(text).unwrap()
+    }
+
+    fn outcomes(outcome: Outcome) -> BTreeMap<ObjectId, Outcome> {
+        [(id("example.com/Boat|a/x"), outcome)].into()
+    }
+
+    #[test]
+    fn a_webhook_that_fails_for_longer_than_a_lag_is_a_failure() {
+        let unserved = |state| {
+            let backend = id("apps/Deployment|a/hook");
+            Outcome::Held(Hold::Unserved(Box::new(Unserved { backend, webhook: "check".into(), state })))
+        };
+        let failed = |reason| Outcome::Failed(Failed { reason, message: String::new(), manifest: false });
+        let mut unreached = Unreached::default();
+        let late = |unreached: &mut Unreached, second| !unreached.backends(AT(second)).late.is_empty();
+        unreached.learn(&outcomes(unserved(Backend::NotReady)), AT(0));
+        assert!(!late(&mut unreached, 100), "a backend that is not ready yet is waited for");
+        unreached.learn(&outcomes(unserved(Backend::Unreached)), AT(100));
+        unreached.learn(&outcomes(unserved(Backend::Unreached)), AT(120));
+        assert!(!late(&mut unreached, 130));
+        assert!(late(&mut unreached, 131));
+        unreached.learn(&outcomes(failed(WEBHOOK_FAILED)), AT(131));
+        assert!(late(&mut unreached, 132), "it stays a failure");
+        unreached.learn(&outcomes(Outcome::Created), AT(140));
+        assert!(!late(&mut unreached, 140));
+    }
+
+    #[test]
+    fn verifications_share_what_was_read_for_a_while() {
+        let mut unreached = Unreached::default();
+        let first = unreached.shared(AT(0));
+        assert!(Arc::ptr_eq(&first, &unreached.shared(AT(9))));
+        let second = unreached.shared(AT(10));
+        assert!(!Arc::ptr_eq(&first, &second));
+        drop(unreached.backends(AT(11)));
+        assert!(!Arc::ptr_eq(&second, &unreached.shared(AT(12))), "a pass may be about another set");
     }
 }

@@ -142,7 +142,10 @@ impl Vitals {
         let (there, gone): (Vec<ObjectId>, Vec<ObjectId>) = self
             .cluster
             .observed(&self.owner, |observed| stirred.into_iter().partition(|id| observed.get(id).is_some()));
-        gone.iter().for_each(|id| state.list.gone(id));
+        gone.iter().for_each(|id| {
+            state.list.gone(id);
+            state.ready.remove(id);
+        });
         for id in there {
             if state.list.has(&id) || self.wanted(&state, &id) {
                 state.list.changed(&id, now);

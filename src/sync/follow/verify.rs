@@ -45,7 +45,7 @@ impl Follower {
         let (context, owner, order) = (self.context.clone(), self.owner.clone(), self.order.clone());
         let (stop, ledger) = (Stop::default(), memory.ledger.clone());
         let (contested, numbers) = (memory.fights.contested(context.now()), memory.scaling.numbers());
-        let backends = memory.unreached.backends(context.now());
+        let backends = memory.unreached.shared(context.now());
         let refused = self.refused.clone();
         self.verify_stop = stop.clone();
         self.verifying = Some(
