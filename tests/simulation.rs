@@ -53,7 +53,7 @@ const FIXED: u64 = 6;
 /// So many stories have every fault in them.
 const ALL_FAULTS: usize = 50;
 /// Every fault that there is.
-const FAULTS: [&str; 23] = [
+const FAULTS: [&str; 24] = [
     "409",
     "429",
     "500",
@@ -73,6 +73,7 @@ const FAULTS: [&str; 23] = [
     "leader alone stood still",
     "something remembered is lost",
     "mirrors are lost",
+    "Sync: suspended while it is deleted",
     "commit: bad",
     "commit: force-pushed",
     "commit: back to an older one",

@@ -4,8 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use moorline::api::DeletionPolicy;
 use serde_json::{Value, json};
 
+use super::dice::Dice;
 use super::objects::{Id, OBJECTS};
 use super::replica::NAMESPACE;
 use super::repository::Folder;
@@ -34,6 +36,8 @@ pub(crate) struct Charge {
     pub(crate) takes_along: bool,
     /// It is deleted, until somebody creates it anew.
     pub(crate) gone: bool,
+    /// Somebody said that its objects go although it is suspended.
+    answered: bool,
 }
 
 /// What its folder holds.
@@ -59,6 +63,7 @@ impl Charge {
             drift: 0,
             takes_along: false,
             gone: false,
+            answered: false,
         }
     }
 
@@ -102,6 +107,7 @@ impl Charge {
 
     /// Somebody changes what is asked for.
     pub(crate) fn ask_otherwise(&mut self, act: Act, stamp: u64) {
+        self.answered = false;
         match act {
             Act::Suspend => self.suspended = !self.suspended,
             Act::Prune => self.prunes = !self.prunes,
@@ -113,10 +119,39 @@ impl Charge {
         }
     }
 
+    /// Somebody deletes it, with its objects or without, or wants it again.
+    pub(crate) fn parts(&mut self, dice: &mut Dice) {
+        self.gone = !self.gone;
+        self.takes_along = self.gone && dice.below(2) == 0;
+        self.answered = false;
+    }
+
+    /// It is suspended no more.
+    pub(crate) fn wakes(&mut self) {
+        self.suspended = false;
+    }
+
+    /// It is suspended.
+    pub(crate) fn rests(&mut self) {
+        self.suspended = true;
+    }
+
+    /// Somebody is asked what becomes of its objects.
+    pub(crate) fn answers(&mut self) -> DeletionPolicy {
+        self.answered = self.gone && self.takes_along;
+        if self.answered { DeletionPolicy::Delete } else { DeletionPolicy::Orphan }
+    }
+
+    /// It is deleted and suspended, so that nothing of it is deleted.
+    pub(crate) fn stops_its_end(&self) -> bool {
+        self.gone && self.suspended && !self.answered
+    }
+
     /// Nothing is asked for but what was at the beginning.
     pub(crate) fn settle(&mut self) {
         (self.broken, self.empty, self.gone) = (false, false, false);
         (self.suspended, self.prunes, self.drift, self.takes_along) = (false, true, 0, false);
+        self.answered = false;
     }
 
     /// The files of its folder.
@@ -165,7 +200,7 @@ impl Charge {
 
     /// Whether it deletes what is not wanted any more.
     pub(crate) fn prunes(&self) -> bool {
-        self.gone && self.takes_along || self.prunes && !self.suspended
+        self.gone && self.takes_along && !self.stops_its_end() || self.prunes && !self.suspended
     }
 
     /// The Sync, as somebody writes it.

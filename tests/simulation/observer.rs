@@ -24,6 +24,9 @@ pub(crate) const LEASE: (Duration, Duration) = (Duration::from_secs(15), Duratio
 /// How long a pass goes by what was listed before, when everything is told anew.
 const UNDER_WAY: Duration = Duration::from_secs(60);
 
+/// So long after its suspension nothing of a Sync that is deleted is deleted any more: what began before has ended.
+pub(crate) const HEARD: Duration = Duration::from_secs(120);
+
 const MINUTE: Duration = Duration::from_secs(60);
 /// So many requests about one object within a minute are more than anything is worth.
 const STORM: u32 = 200;
@@ -47,6 +50,8 @@ pub(crate) struct Observer(Arc<Mutex<Seen>>);
 #[derive(Default)]
 struct Seen {
     told: BTreeMap<usize, Vec<Told>>,
+    /// The Syncs whose deletion is suspended, since when.
+    rests: BTreeMap<usize, Instant>,
     /// By which commits each object was to have each of its stamps, from one to another: a branch may go back.
     stamps: BTreeMap<String, BTreeMap<u64, Vec<(u64, u64)>>>,
     commits: u64,
@@ -99,6 +104,15 @@ impl Observer {
             last.until = Some(from);
         }
         all.push(Told { wanted, claims, prunes, from, until: None });
+    }
+
+    /// From now on the deletion of a Sync is suspended, or not.
+    pub(crate) fn rests(&self, sync: usize, rests: bool) {
+        let mut seen = self.seen();
+        match rests {
+            true => drop(seen.rests.entry(sync).or_insert(Instant::now())),
+            false => drop(seen.rests.remove(&sync)),
+        }
     }
 
     /// From now on these objects are to have these stamps.
@@ -337,6 +351,10 @@ impl Seen {
         // Whose it is its identity says: the label, by which it is found, may have been taken off a moment ago.
         let owner = identity.split('|').next().unwrap_or_default();
         let owner = owner.rsplit('-').next().and_then(|number| number.parse::<usize>().ok());
+        let rests = owner.and_then(|owner| self.rests.get(&owner));
+        if rests.is_some_and(|since| *since + HEARD < heard.sent) {
+            self.say("a deletion for a Sync that is suspended while it is deleted", heard);
+        }
         let is_late = |told: &&Told| told.until.is_none_or(|until| until + PATIENCE >= now);
         let all: Vec<(usize, &Told)> = self
             .told

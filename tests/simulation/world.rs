@@ -3,6 +3,7 @@
 //! In: steps. Out: what they do to the world. What is committed and what a Sync is told goes to the observer at the same
 //! moment.
 
+mod deletions;
 mod hands;
 
 use std::cell::Cell;
@@ -164,6 +165,7 @@ impl World {
     fn tell(&self, sync: usize) {
         let charge = &self.charges[sync];
         self.observer.tell(sync, charge.wanted(), charge.claims(), charge.prunes());
+        self.observer.rests(sync, charge.stops_its_end());
     }
 
     /// Writes a Sync as it is wanted, or deletes it.
@@ -183,6 +185,9 @@ impl World {
     pub(crate) fn keep_running(&mut self) {
         self.replicas.iter_mut().for_each(Replica::begin);
         for sync in 0..SYNCS {
+            if !self.charges[sync].gone {
+                self.answer(sync);
+            }
             let charge = &self.charges[sync];
             if !charge.gone && self.sandbox.version(&format!("{PLACE}/{}", charge.name())).is_none() {
                 self.order(sync);
@@ -227,12 +232,17 @@ impl World {
                 self.meddle(step.act, sync, &mut dice);
             }
             Act::Suspend | Act::Prune | Act::DriftMode | Act::Path => self.ask_otherwise(step.act, sync),
-            Act::Approve => self.approve(sync),
+            Act::Approve => {
+                self.approve(sync);
+                self.answer(sync);
+            }
             Act::Part => {
                 let charge = &mut self.charges[sync];
-                charge.gone = !charge.gone;
-                charge.takes_along = charge.gone && dice.below(2) == 0;
-                self.order(sync);
+                charge.parts(&mut dice);
+                match charge.takes_along && dice.below(2) == 0 {
+                    true => self.suspend_in_deletion(sync, &mut dice).await,
+                    false => self.order(sync),
+                }
             }
             Act::Define => {
                 self.two_versions = !self.two_versions;
