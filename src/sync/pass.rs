@@ -9,7 +9,9 @@ mod report;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
 
 pub(crate) use aim::Aim;
 pub(crate) use report::{Refused, Report};
@@ -20,12 +22,14 @@ use super::carry_out::{Work, carry_out};
 use super::desk::Desk;
 use super::event::is_change;
 use super::ledger::{Ledger, polled};
-use super::memory::Memory;
+use super::log_lines::{About, Tone};
+use super::memory::{Memory, Postponed};
 use super::namespaces::may_be_missing;
 use super::notebook::Notebook;
 use super::prepare::{Prepared, of_failure};
 use super::rights::rights;
 use super::rollout::written_ones;
+use super::schedule::Time;
 use super::scope::{need, remaining, scope};
 use super::verify::to_verify;
 use super::vitals::Vitals;
@@ -149,7 +153,7 @@ impl Subject<'_> {
         };
         let (mut plan, open) = self.cluster.observed(self.owner, decide);
         let now = self.context.now();
-        let postponed = memory.postpone(&mut plan, desired, now);
+        let postponed = self.postpone(memory, &mut plan, desired, now);
         let spared = memory.restless.spare(&mut plan, now) + memory.queue(open, now);
         report.pending = memory.compares;
         // Whether these are held is about to be known.
@@ -172,7 +176,7 @@ impl Subject<'_> {
         let mut outcomes = carry_out(&work, plan, postponed.blocking, awaits).await;
         report.added = work.additions(self.wish, memory, &mut outcomes).await;
         self.learn(memory, &prepared, rollout.as_ref(), &outcomes);
-        report.finished = memory.ends.written();
+        (report.finished, report.tries.next) = (memory.ends.written(), memory.next_tries());
         report.remarks = ledger.remarks(desired);
         let kinds = self.cluster.kinds();
         report.remarks.extend(polled(desired, |kind| kinds.get(kind).is_some_and(|it| !it.watchable)));
@@ -192,6 +196,13 @@ impl Subject<'_> {
         }
         report.scope = Some(scope);
         Ok(())
+    }
+
+    /// Takes out of the plan whatever is not tried again yet.
+    fn postpone(&self, memory: &mut Memory, plan: &mut Plan, desired: &DesiredSet, now: Time) -> Postponed {
+        let registry = &self.context.registry;
+        memory.free_released(|other, id| registry.is_gone(other) || registry.has_let_go(other, id));
+        memory.postpone(plan, desired, now)
     }
 
     /// Who writes, where, and what.
@@ -228,6 +239,7 @@ impl Subject<'_> {
     ) {
         let (desired, now) = (&*prepared.desired, self.context.now());
         memory.learn(outcomes, desired, now, chance(), self.context.pauses());
+        memory.note_tries(outcomes, now, wall_clock());
         let is_new = |outcome: &Outcome| matches!(outcome, Outcome::Created | Outcome::Recreated);
         memory.deleted.retain(|id| !outcomes.get(id).is_some_and(is_new));
         let anew = || outcomes.iter().filter(|(_, it)| is_new(it)).map(|(id, _)| id);
@@ -309,10 +321,12 @@ impl Subject<'_> {
         }
         match self.cluster.create_namespace(name).await {
             Ok(created) => {
+                self.context.is_over(self.owner, About::Namespace);
                 tracing::info!(sync = %self.owner, namespace = name, created, "a namespace is wanted")
             }
             Err(failure) => {
-                tracing::warn!(sync = %self.owner, namespace = name, %failure, "the namespace could not be created");
+                let text = format!("the namespace {name} could not be created: {failure}");
+                self.context.says(self.owner, About::Namespace, Tone::Warning, "NamespaceMissing", &text);
             }
         }
     }
@@ -335,6 +349,10 @@ impl Subject<'_> {
         }
         false
     }
+}
+
+fn wall_clock() -> Timestamp {
+    Timestamp::try_from(SystemTime::now()).unwrap_or_default()
 }
 
 /// Nothing is applied before it is written down where.

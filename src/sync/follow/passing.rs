@@ -12,7 +12,7 @@ use super::super::event::repaired;
 use super::super::memory::Memory;
 use super::super::pass::{Aim, Refused, Report, Subject};
 use super::super::prepare::{BUSY, of_source};
-use super::super::schedule::{Event, Pass};
+use super::super::schedule::{Event, Pass, Time};
 use super::super::vitals::Vitals;
 use super::holding::{Held, Target};
 use super::waiting::is_waiting;
@@ -20,6 +20,7 @@ use super::{Follower, Order, Told};
 use crate::api::SyncName;
 use crate::clock;
 use crate::cluster::{Cluster, Stop};
+use crate::plan::{Hold, Outcome};
 use crate::report::{Trouble, is_applied};
 use crate::source::{Repository, Revision};
 
@@ -211,6 +212,23 @@ impl Follower {
         }
     }
 
+    /// A kind that the server does not know is told as progress at first: discovery lags behind a definition. Gives the end of
+    /// that time.
+    fn bound_lag(&mut self, report: &mut Report) -> Option<Time> {
+        let is_unknown = |it: &Outcome| matches!(it, Outcome::Held(Hold::UnknownKind));
+        if report.stopped || report.trouble.is_some() {
+            return None;
+        }
+        if !report.outcomes.values().any(is_unknown) {
+            self.unknown_since = None;
+            return None;
+        }
+        let now = self.context.now();
+        let until = *self.unknown_since.get_or_insert(now) + MAX_LAG;
+        report.tries.lags = now < until;
+        report.tries.lags.then_some(until)
+    }
+
     /// What is remembered of the passes before.
     fn recalled(&mut self) -> Memory {
         let losses = self.context.losses.of_passes();
@@ -316,7 +334,8 @@ impl Follower {
         self.bound_busy(&mut report);
         self.refused = report.refused.as_ref().and_then(|refused| refused.newer.clone());
         let now = self.context.now();
-        let pass = match (&report.trouble, memory.next(now, self.order.wish.timeout)) {
+        let next = memory.next(now, self.order.wish.timeout).into_iter().chain(self.bound_lag(&mut report));
+        let pass = match (&report.trouble, next.min()) {
             _ if report.stopped => Pass::Stopped,
             (Some(trouble), _) if trouble.lasting || is_waiting(trouble) => Pass::Settled,
             (Some(_), _) => Pass::Failed,
