@@ -33,6 +33,7 @@ pub mod observed;
 pub mod plan;
 mod quantity;
 pub mod render;
+pub mod repeats;
 pub mod report;
 pub mod rights;
 pub mod sandbox;

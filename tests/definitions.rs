@@ -59,8 +59,11 @@ async fn a_kind_that_somebody_defines_later_is_applied_then() {
     let commit = scene.push(&files.map(|(path, text)| (path.to_owned(), text)));
     let _daemon = scene.daemon();
     scene.sync("shop", json!({})).await;
-    scene.until_reason("shop", "ObjectsHeld").await;
-    assert_eq!(scene.status("shop", "/problems/0/reason").await, "UnknownKind");
+    until("the kind is told as unknown", async || {
+        (scene.status("shop", "/problems/0/reason").await == "UnknownKind").then_some(())
+    })
+    .await;
+    assert_eq!(scene.status("shop", "/conditions/0/reason").await, "Progressing");
     assert_eq!(scene.values().await.len(), 1, "the rest of the set is not held up");
 
     ask(&scene.admin, "POST", DEFINITIONS, &definition(group, &[("v1", true)])).await.unwrap();

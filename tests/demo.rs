@@ -261,3 +261,58 @@ fn a_daemon_has_an_api_server_of_its_own() {
     }
     daemon.interrupt();
 }
+
+/// What the binary says of its failure, which must come at once.
+fn fails(arguments: &[&str]) -> String {
+    let begun = Instant::now();
+    let output = Command::new(env!("CARGO_BIN_EXE_moorline")).args(arguments).output().unwrap();
+    assert!(!output.status.success() && begun.elapsed() < PAGE_UP, "{arguments:?}: {:?}", begun.elapsed());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_folder_without_a_repository_is_refused_at_once() {
+    let root = tempfile::tempdir().unwrap();
+    let empty = root.path().to_str().unwrap();
+    let data = root.path().join("data");
+    let sandbox =
+        ["--sandbox", "--data-dir", data.to_str().unwrap(), "--listen", "127.0.0.1:0", "--page", ""];
+    for verb in [&["demo"][..], &[&["run"], &sandbox[..]].concat()] {
+        for (url, expect) in [
+            ("/nope", "--url: there is no folder /nope".to_owned()),
+            (empty, format!("--url: {empty} is no Git repository; `git init` makes one")),
+        ] {
+            let told = fails(&[verb, &["--url", url]].concat());
+            assert!(told.contains(&expect), "{verb:?}: {told}");
+        }
+    }
+}
+
+#[test]
+fn the_plan_and_the_rights_of_a_sync_of_the_demo_are_shown() {
+    let mut demo = Running::start(&["demo"]);
+    demo.line();
+    let kubeconfig = demo.kubeconfig();
+    let moorline = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));
+        let output = command.args(arguments).env("KUBECONFIG", &kubeconfig).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let begun = Instant::now();
+    let (code, plan, words) = loop {
+        let (code, plan, words) = moorline(&["plan", "--sync", "shop", "-n", "moorline"]);
+        // The Sync may not have begun.
+        if words.contains("note: this is the plan for ") || begun.elapsed() > PATIENCE {
+            break (code, plan, words);
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    assert!(words.contains("note: this is the plan for "), "{code:?} {plan} {words}");
+    let (code, roles, words) = moorline(&["rbac", "--sync", "shop", "-n", "moorline"]);
+    assert!(
+        code == Some(0) && roles.contains("kind: Role") && roles.contains("deployments"),
+        "{roles} {words}"
+    );
+    demo.interrupt();
+}

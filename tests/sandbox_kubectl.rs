@@ -190,3 +190,42 @@ fn nothing_is_left_after_ctrl_c() {
     let left: Vec<_> = fs::read_dir(&scene.folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(left, Vec::<PathBuf>::new());
 }
+
+/// Newer ones send some objects in protobuf only.
+#[test]
+fn objects_are_created_and_rights_are_asked_for() {
+    let Some(scene) = Scene::new("kubectl-create") else { return };
+    assert_eq!(scene.kubectl("create ns one"), "namespace/one created\n");
+    assert_eq!(scene.kubectl("create configmap c -n one --from-literal=a=b"), "configmap/c created\n");
+    assert_eq!(scene.kubectl("get configmap c -n one -o jsonpath={.data}"), "{\"a\":\"b\"}");
+    assert_eq!(scene.kubectl("create secret generic s -n one --from-literal=a=b"), "secret/s created\n");
+    assert_eq!(scene.kubectl("get secret s -n one -o jsonpath={.type}{.data.a}"), "OpaqueYg==");
+    assert_eq!(scene.kubectl("create serviceaccount a -n one"), "serviceaccount/a created\n");
+    assert_eq!(scene.kubectl("auth can-i create pods"), "yes\n");
+    assert!(scene.kubectl("auth can-i --list").contains("[*]"));
+    let again = scene.fails("create ns one");
+    assert!(again.contains("namespaces \"one\" already exists"), "{again}");
+}
+
+#[test]
+fn whatever_needs_a_container_is_refused_at_once() {
+    let Some(scene) = Scene::new("kubectl-logs") else { return };
+    scene.apply(DEPLOYMENT);
+    for arguments in ["logs deployment/web", "logs web-1", "exec deployment/web -- ls", "exec web-1 -- ls"] {
+        let begun = std::time::Instant::now();
+        let told = scene.fails(arguments);
+        assert!(told.contains("this is a sandbox, in which no container runs"), "{arguments}: {told}");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{arguments}: {:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn kinds_are_explained_with_what_is_known_of_them() {
+    let Some(scene) = Scene::new("kubectl-explain") else { return };
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/crd/moorline.dev_syncs.yaml");
+    scene.kubectl(&format!("apply --server-side --field-manager=m -f {}", file.display()));
+    let told = scene.kubectl("explain sync.spec.interval");
+    assert!(told.contains("FIELD: interval <string>") && told.contains("How often"), "{told}");
+    let told = scene.kubectl("explain deployment");
+    assert!(told.contains("This sandbox knows the fields") && told.contains("<DeploymentSpec>"), "{told}");
+}

@@ -3,17 +3,20 @@
 //! In: a live object, and what Git says of it. Out: the places of these fields, never their values. They are nobody's after an
 //! adoption: no commit removes what no commit had, so that a person is told.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Tool;
-use crate::fields::{Element, FieldPath, FieldSet, entries, pointer_of};
+use crate::fields::{Element, FieldPath, FieldSet, Operation, entries, pointer_of};
 use crate::object::Object;
+
+/// The annotation in which a client-side apply keeps what it sent.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// What tools write on objects about themselves. It stays, and does nothing.
 const MARKS: [&str; 5] = [
     "argocd.argoproj.io/tracking-id",
     "app.kubernetes.io/instance",
-    "kubectl.kubernetes.io/last-applied-configuration",
+    LAST_APPLIED,
     "kustomize.toolkit.fluxcd.io/name",
     "kustomize.toolkit.fluxcd.io/namespace",
 ];
@@ -24,18 +27,35 @@ pub fn leftovers(tool: Tool, live: &Object, wanted: &Value) -> Vec<FieldPath> {
     let theirs = entries(metadata)
         .into_iter()
         .filter(|entry| tool.managers().contains(&&*entry.manager) && entry.subresource.is_empty());
-    let held = theirs.fold(FieldSet::default(), |all, entry| all.union(&entry.fields));
+    // An object that was sent whole holds the server's defaults under the name of its sender, too.
+    let last = last_applied(metadata);
+    let (mut held, mut applied) = (FieldSet::default(), FieldSet::default());
+    for entry in theirs {
+        if entry.operation == Operation::Apply {
+            applied.add(entry.fields.clone());
+        }
+        held.add(entry.fields);
+    }
+    let was_sent = |path: &FieldPath| {
+        applied.contains(path) || last.as_ref().is_none_or(|last| pointer_of(path, last).is_some())
+    };
     let body = Value::Object(live.body.clone());
     let mut found: Vec<FieldPath> = Vec::new();
     // What holds others comes before what it holds.
     for path in held.members() {
         let is_said = found.last().is_some_and(|outer| path.starts_with(outer));
         let is_left = pointer_of(&path, wanted).is_none() && pointer_of(&path, &body).is_some();
-        if is_left && !is_said && !is_mark(&path, wanted) {
+        if is_left && !is_said && !is_mark(&path, wanted) && was_sent(&path) {
             found.push(path);
         }
     }
     found
+}
+
+/// The object as a client-side apply sent it last, if one did.
+fn last_applied(metadata: &Map<String, Value>) -> Option<Value> {
+    let text = metadata.get("annotations")?.get(LAST_APPLIED)?.as_str()?;
+    serde_json::from_str::<Value>(text).ok().filter(Value::is_object)
 }
 
 /// True for a mark of a tool, and for a mapping that holds only labels or annotations, which Git need not have.
@@ -92,5 +112,40 @@ mod tests {
         };
         check("argocd-controller", &["metadata.annotations.own", "spec.b", "spec.c[name=y]"]);
         check("robot", &[]);
+    }
+
+    #[test]
+    fn defaults_of_the_server_are_not_the_tools() {
+        let fields = json!({
+            "f:metadata": {"f:annotations": {".": {}, "f:kubectl.kubernetes.io/last-applied-configuration": {}}},
+            "f:spec": {"f:replicas": {}, "f:sessionAffinity": {}, "f:extra": {}, "f:type": {}},
+        });
+        let check = |operation: &str, annotation: Option<&str>, expect: &[&str]| {
+            let entry = json!({"manager": "argocd-controller", "operation": operation, "fieldsV1": fields});
+            let mut body = json!({
+                "metadata": {"name": "web", "annotations": {}, "managedFields": [entry]},
+                "spec": {"replicas": 2, "sessionAffinity": "None", "extra": "x", "type": "ClusterIP"},
+            });
+            if let Some(text) = annotation {
+                body["metadata"]["annotations"][LAST_APPLIED] = text.into();
+            }
+            let live = Object {
+                id: ObjectId::parse("/Service|shop/web").unwrap(),
+                version: "v1".into(),
+                body: body.as_object().unwrap().clone(),
+                origin: Origin { file: Arc::from(""), document: 0, line: 0, item: None },
+            };
+            let wanted = json!({"metadata": {"name": "web"}, "spec": {"replicas": 2}});
+            let found: Vec<String> =
+                leftovers(Tool::ArgoCd, &live, &wanted).iter().map(ToString::to_string).collect();
+            assert_eq!(found, expect, "{operation} {annotation:?}");
+        };
+        let sent = r#"{"metadata": {"name": "web"}, "spec": {"replicas": 2, "extra": "x"}}"#;
+        check("Update", Some(sent), &["spec.extra"]);
+        // Who applies on the server names only what was sent.
+        let all = ["spec.extra", "spec.sessionAffinity", "spec.type"];
+        check("Apply", Some(sent), &all);
+        check("Update", None, &all);
+        check("Update", Some("no JSON"), &all);
     }
 }

@@ -21,6 +21,9 @@ use tracing_subscriber::{Registry, registry, reload};
 use crate::harmless::harmless;
 use crate::settings::{LogFormat, LogLevel};
 
+/// Logs every request that fails, as the client sees it.
+const CLIENT: &str = "kube_client::client::builder";
+
 /// The way to other logs while the program runs.
 #[derive(Clone)]
 pub struct Level(reload::Handle<Targets, Registry>);
@@ -47,7 +50,15 @@ fn targets(level: LogLevel) -> Targets {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn | LogLevel::Info | LogLevel::Debug => LevelFilter::WARN,
     };
-    Targets::new().with_default(libraries).with_target(env!("CARGO_CRATE_NAME"), filter(level))
+    // A request that fails is logged by those who sent it, with the Sync and the object; the client names neither.
+    let requests = match level {
+        LogLevel::Trace => libraries,
+        _ => LevelFilter::OFF,
+    };
+    Targets::new()
+        .with_target(CLIENT, requests)
+        .with_default(libraries)
+        .with_target(env!("CARGO_CRATE_NAME"), filter(level))
 }
 
 fn writing<W>(format: LogFormat, level: LogLevel, to: W) -> (Dispatch, Level)
@@ -168,6 +179,7 @@ mod tests {
                 tracing::debug!(target: "kube", "theirs debug");
                 tracing::info!(target: "kube", "theirs info");
                 tracing::warn!(target: "kube", "theirs warn");
+                tracing::error!(target: "kube_client::client::builder", "theirs failed");
             });
             let said: Vec<_> =
                 lines.iter().filter_map(|line| line.rsplit_once(": ")).map(|(_, said)| said).collect();
@@ -178,7 +190,15 @@ mod tests {
         check(LogLevel::Debug, &["ours debug", "ours info", "ours error", "theirs warn"]);
         check(
             LogLevel::Trace,
-            &["ours debug", "ours info", "ours error", "theirs debug", "theirs info", "theirs warn"],
+            &[
+                "ours debug",
+                "ours info",
+                "ours error",
+                "theirs debug",
+                "theirs info",
+                "theirs warn",
+                "theirs failed",
+            ],
         );
     }
 }

@@ -17,6 +17,7 @@ mod listening;
 mod local_helm;
 pub mod logs;
 mod manifests;
+mod one_repository;
 mod operate;
 mod own_definition;
 mod plan;

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, watch};
 use super::election::{self, Election, pass_on};
 use super::exit::Exit;
 use super::listening::{listen, show};
+use super::one_repository::{address, must_be_there};
 use super::own_definition::define;
 use super::sandbox::{ThrowAway, chance};
 use super::setting_flags::SettingFlags;
@@ -29,7 +30,7 @@ use crate::sandbox::Options;
 use crate::serve::hooks::{Called, Hooks};
 use crate::serve::{Health, Wanted};
 use crate::settings::Settings;
-use crate::source::{Address, AllowList, Credentials, Proxy, Reference, Repositories};
+use crate::source::{AllowList, Credentials, Proxy, Reference, Repositories};
 use crate::sync::through_terms::{End, through_terms};
 use crate::sync::wish::Wish;
 use crate::sync::{Board, Context, Notebook, Parts, all, look, single};
@@ -110,6 +111,7 @@ async fn daemon(
     level: logs::Level,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
+    arguments.url.as_deref().map_or(Ok(()), must_be_there)?;
     let (connection, own_server) = reach(arguments, streams).await?;
     let namespace: Box<str> = arguments.namespace.as_deref().map_or(connection.namespace.clone(), Box::from);
     if let Some(rule) = render::namespace_rule(&namespace) {
@@ -340,14 +342,6 @@ const MAX_CALLS: usize = 64;
 
 /// For the release of the Lease at the end, when what was under way has had its time: a stop takes ten seconds at most.
 const RELEASE: Duration = Duration::from_secs(2);
-
-/// The repository, wherever this is read: a path on the disk means what it does where it was typed.
-fn address(url: &str) -> anyhow::Result<Address> {
-    let address = Address::any(url)?;
-    let Some(path) = address.local_path() else { return Ok(address) };
-    let whole = path.canonicalize().or_else(|_| std::path::absolute(path))?;
-    Ok(Address::any(&whole.to_string_lossy())?)
-}
 
 /// The Lease that is wanted, and the record of what it is held for.
 fn claim(arguments: &Arguments, settings: &Settings, namespace: &str) -> anyhow::Result<Claim> {

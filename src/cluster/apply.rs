@@ -90,7 +90,8 @@ impl Cluster {
             writing.applied(&object);
             Ok(object)
         });
-        let (reply, object) = reply.await?;
+        let reply = reply.await.map_err(|failure| kinds.explain(&wanted.id, &wanted.version, failure));
+        let (reply, object) = reply?;
         if object.metadata("managedFields").is_none() && !self.0.is_hidden.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 "something between here and the API server takes managedFields out of its answers: every change of an object is looked at with a request, whoever made it cannot be named, and nothing can be pruned"

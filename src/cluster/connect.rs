@@ -35,12 +35,14 @@ pub struct Connection {
     pub(super) client: Client,
     /// The namespace that it stands in: the pod's, or that of the kubeconfig's context.
     pub namespace: Box<str>,
+    /// The server is on this machine.
+    pub(super) is_local: bool,
 }
 
 impl Connection {
     /// A connection by a client that is there already.
     pub fn of(client: Client, namespace: &str) -> Self {
-        Self { client, namespace: namespace.into() }
+        Self { client, namespace: namespace.into(), is_local: true }
     }
 
     /// Waits until it holds the Lease, and tells for whom.
@@ -64,8 +66,9 @@ pub async fn connect(impersonated: Option<&str>) -> Result<Connection, ConnectEr
     config.connect_timeout = Some(CONNECT);
     config.auth_info.impersonate = impersonated.map(str::to_owned).or(config.auth_info.impersonate);
     let namespace = config.default_namespace.as_str().into();
+    let is_local = matches!(config.cluster_url.host(), Some("127.0.0.1" | "[::1]" | "localhost"));
     let client = Client::try_from(config).map_err(|error| ConnectError::Client(error.to_string()))?;
-    Ok(Connection { client, namespace })
+    Ok(Connection { client, namespace, is_local })
 }
 
 async fn config() -> Result<Config, ConnectError> {

@@ -203,6 +203,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 mod tests {
     use kube::client::Body;
 
+    use super::super::complaints::Complaints;
     use super::super::lease::Permit;
     use super::super::newest::Written;
     use super::*;
@@ -369,6 +370,8 @@ mod tests {
                 timeout: Duration::from_secs(30),
                 open: Duration::from_secs(60)..=Duration::from_secs(90),
                 written: Written::default(),
+                complaints: Complaints::default(),
+                is_local: true,
             };
             Self { wire, began: Instant::now(), asked }
         }

@@ -7,10 +7,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
 
+use super::answer::Refusal;
 use super::wire::{Call, Failure, Wire};
 use crate::desired::{Scope, Scopes};
 use crate::metrics::Class;
 use crate::object::{GroupKind, ObjectId};
+
+/// The server's words for a path that it does not serve.
+const NO_RESOURCE: &str = "could not find the requested resource";
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
 
@@ -94,6 +98,30 @@ impl Kinds {
         let served = self.get(&id.group_kind())?;
         let collection = served.collection(id.group(), version, id.namespace());
         Some(format!("{collection}/{}", escape(id.name())))
+    }
+
+    /// A failure in plain words where the kind is served, but not in the version that was asked for.
+    pub(super) fn explain(&self, id: &ObjectId, version: &str, failure: Failure) -> Failure {
+        let (kind, Failure::Refused(refusal)) = (id.group_kind(), &failure) else { return failure };
+        let Some(served) = self.get(&kind).filter(|it| !it.versions.iter().any(|known| &**known == version))
+        else {
+            return failure;
+        };
+        if refusal.code != 404 || !refusal.message.contains(NO_RESOURCE) || served.versions.is_empty() {
+            return failure;
+        }
+        let named = |version: &str| match &*kind.group {
+            "" => version.to_owned(),
+            group => format!("{group}/{version}"),
+        };
+        let serves: Vec<String> = served.versions.iter().map(|version| named(version)).collect();
+        let message = format!(
+            "{} {} is not served; the server has {}",
+            named(version),
+            kind.kind,
+            serves.join(" and ")
+        );
+        Failure::Refused(Box::new(Refusal { message: message.into(), ..Refusal::clone(refusal) }))
     }
 
     fn add(&mut self, group: Group) {
@@ -214,6 +242,35 @@ struct ResponseKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_removed_version_is_named_with_those_that_are_served() {
+        let answer = r#"{"items": [{"metadata": {"name": "policy"}, "versions": [{"version": "v1", "resources": [
+            {"resource": "poddisruptionbudgets", "responseKind": {"kind": "PodDisruptionBudget"},
+             "scope": "Namespaced", "verbs": ["patch", "list"]}]}]}]}"#;
+        let list: GroupList = serde_json::from_str(answer).unwrap();
+        let mut kinds = Kinds::default();
+        list.items.into_iter().for_each(|group| kinds.add(group));
+        let id = ObjectId::new("policy", "PodDisruptionBudget", "shop", "web").unwrap();
+        let check = |version: &str, code: u16, message: &str, expect: &str| {
+            let refusal = Refusal {
+                code,
+                reason: "NotFound".into(),
+                message: message.into(),
+                causes: Vec::new(),
+                retry_after: None,
+            };
+            let told = kinds.explain(&id, version, Failure::Refused(Box::new(refusal)));
+            let Failure::Refused(told) = told else { panic!("{told:?}") };
+            assert_eq!((told.code, &*told.message), (code, expect));
+        };
+        let missing = "the server could not find the requested resource";
+        let told = "policy/v1beta1 PodDisruptionBudget is not served; the server has policy/v1";
+        check("v1beta1", 404, missing, told);
+        check("v1", 404, missing, missing);
+        check("v1beta1", 404, "namespaces \"shop\" not found", "namespaces \"shop\" not found");
+        check("v1beta1", 403, missing, missing);
+    }
 
     #[test]
     fn a_stale_group_is_known_to_be_missing() {

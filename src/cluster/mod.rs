@@ -6,6 +6,7 @@
 
 mod answer;
 mod apply;
+mod complaints;
 mod connect;
 mod definitions;
 mod foreign;
@@ -72,6 +73,7 @@ use crate::metrics::Metrics;
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::ObservedSet;
 use crate::settings::Settings;
+use complaints::Complaints;
 use definitions::Definitions;
 use gate::Gate;
 use lease::{Permit, Terms};
@@ -137,6 +139,8 @@ impl Cluster {
             timeout: settings.request_timeout,
             open,
             written: Written::default(),
+            complaints: Complaints::default(),
+            is_local: connection.is_local,
         };
         let rate = Arc::new(Rate::new(settings.qps, settings.burst));
         Self::with(wire, Limits { concurrency: settings.concurrency, rate })

@@ -13,11 +13,16 @@ use kube::client::Body;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::Cluster;
 use super::answer::{Cause, Refusal};
+use super::complaints::Complaints;
 use super::lease::{Permit, Terms};
 use super::newest::Written;
 use crate::clock;
 use crate::metrics::{Class, Metrics};
+
+/// The platform that a sandbox of ours names.
+const SANDBOX: &str = "moorline/sandbox";
 
 /// The most bytes of one answer that is read into memory. A page of 500 objects' metadata is far below.
 const MAX_ANSWER: usize = 64 << 20;
@@ -153,6 +158,9 @@ pub(super) struct Wire {
     /// How long a watch stays open, at least and at most.
     pub(super) open: RangeInclusive<Duration>,
     pub(super) written: Written,
+    pub(super) complaints: Complaints,
+    /// The server is on this machine.
+    pub(super) is_local: bool,
 }
 
 impl Wire {
@@ -179,6 +187,7 @@ impl Wire {
             Err(failure) => failure.code().unwrap_or_default(),
         };
         self.metrics.request(class, verb, code);
+        self.complaints.note(class, verb, &path, done.as_ref().err());
         if class == Class::Object {
             self.metrics.object_request(if applies { "apply" } else { verb }, clock::since(begun));
         }
@@ -189,6 +198,7 @@ impl Wire {
     /// Sends a request whose answer has no end, and gives the answer's body.
     pub(super) async fn stream(&self, call: Call) -> Result<Body, Failure> {
         let (class, verb) = (call.class, call.verb);
+        let path = call.uri.split('?').next().unwrap_or_default().to_owned();
         let work = async {
             let response = self.begin(call).await?;
             let status = response.status();
@@ -202,6 +212,7 @@ impl Wire {
         let done = done.unwrap_or(Err(Failure::Timeout(self.timeout)));
         let code = done.as_ref().map_or_else(|failure| failure.code().unwrap_or_default(), |_| 200);
         self.metrics.request(class, verb, code);
+        self.complaints.note(class, verb, &path, done.as_ref().err());
         done
     }
 
@@ -255,6 +266,22 @@ impl Wire {
 struct Release {
     #[serde(rename = "gitVersion")]
     git_version: Box<str>,
+}
+
+impl Cluster {
+    /// True if this is a sandbox on this machine, of whose daemon nobody else is.
+    pub async fn is_sandbox(&self) -> bool {
+        #[derive(Default, Deserialize)]
+        struct About {
+            platform: Box<str>,
+        }
+        let wire = &self.0.wire;
+        if !wire.is_local {
+            return false;
+        }
+        let reply = wire.send(Call::new(Class::Watch, "get", "/version".to_owned())).await;
+        reply.and_then(|reply| reply.json::<About>()).is_ok_and(|about| &*about.platform == SANDBOX)
+    }
 }
 
 /// The innermost cause says what happened; the outer ones say that it happened.

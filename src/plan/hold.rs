@@ -150,6 +150,23 @@ impl Hold {
         }
     }
 
+    /// The sentence of a hold because of another Sync.
+    fn between(&self, sync: &str) -> String {
+        match self {
+            Self::ClaimedBy(_) => format!("the Sync {sync} claims it, and cannot take it now"),
+            Self::MayBeClaimed(_) => format!(
+                "no longer in Git here, but the Sync {sync} follows the same repository, has not rendered this commit, and may want it"
+            ),
+            Self::ClaimOverdue(_) => format!(
+                "no longer in Git here, but the Sync {sync} wants it or may want it, and has not taken it for too long; mend that Sync, or approve the deletion"
+            ),
+            Self::ClaimedWithoutRights(_) => format!(
+                "no longer in Git here, but the Sync {sync} wants it and has no right to patch it; grant that right, or approve the deletion"
+            ),
+            _ => format!("the Sync {sync} applies it"),
+        }
+    }
+
     /// True where an object that is wanted is not as it should be, although nobody asked for that.
     pub fn is_missing(&self) -> bool {
         matches!(
@@ -179,7 +196,11 @@ impl fmt::Display for Hold {
             Self::BeingDeleted(all) => {
                 write!(f, "it is being deleted, and waits for the finalizer {}", all.join(" and "))
             }
-            Self::OwnedBy(sync) => write!(f, "the Sync {sync} applies it"),
+            Self::OwnedBy(sync)
+            | Self::ClaimedBy(sync)
+            | Self::MayBeClaimed(sync)
+            | Self::ClaimOverdue(sync)
+            | Self::ClaimedWithoutRights(sync) => f.write_str(&self.between(sync)),
             Self::Conflict { managers, fields } => {
                 write!(f, "{} belongs to {}", fields.join(", "), managers.join(", "))?;
                 f.write_str(", and the Sync does not take it (spec.conflicts)")
@@ -206,19 +227,6 @@ impl fmt::Display for Hold {
             Self::Runs => {
                 f.write_str("it still runs for what Git said before, and runs again when that has ended")
             }
-            Self::ClaimedBy(sync) => write!(f, "the Sync {sync} claims it, and cannot take it now"),
-            Self::MayBeClaimed(sync) => write!(
-                f,
-                "no longer in Git here, but the Sync {sync} follows the same repository, has not rendered this commit, and may want it"
-            ),
-            Self::ClaimOverdue(sync) => write!(
-                f,
-                "no longer in Git here, but the Sync {sync} wants it or may want it, and has not taken it for too long; mend that Sync, or approve the deletion"
-            ),
-            Self::ClaimedWithoutRights(sync) => write!(
-                f,
-                "no longer in Git here, but the Sync {sync} wants it and has no right to patch it; grant that right, or approve the deletion"
-            ),
             Self::NewerRefused(newer) => write!(
                 f,
                 "it is not deleted while {newer} cannot be applied, which may want it; mend that, or approve the deletion"

@@ -6,7 +6,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::health::Wellness;
-use super::{Facts, Verdict, bounded};
+use super::{Facts, MAX_MESSAGE, Verdict, bounded};
 use crate::api::{ConditionType, Reason};
 
 pub(super) fn conditions(
@@ -28,7 +28,8 @@ pub(super) fn conditions(
             type_,
         }
     };
-    let (reason, message) = (verdict.reason.as_str(), verdict.message.as_str());
+    let message = with_next_try(verdict);
+    let (reason, message) = (verdict.reason.as_str(), message.as_str());
     let is_pending = facts.pass.as_ref().is_some_and(|pass| pass.pending);
     let known = |type_: ConditionType| before.iter().find(|known| known.type_ == type_.to_string());
     // Drift that was known before stays known until the comparison is over.
@@ -56,4 +57,16 @@ pub(super) fn conditions(
         conditions.push(condition(ConditionType::Drifted, "True", &reason, drifted));
     }
     conditions
+}
+
+/// The message, with the time at which a refused object is tried again. A long message is cut before that.
+fn with_next_try(verdict: &Verdict) -> String {
+    let refused = verdict.reason == Reason::ApplyFailed.to_string();
+    let Some(at) = verdict.next_try.filter(|_| refused) else { return verdict.message.clone() };
+    let next = format!("; next try at {}", at.strftime("%H:%M:%S UTC"));
+    let room = MAX_MESSAGE - next.len() - 1;
+    match verdict.message.char_indices().nth(room) {
+        None => verdict.message.clone() + &next,
+        Some((end, _)) => format!("{}…{next}", &verdict.message[..end]),
+    }
 }

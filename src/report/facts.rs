@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{Finished, Scope, SpecHash};
@@ -114,12 +115,23 @@ pub struct PassFacts<'a> {
     pub last_hooks: &'a [String],
     /// What is to be said of objects that are applied.
     pub remarks: &'a [Remark],
+    /// What is tried again, and when.
+    pub tries: &'a Tries,
     /// Rights that are missing, one a line.
     pub rights: &'a [String],
     /// The command that gives all rights that the Sync needs.
     pub grant: &'a str,
     /// When it, or one before it, last changed something: whoever tells of it again later says the same.
     pub changed: Option<Time>,
+}
+
+/// What is tried again, and when.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tries {
+    /// When objects that are refused are tried again.
+    pub next: BTreeMap<ObjectId, Timestamp>,
+    /// A kind that the server does not serve yet is still expected to come.
+    pub lags: bool,
 }
 
 /// Something about an object that is applied as well as it can be.

@@ -16,6 +16,7 @@ mod waiting;
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{Approval, ObjectCounts, Reason, Revisions, SyncStatus, short_revision};
@@ -24,7 +25,7 @@ use crate::object::ObjectId;
 use crate::plan::{Failed, Hold, Outcome};
 use approval::{approvable, protected};
 use conditions::conditions;
-pub use facts::{Facts, PassFacts, Rejected, Remark, Sighting, Trouble};
+pub use facts::{Facts, PassFacts, Rejected, Remark, Sighting, Tries, Trouble};
 use health::Wellness;
 use history::note_history;
 use problems::{bounded, contested, object_problems, problems};
@@ -176,6 +177,8 @@ struct Verdict {
     left: Option<String>,
     reason: String,
     message: String,
+    /// When the object that the message names is tried again.
+    next_try: Option<Timestamp>,
 }
 
 impl Verdict {
@@ -189,6 +192,7 @@ impl Verdict {
             left: None,
             reason: reason.to_owned(),
             message,
+            next_try: None,
         };
         if let Some(trouble) = facts.trouble {
             let verdict = not_ready(trouble.reason, trouble.message.clone(), trouble.lasting);
@@ -298,7 +302,7 @@ impl Verdict {
                 _ => None,
             })
         };
-        let missing = missing(pass.outcomes, health);
+        let missing = missing(pass.outcomes, health, pass.tries.lags);
         let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
         let is_protected = |it: &&Outcome| {
             matches!(it, Outcome::Held(Hold::Protected | Hold::Guarded(_) | Hold::GoesAfter(_)))
@@ -346,6 +350,7 @@ impl Verdict {
             left,
             reason: reason.to_string(),
             message,
+            next_try: failed.first().and_then(|(id, _)| pass.tries.next.get(*id)).copied(),
         }
     }
 }

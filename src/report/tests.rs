@@ -38,6 +38,8 @@ fn written(id: &ObjectId) -> Option<String> {
     (!id.name().starts_with("old")).then(|| format!("{}.yaml:1", id.name()))
 }
 
+static NO_TRIES: Tries = Tries { next: BTreeMap::new(), lags: false };
+
 fn pass<'a>(revision: &str, outcomes: &'a BTreeMap<ObjectId, Outcome>) -> PassFacts<'a> {
     PassFacts {
         revision: revision.to_owned(),
@@ -55,6 +57,7 @@ fn pass<'a>(revision: &str, outcomes: &'a BTreeMap<ObjectId, Outcome>) -> PassFa
         finished: &[],
         last_hooks: &[],
         remarks: &[],
+        tries: &NO_TRIES,
         rights: &[],
         grant: "moorline rbac",
         changed: outcomes.values().any(Outcome::is_change).then(|| at(100)),
@@ -433,4 +436,31 @@ fn what_is_behind_is_not_ready_although_it_was() {
     assert_eq!(ready(&now), ("False".to_owned(), "Progressing".to_owned()));
     assert!(now.conditions.iter().any(|it| it.type_ == "Reconciling" && it.status == "True"));
     assert_eq!((now.history.len(), &now.revision), (1, &before.revision), "nothing else is said");
+}
+
+#[test]
+fn a_refusal_names_the_time_of_the_next_try() {
+    let refused = outcomes([("a", failed(true)), ("b", failed(true))]);
+    let next = BTreeMap::from([(id("a"), Timestamp::from_second(1_800_000_200).unwrap())]);
+    let message = |tries: &Tries| {
+        let facts = facts(Some(PassFacts { tries, ..pass("main@2", &refused) }));
+        let told = status(&SyncStatus::default(), &facts);
+        // A history says what became of a commit, and not when something else is tried.
+        assert!(!told.history[0].message.contains("next try"), "{told:?}");
+        told.conditions[0].message.clone()
+    };
+    let expect = "ConfigMap shop/a: it is wrong (and 1 more)";
+    assert_eq!(message(&NO_TRIES), expect);
+    assert_eq!(message(&Tries { next, lags: false }), format!("{expect}; next try at 08:03:20 UTC"));
+}
+
+#[test]
+fn a_kind_that_is_about_to_be_served_is_progress() {
+    let unknown = outcomes([("a", Outcome::Held(Hold::UnknownKind))]);
+    let told = |lags| {
+        let tries = Tries { lags, ..Tries::default() };
+        let facts = facts(Some(PassFacts { tries: &tries, ..pass("main@2", &unknown) }));
+        status(&SyncStatus::default(), &facts).conditions[0].reason.clone()
+    };
+    assert_eq!((told(true), told(false)), ("Progressing".to_owned(), "ObjectsHeld".to_owned()));
 }

@@ -21,10 +21,11 @@ pub(super) struct Missing<'a> {
 pub(super) fn missing<'a>(
     outcomes: &'a BTreeMap<ObjectId, Outcome>,
     health: Option<&Summary>,
+    lags: bool,
 ) -> Option<Missing<'a>> {
     let held = outcomes.iter().filter_map(|(id, outcome)| match outcome {
         Outcome::Held(hold) if hold.is_missing() => {
-            Some(Missing { id, hold, progresses: progresses(hold, outcomes, health) })
+            Some(Missing { id, hold, progresses: progresses(hold, outcomes, health, lags) })
         }
         _ => None,
     });
@@ -32,18 +33,26 @@ pub(super) fn missing<'a>(
 }
 
 /// True if the hold ends without a change in Git and without a person.
-fn progresses(hold: &Hold, outcomes: &BTreeMap<ObjectId, Outcome>, health: Option<&Summary>) -> bool {
+fn progresses(
+    hold: &Hold,
+    outcomes: &BTreeMap<ObjectId, Outcome>,
+    health: Option<&Summary>,
+    lags: bool,
+) -> bool {
     match hold {
         Hold::Runs => true,
         Hold::Unserved(why) => {
             why.state != Backend::ScaledToZero
-                && progresses(&Hold::Waits(why.backend.clone()), outcomes, health)
+                && progresses(&Hold::Waits(why.backend.clone()), outcomes, health, lags)
         }
+        // The server may be about to serve it: discovery lags behind a definition.
+        Hold::UnknownKind => lags,
         Hold::Waits(blocker) => {
             let failed = health.into_iter().flat_map(|summary| &summary.worst).any(|(id, health)| {
                 id == blocker && matches!(health, Health::Degraded { .. } | Health::Unknown { .. })
             });
             let is_held = match outcomes.get(blocker) {
+                Some(Outcome::Held(Hold::UnknownKind)) => !lags,
                 Some(Outcome::Held(hold)) => !matches!(hold, Hold::Waits(_) | Hold::Unserved(_) | Hold::Runs),
                 Some(Outcome::Failed(_)) => true,
                 _ => false,
@@ -63,6 +72,15 @@ mod tests {
         ObjectId::new("batch", "Job", "shop", name).unwrap()
     }
 
+    #[test]
+    fn a_kind_that_is_about_to_come_is_progress() {
+        let outcomes =
+            [(id("a"), Outcome::Held(Hold::Waits(id("b")))), (id("b"), Outcome::Held(Hold::UnknownKind))];
+        let outcomes = outcomes.into_iter().collect();
+        assert!(missing(&outcomes, None, true).is_some_and(|it| it.progresses));
+        assert!(missing(&outcomes, None, false).is_some_and(|it| !it.progresses));
+    }
+
     fn check(held: &[(&str, Hold)], failed: Option<&str>, expect: Option<(&str, bool)>) {
         let outcomes = held.iter().map(|(name, hold)| (id(name), Outcome::Held(hold.clone()))).collect();
         let worst = failed.map(|name| (id(name), Health::Degraded { why: "it failed".into() }));
@@ -71,7 +89,7 @@ mod tests {
             worst: worst.into_iter().collect(),
             ..Summary::default()
         };
-        let found = missing(&outcomes, Some(&summary));
+        let found = missing(&outcomes, Some(&summary), false);
         assert_eq!(
             found.map(|it| (it.id.name().to_owned(), it.progresses)),
             expect.map(|(a, b)| (a.to_owned(), b))

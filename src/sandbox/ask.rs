@@ -6,6 +6,7 @@
 use http::{HeaderMap, Method, Uri, header};
 use serde_json::Value;
 
+use super::protobuf;
 use super::refusal::Refusal;
 use crate::yaml::{self, Dialect};
 
@@ -67,8 +68,8 @@ pub(crate) enum Form {
     Table,
 }
 
-/// The forms of a body that are read.
-const BODIES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+/// The forms of a body that are read. Protobuf is read of a few kinds only.
+const BODIES: &str = "application/json, application/yaml";
 
 impl Ask {
     /// Reads a request.
@@ -131,6 +132,11 @@ impl Ask {
         value.unwrap_or("application/json").split(';').next().unwrap_or_default().trim()
     }
 
+    /// The command of kubectl that sends it, such as `kubectl logs`.
+    pub(crate) fn command(&self) -> Option<&str> {
+        self.headers.get("kubectl-command")?.to_str().ok()
+    }
+
     fn accept(&self) -> &str {
         self.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
@@ -176,6 +182,10 @@ impl Ask {
             return Ok(None);
         }
         let content = self.content_type();
+        if content.ends_with("protobuf") {
+            let read = protobuf::read(&self.body).ok_or_else(|| Refusal::unsupported_media_type(BODIES));
+            return read.map(Some);
+        }
         if content.ends_with("yaml") && !self.body.starts_with(b"{") {
             let documents = yaml::read("body", &self.body, Dialect::Kubectl)
                 .map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}")))?;

@@ -97,6 +97,7 @@ fn version(version: &Value) -> Version {
         selectable: selectable
             .filter_map(|field| Some(field["jsonPath"].as_str()?.trim_start_matches('.').into()))
             .collect(),
+        described: Some(version["schema"]["openAPIV3Schema"].clone()).filter(Value::is_object),
     }
 }
 

@@ -11,6 +11,9 @@ use super::served::{Resource, Served};
 /// The release of Kubernetes that this is like.
 pub(crate) const RELEASE: &str = "v1.36.3";
 
+/// What tells clients that nothing runs here.
+pub(crate) const PLATFORM: &str = "moorline/sandbox";
+
 /// The form of the document that tells all groups at once.
 pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -18,7 +21,7 @@ pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2
 pub(crate) fn version() -> Value {
     json!({
         "major": "1", "minor": "36", "gitVersion": RELEASE, "gitCommit": "", "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "", "platform": "",
+        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "", "platform": PLATFORM,
         "emulationMajor": "1", "emulationMinor": "36", "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
     })
 }

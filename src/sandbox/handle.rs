@@ -64,6 +64,9 @@ impl Sandbox {
     }
 
     async fn objects(&self, ask: &Ask, objects: &Objects) -> Result<Answer, Refusal> {
+        if reaches_containers(ask, objects) {
+            return Err(Refusal::no_containers());
+        }
         let is_collection = objects.name.is_none();
         // An object by its name is read, however it is asked for.
         if ask.method == Method::GET && ask.is_watch() && is_collection {
@@ -129,6 +132,19 @@ impl Sandbox {
         }
         Ok(told)
     }
+}
+
+/// True for a request about what runs in a Pod. Without Pods kubectl would wait for one: its command says what it is for.
+fn reaches_containers(ask: &Ask, objects: &Objects) -> bool {
+    if !(objects.group.is_empty() && objects.plural == "pods") {
+        return false;
+    }
+    let command = ask.command().and_then(|command| command.split(' ').nth(1)).unwrap_or_default();
+    ["logs", "exec", "attach", "port-forward", "cp", "debug"].contains(&command)
+        || objects
+            .subresource
+            .as_deref()
+            .is_some_and(|part| ["log", "exec", "attach", "portforward"].contains(&part))
 }
 
 /// What a path means; the answer where it means nothing, or where there is nothing to be kept.

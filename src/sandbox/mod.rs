@@ -26,6 +26,7 @@ mod options;
 mod ownership;
 mod pages;
 mod patch;
+mod protobuf;
 mod refusal;
 
 mod reviews;

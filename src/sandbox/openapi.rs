@@ -16,6 +16,10 @@ pub(crate) const OLD_FORM: &str = "application/com.github.proto-openapi.spec.v2.
 /// Below so many levels nothing is told: types may hold themselves.
 const MAX_DEPTH: usize = 24;
 
+/// The description of every kind of Kubernetes.
+const UNDESCRIBED: &str =
+    "This sandbox knows the fields and their types. A cluster has their descriptions, too.";
+
 /// The addresses of all documents.
 pub(crate) fn index(served: &Served) -> Value {
     let mut paths = Map::new();
@@ -45,7 +49,13 @@ pub(crate) fn document(served: &Served, path: &str) -> Option<Value> {
         let Some(known) = resource.served().find(|known| *known.name == *version) else { continue };
         let name = format!("{}.{version}.{}", if group.is_empty() { "core" } else { group }, resource.kind);
         let kind = json!({"group": group, "version": version, "kind": &*resource.kind});
-        let mut schema = told(&known.schema, &mut types, MAX_DEPTH);
+        let mut schema = match &known.described {
+            Some(described) => described.clone(),
+            None => told(&known.schema, &mut types, MAX_DEPTH),
+        };
+        if known.described.is_none() {
+            schema["description"] = UNDESCRIBED.into();
+        }
         schema["x-kubernetes-group-version-kind"] = json!([kind]);
         add_paths(&mut paths, resource, path, &kind, &name);
         types.insert(name, schema);

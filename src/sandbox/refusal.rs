@@ -167,6 +167,12 @@ impl Refusal {
         Self { details: Some(Box::new(json!({}))), ..Self::new(405, "MethodNotAllowed", message) }
     }
 
+    /// Something within a container: none runs here.
+    pub(crate) fn no_containers() -> Self {
+        let message = "this is a sandbox, in which no container runs: it has no logs, and nothing to execute or to connect to";
+        Self::new(501, "NotImplemented", message.to_owned())
+    }
+
     /// A body in a form that is not read.
     pub(crate) fn unsupported_media_type(accepted: &str) -> Self {
         let message = format!(

@@ -59,6 +59,8 @@ pub(crate) struct Version {
     pub(crate) columns: Option<Value>,
     /// The fields that it can be selected by.
     pub(crate) selectable: Vec<Box<str>>,
+    /// The schema as its definition has it, with descriptions.
+    pub(crate) described: Option<Value>,
 }
 
 /// The paths of a number of replicas, as field names.
@@ -181,6 +183,7 @@ fn of_kind(kind: &'static Kind) -> Resource {
         scale: kind.subresource("scale").is_some().then(Scale::of_workloads),
         columns: None,
         selectable: selectable(kind.kind).iter().map(|path| (*path).into()).collect(),
+        described: None,
     };
     Resource {
         group: kind.group.into(),

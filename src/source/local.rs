@@ -97,6 +97,15 @@ pub(super) fn open(path: &Path) -> Result<Repository, Error> {
     Repository::open(path).map_err(|error| unreadable(path, &error))
 }
 
+/// Why a folder of this disk holds no repository; none if it holds one.
+pub fn not_a_repository(path: &Path) -> Option<String> {
+    let shown = path.display();
+    match path.metadata() {
+        Err(error) => Some(format!("there is no folder {shown}: {error}")),
+        Ok(_) => open(path).err().map(|_| format!("{shown} is no Git repository; `git init` makes one")),
+    }
+}
+
 /// The URLs from which the repository of a work tree was cloned, and to which it is pushed; none if it has none, or is no repository.
 pub fn remotes(work_tree: &Path) -> Vec<String> {
     let Ok(repository) = open(work_tree) else { return Vec::new() };

@@ -47,7 +47,7 @@ pub use chart::{Chart, ChartError, ChartPlace, ChartRef, Digest};
 pub use credentials::{Credentials, CredentialsError, Hidden};
 pub use error::Error;
 pub use http::Proxy;
-pub use local::remotes;
+pub use local::{not_a_repository, remotes};
 pub use range::{Range, RangeError};
 pub use repository::{MAX_WORKERS, Reading, Repositories, Repository};
 pub use revision::{History, NameError, ObjectHash, Reference, Revision};

@@ -184,6 +184,7 @@ async fn keep_counted(context: Arc<Context>, name: SyncName, seen: watch::Receiv
     if !*context.ending.borrow() {
         context.metrics.forget(&name.to_string());
         context.board.remove(&name);
+        context.lines.forget(&name);
     }
 }
 

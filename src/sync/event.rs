@@ -93,8 +93,14 @@ fn transition(before: &SyncStatus, next: &SyncStatus) -> Option<(&'static str, S
         // That it has begun is no news yet.
         _ if [Reason::Progressing, Reason::Deleting].iter().any(|it| it.to_string() == reason) => None,
         "True" => Some(("Normal", reason, message)),
+        _ if waits_by_itself(&reason) => Some(("Normal", reason, message)),
         _ => Some(("Warning", reason, message)),
     }
+}
+
+/// True for a reason that needs nobody: the Sync goes on when another one is ready, or the server is.
+pub(crate) fn waits_by_itself(reason: &str) -> bool {
+    [Reason::DependencyNotReady, Reason::Progressing].iter().any(|one| one.to_string() == reason)
 }
 
 /// What a pass repaired, and who had changed it.

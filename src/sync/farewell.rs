@@ -23,6 +23,7 @@ use super::claims::ClaimWaits;
 use super::desk::Desk;
 use super::guarded::{Guarded, Guards};
 use super::ledger::Ledger;
+use super::log_lines::{About, Tone};
 use super::orphans::Orphans;
 use super::wish::Wish;
 use super::{Context, chance, last_hooks, parting};
@@ -92,7 +93,8 @@ async fn part(going: &Going<'_>, wish: &Wish) -> Orphans {
             Ok(orphans) => return orphans,
             Err(failure) => failure,
         };
-        tracing::warn!(sync = %name, %failure, "what is to be deleted with the Sync is not known yet");
+        let text = format!("the objects to delete with the Sync are not known yet: {failure}");
+        context.says(name, About::Deletion, Tone::Warning, "Unseen", &text);
         if clock::now() > until || is_denied(&failure) {
             return Orphans::all(cluster.as_ref(), name, "Unseen");
         }
@@ -248,7 +250,8 @@ async fn clear_away(
                     if why.reason == "Forbidden" {
                         forbidden.insert(id.clone());
                     }
-                    tracing::warn!(sync = %name, object = %id, reason = why.reason, "not deleted: {}", why.message);
+                    let text = format!("not deleted: {}", why.message);
+                    context.says(name, About::Object(&id), Tone::Warning, why.reason, &text);
                 }
                 outcome => tracing::info!(sync = %name, object = %id, "{}", outcome.verb()),
             }

@@ -4,6 +4,7 @@
 //! written.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,7 +16,7 @@ use super::prepare::{self, of_failure, of_source, prepare};
 use super::rendering::Means;
 use super::rollout::RolledOut;
 use super::values;
-use super::wish::{self, Wish, wish};
+use super::wish::{self, Wish, wish_within};
 use crate::api::{SpecHash, SyncName, SyncStatus};
 use crate::clock;
 use crate::cluster::{Cluster, SecretData};
@@ -26,7 +27,8 @@ use crate::object::ObjectId;
 use crate::plan::{Policy, Rollout};
 use crate::report::Trouble;
 use crate::source::{
-    AllowList, Credentials, Error, Keys, NameError, ObjectHash, Reference, Repositories, Repository, Revision,
+    Address, AllowList, Credentials, Error, Keys, NameError, ObjectHash, Reference, Repositories, Repository,
+    Revision,
 };
 
 /// What a Sync comes to.
@@ -78,7 +80,11 @@ pub async fn inspect(
         problems: Vec::new(),
         lasting: true,
     };
-    let wish = wish(name, &wish::read(sync).map_err(refuse)?.spec).map_err(refuse)?;
+    let spec = wish::read(sync).map_err(refuse)?.spec;
+    // The daemon of a sandbox on this machine reads repositories of its disk.
+    let is_local = || Address::any(&spec.source.git.url).is_ok_and(|address| address.local_path().is_some());
+    let disk = (is_local() && cluster.is_sandbox().await).then_some(Path::new("/"));
+    let wish = wish_within(name, &spec, disk).map_err(refuse)?;
     cluster.know().await.map_err(|failure| of_failure(&failure))?;
     let wish = values::filled(cluster, name, wish).await?;
     let credentials = match &wish.secret {

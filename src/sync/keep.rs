@@ -286,9 +286,7 @@ impl Keeper {
         }
         // Who cannot ask must not assume that there is nobody.
         let held = self.context.cluster.is_held(holder).await.unwrap_or(true);
-        if held {
-            tracing::warn!(sync = %self.name, reason = "HeldByOther", holder, "another daemon serves the Sync");
-        }
+        self.context.is_served_by(&self.name, holder, held);
         held
     }
 

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::awaited::Awaited;
 use super::backends::Unreached;
 use super::claims::ClaimWaits;
@@ -136,6 +138,8 @@ fn is_forbidden(outcome: &Outcome) -> bool {
 pub(crate) struct Failing {
     hash: Option<SpecHash>,
     until: Time,
+    /// The same by the wall clock, for people.
+    next_try: Option<Timestamp>,
     backoff: Backoff,
     /// Since when only another manifest could help, if so, and when that was found out once more.
     refused: Option<(Time, Time)>,
@@ -207,6 +211,30 @@ impl Memory {
         postponed
     }
 
+    /// Tries at once the objects that the Sync which applied them has released.
+    pub(crate) fn free_released(&mut self, is_released: impl Fn(&str, &ObjectId) -> bool) {
+        self.failing.retain(|id, failing| match &failing.why {
+            Outcome::Held(Hold::OwnedBy(other)) => !is_released(other, id),
+            _ => true,
+        });
+    }
+
+    /// The next tries of objects that are refused, as far as they are known.
+    pub(crate) fn next_tries(&self) -> BTreeMap<ObjectId, Timestamp> {
+        let tries = self.failing.iter().filter_map(|(id, failing)| Some((id.clone(), failing.next_try?)));
+        tries.collect()
+    }
+
+    /// Notes by the wall clock when objects that were just refused are tried again. The time of a try stays as it was noted.
+    pub(crate) fn note_tries(&mut self, outcomes: &BTreeMap<ObjectId, Outcome>, now: Time, wall: Timestamp) {
+        for (id, failing) in &mut self.failing {
+            let is_refused = matches!(&failing.why, Outcome::Failed(why) if why.manifest);
+            if is_refused && outcomes.contains_key(id) {
+                failing.next_try = wall.checked_add(failing.until.saturating_sub(now)).ok();
+            }
+        }
+    }
+
     /// Remembers what failed and forgets what did not, and what was looked at in vain.
     pub(crate) fn learn(
         &mut self,
@@ -235,6 +263,7 @@ impl Memory {
                     Hold::Conflict { .. }
                     | Hold::NamespaceMissing(_)
                     | Hold::NamespaceTerminating(_)
+                    | Hold::OwnedBy(_)
                     | Hold::Occupied(_)
                     | Hold::MayBeOccupied(_),
                 ) => HELD,
@@ -247,7 +276,8 @@ impl Memory {
                 }
             };
             let refused = self.refused_since(id, hash, outcome, now).map(|since| (since, now));
-            let failing = Failing { hash, until: now + pause, backoff, refused, why: outcome.clone() };
+            let (until, why) = (now + pause, outcome.clone());
+            let failing = Failing { hash, until, next_try: None, backoff, refused, why };
             self.failing.insert(id.clone(), failing);
         }
         self.probe(&granted, now);
@@ -306,7 +336,7 @@ impl Memory {
 
     /// When something that failed is tried again, or something that waits for a time may go on or has waited too long.
     pub(crate) fn next(&self, now: Time, within: Duration) -> Option<Time> {
-        let failing = self.failing.values().map(|failing| failing.until);
+        let failing = self.failing.values().filter(|it| !it.is_owned()).map(|it| it.until);
         let unknown = self.unknown.map(|(due, _)| due);
         let late = self.leaving.next(now, within);
         let failing =
@@ -324,6 +354,11 @@ impl Failing {
             Outcome::Held(Hold::Unserved(why)) => Some(why),
             _ => None,
         }
+    }
+
+    /// True if another Sync applies it: nothing is sent before that one releases it, or a pass has another cause.
+    fn is_owned(&self) -> bool {
+        matches!(self.why, Outcome::Held(Hold::OwnedBy(_)))
     }
 
     /// True if it is not tried again yet.

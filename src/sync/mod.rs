@@ -36,6 +36,7 @@ mod last_hooks;
 mod leaving;
 mod ledger;
 mod lineage;
+mod log_lines;
 mod look;
 mod lose;
 mod make_way;
@@ -95,6 +96,7 @@ use claim_rights::ClaimRights;
 use dependencies::Dependencies;
 use event::Allowance;
 use heads::Heads;
+use log_lines::Lines;
 pub use look::look;
 use lose::Losses;
 pub use lose::Remembered;
@@ -157,6 +159,8 @@ pub struct Context {
     /// The cluster as service accounts see it.
     identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
     losses: Losses,
+    /// Which log lines were written of states that last.
+    lines: Lines,
 }
 
 /// What a daemon begins with.
@@ -195,6 +199,7 @@ impl Context {
             reads: tokio::sync::Semaphore::new(READS),
             identities: tokio::sync::Mutex::default(),
             losses: Losses::default(),
+            lines: Lines::default(),
             registry: Registry::default(),
             neighbours: Neighbours::default(),
             claim_rights: ClaimRights::default(),

@@ -11,7 +11,9 @@ mod sending;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
 
 pub(crate) use aim::Aim;
 pub(crate) use report::{Refused, Report};
@@ -23,12 +25,14 @@ use super::carry_out::Work;
 use super::desk::Desk;
 use super::event::is_change;
 use super::ledger::{Ledger, polled};
-use super::memory::Memory;
+use super::log_lines::{About, Tone};
+use super::memory::{Memory, Postponed};
 use super::namespaces::may_be_missing;
 use super::notebook::Notebook;
 use super::prepare::{Prepared, of_failure};
 use super::rights::rights;
 use super::rollout::written_ones;
+use super::schedule::Time;
 use super::scope::{need, remaining, scope};
 use super::vitals::Vitals;
 use super::wish::Wish;
@@ -149,7 +153,7 @@ impl Subject<'_> {
         let contested = policy.contested.clone();
         let (mut plan, open, claimed) = self.decided(memory, desired, policy).await;
         let now = self.context.now();
-        let mut postponed = memory.postpone(&mut plan, desired, now);
+        let mut postponed = self.postpone(memory, &mut plan, desired, now);
         let spared = memory.restless.spare(&mut plan, now) + memory.queue(open, now);
         report.pending = memory.compares;
         // Whether these are held is about to be known.
@@ -173,7 +177,7 @@ impl Subject<'_> {
         let mut outcomes = self.send(memory, &work, (plan, &mut postponed), rollout.as_ref()).await;
         report.added = work.additions(self.wish, memory, &mut outcomes).await;
         self.learn(memory, &prepared, rollout.as_ref(), &outcomes);
-        report.finished = memory.ends.written();
+        (report.finished, report.tries.next) = (memory.ends.written(), memory.next_tries());
         report.remarks = ledger.remarks(desired);
         let kinds = self.cluster.kinds();
         report.remarks.extend(polled(desired, |kind| kinds.get(kind).is_some_and(|it| !it.watchable)));
@@ -193,6 +197,13 @@ impl Subject<'_> {
         }
         report.scope = Some(scope);
         Ok(())
+    }
+
+    /// Takes out of the plan whatever is not tried again yet.
+    fn postpone(&self, memory: &mut Memory, plan: &mut Plan, desired: &DesiredSet, now: Time) -> Postponed {
+        let registry = &self.context.registry;
+        memory.free_released(|other, id| registry.is_gone(other) || registry.has_let_go(other, id));
+        memory.postpone(plan, desired, now)
     }
 
     /// Who writes, where, and what.
@@ -237,6 +248,7 @@ impl Subject<'_> {
     ) {
         let (desired, now) = (&*prepared.desired, self.context.now());
         memory.learn(outcomes, desired, now, chance(), self.context.pauses());
+        memory.note_tries(outcomes, now, wall_clock());
         let is_new = |outcome: &Outcome| matches!(outcome, Outcome::Created | Outcome::Recreated);
         memory.deleted.retain(|id| !outcomes.get(id).is_some_and(is_new));
         let anew = || outcomes.iter().filter(|(_, it)| is_new(it)).map(|(id, _)| id);
@@ -307,10 +319,12 @@ impl Subject<'_> {
         }
         match self.cluster.create_namespace(name).await {
             Ok(created) => {
+                self.context.is_over(self.owner, About::Namespace);
                 tracing::info!(sync = %self.owner, namespace = name, created, "a namespace is wanted")
             }
             Err(failure) => {
-                tracing::warn!(sync = %self.owner, namespace = name, %failure, "the namespace could not be created");
+                let text = format!("the namespace {name} could not be created: {failure}");
+                self.context.says(self.owner, About::Namespace, Tone::Warning, "NamespaceMissing", &text);
             }
         }
     }
@@ -334,6 +348,10 @@ impl Subject<'_> {
         }
         false
     }
+}
+
+fn wall_clock() -> Timestamp {
+    Timestamp::try_from(SystemTime::now()).unwrap_or_default()
 }
 
 /// Nothing is applied before it is written down where.

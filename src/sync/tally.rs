@@ -3,29 +3,36 @@
 //! In: what happened, and the status that says what is known then. Out: log lines and metrics. Whatever a status says
 //! is shown as that says it, so that an alert and the status cannot contradict each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::Context;
-use super::event::repaired;
+use super::event::{repaired, waits_by_itself};
 use super::follow::Told;
+use super::log_lines::{About, Tone};
 use super::pass::Report;
 use crate::api::{ConditionType, SyncName, SyncStatus};
 use crate::object::ObjectId;
 use crate::observed::Drift;
-use crate::plan::Outcome;
+use crate::plan::{Failed, Outcome};
+use crate::report::Trouble;
 
 impl Context {
     /// Logs and counts what happened.
     pub(crate) fn count(&self, sync: &SyncName, told: &Told) {
         let name = sync.to_string();
         match told {
-            Told::Seen { found: Ok(revision), .. } => tracing::debug!(%sync, %revision, "seen"),
-            Told::Seen { found: Err(trouble), .. } => {
-                tracing::warn!(%sync, reason = trouble.reason, "{}", trouble.message);
+            Told::Seen { found: Ok(revision), .. } => {
+                self.is_over(sync, About::Source);
+                tracing::debug!(%sync, %revision, "seen");
             }
+            Told::Seen { found: Err(trouble), .. } => self.troubled(sync, About::Source, trouble),
             Told::Verified(_, Outcome::Kept) => self.metrics.applied(&name, "verified"),
+            Told::Verified(id, Outcome::Failed(why)) => {
+                self.metrics.applied(&name, "failed");
+                self.failed(sync, id, why);
+            }
             Told::Verified(id, outcome) => {
                 self.metrics.applied(&name, outcome.verb());
                 match repaired(outcome) {
@@ -41,10 +48,11 @@ impl Context {
             }
             Told::Health(summary, ..) => match summary.worst.first() {
                 Some((id, health)) if summary.degraded + summary.unknown > 0 => {
-                    let why = health.why().unwrap_or_default();
-                    tracing::warn!(%sync, object = %id, health = health.word(), "{why}");
+                    let text = format!("{id}: {}", health.why().unwrap_or_default());
+                    self.says(sync, About::Health, Tone::Warning, health.word(), &text);
                 }
                 first => {
+                    self.is_over(sync, About::Health);
                     let (objects, waiting) = (summary.objects, summary.unread + summary.progressing);
                     let why = first.and_then(|(_, health)| health.why()).unwrap_or_default();
                     tracing::debug!(%sync, objects, waiting, why, "examined");
@@ -59,23 +67,19 @@ impl Context {
     }
 
     fn passed(&self, sync: &SyncName, name: &str, report: &Report) {
-        if let Some(trouble) = &report.trouble {
-            tracing::warn!(%sync, reason = trouble.reason, "{}", trouble.message);
-            trouble.problems.iter().skip(1).for_each(|problem| tracing::warn!(%sync, "{problem}"));
-        }
-        if let Some((trouble, refused)) = report.refusal() {
-            let kept = report.revision.as_ref().map(ToString::to_string).unwrap_or_default();
-            tracing::warn!(%sync, reason = trouble.reason, %refused, kept, "cannot be applied: {}", trouble.message);
-        }
-        if !report.rights.is_empty() {
-            tracing::warn!(%sync, reason = "RightsMissing", "rights are missing: {}", report.rights.join("; "));
-        }
-        let (mut failed, mut held) = (0, BTreeMap::<&str, usize>::new());
+        self.pass_as_a_whole(sync, report);
+        let (mut failed, mut held) = (BTreeSet::new(), BTreeMap::<&str, usize>::new());
         for (id, outcome) in &report.outcomes {
             match outcome {
                 Outcome::Failed(why) => {
-                    failed += 1;
-                    tracing::warn!(%sync, object = %id, reason = why.reason, "failed: {}", why.message);
+                    failed.insert(id);
+                    // One line names all rights that are missing.
+                    match why.reason == "Forbidden" && !report.rights.is_empty() {
+                        true => {
+                            tracing::debug!(%sync, object = %id, reason = why.reason, "failed: {}", why.message)
+                        }
+                        false => self.failed(sync, id, why),
+                    }
                 }
                 Outcome::Held(hold) => {
                     *held.entry(hold.reason()).or_default() += 1;
@@ -96,13 +100,56 @@ impl Context {
             // What was done counts, but it is not all that there is to say.
             return;
         }
+        self.only_these_fail(sync, &failed);
         self.metrics.all_holds(name, held);
+        let failed = failed.len();
         let revision = report.revision.as_ref().map(ToString::to_string).unwrap_or_default();
+        let is_done = |outcome: &Outcome| !matches!(outcome, Outcome::Failed(_) | Outcome::Held(_));
         if report.outcomes.is_empty() {
             tracing::debug!(%sync, revision, "nothing to do");
+        } else if !report.outcomes.values().any(is_done) {
+            let (objects, held) = (report.desired, report.outcomes.len() - failed);
+            let text =
+                format!("{revision}: nothing changed; {objects} objects, {held} held, {failed} failed");
+            self.says(sync, About::Result, Tone::Normal, "Unchanged", &text);
         } else {
+            self.is_over(sync, About::Result);
             tracing::info!(%sync, revision, objects = report.desired, kept = report.kept, failed, "passed");
         }
+    }
+
+    /// Logs what stopped a pass, and what narrows it.
+    fn pass_as_a_whole(&self, sync: &SyncName, report: &Report) {
+        if let Some(trouble) = &report.trouble {
+            self.troubled(sync, About::Pass, trouble);
+        }
+        if let Some((trouble, refused)) = report.refusal() {
+            let kept = report.revision.as_ref().map(ToString::to_string).unwrap_or_default();
+            let text = format!("{refused} cannot be applied, and {kept} is kept: {}", with_problems(trouble));
+            self.says(sync, About::Refusal, tone(trouble), trouble.reason, &text);
+        }
+        if !report.rights.is_empty() {
+            let text = format!("rights are missing: {}", report.rights.join("; "));
+            self.says(sync, About::Rights, Tone::Warning, "RightsMissing", &text);
+        }
+        if report.trouble.is_some() || report.stopped {
+            return;
+        }
+        self.is_over(sync, About::Pass);
+        if report.refusal().is_none() {
+            self.is_over(sync, About::Refusal);
+        }
+        if report.rights.is_empty() {
+            self.is_over(sync, About::Rights);
+        }
+    }
+
+    fn troubled(&self, sync: &SyncName, about: About<'_>, trouble: &Trouble) {
+        self.says(sync, about, tone(trouble), trouble.reason, &with_problems(trouble));
+    }
+
+    fn failed(&self, sync: &SyncName, id: &ObjectId, why: &Failed) {
+        self.says(sync, About::Object(id), Tone::Warning, why.reason, &format!("failed: {}", why.message));
     }
 
     fn repaired(&self, sync: &SyncName, name: &str, id: &ObjectId, drift: &Drift) {
@@ -141,6 +188,20 @@ impl Context {
             self.metrics.last_success(&name, at.0.as_second());
         }
     }
+}
+
+/// A Sync that waits for another, or for the server, goes on by itself.
+fn tone(trouble: &Trouble) -> Tone {
+    match waits_by_itself(trouble.reason) {
+        true => Tone::Normal,
+        false => Tone::Warning,
+    }
+}
+
+/// The message, and every problem that it does not name itself.
+fn with_problems(trouble: &Trouble) -> String {
+    let more = trouble.problems.iter().skip(1).map(|problem| format!("; {problem}"));
+    std::iter::once(trouble.message.clone()).chain(more).collect()
 }
 
 /// Logs what was done to an object; of one that was somebody else's, whose.

@@ -53,6 +53,12 @@ pub(super) enum Kind {
     Syntax(Box<str>),
     #[error("found text that is not JSON, expected JSON because the file begins with a brace: {0}")]
     Json(Box<str>),
+    #[error("found a merge marker of Git, expected a file whose conflicts are resolved")]
+    MergeMarker,
+    #[error("found `{{{{`, expected plain YAML: this is a template that nothing has rendered")]
+    Template,
+    #[error("found a tab in the indentation, expected spaces")]
+    Tab,
     #[error("found text after `---`, expected the end of the line or a comment")]
     Separator,
     #[error("found a % directive, expected a document without one")]
@@ -130,9 +136,14 @@ impl Error {
             Kind::FileBytes(_) | Kind::Documents | Kind::Nodes | Kind::Depth | Kind::Aliasing => {
                 "YamlTooLarge"
             }
-            Kind::Encoding | Kind::Syntax(_) | Kind::Json(_) | Kind::Separator | Kind::Directive => {
-                "YamlSyntax"
-            }
+            Kind::Encoding
+            | Kind::Syntax(_)
+            | Kind::Json(_)
+            | Kind::MergeMarker
+            | Kind::Template
+            | Kind::Tab
+            | Kind::Separator
+            | Kind::Directive => "YamlSyntax",
             Kind::UnknownAnchor(_) | Kind::SelfAlias(_) | Kind::Merge => "YamlAlias",
             Kind::KeyCollection | Kind::Key(_) | Kind::DuplicateKey(_) => "YamlKey",
             Kind::Tag(_) | Kind::Binary | Kind::NotFinite | Kind::Time => "YamlValue",

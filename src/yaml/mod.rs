@@ -9,6 +9,7 @@
 //! There are two dialects, because there are two readers in the field: see [`Dialect`].
 
 mod budget;
+mod clue;
 mod compose;
 mod error;
 mod json;
@@ -35,12 +36,12 @@ pub use write::write;
 ///
 /// Reading is pure and bounded: the bounds are the constants of this module.
 pub fn read(file: &str, bytes: &[u8], dialect: Dialect) -> Result<Vec<Document>, Error> {
-    documents(bytes, dialect, true).map_err(|fault| fault.in_file(file))
+    documents(bytes, dialect, true).map_err(|fault| clue::plainer(bytes, fault).in_file(file))
 }
 
 /// The same as kubectl's own reader gives it, for whom nobody ended the last line: what kustomize reads of its own files.
 pub fn read_as_written(file: &str, bytes: &[u8]) -> Result<Vec<Document>, Error> {
-    documents(bytes, Dialect::Kubectl, false).map_err(|fault| fault.in_file(file))
+    documents(bytes, Dialect::Kubectl, false).map_err(|fault| clue::plainer(bytes, fault).in_file(file))
 }
 
 /// What a scalar of this text is: one with a standard tag, such as `int`, or a plain one without any.
@@ -195,7 +196,7 @@ mod tests {
         );
         check(
             "a: {{ .x }}\n",
-            "dir/f.yaml:1:5: found a map or a list as a key, expected text (is this an unrendered template?)",
+            "dir/f.yaml:1:4: found `{{`, expected plain YAML: this is a template that nothing has rendered",
         );
         check(
             "a: 1\n--- {b: 1}\n",

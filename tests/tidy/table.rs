@@ -38,7 +38,7 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 
 /// The table. A file belongs to the longest name that fits: `src/sync/schedule.rs` to `sync/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 38] = [
+pub(crate) const TABLE: [Row; 39] = [
     row(1, "api",            Pure,  Only(&[])),
     row(1, "chance",         Shell, Only(&[])),
     row(1, "clock",          Shell, Only(&[])),
@@ -47,6 +47,7 @@ pub(crate) const TABLE: [Row; 38] = [
     row(1, "nearest",        Pure,  Only(&[])),
     row(1, "object",         Pure,  Only(&[])),
     row(1, "quantity",       Pure,  Only(&[])),
+    row(1, "repeats",        Pure,  Only(&[])),
     row(1, "sandbox/table",  Pure,  Only(&[])),
     row(1, "settings",       Pure,  Only(&["harmless", "nearest"])),
     row(1, "tree",           Pure,  Only(&[])),
@@ -70,7 +71,7 @@ pub(crate) const TABLE: [Row; 38] = [
     row(6, "source",         Shell, Only(&["chance", "clock", "nearest", "tree", "yaml"])),
     row(6, "helm",           Shell, Only(&["chance", "tree", "yaml", "render"])),
     row(6, "metrics",        Shell, Only(&[])),
-    row(6, "cluster",        Shell, Only(&["api", "chance", "clock", "fields", "nearest", "object", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),
+    row(6, "cluster",        Shell, Only(&["api", "chance", "clock", "fields", "nearest", "object", "repeats", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),
     row(7, "serve",          Shell, Earlier),
     row(7, "settings_watch", Shell, Earlier),
     row(7, "sandbox",        Shell, Only(&["object", "yaml", "sandbox/schema", "sandbox/ownership", "sandbox/kinds", "sandbox/patch", "sandbox/rules", "sandbox/table"])),

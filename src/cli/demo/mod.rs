@@ -15,6 +15,7 @@ use clap::Args;
 use tokio::net::TcpListener;
 
 use super::exit::Exit;
+use super::one_repository::must_be_there;
 use super::run::interrupted;
 use super::sandbox::{ThrowAway, chance};
 use super::{Streams, logs};
@@ -74,6 +75,7 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
 }
 
 async fn show(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    arguments.url.as_deref().map_or(Ok(()), must_be_there)?;
     // From here on Ctrl-C ends it in order, and what it has written goes.
     let interrupted = interrupted();
     let page = TcpListener::bind(arguments.page)

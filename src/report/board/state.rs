@@ -2,7 +2,9 @@
 //!
 //! In: a status. Out: [`State`], which says no more than the status does: the conditions are read, nothing is judged anew.
 
-use crate::api::SyncStatus;
+use std::borrow::Cow;
+
+use crate::api::{SyncName, SyncStatus};
 
 /// How a Sync is. The first are those that want a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,8 +100,12 @@ impl State {
 }
 
 /// What somebody may do about a reason, where the sentence beside it does not say so itself.
-pub fn advice(reason: &str) -> Option<&'static str> {
-    Some(match reason {
+pub fn advice(reason: &str, sync: &SyncName) -> Option<Cow<'static, str>> {
+    if reason == "Suspended" {
+        let command = format!("moorline resume {} -n {}", sync.name, sync.namespace);
+        return Some(Cow::Owned(format!("Nothing is looked at and nothing is written, until: {command}")));
+    }
+    Some(Cow::Borrowed(match reason {
         "RenderIncomplete" | "ManifestInvalid" => {
             "Nothing of that commit was applied, and what was there before stays. Mend the files that are named and commit."
         }
@@ -128,12 +134,11 @@ pub fn advice(reason: &str) -> Option<&'static str> {
         "DeletionHeld" => {
             "Decide what becomes of the objects that are left, by one of the commands in the message."
         }
-        "Suspended" => "Nothing is looked at and nothing is written, until: moorline resume.",
         "FieldsDiffer" => {
             "The Sync only reports drift (spec.drift.mode). Commit what was changed, or undo it by hand. The next commit creates what was deleted."
         }
         _ => return None,
-    })
+    }))
 }
 
 #[cfg(test)]
@@ -141,6 +146,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_command_names_the_sync_and_its_namespace() {
+        let told = advice("Suspended", &SyncName::new("team", "shop"));
+        assert!(told.is_some_and(|told| told.ends_with(": moorline resume shop -n team")));
+    }
 
     #[test]
     fn the_word_says_what_the_conditions_say() {

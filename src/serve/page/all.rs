@@ -128,8 +128,8 @@ pub(super) fn why(html: &mut Html, card: &Card, most: usize) {
         None => html.text(message),
     }
     html.close();
-    if let Some(advice) = advice(reason) {
-        html.element("p", &[("class", "advice")], advice);
+    if let Some(advice) = advice(reason, &card.name) {
+        html.element("p", &[("class", "advice")], &advice);
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn one(board: &StatusBoard, card: &Card, filter: &Filter) -> String {
     });
     let dependents: Vec<String> = board.dependents(&card.name).map(|it| it.name.to_string()).collect();
     let more = json!({
-        "advice": advice(reason),
+        "advice": advice(reason, &card.name),
         "conditions": status.conditions,
         "problems": status.problems,
         "approval": status.approval,

@@ -311,12 +311,12 @@ impl Desk {
                 finished: &report.finished,
                 last_hooks: &report.last_hooks,
                 remarks: &report.remarks,
+                tries: &report.tries,
                 rights: &report.rights,
                 grant: &grant,
                 changed: state.done.clone(),
             })
         });
-        // A daemon that has only just begun knows less than the status that stands.
         let speechless = pass.is_none() && trouble.is_none() && !state.suspended;
         let says_more_soon = state.says_more_soon() || speechless && state.waits_for_words();
         if says_more_soon && !state.uid.is_empty() {

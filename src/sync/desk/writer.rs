@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::event::{event, news};
+use super::super::log_lines::{About, Tone};
 use super::{Desk, PATIENCE};
 use crate::api::SyncStatus;
 use crate::clock;
@@ -41,6 +42,7 @@ impl Desk {
                 Ok(version) => {
                     self.stands(version, next);
                     self.served();
+                    self.0.context.is_over(&self.0.name, About::Status);
                     for event in events {
                         self.say(event).await;
                     }
@@ -48,7 +50,14 @@ impl Desk {
                     drop(tokio::time::timeout(PAUSE, self.0.urgent.notified()).await);
                 }
                 Err(failure) => {
-                    tracing::warn!(sync = %self.0.name, %failure, "the status could not be written");
+                    let text = format!("the status could not be written: {failure}");
+                    self.0.context.says(
+                        &self.0.name,
+                        About::Status,
+                        Tone::Warning,
+                        "StatusUnwritable",
+                        &text,
+                    );
                     let pause = crate::cluster::jitter(retry);
                     drop(tokio::time::timeout(pause, self.0.urgent.notified()).await);
                     retry = (retry * 2).min(RETRY.1);

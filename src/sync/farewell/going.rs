@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::super::asked::Asked;
 use super::super::carry_out::{Work, carry_out};
+use super::super::log_lines::{About, Tone};
 use super::super::orphans::Orphans;
 use super::{Going, Leaving, look};
 use crate::api::FINALIZER;
@@ -98,7 +99,8 @@ impl Going<'_> {
     }
 
     fn is_kept_by(&self, failure: &Failure) -> bool {
-        tracing::warn!(sync = %self.desk.name(), %failure, "the finalizer could not be removed yet");
+        let text = format!("the finalizer could not be removed yet: {failure}");
+        self.context.says(self.desk.name(), About::Deletion, Tone::Warning, "FinalizerStays", &text);
         true
     }
 }

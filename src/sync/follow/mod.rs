@@ -155,6 +155,8 @@ struct Follower {
     is_hearsay: bool,
     /// The API server asks to wait since then.
     busy_since: Option<Time>,
+    /// Objects are of a kind that the server does not know since then.
+    unknown_since: Option<Time>,
 }
 
 /// Follows a Sync until the daemon ends or nobody wants it any more.
@@ -219,6 +221,7 @@ pub(crate) async fn follow(
         retries: false,
         is_hearsay: false,
         busy_since: None,
+        unknown_since: None,
     };
     follower.run(&mut orders).await;
 }

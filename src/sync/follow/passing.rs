@@ -12,7 +12,7 @@ use super::super::event::repaired;
 use super::super::memory::Memory;
 use super::super::pass::{Aim, Refused, Report, Subject};
 use super::super::prepare::{BUSY, of_source};
-use super::super::schedule::{Event, Pass};
+use super::super::schedule::{Event, Pass, Time};
 use super::super::unrendered::Unrendered;
 use super::super::vitals::Vitals;
 use super::holding::{Held, Target};
@@ -21,6 +21,7 @@ use super::{Follower, Order, Told};
 use crate::api::SyncName;
 use crate::clock;
 use crate::cluster::{Cluster, Stop};
+use crate::plan::{Hold, Outcome};
 use crate::report::{Trouble, is_applied};
 use crate::source::{Repository, Revision};
 
@@ -228,6 +229,23 @@ impl Follower {
         }
     }
 
+    /// A kind that the server does not know is told as progress at first: discovery lags behind a definition. Gives the end of
+    /// that time.
+    fn bound_lag(&mut self, report: &mut Report) -> Option<Time> {
+        let is_unknown = |it: &Outcome| matches!(it, Outcome::Held(Hold::UnknownKind));
+        if report.stopped || report.trouble.is_some() {
+            return None;
+        }
+        if !report.outcomes.values().any(is_unknown) {
+            self.unknown_since = None;
+            return None;
+        }
+        let now = self.context.now();
+        let until = *self.unknown_since.get_or_insert(now) + MAX_LAG;
+        report.tries.lags = now < until;
+        report.tries.lags.then_some(until)
+    }
+
     /// What is remembered of the passes before.
     fn recalled(&mut self) -> Memory {
         let losses = self.context.losses.of_passes();
@@ -245,6 +263,28 @@ impl Follower {
             vitals: self.vitals.clone(),
             followed: self.followed.clone(),
             stop: self.stop.clone(),
+        }
+    }
+
+    /// Takes out of the memory what does not count for this pass.
+    fn prepare_memory(&mut self, target: &Target, memory: &mut Memory) {
+        if let Target::Apply { revision, .. } = target {
+            self.is_to_hold(revision, memory);
+        }
+        if let Target::Keep { refused, .. } = target {
+            // Nothing newer is tried here, so that no time to try it again counts.
+            memory.refusal = None;
+            if refused.newer.is_some() && refused.newer != self.refused {
+                // An approval from before the refusal does not count.
+                memory.consented.clear();
+            }
+        }
+        memory.again |= std::mem::take(&mut self.again);
+        if std::mem::take(&mut self.tries_newest) {
+            memory.refusal = None;
+        }
+        if std::mem::take(&mut self.retries) {
+            memory.failing.clear();
         }
     }
 
@@ -268,24 +308,7 @@ impl Follower {
             }
             target => target,
         };
-        if let Target::Apply { revision, .. } = &target {
-            self.is_to_hold(revision, &mut memory);
-        }
-        if let Target::Keep { refused, .. } = &target {
-            // Nothing newer is tried here, so that no time to try it again counts.
-            memory.refusal = None;
-            if refused.newer.is_some() && refused.newer != self.refused {
-                // An approval from before the refusal does not count.
-                memory.consented.clear();
-            }
-        }
-        memory.again |= std::mem::take(&mut self.again);
-        if std::mem::take(&mut self.tries_newest) {
-            memory.refusal = None;
-        }
-        if std::mem::take(&mut self.retries) {
-            memory.failing.clear();
-        }
+        self.prepare_memory(&target, &mut memory);
         // What is being verified is of the state before, and must be over before anything newer is written.
         self.verify_stop.stop();
         let verifying = self.verifying.take();
@@ -345,7 +368,8 @@ impl Follower {
         self.bound_busy(&mut report);
         self.refused = report.refused.as_ref().and_then(|refused| refused.newer.clone());
         let now = self.context.now();
-        let pass = match (&report.trouble, memory.next(now, self.order.wish.timeout)) {
+        let next = memory.next(now, self.order.wish.timeout).into_iter().chain(self.bound_lag(&mut report));
+        let pass = match (&report.trouble, next.min()) {
             _ if report.stopped => Pass::Stopped,
             (Some(trouble), _) if trouble.lasting || is_waiting(trouble) => Pass::Settled,
             (Some(_), _) => Pass::Failed,

@@ -12,7 +12,7 @@ use crate::cluster::Failure;
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
 use crate::plan::Outcome;
-use crate::report::{Remark, Trouble};
+use crate::report::{Remark, Tries, Trouble};
 use crate::source::Revision;
 
 /// What a pass came to.
@@ -60,6 +60,8 @@ pub(crate) struct Report {
     pub(crate) pending: bool,
     /// What people added to objects.
     pub(crate) added: Vec<Added>,
+    /// What is tried again, and when.
+    pub(crate) tries: Tries,
     /// What has come to its end.
     pub(crate) finished: Vec<Finished>,
     /// Where something may have to wait until others are well: what was not, and what had failed, when it was decided.

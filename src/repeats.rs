@@ -1,0 +1,140 @@
+//! Repeated log messages: the first of a kind is written, the rest are counted.
+//!
+//! In: a subject, the text about it, and the time. Out: whether the line is written, and how many were not. A subject is whatever
+//! one state belongs to: an object, the repository, the status of a Sync. It is open from its first text until it is over.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Duration;
+
+/// A state that lasts is written again after this time, with the count of what was not written.
+pub const AGAIN: Duration = Duration::from_secs(300);
+
+/// The most different texts of one open subject that are written: errors that alternate are one state.
+const MAX_TEXTS: usize = 8;
+
+/// The decision about one line.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Line {
+    /// It is news. So many lines about the subject were not written before it.
+    News(u64),
+    /// It is no news, but the last line is old. So many lines were not written since.
+    Still(u64),
+    /// It is counted only.
+    Counted,
+}
+
+/// The open subjects of one Sync.
+#[derive(Debug, Default)]
+pub struct Repeats(BTreeMap<Box<str>, Open>);
+
+#[derive(Debug)]
+struct Open {
+    /// The hashes of the texts that were written.
+    texts: Vec<u64>,
+    /// When the last line was written.
+    at: Duration,
+    /// How many lines were not written since.
+    counted: u64,
+}
+
+impl Repeats {
+    /// Takes in a text about a subject.
+    pub fn note(&mut self, subject: &str, text: &str, now: Duration) -> Line {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let hash = hasher.finish();
+        let Some(open) = self.0.get_mut(subject) else {
+            self.0.insert(subject.into(), Open { texts: vec![hash], at: now, counted: 0 });
+            return Line::News(0);
+        };
+        let is_news = !open.texts.contains(&hash) && open.texts.len() < MAX_TEXTS;
+        if is_news {
+            open.texts.push(hash);
+        } else if now.saturating_sub(open.at) < AGAIN {
+            open.counted += 1;
+            return Line::Counted;
+        }
+        open.at = now;
+        match (is_news, std::mem::take(&mut open.counted)) {
+            (true, counted) => Line::News(counted),
+            (false, counted) => Line::Still(counted + 1),
+        }
+    }
+
+    /// Closes a subject; none if it was not open, else how many lines were not written.
+    pub fn close(&mut self, subject: &str) -> Option<u64> {
+        self.0.remove(subject).map(|open| open.counted)
+    }
+
+    /// True if no subject is open.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Closes every subject that is not among these, and gives those with lines that were not written.
+    pub fn close_others(&mut self, stays: impl Fn(&str) -> bool) -> Vec<(Box<str>, u64)> {
+        let closed: Vec<Box<str>> = self.0.keys().filter(|subject| !stays(subject)).cloned().collect();
+        let counts = closed.into_iter().map(|subject| {
+            let counted = self.close(&subject).unwrap_or_default();
+            (subject, counted)
+        });
+        counts.filter(|(_, counted)| *counted > 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_state_is_written_once_and_counted_after_that() {
+        let mut repeats = Repeats::default();
+        assert_eq!(repeats.note("a", "forbidden", at(0)), Line::News(0));
+        for second in 1..60 {
+            assert_eq!(repeats.note("a", "forbidden", at(second)), Line::Counted);
+        }
+        assert_eq!(repeats.note("b", "forbidden", at(60)), Line::News(0), "another subject");
+        assert_eq!(repeats.note("a", "denied", at(60)), Line::News(59), "a transition");
+        assert_eq!(repeats.note("a", "denied", at(61)), Line::Counted);
+        assert_eq!(repeats.close("a"), Some(1));
+        assert_eq!(repeats.close("a"), None);
+        assert_eq!(repeats.note("a", "forbidden", at(62)), Line::News(0), "it was over meanwhile");
+    }
+
+    #[test]
+    fn a_state_that_lasts_is_written_every_few_minutes() {
+        let mut repeats = Repeats::default();
+        let lines = (0..1800).filter(|second| repeats.note("a", "away", at(*second)) != Line::Counted);
+        assert_eq!(lines.count(), 6);
+        assert_eq!(repeats.note("a", "away", at(1800)), Line::Still(300));
+    }
+
+    #[test]
+    fn errors_that_alternate_are_one_state() {
+        let mut repeats = Repeats::default();
+        let texts = ["refused", "reset"];
+        let lines =
+            (0..100).filter(|nth| repeats.note("a", texts[nth % 2], at(*nth as u64)) != Line::Counted);
+        assert_eq!(lines.count(), 2);
+        // Texts that never repeat are bounded as well.
+        let lines = (0..100).filter(|nth| repeats.note("b", &nth.to_string(), at(*nth)) != Line::Counted);
+        assert_eq!(lines.count(), MAX_TEXTS);
+    }
+
+    #[test]
+    fn what_is_not_said_any_more_is_over() {
+        let mut repeats = Repeats::default();
+        for (subject, times) in [("a", 3), ("b", 1), ("c", 2)] {
+            (0..times)
+                .for_each(|second| assert_ne!(repeats.note(subject, "failed", at(second)), Line::Still(0)));
+        }
+        assert_eq!(repeats.close_others(|subject| subject == "c"), [("a".into(), 2)]);
+        assert_eq!((repeats.close("b"), repeats.close("c")), (None, Some(1)));
+    }
+}

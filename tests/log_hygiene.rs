@@ -1,0 +1,87 @@
+//! The log of a daemon: one line at each transition, with the Sync and the object; the rest is counted.
+
+mod support;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use support::daemon::until;
+use support::fault_proxy::Fate;
+use support::rest::ask;
+use support::scene::{Scene, config_map};
+
+/// The lines of a log that warn, or worse.
+fn warnings(log: &str) -> Vec<&str> {
+    log.lines().filter(|line| line.contains(" WARN ") || line.contains(" ERROR ")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_rights_are_logged_once() {
+    let Some(scene) = Scene::new("quiet").await else { return };
+    scene.push(&[
+        ("a.json".to_owned(), config_map("a", "one")),
+        ("b.json".to_owned(), config_map("b", "one")),
+    ]);
+    let account = json!({"metadata": {"name": "tenant"}});
+    let accounts = format!("/api/v1/namespaces/{}/serviceaccounts", scene.namespace);
+    ask(&scene.admin, "POST", &accounts, account).await.expect("an account");
+    let daemon = scene.daemon();
+    let spec = json!({"serviceAccountName": "tenant", "targetNamespace": "quiet-elsewhere", "createNamespace": true});
+    scene.sync("shop", spec).await;
+    scene.until_reason("shop", "RightsMissing").await;
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    let log = daemon.log();
+    let warned = warnings(&log);
+    let of_rights: Vec<_> = warned.iter().filter(|line| line.contains("RightsMissing")).collect();
+    assert_eq!(of_rights.len(), 1, "{log}");
+    // The namespace is another state.
+    assert!(warned.len() <= 2, "{log}");
+    let sync = format!("sync={}/shop", scene.namespace);
+    assert!(warned.iter().all(|line| line.contains(&sync)), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dependency_that_is_waited_for_is_no_warning() {
+    let Some(scene) = Scene::new("patient").await else { return };
+    scene.push(&[("one/a.json".to_owned(), config_map("a", "one"))]);
+    let daemon = scene.daemon();
+    scene.sync("shop", json!({"path": "one", "dependsOn": [{"name": "base"}]})).await;
+    scene.until_reason("shop", "DependencyNotReady").await;
+    let line = until("the wait is logged", async || {
+        let log = daemon.log();
+        log.lines().find(|line| line.contains("reason=\"DependencyNotReady\"")).map(str::to_owned)
+    })
+    .await;
+    assert!(line.contains(" INFO ") && line.contains(&format!("sync={}/shop", scene.namespace)), "{line}");
+    let uri = format!("/apis/events.k8s.io/v1/namespaces/{}/events", scene.namespace);
+    let types = until("the Event is there", async || {
+        let events = ask(&scene.admin, "GET", &uri, Value::Null).await.ok()?;
+        let items = events["items"].as_array()?.clone();
+        let of = items.iter().filter(|it| it["reason"] == "DependencyNotReady").map(|it| it["type"].clone());
+        Some(of.collect::<Vec<_>>()).filter(|types| !types.is_empty())
+    })
+    .await;
+    assert_eq!(types, ["Normal"]);
+    assert_eq!(warnings(&daemon.log()), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_fails_is_logged_with_the_sync_and_the_object() {
+    let Some(scene) = Scene::new("failing").await else { return };
+    scene.proxy.rule(|asked| match asked.path.ends_with("/configmaps/a") {
+        true => Fate::Answer(500, None),
+        false => Fate::Pass,
+    });
+    scene.push(&[("a.json".to_owned(), config_map("a", "one"))]);
+    let daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_reason("shop", "ApplyFailed").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let log = daemon.log();
+    assert!(!log.contains("kube_client"), "{log}");
+    let warned = warnings(&log);
+    let [line] = &warned[..] else { panic!("{log}") };
+    let object = format!("object=ConfigMap {}/a", scene.namespace);
+    assert!(line.contains(&format!("sync={}/shop", scene.namespace)) && line.contains(&object), "{line}");
+}
