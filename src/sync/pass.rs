@@ -141,7 +141,7 @@ impl Subject<'_> {
         self.survey(memory, desired).await;
         let rollout = self.rollout(memory, &prepared);
         let policy = self.policy(memory, rollout.clone());
-        let contested = policy.contested.clone();
+        let (contested, was_applied) = (policy.contested.clone(), policy.was_applied);
         let decide = |observed: &ObservedSet| {
             let plan = self.decide(desired, observed, policy);
             let open = to_verify(&plan, observed, self.wish.suspend);
@@ -159,11 +159,9 @@ impl Subject<'_> {
         report.approved.clone_from(&self.approved);
         let held: Vec<(ObjectId, Hold)> = plan.held.clone();
         memory.leaving.see(&held, now);
-        report.held = Some(self.record.clone());
-        if !plan.stages.is_empty() {
-            self.record_revision().await?;
-        }
-        self.create_namespace(&plan, desired).await;
+        self.record_revision(&plan, report).await?;
+        let created = self.create_namespace(&plan, desired).await;
+        report.restored_namespace = created.filter(|_| was_applied).or(report.restored_namespace.take());
         let (ledger, asked) = (memory.ledger.clone(), Asked::by(self.generation, self.desk));
         let (contested, numbers) = (Arc::new(contested), memory.scaling.numbers());
         let work = Work { contested, numbers, ..self.work(desired, &ledger, &asked) };
@@ -171,6 +169,7 @@ impl Subject<'_> {
         report.gate = memory.gate.take();
         let mut outcomes = carry_out(&work, plan, postponed.blocking, awaits).await;
         report.added = work.additions(self.wish, memory, &mut outcomes).await;
+        report.restores(desired, &outcomes, |id| memory.was_deleted(id, was_applied));
         self.learn(memory, &prepared, rollout.as_ref(), &outcomes);
         report.finished = memory.ends.written();
         report.remarks = ledger.remarks(desired);
@@ -231,6 +230,9 @@ impl Subject<'_> {
         let is_new = |outcome: &Outcome| matches!(outcome, Outcome::Created | Outcome::Recreated);
         memory.deleted.retain(|id| !outcomes.get(id).is_some_and(is_new));
         let anew = || outcomes.iter().filter(|(_, it)| is_new(it)).map(|(id, _)| id);
+        memory.note_departed(outcomes, |id| {
+            desired.get(id).is_some() || self.cluster.observed(self.owner, |seen| seen.get(id).is_some())
+        });
         memory.ends.begin_anew(anew());
         self.vitals.begin_anew(anew());
         memory.fights.learn(outcomes, desired, now);
@@ -272,7 +274,11 @@ impl Subject<'_> {
     }
 
     /// Names the revision in the status before the first write of it: a daemon that starts later keeps exactly this one.
-    async fn record_revision(&self) -> Result<(), Trouble> {
+    async fn record_revision(&self, plan: &Plan, report: &mut Report) -> Result<(), Trouble> {
+        report.held = Some(self.record.clone());
+        if plan.stages.is_empty() {
+            return Ok(());
+        }
         match self.desk {
             Some(desk) if !desk.record_revision(self.record.clone(), self.wish.timeout).await => {
                 return Err(unwritten());
@@ -299,20 +305,22 @@ impl Subject<'_> {
     }
 
     /// Creates the namespace of objects that name none, where that is asked for and may be needed. If it cannot be,
-    /// the objects say so.
-    async fn create_namespace(&self, plan: &Plan, desired: &DesiredSet) {
+    /// the objects say so. Gives its name if it was not there.
+    async fn create_namespace(&self, plan: &Plan, desired: &DesiredSet) -> Option<Box<str>> {
         let name = &*self.wish.target_namespace;
         let needed = self.wish.create_namespace
             && self.cluster.observed(self.owner, |seen| may_be_missing(plan, desired, seen, name));
         if !needed {
-            return;
+            return None;
         }
         match self.cluster.create_namespace(name).await {
             Ok(created) => {
-                tracing::info!(sync = %self.owner, namespace = name, created, "a namespace is wanted")
+                tracing::info!(sync = %self.owner, namespace = name, created, "a namespace is wanted");
+                created.then(|| name.into())
             }
             Err(failure) => {
                 tracing::warn!(sync = %self.owner, namespace = name, %failure, "the namespace could not be created");
+                None
             }
         }
     }

@@ -20,11 +20,15 @@ use super::{Follower, Order, Told};
 use crate::api::SyncName;
 use crate::clock;
 use crate::cluster::{Cluster, Stop};
+use crate::plan::Outcome;
 use crate::report::{Trouble, is_applied};
 use crate::source::{Repository, Revision};
 
 /// A path that is missing is told after the repository itself was asked, or after this time.
 const LOOK_FIRST: Duration = Duration::from_secs(2);
+
+/// The longest that the words of a refused commit are waited for.
+const DESCRIBE: Duration = Duration::from_secs(2);
 
 /// The longest that a lag of the server is told as progress.
 const MAX_LAG: Duration = Duration::from_secs(30);
@@ -99,15 +103,29 @@ impl Drive {
                 return (report, rendered.then_some(Held { revision, order }));
             }
             if held.is_none() {
+                let mut report = report;
+                self.describe(&revision, &mut report).await;
                 return (report, None);
             }
         }
         let trouble = memory.refusal.as_ref().map(|refusal| refusal.trouble.clone());
         let newer = Some(revision.to_string().into());
-        let refused = Refused { revision: Some(revision), newer, was_tried: !is_refused, trouble };
-        match held {
+        let refused = Refused { revision: Some(revision.clone()), newer, was_tried: !is_refused, trouble };
+        let (mut report, held) = match held {
             Some(held) => self.keep(memory, held, refused).await,
             None => (Report::default(), None),
+        };
+        if !is_refused {
+            self.describe(&revision, &mut report).await;
+        }
+        (report, held)
+    }
+
+    /// Reads the author and the subject of a commit that was not rendered.
+    async fn describe(&self, revision: &Revision, report: &mut Report) {
+        let by = clock::now() + DESCRIBE;
+        if let Some(words) = self.order.repository.words(revision, by).await {
+            report.names(revision, words);
         }
     }
 
@@ -289,8 +307,9 @@ impl Follower {
                 // To the pass the object was as it should be, and only this tells that it had been repaired.
                 if let Some((id, Some(outcome))) =
                     verified.filter(|(id, _)| !report.outcomes.contains_key(id))
-                    && repaired(&outcome).is_some()
+                    && (repaired(&outcome).is_some() || outcome == Outcome::Created)
                 {
+                    report.restored.extend((outcome == Outcome::Created).then(|| id.clone()));
                     report.outcomes.insert(id, outcome);
                 }
                 (memory, report, kept)
@@ -347,6 +366,7 @@ impl Follower {
         self.see_anew();
         self.has_come();
         // One that is superseded was seen at another time.
+        report.took = self.seen_at.map(clock::since).filter(|_| report.revision == self.revision);
         if applied && !self.order.wish.suspend && report.revision == self.revision {
             let seen = self.seen_at.take();
             seen.inspect(|at| {
