@@ -15,10 +15,11 @@ mod crd {
 }
 
 use http::{Request, StatusCode, header};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::PostParams;
 use moorline::api::{
-    self, Approval, ConditionType, Contested, Finished, HistoryEntry, ObjectCounts, Reason, Revisions, Scope,
-    StatusProblem, SyncStatus,
+    self, Approval, ChangeCounts, ConditionType, Contested, Finished, HistoryEntry, ObjectCounts, Reason,
+    Revisions, Scope, StatusProblem, SyncStatus,
 };
 use moorline::sync::wish;
 use serde_json::{Value, json};
@@ -297,12 +298,22 @@ fn full_status() -> SyncStatus {
             begun: true,
             failed: true,
         }],
-        history: vec![HistoryEntry {
-            revision: "main@1".to_owned(),
-            time: time(),
-            result: Reason::Applied.to_string(),
-            message: "6 objects".to_owned(),
-        }],
+        history: vec![history_entry(time())],
         approval: Some(Approval { hash: "0123".to_owned(), objects: 31 }),
+    }
+}
+
+/// An entry of a history in which every field says something.
+fn history_entry(time: Time) -> HistoryEntry {
+    HistoryEntry {
+        revision: "main@1".to_owned(),
+        short: "main@1".to_owned(),
+        subject: "Open the shop".to_owned(),
+        author: "Ada".to_owned(),
+        time,
+        duration: Some("1.2s".to_owned()),
+        result: Reason::Applied.to_string(),
+        message: "6 objects".to_owned(),
+        changes: ChangeCounts { created: 1, changed: 2, pruned: 3, repaired: 4 },
     }
 }

@@ -154,6 +154,29 @@ fn a_sync_shows_all_that_there_is_to_know() {
     let history = html.split("id=\"history\"").nth(1).expect("the history");
     let commit = format!("<a href=\"https://github.com/example/fleet/commit/{COMMIT}\"");
     assert!(history.contains(&commit), "a revision leads to its commit: {history}");
+    // Commits, repairs, prunes, approvals and refusals stand in one table, the newest first.
+    let told = [
+        "the deletion of 2 objects is approved",
+        "Open the shop — Ada Lovelace",
+        "no longer in Git, and deleted: ConfigMap shop/older",
+        "main@2222 is not signed",
+        "ConfigMap shop/settings: data.key changed by kubectl-patch",
+    ];
+    let places: Vec<_> =
+        told.iter().map(|text| history.find(text).unwrap_or_else(|| panic!("{text}: {history}"))).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(history.contains("3 created, 1 pruned in 1.2s"), "{history}");
+    let drift = html.split("id=\"drift\"").nth(1).expect("edits by hand");
+    assert!(drift.contains("the object was deleted") && drift.contains("created again"), "{drift}");
+    let data = data(&board, "/api/v1/syncs/ops/shop");
+    let reasons: Vec<_> =
+        data["timeline"].as_array().unwrap().iter().map(|it| it["reason"].as_str().unwrap()).collect();
+    assert_eq!(reasons, ["Approved", "Applied", "Pruned", "SignatureMissing", "DriftRepaired"]);
+    assert_eq!(data["timeline"][1]["author"], "Ada Lovelace");
+    assert_eq!(
+        (&data["repairs"][0]["deleted"], &data["repairs"][1]["deleted"]),
+        (&json!(true), &json!(false))
+    );
     let unwell = page(&board, "/syncs/ops/unwell");
     assert!(unwell.contains("the container web waits: ImagePullBackOff"), "the root cause");
 }

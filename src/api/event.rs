@@ -5,7 +5,9 @@ use std::fmt;
 /// Why an Event tells something that no condition says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventReason {
-    /// Edits by others were repaired.
+    /// A person approved deletions that waited.
+    Approved,
+    /// Edits and deletions by others were repaired.
     DriftRepaired,
     /// The new commit does not have the one before in its history.
     ForcePush,
@@ -13,14 +15,23 @@ pub enum EventReason {
     HistoryUnknown,
     /// A Sync is gone, and objects of it stay.
     ObjectsOrphaned,
+    /// Objects that Git has no more were deleted.
+    Pruned,
     /// A revision was given up because its objects did not become well.
     RolledBack,
 }
 
 impl EventReason {
     /// All of them, in the order of the README.
-    pub const ALL: [Self; 5] =
-        [Self::DriftRepaired, Self::ForcePush, Self::HistoryUnknown, Self::ObjectsOrphaned, Self::RolledBack];
+    pub const ALL: [Self; 7] = [
+        Self::Approved,
+        Self::DriftRepaired,
+        Self::ForcePush,
+        Self::HistoryUnknown,
+        Self::ObjectsOrphaned,
+        Self::Pruned,
+        Self::RolledBack,
+    ];
 }
 
 impl fmt::Display for EventReason {

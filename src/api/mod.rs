@@ -10,6 +10,7 @@ mod event;
 mod git;
 mod health;
 mod helm;
+mod history;
 mod kept;
 mod render;
 mod span;
@@ -23,12 +24,13 @@ pub use event::EventReason;
 pub use git::{Git, GitRef, SecretRef, Source, Verify, VerifyMode};
 pub use health::{HealthRule, HealthSpec};
 pub use helm::{ChartSource, HelmSpec};
+pub use history::{ChangeCounts, HistoryEntry, MAX_HISTORY};
 pub use kept::kept_by;
 pub use render::{Plain, Render, RenderType};
 pub use span::{MAX_SPAN, MIN_SPAN, Span};
 pub use status::{
-    Approval, ConditionType, Contested, Finished, HeldRevision, HistoryEntry, MAX_HISTORY, ObjectCounts,
-    Reason, Revisions, Scope, StatusProblem, SyncStatus, short_revision,
+    Approval, ConditionType, Contested, Finished, HeldRevision, ObjectCounts, Reason, Revisions, Scope,
+    StatusProblem, SyncStatus, short_revision,
 };
 pub use substitute::{Substitute, ValuesFrom, ValuesKind, VariableText};
 pub use sync::{

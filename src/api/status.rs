@@ -10,9 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::SpecHash;
-
-/// The most entries of [`SyncStatus::history`].
-pub const MAX_HISTORY: usize = 10;
+use super::history::HistoryEntry;
 
 /// What the daemon found and did.
 // Atomic, because it has one writer, who writes it as a whole: to keep a record of each field is work for the API server
@@ -78,7 +76,7 @@ pub struct SyncStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks_at_deletion: Vec<String>,
 
-    /// What became of the last revisions, the newest first.
+    /// The last revisions that were applied, refused or given up, the newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryEntry>,
 
@@ -242,22 +240,6 @@ pub struct Finished {
     pub failed: bool,
 }
 
-/// What became of a revision.
-#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
-#[serde(rename_all = "camelCase")]
-pub struct HistoryEntry {
-    /// The revision, as `main@1f0c...`.
-    pub revision: String,
-    /// When it was so.
-    #[schemars(schema_with = "time")]
-    pub time: Time,
-    /// One word for it, as the reason of a condition.
-    pub result: String,
-    /// A sentence, if there is more to say.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub message: String,
-}
-
 /// What must be approved so that a deletion that waits is carried out.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
@@ -376,6 +358,6 @@ fn conditions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-fn time(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn time(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "format": "date-time"})
 }

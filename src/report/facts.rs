@@ -3,6 +3,7 @@
 //! In: what was found and done, from the stations that did it. Out: nothing but the words for it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -52,12 +53,25 @@ pub struct Facts<'a> {
     pub health: Option<&'a Summary>,
     /// The Sync is not ready before they are as they should be.
     pub waits_for_health: bool,
+    /// The commits of which author and subject are known.
+    pub commits: &'a [Commit],
     /// The value of the annotation that was obeyed last.
     pub request: Option<String>,
     /// The Lease of this daemon.
     pub held_by: Option<String>,
     /// The time.
     pub now: Time,
+}
+
+/// The words of a commit, for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Commit {
+    /// The revision, as `main@1f0c...`.
+    pub revision: String,
+    /// The subject of the commit.
+    pub subject: String,
+    /// The name of its author.
+    pub author: String,
 }
 
 /// A revision whose objects did not become well.
@@ -121,6 +135,8 @@ pub struct PassFacts<'a> {
     pub rights: &'a [String],
     /// The command that gives all rights that the Sync needs.
     pub grant: &'a str,
+    /// How long it took since the revision was seen, where that is known.
+    pub took: Option<Duration>,
     /// When it, or one before it, last changed something: whoever tells of it again later says the same.
     pub changed: Option<Time>,
 }

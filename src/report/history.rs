@@ -1,62 +1,162 @@
-//! What became of the last revisions.
+//! The history of a Sync: its last revisions, and the outcome of each.
 //!
-//! In: the status as it was, and what a pass came to. Out: its history, in which a revision that was given up is marked.
+//! In: the status as it was, and what a pass came to. Out: an entry for each revision that was applied, refused or
+//! given up, the newest first. An applied revision has its entry at once, whether its objects are healthy or not.
+
+use std::time::Duration;
 
 use super::{Facts, PassFacts, Rejected, Verdict};
-use crate::api::{HistoryEntry, MAX_HISTORY, Reason, SyncStatus};
+use crate::api::{ChangeCounts, HistoryEntry, MAX_HISTORY, Reason, SyncStatus, short_revision};
 
-/// Notes what became of a revision.
+/// Results of a revision that is applied. They replace each other in one entry.
+const APPLIED: [Reason; 5] =
+    [Reason::Applied, Reason::Degraded, Reason::HealthUnknown, Reason::PruneHeld, Reason::Contested];
+
+/// The most entries of one revision in a row, so that an object that fails now and then does not push out all others.
+const MAX_IN_A_ROW: usize = 2;
+
+/// Notes the outcome of a revision; `is_new` if it was not applied before.
 pub(super) fn note_history(
     status: &mut SyncStatus,
     pass: &PassFacts<'_>,
     verdict: &Verdict,
     facts: &Facts<'_>,
+    is_new: bool,
 ) {
     if let Some(rejected) = facts.rejected {
         return note_rejection(status, rejected, facts);
     }
-    let revision = facts.refused.as_ref().unwrap_or(&pass.revision);
-    // Drift says nothing about the commit.
-    let is_drift = verdict.applied && verdict.reason == Reason::FieldsDiffer.to_string();
-    let result = if is_drift { Reason::Applied.to_string() } else { verdict.reason.clone() };
-    // Trying again is no new event.
-    let told = status.history.first().is_some_and(|last| last.revision == *revision && last.result == result);
-    // What a person or the repository keeps from us says nothing about the commit.
-    let of_revision = !facts.suspended && (facts.trouble.is_none() || facts.of_revision);
-    if of_revision && !told && !verdict.reconciling {
-        // How the objects of a revision are may change to and fro; what became of it is told once.
-        let by_health = |result: &str| {
-            [Reason::Degraded, Reason::HealthUnknown].iter().any(|it| it.to_string() == result)
-        };
-        let first = status.history.first().filter(|last| last.revision == *revision);
-        let changed = first.is_some_and(|last| by_health(&last.result) || by_health(&result));
-        if changed {
-            status.history.remove(0);
-        }
-        let entry = HistoryEntry {
-            revision: revision.clone(),
-            time: facts.now.clone(),
-            result,
-            message: if verdict.applied && facts.trouble.is_none() {
-                String::new()
-            } else {
-                verdict.message.clone()
-            },
-        };
-        status.history.insert(0, entry);
-        status.history.truncate(MAX_HISTORY);
+    if facts.suspended {
+        return;
+    }
+    if verdict.applied {
+        note_applied(status, pass, verdict, facts, is_new);
+    }
+    // Trouble with the repository or the spec says nothing about the commit.
+    let is_refused = facts.trouble.map_or(!verdict.applied, |_| facts.of_revision);
+    if is_refused && !verdict.reconciling {
+        note_refused(status, pass, verdict, facts);
     }
 }
 
-/// Notes that a revision was given up: that is what became of it.
+/// Notes a revision of which every object is applied.
+fn note_applied(
+    status: &mut SyncStatus,
+    pass: &PassFacts<'_>,
+    verdict: &Verdict,
+    facts: &Facts<'_>,
+    is_new: bool,
+) {
+    let is_told = |entry: &&mut HistoryEntry| entry.revision == pass.revision && is_applied(&entry.result);
+    let is_at_rest = facts.trouble.is_none() && !verdict.reconciling;
+    // Drift and objects that are on their way out say nothing about the commit.
+    let result = match is_at_rest && is_applied(&verdict.reason) {
+        true => verdict.reason.clone(),
+        false => Reason::Applied.to_string(),
+    };
+    match status.history.first_mut().filter(is_told) {
+        Some(entry) if is_at_rest => entry.result = result,
+        Some(_) => {}
+        // While a newer commit is refused, the older one that is kept has its entry further down.
+        None if facts.trouble.is_some() && !is_new => {}
+        None => {
+            let entry = described(status, &pass.revision, facts);
+            push(status, HistoryEntry { result, duration: pass.took.map(duration), ..entry });
+        }
+    }
+}
+
+/// Notes a revision that is refused, or of which objects are.
+fn note_refused(status: &mut SyncStatus, pass: &PassFacts<'_>, verdict: &Verdict, facts: &Facts<'_>) {
+    let revision = facts.refused.as_ref().unwrap_or(&pass.revision);
+    // Trying again is no news.
+    let is_told = |last: &HistoryEntry| last.revision == *revision && last.result == verdict.reason;
+    if !status.history.first().is_some_and(is_told) {
+        let entry = described(status, revision, facts);
+        let (result, message) = (verdict.reason.clone(), verdict.message.clone());
+        push(status, HistoryEntry { result, message, ..entry });
+    }
+}
+
+/// Notes that a revision was given up: that is its outcome.
 fn note_rejection(status: &mut SyncStatus, rejected: &Rejected, facts: &Facts<'_>) {
     let result = Reason::RolledBack.to_string();
     let is_told = |entry: &HistoryEntry| entry.revision == rejected.revision && entry.result == result;
     if status.history.iter().any(is_told) {
         return;
     }
+    let entry = described(status, &rejected.revision, facts);
+    let known = status.history.iter().find(|entry| entry.revision == rejected.revision);
+    let (duration, changes) = known.map(|it| (it.duration.clone(), it.changes)).unwrap_or_default();
     status.history.retain(|entry| entry.revision != rejected.revision);
-    let (revision, message) = (rejected.revision.clone(), rejected.why.clone());
-    status.history.insert(0, HistoryEntry { revision, time: facts.now.clone(), result, message });
-    status.history.truncate(MAX_HISTORY);
+    push(status, HistoryEntry { result, message: rejected.why.clone(), duration, changes, ..entry });
+}
+
+/// Adds changes to the newest entry of a revision; false if it has none.
+pub fn add_changes(status: &mut SyncStatus, revision: &str, changes: ChangeCounts) -> bool {
+    let entry = status.history.iter_mut().find(|entry| entry.revision == revision);
+    entry.map(|entry| entry.changes += changes).is_some()
+}
+
+fn is_applied(result: &str) -> bool {
+    APPLIED.iter().any(|reason| reason.to_string() == result)
+}
+
+/// An entry of a revision without an outcome.
+fn described(status: &SyncStatus, revision: &str, facts: &Facts<'_>) -> HistoryEntry {
+    let commit = facts.commits.iter().find(|commit| commit.revision == revision);
+    let known = status.history.iter().find(|entry| entry.revision == revision);
+    let (subject, author) = commit
+        .map(|commit| (commit.subject.clone(), commit.author.clone()))
+        .or_else(|| known.map(|entry| (entry.subject.clone(), entry.author.clone())))
+        .unwrap_or_default();
+    HistoryEntry {
+        revision: revision.to_owned(),
+        short: short_revision(revision),
+        subject,
+        author,
+        time: facts.now.clone(),
+        duration: None,
+        result: String::new(),
+        message: String::new(),
+        changes: ChangeCounts::default(),
+    }
+}
+
+/// Adds an entry. It replaces one of the same revision with the same result, where that one has its share of entries.
+fn push(status: &mut SyncStatus, mut entry: HistoryEntry) {
+    let history = &mut status.history;
+    let in_a_row = history.iter().take_while(|known| known.revision == entry.revision).count();
+    if in_a_row >= MAX_IN_A_ROW {
+        let same = history[..in_a_row].iter().position(|known| known.result == entry.result);
+        let replaced = history.remove(same.unwrap_or_default());
+        entry.changes += replaced.changes;
+        entry.duration = replaced.duration.or(entry.duration);
+    }
+    history.insert(0, entry);
+    history.truncate(MAX_HISTORY);
+}
+
+/// A duration as Kubernetes writes it, without more digits than anybody reads.
+fn duration(took: Duration) -> String {
+    match took.as_secs() {
+        0 => format!("{}ms", took.as_millis()),
+        seconds @ 1..60 => format!("{seconds}.{}s", took.subsec_millis() / 100),
+        seconds @ 60..3600 => format!("{}m{}s", seconds / 60, seconds % 60),
+        seconds => format!("{}h{}m{}s", seconds / 3600, seconds / 60 % 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_short() {
+        for (millis, expect) in
+            [(0, "0ms"), (840, "840ms"), (1_250, "1.2s"), (61_900, "1m1s"), (3_723_000, "1h2m3s")]
+        {
+            assert_eq!(duration(Duration::from_millis(millis)), expect);
+        }
+    }
 }

@@ -25,8 +25,9 @@ use crate::object::ObjectId;
 use crate::plan::{Failed, Hold, Outcome};
 use approval::{approvable, protected};
 use conditions::conditions;
-pub use facts::{Facts, PassFacts, Rejected, Remark, Sighting, Tries, Trouble};
+pub use facts::{Commit, Facts, PassFacts, Rejected, Remark, Sighting, Tries, Trouble};
 use health::Wellness;
+pub use history::add_changes;
 use history::note_history;
 use problems::{bounded, contested, object_problems, problems};
 use waiting::missing;
@@ -131,11 +132,12 @@ fn told_by_pass(
     } else if let Some(trouble) = facts.trouble {
         status.problems = problems(trouble);
     }
-    if verdict.applied && revision.applied.as_ref() != Some(&pass.revision) {
+    let is_new = verdict.applied && revision.applied.as_ref() != Some(&pass.revision);
+    if is_new {
         revision.applied = Some(pass.revision.clone());
     }
     note_digest(revision, pass, verdict, facts);
-    note_history(status, pass, verdict, facts);
+    note_history(status, pass, verdict, facts, is_new);
 }
 
 /// Notes the digest of what is applied completely, until something else begins to be applied.

@@ -60,6 +60,7 @@ fn pass<'a>(revision: &str, outcomes: &'a BTreeMap<ObjectId, Outcome>) -> PassFa
         tries: &NO_TRIES,
         rights: &[],
         grant: "moorline rbac",
+        took: Some(std::time::Duration::from_millis(840)),
         changed: outcomes.values().any(Outcome::is_change).then(|| at(100)),
     }
 }
@@ -83,6 +84,7 @@ fn facts(pass: Option<PassFacts<'_>>) -> Facts<'_> {
         behind: false,
         health: None,
         waits_for_health: false,
+        commits: &[],
         request: None,
         held_by: None,
         now: at(100),
@@ -463,4 +465,87 @@ fn a_kind_that_is_about_to_be_served_is_progress() {
         status(&SyncStatus::default(), &facts).conditions[0].reason.clone()
     };
     assert_eq!((told(true), told(false)), ("Progressing".to_owned(), "ObjectsHeld".to_owned()));
+}
+
+#[test]
+fn every_applied_revision_is_in_the_history_although_its_objects_never_get_well() {
+    let nothing = BTreeMap::new();
+    let summary = Summary { objects: 1, progressing: 1, ..Summary::default() };
+    let commits = [1, 2, 3].map(|nth| Commit {
+        revision: format!("main@{nth}"),
+        subject: format!("Change {nth}"),
+        author: "Ada".to_owned(),
+    });
+    let unwell = |revision: &str, second| {
+        let facts =
+            Facts { health: Some(&summary), waits_for_health: true, ..facts(Some(pass(revision, &nothing))) };
+        (revision.to_owned(), at(second), facts.clone())
+    };
+    let mut now = SyncStatus::default();
+    for (nth, revision) in ["main@1", "main@2", "main@3"].iter().enumerate() {
+        let (_, time, facts) = unwell(revision, i64::try_from(nth).unwrap());
+        now = status(&now, &Facts { now: time, commits: &commits, ..facts.clone() });
+        assert!(now.conditions[0].status != "True" && now.conditions[0].reason == "Progressing");
+        let later = status(&now, &Facts { now: at(50), ..facts });
+        assert_eq!(later.history, now.history);
+    }
+    let told: Vec<_> =
+        now.history.iter().map(|it| format!("{} {} {}", it.short, it.result, it.subject)).collect();
+    assert_eq!(told, ["main@3 Applied Change 3", "main@2 Applied Change 2", "main@1 Applied Change 1"]);
+    assert_eq!((now.history[0].duration.as_deref(), &*now.history[0].author), (Some("840ms"), "Ada"));
+    // How the objects are replaces the outcome, and nothing else.
+    let why = crate::health::Health::Degraded { why: "no disk".to_owned() };
+    let degraded = Summary { objects: 1, degraded: 1, worst: vec![(id("a"), why)], ..Summary::default() };
+    let told =
+        Facts { health: Some(&degraded), waits_for_health: true, ..facts(Some(pass("main@3", &nothing))) };
+    let worse = status(&now, &told);
+    assert_eq!((worse.history.len(), &*worse.history[0].result), (3, "Degraded"));
+    assert_eq!(
+        (&worse.history[0].subject, &worse.history[0].time),
+        (&now.history[0].subject, &now.history[0].time)
+    );
+    let well = status(&worse, &facts(Some(pass("main@3", &nothing))));
+    assert_eq!(well.history, now.history);
+}
+
+#[test]
+fn the_revision_that_is_kept_and_the_one_that_is_refused_are_both_in_the_history() {
+    let nothing = BTreeMap::new();
+    let broken = trouble(true);
+    let refused = Facts {
+        trouble: Some(&broken),
+        of_revision: true,
+        refused: Some("main@3".to_owned()),
+        keeps: true,
+        ..facts(Some(pass("main@2", &nothing)))
+    };
+    let now = check(&refused, "Ready=False Stalled=True: RenderIncomplete", "main@2");
+    let told = |status: &SyncStatus| {
+        let each = status.history.iter().map(|it| format!("{} {}", it.revision, it.result));
+        each.collect::<Vec<_>>()
+    };
+    assert_eq!(told(&now), ["main@3 RenderIncomplete", "main@2 Applied", "main@1 Applied"]);
+    let mut counted = now.clone();
+    let repaired = crate::api::ChangeCounts { repaired: 2, ..Default::default() };
+    assert!(add_changes(&mut counted, "main@2", repaired) && !add_changes(&mut counted, "main@9", repaired));
+    assert_eq!(counted.history[1].changes, repaired);
+    // A revision that is given up keeps its words and its counts.
+    let rejected =
+        Rejected { revision: "main@2".into(), instead: "main@1".into(), why: "it is unwell".into() };
+    let back =
+        status(&counted, &Facts { rejected: Some(&rejected), ..facts(Some(pass("main@1", &nothing))) });
+    assert_eq!(told(&back), ["main@2 RolledBack", "main@3 RenderIncomplete", "main@1 Applied"]);
+    assert_eq!(back.history[0].changes, repaired);
+}
+
+#[test]
+fn one_revision_that_goes_to_and_fro_does_not_push_out_the_others() {
+    let (good, bad) = (outcomes([]), outcomes([("a", failed(true))]));
+    let mut now = status(&SyncStatus::default(), &facts(Some(pass("main@1", &good))));
+    for _ in 0..10 {
+        now = status(&now, &facts(Some(pass("main@2", &good))));
+        now = status(&now, &facts(Some(pass("main@2", &bad))));
+    }
+    let told: Vec<_> = now.history.iter().map(|it| format!("{} {}", it.revision, it.result)).collect();
+    assert_eq!(told, ["main@2 ApplyFailed", "main@2 Applied", "main@1 Applied"]);
 }

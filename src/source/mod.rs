@@ -14,6 +14,7 @@
 mod address;
 mod allow_list;
 mod chart;
+mod commit_words;
 mod credentials;
 pub mod directory;
 mod error;
@@ -44,6 +45,7 @@ mod workshop;
 pub use address::{Address, AddressError};
 pub use allow_list::AllowList;
 pub use chart::{Chart, ChartError, ChartPlace, ChartRef, Digest};
+pub use commit_words::CommitWords;
 pub use credentials::{Credentials, CredentialsError, Hidden};
 pub use error::Error;
 pub use http::Proxy;

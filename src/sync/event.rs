@@ -7,8 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::pass::Report;
-use crate::api::{ConditionType, EventReason, Reason, SyncName, SyncStatus};
+use crate::api::{ConditionType, Reason, SyncName, SyncStatus};
 use crate::clock;
 use crate::object::ObjectId;
 use crate::observed::Drift;
@@ -68,20 +67,8 @@ fn time() -> String {
     format!("{now:.6}")
 }
 
-/// What Events say of a status that follows another, as far as it is news: types, reasons and notes. A repair is told
-/// beside a change of readiness too: in a quick fight it is often the same status that tells of both.
-pub(crate) fn news(
-    before: &SyncStatus,
-    next: &SyncStatus,
-    repaired: &[String],
-) -> Vec<(&'static str, String, String)> {
-    let repair = (!repaired.is_empty())
-        .then(|| ("Normal", EventReason::DriftRepaired.to_string(), repaired.join("; ")));
-    repair.into_iter().chain(transition(before, next)).collect()
-}
-
 /// What is said of a change of whether the Sync is ready, or why not.
-fn transition(before: &SyncStatus, next: &SyncStatus) -> Option<(&'static str, String, String)> {
+pub(crate) fn transition(before: &SyncStatus, next: &SyncStatus) -> Option<(&'static str, String, String)> {
     let ready = |status: &SyncStatus| {
         let ready = status.conditions.iter().find(|it| it.type_ == ConditionType::Ready.to_string())?;
         Some((ready.status.clone(), ready.reason.clone(), ready.message.clone()))
@@ -101,11 +88,6 @@ fn transition(before: &SyncStatus, next: &SyncStatus) -> Option<(&'static str, S
 /// True for a reason that needs nobody: the Sync goes on when another one is ready, or the server is.
 pub(crate) fn waits_by_itself(reason: &str) -> bool {
     [Reason::DependencyNotReady, Reason::Progressing].iter().any(|one| one.to_string() == reason)
-}
-
-/// What a pass repaired, and who had changed it.
-pub(crate) fn repairs(report: &Report) -> impl Iterator<Item = String> {
-    report.outcomes.iter().filter_map(|(id, outcome)| repair(id, outcome))
 }
 
 /// What was repaired of an object, if anything was, and who had changed it.
@@ -150,23 +132,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repair_is_told_beside_a_change_of_readiness() {
+    fn a_change_of_readiness_is_told_once() {
         let said = |status: &str, reason: &str| {
             let ready = serde_json::json!({"type": "Ready", "status": status, "reason": reason, "message": "why", "lastTransitionTime": "2026-01-01T00:00:00Z"});
             serde_json::from_value::<SyncStatus>(serde_json::json!({"conditions": [ready]})).unwrap()
         };
-        let check = |before: &SyncStatus, next: &SyncStatus, repaired: &[&str], expect: &[&str]| {
-            let repaired: Vec<String> = repaired.iter().map(|&text| text.to_owned()).collect();
-            let told: Vec<String> =
-                news(before, next, &repaired).into_iter().map(|(_, reason, _)| reason).collect();
-            assert_eq!(told, expect);
+        let check = |before: &SyncStatus, next: &SyncStatus, expect: Option<&str>| {
+            let told = transition(before, next).map(|(type_, reason, _)| format!("{type_} {reason}"));
+            assert_eq!(told.as_deref(), expect);
         };
         let (applied, contested) = (said("True", "Applied"), said("False", "Contested"));
-        check(&applied, &contested, &["x"], &["DriftRepaired", "Contested"]);
-        check(&applied, &contested, &[], &["Contested"]);
-        check(&applied, &applied, &["x"], &["DriftRepaired"]);
-        check(&applied, &applied, &[], &[]);
-        check(&applied, &said("Unknown", "Progressing"), &["x"], &["DriftRepaired"]);
+        check(&applied, &contested, Some("Warning Contested"));
+        check(&contested, &applied, Some("Normal Applied"));
+        check(&applied, &applied, None);
+        check(&applied, &said("Unknown", "Progressing"), None);
     }
 
     #[test]

@@ -100,6 +100,8 @@ pub(crate) struct Memory {
     pub(crate) gate: Option<Unwell>,
     /// Objects that others deleted, and that are not there again.
     pub(crate) deleted: BTreeSet<ObjectId>,
+    /// Objects that are gone as expected: this Sync deleted them, or they had come to their end. Nobody is blamed for these.
+    pub(crate) departed: BTreeSet<ObjectId>,
     /// A person asks to run hooks again that have failed.
     pub(crate) again: bool,
     /// When hooks that have run are deleted, if there are any.
@@ -306,6 +308,22 @@ impl Memory {
             None => pauses.cluster,
         };
         self.unknown = missing.then(|| (now + backoff.failed(chance), backoff));
+    }
+
+    /// True if others deleted an object that is created now: every object was there, or its end was seen.
+    pub(crate) fn was_deleted(&self, id: &ObjectId, was_applied: bool) -> bool {
+        was_applied || self.deleted.contains(id) && !self.departed.contains(id)
+    }
+
+    /// Remembers which objects are gone as expected, until they are created again or nobody knows of them.
+    pub(crate) fn note_departed(
+        &mut self,
+        outcomes: &BTreeMap<ObjectId, Outcome>,
+        is_known: impl Fn(&ObjectId) -> bool,
+    ) {
+        let going = outcomes.iter().filter(|(_, it)| matches!(it, Outcome::Pruned { gone: false }));
+        self.departed.retain(|id| is_known(id) && outcomes.get(id) != Some(&Outcome::Created));
+        self.departed.extend(going.map(|(id, _)| id.clone()));
     }
 
     /// Watches the namespaces that objects wait for.

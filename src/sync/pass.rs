@@ -150,7 +150,7 @@ impl Subject<'_> {
         self.survey(memory, desired).await;
         let rollout = self.rollout(memory, &prepared);
         let policy = self.policy(memory, rollout.clone());
-        let contested = policy.contested.clone();
+        let (contested, was_applied) = (policy.contested.clone(), policy.was_applied);
         let (mut plan, open, claimed) = self.decided(memory, desired, policy).await;
         let now = self.context.now();
         let mut postponed = self.postpone(memory, &mut plan, desired, now);
@@ -163,11 +163,9 @@ impl Subject<'_> {
         report.approved.clone_from(&self.approved);
         let held: Vec<(ObjectId, Hold)> = plan.held.clone();
         memory.leaving.see(&held, now);
-        report.held = Some(self.record.clone());
-        if !plan.stages.is_empty() {
-            self.record_revision().await?;
-        }
-        self.create_namespace(&plan, desired).await;
+        self.record_revision(&plan, report).await?;
+        let created = self.create_namespace(&plan, desired).await;
+        report.restored_namespace = created.filter(|_| was_applied).or(report.restored_namespace.take());
         let (ledger, asked) = (memory.ledger.clone(), Asked::by(self.generation, self.desk));
         let (contested, numbers) = (Arc::new(contested), memory.scaling.numbers());
         let backends = memory.unreached.backends(now);
@@ -176,6 +174,7 @@ impl Subject<'_> {
         report.gate = memory.gate.take();
         let mut outcomes = self.send(memory, &work, (plan, &mut postponed), rollout.as_ref()).await;
         report.added = work.additions(self.wish, memory, &mut outcomes).await;
+        report.restores(desired, &outcomes, |id| memory.was_deleted(id, was_applied));
         self.learn(memory, &prepared, rollout.as_ref(), &outcomes);
         (report.finished, report.tries.next) = (memory.ends.written(), memory.next_tries());
         report.remarks = ledger.remarks(desired);
@@ -252,6 +251,9 @@ impl Subject<'_> {
         let is_new = |outcome: &Outcome| matches!(outcome, Outcome::Created | Outcome::Recreated);
         memory.deleted.retain(|id| !outcomes.get(id).is_some_and(is_new));
         let anew = || outcomes.iter().filter(|(_, it)| is_new(it)).map(|(id, _)| id);
+        memory.note_departed(outcomes, |id| {
+            desired.get(id).is_some() || self.cluster.observed(self.owner, |seen| seen.get(id).is_some())
+        });
         memory.ends.begin_anew(anew());
         self.vitals.begin_anew(anew());
         memory.fights.learn(outcomes, desired, now);
@@ -293,7 +295,11 @@ impl Subject<'_> {
     }
 
     /// Names the revision in the status before the first write of it: a daemon that starts later keeps exactly this one.
-    async fn record_revision(&self) -> Result<(), Trouble> {
+    async fn record_revision(&self, plan: &Plan, report: &mut Report) -> Result<(), Trouble> {
+        report.held = Some(self.record.clone());
+        if plan.stages.is_empty() {
+            return Ok(());
+        }
         match self.desk {
             Some(desk) if !desk.record_revision(self.record.clone(), self.wish.timeout).await => {
                 return Err(unwritten());
@@ -309,22 +315,24 @@ impl Subject<'_> {
     }
 
     /// Creates the namespace of objects that name none, where that is asked for and may be needed. If it cannot be,
-    /// the objects say so.
-    async fn create_namespace(&self, plan: &Plan, desired: &DesiredSet) {
+    /// the objects say so. Gives its name if it was not there.
+    async fn create_namespace(&self, plan: &Plan, desired: &DesiredSet) -> Option<Box<str>> {
         let name = &*self.wish.target_namespace;
         let needed = self.wish.create_namespace
             && self.cluster.observed(self.owner, |seen| may_be_missing(plan, desired, seen, name));
         if !needed {
-            return;
+            return None;
         }
         match self.cluster.create_namespace(name).await {
             Ok(created) => {
                 self.context.is_over(self.owner, About::Namespace);
-                tracing::info!(sync = %self.owner, namespace = name, created, "a namespace is wanted")
+                tracing::info!(sync = %self.owner, namespace = name, created, "a namespace is wanted");
+                created.then(|| name.into())
             }
             Err(failure) => {
                 let text = format!("the namespace {name} could not be created: {failure}");
                 self.context.says(self.owner, About::Namespace, Tone::Warning, "NamespaceMissing", &text);
+                None
             }
         }
     }

@@ -20,13 +20,15 @@ use crate::object::ObjectId;
 use crate::render::helm::Capabilities;
 use crate::render::{Rendered, missing};
 use crate::report::Trouble;
-use crate::source::{Error, Ids, ObjectHash, Reading, Repository, Revision, Snapshot};
+use crate::source::{CommitWords, Error, Ids, ObjectHash, Reading, Repository, Revision, Snapshot};
 use crate::tree::FileTree;
 
 /// What a commit comes to.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub(crate) revision: Revision,
+    /// The author and the subject of the commit.
+    pub(crate) words: CommitWords,
     /// What was read for it; the same ids mean the same files.
     pub(crate) ids: Ids,
     /// The id of what lies at the path.
@@ -94,11 +96,11 @@ pub(crate) async fn prepare(
         // What was never read has not stayed the same.
         let kept = kept.ok_or_else(stopped)?;
         ground.followed.set(kept.bases.to_vec());
-        let tree = tree(repository, revision, wish, by).await?;
-        return Ok(Prepared { revision: revision.clone(), tree, ..kept });
+        let (tree, words) = place(repository, revision, wish, by).await?;
+        return Ok(Prepared { revision: revision.clone(), words, tree, ..kept });
     };
     let (mut ids, modules) = (snapshot.ids, snapshot.beside);
-    let tree = tree(repository, revision, wish, by).await?;
+    let (tree, words) = place(repository, revision, wish, by).await?;
     let (made, read, server) = rendered(files.clone(), wish, means, by).await?;
     let rendered = Arc::new(made.ignoring(&wish.ignore));
     let paths = || read.iter().flatten().map(String::as_str);
@@ -113,6 +115,7 @@ pub(crate) async fn prepare(
     let digest = rendered.digest();
     Ok(Prepared {
         revision,
+        words,
         ids,
         tree,
         named: beside,
@@ -164,15 +167,14 @@ fn wanted(
     }
 }
 
-/// The id of what lies at the path of a Sync.
-async fn tree(
+/// The id of what lies at the path of a Sync, and the words of the commit.
+async fn place(
     repository: &Repository,
     revision: &Revision,
     wish: &Wish,
     by: Instant,
-) -> Result<Option<ObjectHash>, Trouble> {
-    let found = repository.ids(revision, [wish.options.path.as_str()], by).await.map_err(of_source)?;
-    Ok(found.into_values().next().flatten())
+) -> Result<(Option<ObjectHash>, CommitWords), Trouble> {
+    repository.place(revision, &wish.options.path, by).await.map_err(of_source)
 }
 
 /// The files of a revision, and which folders had to be brought besides its own.

@@ -181,6 +181,9 @@ impl Subject<'_> {
             if is_made_again || !memory.ends.finished.contains_key(&id) {
                 memory.fights.deleted(&id, wanted.hash, self.context.now());
             }
+            if memory.ends.finished.contains_key(&id) {
+                memory.departed.insert(id);
+            }
         }
     }
 

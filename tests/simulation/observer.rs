@@ -315,6 +315,10 @@ impl Seen {
         }
         let note = event["note"].as_str().unwrap_or_default();
         for repair in note.split("; ").filter(|repair| repair.len() < note.len() || note.len() < 900) {
+            // The last part counts the repairs that are not named.
+            if repair.starts_with("and ") {
+                continue;
+            }
             let id = repair.split(':').next().unwrap_or_default();
             let name = id.rsplit('/').next().unwrap_or_default();
             // Who only knows that it is otherwise than before names nobody.

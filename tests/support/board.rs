@@ -12,7 +12,7 @@ use moorline::object::ObjectId;
 use moorline::observed::Drift;
 use moorline::plan::{Change, Failed, Hold, Outcome};
 use moorline::render::{Options, Rendered, render};
-use moorline::report::board::{Card, Healths, Objects, Repair, Stance, StatusBoard, Subject};
+use moorline::report::board::{Card, Happening, Healths, Objects, Repair, Stance, StatusBoard, Subject};
 use moorline::tree::FileTree;
 use serde_json::{Value, json};
 
@@ -72,7 +72,8 @@ pub(crate) fn status(conditions: &[(&str, &str, &str, &str)], more: Value) -> Sy
         "revision": {"seen": revision, "attempted": revision, "applied": revision, "healthy": revision},
         "objects": {"desired": 4, "applied": 4},
         "lastAppliedTime": "2026-11-22T11:58:00Z",
-        "history": [{"revision": revision, "time": "2026-11-22T11:58:00Z", "result": "Applied"}],
+        "history": [{"revision": revision, "time": "2026-11-22T11:58:00Z", "result": "Applied", "duration": "1.2s",
+            "subject": "Open the shop", "author": "Ada Lovelace", "changes": {"created": 3, "pruned": 1}}],
     });
     let Value::Object(more) = more else { panic!("a literal mapping") };
     more.into_iter().for_each(|(field, value)| whole[field] = value);
@@ -97,6 +98,7 @@ pub(crate) fn card(name: &str, depends_on: &[&str], status: SyncStatus, objects:
         status: Arc::new(status),
         objects: Arc::new(objects),
         repairs: Arc::new([]),
+        happened: Arc::new([]),
     }
 }
 
@@ -237,12 +239,40 @@ fn shop(set: &Arc<DesiredSet>) -> Card {
             ],
         }),
     );
+    let deleted = Repair {
+        at: serde_json::from_value(json!("2026-11-22T11:30:00Z")).unwrap(),
+        id: id("/ConfigMap|shop/banner"),
+        was_deleted: true,
+        fields: Vec::new(),
+        manager: None,
+        changed: None,
+    };
+    let happened = |at: &str, reason: &str, text: &str| Happening {
+        at: serde_json::from_value(json!(at)).unwrap(),
+        reason: reason.to_owned(),
+        text: text.to_owned(),
+    };
+    let happened = [
+        happened("2026-11-22T11:59:00Z", "Approved", "the deletion of 2 objects is approved by 6c1c8f7d"),
+        happened("2026-11-22T11:50:00Z", "Pruned", "no longer in Git, and deleted: ConfigMap shop/older"),
+        happened("2026-11-22T11:45:00Z", "SignatureMissing", &format!("main@2222 is not signed {EVIL}")),
+        happened(
+            "2026-11-22T11:20:00Z",
+            "DriftRepaired",
+            "ConfigMap shop/settings: data.key changed by kubectl-patch",
+        ),
+    ];
     let repair = Repair {
         at: serde_json::from_value(json!("2026-11-22T11:20:00Z")).unwrap(),
         id: id("/ConfigMap|shop/settings"),
+        was_deleted: false,
         fields: vec!["data.key".into()],
         manager: Some("kubectl-patch".into()),
         changed: Some("2026-11-22T11:20:00Z".into()),
     };
-    Card { repairs: Arc::new([repair]), ..card("ops/shop", &["base"], held, objects) }
+    Card {
+        repairs: Arc::new([deleted, repair]),
+        happened: Arc::new(happened),
+        ..card("ops/shop", &["base"], held, objects)
+    }
 }

@@ -68,7 +68,7 @@ pub(crate) const TABLE: [Row; 39] = [
     row(4, "rights",         Pure,  Only(&["object", "desired"])),
     row(5, "report",         Pure,  Only(&["api", "object", "health", "observed", "desired", "plan"])),
     row(6, "serve/page",     Pure,  Only(&["api", "harmless", "object", "yaml", "report"])),
-    row(6, "source",         Shell, Only(&["chance", "clock", "nearest", "tree", "yaml"])),
+    row(6, "source",         Shell, Only(&["chance", "clock", "harmless", "nearest", "tree", "yaml"])),
     row(6, "helm",           Shell, Only(&["chance", "tree", "yaml", "render"])),
     row(6, "metrics",        Shell, Only(&[])),
     row(6, "cluster",        Shell, Only(&["api", "chance", "clock", "fields", "nearest", "object", "repeats", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),

@@ -4,6 +4,7 @@ pub(super) mod approve;
 pub(super) mod delete;
 pub(super) mod events;
 mod heartbeats;
+mod history;
 pub(super) mod nudge;
 pub(super) mod status;
 pub(super) mod suspend;

@@ -12,7 +12,7 @@ use super::super::plan::Colour;
 use super::super::{Streams, harmless};
 use super::heartbeats::all_served;
 use super::table::{ago, table};
-use super::{counted, namespace, on_cluster, ready, write};
+use super::{counted, history, namespace, on_cluster, ready, write};
 use crate::api::{ConditionType, short_revision as short};
 use crate::cluster::{Connection, Seen};
 use crate::plan::Paint;
@@ -82,7 +82,9 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
                     streams,
                 )?;
             }
-            (None, Some(_), [one]) => write(&details(one), streams)?,
+            (None, Some(_), [one]) => {
+                write(&(details(one) + &history::lines(&one.status.history)), streams)?;
+            }
             (_, _, []) => streams.say("there are no Syncs here; -A shows those of all namespaces"),
             (_, _, all) => show(&lines(all, wide), arguments.color.paint(), streams)?,
         }

@@ -23,6 +23,8 @@ use crate::object::ObjectId;
 
 /// The most repairs that a card remembers.
 pub const MAX_REPAIRS: usize = 30;
+/// The most happenings that a card remembers.
+pub const MAX_HAPPENINGS: usize = 40;
 
 /// What is known of all Syncs.
 #[derive(Debug, Clone, Default)]
@@ -62,6 +64,8 @@ pub struct Card {
     pub objects: Arc<Objects>,
     /// What was repaired since the daemon began, the newest first.
     pub repairs: Arc<[Repair]>,
+    /// Repairs, prunes, approvals and trouble since the daemon began, the newest first.
+    pub happened: Arc<[Happening]>,
 }
 
 /// What a Sync follows.
@@ -83,13 +87,26 @@ pub struct Subject {
     pub is_resource: bool,
 }
 
-/// An edit that was repaired.
+/// Something that happened to a Sync, beside the revisions in its history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Happening {
+    /// When it happened.
+    pub at: Time,
+    /// The reason of the Event that tells of it.
+    pub reason: String,
+    /// A sentence for people.
+    pub text: String,
+}
+
+/// An edit or a deletion by others that was repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
     /// When it was repaired.
     pub at: Time,
     /// The object.
     pub id: ObjectId,
+    /// It was deleted, and created again.
+    pub was_deleted: bool,
     /// Which fields, where that is known.
     pub fields: Vec<String>,
     /// The tool that had changed them, where that is known.

@@ -1,4 +1,4 @@
-//! What others changed: what stands so, and what was repaired, with who, what and when.
+//! Changes and deletions by others: those that stand, and those that were repaired, with who, what and when.
 
 use jiff::Timestamp;
 
@@ -8,6 +8,9 @@ use super::moment::{moment, moment_of};
 use super::place::Place;
 use crate::object::ObjectId;
 use crate::report::board::{Card, ObjectState};
+
+/// Instead of fields, for an object that was deleted.
+const DELETED: &str = "all of it: the object was deleted";
 
 /// So many objects that are left as they are are named.
 const MAX_STANDING: usize = 50;
@@ -40,8 +43,9 @@ pub(super) fn part(html: &mut Html, card: &Card, now: Timestamp) {
     }
     for repair in card.repairs.iter() {
         let who = (repair.manager.as_deref(), repair.changed.as_deref());
-        begin(html, card, &repair.id, &repair.fields, who, now);
-        html.text("repaired ");
+        let fields = if repair.was_deleted { &[DELETED.to_owned()][..] } else { &repair.fields };
+        begin(html, card, &repair.id, fields, who, now);
+        html.text(if repair.was_deleted { "created again " } else { "repaired " });
         moment(html, repair.at.0, now);
         html.close();
         html.close();

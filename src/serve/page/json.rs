@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Look;
 use super::filter::Filter;
+use super::history::{self, Row as Told};
 use super::place::Place;
 use crate::report::board::{Card, Row, Shown, Stance, StatusBoard, advice};
 
@@ -33,8 +34,15 @@ pub(super) fn one(board: &StatusBoard, card: &Card, filter: &Filter) -> String {
     let repairs = card.repairs.iter().map(|repair| {
         json!({
             "time": repair.at, "object": repair.id.to_string(), "fields": repair.fields,
-            "manager": repair.manager, "changedAt": repair.changed,
+            "manager": repair.manager, "changedAt": repair.changed, "deleted": repair.was_deleted,
         })
+    });
+    let timeline = history::rows(card).into_iter().map(|row| match row {
+        Told::Revision(entry) => json!({
+            "time": entry.time, "reason": entry.result, "text": entry.message, "revision": entry.revision,
+            "subject": entry.subject, "author": entry.author,
+        }),
+        Told::Happened(it) => json!({"time": it.at, "reason": it.reason, "text": it.text}),
     });
     let dependents: Vec<String> = board.dependents(&card.name).map(|it| it.name.to_string()).collect();
     let more = json!({
@@ -44,6 +52,7 @@ pub(super) fn one(board: &StatusBoard, card: &Card, filter: &Filter) -> String {
         "approval": status.approval,
         "history": status.history,
         "repairs": repairs.collect::<Vec<_>>(),
+        "timeline": timeline.collect::<Vec<_>>(),
         "dependents": dependents,
         "interval": card.subject.interval,
         "serviceAccount": card.subject.service_account,

@@ -4,8 +4,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::super::commit_words::{self, CommitWords};
 use super::super::error::Error;
-use super::super::revision::Revision;
+use super::super::revision::{ObjectHash, Revision};
 use super::super::snapshot::{self, Ids, Snapshot};
 use super::{Repository, State};
 use crate::clock;
@@ -86,6 +87,31 @@ impl Repository {
         let (commit, paths) = (revision.commit, paths.into_iter().map(|path| (path.into(), None)).collect());
         let read = move |state: &mut State| state.with(commit, by, |it| snapshot::ids(it, commit, &paths));
         Ok(self.run(by, read).await?.0)
+    }
+
+    /// The id of what lies at a path in `revision`, none where nothing lies; and the words of the commit.
+    pub async fn place(
+        &self,
+        revision: &Revision,
+        path: &str,
+        by: Instant,
+    ) -> Result<(Option<ObjectHash>, CommitWords), Error> {
+        let (commit, paths) = (revision.commit, Ids::from([(path.into(), None)]));
+        let read = move |state: &mut State| {
+            state.with(commit, by, |it| {
+                let found = snapshot::ids(it, commit, &paths)?;
+                let words = commit_words::read(it, commit).unwrap_or_default();
+                Ok((found.into_values().next().flatten(), words))
+            })
+        };
+        Ok(self.run(by, read).await?.0)
+    }
+
+    /// The author and the subject of `revision`; none if they cannot be read.
+    pub async fn words(&self, revision: &Revision, by: Instant) -> Option<CommitWords> {
+        let commit = revision.commit;
+        let read = move |state: &mut State| state.with(commit, by, |it| Ok(commit_words::read(it, commit)));
+        self.run(by, read).await.ok()?.0
     }
 }
 

@@ -9,13 +9,17 @@ use std::sync::Arc;
 use super::{Desk, State, now};
 use crate::api::SyncStatus;
 use crate::object::ObjectId;
+use crate::observed::Drift;
 use crate::plan::Outcome;
-use crate::report::board::{Card, Healths, MAX_REPAIRS, Objects, Repair, Subject};
+use crate::report::board::{Card, Happening, Healths, MAX_HAPPENINGS, MAX_REPAIRS, Objects, Repair, Subject};
 use crate::sync::event::repaired;
+use crate::sync::event_queue::Note;
 use crate::sync::pass::Report;
 
 /// The most fields of an edit that are remembered.
 const MAX_FIELDS: usize = 12;
+/// The most characters of a text on the board.
+const MAX_TEXT: usize = 300;
 
 /// What of a desk is only for the status board.
 #[derive(Default)]
@@ -25,6 +29,7 @@ pub(super) struct Posting {
     healths: Arc<Healths>,
     objects: Arc<Objects>,
     repairs: Arc<[Repair]>,
+    happened: Arc<[Happening]>,
     /// The status that stands there.
     status: Option<Arc<SyncStatus>>,
     /// What became of objects, or how they are, is not as it stands there.
@@ -70,6 +75,7 @@ impl Desk {
             status: status.clone(),
             objects: posting.objects.clone(),
             repairs: posting.repairs.clone(),
+            happened: posting.happened.clone(),
         });
     }
 }
@@ -87,14 +93,28 @@ impl Posting {
             (self.objects, self.changed) = (Arc::new(objects), true);
             // One that came to nothing has the outcomes of the one before it.
             let new = report.outcomes.iter().filter(|_| report.trouble.is_none());
-            self.remember(new.filter_map(|(id, outcome)| repair(id, outcome)));
+            let is_restored = |id: &ObjectId| report.restored.contains(id);
+            self.remember(new.filter_map(|(id, outcome)| repair(id, outcome, is_restored(id))));
         }
     }
 
     /// Takes in what became of an object beside a pass.
-    pub(super) fn verified(&mut self, id: &ObjectId, outcome: &Outcome) {
+    pub(super) fn verified(&mut self, id: &ObjectId, outcome: &Outcome, is_restored: bool) {
         self.moved = true;
-        self.remember(repair(id, outcome).into_iter());
+        self.remember(repair(id, outcome, is_restored).into_iter());
+    }
+
+    /// Takes in something that happened, for the timeline. The same twice in a row is told once.
+    pub(super) fn happened(&mut self, note: &Note) {
+        let text: String = note.text.chars().take(MAX_TEXT).collect();
+        let is_told =
+            self.happened.first().is_some_and(|last| last.reason == note.reason && last.text == text);
+        if self.is_read && !is_told {
+            let new = Happening { at: now(), reason: note.reason.clone(), text };
+            let known = self.happened.iter().cloned();
+            self.happened = std::iter::once(new).chain(known).take(MAX_HAPPENINGS).collect();
+            self.changed = true;
+        }
     }
 
     /// How the objects are has changed.
@@ -111,9 +131,9 @@ impl Posting {
     }
 }
 
-fn repair(id: &ObjectId, outcome: &Outcome) -> Option<Repair> {
-    let mut drift = repaired(outcome)?;
+fn repair(id: &ObjectId, outcome: &Outcome, is_restored: bool) -> Option<Repair> {
+    let mut drift = if is_restored { Drift::default() } else { repaired(outcome)? };
     drift.fields.truncate(MAX_FIELDS);
     let (fields, manager, changed) = (drift.fields, drift.manager, drift.time);
-    Some(Repair { at: now(), id: id.clone(), fields, manager, changed })
+    Some(Repair { at: now(), id: id.clone(), was_deleted: is_restored, fields, manager, changed })
 }

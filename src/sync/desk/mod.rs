@@ -6,6 +6,7 @@
 mod board;
 mod passed;
 mod remembered;
+mod uncounted;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{Notify, oneshot};
 
 use super::Context;
-use super::event::repair;
+use super::event_queue::EventQueue;
 use super::follow::Told;
 use super::pass::Report;
 use crate::api::{EventReason, Finished, HeldRevision, Scope, SyncName, SyncStatus};
@@ -24,10 +25,11 @@ use crate::clock;
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
-use crate::report::{Facts, PassFacts, Rejected, Sighting, Trouble, status};
+use crate::report::{Commit, Facts, PassFacts, Rejected, Sighting, Trouble, status};
 use crate::source::Revision;
 use board::Posting;
 use remembered::Wrong;
+use uncounted::Uncounted;
 
 /// A pass that takes longer is told of before it ends.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -91,8 +93,14 @@ struct State {
     /// Hooks that have run for the end of the Sync.
     ran: Vec<Finished>,
     waiting: Vec<oneshot::Sender<()>>,
-    /// What was repaired since the last Event.
-    repaired: Vec<String>,
+    /// Events about revisions, repairs and prunes that are not written yet.
+    queue: EventQueue,
+    /// Changes that stand in no entry of the history yet.
+    uncounted: Uncounted,
+    /// The last commits of which author and subject are known.
+    commits: Vec<Commit>,
+    /// How long it took to apply a revision.
+    took: Option<(Revision, Duration)>,
     /// What is said in Events only: types, reasons and notes.
     news: Vec<(&'static str, EventReason, String)>,
     written: Arc<SyncStatus>,
@@ -108,8 +116,6 @@ struct State {
 
 /// How long it takes as a rule to learn how objects are that were just written.
 const MOMENT: Duration = Duration::from_millis(400);
-/// The most repairs that one Event names.
-const MAX_REPAIRS: usize = 5;
 /// The most Events that wait to be written.
 const MAX_NEWS: usize = 5;
 
@@ -259,14 +265,8 @@ impl Desk {
                 }
             }
             Told::Verified(id, outcome) => {
-                let Some(repair) = repair(&id, &outcome) else { return };
-                let mut state = self.lock();
-                state.repaired.push(repair);
-                state.repaired.truncate(MAX_REPAIRS);
-                state.done = Some(now());
-                state.posting.verified(&id, &outcome);
-                if let Some(report) = &mut state.report {
-                    report.outcomes.insert(id, outcome);
+                if !self.lock().verified(id, outcome) {
+                    return;
                 }
             }
         }
@@ -314,6 +314,7 @@ impl Desk {
                 tries: &report.tries,
                 rights: &report.rights,
                 grant: &grant,
+                took: state.took.as_ref().filter(|(of, _)| of == revision).map(|(_, took)| *took),
                 changed: state.done.clone(),
             })
         });
@@ -335,19 +336,18 @@ impl Desk {
             rejected: state.rejected.as_ref(),
             health: state.health.as_deref(),
             waits_for_health: state.waits_for_health,
+            commits: &state.commits,
             request: state.request.clone(),
             held_by: self.0.context.held_by.clone(),
             now: now(),
         };
-        let mut next = status(&state.written, &facts);
-        next.scope = state.scope.clone().or(next.scope);
-        state.adds_held(&mut next);
-        state.adds_last_hooks(&mut next.finished);
-        let next = Arc::new(next);
+        let next = status(&state.written, &facts);
+        let next = Arc::new(state.completed(next));
         self.post(&mut state, &next);
         self.0.context.show(&self.0.name, &next, state.current.as_ref());
         if state.uid.is_empty() {
             state.written = next;
+            state.uncounted.stands();
             return None;
         }
         (next != state.written).then(|| (state.uid.clone(), next))
@@ -355,19 +355,6 @@ impl Desk {
 }
 
 impl State {
-    /// The command that gives all rights that the Sync needs.
-    fn grant(&self, name: &SyncName) -> String {
-        match self.uid.is_empty() {
-            true => "moorline rbac PATH | kubectl apply -f -".to_owned(),
-            false => format!("moorline rbac --sync {} -n {} | kubectl apply -f -", name.name, name.namespace),
-        }
-    }
-
-    /// True while the status that stands says more than a daemon that has only just begun.
-    fn waits_for_words(&self) -> bool {
-        !self.written.conditions.is_empty() || self.since.is_none_or(|since| clock::since(since) < PATIENCE)
-    }
-
     /// True if what is known now is not all that there is to say in a moment.
     fn says_more_soon(&self) -> bool {
         let pending = self.pending.is_some_and(|since| clock::since(since) < PATIENCE);

@@ -3,17 +3,21 @@
 //! In: the report of a pass. Out: the same beside what is known already: a pass that came to nothing says nothing about objects, and
 //! one that changes nothing does not hide what the one before it has changed.
 
-use super::{MAX_REPAIRS, State, now};
+use super::{State, now};
+use crate::object::ObjectId;
 use crate::plan::Outcome;
-use crate::sync::event::repairs;
+use crate::report::board::MAX_HAPPENINGS;
+use crate::sync::changes::{approval_note, change, changes, notes, repair_note};
+use crate::sync::event_queue::Note;
 use crate::sync::pass::Report;
+
+/// The most commits of which author and subject are kept.
+const MAX_COMMITS: usize = 4;
 
 impl State {
     /// Takes in what a pass came to.
     pub(super) fn passed(&mut self, mut report: Box<Report>) {
         self.request = report.request.clone().or(self.request.take());
-        self.repaired.extend(repairs(&report).take(MAX_REPAIRS));
-        self.repaired.truncate(MAX_REPAIRS);
         self.scope = report.scope.clone().or_else(|| self.scope.take());
         self.held = report.held.clone().or_else(|| self.held.take());
         self.notes(&report);
@@ -33,11 +37,52 @@ impl State {
         (self.report, self.pending) = (Some(report), None);
     }
 
-    /// Notes that something was changed.
+    /// Notes what was changed, also by a pass that was stopped for a newer commit.
     pub(super) fn notes(&mut self, report: &Report) {
         if report.outcomes.values().any(Outcome::is_change) {
             self.done = Some(now());
         }
+        let newer = report.commits.iter().rev().cloned();
+        let known = std::mem::take(&mut self.commits).into_iter();
+        let known = known.filter(|known| report.commits.iter().all(|it| it.revision != known.revision));
+        self.commits = newer.chain(known).take(MAX_COMMITS).collect();
+        if let Some(revision) = &report.revision {
+            self.uncounted.add(&revision.to_string(), changes(report));
+            self.took = report.took.map(|took| (revision.clone(), took)).or(self.took.take());
+        }
+        let approval = self.approval(report).filter(|_| !report.stopped);
+        self.happened(approval.into_iter().chain(notes(report)).collect());
+    }
+
+    /// Takes in what became of an object beside a pass; false if it was as it should be.
+    pub(super) fn verified(&mut self, id: ObjectId, outcome: Outcome) -> bool {
+        // An object that was known and that an apply has created was deleted in between.
+        let is_restored = outcome == Outcome::Created;
+        let Some(note) = repair_note(&id, &outcome, is_restored) else { return false };
+        self.happened(vec![note]);
+        self.done = Some(now());
+        self.posting.verified(&id, &outcome, is_restored);
+        if let Some(report) = &mut self.report {
+            if let Some(revision) = &report.revision {
+                self.uncounted.add(&revision.to_string(), change(&outcome, is_restored));
+            }
+            report.outcomes.insert(id, outcome);
+        }
+        true
+    }
+
+    /// The note about an approval that this pass is the first to have.
+    fn approval(&self, report: &Report) -> Option<Note> {
+        let given = report.approved.as_ref()?;
+        let waits = self.written.approval.as_ref().filter(|approval| approval.hash == *given)?;
+        let is_known = self.report.as_ref().is_some_and(|last| last.approved.as_ref() == Some(given));
+        (!is_known).then(|| approval_note(given, waits.objects))
+    }
+
+    /// Things happened that Events and the page tell.
+    fn happened(&mut self, notes: Vec<Note>) {
+        notes.iter().take(MAX_HAPPENINGS).for_each(|note| self.posting.happened(note));
+        notes.into_iter().for_each(|note| self.queue.add(note));
     }
 }
 

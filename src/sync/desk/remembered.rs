@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::{Desk, MAX_NEWS, State};
+use super::{Desk, MAX_NEWS, PATIENCE, State};
 use crate::api::{EventReason, Finished, HeldRevision, Scope, SyncName, SyncStatus};
+use crate::clock;
 use crate::cluster::Standing;
 use crate::report::{Rejected, Trouble};
 use crate::source::{Reference, Revision};
+use crate::sync::event::transition;
+use crate::sync::event_queue::Note;
 use crate::sync::pass::Report;
 
 impl Desk {
@@ -158,6 +161,37 @@ impl State {
         self.adds_held(&mut next);
         self.adds_last_hooks(&mut next.finished);
         (next != *self.written).then(|| (self.uid.clone(), Arc::new(next)))
+    }
+
+    /// The command that gives all rights that the Sync needs.
+    pub(super) fn grant(&self, name: &SyncName) -> String {
+        match self.uid.is_empty() {
+            true => "moorline rbac PATH | kubectl apply -f -".to_owned(),
+            false => format!("moorline rbac --sync {} -n {} | kubectl apply -f -", name.name, name.namespace),
+        }
+    }
+
+    /// True while the status that stands says more than a daemon that has only just begun.
+    pub(super) fn waits_for_words(&self) -> bool {
+        !self.written.conditions.is_empty() || self.since.is_none_or(|since| clock::since(since) < PATIENCE)
+    }
+
+    /// A status with all that stands in it beside what a pass came to.
+    pub(super) fn completed(&mut self, mut next: SyncStatus) -> SyncStatus {
+        next.scope = self.scope.clone().or(next.scope);
+        self.adds_held(&mut next);
+        self.adds_last_hooks(&mut next.finished);
+        // Counts alone are no reason to write a status.
+        if next != *self.written {
+            self.uncounted.fold(&mut next);
+            let news = transition(&self.written, &next).filter(|(type_, ..)| *type_ == "Warning");
+            // The history tells of a revision that is refused.
+            let is_told = |reason: &str| next.history.first().is_some_and(|entry| entry.result == reason);
+            if let Some((_, reason, text)) = news.filter(|(_, reason, _)| !is_told(reason)) {
+                self.posting.happened(&Note { reason, text });
+            }
+        }
+        next
     }
 
     /// Adds the revision that is kept.

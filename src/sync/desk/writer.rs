@@ -5,14 +5,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::event::{event, news};
+use super::super::changes::applied_note;
+use super::super::event::{event, transition};
+use super::super::event_queue::Note;
 use super::super::log_lines::{About, Tone};
 use super::{Desk, PATIENCE};
-use crate::api::SyncStatus;
+use crate::api::{Reason, SyncStatus};
 use crate::clock;
 
 /// Between two statuses of a Sync.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Before it is tried again to write Events of which all Syncs together have written too many.
+const CROWDED: Duration = Duration::from_secs(1);
 /// After a status that could not be written: the first pause, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
@@ -29,27 +33,30 @@ impl Desk {
             self.0.context.cluster.terms().held().await;
             self.say_news().await;
             let Some((uid, next)) = self.next() else {
-                self.say_repairs().await;
+                self.say_queued().await;
                 self.served();
                 continue;
             };
             let Ok(value) = serde_json::to_value(&*next) else { continue };
             tracing::trace!(sync = %self.0.name, status = %value, "written");
             // Before it is written: the watch may tell of the write sooner than its reply does.
-            let events = self.transition(&next, &uid);
+            let (applied, event) = self.news(&next, &uid);
             let latest = self.lock().latest;
             match self.0.context.cluster.write_status(&self.0.name, &uid, latest, value).await {
                 Ok(version) => {
                     self.stands(version, next);
                     self.served();
                     self.0.context.is_over(&self.0.name, About::Status);
-                    for event in events {
+                    applied.into_iter().for_each(|note| self.lock().queue.add(note));
+                    self.write_queued(&uid).await;
+                    if let Some(event) = event {
                         self.say(event).await;
                     }
                     retry = RETRY.0;
                     drop(tokio::time::timeout(PAUSE, self.0.urgent.notified()).await);
                 }
                 Err(failure) => {
+                    self.lock().uncounted.unfold();
                     let text = format!("the status could not be written: {failure}");
                     self.0.context.says(
                         &self.0.name,
@@ -67,25 +74,42 @@ impl Desk {
         }
     }
 
-    /// The Kubernetes Events about repairs, and about a change of whether the Sync is ready, or why not.
-    fn transition(&self, next: &SyncStatus, uid: &str) -> Vec<serde_json::Value> {
-        let mut state = self.lock();
-        let repaired = std::mem::take(&mut state.repaired);
-        let told = news(&state.written, next, &repaired).into_iter();
-        told.map(|(type_, reason, note)| event(&self.0.name, uid, type_, &reason, &note)).collect()
+    /// The note about a revision that is applied, and the Event about a change of whether the Sync is ready, or why not.
+    fn news(&self, next: &SyncStatus, uid: &str) -> (Option<Note>, Option<serde_json::Value>) {
+        let state = self.lock();
+        let applied = applied_note(&state.written, next);
+        // One Event says both that the revision is applied and that the Sync is ready.
+        let is_told = |reason: &str| applied.is_some() && reason == Reason::Applied.to_string();
+        let change = transition(&state.written, next).filter(|(_, reason, _)| !is_told(reason));
+        let event = change.map(|(type_, reason, note)| event(&self.0.name, uid, type_, &reason, &note));
+        (applied, event)
     }
 
-    /// Writes the Event about repairs that change nothing in the status, as when two of them are within one second.
-    async fn say_repairs(&self) {
-        let (uid, said, repaired) = {
-            let mut state = self.lock();
+    /// Writes the Events that wait where nothing changes in the status, as when two repairs are within one second.
+    async fn say_queued(&self) {
+        let uid = {
+            let state = self.lock();
             if state.says_more_soon() {
                 return;
             }
-            (state.uid.clone(), state.written.clone(), std::mem::take(&mut state.repaired))
+            state.uid.clone()
         };
-        for (type_, reason, note) in news(&said, &said, &repaired) {
-            self.say(event(&self.0.name, &uid, type_, &reason, &note)).await;
+        self.write_queued(&uid).await;
+    }
+
+    /// Writes the Events that wait, as far as they may be written now.
+    async fn write_queued(&self, uid: &str) {
+        loop {
+            let note = {
+                let mut state = self.lock();
+                let is_due = state.queue.due(clock::now()) == Some(Duration::ZERO);
+                if !is_due || !self.0.context.events.take() {
+                    return;
+                }
+                state.queue.take(clock::now())
+            };
+            let Some(Note { reason, text }) = note else { return };
+            self.send(event(&self.0.name, uid, "Normal", &reason, &text)).await;
         }
     }
 
@@ -102,9 +126,12 @@ impl Desk {
 
     /// Writes an Event. One that cannot be written is not worth another attempt: the status says the same.
     async fn say(&self, event: serde_json::Value) {
-        if !self.0.context.events.take() {
-            return;
+        if self.0.context.events.take() {
+            self.send(event).await;
         }
+    }
+
+    async fn send(&self, event: serde_json::Value) {
         if let Err(failure) = self.0.context.cluster.write_event(event, &self.0.name.namespace).await {
             tracing::debug!(sync = %self.0.name, %failure, "an Event could not be written");
         }
@@ -115,6 +142,7 @@ impl Desk {
         state.version = state.version.max(version);
         state.latest = state.latest.max(version);
         state.written = status;
+        state.uncounted.stands();
     }
 
     /// How long to wait for something that will say more than is known now.
@@ -122,7 +150,8 @@ impl Desk {
         let state = self.lock();
         let unread = state.unread.map(|until| until.saturating_duration_since(clock::now()));
         let is_pending = state.report.is_none() || state.pending.or(state.asked).is_some();
-        unread.filter(|left| !left.is_zero()).or(is_pending.then_some(PATIENCE))
+        let queued = state.queue.due(clock::now()).map(|due| due.max(CROWDED));
+        unread.filter(|left| !left.is_zero()).or(is_pending.then_some(PATIENCE)).or(queued)
     }
 
     /// Tells those who wait that what they asked for stands.

@@ -28,6 +28,9 @@ use crate::source::{Repository, Revision};
 /// A path that is missing is told after the repository itself was asked, or after this time.
 const LOOK_FIRST: Duration = Duration::from_secs(2);
 
+/// The longest that the words of a refused commit are waited for.
+const DESCRIBE: Duration = Duration::from_secs(2);
+
 /// The longest that a lag of the server is told as progress.
 const MAX_LAG: Duration = Duration::from_secs(30);
 
@@ -101,6 +104,8 @@ impl Drive {
                 return (report, rendered.then_some(Held { revision, order }));
             }
             if held.is_none() {
+                let mut report = report;
+                self.describe(&revision, false, &mut report).await;
                 return (report, None);
             }
         }
@@ -108,10 +113,11 @@ impl Drive {
         let newer = Some(revision.to_string().into());
         let refused = Refused { revision: Some(revision.clone()), newer, was_tried: !is_refused, trouble };
         let Some(held) = held else { return (Report::default(), None) };
-        let kept = self.keep(memory, held, refused).await;
+        let (mut report, held) = self.keep(memory, held, refused).await;
         // What the kept revision reads is known now, and with it what the newest one changes.
         self.tell_unrendered(memory, &revision).await;
-        kept
+        self.describe(&revision, is_refused, &mut report).await;
+        (report, held)
     }
 
     /// Tells the other Syncs of the repository what a commit may hold that is not applied now.
@@ -127,6 +133,17 @@ impl Drive {
             wish: &order.wish,
         };
         unrendered.tell(memory.prepared.as_ref()).await;
+    }
+
+    /// Reads the author and the subject of a commit that was not rendered, unless that was known before.
+    async fn describe(&self, revision: &Revision, is_known: bool, report: &mut Report) {
+        if is_known {
+            return;
+        }
+        let by = clock::now() + DESCRIBE;
+        if let Some(words) = self.order.repository.words(revision, by).await {
+            report.names(revision, words);
+        }
     }
 
     /// Keeps a revision that rendered before.
@@ -341,8 +358,9 @@ impl Follower {
                 // To the pass the object was as it should be, and only this tells that it had been repaired.
                 if let Some((id, Some(outcome))) =
                     verified.filter(|(id, _)| !report.outcomes.contains_key(id))
-                    && repaired(&outcome).is_some()
+                    && (repaired(&outcome).is_some() || outcome == Outcome::Created)
                 {
+                    report.restored.extend((outcome == Outcome::Created).then(|| id.clone()));
                     report.outcomes.insert(id, outcome);
                 }
                 (memory, report, kept)
@@ -400,6 +418,7 @@ impl Follower {
         self.see_anew();
         self.has_come();
         // One that is superseded was seen at another time.
+        report.took = self.seen_at.map(clock::since).filter(|_| report.revision == self.revision);
         if applied && !self.order.wish.suspend && report.revision == self.revision {
             let seen = self.seen_at.take();
             seen.inspect(|at| {

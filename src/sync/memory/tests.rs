@@ -303,3 +303,20 @@ fn objects_are_looked_at_about_once_in_a_period_and_each_at_its_own_time() {
 fn the_time_of_an_object_is_the_same_in_every_run() {
     assert_eq!([hash(&id("ConfigMap/a")), hash(&id("ConfigMap/b"))], [48_567, 48_311]);
 }
+
+#[test]
+fn only_an_object_that_others_deleted_was_deleted() {
+    let (mut memory, web, job) = (Memory::default(), id("ConfigMap/web"), id("ConfigMap/job"));
+    assert!(!memory.was_deleted(&web, false), "it was never there");
+    assert!(memory.was_deleted(&web, true), "every object was there");
+    memory.deleted.extend([web.clone(), job.clone()]);
+    memory.departed.insert(job.clone());
+    assert!(memory.was_deleted(&web, false) && !memory.was_deleted(&job, false));
+    // What this Sync deletes, and what a finalizer keeps for a while, nobody else deleted.
+    let going = [(web.clone(), Outcome::Pruned { gone: false })].into();
+    memory.note_departed(&going, |_| true);
+    assert!(!memory.was_deleted(&web, false));
+    let made = [(job.clone(), Outcome::Created)].into();
+    memory.note_departed(&made, |known| *known != web);
+    assert!(memory.departed.is_empty());
+}

@@ -1,7 +1,8 @@
 //! What a pass came to: outcomes, and all that the status says beside them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::super::additions::Added;
 use super::super::last_hooks;
@@ -12,8 +13,8 @@ use crate::cluster::Failure;
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
 use crate::plan::Outcome;
-use crate::report::{Remark, Tries, Trouble};
-use crate::source::Revision;
+use crate::report::{Commit, Remark, Tries, Trouble};
+use crate::source::{CommitWords, Revision};
 
 /// What a pass came to.
 #[derive(Debug, Default)]
@@ -21,6 +22,10 @@ pub(crate) struct Report {
     /// What was asked for, by its number.
     pub(crate) order: u64,
     pub(crate) revision: Option<Revision>,
+    /// The commits of which this pass has learned author and subject.
+    pub(crate) commits: Vec<Commit>,
+    /// How long it took since the revision was seen, until it is applied.
+    pub(crate) took: Option<Duration>,
     /// What was read for it, as the id of the tree at the path.
     pub(crate) tree: Option<String>,
     /// The digest of what was wanted.
@@ -35,6 +40,10 @@ pub(crate) struct Report {
     pub(crate) scope: Option<Scope>,
     /// Every object about which there is something to say.
     pub(crate) outcomes: BTreeMap<ObjectId, Outcome>,
+    /// Objects that others had deleted and that were created again.
+    pub(crate) restored: BTreeSet<ObjectId>,
+    /// The namespace of objects that name none, likewise.
+    pub(crate) restored_namespace: Option<Box<str>>,
     /// What is to be said of objects that are applied.
     pub(crate) remarks: Vec<Remark>,
     /// Objects that are as they should be, or will be verified.
@@ -88,6 +97,25 @@ impl Report {
         self.outcomes.extend(outcomes);
     }
 
+    /// Notes the author and the subject of a commit.
+    pub(in crate::sync) fn names(&mut self, revision: &Revision, words: CommitWords) {
+        let CommitWords { subject, author } = words;
+        self.commits.push(Commit { revision: revision.to_string(), subject, author });
+    }
+
+    /// Notes which of the objects that were created again others had deleted. A hook is created for every run.
+    pub(super) fn restores(
+        &mut self,
+        desired: &DesiredSet,
+        outcomes: &BTreeMap<ObjectId, Outcome>,
+        were_deleted: impl Fn(&ObjectId) -> bool,
+    ) {
+        let is_hook = |id: &ObjectId| desired.get(id).is_none_or(|wanted| wanted.switches.hook.is_some());
+        let created = outcomes.iter().filter(|(_, outcome)| **outcome == Outcome::Created);
+        let restored = created.map(|(id, _)| id).filter(|id| were_deleted(id) && !is_hook(id));
+        self.restored.extend(restored.cloned());
+    }
+
     /// The commit that this pass was to apply and could not, and why. A pass that did not try it again has none.
     pub(in crate::sync) fn refusal(&self) -> Option<(&Trouble, &Revision)> {
         let refused = self.refused.as_ref().filter(|refused| refused.was_tried)?;
@@ -102,6 +130,8 @@ impl Report {
     }
 
     pub(super) fn is_of(&mut self, prepared: &Prepared) {
+        self.commits.clear();
+        self.names(&prepared.revision, prepared.words.clone());
         self.set = Some(prepared.desired.clone());
         self.last_hooks = last_hooks::named(&prepared.desired);
         self.desired = prepared.desired.len();

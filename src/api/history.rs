@@ -1,0 +1,95 @@
+//! The history of a Sync: one entry for each of its last revisions.
+//!
+//! In: what `report` makes of a pass. Out: [`HistoryEntry`], a part of the status.
+
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The most entries of the history in a status.
+pub const MAX_HISTORY: usize = 10;
+
+/// A revision and its outcome.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryEntry {
+    /// The revision, as `main@1f0c...`.
+    pub revision: String,
+    /// The same with eight digits of its commit.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub short: String,
+    /// The subject of the commit, without control characters, at most 100 characters of it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub subject: String,
+    /// The author of the commit, likewise.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub author: String,
+    /// When it was applied or refused.
+    #[schemars(schema_with = "super::status::time")]
+    pub time: Time,
+    /// How long it took to apply it since it was seen, as 1.2s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<String>,
+    /// One word for it, as the reason of a condition: Applied as soon as every object is applied, whether it is healthy or not.
+    pub result: String,
+    /// A sentence, if there is more to say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// How many objects were changed for this revision. Repairs are added with the next status that is written.
+    #[serde(default, skip_serializing_if = "ChangeCounts::is_empty")]
+    pub changes: ChangeCounts,
+}
+
+/// How many objects were changed.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeCounts {
+    /// Were created.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub created: i64,
+    /// Were changed as Git says, created anew for that, or adopted.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub changed: i64,
+    /// Were deleted, because Git has them no more.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub pruned: i64,
+    /// Were changed or deleted by others, and repaired.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub repaired: i64,
+}
+
+impl ChangeCounts {
+    /// True if nothing was changed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for ChangeCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { created, changed, pruned, repaired } = self;
+        let all = [(created, "created"), (changed, "changed"), (pruned, "pruned"), (repaired, "repaired")];
+        let words = all.iter().filter(|(count, _)| **count > 0);
+        let words: Vec<String> = words.map(|(count, word)| format!("{count} {word}")).collect();
+        match words.is_empty() {
+            true => f.write_str("nothing changed"),
+            false => f.write_str(&words.join(", ")),
+        }
+    }
+}
+
+impl std::ops::AddAssign for ChangeCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.created += other.created;
+        self.changed += other.changed;
+        self.pruned += other.pruned;
+        self.repaired += other.repaired;
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(count: &i64) -> bool {
+    *count == 0
+}
