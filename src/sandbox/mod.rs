@@ -33,6 +33,7 @@ mod rules;
 mod schema;
 mod select;
 mod served;
+pub(crate) mod soundness;
 mod state;
 mod store;
 mod table;

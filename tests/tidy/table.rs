@@ -38,7 +38,7 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 
 /// The table. A file belongs to the longest name that fits: `src/sync/schedule.rs` to `sync/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 39] = [
+pub(crate) const TABLE: [Row; 40] = [
     row(1, "api",            Pure,  Only(&[])),
     row(1, "chance",         Shell, Only(&[])),
     row(1, "clock",          Shell, Only(&[])),
@@ -66,6 +66,7 @@ pub(crate) const TABLE: [Row; 39] = [
     row(4, "sandbox/ownership", Pure, Only(&["fields", "sandbox/schema"])),
     row(4, "sandbox/rules",  Pure,  Only(&["expression", "sandbox/schema"])),
     row(4, "rights",         Pure,  Only(&["object", "desired"])),
+    row(5, "sandbox/soundness", Pure, Only(&["nearest", "sandbox/schema", "sandbox/kinds", "sandbox/rules"])),
     row(5, "report",         Pure,  Only(&["api", "object", "health", "observed", "desired", "plan"])),
     row(6, "serve/page",     Pure,  Only(&["api", "harmless", "object", "yaml", "diff", "report"])),
     row(6, "source",         Shell, Only(&["chance", "clock", "nearest", "tree", "yaml"])),
@@ -74,7 +75,7 @@ pub(crate) const TABLE: [Row; 39] = [
     row(6, "cluster",        Shell, Only(&["api", "chance", "clock", "fields", "nearest", "object", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),
     row(7, "serve",          Shell, Earlier),
     row(7, "settings_watch", Shell, Earlier),
-    row(7, "sandbox",        Shell, Only(&["object", "yaml", "sandbox/schema", "sandbox/ownership", "sandbox/kinds", "sandbox/patch", "sandbox/rules", "sandbox/table"])),
+    row(7, "sandbox",        Shell, Only(&["object", "yaml", "sandbox/schema", "sandbox/ownership", "sandbox/kinds", "sandbox/patch", "sandbox/rules", "sandbox/soundness", "sandbox/table"])),
     row(8, "sync",           Shell, Earlier),
     row(9, "cli",            Shell, Earlier),
     row(9, "main",           Shell, Only(&["cli"])),
