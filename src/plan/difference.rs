@@ -26,7 +26,6 @@ pub const HIDDEN: &str = "hidden: may contain Secret values";
 
 impl Difference {
     /// The live and the wanted value of a field of this object; none if they are hidden.
-    #[expect(clippy::type_complexity, reason = "a pair of values, each of which may be missing")]
     pub fn values(&self, of: &ObjectId) -> Option<(Option<&Value>, Option<&Value>)> {
         let hidden = self.secret || of.is("", "Secret");
         (!hidden).then_some((self.live.as_ref(), self.wanted.as_ref()))
