@@ -21,6 +21,7 @@ pub mod cli;
 pub mod clock;
 pub mod cluster;
 pub mod desired;
+pub mod diff;
 mod expression;
 pub mod fields;
 pub mod harmless;

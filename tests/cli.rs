@@ -272,7 +272,8 @@ fn help_version_and_completions_are_no_errors() {
 
 #[test]
 fn check_counts_what_is_sound_and_goes_on_after_what_is_not() {
-    let folder = Folder::new("check", &[("a.yaml", CONFIG_MAP), ("b.yaml", b"apiVersion: v1\n")]);
+    let sound = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    let folder = Folder::new("check", &[("a.yaml", sound), ("b.yaml", b"apiVersion: v1\n")]);
     let outcome = folder.moorline(&["check", "nowhere", "b.yaml", "a.yaml"]);
     assert_eq!(outcome.code, 1);
     assert_eq!(outcome.data, "a.yaml: 1 object is sound\n");

@@ -75,6 +75,144 @@ fn plan_says_what_would_change_and_why() {
     assert!(coloured.data.contains("\u{1b}[31m- ConfigMap default/old\u{1b}[0m"), "{}", coloured.data);
 }
 
+/// A live Deployment whose fields the Sync `default/default` owns, as an apply of its first commit left them.
+fn live_deployment() -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {
+            "name": "web", "namespace": "default", "uid": "u", "resourceVersion": "7",
+            "annotations": {
+                "moorline.dev/id": "default/default|apps/Deployment|default/web",
+                "moorline.dev/spec-hash": format!("v1:{}", "0".repeat(64)),
+            },
+            "managedFields": [{
+                "manager": "moorline/default/default", "operation": "Apply", "apiVersion": "apps/v1",
+                "fieldsV1": {"f:spec": {"f:template": {"f:spec": {"f:containers": {
+                    "k:{\"name\":\"app\"}": {".": {}, "f:name": {}, "f:image": {}, "f:env": {
+                        "k:{\"name\":\"OLD\"}": {".": {}, "f:name": {}, "f:value": {}},
+                    }},
+                    "k:{\"name\":\"proxy\"}": {".": {}, "f:name": {}, "f:image": {}},
+                }}}}},
+            }],
+        },
+        "spec": {"template": {"spec": {"containers": [
+            {"name": "app", "image": "app:1", "env": [{"name": "OLD", "value": "1"}], "imagePullPolicy": "Always"},
+            {"name": "proxy", "image": "proxy:1", "imagePullPolicy": "Always"},
+        ]}}},
+    })
+}
+
+/// A text of 63 lines, one of which ends in a word.
+fn pages(word: &str) -> String {
+    (0..63).map(|at| format!("line {at}{}\n", if at == 30 { word } else { "" })).collect()
+}
+
+/// New and changed objects: texts of several lines, lists with keys, Secrets.
+fn changed(test: &str) -> Folder {
+    let config = |name: &str, kind: &str, word: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, (if kind == "Secret" { "stringData" } else { "data" }): {"f": pages(word)}});
+    let containers = json!([
+        {"name": "app", "image": "app:1", "env": [{"name": "NEW", "value": "2"}]}, {"name": "side", "image": "side:1"},
+    ]);
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {"template": {"spec": {"containers": containers}}}});
+    let files = [
+        ("app/changed.json", config("changed", "ConfigMap", " hunter2").to_string()),
+        ("app/new.json", config("new", "ConfigMap", " new").to_string()),
+        ("app/secret.json", config("secret", "Secret", " hunter3").to_string()),
+        ("app/login.json", config("login", "Secret", " hunter3").to_string()),
+        ("app/web.json", deployment.to_string()),
+    ];
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
+    let folder = Folder::new(test, &files);
+    let zero = format!("v1:{}", "0".repeat(64));
+    let mut login = live("login", &json!({"f": "aHVudGVyMQ=="}), &zero);
+    login["kind"] = "Secret".into();
+    login["metadata"]["annotations"]["moorline.dev/id"] = "default/default|/Secret|default/login".into();
+    let objects = [live("changed", &json!({"f": pages("")}), &zero), login, live_deployment()];
+    fs::create_dir(folder.0.join("live")).unwrap();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    fs::write(folder.0.join("live/all.json"), list.to_string()).unwrap();
+    folder
+}
+
+#[test]
+fn plan_shows_the_changed_lines_of_a_text_and_the_items_of_a_list() {
+    let folder = changed("lines");
+    let outcome = folder.moorline(&["plan", "app", "--against", "live"]);
+    assert_eq!(outcome.code, 2, "{}", outcome.words);
+    let update = r#"Update (3)
+  ~ ConfigMap default/changed: changed in Git
+      data.f:
+        @@ -28,7 +28,7 @@
+         line 27
+         line 28
+         line 29
+        -line 30
+        +line 30 hunter2
+         line 31
+         line 32
+         line 33
+  ~ Secret default/login: changed in Git
+      data.f: hidden: may contain Secret values
+  ~ Deployment.apps default/web: changed in Git
+      {containers}[name=app].env[name=NEW]:
+        +name: NEW
+        +value: "2"
+      {containers}[name=side]:
+        +image: side:1
+        +name: side
+      {containers}[name=app].env[name=OLD]:
+        -name: OLD
+        -value: "1"
+      {containers}[name=proxy]:
+        -image: proxy:1
+        -imagePullPolicy: Always
+        -name: proxy
+"#
+    .replace("{containers}", "spec.template.spec.containers");
+    assert!(outcome.data.contains(&update), "{}\n{update}", outcome.data);
+    assert!(
+        outcome.data.starts_with("Create (2)\n  + ConfigMap default/new\n  + Secret default/secret\n\n"),
+        "{}",
+        outcome.data
+    );
+    assert!(!outcome.data.contains("hunter1") && !outcome.data.contains("hunter3"), "{}", outcome.data);
+}
+
+#[test]
+fn plan_shows_all_when_it_is_asked_to_and_no_secret() {
+    let folder = changed("all");
+    let all = folder.moorline(&["plan", "app", "--against", "live", "--show-all"]).data;
+    let new = "  + ConfigMap default/new\n        +apiVersion: v1\n        +data:\n        +  f: |\n        +    line 0\n";
+    assert!(all.contains(new) && all.contains("        +    line 62\n"), "{all}");
+    assert!(all.contains("  + Secret default/secret\n      hidden: may contain Secret values\n"), "{all}");
+    assert!(!all.contains("hunter3") && !all.contains("aHVudGVyM"), "{all}");
+
+    let json = folder.moorline(&["plan", "app", "--against", "live", "--show-all", "--output", "json"]).data;
+    assert!(!json.contains("hunter3") && !json.contains("aHVudGVyM"), "{json}");
+    let plan: Value = serde_json::from_str(&json).unwrap();
+    let step = |name: &str| -> Value {
+        let steps =
+            plan["stages"].as_array().unwrap().iter().flat_map(|stage| stage["steps"].as_array().unwrap());
+        steps.filter(|step| step["name"] == name).cloned().next().unwrap()
+    };
+    let lines = [
+        "@@ -28,7 +28,7 @@",
+        " line 27",
+        " line 28",
+        " line 29",
+        "-line 30",
+        "+line 30 hunter2",
+        " line 31",
+        " line 32",
+        " line 33",
+    ];
+    assert_eq!(step("changed")["fields"][0]["diff"], json!(lines));
+    assert_eq!(step("web")["fields"][3]["wanted"], Value::Null);
+    assert_eq!(step("new")["object"]["wanted"]["data"]["f"], pages(" new"));
+    assert_eq!(step("secret")["object"], json!({"path": "", "hidden": "hidden: may contain Secret values"}));
+}
+
 #[test]
 fn a_plan_with_nothing_to_do_and_a_plan_that_only_holds_have_codes_of_their_own() {
     let folder = Folder::new("codes", &[("app/a.yaml", CONFIG_MAP)]);

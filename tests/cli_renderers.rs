@@ -14,7 +14,10 @@ use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use command::{CONFIG_MAP, Folder};
+use command::Folder;
+
+/// A manifest that is sound.
+const CONFIG_MAP: &[u8] = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {mode: fast}\n";
 
 /// A sandbox that ends with the test.
 struct Sandbox {

@@ -46,15 +46,30 @@ fn served(board: StatusBoard) -> Served {
 /// What is live of whatever is looked at.
 fn seen() -> Seen {
     let body = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 5}, "status": {"replicas": 5}});
-    let values = Some((Some(json!(5)), json!(2)));
+    let values = Some((Some(json!(5)), Some(json!(2))));
+    let lines = |port: u16| -> String {
+        let server = |at: u16| {
+            format!(
+                "  location /p{at} {{ proxy_pass http://service-{at}.shop.svc.cluster.local:{}; }}\n",
+                if at == 9 { port } else { 80 }
+            )
+        };
+        (0..20).map(server).collect()
+    };
+    let config = (Some(json!(lines(80))), Some(json!(lines(8080))));
     let image = "spec.template.spec.containers[name=web].image".to_owned();
     Seen {
         live: Some(Shown { body, left_out: "" }),
         differences: vec![
             Differs { path: "spec.replicas".to_owned(), values },
+            Differs { path: "spec.template.metadata.annotations.config".to_owned(), values: Some(config) },
+            Differs { path: "spec.template.metadata.annotations.login".to_owned(), values: None },
             Differs {
                 path: image,
-                values: Some((Some(json!("registry.example/web:debug")), json!("registry.example/web:1"))),
+                values: Some((
+                    Some(json!("registry.example/web:debug")),
+                    Some(json!("registry.example/web:1")),
+                )),
             },
         ],
         writers: vec![Writer {
@@ -215,6 +230,30 @@ fn it_works_without_scripts() {
     browser.go(&format!("{}{SHOP}", served.url));
     assert_eq!(browser.value("document.querySelectorAll('.objects tbody tr').length"), 16);
     assert!(!browser.asked().iter().any(|url| url.contains("/events")), "nothing listens");
+}
+
+#[test]
+fn a_text_of_several_lines_is_a_unified_diff_that_wraps() {
+    let Some(mut browser) = Browser::start() else { return };
+    let served = served(everything());
+    for width in [1280, 360] {
+        browser.size(width, 900);
+        browser.go(&format!("{}{WEB}", served.url));
+        let text = browser.value("document.querySelector('.diff').innerText");
+        let lines: Vec<&str> = text.as_str().unwrap().lines().collect();
+        assert_eq!(lines.len(), 9, "{lines:?}");
+        assert_eq!(lines[0], "@@ -7,7 +7,7 @@");
+        assert!(lines[4].starts_with("-  location /p9 {") && lines[4].ends_with(":80; }"), "{}", lines[4]);
+        assert!(lines[5].starts_with("+  location /p9 {") && lines[5].ends_with(":8080; }"), "{}", lines[5]);
+        let fits = "((it) => it.scrollWidth <= it.clientWidth)(document.querySelector('.diff'))";
+        assert_eq!(browser.value(fits), true, "lines wrap at {width}");
+        let colour =
+            |of: &str| format!("getComputedStyle(document.querySelector('.diff {of}')).backgroundColor");
+        let (removed, added) = (browser.value(&colour("del")), browser.value(&colour("ins")));
+        assert!(removed != added && removed != browser.value(&colour("span")), "{removed} {added}");
+    }
+    let text = browser.value("document.querySelector('#difference').innerText");
+    assert!(text.as_str().unwrap().contains("hidden: may contain Secret values"), "{text}");
 }
 
 #[test]

@@ -205,16 +205,23 @@ fn an_object_shows_what_is_wanted_what_is_live_and_the_difference() {
     let board = everything();
     let path = "/syncs/ops/shop/objects/apps/Deployment/shop/web";
     let live = Shown { body: json!({"spec": {"replicas": 5}}), left_out: "" };
-    let differs = Differs { path: "spec.replicas".into(), values: Some((Some(json!(5)), json!(2))) };
+    let differs = Differs { path: "spec.replicas".into(), values: Some((Some(json!(5)), Some(json!(2)))) };
     let writer =
         Writer { manager: "kubectl-edit".into(), time: "2026-11-22T11:40:00Z".into(), part: "".into() };
-    let seen = Seen { live: Some(live), differences: vec![differs], writers: vec![writer] };
+    let text = |line: &str| Some(json!(format!("1\n2\n3\n<{line}>\n")));
+    let of_lines = Differs { path: "data.f".into(), values: Some((text("old"), text("new"))) };
+    let hidden = Differs { path: "data.secret".into(), values: None };
+    let differences = vec![differs, of_lines, hidden];
+    let seen = Seen { live: Some(live), differences, writers: vec![writer] };
     let (status, html) = look(&board, path, Some(Look::Read(&seen)));
     is_sound(&html);
     assert_eq!(status, 200);
     for part in [
         "<del>5</del>",
         "<ins>2</ins>",
+        "<span class=\"hunk\">@@ -1,4 +1,4 @@</span><span> 1</span><span> 2</span><span> 3</span>\
+         <del>-&lt;old&gt;</del><ins>+&lt;new&gt;</ins></pre>",
+        "hidden: may contain Secret values",
         "replicas: 5",
         "registry.example/web:1",
         "20 min ago",
@@ -224,7 +231,15 @@ fn an_object_shows_what_is_wanted_what_is_live_and_the_difference() {
     }
     let data = look(&board, &format!("/api/v1{path}"), Some(Look::Read(&seen))).1;
     let data: Value = serde_json::from_str(&data).unwrap();
-    assert_eq!(data["differences"], json!([{"path": "spec.replicas", "live": 5, "wanted": 2}]));
+    let lines = ["@@ -1,4 +1,4 @@", " 1", " 2", " 3", "-<old>", "+<new>"];
+    assert_eq!(
+        data["differences"],
+        json!([
+            {"path": "spec.replicas", "live": 5, "wanted": 2, "diff": ["@@ -1 +1 @@", "-5", "+2"]},
+            {"path": "data.f", "live": text("old"), "wanted": text("new"), "diff": lines},
+            {"path": "data.secret", "hidden": "hidden: may contain Secret values"},
+        ])
+    );
     assert_eq!(data["wanted"]["body"]["kind"], "Deployment");
     let (_, unread) = look(&board, path, Some(Look::NotRead("the API server did not answer")));
     assert!(unread.contains("It was not read: the API server did not answer"), "{unread}");

@@ -223,7 +223,7 @@ async fn a_value_of_a_secret_is_shown_nowhere() {
     scene.patch_sync("shop", json!({"spec": {"suspend": false, "drift": {"mode": "Report"}}})).await;
     scene.until_reason("shop", "ApplyFailed").await;
     let plan = moorline(&scene, &["plan", "--sync", "shop"]);
-    assert!(plan.data.contains("data.key: (values of Secrets are not shown)"), "{}{}", plan.data, plan.words);
+    assert!(plan.data.contains("data.key: hidden: may contain Secret values"), "{}{}", plan.data, plan.words);
     // A label that is none of a value that nobody may see, and what such a value cannot be part of.
     let label = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "labels": {"a": "${TOKEN}/"}}});
     let name = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c-${TOKEN}"}});

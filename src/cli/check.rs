@@ -6,22 +6,41 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::manifests::{self, Selection};
-use super::{Streams, followed};
-use crate::desired::{Scopes, desired};
+use super::operate::namespace;
+use super::schema_check::Checker;
+use super::{Streams, followed, server_check};
+use crate::render::Complete;
 
 /// Check manifests without a cluster
 ///
-/// Reads files and folders as `render` does and checks what can be known without a cluster: syntax, names,
-/// labels, scopes, Moorline's annotations, duplicates within each argument. Syncs are checked with the folders of this
-/// repository that they follow.
+/// Reads files and folders as `render` does and checks what can be known without a cluster: syntax, names, labels, scopes,
+/// Moorline's annotations, duplicates within each argument; types, unknown fields, required fields and selectors of Kubernetes'
+/// own kinds, and of the kinds whose CustomResourceDefinitions are among the files or in --crds. Objects of other kinds
+/// are counted as not checked. Syncs are checked with the folders of this repository that they follow.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   moorline check deploy/web.yaml deploy/api.yaml
-  moorline check clusters/prod")]
+  moorline check clusters/prod
+  moorline check clusters/prod --crds crds/
+  moorline check clusters/prod --server        also ask the API server of KUBECONFIG, which writes nothing
+
+Exit codes: 0 nothing is wrong, 1 something is wrong. What is not checked is not wrong.")]
 pub(super) struct Arguments {
     /// Files or folders of manifests
     #[arg(required = true, value_name = "FILE")]
     paths: Vec<PathBuf>,
+
+    /// A folder or file of CustomResourceDefinitions; may be given several times
+    #[arg(long, value_name = "DIR")]
+    crds: Vec<PathBuf>,
+
+    /// Ask the API server of KUBECONFIG, too: a dry run of every apply, with your rights
+    #[arg(long)]
+    server: bool,
+
+    /// With --server, the namespace of objects that name none; else the one of the kubeconfig
+    #[arg(long, short, value_name = "NAMESPACE", requires = "server", value_parser = namespace)]
+    namespace: Option<String>,
 
     #[command(flatten)]
     selection: Selection,
@@ -29,39 +48,74 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     let mut exit = Exit::Done;
+    let mut checker = Checker::new()?;
+    for folder in &arguments.crds {
+        if !checker.learn_folder(folder, streams)? {
+            exit = Exit::Failure;
+        }
+    }
+    let mut rendered = Vec::new();
     for path in &arguments.paths {
         // One path that cannot be read keeps no other from being checked.
-        let checked = objects_of(path, &arguments.selection, streams).or_else(|error| {
-            streams.say(&format!("error: {error:#}"));
-            anyhow::Ok(None)
-        });
-        match checked? {
-            Some(1) => writeln!(streams.data, "{}: 1 object is sound", path.display())?,
-            Some(count) => writeln!(streams.data, "{}: {count} objects are sound", path.display())?,
+        match or_told(manifests::read(path, &arguments.selection, streams), streams) {
+            Some(complete) => rendered.push((path, complete)),
             None => exit = Exit::Failure,
         }
+    }
+    rendered.iter().for_each(|(_, complete)| checker.learn(complete));
+    let mut sound = Vec::new();
+    for (path, complete) in rendered {
+        let again = arguments.server.then(|| complete.clone());
+        let is_sound =
+            is_sound(path, complete, &mut checker, arguments, streams).map(|sound| sound.then_some(()));
+        match or_told(is_sound, streams) {
+            Some(()) => sound.extend(again.map(|complete| (path.clone(), complete))),
+            None => exit = Exit::Failure,
+        }
+    }
+    if arguments.server {
+        let server = server_check::run(sound, arguments.namespace.as_deref(), streams)?;
+        exit = if server == Exit::Done { exit } else { server };
     }
     Ok(exit)
 }
 
-/// How many objects lie at a path; none if something is wrong, which is told.
-fn objects_of(
+/// The result; an error is told, and is as good as a problem that was told already.
+fn or_told<T>(result: anyhow::Result<Option<T>>, streams: &mut Streams<'_>) -> Option<T> {
+    result.unwrap_or_else(|error| {
+        streams.say(&format!("error: {error:#}"));
+        None
+    })
+}
+
+/// Checks a rendered set without a server; what is wrong is told.
+fn is_sound(
     path: &Path,
-    selection: &Selection,
+    complete: Complete,
+    checker: &mut Checker,
+    arguments: &Arguments,
     streams: &mut Streams<'_>,
-) -> anyhow::Result<Option<usize>> {
-    let Some(complete) = manifests::read(path, selection, streams)? else {
-        return Ok(None);
-    };
-    if !followed::are_sound(path, selection, complete.objects(), streams)? {
-        return Ok(None);
-    }
+) -> anyhow::Result<bool> {
+    let found = checker.check(&complete, streams);
+    let syncs = followed::are_sound(path, &arguments.selection, complete.objects(), Some(checker), streams)?;
     // The namespace is only for objects that name none, and where they go changes nothing about soundness.
-    match desired(complete, "default", &Scopes::builtin()) {
-        Ok(desired) => Ok(Some(desired.len())),
-        Err(problems) => {
-            manifests::tell(&problems, streams);
-            Ok(None)
-        }
+    let Some(desired) = manifests::desire(complete, "default", checker.scopes(), streams) else {
+        return Ok(false);
+    };
+    let is_sound = found.is_sound && syncs;
+    if is_sound {
+        let count = desired.len() - found.unchecked;
+        let are = if count == 1 { "object is" } else { "objects are" };
+        writeln!(streams.data, "{}: {count} {are} sound{}", path.display(), not_checked(found.unchecked))?;
+    }
+    Ok(is_sound)
+}
+
+/// The end of a line that counts objects.
+pub(super) fn not_checked(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        1 => ", 1 is not checked".to_owned(),
+        count => format!(", {count} are not checked"),
     }
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::manifests::{self, Selection};
 use super::remote_bases::RemoteBases;
+use super::schema_check::Checker;
 use super::{Streams, wall};
 use crate::api::{SyncName, definition};
 use crate::desired::Scopes;
@@ -30,13 +31,14 @@ pub(super) fn are_sound(
     path: &Path,
     selection: &Selection,
     objects: &[Packed],
+    checker: Option<&mut Checker>,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<bool> {
     let mut open = syncs(objects);
     if open.is_empty() {
         return Ok(true);
     }
-    let mut here = Here::at(wall::folder(path, selection.root.as_deref())?, selection)?;
+    let mut here = Here::at(wall::folder(path, selection.root.as_deref())?, selection, checker)?;
     let (mut seen, mut sound) = (BTreeSet::new(), true);
     while let Some(sync) = open.pop() {
         if seen.len() == MAX_SYNCS {
@@ -61,7 +63,7 @@ fn syncs(objects: &[Packed]) -> Vec<Object> {
 /// The Syncs below the folder of this one; none if something is wrong, which is told.
 fn looked_at(
     sync: &Object,
-    here: &mut Here,
+    here: &mut Here<'_>,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Vec<Object>>> {
     let mut told = |what: &str| {
@@ -110,7 +112,7 @@ fn looked_at(
 /// The objects that a Sync would apply; none if there is a problem, which is told.
 fn objects_of(
     folder: &Path,
-    here: &mut Here,
+    here: &mut Here<'_>,
     wish: &Wish,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Vec<Packed>>> {
@@ -126,13 +128,21 @@ fn objects_of(
         }
     };
     let Some(complete) = manifests::rendered(&tree, &options, streams)? else { return Ok(None) };
+    let mut is_sound = true;
+    let mut scopes = Scopes::builtin();
+    if let Some(checker) = &mut here.checker {
+        checker.learn(&complete);
+        is_sound = checker.check(&complete, streams).is_sound;
+        scopes.clone_from(checker.scopes());
+    }
     let objects = complete.objects().to_vec();
-    let desired = manifests::desire(complete, &wish.target_namespace, &Scopes::builtin(), streams);
-    Ok(desired.map(|_| objects))
+    let desired = manifests::desire(complete, &wish.target_namespace, &scopes, streams);
+    Ok(desired.filter(|_| is_sound).map(|_| objects))
 }
 
 /// The repository around what is rendered.
-struct Here {
+struct Here<'a> {
+    checker: Option<&'a mut Checker>,
     root: PathBuf,
     shown: PathBuf,
     /// Where it was cloned from and is pushed to; none if nobody knows.
@@ -140,12 +150,12 @@ struct Here {
     bases: RemoteBases,
 }
 
-impl Here {
-    fn at(root: PathBuf, selection: &Selection) -> anyhow::Result<Self> {
+impl<'a> Here<'a> {
+    fn at(root: PathBuf, selection: &Selection, checker: Option<&'a mut Checker>) -> anyhow::Result<Self> {
         let remotes = remotes(&root).iter().filter_map(|url| Address::any(url).ok()).collect();
         let shown = wall::shown(&root, &std::env::current_dir()?).into();
         let bases = RemoteBases::new(selection.allowed()?);
-        Ok(Self { root, shown, remotes, bases })
+        Ok(Self { checker, root, shown, remotes, bases })
     }
 
     /// Whether a Sync means this repository; none if that cannot be told.

@@ -1,5 +1,6 @@
 //! `moorline plan`: what would change, and why.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,10 @@ use crate::cluster::{Cluster, Connection};
 use crate::desired::{DesiredSet, Scope, Scopes};
 use crate::metrics::Metrics;
 use crate::object::{Object, ObjectId};
-use crate::plan::{Guard, Paint, Plan, Policy, Preview, document, explain, plan, preview, takes_more};
+use crate::plan::{
+    Difference, Extent, Guard, Paint, Plan, Policy, Preview, Style, creations, document, explain, plan,
+    preview, takes_more,
+};
 use crate::render;
 use crate::source::directory;
 use crate::yaml;
@@ -28,6 +32,7 @@ use crate::yaml;
   moorline plan --sync shop -n team                      what its next commit would change
   moorline plan --sync shop -n team --revision v1.4.0    and what another one would
   moorline plan clusters/prod --against cluster --namespace moorline --name prod
+  moorline plan clusters/prod --against cluster --show-all           with new objects in full
   moorline plan clusters/prod --against live/ --output json | jq '.held'
 
 Live objects in a folder are as `kubectl get -o yaml --show-managed-fields` prints them.
@@ -63,6 +68,10 @@ pub(super) struct Arguments {
 
     #[command(flatten)]
     selection: Selection,
+
+    /// Show new objects in full, and every field and line of a change
+    #[arg(long)]
+    show_all: bool,
 
     /// How the plan is printed
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
@@ -203,7 +212,11 @@ fn finish(
     if preview.assumed_entries {
         streams.say("note: live objects come without managed fields, so that Moorline applied those with its identity is assumed; kubectl prints them with --show-managed-fields");
     }
-    print(&plan, &preview, arguments, streams)?;
+    let mut differences = preview.differences;
+    if arguments.show_all {
+        differences.extend(creations(&plan, desired));
+    }
+    print(&plan, &differences, arguments, streams)?;
     Ok(exit(&plan))
 }
 
@@ -233,15 +246,14 @@ pub(super) fn exit(plan: &Plan) -> Exit {
 
 fn print(
     plan: &Plan,
-    preview: &Preview,
+    differences: &BTreeMap<ObjectId, Vec<Difference>>,
     arguments: &Arguments,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
-    let differences = &preview.differences;
+    let extent = if arguments.show_all { Extent::All } else { Extent::Brief };
+    let style = Style { paint: arguments.color.paint(), extent };
     match arguments.output {
-        Format::Text => {
-            streams.data.write_all(explain(plan, differences, arguments.color.paint()).as_bytes())?;
-        }
+        Format::Text => streams.data.write_all(explain(plan, differences, style).as_bytes())?,
         Format::Json => writeln!(streams.data, "{:#}", document(plan, differences))?,
         Format::Yaml => streams.data.write_all(yaml::write(&document(plan, differences)).as_bytes())?,
     }

@@ -72,7 +72,7 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
         return explanation::explain((&tree, &options), name, streams);
     }
     let Some(complete) = manifests::rendered(&tree, &options, streams)? else { return Ok(Exit::Failure) };
-    if !followed::are_sound(&arguments.path, &arguments.selection, complete.objects(), streams)? {
+    if !followed::are_sound(&arguments.path, &arguments.selection, complete.objects(), None, streams)? {
         return Ok(Exit::Failure);
     }
     let (_, objects) = Complete::into_parts(complete);

@@ -6,6 +6,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::object::ObjectId;
+
 /// One field that is not as Git says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
@@ -13,10 +15,21 @@ pub struct Difference {
     pub path: String,
     /// The live value, if there is one.
     pub live: Option<Value>,
-    /// The value in Git.
-    pub wanted: Value,
+    /// The value in Git; none for a field that an apply removes.
+    pub wanted: Option<Value>,
     /// The values are shown nowhere.
     pub secret: bool,
+}
+
+/// What is shown in the place of values that are not shown.
+pub const HIDDEN: &str = "hidden: may contain Secret values";
+
+impl Difference {
+    /// The live and the wanted value of a field of this object; none if they are hidden.
+    pub fn values(&self, of: &ObjectId) -> Option<(Option<&Value>, Option<&Value>)> {
+        let hidden = self.secret || of.is("", "Secret");
+        (!hidden).then_some((self.live.as_ref(), self.wanted.as_ref()))
+    }
 }
 
 /// What names an item of a list, the most telling key first.
@@ -52,12 +65,8 @@ fn values(path: &mut String, wanted: &Value, live: Option<&Value>, found: &mut V
         }
         (wanted, live) if is_same(path, wanted, live) => {}
         (wanted, live) => {
-            found.push(Difference {
-                path: path.clone(),
-                live: live.cloned(),
-                wanted: wanted.clone(),
-                secret: false,
-            });
+            let (live, wanted) = (live.cloned(), Some(wanted.clone()));
+            found.push(Difference { path: path.clone(), live, wanted, secret: false });
         }
     }
 }
@@ -76,7 +85,7 @@ fn lists(path: &mut String, wanted: &[Value], live: &[Value], found: &mut Vec<Di
                 live.get(at)
             }
             None => {
-                let (live, wanted) = (Some(Value::Array(live.to_vec())), Value::Array(wanted.to_vec()));
+                let (live, wanted) = (Some(Value::Array(live.to_vec())), Some(Value::Array(wanted.to_vec())));
                 found.push(Difference { path: path.clone(), live, wanted, secret: false });
                 return;
             }

@@ -1,12 +1,15 @@
 //! A plan as a document for programs: the same content as the text, as JSON.
+//!
+//! Each field comes with its whole unified diff, so that a consumer needs no diff of its own.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::difference::Difference;
+use super::difference::{Difference, HIDDEN};
 use super::{Action, Change, Hold, Plan, Stage, Step};
 use crate::desired::{Phase, Turn};
+use crate::diff::diff;
 use crate::object::ObjectId;
 
 /// The document of a plan. Values of Secrets are left out.
@@ -45,8 +48,11 @@ fn step_document(step: &Step, differences: &[Difference]) -> Value {
     let mut entry = object(&step.id);
     entry["action"] = step.action.verb().into();
     match &step.action {
-        Action::Create => {}
-        Action::Follow { runs } => entry["follows"] = runs.iter().map(object).collect(),
+        Action::Create => whole(&mut entry, &step.id, differences),
+        Action::Follow { runs } => {
+            entry["follows"] = runs.iter().map(object).collect();
+            whole(&mut entry, &step.id, differences);
+        }
         Action::Adopt { managers } => {
             entry["managers"] = json!(managers);
             entry["fields"] = field_documents(&step.id, differences, &[]);
@@ -81,18 +87,34 @@ fn step_document(step: &Step, differences: &[Difference]) -> Value {
     entry
 }
 
+/// An object that is created, where it is asked for in full.
+fn whole(entry: &mut Value, id: &ObjectId, differences: &[Difference]) {
+    if let [whole] = differences {
+        entry["object"] = field_document(id, whole);
+    }
+}
+
 /// The fields of an object, with their values where bodies were compared and there is no secret; else the
 /// paths that are known from the managed fields.
 fn field_documents(id: &ObjectId, differences: &[Difference], known: &[String]) -> Value {
-    if differences.is_empty() {
-        return known.iter().map(|path| json!({"path": path})).collect();
+    match differences {
+        [] => known.iter().map(|path| json!({"path": path})).collect(),
+        found => found.iter().map(|found| field_document(id, found)).collect(),
     }
-    let secret = id.is("", "Secret");
-    let field = |found: &Difference| match secret || found.secret {
-        true => json!({"path": found.path}),
-        false => json!({"path": found.path, "live": found.live, "wanted": found.wanted}),
-    };
-    differences.iter().map(field).collect()
+}
+
+fn field_document(id: &ObjectId, found: &Difference) -> Value {
+    let mut field = json!({"path": found.path});
+    match found.values(id) {
+        Some((live, wanted)) => {
+            let lines: Vec<String> = diff(live, wanted).iter().map(ToString::to_string).collect();
+            field["live"] = json!(live);
+            field["wanted"] = json!(wanted);
+            field["diff"] = json!(lines);
+        }
+        None => field["hidden"] = HIDDEN.into(),
+    }
+    field
 }
 
 fn object(id: &ObjectId) -> Value {
@@ -117,7 +139,7 @@ mod tests {
         let found = Difference {
             path: "data.a".into(),
             live: Some(json!("old")),
-            wanted: json!("new"),
+            wanted: Some(json!("new")),
             secret: false,
         };
         let differences = BTreeMap::from([(secret.clone(), vec![found])]);
@@ -128,7 +150,8 @@ mod tests {
             more.into_iter().for_each(|(key, value)| object[key] = value);
             object
         };
-        let update = json!({"action": "update", "reason": "Committed", "fields": [{"path": "data.a"}]});
+        let hidden = json!({"path": "data.a", "hidden": "hidden: may contain Secret values"});
+        let update = json!({"action": "update", "reason": "Committed", "fields": [hidden]});
         assert_eq!(
             document(&plan_now, &differences),
             json!({
@@ -153,6 +176,30 @@ mod tests {
                 with(object("Secret", "b"), reason)
             ])
         );
+    }
+
+    #[test]
+    fn a_field_comes_with_its_unified_diff() {
+        let config = id("/ConfigMap|a/a");
+        let text = |wanted: &str| json!(format!("1\n2\n3\n4\n{wanted}\n"));
+        let found = Difference {
+            path: "data.f".into(),
+            live: Some(text("old")),
+            wanted: Some(text("new")),
+            secret: false,
+        };
+        let lines = ["@@ -2,4 +2,4 @@", " 2", " 3", " 4", "-old", "+new"];
+        let expect = json!({"path": "data.f", "live": text("old"), "wanted": text("new"), "diff": lines});
+        assert_eq!(field_document(&config, &found), expect);
+        let removed = Difference { wanted: None, live: Some(json!(5)), ..found };
+        let expect = json!({"path": "data.f", "live": 5, "wanted": null, "diff": ["@@ -1 +0,0 @@", "-5"]});
+        assert_eq!(field_document(&config, &removed), expect);
+        for hidden in [
+            field_document(&id("/Secret|a/a"), &removed),
+            field_document(&config, &Difference { secret: true, ..removed }),
+        ] {
+            assert_eq!(hidden, json!({"path": "data.f", "hidden": "hidden: may contain Secret values"}));
+        }
     }
 
     #[test]

@@ -5,19 +5,24 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use serde_json::Value;
-
-use super::difference::Difference;
+use super::difference::{Difference, HIDDEN};
 use super::{Action, Change, Hold, Plan, Step};
 use crate::api::APPROVE_ANNOTATION;
+use crate::diff::{Bounds, Line, brief, diff, fit};
 use crate::harmless::harmless;
 use crate::object::ObjectId;
 
-/// Longer values are cut: a plan is read, not stored.
-const MAX_SHOWN_VALUE: usize = 60;
+/// Longer values get lines of their own.
+const MAX_BRIEF: usize = 60;
 
 /// More fields of one object are counted, not listed.
 const MAX_SHOWN_FIELDS: usize = 12;
+
+/// The most lines and characters a line of the diff of one field.
+const SHOWN: Bounds = Bounds { lines: 60, width: 200 };
+
+/// The same, where everything is asked for.
+const ALL_SHOWN: Bounds = Bounds { lines: usize::MAX, width: 1 << 16 };
 
 /// How a plan is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +33,28 @@ pub enum Paint {
     Plain,
 }
 
-/// The text of a plan. `differences` names the fields of the objects that are updated, where they are known.
-pub fn explain(plan: &Plan, differences: &BTreeMap<ObjectId, Vec<Difference>>, paint: Paint) -> String {
-    let mut text = Text { out: String::new(), paint };
+/// How much of a plan is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// The first fields of each object and the first lines of each field; the rest is counted.
+    Brief,
+    /// Everything.
+    All,
+}
+
+/// How and how much of a plan is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// The colours.
+    pub paint: Paint,
+    /// How much.
+    pub extent: Extent,
+}
+
+/// The text of a plan. `differences` has the fields of the objects that are updated, where they are known, and
+/// the whole objects that are created, where these are asked for.
+pub fn explain(plan: &Plan, differences: &BTreeMap<ObjectId, Vec<Difference>>, style: Style) -> String {
+    let mut text = Text { out: String::new(), style };
     for verb in ["create", "adopt", "update", "hand over", "prune"] {
         let steps: Vec<&Step> = plan.steps().filter(|step| step.action.verb() == verb).collect();
         text.group(verb, steps.len());
@@ -81,7 +105,7 @@ pub fn summary(plan: &Plan) -> String {
 
 struct Text {
     out: String,
-    paint: Paint,
+    style: Style,
 }
 
 impl Text {
@@ -142,45 +166,71 @@ impl Text {
         };
     }
 
-    /// The fields of an object, with their values where both are known and no secret.
+    /// The fields of an object with their differences; where bodies were not compared, the paths that are known.
     fn fields(&mut self, id: &ObjectId, differences: &[Difference], known: &[String]) {
-        let secret = id.is("", "Secret");
-        let values = |found: &Difference| match (secret || found.secret, &found.live) {
-            (true, _) => format!("{}: (values of Secrets are not shown)", found.path),
-            (false, None) => format!("{}: {} is missing", found.path, shown(&found.wanted)),
-            (false, Some(live)) => format!("{}: {} -> {}", found.path, shown(live), shown(&found.wanted)),
+        let most = match self.style.extent {
+            Extent::Brief => MAX_SHOWN_FIELDS,
+            Extent::All => usize::MAX,
         };
-        let lines: Vec<String> = match differences {
-            [] => known.to_vec(),
-            found => found.iter().map(values).collect(),
-        };
-        for line in lines.iter().take(MAX_SHOWN_FIELDS) {
-            let _ = writeln!(self.out, "      {}", harmless(line));
+        let count = if differences.is_empty() { known.len() } else { differences.len() };
+        if differences.is_empty() {
+            for path in known.iter().take(most) {
+                let _ = writeln!(self.out, "      {}", harmless(path));
+            }
         }
-        if lines.len() > MAX_SHOWN_FIELDS {
-            let _ = writeln!(self.out, "      and {} more fields", lines.len() - MAX_SHOWN_FIELDS);
+        differences.iter().take(most).for_each(|found| self.field(id, found));
+        if let Some(more @ 1..) = count.checked_sub(most) {
+            let _ = writeln!(self.out, "      and {more} more fields");
+        }
+    }
+
+    fn field(&mut self, id: &ObjectId, found: &Difference) {
+        let title = match found.path.as_str() {
+            "" => String::new(),
+            path => format!("{}: ", harmless(path)),
+        };
+        let Some((live, wanted)) = found.values(id) else {
+            let _ = writeln!(self.out, "      {title}{HIDDEN}");
+            return;
+        };
+        if let Some(brief) = brief(live, wanted, MAX_BRIEF) {
+            let _ = writeln!(self.out, "      {title}{}", harmless(&brief));
+            return;
+        }
+        if !title.is_empty() {
+            let _ = writeln!(self.out, "      {}", title.trim_end());
+        }
+        let bounds = if self.style.extent == Extent::All { ALL_SHOWN } else { SHOWN };
+        let fitted = fit(&diff(live, wanted), bounds);
+        // The head of the only hunk of an addition or a removal says nothing.
+        let is_change = live.is_some() && wanted.is_some();
+        for line in fitted.lines.iter().filter(|line| is_change || !matches!(line, Line::Hunk(_))) {
+            let text = harmless(&line.to_string());
+            let painted = match line {
+                Line::Hunk(_) => self.painted(&text, "36"),
+                Line::Removed(_) => self.painted(&text, "31"),
+                Line::Added(_) => self.painted(&text, "32"),
+                Line::Same(_) | Line::NoBreak => text,
+            };
+            let _ = writeln!(self.out, "        {painted}");
+        }
+        if fitted.more > 0 {
+            let lines = if fitted.more == 1 { "line" } else { "lines" };
+            let _ = writeln!(self.out, "        and {} more {lines}", fitted.more);
         }
     }
 
     fn painted(&self, text: &str, colour: &str) -> String {
-        match self.paint {
+        match self.style.paint {
             Paint::Colours => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
             Paint::Plain => text.to_owned(),
         }
     }
 }
 
-fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(MAX_SHOWN_VALUE) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::super::Stage;
     use super::super::given::id;
@@ -200,12 +250,14 @@ mod tests {
     }
 
     fn found(path: &str, live: Option<Value>, wanted: Value) -> Difference {
-        Difference { path: path.to_owned(), live, wanted, secret: false }
+        Difference { path: path.to_owned(), live, wanted: Some(wanted), secret: false }
     }
+
+    const PLAIN: Style = Style { paint: Paint::Plain, extent: Extent::Brief };
 
     fn check(plan: &Plan, differences: &[(&str, Vec<Difference>)], expect: &[&str]) {
         let differences = differences.iter().map(|(text, found)| (id(text), found.clone())).collect();
-        let text = explain(plan, &differences, Paint::Plain);
+        let text = explain(plan, &differences, PLAIN);
         assert_eq!(text.lines().collect::<Vec<_>>(), expect);
     }
 
@@ -260,7 +312,7 @@ mod tests {
                 "Update (6)",
                 "  ~ Deployment.apps shop/a: changed in Git",
                 "      spec.replicas: 5 -> 3",
-                "      spec.paused: true is missing",
+                "      spec.paused: (not set) -> true",
                 "  ~ Deployment.apps shop/b: changed live by kubectl",
                 "      spec.replicas",
                 "  ~ Deployment.apps shop/c: changed live by somebody",
@@ -304,7 +356,7 @@ mod tests {
             found("data.b", None, secret()),
             found(copy, Some(secret()), secret()),
         ];
-        let hidden = "(values of Secrets are not shown)";
+        let hidden = HIDDEN;
         check(
             &plan,
             &[("/Secret|a/a", differences)],
@@ -335,27 +387,103 @@ mod tests {
         let path = format!("data.{evil}");
         let values =
             BTreeMap::from([(id("/ConfigMap|a/c"), vec![found(&path, Some(json!(evil)), json!("\u{7f}"))])]);
-        let text = explain(&plan, &values, Paint::Plain);
+        let text = explain(&plan, &values, PLAIN);
         let unsafe_char = |char: char| char != '\n' && (char.is_control() || char == '\u{202e}');
         assert!(!text.contains(unsafe_char), "{text:?}");
         assert!(text.contains("so far written by \u{fffd}[2J\u{fffd}31m\u{fffd}\u{fffd}\n"), "{text:?}");
     }
 
     #[test]
-    fn what_is_long_is_cut() {
+    fn fields_and_lines_beyond_the_bounds_are_counted() {
         let plan = only(vec![step("/ConfigMap|a/a", Action::Update(Change::Committed))], vec![]);
-        let many = (0..14).map(|at| found(&format!("data.k{at}"), None, json!("é".repeat(100)))).collect();
-        let differences = BTreeMap::from([(id("/ConfigMap|a/a"), many)]);
-        let text = explain(&plan, &differences, Paint::Plain);
+        let many = (0..14).map(|at| found(&format!("data.k{at}"), None, json!("é".repeat(300)))).collect();
+        let long: String = (0..70).map(|at| format!("{at}\n")).collect();
+        let differences = |found| BTreeMap::from([(id("/ConfigMap|a/a"), found)]);
+        let text = explain(&plan, &differences(many), PLAIN);
         let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines[2], format!("      data.k0: \"{}… is missing", "é".repeat(59)));
-        assert_eq!(lines[14], "      and 2 more fields");
+        assert_eq!(lines[2..4], ["      data.k0:".to_owned(), format!("        +{}…", "é".repeat(200))]);
+        assert_eq!(lines[26], "      and 2 more fields");
+        let long = differences(vec![found("data.f", None, json!(long))]);
+        let text = explain(&plan, &long, PLAIN);
+        assert!(text.contains("        +58\n        and 11 more lines\n"), "{text}");
+        let text = explain(&plan, &long, Style { extent: Extent::All, ..PLAIN });
+        assert!(text.contains("        +69\n") && !text.contains("more"), "{text}");
     }
+
+    #[test]
+    fn one_changed_line_of_many_is_shown_with_its_neighbours() {
+        let plan = only(vec![step("/ConfigMap|a/a", Action::Update(Change::Committed))], vec![]);
+        let text: String =
+            (0..63).map(|at| format!("  location /p{at} {{ proxy_pass http://x; }}\n")).collect();
+        let changed = text.replace("/p30 { proxy_pass http://x", "/p30 { proxy_pass http://y");
+        let item = json!({"name": "side", "image": "b"});
+        let removed = Difference {
+            live: Some(item.clone()),
+            wanted: None,
+            ..found("spec.c[name=old]", None, json!(0))
+        };
+        check(
+            &plan,
+            &[(
+                "/ConfigMap|a/a",
+                vec![
+                    found("data.f", Some(json!(text)), json!(changed)),
+                    found("spec.c[name=side]", None, item),
+                    removed,
+                ],
+            )],
+            &[
+                "Update (1)",
+                "  ~ ConfigMap a/a: changed in Git",
+                "      data.f:",
+                "        @@ -28,7 +28,7 @@",
+                "           location /p27 { proxy_pass http://x; }",
+                "           location /p28 { proxy_pass http://x; }",
+                "           location /p29 { proxy_pass http://x; }",
+                "        -  location /p30 { proxy_pass http://x; }",
+                "        +  location /p30 { proxy_pass http://y; }",
+                "           location /p31 { proxy_pass http://x; }",
+                "           location /p32 { proxy_pass http://x; }",
+                "           location /p33 { proxy_pass http://x; }",
+                "      spec.c[name=side]:",
+                "        +image: b",
+                "        +name: side",
+                "      spec.c[name=old]:",
+                "        -image: b",
+                "        -name: side",
+                "",
+                "1 to update, 0 as in Git.",
+            ],
+        );
+    }
+
+    #[test]
+    fn an_object_that_is_created_is_shown_in_full_and_a_secret_is_not() {
+        let plan =
+            only(vec![step("/ConfigMap|a/a", Action::Create), step("/Secret|a/b", Action::Create)], vec![]);
+        let whole = || vec![found("", None, json!({"data": {"a": "hunter2"}}))];
+        check(
+            &plan,
+            &[("/ConfigMap|a/a", whole()), ("/Secret|a/b", whole())],
+            &[
+                "Create (2)",
+                "  + ConfigMap a/a",
+                "        +data:",
+                "        +  a: hunter2",
+                "  + Secret a/b",
+                "      hidden: may contain Secret values",
+                "",
+                "2 to create, 0 as in Git.",
+            ],
+        );
+    }
+
+    const COLOURS: Style = Style { paint: Paint::Colours, ..PLAIN };
 
     #[test]
     fn colours_are_only_in_colour() {
         let plan = only(vec![step("/ConfigMap|a/a", Action::Create)], vec![]);
-        let text = explain(&plan, &BTreeMap::new(), Paint::Colours);
+        let text = explain(&plan, &BTreeMap::new(), COLOURS);
         assert!(
             text.starts_with("\u{1b}[1mCreate (1)\u{1b}[0m\n  \u{1b}[32m+ ConfigMap a/a\u{1b}[0m\n"),
             "{text:?}"

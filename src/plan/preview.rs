@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::difference::{Difference, differences};
+use super::removals::removals;
+use super::{Action, Plan, Step};
 use crate::api::SyncName;
 use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{Object, ObjectId};
@@ -34,18 +36,25 @@ pub fn preview(desired: &DesiredSet, live: &[Object], owner: &SyncName) -> Previ
         }
         // What is only ever created is not changed once it is there.
         let wanted = desired.get(&object.id).filter(|wanted| !wanted.switches.apply_once);
-        let found = wanted.map(|wanted| differences(&body(wanted), &object.body));
-        let mut found = found.unwrap_or_default();
+        let wanted_body = wanted.map(body);
+        let mut found = wanted_body.as_ref().map_or_else(Vec::new, |body| differences(body, &object.body));
+        let changed = found.len();
+        if let (Some(wanted), Some(body)) = (wanted, &wanted_body) {
+            // A field that is left to others is in our entry until it is handed over, and is not removed.
+            let rendered = wanted.ignored.as_ref().map(|ignored| ignored.body());
+            found.extend(removals(rendered.as_ref().unwrap_or(body), object, owner));
+        }
         if let Some(wanted) = wanted.filter(|wanted| wanted.secret) {
             for difference in &mut found {
                 difference.secret = true;
                 difference.path = wanted.shows(&difference.path).into_owned();
             }
         }
-        observed.standing = match found.is_empty() {
-            true => Standing::Verified,
-            false => {
-                let fields = found.iter().map(|difference| difference.path.clone()).collect();
+        // What an apply removes is no drift: nobody changed it.
+        observed.standing = match &found[..changed] {
+            [] => Standing::Verified,
+            changed => {
+                let fields = changed.iter().map(|difference| difference.path.clone()).collect();
                 Standing::Drifted(Box::new(Drift { fields, ..Drift::default() }))
             }
         };
@@ -55,6 +64,18 @@ pub fn preview(desired: &DesiredSet, live: &[Object], owner: &SyncName) -> Previ
         preview.observed.insert(object.id.clone(), observed);
     }
     preview
+}
+
+/// The whole bodies of the objects that a plan creates, as differences without a live value.
+pub fn creations(plan: &Plan, desired: &DesiredSet) -> BTreeMap<ObjectId, Vec<Difference>> {
+    let creates = |step: &&Step| matches!(step.action, Action::Create | Action::Follow { .. });
+    let whole = |step: &Step| {
+        let wanted = desired.get(&step.id)?;
+        let body = Some(Value::Object(wanted.body()));
+        let whole = Difference { path: String::new(), live: None, wanted: body, secret: wanted.secret };
+        Some((step.id.clone(), vec![whole]))
+    };
+    plan.steps().filter(creates).filter_map(whole).collect()
 }
 
 /// The body of a desired object; the canonical form is JSON that this program wrote.

@@ -105,7 +105,7 @@ pub enum Rendered {
 }
 
 /// All objects of a revision, each once, each sound.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Complete {
     objects: Vec<Packed>,
     skipped: Vec<Skipped>,

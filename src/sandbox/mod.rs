@@ -34,6 +34,7 @@ mod rules;
 mod schema;
 mod select;
 mod served;
+pub(crate) mod soundness;
 mod state;
 mod store;
 mod table;

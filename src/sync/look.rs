@@ -61,8 +61,8 @@ async fn seen(context: &Context, wanted: &Wanted) -> Result<Seen, String> {
     };
     let found = preview(&set, std::slice::from_ref(&live), sync).differences;
     let differs = |difference: crate::plan::Difference| Differs {
+        values: difference.values(id).map(|(live, wanted)| (live.cloned(), wanted.cloned())),
         path: difference.path,
-        values: (!difference.secret).then_some((difference.live, difference.wanted)),
     };
     let differences = found.into_values().flatten().map(differs).collect();
     let (shown, writers) = shown_live(id, object, live.body);

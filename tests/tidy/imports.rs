@@ -97,7 +97,7 @@ fn imports_past_the_table_are_found() {
     check("src/render/mod.rs", "use crate::{tree,\n plan::{Plan}};", &[&format!("2: {refused}")]);
     check("src/render/mod.rs", "fn f(_: &crate::plan::Plan) {}", &[&format!("1: {refused}")]);
     check("src/tree.rs", "use super::api;", &["1: `super::api`: tree may use none of ours, not `api`"]);
-    let leap = "`super::super::source::A`: plan may use `api`, `harmless`, `object`, `observed`, `desired`, not `source`";
+    let leap = "`super::super::source::A`: plan may use `api`, `fields`, `harmless`, `object`, `diff`, `observed`, `desired`, not `source`";
     check("src/plan/explain.rs", "use super::super::source::A;", &[&format!("1: {leap}")]);
     let up = "`super::State`: sync/schedule may use `api`, not `sync`";
     check("src/sync/schedule.rs", "use super::State;", &[&format!("1: {up}")]);

@@ -38,7 +38,7 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 
 /// The table. A file belongs to the longest name that fits: `src/sync/schedule.rs` to `sync/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 39] = [
+pub(crate) const TABLE: [Row; 40] = [
     row(1, "api",            Pure,  Only(&[])),
     row(1, "chance",         Shell, Only(&[])),
     row(1, "clock",          Shell, Only(&[])),
@@ -53,6 +53,7 @@ pub(crate) const TABLE: [Row; 39] = [
     row(1, "tree",           Pure,  Only(&[])),
     row(1, "yaml",           Pure,  Only(&[])),
     row(2, "adopt",          Pure,  Only(&["api", "fields", "object", "yaml"])),
+    row(2, "diff",           Pure,  Only(&["yaml"])),
     row(2, "expression",     Pure,  Only(&["quantity"])),
     row(2, "observed",       Pure,  Only(&["api", "fields", "object"])),
     row(2, "render",         Pure,  Only(&["api", "nearest", "object", "tree", "yaml"])),
@@ -60,21 +61,22 @@ pub(crate) const TABLE: [Row; 39] = [
     row(3, "health",         Pure,  Only(&["expression", "object"])),
     row(3, "sandbox/schema", Pure,  Only(&["expression"])),
     row(3, "sync/schedule",  Pure,  Only(&["api"])),
-    row(4, "plan",           Pure,  Only(&["api", "harmless", "object", "observed", "desired"])),
+    row(4, "plan",           Pure,  Only(&["api", "fields", "harmless", "object", "diff", "observed", "desired"])),
     row(4, "sandbox/kinds",  Pure,  Only(&["quantity", "sandbox/schema"])),
     row(4, "sandbox/patch",  Pure,  Only(&["sandbox/schema"])),
     row(4, "sandbox/ownership", Pure, Only(&["fields", "sandbox/schema"])),
     row(4, "sandbox/rules",  Pure,  Only(&["expression", "sandbox/schema"])),
     row(4, "rights",         Pure,  Only(&["object", "desired"])),
+    row(5, "sandbox/soundness", Pure, Only(&["nearest", "sandbox/schema", "sandbox/kinds", "sandbox/rules"])),
     row(5, "report",         Pure,  Only(&["api", "object", "health", "observed", "desired", "plan"])),
-    row(6, "serve/page",     Pure,  Only(&["api", "harmless", "object", "yaml", "report"])),
+    row(6, "serve/page",     Pure,  Only(&["api", "harmless", "object", "yaml", "diff", "report"])),
     row(6, "source",         Shell, Only(&["chance", "clock", "harmless", "nearest", "tree", "yaml"])),
     row(6, "helm",           Shell, Only(&["chance", "tree", "yaml", "render"])),
     row(6, "metrics",        Shell, Only(&[])),
     row(6, "cluster",        Shell, Only(&["api", "chance", "clock", "fields", "nearest", "object", "repeats", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),
     row(7, "serve",          Shell, Earlier),
     row(7, "settings_watch", Shell, Earlier),
-    row(7, "sandbox",        Shell, Only(&["object", "yaml", "sandbox/schema", "sandbox/ownership", "sandbox/kinds", "sandbox/patch", "sandbox/rules", "sandbox/table"])),
+    row(7, "sandbox",        Shell, Only(&["object", "yaml", "sandbox/schema", "sandbox/ownership", "sandbox/kinds", "sandbox/patch", "sandbox/rules", "sandbox/soundness", "sandbox/table"])),
     row(8, "sync",           Shell, Earlier),
     row(9, "cli",            Shell, Earlier),
     row(9, "main",           Shell, Only(&["cli"])),
@@ -178,7 +180,9 @@ fn a_file_belongs_to_the_longest_name() {
 fn another_table_in_the_document_is_found() {
     let block = as_markdown(&["plan/explain".to_owned()]);
     assert!(
-        block.contains("| 4 | `plan` | pure | `api`, `harmless`, `object`, `observed`, `desired` |\n"),
+        block.contains(
+            "| 4 | `plan` | pure | `api`, `fields`, `harmless`, `object`, `diff`, `observed`, `desired` |\n"
+        ),
         "{block}"
     );
     assert!(block.contains("| 9 | `cli` (to come) | shell | rows 1 to 8 |\n"), "{block}");

@@ -10,7 +10,7 @@ use super::super::operate::write;
 use super::proposal::{Proposal, Standing};
 use crate::adopt::Remark;
 use crate::object::ObjectId;
-use crate::plan::{Paint, document, explain};
+use crate::plan::{Extent, Paint, Style, document, explain};
 use crate::yaml;
 
 /// Prints a proposal for people.
@@ -26,8 +26,9 @@ pub(super) fn text(proposal: &Proposal<'_>, paint: Paint, streams: &mut Streams<
     left(&mut out, proposal);
     if let Some((plan, preview)) = proposal.planned() {
         write(&format!("{out}\nThe plan\n\n"), streams)?;
+        let style = Style { paint, extent: Extent::Brief };
         // It has its colours, and what is harmful is out of it already.
-        streams.data.write_all(explain(plan, &preview.differences, paint).as_bytes())?;
+        streams.data.write_all(explain(plan, &preview.differences, style).as_bytes())?;
         out = String::new();
     }
     remarks(&mut out, "Refused", '!', &proposal.adoption.refused);

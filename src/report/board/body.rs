@@ -30,8 +30,8 @@ pub struct Shown {
 pub struct Differs {
     /// Its path.
     pub path: String,
-    /// The live value and the one in Git; none where they may not be shown.
-    pub values: Option<(Option<Value>, Value)>,
+    /// The live value and the one in Git, each of which may be missing; none where they may not be shown.
+    pub values: Option<(Option<Value>, Option<Value>)>,
 }
 
 /// Who wrote to the live object.

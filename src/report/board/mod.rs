@@ -20,6 +20,7 @@ pub use state::{State, advice};
 
 use crate::api::{SyncName, SyncStatus};
 use crate::object::ObjectId;
+pub use crate::plan::HIDDEN;
 
 /// The most repairs that a card remembers.
 pub const MAX_REPAIRS: usize = 30;

@@ -23,7 +23,7 @@ pub(crate) use defaults::default;
 pub(crate) use lives::{is_made_by_update, needs_version};
 pub(crate) use normal::normalize;
 pub(crate) use prepare::{prepare, prepare_custom};
-pub(crate) use validate::{validate, validate_custom};
+pub(crate) use validate::{Cause, validate, validate_custom};
 pub(crate) use warnings::{deprecation, warnings};
 
 /// What only the server as a whole can give to an object, or knows of others.

@@ -3,6 +3,8 @@
 //! In: an object as it was sent. Out: the fields that are not known, and the first value that does not fit its type. The
 //! first make an error only where the writer asks for strictness, the second always.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::times;
@@ -142,8 +144,11 @@ fn not_an_amount(text: &str) -> Option<&'static str> {
 
 /// Where a text is no base64: the first character that cannot be, or the end of one that is not whole.
 fn illegal(text: &str) -> Option<usize> {
+    // Line breaks are skipped, also after the padding: tools fold long texts.
+    let is_folded = text.contains(['\r', '\n']);
+    let text: Cow<'_, str> = if is_folded { text.replace(['\r', '\n'], "").into() } else { text.into() };
     let digits = text.trim_end_matches('=');
-    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"+/\r\n".contains(&byte);
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"+/".contains(&byte);
     let wrong = digits.bytes().position(|byte| !is_digit(byte));
     wrong.or_else(|| (!text.len().is_multiple_of(4)).then_some(text.len() / 4 * 4))
 }

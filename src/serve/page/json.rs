@@ -6,7 +6,8 @@ use super::Look;
 use super::filter::Filter;
 use super::history::{self, Row as Told};
 use super::place::Place;
-use crate::report::board::{Card, Row, Shown, Stance, StatusBoard, advice};
+use crate::diff::diff;
+use crate::report::board::{Card, HIDDEN, Row, Shown, Stance, StatusBoard, advice};
 
 /// `/api/v1/syncs`.
 pub(super) fn all(board: &StatusBoard, filter: &Filter) -> String {
@@ -72,8 +73,12 @@ pub(super) fn object(card: &Card, row: &Row<'_>, look: Option<Look<'_>>) -> Stri
         Some(Look::Read(seen)) => {
             whole["live"] = shown(seen.live.as_ref());
             let difference = seen.differences.iter().map(|one| match &one.values {
-                Some((live, wanted)) => json!({"path": one.path, "live": live, "wanted": wanted}),
-                None => json!({"path": one.path}),
+                Some((live, wanted)) => {
+                    let lines = diff(live.as_ref(), wanted.as_ref());
+                    let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+                    json!({"path": one.path, "live": live, "wanted": wanted, "diff": lines})
+                }
+                None => json!({"path": one.path, "hidden": HIDDEN}),
             });
             whole["differences"] = difference.collect();
             let writer = seen.writers.iter().map(

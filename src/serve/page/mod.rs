@@ -5,6 +5,7 @@
 
 mod all;
 mod badge;
+mod changes;
 mod commit;
 mod drift;
 mod filter;

@@ -1,21 +1,16 @@
 //! One object: what Git wants, what is live, and where the two differ.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::html::Html;
 use super::moment::moment_of;
 use super::place::Place;
-use super::{Look, badge, frame, one};
-use crate::report::board::{Card, Differs, Row, Seen, Shown, StatusBoard};
+use super::{Look, badge, changes, frame, one};
+use crate::report::board::{Card, Row, Seen, Shown, StatusBoard};
 use crate::yaml;
 
 /// The most bytes of a body that are shown.
 const MAX_BODY: usize = 200 << 10;
-/// The most differences that are listed.
-const MAX_DIFFERENCES: usize = 200;
-/// The most bytes of a value in a list.
-const MAX_VALUE: usize = 300;
 
 pub(super) fn page(
     board: &StatusBoard,
@@ -113,51 +108,9 @@ fn differences(html: &mut Html, row: &Row<'_>, seen: &Seen) {
         (Some(_), []) => {
             html.element("p", &[("class", "quiet")], "Every field that Git sets is live as in Git.")
         }
-        (Some(_), found) => table(html, found),
+        (Some(_), found) => changes::table(html, found),
     }
     html.close();
-}
-
-fn table(html: &mut Html, found: &[Differs]) {
-    html.open("table", &[("class", "cards")]);
-    html.open("thead", &[]);
-    html.open("tr", &[]);
-    for title in ["Field", "Live", "In Git"] {
-        html.element("th", &[("scope", "col")], title);
-    }
-    html.close();
-    html.close();
-    html.open("tbody", &[]);
-    for one in found.iter().take(MAX_DIFFERENCES) {
-        html.open("tr", &[]);
-        html.open("th", &[("scope", "row")]);
-        html.element("code", &[], &one.path);
-        html.close();
-        let (live, wanted) = match &one.values {
-            Some((live, wanted)) => (live.as_ref().map_or("missing".to_owned(), short), short(wanted)),
-            None => ("(not shown)".to_owned(), "(not shown)".to_owned()),
-        };
-        html.open("td", &[("data-label", "Live")]);
-        html.element("del", &[], &live);
-        html.close();
-        html.open("td", &[("data-label", "In Git")]);
-        html.element("ins", &[], &wanted);
-        html.close();
-        html.close();
-    }
-    html.close();
-    html.close();
-    if found.len() > MAX_DIFFERENCES {
-        html.element("p", &[], &format!("and {} more", found.len() - MAX_DIFFERENCES));
-    }
-}
-
-fn short(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(MAX_VALUE) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
 }
 
 fn bodies(html: &mut Html, card: &Card, row: &Row<'_>, seen: Option<&Seen>) {

@@ -1,0 +1,149 @@
+//! `moorline check --server`: a whole set against an API server, without a write.
+//!
+//! In: rendered sets. Out: what the server would refuse, found by a dry run of each apply with the rights of the caller. An
+//! object whose kind or namespace the set itself creates cannot be asked about yet; it is listed and
+//! counted as not checked.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use futures::StreamExt as _;
+
+use super::exit::Exit;
+use super::operate::{on_cluster, reading};
+use super::{Streams, manifests};
+use crate::api::SyncName;
+use crate::cluster::{Cluster, Connection, Failure, answer};
+use crate::desired::{DesiredObject, DesiredSet};
+use crate::metrics::Metrics;
+use crate::object::{GroupKind, ObjectId};
+use crate::render::Complete;
+
+/// The Sync in whose name the server is asked; nothing is ever written in it.
+const NAME: &str = "check";
+
+/// Questions that are under way at one time.
+const AT_ONCE: usize = 8;
+
+/// What the server says of one object.
+enum Verdict {
+    Accepted,
+    Refused(String),
+    Unchecked(String),
+}
+
+/// Asks the server about each set.
+pub(super) fn run(
+    sets: Vec<(PathBuf, Complete)>,
+    namespace: Option<&str>,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    on_cluster(async |connection| ask_all(sets, namespace, connection, streams).await)
+}
+
+async fn ask_all(
+    sets: Vec<(PathBuf, Complete)>,
+    namespace: Option<&str>,
+    connection: Connection,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
+    let own = namespace.map_or_else(|| connection.namespace.to_string(), str::to_owned);
+    let cluster = reading(connection, &Metrics::new()?);
+    cluster.know().await?;
+    let owner = SyncName::new(&own, NAME);
+    let mut exit = Exit::Done;
+    for (path, complete) in sets {
+        let Some(desired) = manifests::desire(complete, &own, &cluster.kinds().scopes(), streams) else {
+            exit = Exit::Failure;
+            continue;
+        };
+        let made = Made::of(&desired, &cluster).await?;
+        let answers = desired.objects().iter().map(|wanted| ask(&cluster, wanted, &owner, &made));
+        let verdicts: Vec<Verdict> = futures::stream::iter(answers).buffered(AT_ONCE).collect().await;
+        let (mut refused, mut unchecked) = (Vec::new(), 0);
+        for (wanted, verdict) in desired.objects().iter().zip(&verdicts) {
+            match verdict {
+                Verdict::Accepted => {}
+                Verdict::Refused(why) => refused.push(format!("{}: {}: {why}", wanted.origin, wanted.id)),
+                Verdict::Unchecked(why) => {
+                    unchecked += 1;
+                    streams.say(&format!("note: not checked by the server: {}: {why}", wanted.id));
+                }
+            }
+        }
+        manifests::tell(&refused, streams);
+        if !refused.is_empty() {
+            exit = Exit::Failure;
+            continue;
+        }
+        let accepted = desired.len() - unchecked;
+        let objects = if accepted == 1 { "object" } else { "objects" };
+        let rest = super::check::not_checked(unchecked);
+        writeln!(streams.data, "{}: the server accepts {accepted} {objects}{rest}", path.display())?;
+    }
+    Ok(exit)
+}
+
+/// What a set creates that other objects of it need.
+struct Made {
+    namespaces: BTreeSet<String>,
+    /// The kinds whose definitions are in the set, whether they are served already or not.
+    kinds: BTreeSet<GroupKind>,
+}
+
+impl Made {
+    async fn of(desired: &DesiredSet, cluster: &Cluster) -> Result<Self, Failure> {
+        let (mut namespaces, mut kinds) = (BTreeSet::new(), BTreeSet::new());
+        for wanted in desired.objects() {
+            if wanted.id.is("", "Namespace") && cluster.whole(&wanted.id, None).await?.is_none() {
+                namespaces.insert(wanted.id.name().to_owned());
+            }
+            if wanted.id.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+                let body = wanted.body();
+                let text = |pointer: &str| {
+                    body.get("spec").and_then(|spec| spec.pointer(pointer)?.as_str()).unwrap_or_default()
+                };
+                kinds.insert(GroupKind::new(text("/group"), text("/names/kind")));
+            }
+        }
+        Ok(Self { namespaces, kinds })
+    }
+
+    fn has_namespace_of(&self, id: &ObjectId) -> bool {
+        id.namespace().is_some_and(|namespace| self.namespaces.contains(namespace))
+    }
+}
+
+async fn ask(cluster: &Cluster, wanted: &DesiredObject, owner: &SyncName, made: &Made) -> Verdict {
+    let (id, kind) = (&wanted.id, wanted.id.group_kind());
+    let defines = made.kinds.contains(&kind);
+    if made.has_namespace_of(id) {
+        return Verdict::Unchecked("this set creates its namespace".to_owned());
+    }
+    if defines && cluster.kinds().get(&kind).is_none() {
+        return Verdict::Unchecked("this set creates its kind".to_owned());
+    }
+    match cluster.would_be(wanted, owner, &[]).await {
+        Ok(_) => Verdict::Accepted,
+        Err(failure) => {
+            let told = answer(&failure, wanted.secret);
+            match told.reason {
+                "Unreachable" | "Timeout" => {}
+                _ if defines => {
+                    let why = format!(
+                        "this set changes its definition; by the one that is served: {}",
+                        told.message
+                    );
+                    return Verdict::Unchecked(why);
+                }
+                _ if told.message.contains("does not support dry run") => {
+                    return Verdict::Unchecked(
+                        "a webhook that must be asked does not support dry runs".to_owned(),
+                    );
+                }
+                _ => {}
+            }
+            Verdict::Refused(told.message)
+        }
+    }
+}
