@@ -4,6 +4,7 @@
 //! the second time, and it may be cut short at any place: the next pass begins with what is there.
 
 mod aim;
+mod receiving;
 mod rendering;
 mod report;
 
@@ -132,8 +133,8 @@ impl Subject<'_> {
         let desired = &*prepared.desired;
         // While a newer commit cannot be rendered, nobody knows what it wants, and nothing is handed over to this Sync.
         let is_newest = self.aim.refused().is_none();
-        let (wants, takes) = (&prepared.desired, !self.wish.suspend && is_newest);
-        self.context.registry.wants(self.owner, wants, self.cluster, takes).await;
+        let takes = !self.wish.suspend && is_newest;
+        self.claims(&prepared.desired, takes).await?;
         if is_newest {
             self.tell_neighbours();
         }
