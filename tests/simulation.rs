@@ -10,10 +10,14 @@
 mod alone;
 #[path = "simulation/charge.rs"]
 mod charge;
+#[path = "simulation/classes.rs"]
+mod classes;
 #[path = "simulation/dice.rs"]
 mod dice;
 #[path = "simulation/foreign.rs"]
 mod foreign;
+#[path = "simulation/held.rs"]
+mod held;
 #[path = "simulation/objects.rs"]
 mod objects;
 #[path = "simulation/observer.rs"]
@@ -32,6 +36,8 @@ mod shrink;
 mod steps;
 #[path = "simulation/story.rs"]
 mod story;
+#[path = "simulation/unrelated.rs"]
+mod unrelated;
 #[path = "simulation/world.rs"]
 mod world;
 
@@ -53,7 +59,7 @@ const FIXED: u64 = 6;
 /// So many stories have every fault in them.
 const ALL_FAULTS: usize = 50;
 /// Every fault that there is.
-const FAULTS: [&str; 24] = [
+const FAULTS: [&str; 26] = [
     "409",
     "429",
     "500",
@@ -66,6 +72,8 @@ const FAULTS: [&str; 24] = [
     "halting list",
     "cut watch",
     "changes forgotten (410)",
+    "API server away",
+    "Sync: spec refused, or mended",
     "clock skew",
     "crash",
     "requests held up",

@@ -5,6 +5,7 @@
 
 mod aim;
 mod deciding;
+mod receiving;
 mod rendering;
 mod report;
 mod sending;
@@ -140,9 +141,8 @@ impl Subject<'_> {
         let desired = &*prepared.desired;
         // While a newer commit cannot be rendered, nobody knows what it wants, and nothing is handed over to this Sync.
         let is_newest = self.aim.refused().is_none();
-        let (wants, takes) = (&prepared.desired, !self.wish.suspend && is_newest);
-        let held = self.context.registry.wants(self.owner, wants, self.cluster, takes).await;
-        self.context.neighbours.wake(&held);
+        let takes = !self.wish.suspend && is_newest;
+        self.claims(&prepared.desired, takes).await?;
         if is_newest {
             self.tell_neighbours();
         }
@@ -163,7 +163,7 @@ impl Subject<'_> {
         report.approved.clone_from(&self.approved);
         let held: Vec<(ObjectId, Hold)> = plan.held.clone();
         memory.leaving.see(&held, now);
-        self.record_revision(&plan, report).await?;
+        self.names_revision(&plan, report).await?;
         let created = self.create_namespace(&plan, desired).await;
         report.restored_namespace = created.filter(|_| was_applied).or(report.restored_namespace.take());
         let (ledger, asked) = (memory.ledger.clone(), Asked::by(self.generation, self.desk));
@@ -295,11 +295,15 @@ impl Subject<'_> {
     }
 
     /// Names the revision in the status before the first write of it: a daemon that starts later keeps exactly this one.
-    async fn record_revision(&self, plan: &Plan, report: &mut Report) -> Result<(), Trouble> {
+    async fn names_revision(&self, plan: &Plan, report: &mut Report) -> Result<(), Trouble> {
         report.held = Some(self.record.clone());
-        if plan.stages.is_empty() {
-            return Ok(());
+        match plan.stages.is_empty() {
+            true => Ok(()),
+            false => self.record_revision().await,
         }
+    }
+
+    async fn record_revision(&self) -> Result<(), Trouble> {
         match self.desk {
             Some(desk) if !desk.record_revision(self.record.clone(), self.wish.timeout).await => {
                 return Err(unwritten());

@@ -16,6 +16,15 @@ use super::steps::Act;
 /// How drift is dealt with.
 const MODES: [&str; 3] = ["Repair", "Report", "Ignore"];
 
+/// Why a spec is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// Its path is in no commit.
+    PathMissing,
+    /// A field of it is not valid.
+    Invalid,
+}
+
 /// A Sync.
 pub(crate) struct Charge {
     sync: usize,
@@ -28,10 +37,12 @@ pub(crate) struct Charge {
     second: bool,
     broken: bool,
     empty: bool,
-    suspended: bool,
-    prunes: bool,
+    pub(crate) suspended: bool,
+    pub(crate) prunes: bool,
     /// Its place among the modes.
-    drift: usize,
+    pub(crate) drift: usize,
+    /// Its spec is refused.
+    pub(crate) unfit: Option<Unfit>,
     /// Its objects go with it.
     pub(crate) takes_along: bool,
     /// It is deleted, until somebody creates it anew.
@@ -61,6 +72,7 @@ impl Charge {
             suspended: false,
             prunes: true,
             drift: 0,
+            unfit: None,
             takes_along: false,
             gone: false,
             answered: false,
@@ -112,6 +124,13 @@ impl Charge {
             Act::Suspend => self.suspended = !self.suspended,
             Act::Prune => self.prunes = !self.prunes,
             Act::DriftMode => self.drift = (self.drift + 1) % MODES.len(),
+            Act::Unfit => {
+                self.unfit = match self.unfit {
+                    Some(_) => None,
+                    None if stamp.is_multiple_of(2) => Some(Unfit::PathMissing),
+                    None => Some(Unfit::Invalid),
+                };
+            }
             _ => {
                 self.changes_all(stamp);
                 self.second = !self.second;
@@ -151,7 +170,7 @@ impl Charge {
     pub(crate) fn settle(&mut self) {
         (self.broken, self.empty, self.gone) = (false, false, false);
         (self.suspended, self.prunes, self.drift, self.takes_along) = (false, true, 0, false);
-        self.answered = false;
+        (self.answered, self.unfit) = (false, None);
     }
 
     /// The files of its folder.
@@ -175,7 +194,9 @@ impl Charge {
         match (self.gone, self.takes_along) {
             (true, true) => Some(BTreeSet::new()),
             // Who has not heard yet that it is gone goes on with it.
-            (true, false) | (false, _) => (!self.broken && !self.empty).then(|| self.names()),
+            (true, false) | (false, _) => {
+                (!self.broken && !self.empty && self.unfit.is_none()).then(|| self.names())
+            }
         }
     }
 
@@ -205,8 +226,11 @@ impl Charge {
 
     /// The Sync, as somebody writes it.
     pub(crate) fn written(&self, url: &str) -> Value {
+        let path = if self.unfit == Some(Unfit::PathMissing) { "nowhere".to_owned() } else { self.folder() };
         let spec = json!({
-            "source": {"git": {"url": url}}, "path": self.folder(), "interval": "30s",
+            "source": {"git": {"url": url}}, "path": path, "interval": "30s",
+            // The name of the namespace is missing.
+            "createNamespace": self.unfit == Some(Unfit::Invalid),
             "suspend": self.suspended, "prune": {"enabled": self.prunes}, "drift": {"mode": MODES[self.drift]},
             "deletionPolicy": if self.takes_along { "Delete" } else { "Orphan" },
         });

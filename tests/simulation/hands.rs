@@ -69,6 +69,26 @@ impl World {
         [from, to].into_iter().for_each(|sync| self.charges[sync].commits(Act::Move));
     }
 
+    /// Some objects go from one Sync to another, and both folders are committed.
+    pub(crate) fn gives(&mut self, from: usize, to: usize, dice: &mut Dice) {
+        self.transfer(from, to, dice);
+        [from, to].into_iter().for_each(|sync| self.file(sync));
+        self.publish(false);
+        [from, to].into_iter().for_each(|sync| self.nudge(sync));
+    }
+
+    /// Some objects go to a Sync whose folder cannot be read by the same commit.
+    pub(crate) fn leaves_to_broken(&mut self, from: usize, broken: usize, dice: &mut Dice) -> Vec<Id> {
+        let before: Vec<Id> = self.charges[from].objects.keys().copied().collect();
+        self.transfer(from, broken, dice);
+        self.charges[broken].commits(Act::Bad);
+        [from, broken].into_iter().for_each(|sync| self.file(sync));
+        self.publish(false);
+        [from, broken].into_iter().for_each(|sync| self.nudge(sync));
+        let left = |id: &Id| !self.charges[from].objects.contains_key(id);
+        before.into_iter().filter(left).collect()
+    }
+
     /// Somebody changes a live object; each time it is somebody else.
     pub(super) fn meddle(&mut self, act: Act, sync: usize, dice: &mut Dice) {
         self.hands += 1;
@@ -91,14 +111,6 @@ impl World {
             _ => annotation("example.com/extra", hand.as_str().into()),
         };
         let _ = self.sandbox.merge(&path, &patch, &hand);
-    }
-
-    /// The newest commit to the folder of a Sync cannot be read.
-    pub(crate) fn breaks(&mut self, sync: usize) {
-        self.charges[sync].commits(Act::Bad);
-        self.file(sync);
-        self.publish(false);
-        self.nudge(sync);
     }
 
     /// Every daemon crashes.

@@ -13,7 +13,8 @@ use moorline::sandbox::Heard;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::objects::{STAMP, collections};
+use super::classes::{class, is_stream};
+use super::objects::STAMP;
 
 /// How long a daemon holds what it was told: the bound of a pass.
 const PATIENCE: Duration = Duration::from_secs(330);
@@ -38,6 +39,8 @@ struct Told {
     wanted: Option<BTreeSet<String>>,
     /// What it claims, in whatever state its folder is.
     claims: BTreeSet<String>,
+    /// A person has approved what it holds back.
+    approved: bool,
     prunes: bool,
     from: Instant,
     until: Option<Instant>,
@@ -61,6 +64,8 @@ struct Seen {
     meddled: BTreeSet<String>,
     /// Who holds the Lease, and when its last renewal was carried out.
     holder: Option<(String, Instant)>,
+    /// The last one that held it, also after it was given back.
+    last_holder: String,
     wrong: Vec<String>,
     counts: BTreeMap<&'static str, u64>,
     /// Collections that each client was told to their end.
@@ -103,7 +108,17 @@ impl Observer {
         if let Some(last) = all.last_mut() {
             last.until = Some(from);
         }
-        all.push(Told { wanted, claims, prunes, from, until: None });
+        all.push(Told { wanted, claims, approved: false, prunes, from, until: None });
+    }
+
+    /// A person approves what a Sync holds back.
+    pub(crate) fn approves(&self, sync: usize) {
+        let mut seen = self.seen();
+        seen.told
+            .get_mut(&sync)
+            .and_then(|all| all.last_mut())
+            .into_iter()
+            .for_each(|told| told.approved = true);
     }
 
     /// From now on the deletion of a Sync is suspended, or not.
@@ -141,7 +156,9 @@ impl Observer {
 
     /// This one holds the Lease after so long.
     pub(crate) fn passed_on(&self, to: &str, time: Duration) {
-        self.seen().holder = Some((to.to_owned(), Instant::now() + time));
+        let mut seen = self.seen();
+        seen.holder = Some((to.to_owned(), Instant::now() + time));
+        to.clone_into(&mut seen.last_holder);
     }
 
     /// Somebody lays hands on an object.
@@ -256,6 +273,14 @@ impl Seen {
     fn renewed(&mut self, heard: &Heard<'_>, now: Instant) {
         let lease: Value = serde_json::from_slice(heard.body).unwrap_or_default();
         let holder = lease.pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or_default();
+        if self.holder.as_ref().is_none_or(|(last, _)| *last != holder) && self.last_holder != holder {
+            // Another one held the Lease: what this one was told before says nothing any more.
+            self.listed.retain(|(who, _)| who != holder);
+            self.relisted.retain(|(who, _), _| who != holder);
+        }
+        if !holder.is_empty() {
+            holder.clone_into(&mut self.last_holder);
+        }
         self.holder = (!holder.is_empty()).then(|| (holder.to_owned(), now));
     }
 
@@ -366,7 +391,11 @@ impl Seen {
             .flat_map(|(sync, told)| told.iter().filter(is_late).map(|told| (*sync, told)))
             .collect();
         let own = || all.iter().filter(|(sync, _)| Some(*sync) == owner).map(|(_, told)| told);
-        let is_unwanted = |told: &Told| told.wanted.as_ref().is_some_and(|wanted| !wanted.contains(name));
+        // While the newest commit is refused, an approval means what an older one has left out.
+        let is_unwanted = |told: &Told| match &told.wanted {
+            Some(wanted) => !wanted.contains(name),
+            None => told.approved && !told.claims.contains(name),
+        };
         // The commit may be the older one, but of what is asked for something newer is never overlooked.
         let is_asked =
             |told: &Told| own().any(|asks| asks.prunes && asks.until.is_none_or(|until| until >= told.from));
@@ -383,30 +412,4 @@ impl Seen {
             self.say("a prune that no commit of late has meant", heard);
         }
     }
-}
-
-fn class(path: &str, reads: bool, query: &str) -> &'static str {
-    let is_object = collections().any(|collection| {
-        let everywhere = collection.replace("/namespaces/apps", "");
-        path.starts_with(&collection) || path.starts_with(&everywhere)
-    });
-    match () {
-        () if path.contains("/leases") => "lease",
-        () if path.contains("/events") => "event",
-        () if path.contains("/syncs/") && !reads => "status",
-        () if reads && is_list(query) => "list",
-        () if reads && query.contains("watch=") => "watch",
-        () if is_object => "object",
-        () => "other",
-    }
-}
-
-/// True for a request that has all of a collection told, in a stream or page by page.
-fn is_list(query: &str) -> bool {
-    is_stream(query) || query.ends_with("&continue=")
-}
-
-/// True for a watch that begins with all that there is.
-fn is_stream(query: &str) -> bool {
-    query.contains("sendInitialEvents=true")
 }

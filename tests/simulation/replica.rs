@@ -1,13 +1,13 @@
 //! The daemon of a story: the production loop, on its own way to the server.
 //!
-//! In: the server, a folder and a name. Out: a task that campaigns for the Lease and follows all Syncs while it holds it;
-//! a process that loses it ends, and another begins.
+//! In: the server, a folder and a name. Out: a task that campaigns for the Lease and follows all Syncs while it holds it.
+//! A process that loses the Lease stands by, and goes on or begins anew when it holds it again, as `moorline run` does.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use moorline::cluster::lease::{Claim, Clock, Timings, campaign_by};
+use moorline::cluster::lease::{Claim, Clock, Leadership, Terms, Timings, campaign_by};
 use moorline::cluster::{Cluster, Connection};
 use moorline::helm::Helm;
 use moorline::metrics::Metrics;
@@ -15,6 +15,7 @@ use moorline::sandbox::{Line, Sandbox};
 use moorline::serve::Health;
 use moorline::settings::Settings;
 use moorline::source::{AllowList, Repositories};
+use moorline::sync::through_terms::{End, through_terms};
 use moorline::sync::{Board, Context, Parts, Remembered, all};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -25,8 +26,8 @@ use super::observer::LEASE;
 /// The namespace of the daemon and its Syncs.
 pub(crate) const NAMESPACE: &str = "moorline";
 
-/// After how long a process that ended begins anew.
-const RESTART: Duration = Duration::from_secs(2);
+/// What all Syncs of a process share, once it leads. It is another one after another replica led.
+type Shared = Arc<Mutex<Option<Arc<Context>>>>;
 
 /// One of the replicas.
 pub(crate) struct Replica {
@@ -42,8 +43,7 @@ pub(crate) struct Replica {
 struct Running {
     task: JoinHandle<()>,
     line: Line,
-    /// What all its Syncs share, once it leads.
-    context: Arc<OnceLock<Arc<Context>>>,
+    context: Shared,
     folder: PathBuf,
 }
 
@@ -61,8 +61,9 @@ impl Replica {
         let name = format!("{}{}", self.name, self.lives);
         let (client, line) = self.sandbox.client_of(&name);
         let folder = self.folder.join(&name);
-        let context = Arc::new(OnceLock::new());
-        let task = tokio::spawn(process(client, folder.clone(), name, self.began, context.clone()));
+        let context = Shared::default();
+        let process = Process::new(client, folder.clone(), name, self.began, context.clone());
+        let task = tokio::task::spawn_local(process.run());
         self.running = Some(Running { task, line, context, folder });
     }
 
@@ -76,7 +77,8 @@ impl Replica {
 
     /// Loses something that it remembers.
     pub(crate) fn lose(&self, what: Remembered) {
-        if let Some(context) = self.running.as_ref().and_then(|running| running.context.get()) {
+        let Some(running) = &self.running else { return };
+        if let Some(context) = &*running.context.lock().unwrap_or_else(PoisonError::into_inner) {
             context.lose(what);
         }
     }
@@ -99,53 +101,98 @@ impl Replica {
     }
 }
 
-async fn process(
+/// A process: everything that outlives a term of the Lease.
+struct Process {
     client: kube::Client,
     folder: PathBuf,
     name: String,
-    began: Instant,
-    shared: Arc<OnceLock<Arc<Context>>>,
-) {
-    let metrics = Metrics::new().unwrap();
-    let settings = Settings { data_dir: folder.clone(), ..Settings::default() };
-    let timings = Timings {
-        duration: LEASE.0,
-        renew_deadline: LEASE.1,
-        retry: Duration::from_secs(3),
-        request: Duration::from_secs(4),
-    };
-    let claim = Claim {
-        namespace: NAMESPACE.into(),
-        name: "moorline".into(),
-        identity: name,
-        record: std::collections::BTreeMap::new(),
-        take_over: false,
-    };
-    let clock = Clock::Timers(began);
-    let led = campaign_by(clock, client.clone(), metrics.clone(), claim, timings, &|_| {}).await;
-    let Ok(leadership) = led else { return };
-    let permit = leadership.permit();
-    let cluster = Cluster::new(Connection::of(client, NAMESPACE), metrics.clone(), permit, &settings);
-    let (_end, ending) = watch::channel(false);
-    let (_call, calls) = mpsc::channel(1);
-    let repositories = Repositories::new(&settings.data_dir, None).unwrap();
-    let parts = Parts {
-        sources: (repositories, AllowList::new("remoteBases", []).unwrap()),
-        helm: Helm::keeping("helm", "moorline", folder.join(Repositories::RENDERED)),
-        metrics,
-        health: Health::new(),
-        settings,
-        namespace: NAMESPACE.into(),
-        held_by: Some(format!("{NAMESPACE}/moorline")),
-        notebook: None,
-        disk: Some("/".into()),
-        ending,
-    };
-    let context = Arc::new(Context::new(cluster, Board::new(false), parts));
-    let context = shared.get_or_init(|| context).clone();
-    tokio::select! {
-        () = all::run(context, calls) => {}
-        _ = leadership.lost() => {}
+    clock: Clock,
+    shared: Shared,
+    metrics: Metrics,
+    sources: (Repositories, AllowList),
+    ending: watch::Receiver<bool>,
+    /// Dropped with the process.
+    _end: watch::Sender<bool>,
+}
+
+impl Process {
+    fn new(client: kube::Client, folder: PathBuf, name: String, began: Instant, shared: Shared) -> Self {
+        let (end, ending) = watch::channel(false);
+        let (clock, metrics) = (Clock::Timers(began), Metrics::new().unwrap());
+        let repositories = Repositories::new(&folder, None).unwrap();
+        let sources = (repositories, AllowList::new("remoteBases", []).unwrap());
+        Self { client, folder, name, clock, shared, metrics, sources, ending, _end: end }
     }
-    tokio::time::sleep(RESTART).await;
+
+    /// Serves while it holds the Lease, and stands by while another one does.
+    async fn run(self) {
+        let mut held = None;
+        loop {
+            let won = match held.take() {
+                Some(held) => held,
+                None => self.campaign(&|_| {}).await,
+            };
+            let mut leadership = won;
+            let (context, terms) = self.begin(&leadership);
+            let (_call, calls) = mpsc::channel(1);
+            let work = all::run(context.clone(), calls);
+            let tell = |next: Option<&Leadership>| next.into_iter().for_each(|next| context.goes_on(next));
+            let campaign = async |waits_for: &(dyn Fn(&str) + Sync)| {
+                Ok::<_, std::convert::Infallible>(self.campaign(waits_for).await)
+            };
+            let Ok(end) = through_terms(work, &mut leadership, &terms, &tell, campaign).await;
+            match end {
+                End::Done(()) => return,
+                End::Taken => {}
+                End::Interrupted(next) => held = Some(*next),
+            }
+            context.retire();
+        }
+    }
+
+    /// Gets the Lease, however long that takes.
+    async fn campaign(&self, waits_for: &(dyn Fn(&str) + Sync)) -> Leadership {
+        let timings = Timings {
+            duration: LEASE.0,
+            renew_deadline: LEASE.1,
+            retry: Duration::from_secs(3),
+            request: Duration::from_secs(4),
+        };
+        let claim = Claim {
+            namespace: NAMESPACE.into(),
+            name: "moorline".into(),
+            identity: self.name.clone(),
+            record: std::collections::BTreeMap::new(),
+            take_over: false,
+        };
+        let (client, metrics) = (self.client.clone(), self.metrics.clone());
+        match campaign_by(self.clock, client, metrics, claim, timings, waits_for).await {
+            Ok(won) => won,
+            // What no waiting changes does not happen here.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Begins to serve, with nothing known of the cluster.
+    fn begin(&self, leadership: &Leadership) -> (Arc<Context>, Terms) {
+        let terms = Terms::from(leadership.permit());
+        let settings = Settings { data_dir: self.folder.clone(), ..Settings::default() };
+        let connection = Connection::of(self.client.clone(), NAMESPACE);
+        let cluster = Cluster::new(connection, self.metrics.clone(), terms.clone(), &settings);
+        let parts = Parts {
+            sources: self.sources.clone(),
+            helm: Helm::keeping("helm", "moorline", self.folder.join(Repositories::RENDERED)),
+            metrics: self.metrics.clone(),
+            health: Health::new(),
+            settings,
+            namespace: NAMESPACE.into(),
+            held_by: Some(format!("{NAMESPACE}/moorline")),
+            notebook: None,
+            disk: Some("/".into()),
+            ending: self.ending.clone(),
+        };
+        let context = Arc::new(Context::new(cluster, Board::new(false), parts));
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(context.clone());
+        (context, terms)
+    }
 }

@@ -37,6 +37,11 @@ impl Books {
         format!("file://{}", self.path.display())
     }
 
+    /// The commit that the branch points to.
+    pub(crate) fn head(&self) -> Option<String> {
+        Some(self.head?.to_string())
+    }
+
     /// Changes a folder; it counts with the next commit.
     pub(crate) fn write(&mut self, folder: &str, files: Folder) {
         if self.trees.get(folder).is_some_and(|(known, _)| *known == files) {

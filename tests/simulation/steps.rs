@@ -47,13 +47,16 @@ pub(crate) enum Act {
     Prune,
     DriftMode,
     Path,
+    Unfit,
     Approve,
+    Request,
     Part,
     Define,
     Storm,
     Calm,
     CutWatches,
     Forget,
+    Away,
     Crash,
     Sever,
     StandStill,
@@ -64,7 +67,7 @@ pub(crate) enum Act {
 }
 
 /// How often each happens, beside the others.
-const WEIGHTS: [(Act, u64); 32] = [
+const WEIGHTS: [(Act, u64); 35] = [
     (Act::Change, 40),
     (Act::Add, 8),
     (Act::Remove, 10),
@@ -83,13 +86,16 @@ const WEIGHTS: [(Act, u64); 32] = [
     (Act::Prune, 4),
     (Act::DriftMode, 4),
     (Act::Path, 2),
+    (Act::Unfit, 4),
     (Act::Approve, 4),
+    (Act::Request, 3),
     (Act::Part, 3),
     (Act::Define, 3),
     (Act::Storm, 8),
     (Act::Calm, 8),
     (Act::CutWatches, 6),
     (Act::Forget, 4),
+    (Act::Away, 1),
     (Act::Crash, 4),
     (Act::Sever, 4),
     (Act::StandStill, 3),
@@ -146,13 +152,16 @@ impl Act {
             Act::Prune => "Sync: prune",
             Act::DriftMode => "Sync: drift mode",
             Act::Path => "Sync: path",
+            Act::Unfit => "Sync: spec refused, or mended",
             Act::Approve => "Sync: approve what is held",
+            Act::Request => "Sync: request by a person",
             Act::Part => "Sync: delete or create",
             Act::Define => "definition: add or drop a version",
             Act::Storm => "faults begin",
             Act::Calm => "faults end",
             Act::CutWatches => "watches cut",
             Act::Forget => "changes forgotten (410)",
+            Act::Away => "API server away",
             Act::Crash => "crash",
             Act::Sever => "requests held up",
             Act::StandStill => "machine stood still",
@@ -184,4 +193,9 @@ pub(crate) fn storm(dice: &mut Dice) -> Rates {
 /// The same, but every other reply is lost, and every other event.
 pub(crate) fn silence(rates: Rates) -> Rates {
     Rates { lost: 500, dropped: 500, ..rates }
+}
+
+/// No request of a daemon arrives.
+pub(crate) fn nothing_arrives() -> Rates {
+    Rates { unreached: 1000, ..Rates::default() }
 }

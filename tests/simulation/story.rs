@@ -10,8 +10,9 @@ use tokio::time::{Instant, sleep};
 
 use super::dice::Dice;
 use super::observer::Observer;
-use super::steps::{STEPS, SYNCS, Step, steps};
+use super::steps::{STEPS, Step, steps};
 use super::world::World;
+use super::world::chapters::draw;
 
 /// How long the cluster may take to be as the repository says, once nothing disturbs it. A field about which somebody has
 /// fought is tried again after an hour at most.
@@ -22,6 +23,8 @@ const QUIET: Duration = Duration::from_secs(3600);
 const REST: Duration = Duration::from_secs(300);
 /// What nothing is to cost when nothing changes.
 const ASKED: [&str; 5] = ["object", "status", "event", "list", "other"];
+/// The chapters at the end of a story.
+const CHAPTERS: usize = 3;
 /// Between two looks at it.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -60,7 +63,8 @@ pub(crate) fn tell(seed: u64, taken: Option<&[usize]>, write_down: bool) -> Told
     if write_down {
         observer.write_down();
     }
-    let (mut happened, wrong) = runtime.block_on(async {
+    // The work of a process stays on one thread.
+    let (mut happened, wrong) = tokio::task::LocalSet::new().block_on(&runtime, async {
         let mut world = World::new(seed, Path::new(HERE), observer.clone());
         let wrong = go(&mut world, seed, &taken).await.err();
         for (word, times) in world.sandbox.faults().happened() {
@@ -82,6 +86,27 @@ async fn go(world: &mut World, seed: u64, steps: &[Step]) -> Result<(), String> 
         let after = |what: String| format!("after step {nth} ({:?} of Sync {}): {what}", step.act, step.sync);
         check(world).map_err(after)?;
     }
+    settles(world).await?;
+    world.observer.counts();
+    sleep(QUIET).await;
+    check(world)?;
+    if let Some(difference) = world.difference() {
+        return Err(format!("it did not stay: {difference}"));
+    }
+    let counts = world.observer.counts();
+    if ASKED.iter().any(|class| counts.contains_key(class)) {
+        return Err(format!("an hour in which nothing changed cost requests: {counts:?}"));
+    }
+    let mut dice = Dice::new(seed);
+    for chapter in draw(&mut dice, CHAPTERS) {
+        world.tell_chapter(chapter, &mut dice).await?;
+        settles(world).await.map_err(|wrong| format!("after {chapter:?}: {wrong}"))?;
+    }
+    Ok(())
+}
+
+/// All faults end, and the cluster comes to be as the repository says.
+async fn settles(world: &mut World) -> Result<(), String> {
     world.settle();
     let settled = Instant::now();
     while let Some(difference) = world.difference() {
@@ -93,52 +118,11 @@ async fn go(world: &mut World, seed: u64, steps: &[Step]) -> Result<(), String> 
         world.approve_all();
         check(world)?;
     }
-    comes_to_rest(world, settled).await?;
-    world.observer.counts();
-    sleep(QUIET).await;
-    check(world)?;
-    if let Some(difference) = world.difference() {
-        return Err(format!("it did not stay: {difference}"));
-    }
-    let counts = world.observer.counts();
-    match ASKED.iter().any(|class| counts.contains_key(class)) {
-        false => keeps_what_was_sound(world, &mut Dice::new(seed)).await,
-        true => Err(format!("an hour in which nothing changed cost requests: {counts:?}")),
-    }
-}
-
-/// The newest commit of one Sync is broken, and stays so. The commit before it is kept all the same: hand edits are undone,
-/// also those that were made while no daemon ran.
-async fn keeps_what_was_sound(world: &mut World, dice: &mut Dice) -> Result<(), String> {
-    let sync = dice.below(SYNCS as u64) as usize;
-    world.breaks(sync);
-    sleep(Duration::from_secs(60)).await;
-    check(world)?;
-    for crashes in [false, true] {
-        if crashes {
-            world.crash_all();
-        }
-        world.meddles_with(sync, dice);
-        world.keep_running();
-        let broken = Instant::now();
-        while let Some(difference) = world.difference() {
-            if broken.elapsed() > CONVERGES {
-                let statuses = world.statuses();
-                return Err(format!(
-                    "a broken commit of Sync {sync} stops its repair: {difference}\n{statuses}"
-                ));
-            }
-            sleep(LOOK).await;
-            world.keep_running();
-            check(world)?;
-        }
-        comes_to_rest(world, broken).await?;
-    }
-    Ok(())
+    comes_to_rest(world, settled).await
 }
 
 /// Waits until what is left to do is done: statuses that are written, objects that are made sure of.
-async fn comes_to_rest(world: &World, since: Instant) -> Result<(), String> {
+pub(crate) async fn comes_to_rest(world: &World, since: Instant) -> Result<(), String> {
     loop {
         world.observer.counts();
         sleep(REST).await;
@@ -153,9 +137,10 @@ async fn comes_to_rest(world: &World, since: Instant) -> Result<(), String> {
     }
 }
 
-fn check(world: &World) -> Result<(), String> {
+/// The first rule that is broken so far.
+pub(crate) fn check(world: &World) -> Result<(), String> {
     if let Some(wrong) = world.observer.wrong().first() {
         return Err(wrong.clone());
     }
-    world.touched().or_else(|| world.said()).map_or(Ok(()), Err)
+    world.touched().or_else(|| world.said()).or_else(|| world.held.wrong()).map_or(Ok(()), Err)
 }

@@ -3,8 +3,10 @@
 //! In: steps. Out: what they do to the world. What is committed and what a Sync is told goes to the observer at the same
 //! moment.
 
+pub(crate) mod chapters;
 mod deletions;
 mod hands;
+mod network;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -20,6 +22,7 @@ use tokio::time::Instant;
 use super::charge::Charge;
 use super::dice::Dice;
 use super::foreign::Foreign;
+use super::held::{Folders, Held};
 use super::objects::{self, Id, OBJECTS, STAMP};
 use super::observer::{LEASE, Observer};
 use super::past::Past;
@@ -42,6 +45,9 @@ pub(crate) struct World {
     books: Books,
     past: Past,
     said: Said,
+    pub(crate) held: Held,
+    /// The objects of each folder, as the next commit has them.
+    folders: Folders,
     charges: Vec<Charge>,
     replicas: Vec<Replica>,
     /// The faults that there are now.
@@ -63,9 +69,11 @@ impl World {
             Sandbox::new(&Options { seed, readiness: Some(Duration::from_secs(2)), ..Options::default() });
         let listening = observer.clone();
         let said = Said::default();
-        let writers = said.writers.clone();
+        let (writers, held) = (said.writers.clone(), Held::default());
+        let rules = held.clone();
         sandbox.tap(move |heard| {
             writers.hear(heard);
+            rules.hear(heard);
             listening.hear(heard);
         });
         let began = Instant::now();
@@ -76,6 +84,8 @@ impl World {
             books: Books::new(&folder.join("books")),
             past: Past::default(),
             said,
+            held,
+            folders: Folders::new(),
             charges: (0..SYNCS).map(Charge::new).collect(),
             replicas: replicas.into(),
             rates: Rates::default(),
@@ -129,11 +139,14 @@ impl World {
         let charge = &mut self.charges[sync];
         let files = charge.files();
         self.books.write(&charge.folder(), files);
+        self.folders.insert(charge.folder(), charge.objects.clone());
     }
 
     fn publish(&mut self, forced: bool) {
         let commit = self.books.commit(forced);
         self.books.point_to(commit);
+        self.held.commits(&commit.to_string(), &self.folders);
+        self.held.head(&commit.to_string());
         let objects = self.charges.iter().map(|charge| charge.objects.clone()).collect();
         self.said.commits(commit, objects);
         self.past.note(commit, self.charges.iter().map(Charge::holding).collect(), forced);
@@ -144,6 +157,7 @@ impl World {
     fn go_back(&mut self, steps: usize) {
         let Some((commit, then)) = self.past.back(steps) else { return };
         self.books.point_to(*commit);
+        self.held.head(&commit.to_string());
         self.charges.iter_mut().zip(then).for_each(|(charge, then)| charge.holds_again(then));
         (0..SYNCS).for_each(|sync| self.file(sync));
         self.tell_all();
@@ -171,6 +185,10 @@ impl World {
     /// Writes a Sync as it is wanted, or deletes it.
     fn order(&self, sync: usize) {
         let charge = &self.charges[sync];
+        match charge.gone {
+            true => self.held.goes(&charge.name()),
+            false => self.held.orders(&charge.name(), charge.unfit.is_none()),
+        }
         if !charge.gone || charge.takes_along {
             self.sandbox.apply(PLACE, &charge.written(&self.books.url()), "person").unwrap();
         }
@@ -202,6 +220,8 @@ impl World {
         if let Some(hash) = status.pointer("/approval/hash") {
             let given = json!({"metadata": {"annotations": {api::APPROVE_ANNOTATION: hash}}});
             self.sandbox.merge(&place, &given, "person").unwrap();
+            self.observer.approves(sync);
+            self.held.approves(&self.charges[sync].name());
         }
     }
 
@@ -231,11 +251,14 @@ impl World {
             Act::EditByHand | Act::RemoveByHand | Act::AddByHand | Act::DeleteByHand | Act::Relabel => {
                 self.meddle(step.act, sync, &mut dice);
             }
-            Act::Suspend | Act::Prune | Act::DriftMode | Act::Path => self.ask_otherwise(step.act, sync),
+            Act::Suspend | Act::Prune | Act::DriftMode | Act::Path | Act::Unfit => {
+                self.ask_otherwise(step.act, sync);
+            }
             Act::Approve => {
                 self.approve(sync);
                 self.answer(sync);
             }
+            Act::Request => self.nudge(sync),
             Act::Part => {
                 let charge = &mut self.charges[sync];
                 charge.parts(&mut dice);
@@ -257,6 +280,7 @@ impl World {
             Act::Calm => self.blows(Rates::default()),
             Act::CutWatches => self.sandbox.faults().cut_watches(),
             Act::Forget => self.forget(),
+            Act::Away => self.goes_away(Duration::from_secs(20 + dice.below(100))).await,
             Act::Crash => self.replicas[dice.below(2) as usize].crash(),
             Act::Sever => self.sever(&mut dice),
             // Nobody runs meanwhile, as on a machine that was put to sleep.
@@ -279,50 +303,12 @@ impl World {
         tokio::time::sleep(Duration::from_millis(step.pause)).await;
     }
 
-    /// The replica that does not lead takes the Lease over, while the other stands still for so long and does not see it.
-    fn pass_lease_on(&mut self, time: Duration) {
-        let holder = self.observer.holder();
-        let names = self.replicas.iter().filter_map(Replica::process);
-        let Some(next) = names.into_iter().find(|name| Some(name) != holder.as_ref()) else { return };
-        self.hands += 1;
-        let spec = json!({
-            "holderIdentity": next, "renewTime": format!("2027-01-15T08:00:00.{:06}Z", self.hands), "leaseDurationSeconds": LEASE.0.as_secs(),
-        });
-        // Nobody may have led yet.
-        if self.sandbox.merge(THE_LEASE, &json!({"spec": spec}), &next).is_ok() {
-            self.observer.passed_on(&next, time);
-        }
-    }
-
-    /// The requests of a replica are held up.
-    fn sever(&self, dice: &mut Dice) {
-        let Some(line) = self.replicas[dice.below(2) as usize].line() else { return };
-        let time = Duration::from_millis(2000 + dice.below(30_000));
-        line.hold(true);
-        tokio::spawn(async move {
-            tokio::time::sleep(time).await;
-            line.hold(false);
-        });
-    }
-
     /// Somebody wants a Sync to look.
-    fn nudge(&mut self, sync: usize) {
+    pub(crate) fn nudge(&mut self, sync: usize) {
         self.hands += 1;
         let now = json!({"metadata": {"annotations": {api::REQUEST_ANNOTATION: format!("{}", self.hands)}}});
         // One that is not there needs no look.
         let _ = self.sandbox.merge(&format!("{PLACE}/sync-{sync}"), &now, "person");
-    }
-
-    /// The server forgets what changed, and ends its watches.
-    fn forget(&mut self) {
-        // A watch that has come to the newest version would go on from there, and never hear of what was dropped before it.
-        self.hands += 1;
-        let tick = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tick"},
-            "data": {"at": self.hands.to_string()}});
-        let place = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
-        self.sandbox.apply(&place, &tick, "person").unwrap();
-        self.sandbox.forget_changes();
-        self.sandbox.faults().cut_watches();
     }
 
     /// All faults end, every Sync is as it was at the beginning, and every folder whole.

@@ -51,7 +51,7 @@ impl Follower {
     pub(super) fn look(&mut self) {
         let Order { repository, wish, request, .. } = self.order.clone();
         let (known, trust) = (self.known(), self.trust());
-        self.is_hearsay = known.is_some();
+        let hearsay = known.is_some();
         let (followed, current) = (self.followed.clone(), self.revision.clone());
         let fresh = if self.nudged { Duration::ZERO } else { wish.interval / 2 };
         self.nudged = false;
@@ -87,14 +87,14 @@ impl Follower {
                         false
                     }
                 };
-                Looked { found, held, moved, request }
+                Looked { found, held, moved, hearsay, request }
             }
             .boxed(),
         );
     }
 
-    pub(super) fn looked(&mut self, Looked { mut found, held, moved, request }: Looked) -> Event {
-        self.looking = None;
+    pub(super) fn looked(&mut self, Looked { mut found, held, moved, hearsay, request }: Looked) -> Event {
+        (self.looking, self.is_hearsay) = (None, hearsay);
         if moved {
             tracing::info!(sync = %self.owner, "a remote base stands for another commit now");
         }

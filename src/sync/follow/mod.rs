@@ -81,6 +81,8 @@ struct Looked {
     held: Option<Revision>,
     /// A repository that is named by a URL stands for another commit.
     moved: bool,
+    /// It was another Sync that has looked.
+    hearsay: bool,
     /// The request that this answers.
     request: Option<String>,
 }
@@ -151,7 +153,7 @@ struct Follower {
     tries_newest: bool,
     /// So are the objects that could not be written.
     retries: bool,
-    /// The newest revision was seen by another Sync: the repository itself was not asked.
+    /// The repository itself was not asked for the newest revision: another Sync has seen it, or the path is a new one.
     is_hearsay: bool,
     /// The API server asks to wait since then.
     busy_since: Option<Time>,
@@ -327,6 +329,8 @@ impl Follower {
         }
         let other_ref = (&old.address, &old.reference) != (&new.address, &new.reference);
         let other_source = other_ref || old.path != new.path;
+        // The commit with the new path may have been pushed after the last look.
+        self.is_hearsay |= old.path != new.path;
         if other_ref {
             self.last = None;
         }

@@ -1,0 +1,105 @@
+//! Chapters about the revision that is held while the newest commit cannot be applied.
+//!
+//! In: a Sync whose newest commit cannot be rendered. Out: whether the held revision is reached and stays, and whether nothing is
+//! deleted without an approval that was given after the refusal.
+
+use std::time::Duration;
+
+use moorline::sandbox::Rates;
+use moorline::sync::Remembered;
+use tokio::time::sleep;
+
+use super::super::{Act, Dice, World};
+use super::{LONG, OVER_BUDGET, SOON};
+
+impl World {
+    /// The newest commit is broken for ever. Objects are edited and deleted by hand, once beside a daemon that runs, once
+    /// while none does, and once after something that is remembered was lost.
+    pub(super) async fn broken_for_ever(&mut self, sync: usize, dice: &mut Dice) -> Result<(), String> {
+        self.breaks(sync);
+        self.waits(Duration::from_secs(60)).await?;
+        for round in 0..3 {
+            match round {
+                1 => self.crash_all(),
+                2 => self.forgets(dice),
+                _ => {}
+            }
+            self.meddles_with(sync, dice);
+            self.is_reached(SOON).await?;
+            self.rests().await?;
+        }
+        Ok(())
+    }
+
+    /// A good commit begins to be applied, every daemon crashes, and a broken commit follows. The good commit is held, if the
+    /// status names it.
+    pub(super) async fn crash_before_broken(&mut self, sync: usize, dice: &mut Dice) -> Result<(), String> {
+        let before = self.charges[sync].holding();
+        let slow = Rates { latency: 1000, longest: Duration::from_secs(1), ..Rates::default() };
+        self.sandbox.faults().set(slow);
+        self.changes_all(sync);
+        let begun = self.head();
+        sleep(Duration::from_millis(dice.below(4000))).await;
+        self.crash_all();
+        self.sandbox.faults().set(Rates::default());
+        if self.held.of(&self.charges[sync].name()) != begun {
+            self.charges[sync].holds_again(&before);
+        }
+        // The folder holds what was committed; only a file that cannot be read comes with it.
+        self.breaks(sync);
+        self.keep_running();
+        self.is_reached(SOON).await?;
+        self.forgets(dice);
+        self.meddles_with(sync, dice);
+        self.is_reached(SOON).await?;
+        self.rests().await
+    }
+
+    /// Objects are left out while pruning is off, the next commit is broken, and pruning is switched on again.
+    pub(super) async fn prune_while_refused(&mut self, sync: usize) -> Result<(), String> {
+        self.charges[sync].prunes = false;
+        self.order(sync);
+        self.waits(Duration::from_secs(10)).await?;
+        let left_out = self.removes(sync, 3);
+        self.waits(Duration::from_secs(60)).await?;
+        self.breaks(sync);
+        self.waits(Duration::from_secs(30)).await?;
+        self.charges[sync].prunes = true;
+        self.order(sync);
+        self.waits(LONG).await?;
+        self.are_there(&left_out, "the newest commit is refused, and nobody has approved")?;
+        self.approve(sync);
+        self.are_gone(&left_out, SOON).await
+    }
+
+    /// A person approves deletions while no daemon runs, and a broken commit follows before one does.
+    pub(super) async fn approval_before_refusal(&mut self, sync: usize) -> Result<(), String> {
+        self.grows(sync).await?;
+        let left_out = self.removes(sync, OVER_BUDGET);
+        self.waits(Duration::from_secs(60)).await?;
+        self.are_there(&left_out, "it is over budget, and nobody has approved")?;
+        self.crash_all();
+        self.approve(sync);
+        self.breaks(sync);
+        self.keep_running();
+        self.waits(LONG).await?;
+        self.are_there(&left_out, "the approval was given before the newest commit was refused")?;
+        self.approve(sync);
+        self.are_gone(&left_out, SOON).await
+    }
+
+    /// Something that is only remembered is lost.
+    fn forgets(&mut self, dice: &mut Dice) {
+        let what = Remembered::ALL[dice.below(Remembered::ALL.len() as u64) as usize];
+        self.replicas.iter().for_each(|replica| replica.lose(what));
+        if dice.below(2) == 0 {
+            self.replicas.iter().for_each(super::Replica::lose_mirrors);
+        }
+    }
+
+    /// The newest commit to the folder of a Sync cannot be read.
+    pub(crate) fn breaks(&mut self, sync: usize) {
+        self.charges[sync].commits(Act::Bad);
+        self.commits_to(sync);
+    }
+}
