@@ -28,6 +28,7 @@ use conditions::conditions;
 pub use facts::{Facts, PassFacts, Rejected, Remark, Sighting, Tries, Trouble};
 use health::Wellness;
 use history::note_history;
+pub use problems::unlisted;
 use problems::{bounded, contested, object_problems, problems};
 use waiting::missing;
 
