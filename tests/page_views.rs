@@ -182,6 +182,20 @@ fn a_sync_shows_all_that_there_is_to_know() {
 }
 
 #[test]
+fn a_list_of_problems_that_is_cut_says_how_many_it_leaves_out() {
+    let mut board = everything();
+    let mut card = moorline::report::board::Card::clone(board.card("ops", "unwell").unwrap());
+    let counts = json!({"desired": 9, "applied": 5, "held": 3, "failed": 1, "pruned": 0, "drifted": 0});
+    let problem =
+        json!({"object": "ConfigMap shop/a", "reason": "Contested", "message": "it is changed back"});
+    let status = json!({"objects": counts, "problems": [problem]});
+    card.status = std::sync::Arc::new(serde_json::from_value(status).unwrap());
+    board.put(card);
+    let html = page(&board, "/syncs/ops/unwell");
+    assert!(html.contains("<p>and 3 more</p>"), "{html}");
+}
+
+#[test]
 fn objects_are_found_by_text_state_and_kind() {
     let board = everything();
     let found = |query: &str| -> Vec<String> {

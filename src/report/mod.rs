@@ -29,6 +29,7 @@ pub use facts::{Commit, Facts, PassFacts, Rejected, Remark, Sighting, Tries, Tro
 use health::Wellness;
 pub use history::add_changes;
 use history::note_history;
+pub use problems::unlisted;
 use problems::{bounded, contested, object_problems, problems};
 use waiting::missing;
 

@@ -3,7 +3,7 @@
 //! In: trouble, or the outcomes of a pass. Out: lines for the status, bounded in number and length.
 
 use super::{MAX_MESSAGE, MAX_PROBLEMS, PassFacts, Trouble, health, sentence};
-use crate::api::{Contested, StatusProblem};
+use crate::api::{Contested, StatusProblem, SyncStatus};
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::{Hold, Outcome};
@@ -57,6 +57,12 @@ pub(super) fn object_problems(pass: &PassFacts<'_>, health: Option<&Summary>) ->
     let unwell = health.into_iter().flat_map(health::wanting);
     let unwell = unwell.map(|(id, reason, why)| one(id, reason, why.to_owned()));
     failed.chain(held).chain(unwell).chain(added).chain(remarks).take(MAX_PROBLEMS).collect()
+}
+
+/// How many objects have a problem that the status does not list.
+pub fn unlisted(status: &SyncStatus) -> usize {
+    let counts = status.objects.unwrap_or_default();
+    usize::try_from(counts.held + counts.failed).unwrap_or_default().saturating_sub(status.problems.len())
 }
 
 pub(super) fn bounded(text: &str) -> String {

@@ -16,6 +16,7 @@ use super::{counted, history, namespace, on_cluster, ready, write};
 use crate::api::{ConditionType, short_revision as short};
 use crate::cluster::{Connection, Seen};
 use crate::plan::Paint;
+use crate::report::unlisted;
 use crate::yaml;
 
 /// How often it is looked again with --watch.
@@ -239,14 +240,13 @@ pub(super) fn details(sync: &Seen) -> String {
         );
         rows.push(vec!["Approval".to_owned(), waits]);
     }
-    let wrong = usize::try_from(counts.held + counts.failed).unwrap_or_default();
     let mut text = table(&rows);
     for problem in &status.problems {
         let object = problem.object.as_deref().map(|it| format!("{it}: ")).unwrap_or_default();
         let file = problem.file.as_deref().map(|it| format!(" ({it})")).unwrap_or_default();
         text.push_str(&format!("  ! {object}{}: {}{file}\n", problem.reason, problem.message));
     }
-    let more = wrong.saturating_sub(status.problems.len());
+    let more = unlisted(status);
     if more > 0 {
         text.push_str(&format!("  and {more} more\n"));
     }

@@ -8,6 +8,7 @@ use super::place::Place;
 use super::{all, badge, commit, drift, frame, graph, history, list, moment, waiting};
 use crate::api::StatusProblem;
 use crate::report::board::{Card, StatusBoard};
+use crate::report::unlisted;
 
 /// The longest sentence; a status has none that is longer.
 const WHOLE: usize = 2000;
@@ -150,6 +151,10 @@ fn problems(html: &mut Html, card: &Card) {
         html.close();
     }
     html.close();
+    let more = unlisted(&card.status);
+    if more > 0 {
+        html.element("p", &[], &format!("and {more} more"));
+    }
     html.close();
 }
 
