@@ -525,7 +525,7 @@ fn the_revision_that_is_kept_and_the_one_that_is_refused_are_both_in_the_history
         each.collect::<Vec<_>>()
     };
     assert_eq!(told(&now), ["main@3 RenderIncomplete", "main@2 Applied", "main@1 Applied"]);
-    let mut counted = now.clone();
+    let mut counted = now;
     let repaired = crate::api::ChangeCounts { repaired: 2, ..Default::default() };
     assert!(add_changes(&mut counted, "main@2", repaired) && !add_changes(&mut counted, "main@9", repaired));
     assert_eq!(counted.history[1].changes, repaired);

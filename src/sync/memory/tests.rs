@@ -316,7 +316,7 @@ fn only_an_object_that_others_deleted_was_deleted() {
     let going = [(web.clone(), Outcome::Pruned { gone: false })].into();
     memory.note_departed(&going, |_| true);
     assert!(!memory.was_deleted(&web, false));
-    let made = [(job.clone(), Outcome::Created)].into();
+    let made = [(job, Outcome::Created)].into();
     memory.note_departed(&made, |known| *known != web);
     assert!(memory.departed.is_empty());
 }
