@@ -3,6 +3,7 @@
 //! In: files of literal manifests; a sandbox as the server. Out: standard output, standard error and exit codes.
 
 #[path = "support/command.rs"]
+#[expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
 mod command;
 
 use std::io::{BufRead as _, BufReader};

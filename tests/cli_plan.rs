@@ -192,9 +192,9 @@ fn plan_shows_all_when_it_is_asked_to_and_no_secret() {
     assert!(!json.contains("hunter3") && !json.contains("aHVudGVyM"), "{json}");
     let plan: Value = serde_json::from_str(&json).unwrap();
     let step = |name: &str| -> Value {
-        let steps =
+        let mut steps =
             plan["stages"].as_array().unwrap().iter().flat_map(|stage| stage["steps"].as_array().unwrap());
-        steps.filter(|step| step["name"] == name).cloned().next().unwrap()
+        steps.find(|step| step["name"] == name).cloned().unwrap()
     };
     let lines = [
         "@@ -28,7 +28,7 @@",

@@ -48,7 +48,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     let mut exit = Exit::Done;
-    let mut checker = Checker::new()?;
+    let mut checker = Checker::new();
     for folder in &arguments.crds {
         if !checker.learn_folder(folder, streams)? {
             exit = Exit::Failure;

@@ -1,6 +1,6 @@
 //! Manifests against the schemas of their kinds, for `moorline check`.
 //!
-//! In: rendered objects, and the definitions that are at hand: those of the rendered sets, those of `--crds`, and that of Syncs.
+//! In: rendered objects, and the definitions that are at hand: those of the rendered sets and those of `--crds`.
 //! Out: what is wrong, each with its place, its object and its field; the kinds without a schema are told and
 //! counted.
 
@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{Streams, manifests};
-use crate::api::definition;
 use crate::desired::Scopes;
 use crate::render::{self, Complete};
 use crate::sandbox::soundness::{Place, Schemas, Verdict, places};
@@ -30,13 +29,9 @@ pub(super) struct Checked {
 }
 
 impl Checker {
-    /// The schemas of the built-in kinds and of Syncs.
-    pub(super) fn new() -> anyhow::Result<Self> {
-        let mut schemas = Schemas::default();
-        if let Some(own) = definition()?.as_object() {
-            schemas.learn(own);
-        }
-        Ok(Self { schemas, scopes: Scopes::builtin() })
+    /// The schemas of the built-in kinds.
+    pub(super) fn new() -> Self {
+        Self { schemas: Schemas::default(), scopes: Scopes::builtin() }
     }
 
     /// Learns the definitions in a folder or file; false if it cannot be read as manifests, which is told.
@@ -74,7 +69,8 @@ impl Checker {
     /// Checks a rendered set; what is wrong and what is not checked is told.
     pub(super) fn check(&self, complete: &Complete, streams: &mut Streams<'_>) -> Checked {
         let (mut problems, mut unchecked) = (Vec::new(), BTreeMap::<String, usize>::new());
-        for packed in complete.objects() {
+        // Syncs are checked by what the daemon says of them: see `followed.rs`.
+        for packed in complete.objects().iter().filter(|packed| !packed.id.is("moorline.dev", "Sync")) {
             let object = packed.object();
             let hides = packed.secret || object.id.is("", "Secret");
             match self.schemas.judge(&object.body, hides) {
