@@ -10,8 +10,12 @@ use serde_json::{Value, json};
 use super::super::observer::HEARD;
 use super::{Dice, Id, PLACE, World};
 
+/// So long one object holds a deletion up.
+const HOLDS: Duration = HEARD.saturating_add(Duration::from_secs(20));
+
 impl World {
-    /// Somebody deletes a Sync with its objects, of which one has a finalizer, and suspends it a moment later.
+    /// Somebody deletes a Sync with its objects, of which one has a finalizer, suspends it a moment later, and looks on until
+    /// the finalizer is gone.
     pub(super) async fn suspend_in_deletion(&mut self, sync: usize, dice: &mut Dice) {
         *self.happened.entry("Sync: suspended while it is deleted").or_default() += 1;
         self.hold_up(sync, dice);
@@ -20,9 +24,10 @@ impl World {
         tokio::time::sleep(Duration::from_millis(dice.below(3000))).await;
         self.charges[sync].rests();
         self.order(sync);
+        tokio::time::sleep(HOLDS + Duration::from_secs(10)).await;
     }
 
-    /// One of its objects holds the deletion up for longer than any daemon takes to hear of a suspension.
+    /// One of its objects holds the deletion up, for longer than any daemon takes to hear of a suspension.
     fn hold_up(&mut self, sync: usize, dice: &mut Dice) {
         self.hands += 1;
         let ids: Vec<Id> = self.charges[sync].objects.keys().copied().collect();
@@ -35,7 +40,7 @@ impl World {
         }
         let sandbox = self.sandbox.clone();
         tokio::spawn(async move {
-            tokio::time::sleep(HEARD + Duration::from_secs(60)).await;
+            tokio::time::sleep(HOLDS).await;
             let _ = sandbox.merge(&id.path(), &finalizers(Value::Null), &hand);
         });
     }

@@ -8,9 +8,6 @@ use super::steps::SYNCS;
 use super::world::World;
 use super::world::chapters::SOON;
 
-/// Prunes of a Sync do not wait for a broken Sync of the same repository whose files cannot hold the object.
-const PRUNES_ALONE: bool = false;
-
 /// The newest commit of one Sync is broken for ever, and the others go on.
 pub(crate) async fn beside_broken(world: &mut World, broken: usize, dice: &mut Dice) -> Result<(), String> {
     world.breaks(broken);
@@ -23,8 +20,8 @@ pub(crate) async fn beside_broken(world: &mut World, broken: usize, dice: &mut D
                 world.changes(sync, id);
             }
             1 => world.gives(others[0], others[1], dice),
-            _ if PRUNES_ALONE => drop(world.removes(sync, 2)),
-            _ => {}
+            // Prunes do not wait for a broken Sync whose files cannot hold the objects.
+            _ => drop(world.removes(sync, 2)),
         }
         world.meddles_with(broken, dice);
         world.is_reached(SOON).await?;
