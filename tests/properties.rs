@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chance::world;
 use moorline::object::ObjectId;
 use moorline::observed::{Mark, Observed, Standing};
-use moorline::plan::{Action, Change, DriftMode, Hold, Plan, Policy, Rank, plan};
+use moorline::plan::{Action, Change, ClaimStanding, DriftMode, Hold, Plan, Policy, Rank, plan};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
@@ -102,14 +102,16 @@ proptest! {
             prop_assert!(seen.mark == Mark::Ours && seen.applied_by_us, "{id} is foreign or a copy");
             prop_assert!(!seen.controlled && !seen.deleting, "{id} is another's business");
             prop_assert!(!seen.prune_disabled && !seen.reconcile_disabled && policy.prune, "{id} is exempt");
-            prop_assert!(!policy.claims.contains_key(id), "{id} is claimed");
+            let asks = |standing| matches!(standing, ClaimStanding::WithoutRights | ClaimStanding::Overdue);
+            let claim = policy.claims.get(id);
+            prop_assert!(claim.is_none_or(|claim| asks(claim.standing) && approved), "{id} is claimed");
             prop_assert!(!world.unlisted.contains(&id.group_kind()), "{id} is not listed");
             prop_assert!(!policy.protected.contains(&id.group_kind()) || approved, "{id} is protected");
             let unknown = desired.objects().iter().any(|it| it.scope.is_none() && it.id.group_kind() == id.group_kind());
             prop_assert!(!unknown, "{id} may be wanted under another id");
             let same = desired.objects().iter().find(|it| world.live.get(&it.id).is_some_and(|live| live.observed.uid == *uid));
             prop_assert!(same.is_none(), "{id} is also {same:?}");
-            unprotected += usize::from(!policy.protected.contains(&id.group_kind()));
+            unprotected += usize::from(!policy.protected.contains(&id.group_kind()) && claim.is_none());
             let lives_here = |other: &ObjectId| other.namespace() == Some(id.name()) && id.is("", "Namespace")
                 || other.kind() == "Widget" && id.kind() == "CustomResourceDefinition";
             let going = |other: &ObjectId| plan.steps().any(|step| step.id == *other && matches!(step.action, Action::Prune { .. }))

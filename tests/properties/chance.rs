@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use moorline::object::ObjectId;
 use moorline::observed::{Drift, Mark, Observed, Standing};
-use moorline::plan::{Budget, Claim, DriftMode, Policy};
+use moorline::plan::{Budget, Claim, ClaimStanding, DriftMode, Policy};
 use proptest::prelude::*;
 
 use crate::world::{Approval, Desired, Live, Want, World, desired_of, id, ids, plain};
@@ -100,7 +100,14 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
         let crowd = id.name().starts_with("crowd");
         let wants = prop::option::weighted(if crowd { 0.2 } else { 0.45 }, want());
         let live = prop::option::weighted(if crowd { 0.5 } else { 0.6 }, live(id.clone()));
-        let claim = prop::option::weighted(0.07, any::<bool>());
+        let standing = prop::sample::select(vec![
+            ClaimStanding::Takes,
+            ClaimStanding::CannotTake,
+            ClaimStanding::MayWant,
+            ClaimStanding::WithoutRights,
+            ClaimStanding::Overdue,
+        ]);
+        let claim = prop::option::weighted(0.07, standing);
         let finalizer = prop::bool::weighted(0.15);
         (Just(id), wants, live, claim, finalizer, rarely())
     };
@@ -112,8 +119,8 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
         for (id, want, live, claim, finalizer, missing) in slots {
             wants.extend(want.map(|want| (id.clone(), want)));
             lives.extend(live.map(|live| (id.clone(), live)));
-            if let Some(ready) = claim {
-                let claim = Claim { sync: "ops/claims".into(), ready };
+            if let Some(standing) = claim {
+                let claim = Claim { sync: "ops/claims".into(), standing };
                 policy.claims.insert(id.clone(), claim);
             }
             if finalizer {

@@ -2,6 +2,8 @@
 //!
 //! In: what is heard, and what was committed when. Out: what is wrong, in words; and counts of what was asked.
 
+mod suspensions;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -15,6 +17,7 @@ use tokio::time::Instant;
 
 use super::classes::{class, is_stream};
 use super::objects::STAMP;
+pub(crate) use suspensions::HEARD;
 
 /// How long a daemon holds what it was told: the bound of a pass.
 const PATIENCE: Duration = Duration::from_secs(330);
@@ -24,9 +27,6 @@ pub(crate) const LEASE: (Duration, Duration) = (Duration::from_secs(15), Duratio
 
 /// How long a pass goes by what was listed before, when everything is told anew.
 const UNDER_WAY: Duration = Duration::from_secs(60);
-
-/// So long after its suspension nothing of a Sync that is deleted is deleted any more: what began before has ended.
-pub(crate) const HEARD: Duration = Duration::from_secs(120);
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// So many requests about one object within a minute are more than anything is worth.
@@ -119,15 +119,6 @@ impl Observer {
             .and_then(|all| all.last_mut())
             .into_iter()
             .for_each(|told| told.approved = true);
-    }
-
-    /// From now on the deletion of a Sync is suspended, or not.
-    pub(crate) fn rests(&self, sync: usize, rests: bool) {
-        let mut seen = self.seen();
-        match rests {
-            true => drop(seen.rests.entry(sync).or_insert(Instant::now())),
-            false => drop(seen.rests.remove(&sync)),
-        }
     }
 
     /// From now on these objects are to have these stamps.
@@ -380,10 +371,7 @@ impl Seen {
         // Whose it is its identity says: the label, by which it is found, may have been taken off a moment ago.
         let owner = identity.split('|').next().unwrap_or_default();
         let owner = owner.rsplit('-').next().and_then(|number| number.parse::<usize>().ok());
-        let rests = owner.and_then(|owner| self.rests.get(&owner));
-        if rests.is_some_and(|since| *since + HEARD < heard.sent) {
-            self.say("a deletion for a Sync that is suspended while it is deleted", heard);
-        }
+        self.not_suspended(owner, heard);
         let is_late = |told: &&Told| told.until.is_none_or(|until| until + PATIENCE >= now);
         let all: Vec<(usize, &Told)> = self
             .told

@@ -1,0 +1,34 @@
+//! Deletions that are suspended: nothing is deleted for them.
+//!
+//! In: since when each Sync is suspended while it is deleted. Out: a deletion that was sent all the same.
+
+use std::time::Duration;
+
+use moorline::sandbox::Heard;
+use tokio::time::Instant;
+
+use super::{Observer, Seen};
+
+/// So long after its suspension nothing of a Sync that is deleted is deleted any more: what began before has ended.
+pub(crate) const HEARD: Duration = Duration::from_secs(120);
+
+impl Observer {
+    /// From now on the deletion of a Sync is suspended, or not.
+    pub(crate) fn rests(&self, sync: usize, rests: bool) {
+        let mut seen = self.seen();
+        match rests {
+            true => drop(seen.rests.entry(sync).or_insert(Instant::now())),
+            false => drop(seen.rests.remove(&sync)),
+        }
+    }
+}
+
+impl Seen {
+    /// Nothing is deleted for a Sync whose deletion is suspended.
+    pub(super) fn not_suspended(&mut self, owner: Option<usize>, heard: &Heard<'_>) {
+        let rests = owner.and_then(|owner| self.rests.get(&owner));
+        if rests.is_some_and(|since| *since + HEARD < heard.sent) {
+            self.say("a deletion for a Sync that is suspended while it is deleted", heard);
+        }
+    }
+}
