@@ -58,7 +58,9 @@ impl Context {
                         Some(ClaimStanding::MayWant)
                     }
                     Behind::Failed(sync, tried) if tried.may_hold(id, left.get(id)) => {
-                        self.claimant(sync, &tried.cluster, id, &mut open).and_then(Claimant::may_hold)
+                        let cluster = tried.cluster.as_ref();
+                        let claimant = cluster.and_then(|it| self.claimant(sync, it, id, &mut open));
+                        claimant.and_then(Claimant::may_hold)
                     }
                     Behind::Failed(..) => None,
                 };

@@ -34,8 +34,8 @@ pub(crate) struct Tried {
     pub(crate) same_in: Vec<ObjectHash>,
     /// No later render can say more.
     pub(crate) is_final: bool,
-    /// The cluster as the Sync sees it.
-    pub(crate) cluster: Cluster,
+    /// The cluster as the Sync sees it; none where it sees none.
+    pub(crate) cluster: Option<Cluster>,
 }
 
 /// Stands for all files that a Sync reads.
@@ -287,6 +287,10 @@ impl Neighbours {
     }
 
     fn come(&self, sync: &SyncName, asked: u64, at: Option<At>) {
+        if let Some(known) = self.lock().get_mut(sync) {
+            // A commit that is rendered after all was not tried in vain.
+            known.tried = known.tried.take().filter(|tried| at.is_none_or(|at| at.held != tried.commit));
+        }
         self.change(sync, |known| match &known.course {
             Course::Follows(path) if known.asked <= asked => Course::Follows(Path { at, ..path.clone() }),
             other => other.clone(),
@@ -572,5 +576,82 @@ mod tests {
         assert_eq!((behind("a"), behind("b")), (None, None), "the other one has taken it up");
         all.came_to(&sync("b"), commit("3"));
         assert_eq!((behind("a"), behind("b")), (Some(sync("b")), Some(sync("a"))));
+    }
+
+    /// A try at a commit that holds anything.
+    fn tried(all: &Neighbours, digit: &str, files: Option<FilesHash>) {
+        let (commit, evidence) = (commit(digit), Arc::new(Evidence::Anything));
+        let tried = Tried { commit, evidence, files, same_in: Vec::new(), is_final: true, cluster: None };
+        all.tried(&sync("b"), 0, tried.after(all.last_tried(&sync("b")).as_ref()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sync_that_has_not_tried_is_waited_for_but_not_for_long() {
+        let all = two();
+        assert!(matches!(all.behind(&sync("a"), None).as_slice(), [Behind::Untried(..)]));
+        tokio::time::advance(UNTRIED).await;
+        assert_eq!(behind(&all, "a"), None);
+        // It asks for something else now, and has its time anew.
+        all.asks(&sync("b"), 1);
+        assert_eq!(behind(&all, "a"), Some(sync("b")));
+        tokio::time::advance(UNTRIED).await;
+        assert_eq!(behind(&all, "a"), None);
+        all.came_to(&sync("a"), commit("2"));
+        assert_eq!(behind(&all, "a"), Some(sync("b")), "another commit is another question");
+    }
+
+    #[test]
+    fn a_sync_that_is_refused_or_shut_out_holds_nothing() {
+        let all = two();
+        let own = all.bell(&sync("a"));
+        assert_eq!(behind(&all, "a"), Some(sync("b")));
+        all.is_refused(&sync("b"), true);
+        assert!(rings(&own.again));
+        assert_eq!(behind(&all, "a"), None);
+        all.is_refused(&sync("b"), false);
+        assert_eq!(behind(&all, "a"), Some(sync("b")));
+        all.is_shut_out(&sync("b"), true);
+        assert!(rings(&own.again));
+        assert_eq!(behind(&all, "a"), None);
+        // Another repository may let it in.
+        all.follows(&sync("b"), &address("two"), &Reference::Head, false);
+        all.follows(&sync("b"), &address("one"), &Reference::Head, false);
+        assert_eq!(behind(&all, "a"), Some(sync("b")));
+    }
+
+    #[test]
+    fn a_failed_try_counts_until_the_commit_is_rendered_and_a_suspended_one_does_not() {
+        let all = two();
+        let (own, other) = (all.bell(&sync("a")), all.bell(&sync("b")));
+        assert_eq!(behind(&all, "a"), Some(sync("b")));
+        assert!(rings(&other.look));
+        tried(&all, "1", None);
+        assert!(rings(&own.again));
+        assert!(matches!(all.behind(&sync("a"), None).as_slice(), [Behind::Failed(..)]));
+        assert!(!rings(&other.look), "it has looked");
+        all.follows(&sync("b"), &address("one"), &Reference::Head, true);
+        tried(&all, "1", None);
+        assert_eq!(behind(&all, "a"), None, "its last complete render counts");
+        all.follows(&sync("b"), &address("one"), &Reference::Head, false);
+        all.came_to(&sync("b"), commit("1"));
+        assert_eq!(behind(&all, "a"), None);
+    }
+
+    #[test]
+    fn an_object_has_not_moved_to_files_that_stay_the_same() {
+        let all = two();
+        let id = ObjectId::parse("/ConfigMap|shop/a").unwrap();
+        let may_hold = |left: &str| all.last_tried(&sync("b")).unwrap().may_hold(&id, Some(&commit(left)));
+        tried(&all, "1", Some([1; 32]));
+        tried(&all, "2", Some([1; 32]));
+        assert!(!may_hold("1") && may_hold("7"));
+        assert!(all.last_tried(&sync("b")).unwrap().may_hold(&id, None), "nobody knows since when");
+        tried(&all, "3", Some([1; 32]));
+        assert!(!may_hold("1") && !may_hold("2"));
+        tried(&all, "4", Some([2; 32]));
+        assert!(may_hold("1") && may_hold("3"), "other files may hold it");
+        tried(&all, "5", None);
+        tried(&all, "6", None);
+        assert!(may_hold("5"), "unknown files are not the same");
     }
 }

@@ -44,7 +44,7 @@ impl Unrendered<'_> {
         }
         let (evidence, files) = self.evidence(last).await;
         let is_final = last.is_some() || evidence != Evidence::Anything;
-        let (evidence, cluster) = (Arc::new(evidence), self.cluster.of_any_term());
+        let (evidence, cluster) = (Arc::new(evidence), Some(self.cluster.of_any_term()));
         let tried = Tried { commit, evidence, files, same_in: Vec::new(), is_final, cluster };
         neighbours.tried(self.owner, self.order, tried.after(neighbours.last_tried(self.owner).as_ref()));
     }
