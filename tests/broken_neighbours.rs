@@ -312,7 +312,7 @@ async fn seventy_of_a_hundred_prune_as_if_thirty_were_not_broken() {
     let _daemon = daemon(&scene, "60s");
     let mut files = broken_files(false);
     for at in 0..SOUND {
-        for word in ["stays", "warm", "alone", "beside", "again"] {
+        for word in ["stays", "warm", "alone", "aside", "beside", "again"] {
             files.push(file(&format!("sound-{at}/{word}-{at}"), "one"));
         }
     }
@@ -326,6 +326,7 @@ async fn seventy_of_a_hundred_prune_as_if_thirty_were_not_broken() {
     }
     prune_all(&scene, "warm").await;
     let (alone, asked_alone) = prune_all(&scene, "alone").await;
+    let (aside, asked_aside) = prune_all(&scene, "aside").await;
     for at in 0..BROKEN {
         let mut spec = broken_spec(at);
         spec["interval"] = json!("1h");
@@ -345,10 +346,11 @@ async fn seventy_of_a_hundred_prune_as_if_thirty_were_not_broken() {
     }
     let (beside, asked_beside) = prune_all(&scene, "beside").await;
     let (again, asked_again) = prune_all(&scene, "again").await;
-    println!(
-        "alone {alone:?} {asked_alone:?}; beside {beside:?} {asked_beside:?}; again {again:?} {asked_again:?}"
-    );
-    assert!(beside < alone + SLACK && again < alone + SLACK, "{alone:?}, {beside:?}, {again:?}");
-    assert_eq!((&asked_alone, &asked_alone), (&asked_beside, &asked_again));
+    println!("alone {alone:?} {aside:?} {asked_alone:?}; beside {beside:?} {again:?} {asked_beside:?}");
+    // The shorter of two, each: other programs take their share of the machine.
+    assert!(beside.min(again) < alone.min(aside) + SLACK, "{alone:?}, {aside:?}; {beside:?}, {again:?}");
+    for asked in [asked_aside, asked_beside, asked_again] {
+        assert_eq!(asked, asked_alone);
+    }
     settle(&scene).await;
 }

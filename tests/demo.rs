@@ -40,11 +40,7 @@ impl Running {
         let temporary = tempfile::tempdir().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", script, env!("CARGO_BIN_EXE_moorline")]);
-        // What tests are told by is no setting of a daemon.
-        let told = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MOORLINE_"));
-        for (name, _) in told {
-            command.env_remove(name);
-        }
+        is_told_nothing(&mut command);
         let mut child = command
             .args(arguments)
             .env("TMPDIR", temporary.path())
@@ -263,9 +259,19 @@ fn a_daemon_has_an_api_server_of_its_own() {
 }
 
 /// What the binary says of its failure, which must come at once.
+/// Takes away what tests are told by: it is no setting of a daemon.
+fn is_told_nothing(command: &mut Command) {
+    let told = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MOORLINE_"));
+    for (name, _) in told {
+        command.env_remove(name);
+    }
+}
+
 fn fails(arguments: &[&str]) -> String {
     let begun = Instant::now();
-    let output = Command::new(env!("CARGO_BIN_EXE_moorline")).args(arguments).output().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));
+    is_told_nothing(&mut command);
+    let output = command.args(arguments).output().unwrap();
     assert!(!output.status.success() && begun.elapsed() < PAGE_UP, "{arguments:?}: {:?}", begun.elapsed());
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

@@ -181,8 +181,8 @@ async fn a_claim_gives_nobody_the_rights_of_another() {
     let mark = AuditMark::set(&scene.plane).await;
     scene.remove(&["admin/role.json"]);
     scene.nudge("admin", "less").await;
-    until("the Role is claimed", async || {
-        (scene.status("admin", "/problems/0/reason").await == "ClaimedBy").then_some(())
+    until("a person is asked about the claim", async || {
+        (scene.status("admin", "/problems/0/reason").await == "ClaimedWithoutRights").then_some(())
     })
     .await;
     tokio::time::sleep(CALM).await;

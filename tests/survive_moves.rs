@@ -276,7 +276,7 @@ async fn what_is_to_be_deleted_with_a_sync_goes_in_reverse_and_protected_kinds_s
 }
 
 #[tokio::test]
-async fn a_suspended_sync_orphans() {
+async fn a_suspended_sync_that_is_deleted_keeps_its_objects() {
     let Some(scene) = Scene::new("orphans").await else { return };
     let _daemon = scene.daemon();
     let commit = deletable(&scene, json!({})).await;
@@ -285,7 +285,14 @@ async fn a_suspended_sync_orphans() {
     let mark = AuditMark::set(&scene.plane).await;
     scene.patch_sync("shop", json!({"spec": {"suspend": true}})).await;
     scene.until_reason("shop", "Suspended").await;
-    scene.delete_sync("shop").await;
+    scene.syncs().delete("shop", &DeleteParams::default()).await.unwrap();
+    scene.until_reason("shop", "DeletionHeld").await;
+    assert_eq!(who(&scene).await.len(), 4);
+    let generation = scene.syncs().get("shop").await.unwrap().metadata.generation.unwrap();
+    let answer = json!({"moorline.dev/deletion": format!("Orphan@{generation}")});
+    scene.patch_sync("shop", json!({"metadata": {"annotations": answer}})).await;
+    until("the Sync is gone", async || scene.syncs().get_opt("shop").await.unwrap().is_none().then_some(()))
+        .await;
     assert_eq!(who(&scene).await.len(), 4);
     assert_eq!(deletes(&mark).await, Vec::<String>::new());
 }

@@ -43,7 +43,7 @@ fn hostile() -> Vec<Hostile> {
         case("brackets", many("["), "nested deeper"),
         case("brackets a line", many("[\n"), "nested deeper"),
         case("braces", format!("k: {}", many("{a: ")), "nested deeper"),
-        case("braces as keys", format!("k: {}", many("{")), "as a key"),
+        case("braces as keys", format!("k: {}", many("{")), "a template that nothing has rendered"),
         case("json", many("{\"a\":"), "nested deeper"),
         case("json lists", format!("{{\"a\":{}", many("[")), "nested deeper"),
         case("dashes", many("- "), "nested deeper"),

@@ -170,9 +170,7 @@ impl<'a> World<'a> {
         if !candidates.iter().any(|(id, _)| wait::is_container(id)) {
             return candidates;
         }
-        // An object that another Sync claims may stay, and keeps its container until it is gone.
-        let going = candidates.iter().map(|(id, _)| *id).filter(|id| !self.policy.claims.contains_key(*id));
-        let going: HashSet<&ObjectId> = going.collect();
+        let going: HashSet<&ObjectId> = candidates.iter().map(|(id, _)| *id).collect();
         let wanted = self.desired.objects().iter().map(|object| &object.id);
         let seen = self.observed.iter().filter(|(_, seen)| !seen.deleting).map(|(id, _)| id);
         let staying: Vec<&ObjectId> = wanted.chain(seen).filter(|id| !going.contains(id)).collect();

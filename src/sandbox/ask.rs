@@ -68,8 +68,11 @@ pub(crate) enum Form {
     Table,
 }
 
-/// The forms of a body that are read. Protobuf is read of a few kinds only.
-const BODIES: &str = "application/json, application/yaml";
+/// The forms of a body that are read.
+const BODIES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// Those of a kind whose protobuf is not read.
+const PLAIN_BODIES: &str = "application/json, application/yaml";
 
 impl Ask {
     /// Reads a request.
@@ -183,7 +186,8 @@ impl Ask {
         }
         let content = self.content_type();
         if content.ends_with("protobuf") {
-            let read = protobuf::read(&self.body).ok_or_else(|| Refusal::unsupported_media_type(BODIES));
+            let read =
+                protobuf::read(&self.body).ok_or_else(|| Refusal::unsupported_media_type(PLAIN_BODIES));
             return read.map(Some);
         }
         if content.ends_with("yaml") && !self.body.starts_with(b"{") {

@@ -113,12 +113,8 @@ impl Observer {
 
     /// A person approves what a Sync holds back.
     pub(crate) fn approves(&self, sync: usize) {
-        let mut seen = self.seen();
-        seen.told
-            .get_mut(&sync)
-            .and_then(|all| all.last_mut())
-            .into_iter()
-            .for_each(|told| told.approved = true);
+        let last = |all: &mut Vec<Told>| all.last_mut().into_iter().for_each(|told| told.approved = true);
+        self.seen().told.get_mut(&sync).into_iter().for_each(last);
     }
 
     /// From now on these objects are to have these stamps.

@@ -230,6 +230,12 @@ impl World {
         (0..SYNCS).for_each(|sync| self.approve(sync));
     }
 
+    /// A person approves what a Sync holds back, and answers a deletion that waits.
+    fn says_yes(&mut self, sync: usize) {
+        self.approve(sync);
+        self.answer(sync);
+    }
+
     /// Takes one step.
     pub(crate) async fn take(&mut self, step: &Step) {
         *self.happened.entry(step.act.word()).or_default() += 1;
@@ -254,10 +260,7 @@ impl World {
             Act::Suspend | Act::Prune | Act::DriftMode | Act::Path | Act::Unfit => {
                 self.ask_otherwise(step.act, sync);
             }
-            Act::Approve => {
-                self.approve(sync);
-                self.answer(sync);
-            }
+            Act::Approve => self.says_yes(sync),
             Act::Request => self.nudge(sync),
             Act::Part => {
                 let charge = &mut self.charges[sync];

@@ -4,6 +4,7 @@
 //! are under way at one time, beside each other; while neither acts, objects that nobody has looked at since the
 //! start are verified one by one.
 
+mod driving;
 mod health;
 mod holding;
 mod lineage;

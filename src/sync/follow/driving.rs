@@ -1,0 +1,194 @@
+//! Drives the cluster to a revision: applies it, or keeps the one before.
+//!
+//! In: the order, the memory of the Sync, and a target. Out: a [`Report`], and the revision that is kept from now on. A commit
+//! that cannot be rendered is told to the other Syncs of the repository.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::Context;
+use super::super::bases::Followed;
+use super::super::desk::Desk;
+use super::super::memory::Memory;
+use super::super::pass::{Aim, Refused, Report, Subject};
+use super::super::prepare::of_source;
+use super::super::unrendered::Unrendered;
+use super::super::vitals::Vitals;
+use super::holding::Held;
+use super::{Follower, Order};
+use crate::api::SyncName;
+use crate::clock;
+use crate::cluster::Stop;
+use crate::report::Trouble;
+use crate::source::{Repository, Revision};
+
+/// The longest that the words of a refused commit are waited for.
+const DESCRIBE: Duration = Duration::from_secs(2);
+
+/// Everything that a pass needs beside its target.
+pub(super) struct Drive {
+    pub(super) context: Arc<Context>,
+    pub(super) owner: SyncName,
+    /// The newest order; a revision that is kept may have been asked for by an older one.
+    pub(super) order: Order,
+    pub(super) desk: Option<Desk>,
+    pub(super) vitals: Arc<Vitals>,
+    pub(super) followed: Followed,
+    pub(super) stop: Stop,
+}
+
+/// The revision that one pass drives the cluster to, and its aim.
+struct Driven<'a> {
+    order: &'a Order,
+    revision: &'a Revision,
+    newest: &'a Revision,
+    aim: Aim,
+}
+
+impl Drive {
+    async fn pass(&self, memory: &mut Memory, driven: Driven<'_>) -> Report {
+        let Driven { order, revision, newest, aim } = driven;
+        let subject = Subject {
+            context: &self.context,
+            cluster: &self.order.cluster,
+            desk: self.desk.as_ref(),
+            owner: &self.owner,
+            wish: &order.wish,
+            generation: self.order.generation,
+            rendered_by: order.generation,
+            aim,
+            record: Follower::record(order, revision),
+            approved: self.order.approved.clone(),
+            predecessor: self.order.predecessor.as_ref(),
+            vitals: &self.vitals,
+            repository: &order.repository,
+            followed: &self.followed,
+            revision,
+            newest,
+            stop: &self.stop,
+        };
+        subject.pass(memory).await
+    }
+
+    /// Applies a revision; if it cannot be rendered, keeps the one that is held.
+    pub(super) async fn apply(
+        &self,
+        memory: &mut Memory,
+        (revision, rejected): (Revision, Option<Revision>),
+        held: Option<Held>,
+    ) -> (Report, Option<Held>) {
+        let (order, now) = (&self.order, self.context.now());
+        memory.refusal = memory.refusal.take().filter(|it| it.is_of(&revision, order.generation));
+        let is_refused = held.is_some() && memory.waits_to_try(&revision, order.generation, now);
+        if !is_refused {
+            if rejected.is_some()
+                && let Some(report) = self.distrusts(&revision, &order.repository).await
+            {
+                return (report, None);
+            }
+            let newest = rejected.as_ref().unwrap_or(&revision);
+            let report =
+                self.pass(memory, Driven { order, revision: &revision, newest, aim: Aim::Apply }).await;
+            if report.trouble.is_none() || memory.refusal.is_none() || report.stopped {
+                let rendered = report.held.is_some() && report.trouble.is_none();
+                let order = order.clone();
+                return (report, rendered.then_some(Held { revision, order }));
+            }
+            if held.is_none() {
+                let mut report = report;
+                self.describe(&revision, false, &mut report).await;
+                return (report, None);
+            }
+        }
+        let trouble = memory.refusal.as_ref().map(|refusal| refusal.trouble.clone());
+        let newer = Some(revision.to_string().into());
+        let refused = Refused { revision: Some(revision.clone()), newer, was_tried: !is_refused, trouble };
+        let Some(held) = held else { return (Report::default(), None) };
+        let (mut report, held) = self.keep(memory, held, refused).await;
+        // What the kept revision reads is known now, and with it what the newest one changes.
+        self.tell_unrendered(memory, &revision).await;
+        self.describe(&revision, is_refused, &mut report).await;
+        (report, held)
+    }
+
+    /// Tells the other Syncs of the repository what a commit may hold that is not applied now.
+    pub(super) async fn tell_unrendered(&self, memory: &Memory, revision: &Revision) {
+        let order = &self.order;
+        let unrendered = Unrendered {
+            context: &self.context,
+            owner: &self.owner,
+            order: order.generation,
+            cluster: &order.cluster,
+            repository: &order.repository,
+            revision,
+            wish: &order.wish,
+        };
+        unrendered.tell(memory.prepared.as_ref()).await;
+    }
+
+    /// Reads the author and the subject of a commit that was not rendered, unless that was known before.
+    async fn describe(&self, revision: &Revision, is_known: bool, report: &mut Report) {
+        if is_known {
+            return;
+        }
+        let by = clock::now() + DESCRIBE;
+        if let Some(words) = self.order.repository.words(revision, by).await {
+            report.names(revision, words);
+        }
+    }
+
+    /// Keeps a revision that rendered before.
+    pub(super) async fn keep(
+        &self,
+        memory: &mut Memory,
+        held: Held,
+        refused: Refused,
+    ) -> (Report, Option<Held>) {
+        if let Some(report) = self.distrusts(&held.revision, &held.order.repository).await {
+            return (not_kept(report, &held, &refused), None);
+        }
+        let aim = Aim::Keep { refused: refused.newer.clone() };
+        if held.has_older_values(&self.order) {
+            // New values count where the revision renders completely with them.
+            let revision = &held.revision;
+            let driven = Driven { order: &self.order, revision, newest: revision, aim: aim.clone() };
+            let report = self.pass(memory, driven).await;
+            if report.trouble.is_none() {
+                // A pass that was stopped may not have rendered it.
+                let order = self.order.clone();
+                let held = report.held.is_some().then(|| Held { revision: revision.clone(), order });
+                return (Report { refused: Some(refused), ..report }, held);
+            }
+        }
+        let order = held.order_now(&self.order);
+        let driven = Driven { order: &order, revision: &held.revision, newest: &held.revision, aim };
+        let report = self.pass(memory, driven).await;
+        match report.trouble {
+            None => (Report { refused: Some(refused), ..report }, Some(held)),
+            Some(_) => (not_kept(report, &held, &refused), None),
+        }
+    }
+
+    /// The report if no key that counts now has signed a revision of before: the keys may have changed.
+    async fn distrusts(&self, revision: &Revision, repository: &Repository) -> Option<Report> {
+        let order = &self.order;
+        let signed = order.wish.verify.as_ref().map(|(signed, _)| *signed);
+        let (signed, keys) = signed.zip(order.keys.clone())?;
+        let by = clock::now() + order.wish.timeout;
+        let error = repository.verify(revision, signed, &keys, by).await.err()?;
+        Some(Report { order: order.generation, trouble: Some(of_source(error)), ..Report::default() })
+    }
+}
+
+/// The report where a revision should have been kept and could not be: the reason of the newest one comes first.
+fn not_kept(report: Report, held: &Held, refused: &Refused) -> Report {
+    let Some(mut why) = report.trouble else { return report };
+    let not_kept = format!("{} is not kept: {}", held.revision, why.message);
+    if let Some(newest) = &refused.trouble {
+        why = Trouble { lasting: newest.lasting && why.lasting, ..newest.clone() };
+        why.message = format!("{}; {not_kept}", newest.message);
+    } else {
+        why.message = not_kept;
+    }
+    Report { trouble: Some(why), ..report }
+}
