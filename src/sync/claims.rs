@@ -46,7 +46,7 @@ impl Context {
             return Ok(Claims::default());
         }
         // Before the claims: a Sync that is not behind has made its claims.
-        let behind = self.neighbours.behind(own, begun);
+        let behind = self.neighbours.behind(own, begun, Some(self.cluster.terms().began()));
         let (mut claims, mut open) = (Claims::default(), Vec::new());
         for id in objects {
             let mut all = self.wanted_by_others(own, id, &mut open);

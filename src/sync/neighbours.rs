@@ -312,8 +312,13 @@ impl Neighbours {
         if !before.as_ref().zip(now.as_ref()).is_some_and(|(before, now)| before.is_beside(now)) {
             (known.tried, known.is_shut_out) = (None, false);
         }
-        if before.and_then(|path| path.at) != now.and_then(|path| path.at) {
+        let (before, now) = (before.and_then(|path| path.at), now.and_then(|path| path.at));
+        if before != now {
             known.came = Some(clock::now());
+        }
+        if before.is_some() && now.is_none() {
+            // It has to try again, and has its time for that.
+            known.since = Some(clock::now());
         }
         known.course = course;
         let waiting = std::mem::take(&mut known.waiting);
@@ -322,8 +327,13 @@ impl Neighbours {
 
     /// The Syncs that follow the same as this one and have not rendered the commit that this one has, as far as they count, by
     /// name. Those that have not tried it are asked to look, and this one is woken when anything about them changes. This one
-    /// has waited since it came to the commit, or since `begun`.
-    pub(crate) fn behind(&self, own: &SyncName, begun: Option<Instant>) -> Vec<Behind> {
+    /// has waited since it came to the commit, or since `begun`, and at most since the term of this daemon began.
+    pub(crate) fn behind(
+        &self,
+        own: &SyncName,
+        begun: Option<Instant>,
+        term: Option<Instant>,
+    ) -> Vec<Behind> {
         let mut all = self.lock();
         let Some(known) = all.get(own) else { return Vec::new() };
         let Course::Follows(path) = known.course.clone() else { return Vec::new() };
@@ -353,7 +363,7 @@ impl Neighbours {
                 Some(_) if suspended => continue,
                 Some(tried) => behind.push(Behind::Failed(name.clone(), tried.clone())),
                 None => {
-                    let until = came.max(other.since).unwrap_or(now) + UNTRIED;
+                    let until = came.max(other.since).max(term).unwrap_or(now) + UNTRIED;
                     if until <= now {
                         continue;
                     }
@@ -428,7 +438,7 @@ mod tests {
 
     /// The first Sync that is behind.
     fn behind(all: &Neighbours, own: &str) -> Option<SyncName> {
-        all.behind(&sync(own), None).first().map(|behind| behind.sync().clone())
+        all.behind(&sync(own), None, None).first().map(|behind| behind.sync().clone())
     }
 
     fn rings(bell: &Notify) -> bool {
@@ -588,7 +598,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_sync_that_has_not_tried_is_waited_for_but_not_for_long() {
         let all = two();
-        assert!(matches!(all.behind(&sync("a"), None).as_slice(), [Behind::Untried(..)]));
+        assert!(matches!(all.behind(&sync("a"), None, None).as_slice(), [Behind::Untried(..)]));
         tokio::time::advance(UNTRIED).await;
         assert_eq!(behind(&all, "a"), None);
         // It asks for something else now, and has its time anew.
@@ -627,7 +637,7 @@ mod tests {
         assert!(rings(&other.look));
         tried(&all, "1", None);
         assert!(rings(&own.again));
-        assert!(matches!(all.behind(&sync("a"), None).as_slice(), [Behind::Failed(..)]));
+        assert!(matches!(all.behind(&sync("a"), None, None).as_slice(), [Behind::Failed(..)]));
         assert!(!rings(&other.look), "it has looked");
         all.follows(&sync("b"), &address("one"), &Reference::Head, true);
         tried(&all, "1", None);

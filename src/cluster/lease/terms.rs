@@ -3,19 +3,28 @@
 //! In: the permit of each term. Out: [`Terms`], which every request asks for the permit of the current term. A permit
 //! that ended never comes back: a new term has a new permit, and a write that was queued in an earlier term is refused.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::watch;
 
 use super::permit::Permit;
+use crate::clock;
 
 /// The permit of the current term. Cheap to clone; all clones see the same term.
 #[derive(Debug, Clone)]
-pub struct Terms(Arc<watch::Sender<Permit>>);
+pub struct Terms(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    permits: watch::Sender<Permit>,
+    /// When the current term began.
+    began: Mutex<Instant>,
+}
 
 impl From<Permit> for Terms {
     fn from(first: Permit) -> Self {
-        Self(Arc::new(watch::Sender::new(first)))
+        Self(Arc::new(Inner { permits: watch::Sender::new(first), began: Mutex::new(clock::now()) }))
     }
 }
 
@@ -23,18 +32,24 @@ impl Terms {
     /// The permit of the current term, which may have ended.
     #[must_use]
     pub fn current(&self) -> Permit {
-        self.0.borrow().clone()
+        self.0.permits.borrow().clone()
     }
 
     /// Begins the next term. The permit of the last one has ended by then.
     pub fn begin(&self, permit: Permit) {
         debug_assert!(!self.current().may_write(), "two terms never overlap");
-        self.0.send_replace(permit);
+        *self.0.began.lock().unwrap_or_else(PoisonError::into_inner) = clock::now();
+        self.0.permits.send_replace(permit);
+    }
+
+    /// When the current term began: nothing was done before it, so that nobody was waited for.
+    pub(crate) fn began(&self) -> Instant {
+        *self.0.began.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until this daemon may write.
     pub async fn held(&self) {
-        let mut terms = self.0.subscribe();
+        let mut terms = self.0.permits.subscribe();
         while !terms.borrow_and_update().may_write() {
             if terms.changed().await.is_err() {
                 return std::future::pending().await;
@@ -44,7 +59,7 @@ impl Terms {
 
     /// Tells of each term that begins after this call.
     pub(crate) fn watch(&self) -> watch::Receiver<Permit> {
-        self.0.subscribe()
+        self.0.permits.subscribe()
     }
 }
 
