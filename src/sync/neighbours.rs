@@ -340,8 +340,8 @@ impl Neighbours {
         let (Some(at), came) = (path.at, begun.or(known.came)) else { return Vec::new() };
         let (mut behind, now) = (Vec::new(), clock::now());
         for (name, other) in all.iter_mut().filter(|(name, _)| *name != own) {
-            let suspended = match &other.course {
-                Course::Unknown => false,
+            match &other.course {
+                Course::Unknown => {}
                 Course::Follows(its) if its.is_beside(&path) => {
                     // One that is suspended claims what it does not take before it goes on.
                     if its.suspended {
@@ -350,17 +350,14 @@ impl Neighbours {
                     if its.at.is_some_and(|its| its.meets(at)) {
                         continue;
                     }
-                    its.suspended
                 }
                 Course::Follows(_) | Course::Rests => continue,
-            };
+            }
             if other.is_refused || other.is_shut_out {
                 continue;
             }
             let is_this = |tried: &&Tried| tried.commit == at.held || tried.commit == at.newest;
             match other.tried.as_ref().filter(is_this) {
-                // It counts by its last complete render, which the registry knows.
-                Some(_) if suspended => continue,
                 Some(tried) => behind.push(Behind::Failed(name.clone(), tried.clone())),
                 None => {
                     let until = came.max(other.since).max(term).unwrap_or(now) + UNTRIED;
@@ -630,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_try_counts_until_the_commit_is_rendered_and_a_suspended_one_does_not() {
+    fn a_failed_try_counts_until_the_commit_is_rendered_also_of_a_suspended_sync() {
         let all = two();
         let (own, other) = (all.bell(&sync("a")), all.bell(&sync("b")));
         assert_eq!(behind(&all, "a"), Some(sync("b")));
@@ -641,7 +638,7 @@ mod tests {
         assert!(!rings(&other.look), "it has looked");
         all.follows(&sync("b"), &address("one"), &Reference::Head, true);
         tried(&all, "1", None);
-        assert_eq!(behind(&all, "a"), None, "its last complete render counts");
+        assert_eq!(behind(&all, "a"), Some(sync("b")), "it may take the object when it goes on");
         all.follows(&sync("b"), &address("one"), &Reference::Head, false);
         all.came_to(&sync("b"), commit("1"));
         assert_eq!(behind(&all, "a"), None);
