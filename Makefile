@@ -11,7 +11,7 @@ IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # Seconds for each fuzz target.
 FUZZ_SECONDS ?= 60
 # How many random stories the simulation tells besides the fixed ones.
-SEEDS ?= 100
+SEEDS ?= 12
 # Stories are told many at a time, by code that is optimised, and nobody steps through it.
 OPTIMISED := CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_DEV_DEBUG=0
 
@@ -28,7 +28,7 @@ help: ## list the targets
 
 # One after another also under `make -j`: what failed stands at the end. Only what is built is built at the same time: the last
 # minutes of the release occupy one core.
-test: ## everything: format, lints, documentation, release build, control plane, all tests, 100 random stories
+test: ## everything: format, lints, documentation, release build, control plane, all tests, 12 random stories
 	$(MAKE) check-fmt
 	$(MAKE) lint
 	$(MAKE) doc
