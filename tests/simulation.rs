@@ -28,6 +28,8 @@ mod past;
 mod replica;
 #[path = "simulation/repository.rs"]
 mod repository;
+#[path = "simulation/revisions.rs"]
+mod revisions;
 #[path = "simulation/said.rs"]
 mod said;
 #[path = "simulation/shrink.rs"]

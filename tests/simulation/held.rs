@@ -180,7 +180,7 @@ impl Rules {
 }
 
 /// The status in a request: in an object, or in a JSON patch.
-fn status_in(body: &Value) -> &Value {
+pub(crate) fn status_in(body: &Value) -> &Value {
     let steps = body.as_array().into_iter().flatten();
     steps
         .filter(|step| step["path"] == "/status")

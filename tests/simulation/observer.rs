@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::classes::{class, is_stream};
-use super::objects::STAMP;
+use super::revisions::Revisions;
 pub(crate) use suspensions::HEARD;
 
 /// How long a daemon holds what it was told: the bound of a pass.
@@ -55,11 +55,7 @@ struct Seen {
     told: BTreeMap<usize, Vec<Told>>,
     /// The Syncs whose deletion is suspended, since when.
     rests: BTreeMap<usize, Instant>,
-    /// By which commits each object was to have each of its stamps, from one to another: a branch may go back.
-    stamps: BTreeMap<String, BTreeMap<u64, Vec<(u64, u64)>>>,
-    commits: u64,
-    /// The commit by which each object was written at the earliest.
-    newest: BTreeMap<String, u64>,
+    revisions: Revisions,
     /// The objects on which somebody has laid hands.
     meddled: BTreeSet<String>,
     /// Who holds the Lease, and when its last renewal was carried out.
@@ -119,16 +115,7 @@ impl Observer {
 
     /// From now on these objects are to have these stamps.
     pub(crate) fn commits(&self, stamps: impl Iterator<Item = (String, u64)>) {
-        let mut seen = self.seen();
-        seen.commits += 1;
-        let commit = seen.commits;
-        for (name, stamp) in stamps {
-            let times = seen.stamps.entry(name).or_default().entry(stamp).or_default();
-            match times.last_mut() {
-                Some((_, last)) if *last + 1 == commit => *last = commit,
-                _ => times.push((commit, commit)),
-            }
-        }
+        self.seen().revisions.commits(stamps);
     }
 
     /// The world stands still for so long: what was on its way arrived at once with the deadline that should have ended it.
@@ -222,6 +209,11 @@ impl Seen {
             return;
         }
         self.under_lease(heard, now);
+        if let Some((_, sync)) = path.strip_suffix("/status").and_then(|path| path.rsplit_once("/syncs/"))
+            && done
+        {
+            self.revisions.told(sync, heard.body);
+        }
         if class == "event" && done {
             self.reported(heard);
         }
@@ -302,20 +294,8 @@ impl Seen {
 
     /// No older revision is written after a newer one.
     fn applied(&mut self, path: &str, heard: &Heard<'_>) {
-        let body: Value = serde_json::from_slice(heard.body).unwrap_or_default();
-        let stamp =
-            body["metadata"]["annotations"][STAMP].as_str().and_then(|stamp| stamp.parse::<u64>().ok());
-        let Some(stamp) = stamp else { return };
-        let name = path.rsplit('/').next().unwrap_or_default();
-        let newest = self.newest.entry(path.to_owned()).or_default();
-        let times = self.stamps.get(name).and_then(|stamps| stamps.get(&stamp));
-        let mut times = times.into_iter().flatten();
-        match times.find(|(_, last)| last >= newest) {
-            Some((first, _)) => *newest = (*first).max(*newest),
-            None => {
-                let newest = *newest;
-                self.say(&format!("revision {stamp} was written after that of commit {newest}"), heard);
-            }
+        if let Some(wrong) = self.revisions.applied(path, heard.body) {
+            self.say(&wrong, heard);
         }
     }
 
