@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::evidence::Right;
 use crate::api::SyncName;
 use crate::clock;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, jitter};
 use crate::object::{GroupKind, ObjectId};
 
 /// How long an answer counts.
@@ -18,6 +18,10 @@ const FRESH: Duration = Duration::from_secs(60);
 
 /// How long it counts that there was no answer.
 const SILENT: Duration = Duration::from_secs(10);
+
+/// So often it is asked before there is no answer, with this pause in between.
+const ATTEMPTS: usize = 3;
+const PAUSE: Duration = Duration::from_millis(300);
 
 /// The most objects of one kind and namespace that are asked about by name within a minute.
 const MAX_NAMED: usize = 32;
@@ -104,12 +108,15 @@ impl ClaimRights {
 }
 
 async fn answer(cluster: &Cluster, id: &ObjectId, name: Option<&str>) -> Right {
-    match cluster.may_patch(id, name).await {
-        Ok(true) => Right::Yes,
-        Ok(false) => Right::No,
-        Err(failure) => {
-            tracing::debug!(object = %id, %failure, "the right to patch it is not known");
-            Right::Unknown
+    for attempt in 0..ATTEMPTS {
+        match cluster.may_patch(id, name).await {
+            Ok(true) => return Right::Yes,
+            Ok(false) => return Right::No,
+            Err(failure) => {
+                tracing::debug!(object = %id, %failure, attempt, "the right to patch it is not known");
+                tokio::time::sleep(jitter(PAUSE)).await;
+            }
         }
     }
+    Right::Unknown
 }

@@ -210,9 +210,10 @@ impl Charge {
         self.objects.values_mut().for_each(|known| *known = stamp);
     }
 
-    /// What it claims, be its folder whole or not.
+    /// What it claims, be its folder whole or not. A Sync that is refused, or whose path does not exist, claims nothing.
     pub(crate) fn claims(&self) -> BTreeSet<String> {
-        if self.gone { BTreeSet::new() } else { self.names() }
+        let claims_nothing = self.gone || self.empty || self.unfit.is_some();
+        if claims_nothing { BTreeSet::new() } else { self.names() }
     }
 
     fn names(&self) -> BTreeSet<String> {

@@ -17,7 +17,10 @@ use crate::report::Trouble;
 impl Subject<'_> {
     /// Finds out what a commit comes to, and where this Sync owned objects before.
     pub(super) async fn prepare(&self, memory: &mut Memory) -> Result<Prepared, Trouble> {
-        self.cluster.know().await.map_err(|failure| of_failure(&failure))?;
+        if let Err(failure) = self.cluster.know().await {
+            self.tell_tried(memory.prepared.as_ref()).await;
+            return Err(of_failure(&failure));
+        }
         let last = memory.rendered_as(self.rendered_by).cloned();
         // A revision that is kept is not rendered again: what it was made from may be gone.
         let kept = last.clone().filter(|last| self.keeps(last));
@@ -77,7 +80,8 @@ impl Subject<'_> {
                 memory.refuse(of, trouble.clone(), moment, self.context.pauses());
                 self.tell_tried(memory.prepared.as_ref()).await;
             }
-            Err(trouble) if trouble.reason == "RightsMissing" && !self.stop.is_stopped() => {
+            // The commit may be sound, and the Sync has not come to it: its files tell what it may want.
+            Err(_) if self.aim == Aim::Apply && !self.stop.is_stopped() => {
                 self.tell_tried(memory.prepared.as_ref()).await;
             }
             Ok(_) | Err(_) => {}
@@ -86,6 +90,9 @@ impl Subject<'_> {
     }
 
     async fn tell_tried(&self, last: Option<&Prepared>) {
+        if self.aim != Aim::Apply {
+            return;
+        }
         let unrendered = Unrendered {
             context: self.context,
             owner: self.owner,
