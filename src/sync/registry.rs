@@ -86,6 +86,18 @@ impl Registry {
         known.complete = true;
     }
 
+    /// A Sync is about to want another set. Waits until nobody gives it anything as it wanted it before.
+    pub(crate) async fn closes(&self, sync: &SyncName, set: &Arc<DesiredSet>) {
+        let other = |entry: &Entry| {
+            let wants = entry.wants.as_ref().filter(|wants| !Arc::ptr_eq(&wants.set, set))?;
+            Some(wants.receiving.clone())
+        };
+        let before = self.lock().syncs.get(sync).and_then(other);
+        if let Some(before) = before {
+            before.end().await;
+        }
+    }
+
     /// What a Sync wants now. Waits until nobody gives it anything as it wanted it before. Where that has changed, those whose
     /// objects were held because of it are to look again.
     pub(crate) async fn wants(
