@@ -366,7 +366,12 @@ pub fn is_applied(outcomes: &BTreeMap<ObjectId, Outcome>, wants: impl Fn(&Object
 
 /// An object that is not there as it should be, although nobody asked for that.
 fn is_wanting(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Failed(_)) || matches!(outcome, Outcome::Held(hold) if hold.is_missing())
+    match outcome {
+        Outcome::Failed(_) => true,
+        // A suspended Sync may keep an older revision, and then the condition says something else.
+        Outcome::Held(hold) => hold.is_missing() || *hold == Hold::Suspended,
+        _ => false,
+    }
 }
 
 /// An object that is there and is not as it should be.

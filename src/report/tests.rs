@@ -509,6 +509,22 @@ fn every_applied_revision_is_in_the_history_although_its_objects_never_get_well(
 }
 
 #[test]
+fn what_a_suspended_sync_keeps_is_not_applied_while_objects_wait_for_its_resume() {
+    let waits = outcomes([("new", Outcome::Held(Hold::Suspended))]);
+    let broken = trouble(true);
+    let refused = Facts {
+        suspended: true,
+        trouble: Some(&broken),
+        of_revision: true,
+        refused: Some("main@3".to_owned()),
+        keeps: true,
+        ..facts(Some(pass("main@2", &waits)))
+    };
+    let now = status(&SyncStatus::default(), &refused);
+    assert_eq!(now.revision.unwrap_or_default().applied, None);
+}
+
+#[test]
 fn the_revision_that_is_kept_and_the_one_that_is_refused_are_both_in_the_history() {
     let nothing = BTreeMap::new();
     let broken = trouble(true);
