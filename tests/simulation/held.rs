@@ -19,8 +19,8 @@ use super::objects::{Id, STAMP};
 /// The objects of each folder, each with the number of the commit that wrote it.
 pub(crate) type Folders = BTreeMap<String, BTreeMap<Id, u64>>;
 
-/// A path that exists for so long is known to every daemon.
-const KNOWN: Duration = Duration::from_secs(60);
+/// A path that exists for so long is known to every daemon, also where the leader stood still and another one took over.
+const KNOWN: Duration = Duration::from_secs(120);
 
 /// Rules about the held revision; cheap to clone.
 #[derive(Clone, Default)]
