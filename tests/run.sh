@@ -1,9 +1,13 @@
 #!/bin/sh
 # Runs every test program of the workspace as `cargo test` does, but JOBS of them at a time: those with a control plane wait for
 # most of their time. Meanwhile the simulation, built as OPTIMISED says, tells SEEDS random stories. What a program prints comes
-# in one piece, when it has ended. Ends with the names of those that failed.
+# in one piece, when it has ended. Programs that compare times run last, while no other does. Ends with the names of those that
+# failed.
 set -eu
 cd "$(dirname "$0")/.."
+
+# Compare times.
+ALONE='hundred_syncs'
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -31,8 +35,10 @@ rmdir "$work/turn"
 ONE
 export SIMULATION="$simulation"
 sh "$work/one" "$work" "$simulation" &
-programs | grep -v /simulation- | xargs -P "${JOBS:-4}" -n 1 sh "$work/one" "$work"
+alone() { programs | grep -E "/($(echo "$ALONE" | tr ' ' '|'))-[0-9a-f]+\$"; }
+programs | grep -v /simulation- | grep -vxF "$(alone)" | xargs -P "${JOBS:-4}" -n 1 sh "$work/one" "$work"
 wait
+alone | xargs -n 1 sh "$work/one" "$work"
 ${CARGO:-cargo} test --workspace --locked --doc || echo "the examples in the documentation" >>"$work/failed"
 
 [ ! -s "$work/failed" ] || { echo "failed:"; sed 's/^/    /' "$work/failed"; exit 1; }

@@ -243,6 +243,8 @@ impl Work<'_> {
             return Ok(instead);
         }
         let version = if live.resource_version.is_empty() { version } else { &live.resource_version };
+        // Before its end is told.
+        self.context.registry.note_pruned(uid);
         let gone = self.cluster.delete(id, self.owner, uid, version).await?;
         Ok(Outcome::Pruned { gone })
     }

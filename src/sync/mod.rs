@@ -68,6 +68,7 @@ mod subject;
 mod survey;
 mod tally;
 pub mod through_terms;
+mod tries;
 mod unrendered;
 mod values;
 mod verify;

@@ -3,7 +3,7 @@
 //! In: what each Sync's newest complete render wants. Out: claims on objects that another Sync would prune, and
 //! whether a Sync is still there.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::receiving::Receiving;
@@ -21,7 +21,12 @@ struct Known {
     syncs: HashMap<SyncName, Entry>,
     /// All Syncs of the cluster were told, so that one that is not known does not exist.
     complete: bool,
+    /// The uids of the objects that Syncs of this daemon pruned last, oldest first.
+    pruned: VecDeque<Box<str>>,
 }
+
+/// So many pruned objects are remembered.
+const MAX_PRUNED: usize = 4096;
 
 #[derive(Default)]
 struct Entry {
@@ -128,6 +133,20 @@ impl Registry {
             before.receiving.end().await;
         }
         held
+    }
+
+    /// A Sync of this daemon has pruned an object.
+    pub(crate) fn note_pruned(&self, uid: &str) {
+        let mut known = self.lock();
+        if known.pruned.len() == MAX_PRUNED {
+            known.pruned.pop_front();
+        }
+        known.pruned.push_back(uid.into());
+    }
+
+    /// True if a Sync of this daemon has pruned the object: another one that hears of its end blames nobody for it.
+    pub(crate) fn was_pruned(&self, uid: &str) -> bool {
+        self.lock().pruned.iter().any(|pruned| **pruned == *uid)
     }
 
     /// A Sync wants nothing any more. Those whose objects it has held are to look again.

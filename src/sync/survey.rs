@@ -174,7 +174,8 @@ impl Subject<'_> {
                 // One that succeeded would have had a completion time.
                 memory.ends.failed.extend(id.is("batch", "Job").then(|| id.clone()));
             }
-            if seen.recorded.is_some_and(|hash| wanted.is_recorded_as(&hash)) {
+            let by_others = !self.context.registry.was_pruned(&seen.uid);
+            if by_others && seen.recorded.is_some_and(|hash| wanted.is_recorded_as(&hash)) {
                 memory.deleted.insert(id.clone());
             }
             let is_made_again = wanted.switches.hook.is_some() && !may_end(&id);

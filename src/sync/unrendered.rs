@@ -9,8 +9,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::Context;
 use super::evidence::Evidence;
-use super::neighbours::{FilesHash, Tried};
 use super::prepare::Prepared;
+use super::tries::{FilesHash, Tried};
 use super::wish::Wish;
 use crate::api::SyncName;
 use crate::chance;
