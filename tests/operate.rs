@@ -61,7 +61,7 @@ async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {
     let approved = moorline(&scene, &["approve", "shop"]);
     assert_eq!(
         approved.words.trim(),
-        format!("approved: {}/shop deletes 12 objects that left Git", scene.namespace)
+        format!("approved: {}/shop deletes 12 objects", scene.namespace)
     );
     until("they are gone", async || (scene.values().await.len() == 4).then_some(())).await;
 

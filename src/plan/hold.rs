@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::{Backend, Contest, Unserved};
+use super::{Backend, Contest, Replacement, Unserved};
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::{Drift, Observed};
 
@@ -84,6 +84,8 @@ pub enum Hold {
     Protected,
     /// It is no longer wanted, and is pruned only by approval for what it is, whatever its kind.
     Guarded(Guard),
+    /// It can only change by being deleted and created anew, which waits for approval.
+    ReplacementWaits(Box<Replacement>),
     /// It is no longer wanted, and may be what this one needs to go, which waits for approval.
     GoesAfter(ObjectId),
     /// It is no longer wanted, and so many are not that a person should look first.
@@ -145,6 +147,7 @@ impl Hold {
             Self::Occupied(_) => "Occupied",
             Self::MayBeOccupied(_) => "MayBeOccupied",
             Self::Protected | Self::Guarded(_) => "Protected",
+            Self::ReplacementWaits(replacement) => replacement.why.reason(),
             Self::GoesAfter(_) => "GoesAfter",
             Self::OverBudget { .. } => "OverBudget",
         }
@@ -182,6 +185,21 @@ impl Hold {
                 | Self::NamespaceTerminating(_)
                 | Self::Paused(_)
                 | Self::MayBeScaled(_)
+                | Self::ReplacementWaits(_)
+        )
+    }
+
+    /// True for an object that is no longer wanted and is deleted once a person approves.
+    pub fn is_prune_to_approve(&self) -> bool {
+        matches!(
+            self,
+            Self::Protected
+                | Self::Guarded(_)
+                | Self::GoesAfter(_)
+                | Self::OverBudget { .. }
+                | Self::NewerRefused(_)
+                | Self::ClaimOverdue(_)
+                | Self::ClaimedWithoutRights(_)
         )
     }
 }
@@ -247,6 +265,7 @@ impl fmt::Display for Hold {
             ),
             Self::Protected => f.write_str("no longer in Git, and its kind is pruned only by approval"),
             Self::Guarded(guard) => guard.fmt(f),
+            Self::ReplacementWaits(replacement) => replacement.fmt(f),
             Self::GoesAfter(id) => {
                 write!(f, "no longer in Git, and goes after {id}, which waits for approval")
             }
@@ -254,6 +273,21 @@ impl fmt::Display for Hold {
                 write!(f, "no longer in Git, but {prunes} of {owned} objects would be pruned")
             }
         }
+    }
+}
+
+impl fmt::Display for Replacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match &self.why {
+            Hold::NewerRefused(newer) => format!("while {newer} cannot be applied, the object is"),
+            Hold::Guarded(Guard::TakesMore) => "it takes others with it, so that it is".to_owned(),
+            Hold::Guarded(Guard::OfMoorline) => "it is a part of Moorline itself, so that it is".to_owned(),
+            _ => "its kind is protected, so that it is".to_owned(),
+        };
+        write!(
+            f,
+            "a field that Git changes cannot change in place; {why} deleted and created anew only by approval"
+        )
     }
 }
 

@@ -21,6 +21,7 @@ mod preview;
 mod protected;
 mod prune;
 mod removals;
+mod replacement;
 mod rest;
 mod rollout;
 mod veil;
@@ -40,9 +41,10 @@ pub use hold::{Guard, Hold};
 pub use hooks::{Over, may_run};
 pub use order::{Rank, Stage};
 pub use outcome::{Failed, Outcome};
-pub use policy::{Budget, Claim, ClaimStanding, DriftMode, Policy};
+pub use policy::{Budget, Claim, ClaimStanding, DriftMode, Policy, protection};
 pub use preview::{Preview, creations, preview};
 pub use protected::sections;
+pub use replacement::Replacement;
 pub use rest::{Contest, next_expiry};
 pub use rollout::{Awaits, Rollout};
 pub use wait::holds_back;
@@ -152,7 +154,10 @@ pub fn plan(desired: &DesiredSet, observed: &ObservedSet, policy: &Policy) -> Pl
     }
     unwanted.extend(live);
     hooks::follow(desired, &unwanted, policy, &mut decided);
-    let Approval { asked, consented } = prune::decide(desired, observed, policy, &unwanted, &mut decided);
+    let replaced = replacement::due(desired, observed, policy, &decided);
+    let Approval { asked, consented } =
+        prune::decide(desired, observed, policy, (&unwanted, &replaced), &mut decided);
+    replacement::hold_back(&replaced, &consented, &mut decided);
     if policy.suspended {
         decided.suspend();
     }
@@ -304,19 +309,7 @@ impl Plan {
 
     /// The objects that would be pruned if a person approved.
     pub fn waiting(&self) -> BTreeSet<&ObjectId> {
-        let waits = |hold: &Hold| {
-            matches!(
-                hold,
-                Hold::Protected
-                    | Hold::Guarded(_)
-                    | Hold::GoesAfter(_)
-                    | Hold::OverBudget { .. }
-                    | Hold::NewerRefused(_)
-                    | Hold::ClaimOverdue(_)
-                    | Hold::ClaimedWithoutRights(_)
-            )
-        };
-        self.held.iter().filter(|(_, hold)| waits(hold)).map(|(id, _)| id).collect()
+        self.held.iter().filter(|(_, hold)| hold.is_prune_to_approve()).map(|(id, _)| id).collect()
     }
 }
 

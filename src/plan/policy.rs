@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::guarded::is_needed_to_run;
 use super::protected::protected;
-use super::{Contest, Guard, Hold, Rollout};
+use super::{Contest, Guard, Hold, Replacement, Rollout};
 use crate::api::SpecHash;
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::Observed;
@@ -30,6 +30,8 @@ pub struct Policy {
     pub approved: Option<String>,
     /// What an approval spoke of when it was given, by uid: some of it may be gone since, and the rest goes all the same.
     pub consented: BTreeMap<ObjectId, Box<str>>,
+    /// Changes that need a new object, where the deletion of the old one needs approval.
+    pub replacements: BTreeMap<ObjectId, Replacement>,
     /// The objects that other Syncs want, or may want.
     pub claims: BTreeMap<ObjectId, Claim>,
     /// A newer commit or spec that cannot be applied: until it can, prunes ask for approval.
@@ -120,6 +122,7 @@ impl Default for Policy {
             guarded: BTreeMap::new(),
             approved: None,
             consented: BTreeMap::new(),
+            replacements: BTreeMap::new(),
             claims: BTreeMap::new(),
             refused: None,
             now: 0,
@@ -141,13 +144,18 @@ impl Policy {
 
     /// Why an object is pruned only by approval, whatever other Syncs want.
     pub(super) fn protects(&self, id: &ObjectId, seen: &Observed) -> Option<Hold> {
-        match self.protected.contains(&id.group_kind()) {
-            true => Some(Hold::Protected),
-            false if seen.of_moorline && is_needed_to_run(&id.group_kind()) => {
-                Some(Hold::Guarded(Guard::OfMoorline))
-            }
-            false => self.guarded.get(id).map(|guard| Hold::Guarded(*guard)),
-        }
+        let guard = || self.guarded.get(id).map(|guard| Hold::Guarded(*guard));
+        protection(&self.protected, id, seen).or_else(guard)
+    }
+}
+
+/// Why an object is deleted only by approval as far as its metadata shows that, if it is.
+pub fn protection(protected: &BTreeSet<GroupKind>, id: &ObjectId, seen: &Observed) -> Option<Hold> {
+    let kind = id.group_kind();
+    match protected.contains(&kind) {
+        true => Some(Hold::Protected),
+        false if seen.of_moorline && is_needed_to_run(&kind) => Some(Hold::Guarded(Guard::OfMoorline)),
+        false => None,
     }
 }
 

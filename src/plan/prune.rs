@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::order::in_wave;
 use super::rest::paused;
-use super::{Action, ClaimStanding, Decided, Decision, Hold, Policy, wait};
+use super::{Action, ClaimStanding, Decided, Decision, Hold, Policy, Replacement, wait};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::{Mark, Observed, ObservedSet};
@@ -35,11 +35,11 @@ pub(super) fn decide(
     desired: &DesiredSet,
     observed: &ObservedSet,
     policy: &Policy,
-    unwanted: &[Entry<'_>],
+    (unwanted, replaced): (&[Entry<'_>], &BTreeMap<&ObjectId, &Replacement>),
     decided: &mut Decided,
 ) -> Approval {
     let ours: Vec<Entry<'_>> = unwanted.iter().copied().filter(|(_, seen)| is_ours(seen)).collect();
-    if ours.is_empty() {
+    if ours.is_empty() && replaced.is_empty() {
         return Approval::default();
     }
     let world = World::new(desired, observed, policy);
@@ -64,15 +64,18 @@ pub(super) fn decide(
     // has set free itself, one after the other.
     let asks = over_budget || policy.refused.is_some();
     let waiting: Vec<Entry<'_>> = prunes.iter().filter(|_| asks).chain(&protected).copied().collect();
-    let is_granted = |(id, seen): &Entry<'_>| policy.consented.get(*id).is_some_and(|uid| *uid == seen.uid);
-    let open: Vec<Entry<'_>> = waiting.into_iter().filter(|entry| !is_granted(entry)).collect();
-    let asked = approval(&open, policy.refused.as_deref());
+    let is_granted = |id: &ObjectId, uid: &str| policy.consented.get(id).is_some_and(|it| **it == *uid);
+    let open: Vec<Entry<'_>> = waiting.into_iter().filter(|(id, seen)| !is_granted(id, &seen.uid)).collect();
+    let (granted_replaced, open_replaced): (Vec<_>, Vec<_>) =
+        replaced.iter().map(|(id, it)| (*id, &it.uid)).partition(|(id, uid)| is_granted(id, uid));
+    let asked = approval(&open, &open_replaced, policy.refused.as_deref());
     let approved = policy.approved.as_deref() == Some(asked.as_str());
     // Whatever else holds an object for a while, its approval stands.
-    let granted = unwanted.iter().filter(|entry| is_granted(entry));
-    let granted = granted.chain(open.iter().filter(|_| approved));
+    let granted = unwanted.iter().filter(|(id, seen)| is_granted(id, &seen.uid));
+    let granted = granted.chain(open.iter().filter(|_| approved)).map(|(id, seen)| (*id, &seen.uid));
+    let granted = granted.chain(granted_replaced).chain(open_replaced.iter().filter(|_| approved).copied());
     let consented: BTreeMap<ObjectId, Box<str>> =
-        granted.map(|(id, seen)| ((*id).clone(), seen.uid.clone())).collect();
+        granted.map(|(id, uid)| (id.clone(), uid.clone())).collect();
     let waits = match &policy.refused {
         Some(newer) => Hold::NewerRefused(newer.clone()),
         None => Hold::OverBudget { prunes: count, owned },
@@ -89,7 +92,8 @@ pub(super) fn decide(
             decided.add(id.clone(), decision, in_wave(seen.wave));
         }
     }
-    Approval { asked: (!open.is_empty() && !approved).then_some(asked), consented }
+    let asks = !(open.is_empty() && open_replaced.is_empty() || approved);
+    Approval { asked: asks.then_some(asked), consented }
 }
 
 /// An object is ours if its identity says so and nobody else controls it. Whatever else bears our label is
@@ -188,11 +192,12 @@ impl<'a> World<'a> {
     }
 }
 
-/// The hash over what would be pruned. Another object, or the same one made anew, is another approval. A newer commit that
+/// The hash over what would be deleted. Another object, or the same one made anew, is another approval. A newer commit that
 /// cannot be applied is part of it, so that an approval given before that commit does not count.
-fn approval(prunes: &[Entry<'_>], refused: Option<&str>) -> String {
-    let mut lines: Vec<String> =
-        prunes.iter().map(|(id, seen)| format!("{} {}\n", id.as_str(), seen.uid)).collect();
+fn approval(prunes: &[Entry<'_>], replaced: &[(&ObjectId, &Box<str>)], refused: Option<&str>) -> String {
+    let pruned = prunes.iter().map(|(id, seen)| format!("{} {}\n", id.as_str(), seen.uid));
+    let replaced = replaced.iter().map(|(id, uid)| format!("replace {} {uid}\n", id.as_str()));
+    let mut lines: Vec<String> = pruned.chain(replaced).collect();
     lines.sort();
     lines.extend(refused.map(|refused| format!("despite {refused}\n")));
     let digest = Sha256::digest(lines.concat().as_bytes());

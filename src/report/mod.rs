@@ -111,18 +111,8 @@ fn told_by_pass(
             (status.objects, status.problems) = (objects, known);
         }
         let waits = count(|it| {
-            matches!(
-                it,
-                Outcome::Held(
-                    Hold::Protected
-                        | Hold::Guarded(_)
-                        | Hold::GoesAfter(_)
-                        | Hold::OverBudget { .. }
-                        | Hold::NewerRefused(_)
-                        | Hold::ClaimOverdue(_)
-                        | Hold::ClaimedWithoutRights(_)
-                )
-            )
+            let waits = |hold: &Hold| hold.is_prune_to_approve() || matches!(hold, Hold::ReplacementWaits(_));
+            matches!(it, Outcome::Held(hold) if waits(hold))
         });
         status.approval = pass.approval.map(|hash| Approval { hash: hash.to_owned(), objects: waits });
         // The daemon that had the Sync before may have changed something later.

@@ -18,7 +18,7 @@ use crate::api::{Conflicts, SyncName};
 use crate::cluster::{Applied, Cluster, Failure, Force, Remedy, Stop, answer};
 use crate::desired::{DesiredSet, Replicas};
 use crate::health::may_report;
-use crate::object::ObjectId;
+use crate::object::{GroupKind, ObjectId};
 use crate::observed::{Observed, Own};
 use crate::plan::{
     Action, AwaitedKinds, Awaits, Change, Contest, Failed, Hold, Outcome, Plan, Stage, Step, holds_back,
@@ -42,8 +42,7 @@ pub(crate) struct Work<'a> {
     pub(crate) contested: Arc<BTreeMap<ObjectId, Contest>>,
     /// The numbers of replicas that Git says.
     pub(crate) numbers: Arc<BTreeMap<ObjectId, Replicas>>,
-    /// Objects that others claim, where a person decides about that.
-    pub(crate) claimed: Arc<BTreeSet<ObjectId>>,
+    pub(crate) deletions: Arc<Deletions>,
     /// Whether that is still what is asked for.
     pub(crate) asked: &'a Asked<'a>,
     /// The webhooks of the set, and their backends.
@@ -51,6 +50,17 @@ pub(crate) struct Work<'a> {
     /// A newer commit or spec that cannot be applied: until it can, nothing is deleted to be created again.
     pub(crate) refused: Option<&'a str>,
     pub(crate) stop: &'a Stop,
+}
+
+/// What is known about deletions when a plan is made.
+#[derive(Debug, Default)]
+pub(crate) struct Deletions {
+    /// Objects that other Syncs claim, where a person decides about the claim.
+    pub(crate) claimed: BTreeSet<ObjectId>,
+    /// Kinds whose objects are deleted only by approval.
+    pub(crate) protected: BTreeSet<GroupKind>,
+    /// Approved deletions, by uid.
+    pub(crate) consented: BTreeMap<ObjectId, Box<str>>,
 }
 
 /// Carries out every step but those that only verify.
@@ -130,8 +140,8 @@ impl Work<'_> {
             _ => self.cluster.until(self.stop),
         };
         let (contested, numbers) = (self.contested.clone(), self.numbers.clone());
-        let claimed = self.claimed.clone();
-        let work = Work { cluster: &cluster, contested, numbers, claimed, ..*self };
+        let deletions = self.deletions.clone();
+        let work = Work { cluster: &cluster, contested, numbers, deletions, ..*self };
         if let Some(hold) = work.guarded(step).await {
             return Some(Outcome::Held(hold));
         }
@@ -220,7 +230,7 @@ impl Work<'_> {
 
     /// The Sync that claims an object, unless a person decides about that claim.
     pub(super) fn claimed(&self, id: &ObjectId) -> Option<Box<str>> {
-        self.context.claimed(self.owner, id).filter(|_| !self.claimed.contains(id))
+        self.context.claimed(self.owner, id).filter(|_| !self.deletions.claimed.contains(id))
     }
 
     /// Looks once more, and deletes what is still the object that was meant, if that is still meant.

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::asked::Asked;
 use super::backends::Backends;
-use super::carry_out::Work;
+use super::carry_out::{Deletions, Work};
 use super::claims::ClaimWaits;
 use super::desk::Desk;
 use super::guarded::{Guarded, Guards};
@@ -182,7 +182,7 @@ async fn delete(going: &Going<'_>, wish: &Wish, until: Instant) -> Result<Orphan
         ledger: &ledger,
         contested: Arc::default(),
         numbers: Arc::default(),
-        claimed: Arc::default(),
+        deletions: Arc::new(Deletions { protected: wish.protected.clone(), ..Deletions::default() }),
         asked: &asked,
         backends: &backends,
         refused: None,

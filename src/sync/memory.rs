@@ -30,7 +30,7 @@ use crate::api::{SpecHash, SyncName};
 use crate::cluster::{AllNews, Cluster};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
-use crate::plan::{Action, Change, Hold, Outcome, Plan, Stage, Step, Unserved};
+use crate::plan::{Action, Change, Hold, Outcome, Plan, Replacement, Stage, Step, Unserved};
 use crate::source::Revision;
 pub(crate) use refused::Refused;
 
@@ -66,6 +66,10 @@ pub(crate) struct Memory {
     pub(crate) fights: Fights,
     /// What a person approved and is not gone yet, by uid.
     pub(crate) consented: BTreeMap<ObjectId, Box<str>>,
+    /// Changes that need a new object, where the deletion of the old one needs approval.
+    pub(crate) replacements: BTreeMap<ObjectId, Replacement>,
+    /// An apply has found one of these, and the next plan names the approval.
+    pub(crate) asks: bool,
     /// What is written to all the time.
     pub(crate) restless: Restless,
     /// Since when objects wait for other Syncs.
@@ -250,6 +254,10 @@ impl Memory {
         self.unreached.learn(outcomes, now);
         let mut granted = BTreeSet::new();
         for (id, outcome) in outcomes {
+            if let Outcome::Held(Hold::ReplacementWaits(replacement)) = outcome {
+                self.replacements.insert(id.clone(), (**replacement).clone());
+                self.asks = true;
+            }
             let hash = desired.get(id).map(|wanted| wanted.hash);
             let mut backoff = match self.failing.get(id) {
                 Some(known) if known.hash == hash => known.backoff,

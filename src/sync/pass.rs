@@ -22,7 +22,7 @@ pub(crate) use report::{Refused, Report};
 use super::asked::Asked;
 use super::backends::Backends;
 use super::bases::Followed;
-use super::carry_out::Work;
+use super::carry_out::{Deletions, Work};
 use super::desk::Desk;
 use super::event::is_change;
 use super::ledger::{Ledger, polled};
@@ -93,12 +93,13 @@ impl Subject<'_> {
         let (order, revision) = (self.generation, Some(self.revision.clone()));
         let mut report = Report { order, revision, ..Report::default() };
         for _ in 0..MAX_ROUNDS {
+            memory.asks = false;
             if let Err(trouble) = self.round(memory, &mut report).await {
                 report.trouble = Some(trouble);
                 return report;
             }
             report.stopped = self.stop.is_stopped();
-            if report.stopped || !self.learns(memory).await {
+            if report.stopped || !(memory.asks || self.learns(memory).await) {
                 break;
             }
         }
@@ -151,6 +152,7 @@ impl Subject<'_> {
         let rollout = self.rollout(memory, &prepared);
         let policy = self.policy(memory, rollout.clone());
         let (contested, was_applied) = (policy.contested.clone(), policy.was_applied);
+        let protected = policy.protected.clone();
         let (mut plan, open, claimed) = self.decided(memory, desired, policy).await;
         let now = self.context.now();
         let mut postponed = self.postpone(memory, &mut plan, desired, now);
@@ -169,8 +171,8 @@ impl Subject<'_> {
         let (ledger, asked) = (memory.ledger.clone(), Asked::by(self.generation, self.desk));
         let (contested, numbers) = (Arc::new(contested), memory.scaling.numbers());
         let backends = memory.unreached.backends(now);
-        let claimed = Arc::new(claimed);
-        let work = Work { contested, numbers, claimed, ..self.work(desired, &ledger, &asked, &backends) };
+        let deletions = Arc::new(Deletions { claimed, protected, consented: memory.consented.clone() });
+        let work = Work { contested, numbers, deletions, ..self.work(desired, &ledger, &asked, &backends) };
         report.gate = memory.gate.take();
         let mut outcomes = self.send(memory, &work, (plan, &mut postponed), rollout.as_ref()).await;
         report.added = work.additions(self.wish, memory, &mut outcomes).await;
@@ -223,7 +225,7 @@ impl Subject<'_> {
             ledger,
             contested: Arc::default(),
             numbers: Arc::default(),
-            claimed: Arc::default(),
+            deletions: Arc::default(),
             asked,
             backends,
             refused: self.aim.refused(),

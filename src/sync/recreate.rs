@@ -1,7 +1,8 @@
 //! An object whose change needs a new one is deleted and created anew, where a person asked for that.
 //!
 //! In: an apply that was refused because a field cannot change. Out: the object as Git says, or a failure that says
-//! how to ask for it. Kinds whose loss is the loss of what is in them are never recreated.
+//! how to ask for it. The deletion of the old object goes through what a prune goes through: the Sync is read once more, and
+//! what is pruned only by approval is replaced only by approval. Volumes, namespaces and definitions are never recreated.
 
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use crate::clock;
 use crate::cluster::{Failure, Force, answer};
 use crate::desired::DesiredObject;
 use crate::object::ObjectId;
-use crate::observed::Mark;
-use crate::plan::{Failed, Hold, Outcome};
+use crate::observed::{Mark, Observed};
+use crate::plan::{Failed, Guard, Hold, Outcome, Replacement, may_take_more, protection, takes_more};
 
 /// What must never go, whoever asks.
 const NEVER: [(&str, &str); 4] = [
@@ -77,6 +78,9 @@ impl Work<'_> {
             if live.prune_disabled || live.reconcile_disabled {
                 return Ok(Some(Outcome::Held(Hold::Waits(run.clone()))));
             }
+            if let Err(instead) = self.asked.still(self.context).await {
+                return Ok(Some(instead));
+            }
             tracing::info!(sync = %self.owner, object = %run, "deleted to be followed by what Git says now");
             let gone = self.cluster.delete(run, self.owner, &live.uid, &live.resource_version).await?;
             if !gone && !self.goes(run, &live.uid).await? {
@@ -95,14 +99,18 @@ impl Work<'_> {
         let Some(live) = self.cluster.look(&wanted.id, self.owner).await? else {
             return self.anew(wanted).await;
         };
-        if let Some(held) = self.held_by_refusal() {
-            return Ok(held);
-        }
         if live.mark != Mark::Ours || !live.applied_by_us || live.controlled {
             return fail("it is not deleted, because this Sync did not apply it", true);
         }
         if live.prune_disabled || live.reconcile_disabled {
             return fail("it is not deleted, because a live annotation asks to keep it", true);
+        }
+        if let Some(why) = self.needs_approval(&wanted.id, &live).await? {
+            let replacement = Replacement { uid: live.uid.clone(), hash: wanted.hash, why };
+            return Ok(Outcome::Held(Hold::ReplacementWaits(Box::new(replacement))));
+        }
+        if let Err(instead) = self.asked.still(self.context).await {
+            return Ok(instead);
         }
         tracing::info!(sync = %self.owner, object = %wanted.id, "deleted to be created anew: {told}");
         let gone = self.cluster.delete(&wanted.id, self.owner, &live.uid, &live.resource_version).await?;
@@ -110,6 +118,26 @@ impl Work<'_> {
             return fail("it is deleted, and not gone yet", false);
         }
         self.anew(wanted).await
+    }
+
+    /// Why the object is deleted only by approval, unless it is approved.
+    async fn needs_approval(&self, id: &ObjectId, live: &Observed) -> Result<Option<Hold>, Failure> {
+        if self.deletions.consented.get(id) == Some(&live.uid) {
+            return Ok(None);
+        }
+        if let Some(newer) = self.refused {
+            return Ok(Some(Hold::NewerRefused(newer.into())));
+        }
+        if let Some(hold) = protection(&self.deletions.protected, id, live) {
+            return Ok(Some(hold));
+        }
+        let kind = id.group_kind();
+        if !may_take_more(&kind) {
+            return Ok(None);
+        }
+        let whole = self.cluster.whole(id, None).await?;
+        let takes_more = whole.is_some_and(|whole| takes_more(&kind, &whole.body));
+        Ok(takes_more.then_some(Hold::Guarded(Guard::TakesMore)))
     }
 
     /// The outcome of a deletion while a newer commit or spec cannot be applied.

@@ -212,6 +212,7 @@ impl Subject<'_> {
             again: memory.fights.again(now),
             finished: memory.ends.finished.clone(),
             guarded: memory.guarded.ids(),
+            replacements: memory.replacements.clone(),
             in_doubt: memory.scaling.in_doubt.clone(),
             // Who takes the approval back takes back what it has not brought about yet.
             consented: self.approved.as_ref().map(|_| memory.consented.clone()).unwrap_or_default(),

@@ -114,13 +114,20 @@ async fn what_cannot_change_says_how_and_is_recreated_where_that_is_asked_for() 
     let third = ground.push(&all(&ground.target, true, true));
     ground.nudge("third").await;
     let status = ground.ready(&third, "ApplyFailed").await;
-    let left: Vec<&str> = status["problems"]
-        .as_array()
-        .expect("problems")
-        .iter()
-        .filter_map(|it| it["object"].as_str())
-        .collect();
-    assert_eq!(left, [format!("PersistentVolumeClaim {}/a", ground.target)], "{status:#}");
+    let left = |status: &Value| -> Vec<String> {
+        let problems = status["problems"].as_array().expect("problems").iter();
+        problems.map(|it| format!("{} {}", it["object"], it["reason"]).replace('"', "")).collect()
+    };
+    // A StorageClass is protected, and a volume claim is never deleted for a change.
+    let class = format!("StorageClass.storage.k8s.io {} Protected", ground.target);
+    let claim = format!("PersistentVolumeClaim {}/a Immutable", ground.target);
+    let mut found = left(&status);
+    found.sort();
+    assert_eq!(found, [claim.clone(), class], "{status:#}");
+    let hash = status["approval"]["hash"].as_str().expect("an approval");
+    ground.change_sync(json!({"metadata": {"annotations": {"moorline.dev/approve": hash}}})).await;
+    let path = format!("/apis/storage.k8s.io/v1/storageclasses/{}", ground.target);
+    ground.until("the class is made anew", &path, |live| live["parameters"]["a"] == "two").await;
     let web = ground.get(&ground.deployment()).await.expect("the Deployment");
     assert_eq!(web["spec"]["selector"]["matchLabels"]["app"], "two");
     ground.delete(&format!("/apis/storage.k8s.io/v1/storageclasses/{}", ground.target)).await;

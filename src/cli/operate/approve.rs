@@ -31,7 +31,7 @@ pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) ->
         let patch = json!({"metadata": {"annotations": {APPROVE_ANNOTATION: approval.hash}}});
         connection.change_sync(&name, patch).await?;
         let objects = counted(approval.objects);
-        streams.say(&format!("approved: {name} deletes {objects} that left Git"));
+        streams.say(&format!("approved: {name} deletes {objects}"));
         Ok(Exit::Done)
     })
 }

@@ -317,13 +317,7 @@ fn tell(outcome: &Outcome, last: Option<&Arc<str>>) -> Option<Told> {
                 _ => None,
             };
             let state = match hold {
-                Hold::Protected
-                | Hold::Guarded(_)
-                | Hold::GoesAfter(_)
-                | Hold::OverBudget { .. }
-                | Hold::NewerRefused(_)
-                | Hold::ClaimOverdue(_)
-                | Hold::ClaimedWithoutRights(_) => ObjectState::Leaving,
+                hold if hold.is_prune_to_approve() => ObjectState::Leaving,
                 Hold::DriftReported(_) | Hold::Deleted | Hold::Contested(_) => ObjectState::Drifted,
                 _ => ObjectState::Held,
             };

@@ -61,8 +61,8 @@ impl Going<'_> {
         let _writing = self.brake.writes().await;
         let asked = Asked::while_it_stands(self.desk.name(), &self.brake.decided_by);
         let (contested, numbers) = (work.contested.clone(), work.numbers.clone());
-        let claimed = work.claimed.clone();
-        let work = Work { asked: &asked, contested, numbers, claimed, ..*work };
+        let deletions = work.deletions.clone();
+        let work = Work { asked: &asked, contested, numbers, deletions, ..*work };
         let mut kinds = AwaitedKinds::new(work.desired, BTreeSet::new());
         carry_out(&work, plan, Vec::new(), None, &mut kinds).await
     }

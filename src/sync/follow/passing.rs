@@ -130,6 +130,7 @@ impl Follower {
         }
         if std::mem::take(&mut self.retries) {
             memory.failing.clear();
+            memory.replacements.clear();
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::future::FutureExt as _;
 
 use super::super::asked::Asked;
-use super::super::carry_out::Work;
+use super::super::carry_out::{Deletions, Work};
 use super::super::chance;
 use super::super::schedule::Event;
 use super::{Follower, Told};
@@ -46,12 +46,17 @@ impl Follower {
         let (stop, ledger) = (Stop::default(), memory.ledger.clone());
         let (contested, numbers) = (memory.fights.contested(context.now()), memory.scaling.numbers());
         let backends = memory.unreached.shared(context.now());
-        let refused = self.refused.clone();
+        let (refused, desk) = (self.refused.clone(), self.desk.clone());
+        let deletions = Arc::new(Deletions {
+            protected: order.wish.protected.clone(),
+            consented: memory.consented.clone(),
+            ..Deletions::default()
+        });
         self.verify_stop = stop.clone();
         self.verifying = Some(
             async move {
-                // Nothing is deleted here.
-                let asked = Asked::finally();
+                // An apply may find that the object can only change by being created anew.
+                let asked = Asked::by(order.generation, desk.as_ref());
                 let work = Work {
                     context: &context,
                     cluster: &cluster,
@@ -61,7 +66,7 @@ impl Follower {
                     predecessor: order.predecessor.as_ref(),
                     ledger: &ledger,
                     contested: Arc::new(contested),
-                    claimed: Arc::default(),
+                    deletions,
                     numbers,
                     asked: &asked,
                     backends: &backends,
