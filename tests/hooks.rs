@@ -166,6 +166,38 @@ async fn strangers_and_garbage_are_refused_in_words() {
 }
 
 #[tokio::test]
+async fn slow_bodies_of_strangers_do_not_keep_a_signed_call_out() {
+    let mut hooked = Hooked::new().await;
+    let address = hooked.address.clone();
+    // Each announces as much as it may, sends a part of it, and stalls.
+    let open = move || {
+        let part = vec![b' '; 1 << 20];
+        let head =
+            format!("POST /hooks/github HTTP/1.1\r\nHost: x\r\nContent-Length: {MAX_BODY_BYTES}\r\n\r\n");
+        let mut held = Vec::new();
+        for _ in 0..40 {
+            let mut stream = TcpStream::connect(&address).unwrap();
+            stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+            // The server may hang up on a body that it gives up.
+            drop(stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&part)));
+            held.push(stream);
+        }
+        held
+    };
+    let held = tokio::task::spawn_blocking(open).await.unwrap();
+    let body = json!({"repository": {"clone_url": "https://git.example.com/a/b.git"}}).to_string();
+    let proof = signed(body.as_bytes());
+    for _ in 0..5 {
+        let begun = Instant::now();
+        let told = hooked.post("/hooks/github", &[("X-Hub-Signature-256", &proof)], body.as_bytes()).await;
+        assert_eq!(told, (202, "heard".to_owned()));
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        assert!(hooked.called.recv().await.is_some());
+    }
+    drop(held);
+}
+
+#[tokio::test]
 async fn a_call_that_is_sent_again_and_again_is_heeded_so_often_and_no_more() {
     let mut hooked = Hooked::new().await;
     let body = json!({"url": "https://git.example.com/a/b.git"}).to_string();

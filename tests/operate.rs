@@ -59,10 +59,7 @@ async fn a_sync_is_asked_watched_approved_suspended_and_resumed() {
     let told = "12 objects fewer in Git, 12 fewer applied, 12 more held\n";
     assert!(held.data.starts_with(told), "{}", held.data);
     let approved = moorline(&scene, &["approve", "shop"]);
-    assert_eq!(
-        approved.words.trim(),
-        format!("approved: {}/shop deletes 12 objects", scene.namespace)
-    );
+    assert_eq!(approved.words.trim(), format!("approved: {}/shop deletes 12 objects", scene.namespace));
     until("they are gone", async || (scene.values().await.len() == 4).then_some(())).await;
 
     let suspended = moorline(&scene, &["suspend", "shop"]);

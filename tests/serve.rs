@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use moorline::metrics::{Class, Metrics};
-use moorline::serve::{Health, LAST_WORDS, MAX_CONNECTIONS, MAX_SILENCE, REQUEST_TIMEOUT, serve};
+use moorline::serve::{
+    Health, LAST_WORDS, MAX_CONNECTIONS, MAX_PROBES, MAX_SILENCE, REQUEST_TIMEOUT, serve, serve_probes,
+};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -149,22 +151,63 @@ async fn a_request_that_does_not_come_is_not_waited_for() {
     }
 }
 
+/// Opens connections that ask once and then stay.
+async fn idle(address: SocketAddr, count: usize) -> Vec<TcpStream> {
+    let mut held = Vec::new();
+    for _ in 0..count {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        send(&mut stream, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        held.push(stream);
+    }
+    held
+}
+
 #[tokio::test]
-async fn connections_are_bounded_and_the_next_is_answered_when_one_ends() {
+async fn idle_connections_give_up_their_places_for_newcomers() {
+    let server = server().await;
+    let mut held = idle(server.address, 3 * MAX_CONNECTIONS).await;
+    for _ in 0..20 {
+        let asked = timeout(Duration::from_secs(1), server.get("/healthz")).await;
+        assert_eq!(asked.expect("a probe is answered within a second").0, 200);
+    }
+    // The oldest were closed; the newest are open still.
+    assert!(until_closed(&mut held[0]).await < Duration::from_secs(1));
+    let newest = held.last_mut().unwrap();
+    assert!(timeout(Duration::from_millis(200), until_closed(newest)).await.is_err());
+}
+
+#[tokio::test]
+async fn half_requests_give_up_their_places_for_newcomers() {
     let server = server().await;
     let mut held = Vec::new();
-    for _ in 0..MAX_CONNECTIONS {
-        held.push(TcpStream::connect(server.address).await.unwrap());
+    for _ in 0..2 * MAX_CONNECTIONS - 1 {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        send(&mut stream, b"GET /hea").await.unwrap();
+        held.push(stream);
     }
-    // Accepted one after the other: when this one has its answer, all before it are accepted.
-    held.pop();
-    assert_eq!(server.get("/healthz").await.0, 200);
-    held.push(TcpStream::connect(server.address).await.unwrap());
-    let asked = server.get("/healthz");
-    let mut asked = std::pin::pin!(asked);
-    assert!(timeout(Duration::from_millis(300), asked.as_mut()).await.is_err(), "one connection too many");
-    held.clear();
-    assert_eq!(timeout(Duration::from_secs(5), asked).await.expect("there is a place").0, 200);
+    let asked = timeout(LAST_WORDS + Duration::from_secs(1), server.get("/healthz")).await;
+    assert_eq!(asked.expect("a probe is answered").0, 200);
+}
+
+#[tokio::test]
+async fn probes_have_a_listener_of_their_own() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let health = Health::new();
+    let task = tokio::spawn(serve_probes(listener, health.clone(), std::future::pending()));
+    let (stop, _) = oneshot::channel::<()>();
+    let server = Server { address, health, metrics: Metrics::new().unwrap(), stop, task };
+    let _held = idle(address, 3 * MAX_PROBES).await;
+    for _ in 0..20 {
+        let asked = timeout(Duration::from_secs(1), server.get("/healthz")).await;
+        assert_eq!(asked.expect("a probe is answered within a second").0, 200);
+    }
+    assert_eq!(server.get("/readyz").await.0, 503);
+    assert_eq!(server.get("/metrics").await, (404, "There are /healthz and /readyz here.\n".to_owned()));
+    // One answer a connection.
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    send(&mut stream, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    assert!(until_closed(&mut stream).await < Duration::from_secs(1));
 }
 
 #[tokio::test]

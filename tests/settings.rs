@@ -75,6 +75,7 @@ fn every_value_can_be_set_in_every_place() {
     let all = [
         ("dataDir", json!("/data"), "/data"),
         ("listen", json!("[::]:9090"), "[::]:9090"),
+        ("probes", json!("[::]:9092"), "[::]:9092"),
         ("page", json!("[::1]:9091"), "[::1]:9091"),
         ("logFormat", json!("json"), "json"),
         ("logLevel", json!("debug"), "debug"),

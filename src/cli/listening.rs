@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::metrics::Metrics;
 use crate::serve::hooks::Hooks;
-use crate::serve::{Health, Viewing, Wanted, serve, serve_page};
+use crate::serve::{Health, Viewing, Wanted, serve, serve_page, serve_probes};
 use crate::settings::Settings;
 use crate::sync::Board;
 
@@ -37,6 +37,25 @@ pub(super) async fn listen(
         let _ = ending.wait_for(|ending| *ending).await;
     };
     Ok(Some(tokio::spawn(serve(listener, health.clone(), metrics.clone(), hooks, stop))))
+}
+
+/// Answers probes on an address of their own, where there is one.
+pub(super) async fn listen_to_probes(
+    settings: &Settings,
+    health: &Health,
+    mut ending: watch::Receiver<bool>,
+) -> anyhow::Result<()> {
+    let Some(probes) = settings.probes.as_deref() else { return Ok(()) };
+    let listener =
+        TcpListener::bind(probes).await.with_context(|| format!("cannot listen on {probes} for probes"))?;
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, "listening for probes");
+    }
+    let stop = async move {
+        let _ = ending.wait_for(|ending| *ending).await;
+    };
+    tokio::spawn(serve_probes(listener, health.clone(), stop));
+    Ok(())
 }
 
 /// Shows the status page, where it is wanted: the board that it shows, and what it asks for. A page that cannot be shown is

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::election::{self, Election, pass_on};
 use super::exit::Exit;
-use super::listening::{listen, show};
+use super::listening::{listen, listen_to_probes, show};
 use super::one_repository::{address, must_be_there};
 use super::own_definition::define;
 use super::sandbox::{ThrowAway, chance};
@@ -122,6 +122,7 @@ async fn daemon(
     let (call, called) = mpsc::channel(MAX_CALLS);
     let hooks = settings.webhook_secret_file.clone().map(|secret| Hooks::new(secret, call));
     let server = listen(&settings, &health, &metrics, hooks, ending.clone()).await?;
+    listen_to_probes(&settings, &health, ending.clone()).await?;
     let (board, looks) = show(&settings, ending.clone()).await;
     let sources = sources(&settings)?;
     let signal = tokio::spawn(async move {

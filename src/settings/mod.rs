@@ -72,6 +72,7 @@ impl fmt::Debug for ProxyUrl {
 pub struct Settings {
     pub data_dir: PathBuf,
     pub listen: Box<str>,
+    pub probes: Option<Box<str>>,
     pub page: Option<Box<str>>,
     pub log_format: LogFormat,
     pub log_level: LogLevel,
@@ -105,6 +106,7 @@ impl Default for Settings {
         Self {
             data_dir: "/var/lib/moorline".into(),
             listen: "0.0.0.0:8080".into(),
+            probes: None,
             page: Some("127.0.0.1:8081".into()),
             log_format: LogFormat::Text,
             log_level: LogLevel::Info,

@@ -139,6 +139,8 @@ pub const TABLE: &[Row] = &[
     row!("listen" "Address and port of /healthz, /readyz, /metrics and /hooks/."
         listen = given => given.text("an address and a port, such as 0.0.0.0:8080 or [::]:8080", is_address)?,
         address => json!(address)),
+    row!("probes" "Address and port of /healthz and /readyz alone, where strangers cannot delay them; empty: only `listen` answers them."
+        probes = given => given.optional("an address and a port, such as 0.0.0.0:8082 or [::]:8082", is_address)?, address => json!(address)),
     row!("page" "Address and port of the status page and its JSON, which show everything but what is in Secrets; empty: there is none."
         page = given => given.optional("an address and a port, such as 127.0.0.1:8081 or [::1]:8081", is_address)?, address => json!(address)),
     row!("logFormat" "How logs are written: text for people, json for collectors."

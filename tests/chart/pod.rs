@@ -124,6 +124,8 @@ fn whoever_asks_for_figures_asks_at_a_port_that_there_is() {
         values["settings"]["listen"] = json!(listen);
         let objects = rendered(&helm, &values);
         let container = &pod(&objects)["spec"]["containers"][0];
+        let probes = format!("{}:8082", listen.rsplit_once(':').expect("a port").0);
+        assert_eq!(container["args"].as_array().expect("arguments").last(), Some(&json!(probes)));
         let of_pod = |name: &Value| port(&container["ports"], name, "containerPort");
         let service = &one(&objects, "Service")["spec"]["ports"];
 
@@ -137,7 +139,8 @@ fn whoever_asks_for_figures_asks_at_a_port_that_there_is() {
         let let_in = &one(&objects, "NetworkPolicy")["spec"]["ingress"][0]["ports"][0]["port"];
         assert_eq!(of_pod(let_in), Some(number), "{let_in}");
         for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
-            assert_eq!(of_pod(&container[probe]["httpGet"]["port"]), Some(number), "{probe}");
+            // Strangers who use the other port cannot delay a probe.
+            assert_eq!(of_pod(&container[probe]["httpGet"]["port"]), Some(8082), "{probe}");
         }
     }
 }

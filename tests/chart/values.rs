@@ -54,7 +54,7 @@ fn the_daemon_begins_anew_with_what_it_reads_at_the_start_only() {
             ("remoteBases", _) => json!(["https://other"]),
             (_, Value::Array(_)) => json!(["other"]),
             ("dataDir" | "webhookSecretFile" | "helm", _) => json!("/other"),
-            ("listen" | "page", _) => json!("0.0.0.0:80"),
+            ("listen" | "probes" | "page", _) => json!("0.0.0.0:80"),
             ("logFormat", _) => json!("json"),
             ("logLevel", _) => json!("debug"),
             ("instance", _) => json!("other"),

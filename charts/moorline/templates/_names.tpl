@@ -52,9 +52,14 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* The port of the probes and figures. */}}
+{{/* The port of the figures and webhooks. */}}
 {{- define "moorline.port" -}}
 {{ regexFind "[0-9]+$" .Values.settings.listen }}
+{{- end }}
+
+{{/* The address of the probes alone: port 8082 beside the figures, where the settings have none. */}}
+{{- define "moorline.probes" -}}
+{{ .Values.settings.probes | default (printf "%s:8082" (regexReplaceAll ":[0-9]+$" .Values.settings.listen "")) }}
 {{- end }}
 
 {{/* The port of the status page. */}}

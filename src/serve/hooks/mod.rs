@@ -5,6 +5,7 @@
 //! one, and no more than [`RATE`] a second are heeded.
 
 mod payload;
+mod reading;
 mod signature;
 
 use std::collections::BTreeSet;
@@ -13,23 +14,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::{Answer, PLAIN, REQUEST_TIMEOUT, text};
 pub use payload::name as repository_name;
+use reading::{Reading, Unread};
 
 /// The most bytes of a call.
 pub const MAX_BODY_BYTES: usize = 4 << 20;
 /// So many calls are heeded a second, and so many at once.
 pub const RATE: (f64, f64) = (10.0, 40.0);
-/// The most calls that are read at one time; each holds its body.
-const SIDE_BY_SIDE: usize = 4;
 
 /// What a call is about: names of repositories.
 pub type Called = BTreeSet<Box<str>>;
@@ -42,7 +42,7 @@ pub struct Hooks(Arc<Inner>);
 struct Inner {
     secret: PathBuf,
     called: mpsc::Sender<Called>,
-    reading: Semaphore,
+    reading: Reading,
     /// How many more are heeded, as of when.
     left: Mutex<(f64, Instant)>,
 }
@@ -76,7 +76,7 @@ impl Hooks {
     /// Calls are proven by the secret in this file, and told there.
     pub fn new(secret: PathBuf, called: mpsc::Sender<Called>) -> Self {
         let left = Mutex::new((RATE.1, Instant::now()));
-        Self(Arc::new(Inner { secret, called, reading: Semaphore::new(SIDE_BY_SIDE), left }))
+        Self(Arc::new(Inner { secret, called, reading: Reading::default(), left }))
     }
 
     pub(super) fn router(self) -> Router {
@@ -107,9 +107,6 @@ impl Hooks {
         let Some(kind) = Kind::named(kind) else {
             return refuse(StatusCode::NOT_FOUND, &format!("there is no such webhook; there are {KINDS}"));
         };
-        let Ok(_turn) = self.0.reading.try_acquire() else {
-            return refuse(StatusCode::TOO_MANY_REQUESTS, "too many calls at one time");
-        };
         let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         if declared.is_some_and(|length: usize| length > MAX_BODY_BYTES) {
             return refuse(
@@ -117,10 +114,15 @@ impl Hooks {
                 &format!("the body is longer than {MAX_BODY_BYTES} bytes"),
             );
         }
-        // Who is slow keeps others waiting for no longer than a request may take anyway.
-        let Ok(Ok(body)) = timeout(REQUEST_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await else {
-            let why = format!("the body is longer than {MAX_BODY_BYTES} bytes, too slow, or was cut off");
-            return refuse(StatusCode::PAYLOAD_TOO_LARGE, &why);
+        let body = match timeout(REQUEST_TIMEOUT, self.0.reading.read(body, MAX_BODY_BYTES)).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(Unread::GivenUp)) => {
+                return refuse(StatusCode::TOO_MANY_REQUESTS, "too many calls at one time");
+            }
+            Ok(Err(Unread::Bad)) | Err(_) => {
+                let why = format!("the body is longer than {MAX_BODY_BYTES} bytes, too slow, or was cut off");
+                return refuse(StatusCode::PAYLOAD_TOO_LARGE, &why);
+            }
         };
         let Some(secret) = self.secret() else {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "the secret of the webhooks cannot be read");

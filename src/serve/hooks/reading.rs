@@ -1,0 +1,129 @@
+//! Bodies of webhook calls, read within one budget of bytes.
+//!
+//! In: bodies, as they arrive. Out: whole bodies. When the budget is used up, the body that has been on its way for the longest
+//! time is given up: a call that arrives at once is read, however many slow ones hold bytes.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::body::{Body, Bytes};
+use futures::StreamExt as _;
+use tokio::sync::Notify;
+
+/// The most bytes of bodies that are on their way.
+const BUDGET: usize = 16 << 20;
+
+/// The bodies that are on their way.
+#[derive(Debug, Default)]
+pub(super) struct Reading(Mutex<Bodies>);
+
+#[derive(Debug, Default)]
+struct Bodies {
+    next: u64,
+    bytes: usize,
+    open: BTreeMap<u64, Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    bytes: usize,
+    give_up: Arc<Notify>,
+}
+
+/// The reason why a body was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// It is longer than it may be, or was cut off.
+    Bad,
+    /// Newer ones needed the bytes that it held.
+    GivenUp,
+}
+
+/// One body that is on its way. Its bytes are free again when this is dropped.
+struct Part<'a> {
+    reading: &'a Reading,
+    number: u64,
+    give_up: Arc<Notify>,
+}
+
+impl Reading {
+    /// Reads a body of at most so many bytes.
+    pub(super) async fn read(&self, body: Body, most: usize) -> Result<Vec<u8>, Unread> {
+        let part = self.begin();
+        let (mut stream, mut whole) = (body.into_data_stream(), Vec::new());
+        loop {
+            let chunk = tokio::select! {
+                biased;
+                () = part.give_up.notified() => return Err(Unread::GivenUp),
+                chunk = stream.next() => chunk,
+            };
+            let chunk: Bytes = match chunk {
+                None => return Ok(whole),
+                Some(Ok(chunk)) => chunk,
+                Some(Err(_)) => return Err(Unread::Bad),
+            };
+            if whole.len() + chunk.len() > most {
+                return Err(Unread::Bad);
+            }
+            self.hold(part.number, chunk.len());
+            whole.extend_from_slice(&chunk);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Bodies> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self) -> Part<'_> {
+        let mut bodies = self.lock();
+        bodies.next += 1;
+        let (number, give_up) = (bodies.next, Arc::new(Notify::new()));
+        bodies.open.insert(number, Held { bytes: 0, give_up: give_up.clone() });
+        Part { reading: self, number, give_up }
+    }
+
+    /// Holds more bytes for a body, and gives up the oldest ones while there are too many.
+    fn hold(&self, number: u64, bytes: usize) {
+        let mut bodies = self.lock();
+        let Some(held) = bodies.open.get_mut(&number) else { return };
+        held.bytes += bytes;
+        bodies.bytes += bytes;
+        while bodies.bytes > BUDGET {
+            let Some((_, oldest)) = bodies.open.pop_first() else { break };
+            bodies.bytes -= oldest.bytes;
+            oldest.give_up.notify_one();
+        }
+    }
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        let mut bodies = self.reading.lock();
+        if let Some(held) = bodies.open.remove(&self.number) {
+            bodies.bytes -= held.bytes;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_body_is_given_up_when_bytes_run_out() {
+        let reading = Reading::default();
+        let parts: Vec<Part<'_>> = (0..4).map(|_| reading.begin()).collect();
+        for part in &parts {
+            reading.hold(part.number, BUDGET / 4);
+        }
+        let given_up = |part: &Part<'_>| !reading.lock().open.contains_key(&part.number);
+        assert!(!parts.iter().any(given_up));
+        let new = reading.begin();
+        reading.hold(new.number, 1);
+        assert!(given_up(&parts[0]) && !parts[1..].iter().any(given_up) && !given_up(&new));
+        // Bytes of a body that ends are free, those of one that was given up only once.
+        drop((parts, new));
+        let bodies = reading.lock();
+        assert_eq!((bodies.bytes, bodies.open.len()), (0, 0));
+    }
+}
