@@ -240,7 +240,7 @@ async fn a_kind_that_never_comes_keeps_a_webhook_back_for_a_minute() {
     }
     until("the webhook is sent", async || is_there().await.then_some(())).await;
     assert!(begun.elapsed() < Duration::from_secs(70), "{:?}", begun.elapsed());
-    assert_eq!(scene.status("second", "/conditions/0/reason").await, "ObjectsHeld");
+    scene.until_reason("second", "ObjectsHeld").await;
     for name in ["first", "second"] {
         scene.delete_sync(name).await;
     }

@@ -100,9 +100,11 @@ impl Made {
             if wanted.id.is("", "Namespace") {
                 match cluster.whole(&wanted.id, None).await {
                     Ok(Some(_)) => {}
-                    Ok(None) => drop(namespaces.insert(wanted.id.name().to_owned())),
+                    Ok(None) => {
+                        namespaces.insert(wanted.id.name().to_owned());
+                    }
                     Err(failure) if failure.code() == Some(403) => {
-                        drop(unreadable.insert(wanted.id.name().to_owned()));
+                        unreadable.insert(wanted.id.name().to_owned());
                     }
                     Err(failure) => return Err(failure),
                 }

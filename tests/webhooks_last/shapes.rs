@@ -46,7 +46,8 @@ impl Shape {
 
     fn definition(&self, kind: &str, plural: &str, versions: &[&str], conversion: Value) -> Value {
         let spec = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec.clone(), "status": spec}}});
+        let schema =
+            json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": spec}}});
         let version = |(at, name): (usize, &&str)| {
             json!({"name": name, "served": true, "storage": at == 0, "schema": schema,
                 "subresources": {"status": {}}})

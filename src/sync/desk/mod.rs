@@ -288,8 +288,6 @@ impl Desk {
         state.asked = state.asked.filter(|since| clock::since(*since) < PATIENCE);
         let report = state.report.as_deref();
         let Wrong { trouble, of_revision, refused } = state.trouble();
-        let not_kept = state.not_kept();
-        let trouble = not_kept.as_ref().or(trouble);
         let keeps = state.is_followed && report.is_some_and(|report| report.trouble.is_none());
         let empty = BTreeMap::new();
         let outcomes: &BTreeMap<ObjectId, Outcome> = report.map_or(&empty, |report| &report.outcomes);
@@ -329,7 +327,7 @@ impl Desk {
             behind: state.is_behind(),
             generation: state.generation,
             suspended: state.suspended,
-            trouble,
+            trouble: trouble.as_deref(),
             of_revision,
             refused,
             keeps,
