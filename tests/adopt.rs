@@ -1,6 +1,8 @@
 //! `moorline adopt` with the real binary on a real API server: what a scripted Argo CD and a scripted Flux hold is shown, taken
 //! over and given back, and no object is deleted or made anew on the way.
 
+#[path = "adopt/client_side.rs"]
+mod client_side;
 #[path = "adopt/guards.rs"]
 mod guards;
 mod support;

@@ -1,8 +1,10 @@
-//! Moorline follows its own repository: `config/default` is a Sync like any other, with the definition of `Sync` and the daemon's own
-//! Deployment in it.
+//! Moorline follows its own repository: `config/default` and the chart are Syncs like any other, with the definition of `Sync`
+//! and the daemon's own Deployment in them.
 //!
-//! The test plays the kubelet: it starts a new daemon when the Deployment names a new image, and ends the old one.
+//! The tests play the kubelet: they start a new daemon when the Deployment names a new image, and end the old one.
 
+#[path = "follows_itself/chart.rs"]
+mod chart;
 mod support;
 
 use std::collections::BTreeMap;
@@ -66,6 +68,39 @@ async fn versions(scene: &Scene) -> BTreeMap<&'static str, (Value, Vec<Value>)> 
     all
 }
 
+/// How often each of the objects moved since it was like this, as a watch tells it afterwards. A controller's status
+/// does not count.
+async fn moves(scene: &Scene, since: &[(String, Value)]) -> Vec<(String, usize)> {
+    let mut all = Vec::new();
+    for (path, before) in since {
+        let (collection, name) = path.rsplit_once('/').unwrap();
+        let version = before["metadata"]["resourceVersion"].as_str().unwrap();
+        let uri = format!(
+            "{collection}?watch=true&fieldSelector=metadata.name={name}&resourceVersion={version}&timeoutSeconds=1"
+        );
+        let told = scene.admin.request_text(http::Request::get(uri).body(Vec::new()).unwrap()).await.unwrap();
+        let mark = |object: &Value| match &object["metadata"]["generation"] {
+            Value::Null => object["metadata"]["resourceVersion"].clone(),
+            generation => generation.clone(),
+        };
+        let mut marks = vec![mark(before)];
+        marks.extend(told.lines().map(|line| mark(&serde_json::from_str::<Value>(line).unwrap()["object"])));
+        marks.dedup();
+        all.push((path.clone(), marks.len() - 1));
+    }
+    all
+}
+
+/// The objects at these paths, as they are now.
+async fn now(scene: &Scene, paths: impl IntoIterator<Item = String>) -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    for path in paths {
+        let live = get(scene, &path).await;
+        all.push((path, live));
+    }
+    all
+}
+
 async fn holder(scene: &Scene) -> Option<String> {
     let path = format!("{LEASE}/{}/leases/moorline", scene.namespace);
     let lease = ask(&scene.admin, "GET", &path, Value::Null).await.ok()?;
@@ -96,6 +131,8 @@ async fn an_upgrade_by_commit_hands_over_to_the_new_daemon() {
     let deployed = get(&scene, DEPLOYMENT).await;
     assert_eq!(deployed.pointer(image), Some(&json!(concat!("moorline:", env!("CARGO_PKG_VERSION")))));
 
+    scene.settle().await;
+    let before_upgrade = now(&scene, OBJECTS.map(str::to_owned)).await;
     // The commit brings another image, and a definition that differs from the one that the program was built with.
     let upgrade = scene.push(&[
         changed("config/manager/kustomization.yaml", "newTag: 0.1.0", "newTag: 0.2.0"),
@@ -122,6 +159,12 @@ async fn an_upgrade_by_commit_hands_over_to_the_new_daemon() {
     scene.until_ready("self", &upgrade).await;
     scene.settle().await;
     assert_eq!(versions(&scene).await, applied, "nothing is written twice: {}", new.log());
+    let expect = OBJECTS.map(|path| (path.to_owned(), usize::from([DEFINITION, DEPLOYMENT].contains(&path))));
+    assert_eq!(
+        moves(&scene, &before_upgrade).await,
+        expect,
+        "each object that the commit changes moves once"
+    );
     let columns =
         get(&scene, DEFINITION).await["spec"]["versions"][0]["additionalPrinterColumns"].to_string();
     assert!(columns.contains("\"Drifted\""), "the Sync holds the definition: {columns}");
@@ -135,19 +178,22 @@ async fn assert_pruned_only_by_approval(scene: &Scene) {
     let kustomization =
         ("config/default/kustomization.yaml".to_owned(), "resources: [namespace.yaml]\n".to_owned());
     scene.push(&[kustomization]);
-    scene.nudge("self", "empty").await;
-    let held = until("what Moorline needs waits for approval", async || {
-        let problems = scene.status("self", "/problems").await;
-        let held = problems.as_array()?.iter().filter(|one| one["reason"] == "Protected");
-        let held: Vec<String> = held.map(|one| one["object"].as_str().unwrap().to_owned()).collect();
-        (held.len() >= 6).then_some(held)
-    })
-    .await;
-    for kind in
-        ["CustomResourceDefinition", "Deployment", "ClusterRole", "ClusterRoleBinding", "ServiceAccount"]
-    {
-        assert!(held.iter().any(|object| object.starts_with(kind)), "{kind}: {held:?}");
-    }
+    until_protected(scene).await;
     get(scene, DEPLOYMENT).await;
     get(scene, DEFINITION).await;
+}
+
+/// The daemon's Deployment, its rights and the definition have left Git, and wait for approval.
+async fn until_protected(scene: &Scene) {
+    scene.nudge("self", "empty").await;
+    let kinds =
+        ["CustomResourceDefinition", "Deployment", "ClusterRole", "ClusterRoleBinding", "ServiceAccount"];
+    until("the objects that the daemon needs wait for approval", async || {
+        let problems = scene.status("self", "/problems").await;
+        let held = problems.as_array()?.iter().filter(|one| one["reason"] == "Protected");
+        let held: Vec<&str> = held.filter_map(|one| one["object"].as_str()).collect();
+        let is_held = |kind: &str| held.iter().any(|object| object.split(['.', ' ']).next() == Some(kind));
+        kinds.iter().all(|kind| is_held(kind)).then_some(())
+    })
+    .await;
 }

@@ -3,27 +3,26 @@
 //! In: sets as operators release them, with definitions, custom resources and a webhook that fails closed. Out: no request
 //! about an object is refused because the webhook has no backend yet, and the Sync never says `ApplyFailed`.
 
+#[path = "webhooks_last/backend.rs"]
+mod backend;
+#[path = "webhooks_last/shapes.rs"]
+mod shapes;
 mod support;
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
+use backend::{Backend, WEBHOOKS, files, pods_are_ready, reasons, refused, until_waits};
 use serde_json::{Value, json};
 use support::audit::AuditMark;
-use support::authority::Authority;
 use support::credentials::MOORLINE;
 use support::daemon::until;
-use support::git_server::{GitServer, Reply};
 use support::rest::ask;
 use support::scene::{CALM, Scene, config_map};
 
 const RUNS: usize = 20;
 const KINDS: [&str; 3] = ["Boat", "Crate", "Dock"];
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
 /// An operator with a webhook, in a namespace and with kinds of its own.
 struct Operator {
@@ -107,32 +106,6 @@ impl Operator {
     }
 }
 
-/// Objects as files of a folder.
-fn files(folder: &str, objects: &[Value]) -> Vec<(String, String)> {
-    let file = |(at, object): (usize, &Value)| (format!("{folder}/{at}.json"), object.to_string());
-    objects.iter().enumerate().map(file).collect()
-}
-
-/// All reasons that a Sync gives for its readiness until it is ready at a commit.
-async fn reasons(scene: &Scene, name: &str, commit: &str) -> BTreeSet<String> {
-    let mut told = BTreeSet::new();
-    until(&format!("{name} is ready at {commit}"), async || {
-        let status = scene.status(name, "").await;
-        let ready = &status["conditions"][0];
-        told.extend(ready["reason"].as_str().map(str::to_owned));
-        let applied = status["revision"]["applied"].as_str().unwrap_or_default();
-        (ready["status"] == "True" && applied.ends_with(commit)).then_some(())
-    })
-    .await;
-    told
-}
-
-/// Requests of the daemon that the API server answered with 500.
-async fn refused(mark: &AuditMark) -> Vec<String> {
-    let requests = mark.requests().await.of(MOORLINE).only(|it| it.code == 500);
-    requests.as_slice().iter().map(|it| format!("{} {}", it.what(), it.name)).collect()
-}
-
 #[tokio::test]
 async fn a_webhook_is_sent_after_the_resources_whose_kinds_come_with_it() {
     let Some(scene) = Scene::new("order").await else { return };
@@ -164,54 +137,6 @@ async fn a_webhook_is_sent_after_the_resources_whose_kinds_come_with_it() {
     assert!(wrong.is_empty(), "{} of {RUNS} runs: {wrong:#?}", wrong.len());
 }
 
-/// A server behind the webhook, which allows everything once it is told to.
-struct Backend {
-    server: GitServer,
-    authority: String,
-    answers: Arc<AtomicBool>,
-}
-
-impl Backend {
-    fn start(scene: &Scene) -> Self {
-        let (authority, answers) = (Authority::new(), Arc::<AtomicBool>::default());
-        let server = GitServer::start_with(scene.root.path(), Some(authority.server(None)));
-        let is_up = answers.clone();
-        server.rule(move |asked| {
-            if !is_up.load(Ordering::Relaxed) {
-                return Reply::Raw(503, "", Vec::new());
-            }
-            let review: Value = serde_json::from_slice(&asked.body).unwrap();
-            let response = json!({"uid": review["request"]["uid"], "allowed": true});
-            let answer =
-                json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
-            Reply::Raw(200, "Content-Type: application/json\r\n", answer.to_string().into_bytes())
-        });
-        let authority = base64::engine::general_purpose::STANDARD.encode(&authority.pem);
-        Self { server, authority, answers }
-    }
-
-    /// No Pod network leads to the Service here: the API server is sent to the loopback instead.
-    async fn stands_for(&self, scene: &Scene, operator: &Operator) {
-        let mut webhooks = operator.webhook()["webhooks"].clone();
-        let url = format!("https://localhost:{}/admit", self.server.port);
-        webhooks[0]["clientConfig"] = json!({"url": url, "caBundle": self.authority});
-        let uri = format!("{WEBHOOKS}/{}", operator.namespace);
-        ask(&scene.admin, "PATCH", &uri, json!({"webhooks": webhooks})).await.unwrap();
-    }
-}
-
-/// Does what a kubelet does: the Pods of the webhook are ready.
-async fn pods_are_ready(scene: &Scene, operator: &Operator) {
-    let pods = format!("/api/v1/namespaces/{}/pods", operator.namespace);
-    let name = until("there is a Pod", async || {
-        let list = ask(&scene.admin, "GET", &pods, Value::Null).await.unwrap();
-        list.pointer("/items/0/metadata/name").and_then(Value::as_str).map(str::to_owned)
-    })
-    .await;
-    let ready = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
-    ask(&scene.admin, "PATCH", &format!("{pods}/{name}/status"), ready).await.unwrap();
-}
-
 /// The set of an operator as a commit has it: the resources, and what else changes.
 fn released(operator: &Operator, resources: &[(&str, &str)], value: &str) -> Vec<(String, String)> {
     let mut objects = vec![
@@ -238,14 +163,7 @@ async fn a_guarded_resource_waits_for_the_backend_of_its_webhook() {
     assert!(!told.contains("ApplyFailed"), "{told:?}");
     assert!(refused(&mark).await.is_empty());
 
-    let waits = async |count: usize| {
-        until("resources wait", async || {
-            let problems = scene.status("operator", "/problems").await;
-            let waits = problems.as_array().into_iter().flatten().filter(|it| it["reason"] == "Waits");
-            (waits.count() == count).then_some(problems)
-        })
-        .await
-    };
+    let waits = async |count: usize| until_waits(&scene, "operator", count).await;
     // The webhook is in the cluster now, and has no backend yet. A daemon that starts meanwhile verifies what it finds, and
     // sends nothing that is guarded.
     drop(daemon);
@@ -267,8 +185,8 @@ async fn a_guarded_resource_waits_for_the_backend_of_its_webhook() {
     assert_eq!(refused(&mark).await, Vec::<String>::new());
 
     backend.answers.store(true, Ordering::Relaxed);
-    backend.stands_for(&scene, &operator).await;
-    pods_are_ready(&scene, &operator).await;
+    backend.stands_for(&scene, &operator.webhook()).await;
+    pods_are_ready(&scene, &operator.namespace, "app=webhook").await;
     let told = reasons(&scene, "operator", &commit).await;
     assert!(!told.contains("ApplyFailed"), "{told:?}");
     assert_eq!(refused(&mark).await, Vec::<String>::new());
@@ -322,7 +240,7 @@ async fn a_kind_that_never_comes_keeps_a_webhook_back_for_a_minute() {
     }
     until("the webhook is sent", async || is_there().await.then_some(())).await;
     assert!(begun.elapsed() < Duration::from_secs(70), "{:?}", begun.elapsed());
-    assert_eq!(scene.status("second", "/conditions/0/reason").await, "ObjectsHeld");
+    scene.until_reason("second", "ObjectsHeld").await;
     for name in ["first", "second"] {
         scene.delete_sync(name).await;
     }

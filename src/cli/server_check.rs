@@ -87,16 +87,27 @@ async fn ask_all(
 /// What a set creates that other objects of it need.
 struct Made {
     namespaces: BTreeSet<String>,
+    /// Namespaces of the set that the caller may not read: they may be there or not.
+    unreadable: BTreeSet<String>,
     /// The kinds whose definitions are in the set, whether they are served already or not.
     kinds: BTreeSet<GroupKind>,
 }
 
 impl Made {
     async fn of(desired: &DesiredSet, cluster: &Cluster) -> Result<Self, Failure> {
-        let (mut namespaces, mut kinds) = (BTreeSet::new(), BTreeSet::new());
+        let (mut namespaces, mut unreadable, mut kinds) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for wanted in desired.objects() {
-            if wanted.id.is("", "Namespace") && cluster.whole(&wanted.id, None).await?.is_none() {
-                namespaces.insert(wanted.id.name().to_owned());
+            if wanted.id.is("", "Namespace") {
+                match cluster.whole(&wanted.id, None).await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => {
+                        namespaces.insert(wanted.id.name().to_owned());
+                    }
+                    Err(failure) if failure.code() == Some(403) => {
+                        unreadable.insert(wanted.id.name().to_owned());
+                    }
+                    Err(failure) => return Err(failure),
+                }
             }
             if wanted.id.is("apiextensions.k8s.io", "CustomResourceDefinition") {
                 let body = wanted.body();
@@ -106,11 +117,15 @@ impl Made {
                 kinds.insert(GroupKind::new(text("/group"), text("/names/kind")));
             }
         }
-        Ok(Self { namespaces, kinds })
+        Ok(Self { namespaces, unreadable, kinds })
     }
 
     fn has_namespace_of(&self, id: &ObjectId) -> bool {
         id.namespace().is_some_and(|namespace| self.namespaces.contains(namespace))
+    }
+
+    fn may_have_namespace_of(&self, id: &ObjectId) -> bool {
+        id.namespace().is_some_and(|namespace| self.unreadable.contains(namespace))
     }
 }
 
@@ -129,6 +144,9 @@ async fn ask(cluster: &Cluster, wanted: &DesiredObject, owner: &SyncName, made: 
             let told = answer(&failure, wanted.secret);
             match told.reason {
                 "Unreachable" | "Timeout" => {}
+                "NamespaceMissing" if made.may_have_namespace_of(id) => {
+                    return Verdict::Unchecked("this set creates its namespace".to_owned());
+                }
                 _ if defines => {
                     let why = format!(
                         "this set changes its definition; by the one that is served: {}",

@@ -181,7 +181,8 @@ impl Progress {
     fn show(&mut self, sync: &Seen, streams: &mut Streams<'_>) {
         let counts = sync.status.objects.unwrap_or_default();
         let (_, reason, message) = ready(&sync.status);
-        let line = format!("{}/{} objects, {reason}: {message}", counts.applied, counts.desired);
+        let why = if reason.is_empty() { message.to_owned() } else { format!("{reason}: {message}") };
+        let line = format!("{}/{} objects, {why}", counts.applied, counts.desired);
         if line == self.shown {
             return;
         }

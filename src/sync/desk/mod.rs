@@ -327,7 +327,7 @@ impl Desk {
             behind: state.is_behind(),
             generation: state.generation,
             suspended: state.suspended,
-            trouble,
+            trouble: trouble.as_deref(),
             of_revision,
             refused,
             keeps,

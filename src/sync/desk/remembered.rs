@@ -1,5 +1,6 @@
 //! What is known of the last commits, for who has only just begun: of this daemon's time, or as the status says.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,7 +116,7 @@ impl Desk {
 /// Everything that is wrong with a Sync, beside its objects.
 pub(super) struct Wrong<'a> {
     /// The first of it.
-    pub(super) trouble: Option<&'a Trouble>,
+    pub(super) trouble: Option<Cow<'a, Trouble>>,
     /// It is about the newest commit.
     pub(super) of_revision: bool,
     /// The commit that is refused, where it is about that.
@@ -126,15 +127,34 @@ impl State {
     /// The first thing that is wrong: the spec, the repository or a dependency before the newest commit.
     pub(super) fn trouble(&self) -> Wrong<'_> {
         let report = self.report.as_deref();
-        let trouble = self.refused.as_ref().or(self.source.as_ref()).or(self.waits.as_ref());
+        let trouble = self.trouble_beside();
         let of_revision = trouble.is_none();
         let refused = report.and_then(|report| report.refused.as_ref()).filter(|_| of_revision);
         let of_report = report.and_then(|report| report.trouble.as_ref());
         Wrong {
-            trouble: trouble.or(refused.and_then(|refused| refused.trouble.as_ref())).or(of_report),
+            trouble: self.not_kept().map(Cow::Owned).or_else(|| {
+                let of_pass = refused.and_then(|refused| refused.trouble.as_ref()).or(of_report);
+                trouble.or(of_pass).map(Cow::Borrowed)
+            }),
             of_revision,
             refused: refused.and_then(|refused| Some(refused.revision.as_ref()?.to_string())),
         }
+    }
+
+    /// The trouble beside that of the last pass, with the revision that is not kept because of it: nothing of the Sync is
+    /// followed any more, or the pass could not keep it.
+    fn not_kept(&self) -> Option<Trouble> {
+        let is_lost = self.refused.is_some() && !self.is_followed
+            || self.report.as_deref().is_some_and(|report| report.trouble.is_some());
+        let trouble = self.trouble_beside().filter(|_| is_lost)?;
+        let held = self.written.revision.as_ref()?.held.as_ref()?;
+        let message = format!("{}; {} is not kept", trouble.message, held.revision);
+        Some(Trouble { message, ..trouble.clone() })
+    }
+
+    /// The trouble with the spec, the repository or a dependency.
+    fn trouble_beside(&self) -> Option<&Trouble> {
+        self.refused.as_ref().or(self.source.as_ref()).or(self.waits.as_ref())
     }
 
     /// True if the last pass was about this newest revision, whether it was applied or another one was kept.
