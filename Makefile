@@ -18,9 +18,11 @@ OPTIMISED := CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_DEV_DEBUG=0
 TESTS := $(basename $(notdir $(wildcard tests/*.rs)))
 # What test-core leaves out: the image needs the release build, and these a control plane.
 PLANE_TESTS := $(basename $(notdir $(shell grep -lE 'shared\(\)|(Scene|Ground|Release|Walk)::new' tests/*.rs)))
+# Scenarios that run on the real control plane and on the sandbox. tests/support/sandbox_plane.rs lists those that cannot.
+SANDBOX_TESTS := lags
 CORE_TESTS := $(filter-out image $(PLANE_TESTS),$(TESTS))
 
-.PHONY: help test test-core test-programs simulation simulation-program fmt check-fmt lint doc release control-plane tools install run deploy undeploy bench fuzz deny
+.PHONY: help test test-core test-sandbox test-programs simulation simulation-program fmt check-fmt lint doc release control-plane tools install run deploy undeploy bench fuzz deny
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target what; do \
@@ -33,10 +35,14 @@ test: ## everything: format, lints, documentation, release build, control plane,
 	$(MAKE) lint
 	$(MAKE) doc
 	$(MAKE) -j3 $(IN_ONE_PIECE) release control-plane test-programs simulation-program
-	CARGO='$(CARGO)' JOBS='$(JOBS)' SEEDS='$(SEEDS)' OPTIMISED='$(OPTIMISED)' MOORLINE_LONG_TESTS=1 sh tests/run.sh
+	CARGO='$(CARGO)' JOBS='$(JOBS)' SEEDS='$(SEEDS)' OPTIMISED='$(OPTIMISED)' SANDBOX_TESTS='$(SANDBOX_TESTS)' \
+		MOORLINE_LONG_TESTS=1 sh tests/run.sh
 
 test-core: ## the tests that need only Rust and git, with fixed seeds; minutes, once built
 	PROPTEST_RNG_SEED=1 $(CARGO) test --locked --lib --bins $(addprefix --test ,$(CORE_TESTS))
+
+test-sandbox: ## the scenarios that the sandbox runs, without a control plane; seconds, once built
+	MOORLINE_TEST_PLANE=sandbox $(CARGO) test --locked $(addprefix --test ,$(SANDBOX_TESTS))
 
 fmt: ## format the code
 	$(CARGO) fmt --all

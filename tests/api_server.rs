@@ -23,6 +23,7 @@ use moorline::object::GroupKind;
 use applying::{Applicable, apply_all, fifty, patches_of_fifty, resting_versions};
 use servers::{Server, on_both_servers};
 use support::credentials::{ADMIN, MOORLINE, TENANT};
+use support::sandbox_plane::ONLY_ON_A_REAL_SERVER;
 
 /// For what the controllers do in a moment on an idle machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
@@ -33,6 +34,16 @@ on_both_servers! {
     a_second_equal_apply_of_fifty_objects_of_ten_kinds_changes_no_resource_version
     the_table_of_scopes_is_what_the_server_says
     a_deleted_namespace_is_emptied_by_the_controllers_and_then_gone
+}
+
+#[test]
+fn each_test_that_the_sandbox_cannot_run_exists() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let files = std::fs::read_dir(folder).expect("the tests").flatten().map(|entry| entry.path());
+    let tests: String = files.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+    for (name, _) in ONLY_ON_A_REAL_SERVER {
+        assert!(tests.contains(&format!("async fn {name}()")), "there is no test {name}");
+    }
 }
 
 async fn the_server_answers_with_the_version_that_the_figures_are_for(server: &Server) {

@@ -2,7 +2,7 @@
 # Runs every test program of the workspace as `cargo test` does, but JOBS of them at a time: those with a control plane wait for
 # most of their time. Meanwhile the simulation, built as OPTIMISED says, tells SEEDS random stories. What a program prints comes
 # in one piece, when it has ended. Programs that compare times run last, while no other does. Ends with the names of those that
-# failed.
+# failed. The programs that SANDBOX_TESTS names run a second time, with the sandbox in the place of the real control plane.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -21,22 +21,27 @@ grep -v Executable "$built" >&2 || true
 
 # Runs one program, and keeps its name if it fails. The stories need nothing but time, and leave it to those who measure theirs.
 cat >"$work/one" <<'ONE'
-work=$1 program=$2
-out=$work/${program##*/}
+work=$1 program=${2#on-the-sandbox:} plane=
+[ "$program" = "$2" ] || plane=sandbox
+out=$work/${program##*/}$plane
 begun=$(date +%s)
 set -- "$program"
 [ "$program" != "$SIMULATION" ] ||
     set -- env MOORLINE_SIMULATION_SEEDS="${SEEDS:-200}" nice -n 10 "$program" --nocapture
-"$@" >"$out" 2>&1 </dev/null || echo "$program" >>"$work/failed"
+MOORLINE_TEST_PLANE=$plane "$@" >"$out" 2>&1 </dev/null || echo "$program${plane:+ on the $plane}" >>"$work/failed"
 until mkdir "$work/turn" 2>/dev/null; do sleep 0.1; done
-echo "     Running $program ($(($(date +%s) - begun)) s)"
+echo "     Running $program${plane:+ on the $plane} ($(($(date +%s) - begun)) s)"
 cat "$out"
 rmdir "$work/turn"
 ONE
 export SIMULATION="$simulation"
 sh "$work/one" "$work" "$simulation" &
-alone() { programs | grep -E "/($(echo "$ALONE" | tr ' ' '|'))-[0-9a-f]+\$"; }
-programs | grep -v /simulation- | grep -vxF "$(alone)" | xargs -P "${JOBS:-4}" -n 1 sh "$work/one" "$work"
+named() { programs | grep -E "/($(echo "$1" | tr ' ' '|'))-[0-9a-f]+\$"; }
+alone() { named "$ALONE"; }
+{
+    programs | grep -v /simulation- | grep -vxF "$(alone)"
+    [ -z "${SANDBOX_TESTS:-}" ] || named "$SANDBOX_TESTS" | sed 's/^/on-the-sandbox:/'
+} | xargs -P "${JOBS:-4}" -n 1 sh "$work/one" "$work"
 wait
 alone | xargs -n 1 sh "$work/one" "$work"
 ${CARGO:-cargo} test --workspace --locked --doc || echo "the examples in the documentation" >>"$work/failed"

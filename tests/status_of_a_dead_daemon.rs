@@ -35,23 +35,31 @@ async fn renewed(leases: &Api<Lease>, seconds_ago: i64) {
     leases.patch("moorline", &parameters, &Patch::Apply(patch)).await.expect("a Lease");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_that_is_gone_is_said_and_fails() {
-    let Some(scene) = Scene::new("dead").await else { return };
-    let leases = Api::<Lease>::namespaced(scene.admin.clone(), &scene.namespace);
-    let lease = format!("{}/moorline", scene.namespace);
+/// A Sync that says to be ready, and which Lease stands for its daemon.
+async fn ready(scene: &Scene, held_by: Value) {
+    let condition = json!({"type": "Ready", "status": "True", "reason": "Applied", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let status = Patch::Merge(json!({"status": {"heldBy": held_by, "conditions": [condition]}}));
+    scene.syncs().patch_status("shop", &PatchParams::default(), &status).await.expect("a status");
+}
+
+/// A Sync, and the Lease of its daemon.
+async fn sync(scene: &Scene) -> String {
     let sync = json!({"apiVersion": "moorline.dev/v1alpha1", "kind": "Sync",
         "metadata": {"name": "shop", "namespace": scene.namespace},
         "spec": {"source": {"git": {"url": "https://example.com/repository"}}}});
     let sync = serde_json::from_value(sync).expect("a Sync");
     scene.syncs().create(&PostParams::default(), &sync).await.expect("it is created");
-    let ready = |held_by: Value| {
-        let condition = json!({"type": "Ready", "status": "True", "reason": "Applied", "message": "",
-            "lastTransitionTime": "2026-01-01T00:00:00Z"});
-        Patch::Merge(json!({"status": {"heldBy": held_by, "conditions": [condition]}}))
-    };
-    let parameters = PatchParams::default();
-    scene.syncs().patch_status("shop", &parameters, &ready(json!(lease))).await.expect("a status");
+    let lease = format!("{}/moorline", scene.namespace);
+    ready(scene, json!(lease)).await;
+    lease
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_is_gone_is_said_and_fails() {
+    let Some(scene) = Scene::new("dead").await else { return };
+    let leases = Api::<Lease>::namespaced(scene.admin.clone(), &scene.namespace);
+    let lease = sync(&scene).await;
 
     let gone = format!("no daemon serves this: there is no Lease {lease}");
     assert_eq!(status(&scene, ADMIN), (1, gone));
@@ -61,13 +69,21 @@ async fn a_daemon_that_is_gone_is_said_and_fails() {
     let silent = format!("no daemon has served this for 4 min: nobody renews the Lease {lease}");
     assert_eq!(status(&scene, ADMIN), (1, silent));
 
-    // A user who may not read Leases learns nothing of the daemon, and the exit code is as before.
+    ready(&scene, Value::Null).await;
+    assert_eq!(status(&scene, ADMIN), (0, String::new()), "no Lease, no word about one");
+    scene.delete_sync("shop").await;
+}
+
+/// A user who may not read Leases learns nothing of the daemon, and the exit code is as before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_may_not_read_leases_is_told_that_it_is_unknown() {
+    let Some(scene) = Scene::new("dead-unknown").await else { return };
+    let leases = Api::<Lease>::namespaced(scene.admin.clone(), &scene.namespace);
+    let lease = sync(&scene).await;
+    renewed(&leases, 250).await;
     let rules = json!([rule("moorline.dev", &["syncs"], &["get", "list"])]);
     grant(&scene.admin, &scene.namespace, &user(TENANT), &rules).await;
     let unknown = format!("unknown whether a daemon serves this: the Lease {lease} cannot be read");
     assert_eq!(status(&scene, TENANT), (0, unknown));
-
-    scene.syncs().patch_status("shop", &parameters, &ready(Value::Null)).await.expect("a status");
-    assert_eq!(status(&scene, ADMIN), (0, String::new()), "no Lease, no word about one");
     scene.delete_sync("shop").await;
 }

@@ -129,6 +129,12 @@ impl Ask {
         manager.chars().take(128).collect()
     }
 
+    /// The token of the client; empty without one.
+    pub(crate) fn token(&self) -> &str {
+        let value = self.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        value.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default()
+    }
+
     /// What the body is said to be, without parameters.
     pub(crate) fn content_type(&self) -> &str {
         let value = self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());

@@ -71,7 +71,8 @@ impl Sandbox {
                 match self.0.tap.get() {
                     None => self.handle(&ask).await,
                     Some(tap) => {
-                        self.handle_heard(&ask, tap, line.as_ref().map_or("", Line::name), sent).await
+                        let who = line.as_ref().map_or(ask.token(), Line::name);
+                        self.handle_heard(&ask, tap, who, sent).await
                     }
                 }
             }

@@ -20,7 +20,7 @@ use super::connect::Sent;
 /// A request that has arrived, and what came of it.
 #[derive(Debug)]
 pub struct Heard<'a> {
-    /// Whose it is.
+    /// Whose it is: the name of the line, or the token of a client by a socket.
     pub who: &'a str,
     /// Its method.
     pub method: &'a Method,

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::Method;
 use kube::Client;
-use moorline::sandbox::{Heard, Options, Sandbox};
+use moorline::sandbox::{Options, Sandbox};
 use serde_json::json;
 
 use crate::support::audit::{AuditMark, Request, Requests};
 use crate::support::control_plane::{Shared, running_test, shared};
+use crate::support::sandbox_plane::request;
 
 /// After how long the sandbox's workloads are ready.
 const READINESS: Duration = Duration::from_millis(50);
@@ -63,7 +63,11 @@ impl Server {
         let sandbox = Sandbox::new(&Options { readiness: Some(READINESS), ..Options::default() });
         let heard: Arc<Mutex<Vec<Request>>> = Arc::default();
         let list = heard.clone();
-        sandbox.tap(move |heard| list.lock().unwrap_or_else(PoisonError::into_inner).push(request(heard)));
+        sandbox.tap(move |heard| {
+            // A sandbox has the clients of one test only.
+            let request = Request { user_agent: running_test(), ..request(heard) };
+            list.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+        });
         Self::Sandbox(sandbox, heard)
     }
 
@@ -110,46 +114,5 @@ impl Mark {
                 heard.lock().unwrap_or_else(PoisonError::into_inner)[*from..].to_vec().into()
             }
         }
-    }
-}
-
-/// A request to the sandbox as the audit log of a real server would tell it.
-fn request(heard: &Heard<'_>) -> Request {
-    let (path, query) = heard.place.split_once('?').unwrap_or((heard.place, ""));
-    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-    let (group, rest) = match *parts.as_slice() {
-        ["api", _, ref rest @ ..] => ("", rest),
-        ["apis", group, _, ref rest @ ..] => (group, rest),
-        _ => ("", &[][..]),
-    };
-    let (namespace, rest) = match *rest {
-        ["namespaces", namespace, ref rest @ ..] if !rest.is_empty() => (namespace, rest),
-        ref rest => ("", rest),
-    };
-    let part = |at: usize| rest.get(at).copied().unwrap_or_default().to_owned();
-    let (resource, name, subresource) = (part(0), part(1), part(2));
-    let is_watch = query.split('&').any(|it| matches!(it, "watch=true" | "watch=1"));
-    let method = heard.method.as_str().to_ascii_lowercase();
-    let verb = match (heard.method, resource.is_empty(), name.is_empty()) {
-        (&Method::GET, false, true) if is_watch => "watch",
-        (&Method::GET, false, true) => "list",
-        (&Method::POST, false, _) => "create",
-        (&Method::PUT, false, _) => "update",
-        (&Method::DELETE, false, true) => "deletecollection",
-        _ => &method,
-    };
-    Request {
-        user: heard.who.to_owned(),
-        verb: verb.to_owned(),
-        group: group.to_owned(),
-        resource,
-        subresource,
-        namespace: namespace.to_owned(),
-        name,
-        uri: heard.place.to_owned(),
-        // A sandbox has the clients of one test only.
-        user_agent: running_test(),
-        code: heard.code,
-        ..Request::default()
     }
 }

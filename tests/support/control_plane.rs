@@ -15,6 +15,7 @@ use kube::{Client, Config};
 use super::binaries::Binaries;
 use super::credentials::{ADMIN, Credentials};
 use super::reaper::Reaper;
+use super::sandbox_plane;
 use super::server::Server;
 use super::start::start;
 
@@ -38,12 +39,17 @@ pub(crate) struct ControlPlane {
     /// The API server's program and arguments.
     pub(super) api_server: (PathBuf, Vec<String>),
     pub(super) authority: String,
-    pub(super) credentials: Credentials,
-    /// etcd, the API server, the controller manager.
+    pub(super) credentials: Arc<Credentials>,
+    /// etcd, the API server, the controller manager. The sandbox is in this process and has none of them.
     pub(super) servers: Mutex<Vec<Server>>,
 }
 
 impl ControlPlane {
+    /// True on the sandbox.
+    pub(crate) fn is_sandbox(&self) -> bool {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// A client of one of the users in `support::credentials`. It retries nothing, so that a request that a
     /// test makes is one request, and it names the running test as its user agent.
     pub(crate) async fn client(&self, user: &str) -> Client {
@@ -94,6 +100,10 @@ impl ControlPlane {
     pub(super) fn act(&self, which: &[usize], act: fn(&mut Server) -> std::io::Result<()>) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         for place in which {
+            assert!(
+                !servers.is_empty(),
+                "the sandbox has no servers to be killed: list the test in sandbox_plane.rs"
+            );
             act(&mut servers[*place]).expect("a server can be killed and started");
         }
     }
@@ -112,7 +122,7 @@ impl ControlPlane {
     /// The end of the API server's log, and that of any server which should be running and is not.
     fn last_words(&self) -> String {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut words = servers[API_SERVER].log.tail();
+        let mut words = servers.get(API_SERVER).map(|server| server.log.tail()).unwrap_or_default();
         words.extend(servers.iter_mut().filter_map(Server::ended));
         words
     }
@@ -139,9 +149,14 @@ impl Drop for Shared {
 }
 
 /// The control plane of this test binary, started by the first test that asks. `None`, after a line about it,
-/// where none is to be had; in CI that is a failure, because there nobody would notice what was skipped.
+/// where none is to be had; in CI that is a failure, because there nobody would notice what was skipped. With
+/// `MOORLINE_TEST_PLANE=sandbox` it is the sandbox, and `None` for the tests that the sandbox cannot run.
 pub(crate) fn shared() -> Option<Shared> {
     static STANDING: OnceLock<Standing> = OnceLock::new();
+    if let Some(why) = sandbox_plane::skips(&running_test()) {
+        let _ = writeln!(std::io::stderr(), "skipped {} on the sandbox: {why}", running_test());
+        return None;
+    }
     match STANDING.get_or_init(Standing::reach) {
         Standing::Running(plane) => Some(Shared(plane)),
         Standing::Failed(why) => panic!("{why}"),
@@ -164,6 +179,12 @@ enum Standing {
 
 impl Standing {
     fn reach() -> Self {
+        if sandbox_plane::is_asked_for() {
+            return match sandbox_plane::start() {
+                Ok(plane) => Self::Running(Box::new(plane)),
+                Err(why) => Self::Failed(why),
+            };
+        }
         let binaries = match Binaries::find() {
             Ok(binaries) => binaries,
             Err(why) => return Self::Absent(why),

@@ -69,16 +69,22 @@ impl Credentials {
         })
     }
 
-    /// A kubeconfig of a user, as JSON, which every reader of YAML reads. `authority` is PEM.
+    /// The user whose token this is.
+    pub(crate) fn user_of(&self, token: &str) -> Option<&'static str> {
+        self.tokens.iter().find(|(_, known)| *known == token).map(|(user, _)| *user)
+    }
+
+    /// A kubeconfig of a user, as JSON, which every reader of YAML reads. `authority` is PEM, and empty for a server without TLS.
     pub(crate) fn kubeconfig(&self, user: &str, server: &str, authority: &str) -> String {
         let token = self.tokens.get(user).unwrap_or_else(|| panic!("the control plane has no user {user}"));
+        let mut cluster = json!({"server": server});
+        if !authority.is_empty() {
+            cluster["certificate-authority-data"] = STANDARD.encode(authority).into();
+        }
         json!({
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": "test", "cluster": {
-                "server": server,
-                "certificate-authority-data": STANDARD.encode(authority),
-            }}],
+            "clusters": [{"name": "test", "cluster": cluster}],
             "users": [{"name": user, "user": {"token": token}}],
             "contexts": [{"name": user, "context": {"cluster": "test", "user": user}}],
             "current-context": user,

@@ -12,13 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-
 pub(crate) use super::asked::Asked;
 use super::asked::{answer, line, receive, said};
 use super::control_plane::ControlPlane;
+use super::stream::{Connector, Stream};
 
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +58,7 @@ struct Inner {
     server: String,
     /// The server of the watches and lists, if it is another.
     reads: Mutex<Option<String>>,
-    tls: Arc<ClientConfig>,
+    connector: Connector,
 }
 
 /// A proxy that serves until the test process ends.
@@ -77,10 +74,6 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 impl FaultProxy {
     /// A proxy that lets everything pass.
     pub(crate) fn start(plane: &ControlPlane) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(plane.authority.as_bytes()).unwrap()).unwrap();
-        let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
         let inner = Arc::new(Inner {
             rule: Mutex::new(Box::new(|_| Fate::Pass)),
             log: Mutex::default(),
@@ -90,8 +83,8 @@ impl FaultProxy {
             expired: Mutex::default(),
             hides: AtomicBool::new(false),
             reads: Mutex::default(),
-            server: plane.url.trim_start_matches("https://").to_owned(),
-            tls: Arc::new(tls),
+            server: address(&plane.url),
+            connector: Connector::new(&plane.authority),
         });
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let proxy = Self { port: listener.local_addr().unwrap().port(), inner: inner.clone() };
@@ -146,7 +139,7 @@ impl FaultProxy {
 
     /// From now on watches and lists go to another API server of the same authority, by its URL; writes do not.
     pub(crate) fn read_from(&self, url: &str) {
-        *lock(&self.inner.reads) = Some(url.trim_start_matches("https://").to_owned());
+        *lock(&self.inner.reads) = Some(address(url));
     }
 
     /// Whom `KillBefore` and the like are about.
@@ -190,7 +183,12 @@ impl FaultProxy {
     }
 }
 
-type Server = BufReader<StreamOwned<ClientConnection, TcpStream>>;
+type Server = BufReader<Stream>;
+
+/// Host and port of a URL.
+fn address(url: &str) -> String {
+    url.trim_start_matches("https://").trim_start_matches("http://").to_owned()
+}
 
 impl Inner {
     fn serve(&self, client: &TcpStream) -> io::Result<()> {
@@ -244,11 +242,7 @@ impl Inner {
     }
 
     fn connect(&self, address: &str) -> io::Result<Server> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        let name = ServerName::try_from("127.0.0.1").map_err(io::Error::other)?;
-        let session = ClientConnection::new(self.tls.clone(), name).map_err(io::Error::other)?;
-        Ok(BufReader::new(StreamOwned::new(session, stream)))
+        self.connector.connect(address).map(BufReader::new)
     }
 
     fn strike(&self, signal: &str) -> io::Result<()> {
@@ -293,7 +287,7 @@ impl Inner {
         }
         to.write_all(head.as_bytes())?;
         if let (Some(client), true) = (watch, chunked) {
-            let tcp = server.get_ref().get_ref().try_clone()?;
+            let tcp = server.get_ref().socket().try_clone()?;
             // A daemon that is gone says nothing more, and what it watched is watched for nobody.
             let (peeked, upstream) = (client.try_clone()?, tcp.try_clone()?);
             thread::spawn(move || {
@@ -328,7 +322,7 @@ impl Inner {
 
 /// Whether the server has not gone meanwhile: a daemon that is connected to it would have seen that.
 fn is_open(server: &Server) -> bool {
-    let stream = server.get_ref().get_ref();
+    let stream = server.get_ref().socket();
     let _ = stream.set_nonblocking(true);
     let peeked = stream.peek(&mut [0]);
     let _ = stream.set_nonblocking(false);

@@ -55,18 +55,12 @@ pub(crate) async fn start(binaries: &Binaries) -> Result<ControlPlane, String> {
 }
 
 async fn start_once(binaries: &Binaries) -> Result<ControlPlane, Failure> {
-    let directory = tempfile::Builder::new()
-        .prefix("moorline-control-plane-")
-        .tempdir()
-        .map_err(|error| format!("no temporary directory: {error}"))?
-        .keep();
-    let reaper =
-        Reaper::of(&directory).map_err(|error| format!("cannot start the reaper's /bin/sh: {error}"))?;
+    let (directory, reaper) = place()?;
     let starting = Starting {
         credentials: Credentials::write_into(&directory)?,
         ports: free_ports()?,
         deadline: Instant::now() + START_DEADLINE,
-        reaper: Arc::new(reaper),
+        reaper,
         directory,
     };
     let mut servers = vec![starting.etcd(&binaries.etcd).await?];
@@ -81,9 +75,21 @@ async fn start_once(binaries: &Binaries) -> Result<ControlPlane, Failure> {
         authority,
         servers: Mutex::new(servers),
         directory: starting.directory,
-        credentials: starting.credentials,
+        credentials: Arc::new(starting.credentials),
         reaper: starting.reaper,
     })
+}
+
+/// A new directory of a control plane, which is removed with the end of the test process.
+pub(super) fn place() -> Result<(PathBuf, Arc<Reaper>), String> {
+    let directory = tempfile::Builder::new()
+        .prefix("moorline-control-plane-")
+        .tempdir()
+        .map_err(|error| format!("no temporary directory: {error}"))?
+        .keep();
+    let reaper =
+        Reaper::of(&directory).map_err(|error| format!("cannot start the reaper's /bin/sh: {error}"))?;
+    Ok((directory, Arc::new(reaper)))
 }
 
 /// What the servers of one start share.
