@@ -305,6 +305,8 @@ pub(super) fn absorb(resources: &mut Vec<Resource>, mut made: Resource, at: &At)
             Err(at.refuse(Class::Generator, text))
         }
         (Some(index), behavior) => {
+            resources[index].make_texts("labels")?;
+            resources[index].make_texts("annotations")?;
             succeed(&mut made, &resources[index], behavior);
             resources[index] = made;
             Ok(())

@@ -3,7 +3,9 @@
 
 use serde_json::{Map, Value};
 
+use super::fault::{Class, Refusal};
 use super::id::{Gvk, Id};
+use super::parse;
 use super::sharing::Sharing;
 use super::spelling::Spelling;
 use super::trail::Trail;
@@ -198,6 +200,33 @@ impl Resource {
     /// The texts of `metadata.<field>`, as a selection sees them.
     pub(super) fn texts(&self, field: &str) -> Option<&Map<String, Value>> {
         self.body.get("metadata")?.get(field)?.as_object()
+    }
+
+    /// The text of a label or an annotation.
+    pub(super) fn text_of(&self, field: &str, key: &str) -> Option<String> {
+        let value = self.texts(field)?.get(key)?;
+        self.spelling.text(&format!("{field}/{key}"), value)
+    }
+
+    /// Makes all labels or annotations texts, as the tool does when it writes all of them. None at all are no field.
+    pub(super) fn make_texts(&mut self, field: &str) -> Result<(), Refusal> {
+        let Some(found) = self.body.get("metadata").and_then(|it| it.get(field)) else { return Ok(()) };
+        let mut texts = Map::new();
+        for (key, value) in found.as_object().into_iter().flatten() {
+            let place = format!("{field}/{key}");
+            let text = self.spelling.text(&place, value).ok_or_else(|| {
+                let text = format!("{field}: the text of {key} is not known; put it in quotes");
+                parse::refuse(&self.origin, text).of(Class::Unsupported)
+            })?;
+            self.spelling.is_text_now(&place, &text);
+            texts.insert(key.clone(), text.into());
+        }
+        match self.metadata_mut() {
+            Some(metadata) if texts.is_empty() => drop(metadata.remove(field)),
+            Some(metadata) => drop(metadata.insert(field.to_owned(), Value::Object(texts))),
+            None => {}
+        }
+        Ok(())
     }
 
     /// True if nothing is left of it.
