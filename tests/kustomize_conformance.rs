@@ -31,9 +31,9 @@ const ENTRY: &str = "overlay";
 /// The group whose answers are ours and not the tool's.
 const OURS: &str = "refusals";
 /// Groups in which nothing may be refused any more.
-const WHOLE: &[&str] = &["null-annotations", "texts-of-metadata"];
+const WHOLE: &[&str] = &["narrower-configurations", "null-annotations", "texts-of-metadata"];
 /// How many cases there are at least: a lost folder must not go unseen.
-const CASES: usize = 1104;
+const CASES: usize = 1134;
 
 /// The recorded answer of a case.
 fn recorded(case: &Case) -> Answer {
