@@ -31,9 +31,10 @@ const ENTRY: &str = "overlay";
 /// The group whose answers are ours and not the tool's.
 const OURS: &str = "refusals";
 /// Groups in which nothing may be refused any more.
-const WHOLE: &[&str] = &["narrower-configurations", "null-annotations", "texts-of-metadata"];
+const WHOLE: &[&str] =
+    &["narrower-configurations", "null-annotations", "replacements-of-their-source", "texts-of-metadata"];
 /// How many cases there are at least: a lost folder must not go unseen.
-const CASES: usize = 1134;
+const CASES: usize = 1153;
 
 /// The recorded answer of a case.
 fn recorded(case: &Case) -> Answer {
