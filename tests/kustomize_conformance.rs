@@ -31,10 +31,16 @@ const ENTRY: &str = "overlay";
 /// The group whose answers are ours and not the tool's.
 const OURS: &str = "refusals";
 /// Groups in which nothing may be refused any more.
-const WHOLE: &[&str] =
-    &["narrower-configurations", "null-annotations", "replacements-of-their-source", "texts-of-metadata"];
+const WHOLE: &[&str] = &[
+    "narrower-configurations",
+    "null-annotations",
+    "plugins-as-the-tool-has-them",
+    "refused-as-the-tool-does",
+    "replacements-of-their-source",
+    "texts-of-metadata",
+];
 /// How many cases there are at least: a lost folder must not go unseen.
-const CASES: usize = 1153;
+const CASES: usize = 1192;
 
 /// The recorded answer of a case.
 fn recorded(case: &Case) -> Answer {

@@ -145,6 +145,13 @@ fn is_list(bytes: &[u8]) -> bool {
 }
 
 fn operations(name: &str, bytes: &[u8], at: &At) -> Result<Vec<Operation>, Refusal> {
+    // The tool reads a patch that begins with a bracket as JSON, and any other one as YAML.
+    if let (b"[", Err(error)) = (&bytes[..bytes.len().min(1)], serde_json::from_slice::<Value>(bytes)) {
+        let text = format!(
+            "the patch begins with [ and is no JSON; write it as JSON, or as a list in lines: {error}"
+        );
+        return Err(at.refuse(Class::Patch, text));
+    }
     let documents = yaml::read_as_written(name, bytes);
     let documents = documents.map_err(|error| Refusal::unreadable(Class::Patch, &error))?;
     let mut value = documents.into_iter().next().map_or(Value::Null, |document| document.value);
