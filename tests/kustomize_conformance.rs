@@ -40,7 +40,7 @@ const WHOLE: &[&str] = &[
     "texts-of-metadata",
 ];
 /// How many cases there are at least: a lost folder must not go unseen.
-const CASES: usize = 1192;
+const CASES: usize = 1194;
 
 /// The recorded answer of a case.
 fn recorded(case: &Case) -> Answer {
