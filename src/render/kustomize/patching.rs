@@ -278,6 +278,8 @@ fn merged(resource: &mut Resource, patch: &Resource, ground: Ground<'_>, at: &At
             resource.spelling.forget_text(&format!("{field}/{key}"));
         }
     }
+    let Resource { body, spelling, .. } = resource;
+    spelling.type_untyped(body).map_err(|text| at.refuse(Class::Unsupported, format!("{id} {text}")))?;
     let body = resource.body.take();
     let is_quoted = |text: &str| ground.files.is_quoted(&resource.origin.file, text);
     let writing = Writing { keeps_nulls, is_quoted: &is_quoted };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::field_path::Step;
+use super::field_path::{Step, at};
 use super::field_spec::scalar_text;
 use crate::yaml::{self, Dialect, Document, Nulls};
 
@@ -148,6 +148,26 @@ impl Spelling {
     pub(super) fn untyped(&self, way: &[Step], value: &Value) -> Option<&str> {
         let text = self.untyped.get(way)?;
         (yaml::scalar(text, None, Dialect::Kustomize).as_ref() == Some(value)).then_some(text)
+    }
+
+    /// A merge makes texts of the fields that replacements have made. Those inside of lists become what the list tells.
+    pub(super) fn type_untyped(&mut self, body: &mut Value) -> Result<(), &'static str> {
+        for (way, text) in std::mem::take(&mut self.untyped) {
+            let plain = yaml::scalar(&text, None, Dialect::Kustomize);
+            let Some(field) = at(body, &way).filter(|field| Some(&**field) == plain.as_ref()) else {
+                continue;
+            };
+            if field.is_string() {
+                continue;
+            }
+            if way.iter().any(|step| matches!(step, Step::Item(_))) {
+                return Err(
+                    "has a field in a list that a replacement has made, whose type a merge changes; write the field",
+                );
+            }
+            *field = Value::String(text);
+        }
+        Ok(())
     }
 
     /// Whether fields that were made hold something else than text.
