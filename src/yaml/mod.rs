@@ -122,7 +122,9 @@ fn documents(bytes: &[u8], dialect: Dialect, completes: bool) -> Result<Vec<Docu
         if let Some(mark) = chunk.directive() {
             return Err(Fault::new(mark, Kind::Directive));
         }
-        let text = if completes { chunk.complete(dialect) } else { chunk.text.into() };
+        // A byte order mark would count as a column, and end the mapping before the second field.
+        let without_mark = chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text);
+        let text = if completes { chunk.complete(dialect) } else { without_mark.into() };
         let place = |offset| chunk.mark().after(text.get(..offset).unwrap_or(&text));
         let found = compose::document(&text, dialect);
         let found = found.map_err(|refusal| Fault::new(place(refusal.at), refusal.kind))?;

@@ -259,6 +259,16 @@ fn merge_selected(
     put_back(resources, kept, at)
 }
 
+/// Whether a merge deletes or replaces all annotations, with the notes that the tool keeps among them.
+fn takes_annotations(patch: &Value) -> bool {
+    let is_taken = |value: &Value| {
+        let word = value.get("$patch").and_then(Value::as_str);
+        value.is_null() || word.is_some_and(|word| word != "merge")
+    };
+    let metadata = patch.get("metadata");
+    metadata.is_some_and(is_taken) || metadata.and_then(|it| it.get("annotations")).is_some_and(is_taken)
+}
+
 /// Merges a patch; false if nothing is left.
 fn merged(resource: &mut Resource, patch: &Resource, ground: Ground<'_>, at: &At) -> Result<bool, Refusal> {
     let id = resource.id();
@@ -285,6 +295,9 @@ fn merged(resource: &mut Resource, patch: &Resource, ground: Ground<'_>, at: &At
     let writing = Writing { keeps_nulls, is_quoted: &is_quoted };
     let done = merge(body, &patch.body, ground.schemas, writing);
     resource.spelling.merge(&patch.spelling);
+    if takes_annotations(&patch.body) {
+        resource.lose_notes();
+    }
     match done.map_err(|fault| at.refuse(Class::Patch, format!("{id}: {fault}")))? {
         Merged::Deleted => return Ok(false),
         Merged::Object(body) => resource.body = body,

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::fault::{At, Class, Refusal};
-use super::field_path::{Miss, find, parts};
+use super::field_path::{Miss, Step, find, parts};
 use super::id::{Gvk, Id};
 use super::node::{Fields, Node, Text};
 use super::resource::Resource;
@@ -163,6 +163,21 @@ pub(super) fn apply(
     Ok(())
 }
 
+const NOTES: &str =
+    "the tool keeps notes among these annotations, such as former names; name single annotations";
+
+/// Whether a field holds annotations among which the tool keeps notes.
+fn has_notes_in(resource: &Resource, way: &[Step]) -> bool {
+    let is = |step: &Step, name: &str| matches!(step, Step::Key(key) if key == name);
+    let holds = match way {
+        [] => true,
+        [first] => is(first, "metadata"),
+        [first, second] => is(first, "metadata") && is(second, "annotations"),
+        _ => false,
+    };
+    holds && resource.has_notes()
+}
+
 fn at(at: &At) -> impl Fn(Miss) -> Refusal + '_ {
     move |miss| at.refuse(miss.class, miss.text)
 }
@@ -204,6 +219,9 @@ impl Source {
             let text = format!("{} has no field {}, or nothing in it", resource.id(), self.path);
             return Err(self.at.refuse(Class::Replacement, text));
         };
+        if has_notes_in(resource, &way) {
+            return Err(self.at.refuse(Class::Unsupported, NOTES));
+        }
         let written = Written::of(&resource.spelling, &way, value, &self.options).map_err(at(&self.at))?;
         Ok((written, Some(position)))
     }
@@ -268,6 +286,10 @@ impl Target {
             }
             for path in &self.paths {
                 let parts = parts(&path.text).map_err(at(&path.at))?;
+                let found = find(&resource.body, &parts).ok().flatten();
+                if found.is_some_and(|(way, _)| has_notes_in(resource, &way)) {
+                    return Err(path.at.refuse(Class::Unsupported, NOTES));
+                }
                 let written = write(resource, &parts, (&mut *value, is_source), &self.options, budget);
                 written.map_err(|miss| {
                     let text = format!("{} in {}: {}", path.text, resource.id(), miss.text);

@@ -162,6 +162,21 @@ impl Resource {
         self.trail = other.trail.clone();
     }
 
+    /// Whether the tool keeps notes of it, which it writes among its annotations.
+    pub(super) fn has_notes(&self) -> bool {
+        let has_affixes = !self.prefixes.is_empty() || !self.suffixes.is_empty();
+        has_affixes || !self.earlier.is_empty() || self.needs_hash || self.behavior != Behavior::Unspecified
+    }
+
+    /// Forgets all that the tool writes among the annotations, because these were deleted or replaced.
+    pub(super) fn lose_notes(&mut self) {
+        self.earlier.clear();
+        self.prefixes.clear();
+        self.suffixes.clear();
+        self.needs_hash = false;
+        self.behavior = Behavior::Unspecified;
+    }
+
     /// A field of `metadata`, which is made if it is not there.
     pub(super) fn metadata_mut(&mut self) -> Option<&mut Map<String, Value>> {
         let body = self.body.as_object_mut()?;

@@ -112,6 +112,7 @@ impl Spelling {
     pub(super) fn went_through_json(&mut self) {
         self.writes_nulls();
         self.forget_texts();
+        self.untyped.clear();
         self.is_json = true;
     }
 
