@@ -47,7 +47,7 @@ const CLASSES: &[(&str, &[&str])] = &[
             "not supported yet",
         ],
     ),
-    ("subject", &["namespace is blank for resource"]),
+    ("subject", &["namespace is blank for resource", "getNamespacesForRoleBinding"]),
     ("behaviour", &["can not use behavior", "cannot merge or replace", "that could accept merge"]),
     ("field-specs", &["conflicting fieldspecs"]),
     ("no-match", &["does not match a config with"]),

@@ -320,6 +320,9 @@ pub(super) fn absorb(resources: &mut Vec<Resource>, mut made: Resource, at: &At)
         (Some(index), behavior) => {
             resources[index].make_texts("labels")?;
             resources[index].make_texts("annotations")?;
+            if behavior == Behavior::Merge {
+                resources[index].make_data_texts()?;
+            }
             succeed(&mut made, &resources[index], behavior);
             resources[index] = made;
             Ok(())

@@ -2,7 +2,7 @@
 //!
 //! Only those that are built in: programs and containers are never run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
@@ -37,6 +37,10 @@ fn configured(build: &Build<'_>, folder: &Folder, entries: &[Text]) -> Result<Ve
         let mut found = Accumulator::default();
         build.add_resources(folder, std::slice::from_ref(entry), &mut found)?;
         inline.extend(found.resources.into_iter().map(|resource| (resource, entry.at.clone())));
+    }
+    let mut known = HashSet::new();
+    if let Some((resource, at)) = inline.iter().find(|(resource, _)| !known.insert(resource.id().key())) {
+        return Err(at.refuse(Class::Duplicate, format!("{} is there twice; give them names", resource.id())));
     }
     Ok(inline)
 }

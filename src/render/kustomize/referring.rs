@@ -171,10 +171,14 @@ fn check_subjects(resource: &Resource) -> Result<(), Refusal> {
     if resource.kind() != "RoleBinding" || resource.first_id().gvk.group != "rbac.authorization.k8s.io" {
         return Ok(());
     }
-    let subjects = resource.body.get("subjects").and_then(Value::as_array).into_iter().flatten();
-    let is_account = |subject: &&Value| subject.get("kind").and_then(Value::as_str) == Some("ServiceAccount");
-    let is_wrong = |subject: &Value| subject.get("namespace").is_some_and(|namespace| !namespace.is_string());
-    match subjects.filter(is_account).any(is_wrong) {
+    let subjects = resource.body.get("subjects").and_then(Value::as_array);
+    let is_wrong = |subject: &Value| match (subject.get("namespace"), subject.get("kind")) {
+        _ if !subject.is_object() => true,
+        (Some(namespace), Some(Value::String(kind))) => kind == "ServiceAccount" && !namespace.is_string(),
+        (Some(_), Some(_)) => true,
+        (None, _) | (_, None) => false,
+    };
+    match subjects.into_iter().flatten().any(is_wrong) {
         false => Ok(()),
         true => {
             let text = format!(

@@ -4,6 +4,8 @@
 use serde_json::{Map, Value};
 
 use super::fault::{Class, Refusal};
+use super::field_path::Step;
+use super::field_spec::scalar_text;
 use super::id::{Gvk, Id};
 use super::parse;
 use super::sharing::Sharing;
@@ -240,6 +242,26 @@ impl Resource {
             Some(metadata) if texts.is_empty() => drop(metadata.remove(field)),
             Some(metadata) => drop(metadata.insert(field.to_owned(), Value::Object(texts))),
             None => {}
+        }
+        Ok(())
+    }
+
+    /// Makes all values of its data texts, as the tool does when a generator merges into it.
+    pub(super) fn make_data_texts(&mut self) -> Result<(), Refusal> {
+        for field in ["data", "binaryData"] {
+            let Some(values) = self.body.get_mut(field).and_then(Value::as_object_mut) else { continue };
+            for (key, value) in values {
+                let way = [Step::Key(field.to_owned()), Step::Key(key.clone())];
+                let text = match self.spelling.untyped(&way, value) {
+                    Some(text) => text.to_owned(),
+                    None if value.is_null() || self.spelling.is_odd(value) => {
+                        let text = format!("{field}: the text of {key} is not known; put it in quotes");
+                        return Err(parse::refuse(&self.origin, text).of(Class::Unsupported));
+                    }
+                    None => scalar_text(value).unwrap_or_default(),
+                };
+                *value = text.into();
+            }
         }
         Ok(())
     }

@@ -211,11 +211,6 @@ fn put(
         true if is_untyped => untyped(&text),
         // A date is a text here, and was none in the file.
         true if field.is_string() && is_unknown => Err(odd(field)),
-        // A number among annotations becomes a text at the end, whatever it is then.
-        true if is_annotation(way) => match typed(&text, field) {
-            Ok(new) if scalar_text(&new).as_ref() == Some(&text) => Ok(new),
-            Ok(_) | Err(_) => Ok(Value::String(text.clone())),
-        },
         true => typed(&text, field),
         false => whole(value, way.len()),
     };
