@@ -101,6 +101,95 @@ fn what_another_tool_makes_is_compared_folder_by_folder() {
 }
 
 #[test]
+fn a_difference_names_the_field_and_both_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations: {example.com/x: b}\ndata: {k: [1, {v: two}]}\n";
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\nstringData: {password: hidden}\n";
+    write(
+        folder.path(),
+        &[
+            ("here/kustomization.yaml", "resources: [a.yaml]\n"),
+            ("here/a.yaml", map),
+            ("annotation/kustomization.yaml", "resources: [a.yaml]\n"),
+            ("annotation/a.yaml", map),
+            ("secret/kustomization.yaml", "resources: [a.yaml]\n"),
+            ("secret/a.yaml", secret),
+            ("none/kustomization.yaml", "resources: []\n"),
+            ("tool/here", &map.replace("two", "three")),
+            ("tool/annotation", &map.replace("{example.com/x: b}", "{}")),
+            ("tool/secret", &secret.replace("hidden", "other")),
+            ("tool/none", ""),
+            ("tool/kustomize", "#!/bin/sh\ncat \"$(dirname \"$0\")/$(basename \"$2\")\"\n"),
+        ],
+    );
+    let tool = folder.path().join("tool/kustomize");
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+    let compared =
+        |path| moorline(folder.path(), &["render", path, "--check-against", tool.to_str().unwrap()]);
+    let (code, _, words) = compared("here");
+    assert_eq!(code, 1);
+    assert_eq!(
+        words,
+        "different: here: v1 ConfigMap  a: data.k[1].v is \"two\" here, and \"three\" by the tool\n"
+    );
+    let (_, _, words) = compared("annotation");
+    assert_eq!(
+        words,
+        "different: annotation: v1 ConfigMap  a: metadata.annotations[example.com/x] is \"b\" here, and missing by the tool\n"
+    );
+    // Values of Secrets are never shown.
+    let (_, _, words) = compared("secret");
+    assert!(words.contains("stringData.password is another value that is not shown here"), "{words}");
+    assert!(!words.contains("hidden") && !words.contains("other\""), "{words}");
+    let (code, data, _) = compared("none");
+    assert_eq!((code, data.as_str()), (0, "equal 1, refused 0, different 0, built by neither 0\n"));
+}
+
+#[test]
+fn a_kustomization_without_objects_prints_none_and_is_never_a_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        &[
+            ("app/kustomization.yaml", "resources: [../none]\n"),
+            ("none/kustomization.yaml", "resources: []\n"),
+            ("empty/kustomization.yaml", ""),
+        ],
+    );
+    let (code, data, words) = moorline(folder.path(), &["render", "app"]);
+    assert_eq!((code, data.as_str()), (0, ""));
+    assert_eq!(
+        words,
+        "note: the kustomization in app comes to no object; a Sync of it keeps what it has applied (NoManifests)\n"
+    );
+    let (code, data, _) = moorline(folder.path(), &["render", "app", "--output", "json"]);
+    assert_eq!((code, data.as_str()), (0, "[]\n"));
+    // A file that says nothing is refused, as the tool refuses it.
+    let (code, _, words) = moorline(folder.path(), &["render", "empty"]);
+    assert!(code == 1 && words.contains("empty/kustomization.yaml:1:1: it is empty"), "{words}");
+    // Nothing is checked or planned by it.
+    let (code, _, words) = moorline(folder.path(), &["check", "app"]);
+    assert!(code == 1 && words.contains("the kustomization in app comes to no object"), "{words}");
+}
+
+#[test]
+fn a_variable_that_is_not_substituted_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${APP}-settings\n";
+    write(folder.path(), &[("app/kustomization.yaml", "resources: [a.yaml]\n"), ("app/a.yaml", map)]);
+    let (code, _, words) = moorline(folder.path(), &["render", "app"]);
+    assert_eq!(code, 1);
+    assert!(
+        words.contains(
+            "; the variable APP is not substituted: give it a value with spec.render.substitute, or with --var APP=VALUE"
+        ),
+        "{words}"
+    );
+    let (code, data, words) = moorline(folder.path(), &["render", "app", "--var", "APP=shop"]);
+    assert!(code == 0 && data.contains("name: shop-settings"), "{words}");
+}
+
+#[test]
 fn an_object_is_explained_by_the_files_and_steps_that_made_it() {
     let folder = tempfile::tempdir().unwrap();
     let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n      containers: [{name: web, image: example.com/web}]\n      volumes: [{name: a, configMap: {name: settings}}]\n";

@@ -3,7 +3,7 @@
 //! In: a folder and a program (`kubectl` or `kustomize`). Out: a line for every kustomization that differs or is refused, and how many are
 //! equal. The tool runs as the person who asks would run it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -115,7 +115,7 @@ fn asked(folder: &Path, program: &Path) -> anyhow::Result<Option<Vec<Value>>> {
     Ok(Some(documents.into_iter().map(|document| document.value).collect()))
 }
 
-/// The first object that is not the same.
+/// The first object that is not the same, with the field and what stands there.
 pub(super) fn difference(ours: &[Map<String, Value>], theirs: &[Value]) -> Option<String> {
     let id = |object: &dyn Fn(&str) -> String| {
         ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(object).join(" ")
@@ -129,6 +129,59 @@ pub(super) fn difference(ours: &[Map<String, Value>], theirs: &[Value]) -> Optio
     let missing = theirs.keys().find(|id| !ours.contains_key(*id)).map(|id| format!("{id} is missing"));
     let extra =
         ours.keys().find(|id| !theirs.contains_key(*id)).map(|id| format!("{id} should not be there"));
-    let other = theirs.iter().find(|(id, object)| ours.get(*id).is_some_and(|ours| ours != *object));
-    missing.or(extra).or_else(|| other.map(|(id, _)| format!("{id} is another")))
+    let other = || {
+        theirs.iter().find_map(|(id, theirs)| Some(format!("{id}: {}", unlike_field(ours.get(id)?, theirs)?)))
+    };
+    missing.or(extra).or_else(other)
+}
+
+/// The first field in which two objects differ, and both values; those of a Secret are not shown.
+fn unlike_field(ours: &Value, theirs: &Value) -> Option<String> {
+    let (field, ours, theirs) = unlike(String::new(), Some(ours), Some(theirs), &kind_of(ours, theirs))?;
+    Some(format!("{field} is {ours} here, and {theirs} by the tool"))
+}
+
+/// The kind of which either is.
+fn kind_of(ours: &Value, theirs: &Value) -> String {
+    let kind = |object: &Value| object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if kind(ours) == "Secret" { kind(ours) } else { kind(theirs) }
+}
+
+type Unlike = (String, String, String);
+
+fn unlike(field: String, ours: Option<&Value>, theirs: Option<&Value>, kind: &str) -> Option<Unlike> {
+    match (ours, theirs) {
+        (ours, theirs) if ours == theirs => None,
+        (Some(Value::Object(ours)), Some(Value::Object(theirs))) => {
+            let keys: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
+            let inner = |key: &String| match (field.as_str(), key.contains('.')) {
+                (outer, true) => format!("{outer}[{key}]"),
+                ("", false) => key.clone(),
+                (outer, false) => format!("{outer}.{key}"),
+            };
+            keys.into_iter().find_map(|key| unlike(inner(key), ours.get(key), theirs.get(key), kind))
+        }
+        (Some(Value::Array(ours)), Some(Value::Array(theirs))) => (0..ours.len().max(theirs.len()))
+            .find_map(|at| unlike(format!("{field}[{at}]"), ours.get(at), theirs.get(at), kind)),
+        (ours, theirs) => {
+            let is_shown =
+                kind != "Secret" || !(field.starts_with("data") || field.starts_with("stringData"));
+            Some((field, shown(ours, is_shown), shown(theirs, is_shown)))
+        }
+    }
+}
+
+/// A value on one line of at most this many characters.
+const MAX_SHOWN: usize = 200;
+
+fn shown(value: Option<&Value>, is_shown: bool) -> String {
+    let text = match value {
+        None => return "missing".to_owned(),
+        Some(_) if !is_shown => return "another value that is not shown".to_owned(),
+        Some(value) => value.to_string(),
+    };
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
 }

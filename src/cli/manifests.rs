@@ -185,19 +185,28 @@ pub(super) fn rendered(
     options: &Options,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Complete>> {
-    let rendered = match options.kind {
+    Ok(told(outcome(tree, options)?, streams))
+}
+
+/// Renders files, and tells nothing.
+pub(super) fn outcome(tree: &FileTree, options: &Options) -> anyhow::Result<Rendered> {
+    Ok(match options.kind {
         Kind::Helm => LocalHelm::find()?.rendered(tree.clone(), options.clone())?,
         Kind::Auto | Kind::Plain | Kind::Kustomize => render::render(tree, options),
-    };
+    })
+}
+
+/// Tells problems and skipped files. None if the render is not complete.
+pub(super) fn told(rendered: Rendered, streams: &mut Streams<'_>) -> Option<Complete> {
     match rendered {
         Rendered::Complete(complete) => {
             tell_skipped(complete.skipped(), streams);
-            Ok(Some(complete))
+            Some(complete)
         }
         Rendered::Incomplete(incomplete) => {
             tell_skipped(&incomplete.skipped, streams);
             tell(&incomplete.problems, streams);
-            Ok(None)
+            None
         }
     }
 }

@@ -71,20 +71,30 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::R
     if let Some(name) = &arguments.explain {
         return explanation::explain((&tree, &options), name, streams);
     }
-    let Some(complete) = manifests::rendered(&tree, &options, streams)? else { return Ok(Exit::Failure) };
+    let rendered = manifests::outcome(&tree, &options)?;
+    if let Some(path) = rendered.empty_kustomization() {
+        streams.say(&format!(
+            "note: the kustomization in {path} comes to no object; a Sync of it keeps what it has applied (NoManifests)"
+        ));
+        return print(&[], arguments.output, streams);
+    }
+    let Some(complete) = manifests::told(rendered, streams) else { return Ok(Exit::Failure) };
     if !followed::are_sound(&arguments.path, &arguments.selection, complete.objects(), None, streams)? {
         return Ok(Exit::Failure);
     }
     let (_, objects) = Complete::into_parts(complete);
-    let mut bodies = objects.into_iter().map(|object| Value::Object(object.object().body));
-    match arguments.output {
-        Format::Yaml => bodies.try_for_each(|body| {
+    let bodies: Vec<Value> = objects.into_iter().map(|object| Value::Object(object.object().body)).collect();
+    print(&bodies, arguments.output, streams)
+}
+
+fn print(bodies: &[Value], format: Format, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    match format {
+        Format::Yaml => bodies.iter().try_for_each(|body| {
             streams.data.write_all(b"---\n")?;
-            streams.data.write_all(yaml::write(&body).as_bytes())
+            streams.data.write_all(yaml::write(body).as_bytes())
         })?,
         Format::Json => {
-            serde_json::to_writer_pretty(&mut *streams.data, &bodies.collect::<Vec<_>>())
-                .map_err(std::io::Error::from)?;
+            serde_json::to_writer_pretty(&mut *streams.data, bodies).map_err(std::io::Error::from)?;
             writeln!(streams.data)?;
         }
     }

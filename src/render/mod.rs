@@ -257,6 +257,19 @@ fn object(
     }
 }
 
+impl Rendered {
+    /// The folder of a kustomization without any object, where nothing else is wrong. A desired set is never made of it.
+    pub fn empty_kustomization(&self) -> Option<&str> {
+        match self {
+            Self::Incomplete(Incomplete { problems, .. }) => match problems.as_slice() {
+                [Problem::NothingBuilt { path }] => Some(if path.is_empty() { "." } else { path }),
+                _ => None,
+            },
+            Self::Complete(_) => None,
+        }
+    }
+}
+
 impl Complete {
     /// The objects, in the order of files and documents.
     pub fn objects(&self) -> &[Packed] {

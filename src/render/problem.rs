@@ -173,7 +173,7 @@ pub enum Problem {
         nearest: Option<String>,
     },
     /// A name, namespace, kind, label or other text that the API server would refuse.
-    #[error("{place}: {field} {text:?} {rule}")]
+    #[error("{place}: {field} {text:?} {rule}{}", not_substituted(.text))]
     BadText {
         /// Where the text stands.
         place: Place,
@@ -275,6 +275,21 @@ impl Problem {
             Self::Encrypted { .. } => "Encrypted",
             Self::Duplicate { .. } => "DuplicateObject",
         }
+    }
+}
+
+/// Names the variable whose value is missing in a text.
+fn not_substituted(text: &str) -> String {
+    let name = text.split_once("${").map(|(_, rest)| {
+        rest.split(|character: char| !character.is_ascii_alphanumeric() && character != '_')
+            .next()
+            .unwrap_or_default()
+    });
+    match name.filter(|name| !name.is_empty()) {
+        Some(name) => format!(
+            "; the variable {name} is not substituted: give it a value with spec.render.substitute, or with --var {name}=VALUE"
+        ),
+        None => String::new(),
     }
 }
 

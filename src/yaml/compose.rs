@@ -4,6 +4,8 @@
 //! and without recursion; every node, every level and every copy that an alias makes is counted before
 //! memory is spent on it.
 
+mod notes;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
@@ -11,7 +13,7 @@ use serde_json::{Map, Value};
 use super::budget::{Budget, Spent};
 use super::error::{Kind, MAX_DEPTH};
 use super::parser::{Event, Offset, Parser, Scalar, Style, SyntaxError};
-use super::{Dialect, Nulls, scalar};
+use super::{Dialect, Nulls, Texts, scalar};
 
 /// The document in `text`: its value and where its first node stands. Nothing if it holds no node.
 pub(super) fn document(text: &str, dialect: Dialect) -> Result<Option<Found>, Refusal> {
@@ -30,8 +32,8 @@ pub(super) fn document(text: &str, dialect: Dialect) -> Result<Option<Found>, Re
             }
         }
     }
-    let (odd, nulls) = (composer.odd, composer.nulls);
-    Ok(composer.root.zip(first).map(|(value, begin)| Found { value, begin, odd, nulls }))
+    let (odd, nulls, texts) = (composer.odd, composer.nulls, composer.texts);
+    Ok(composer.root.zip(first).map(|(value, begin)| Found { value, begin, odd, nulls, texts }))
 }
 
 /// What a document says.
@@ -43,6 +45,8 @@ pub(super) struct Found {
     pub(super) odd: BTreeSet<String>,
     /// For Kustomize, which nulls there are.
     pub(super) nulls: Nulls,
+    /// For Kustomize, the labels and annotations that are written in another way than their values say.
+    pub(super) texts: Texts,
 }
 
 /// A problem at a place of the document's text.
@@ -121,6 +125,7 @@ struct Composer {
     root: Option<Value>,
     odd: BTreeSet<String>,
     nulls: Nulls,
+    texts: Texts,
 }
 
 impl Composer {
@@ -134,6 +139,7 @@ impl Composer {
             root: None,
             odd,
             nulls: Nulls::default(),
+            texts: Texts::default(),
         }
     }
 
@@ -187,11 +193,9 @@ impl Composer {
                 Ok(())
             }
             _ => {
-                let value = scalar::value(scalar, flow, dialect).map_err(fault)?;
+                let mut value = scalar::value(scalar, flow, dialect).map_err(fault)?;
                 if dialect == Dialect::Kustomize {
-                    self.odd.extend(scalar::other_text(scalar, &value));
-                    self.nulls.left_out |= value.is_null() && scalar.text.is_empty();
-                    self.nulls.written |= value.is_null() && !scalar.text.is_empty();
+                    self.note(scalar, flow, &mut value);
                 }
                 self.put(value, 0, at)
             }

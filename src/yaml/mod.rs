@@ -20,7 +20,7 @@ mod split;
 mod timestamp;
 mod write;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -72,7 +72,12 @@ pub struct Document {
     pub odd: BTreeSet<String>,
     /// For Kustomize, which nulls there are.
     pub nulls: Nulls,
+    /// For Kustomize, the labels and annotations that are written in another way than their values say.
+    pub texts: Texts,
 }
+
+/// What labels and annotations are written as, by `labels/` or `annotations/` with the key.
+pub type Texts = BTreeMap<String, String>;
 
 /// How nulls are written: Kustomize keeps those that say so when it merges, and drops those that say nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -81,6 +86,8 @@ pub struct Nulls {
     pub left_out: bool,
     /// Some value is written, as `null` or `~`.
     pub written: bool,
+    /// Some value inside braces is not written, which is an empty text or null.
+    pub in_braces: bool,
 }
 
 fn documents(bytes: &[u8], dialect: Dialect, completes: bool) -> Result<Vec<Document>, Fault> {
@@ -94,6 +101,7 @@ fn documents(bytes: &[u8], dialect: Dialect, completes: bool) -> Result<Vec<Docu
                 begin: 0,
                 odd: BTreeSet::new(),
                 nulls: Nulls::default(),
+                texts: Texts::new(),
             };
             push(&mut documents, found, line, index);
         }
@@ -114,7 +122,9 @@ fn documents(bytes: &[u8], dialect: Dialect, completes: bool) -> Result<Vec<Docu
         if let Some(mark) = chunk.directive() {
             return Err(Fault::new(mark, Kind::Directive));
         }
-        let text = if completes { chunk.complete(dialect) } else { chunk.text.into() };
+        // A byte order mark would count as a column, and end the mapping before the second field.
+        let without_mark = chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text);
+        let text = if completes { chunk.complete(dialect) } else { without_mark.into() };
         let place = |offset| chunk.mark().after(text.get(..offset).unwrap_or(&text));
         let found = compose::document(&text, dialect);
         let found = found.map_err(|refusal| Fault::new(place(refusal.at), refusal.kind))?;
@@ -128,9 +138,9 @@ fn documents(bytes: &[u8], dialect: Dialect, completes: bool) -> Result<Vec<Docu
 
 /// Keeps a document unless it is empty.
 fn push(documents: &mut Vec<Document>, found: compose::Found, line: u32, index: u32) {
-    let compose::Found { value, odd, nulls, .. } = found;
+    let compose::Found { value, odd, nulls, texts, .. } = found;
     if !value.is_null() {
-        documents.push(Document { value, line: line.saturating_add(1), index, odd, nulls });
+        documents.push(Document { value, line: line.saturating_add(1), index, odd, nulls, texts });
     }
 }
 

@@ -7,16 +7,20 @@ use moorline::tree::{Entry, FileTree};
 use serde_json::Value;
 
 use super::answer::Verdict;
+use super::idioms::idiom;
 
 /// The layer that is built.
 pub(crate) const ENTRY: &str = "mutant";
 /// The most features of one mutant.
-const FEATURES: u64 = 5;
+const FEATURES: u64 = 6;
+/// The layer between the case and the one that is built, in every second mutant.
+const MIDDLE: &str = "middle";
 
 /// A case with features.
 #[derive(Clone)]
 pub(crate) struct Mutant {
     base: FileTree,
+    has_middle: bool,
     pub(crate) features: Vec<Feature>,
 }
 
@@ -24,13 +28,13 @@ pub(crate) struct Mutant {
 #[derive(Clone, Debug)]
 pub(crate) struct Feature {
     /// The folder of the kustomization.
-    layer: &'static str,
+    pub(crate) layer: &'static str,
     /// The field of the kustomization.
-    field: &'static str,
+    pub(crate) field: &'static str,
     /// The field's value, as lines below it; those of several features stand below each other.
-    lines: String,
+    pub(crate) lines: String,
     /// Files that it needs.
-    files: Vec<(String, String)>,
+    pub(crate) files: Vec<(String, String)>,
 }
 
 /// Numbers that look like chance.
@@ -64,11 +68,20 @@ impl Chance {
 /// A mutant of a case whose objects are known.
 pub(crate) fn mutate(base: &FileTree, objects: &[Value], chance: &mut Chance) -> Mutant {
     let mut features = Vec::new();
+    let has_middle = chance.below(2) == 0;
     for number in 0..=chance.below(FEATURES) {
-        let layer = if chance.below(4) == 0 { "overlay" } else { ENTRY };
-        features.extend(feature(layer, number, objects, chance));
+        let layer = match chance.below(6) {
+            0 => "overlay",
+            1 | 2 if has_middle => MIDDLE,
+            _ => ENTRY,
+        };
+        let made = match chance.below(2) {
+            0 => feature(layer, number, objects, chance),
+            _ => idiom(layer, number, objects, chance),
+        };
+        features.extend(made);
     }
-    Mutant { base: base.clone(), features }
+    Mutant { base: base.clone(), has_middle, features }
 }
 
 impl Mutant {
@@ -76,8 +89,12 @@ impl Mutant {
     pub(crate) fn tree(&self) -> FileTree {
         let mut entries: Vec<(String, Entry)> =
             self.base.entries().map(|(path, entry)| (path.to_owned(), entry.clone())).collect();
-        entries.push((format!("{ENTRY}/kustomization.yaml"), file("resources: [../overlay]\n")));
-        let mut written: Vec<(&str, &str)> = vec![(ENTRY, "resources")];
+        let below = if self.has_middle { MIDDLE } else { "overlay" };
+        entries.push((format!("{ENTRY}/kustomization.yaml"), file(&format!("resources: [../{below}]\n"))));
+        if self.has_middle {
+            entries.push((format!("{MIDDLE}/kustomization.yaml"), file("resources: [../overlay]\n")));
+        }
+        let mut written: Vec<(&str, &str)> = vec![(ENTRY, "resources"), (MIDDLE, "resources")];
         for feature in &self.features {
             let path = format!("{}/kustomization.yaml", feature.layer);
             let Some(place) = entries.iter_mut().find(|(of, _)| *of == path) else { continue };
@@ -118,8 +135,11 @@ impl Mutant {
                 .map(|(path, entry)| (path.to_owned(), entry.clone()))
                 .collect(),
             features: self.features.clone(),
+            has_middle: self.has_middle,
         });
-        without_feature.chain(without_file).collect()
+        let flat = (self.has_middle && self.features.iter().all(|feature| feature.layer != MIDDLE))
+            .then(|| Self { has_middle: false, ..self.clone() });
+        without_feature.chain(without_file).chain(flat).collect()
     }
 
     /// All files, for a person.
@@ -144,7 +164,7 @@ fn text(entry: &Entry) -> String {
     }
 }
 
-fn named(object: &Value, pointer: &str) -> String {
+pub(crate) fn named(object: &Value, pointer: &str) -> String {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 

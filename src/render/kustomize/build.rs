@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::bounds::Bounds;
-use super::configuration::{self, Configuration};
+use super::configuration::{self, Additions, Configuration};
 use super::fault::{At, Class, Refusal};
 use super::files::{Files, Folder, Found};
 use super::generating::{Made, generate};
@@ -128,6 +128,11 @@ impl<'a> Build<'a> {
         for entry in &kustomization.components {
             let (inner, component) = self.enter(folder, entry, true)?;
             into = self.accumulate(&inner, &component, into)?;
+            // The tool merges all into an empty accumulator once more after each component.
+            let mut again = Configuration::default();
+            let merged = again.merge(&into.configuration);
+            merged.map_err(|text| entry.at.refuse(Class::Configuration, text))?;
+            into.configuration = again;
         }
         transforming::transform(self, folder, kustomization, &mut into)?;
         plugin::transform(self, folder, &kustomization.transformers, &mut into)?;
@@ -210,18 +215,26 @@ impl<'a> Build<'a> {
     }
 
     fn configure(&self, folder: &Folder, kustomization: &Kustomization, into: &mut Configuration) -> Step {
+        let refuse = |at: &At| {
+            let at = at.clone();
+            move |text: String| at.refuse(Class::Configuration, text)
+        };
+        let mut additions = Additions::default();
         for entry in &kustomization.configurations {
             let (path, bytes) = self.files.file(folder, &entry.text, &entry.at)?;
-            let read = Configuration::read(&self.value(&path, &bytes)?, &At::file(&path))?;
-            into.merge(&read).map_err(|text| entry.at.refuse(Class::Configuration, text))?;
+            let read = Additions::read(&self.value(&path, &bytes)?, &At::file(&path))?;
+            additions.merge(&read).map_err(refuse(&entry.at))?;
         }
+        let at = kustomization.at.key("configurations");
+        let own = Configuration::standard_with(&additions).map_err(refuse(&at))?;
+        into.merge(&own).map_err(refuse(&at))?;
+        let mut additions = Additions::default();
         for entry in &kustomization.crds {
             let (path, bytes) = self.files.file(folder, &entry.text, &entry.at)?;
             let read = configuration::of_definitions(&self.value(&path, &bytes)?);
-            let merged = read.and_then(|read| into.merge(&read));
-            merged.map_err(|text| entry.at.refuse(Class::Configuration, text))?;
+            read.and_then(|read| additions.merge(&read)).map_err(refuse(&entry.at))?;
         }
-        Ok(())
+        into.add(&additions).map_err(refuse(&kustomization.at.key("crds")))
     }
 
     fn add_generated(&self, folder: &Folder, kustomization: &Kustomization, into: &mut Accumulator) -> Step {
@@ -305,6 +318,11 @@ pub(super) fn absorb(resources: &mut Vec<Resource>, mut made: Resource, at: &At)
             Err(at.refuse(Class::Generator, text))
         }
         (Some(index), behavior) => {
+            resources[index].make_texts("labels")?;
+            resources[index].make_texts("annotations")?;
+            if behavior == Behavior::Merge {
+                resources[index].make_data_texts()?;
+            }
             succeed(&mut made, &resources[index], behavior);
             resources[index] = made;
             Ok(())

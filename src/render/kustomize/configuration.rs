@@ -1,13 +1,13 @@
 //! Which fields a transformer changes: what is built in, and what `configurations` and `crds` add to it.
 //!
-//! In: files that a kustomization names. Out: [`Configuration`], the additions to the tables of `standard.rs`.
+//! In: files that a kustomization names. Out: [`Configuration`], the tables of `standard.rs` with what is added to them.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::fault::{At, Class, Refusal};
+use super::fault::{At, Refusal};
 use super::id::Gvk;
 use super::node::{Fields, Node};
 use super::standard;
@@ -45,11 +45,21 @@ pub(super) struct References {
     pub(super) fields: Vec<FieldSpec>,
 }
 
-/// What is added to the tables.
+/// What files of `configurations` or `crds` say.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Additions {
+    fields: BTreeMap<Use, Vec<FieldSpec>>,
+    references: Vec<References>,
+}
+
+/// The tables of a kustomization and of all below it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Configuration {
-    added: BTreeMap<Use, Vec<FieldSpec>>,
-    references: Vec<References>,
+    /// Whether any table was merged in; before that all are empty.
+    is_begun: bool,
+    /// The tables that are not the standard ones.
+    fields: BTreeMap<Use, Vec<FieldSpec>>,
+    references: Option<Vec<References>>,
 }
 
 type Merged<T> = Result<T, String>;
@@ -81,85 +91,117 @@ const USES: [(&str, Use); 10] = [
     ("replicas", Use::Replicas),
 ];
 
-impl Configuration {
+impl Additions {
     /// Reads a file of `configurations`.
     pub(super) fn read(value: &Value, at: &At) -> Result<Self, Refusal> {
         let fields = Node::new(value, at.clone()).fields(&FIELDS)?;
         let mut read = Self::default();
         for (name, what) in USES {
             if let Some(node) = fields.get(name) {
-                for spec in field_specs(&node)? {
-                    read.add(what, spec).map_err(|text| node.at.refuse(Class::Configuration, text))?;
-                }
+                read.fields.insert(what, sorted(field_specs(&node)?));
             }
         }
         for node in fields.list("nameReference")? {
             let fields = node.fields(&["group", "version", "kind", "fieldSpecs"])?;
             let specs = fields.get("fieldSpecs").map_or(Ok(Vec::new()), |node| field_specs(&node))?;
-            let references = References { target: gvk(&fields)?, fields: specs };
-            read.refer(references).map_err(|text| node.at.refuse(Class::Configuration, text))?;
+            read.references.push(References { target: gvk(&fields)?, fields: specs });
         }
+        read.references = sorted_references(read.references);
         Ok(read)
     }
 
-    /// Adds what another one adds.
+    /// Adds what another file says.
     pub(super) fn merge(&mut self, other: &Self) -> Merged<()> {
-        for (what, specs) in &other.added {
-            specs.iter().try_for_each(|spec| self.add(*what, spec.clone()))?;
+        for (what, more) in &other.fields {
+            let fields = self.fields.remove(what).unwrap_or_default();
+            self.fields.insert(*what, sorted(merge_fields(fields, more)?));
         }
-        other.references.iter().try_for_each(|references| self.refer(references.clone()))
+        let references = merge_references(std::mem::take(&mut self.references), &other.references)?;
+        self.references = sorted_references(references);
+        Ok(())
     }
 
-    pub(super) fn add(&mut self, what: Use, spec: FieldSpec) -> Merged<()> {
-        let added = self.added.entry(what).or_default();
-        if !is_known(standard::fields(what).iter().chain(added.iter()), &spec)? {
-            added.push(spec);
+    fn add(&mut self, what: Use, spec: FieldSpec) -> Merged<()> {
+        let fields = self.fields.remove(&what).unwrap_or_default();
+        self.fields.insert(what, merge_fields(fields, &[spec])?);
+        Ok(())
+    }
+
+    fn refer(&mut self, other: References) -> Merged<()> {
+        self.references = merge_references(std::mem::take(&mut self.references), &[other])?;
+        Ok(())
+    }
+}
+
+impl Configuration {
+    /// The standard tables with what the files of one kustomization add to them.
+    pub(super) fn standard_with(additions: &Additions) -> Merged<Self> {
+        let mut all = Self { is_begun: true, ..Self::default() };
+        all.add(additions)?;
+        Ok(all)
+    }
+
+    /// Adds what files say to the tables.
+    pub(super) fn add(&mut self, additions: &Additions) -> Merged<()> {
+        for (what, more) in &additions.fields {
+            let fields = merge_fields(self.fields(*what).into_owned(), more)?;
+            self.fields.insert(*what, sorted(fields));
+        }
+        if !additions.references.is_empty() {
+            let references = merge_references(self.references().into_owned(), &additions.references)?;
+            self.references = Some(sorted_references(references));
         }
         Ok(())
     }
 
-    pub(super) fn refer(&mut self, other: References) -> Merged<()> {
-        let standard = standard::references().iter().find(|known| known.target == other.target);
-        let standard = standard.map_or(&[][..], |known| &known.fields);
-        let at = self.references.iter().position(|known| known.target == other.target);
-        let at = at.unwrap_or_else(|| {
-            self.references.push(References { target: other.target, fields: Vec::new() });
-            self.references.len() - 1
-        });
-        for spec in other.fields {
-            let added = &mut self.references[at].fields;
-            if !is_known(standard.iter().chain(added.iter()), &spec)? {
-                added.push(spec);
-            }
+    /// Merges the tables of a kustomization into those that are there. An entry for one kind takes the place of one for all
+    /// kinds that comes after it, in the order of kinds: this is how the tool merges its tables.
+    pub(super) fn merge(&mut self, other: &Self) -> Merged<()> {
+        let uses: BTreeSet<Use> = self.fields.keys().chain(other.fields.keys()).copied().collect();
+        for what in uses {
+            let fields = merge_fields(self.fields(what).into_owned(), &other.fields(what))?;
+            self.fields.insert(what, sorted(fields));
         }
+        if self.references.is_some() || other.references.is_some() {
+            let references = merge_references(self.references().into_owned(), &other.references())?;
+            self.references = Some(sorted_references(references));
+        }
+        self.is_begun |= other.is_begun;
         Ok(())
     }
 
     /// The fields in which this is changed.
     pub(super) fn fields(&self, what: Use) -> Cow<'static, [FieldSpec]> {
-        let standard = standard::fields(what);
-        match self.added.get(&what).map_or(&[][..], Vec::as_slice) {
-            [] => Cow::Borrowed(standard),
-            added => Cow::Owned(sorted(standard.iter().chain(added).cloned().collect())),
+        match self.fields.get(&what) {
+            Some(fields) => Cow::Owned(fields.clone()),
+            None if self.is_begun => Cow::Borrowed(standard::fields(what)),
+            None => Cow::Borrowed(&[]),
         }
     }
 
     /// The fields in which objects are named.
     pub(super) fn references(&self) -> Cow<'static, [References]> {
-        let standard = standard::references();
-        if self.references.is_empty() {
-            return Cow::Borrowed(standard);
+        match &self.references {
+            Some(references) => Cow::Owned(references.clone()),
+            None if self.is_begun => Cow::Borrowed(standard::references()),
+            None => Cow::Borrowed(&[]),
         }
-        let mut all = standard.to_vec();
-        for added in &self.references {
-            match all.iter_mut().find(|known| known.target == added.target) {
-                Some(known) => known.fields.extend(added.fields.iter().cloned()),
-                None => all.push(added.clone()),
-            }
-        }
-        all.sort_by_cached_key(|references| order(&references.target));
-        Cow::Owned(all)
     }
+}
+
+fn merge_references(mut all: Vec<References>, more: &[References]) -> Merged<Vec<References>> {
+    for other in more {
+        match all.iter_mut().find(|known| known.target == other.target) {
+            Some(known) => known.fields = merge_fields(std::mem::take(&mut known.fields), &other.fields)?,
+            None => all.push(other.clone()),
+        }
+    }
+    Ok(all)
+}
+
+fn sorted_references(mut all: Vec<References>) -> Vec<References> {
+    all.sort_by_cached_key(|references| order(&references.target));
+    all
 }
 
 /// Adds to a list what is not in it, as with `labels` that name fields of their own.
@@ -206,8 +248,8 @@ pub(super) fn order(gvk: &Gvk) -> (i32, String) {
 }
 
 /// What the definitions of a file of `crds` say of fields.
-pub(super) fn of_definitions(value: &Value) -> Merged<Configuration> {
-    let mut read = Configuration::default();
+pub(super) fn of_definitions(value: &Value) -> Merged<Additions> {
+    let mut read = Additions::default();
     let Some(definitions) = value.as_object().filter(|all| all.values().all(Value::is_object)) else {
         return Err("the file does not hold definitions by their names".to_owned());
     };
@@ -230,7 +272,7 @@ pub(super) fn of_definitions(value: &Value) -> Merged<Configuration> {
 const MAX_DEPTH: usize = 64;
 
 fn add_definition(
-    read: &mut Configuration,
+    read: &mut Additions,
     gvk: &Gvk,
     definitions: &serde_json::Map<String, Value>,
     name: &str,
@@ -271,4 +313,19 @@ fn add_definition(
 fn properties(definition: &Value) -> Option<&serde_json::Map<String, Value>> {
     let schema = definition.get("Schema").or_else(|| definition.get("schema"))?;
     schema.get("properties")?.as_object()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Tables that nothing is added to are not merged: what comes out has to be the same.
+    #[test]
+    fn the_standard_tables_merge_to_themselves() {
+        for (_, what) in USES {
+            let standard = standard::fields(what);
+            assert_eq!(merge_fields(Vec::new(), standard).unwrap(), standard, "{what:?}");
+        }
+        assert_eq!(merge_references(Vec::new(), standard::references()).unwrap(), standard::references());
+    }
 }

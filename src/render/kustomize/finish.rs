@@ -98,6 +98,7 @@ fn done(mut resource: Resource) -> Result<Option<Object>, Refusal> {
         );
         return Err(parse::refuse(&origin, text).of(Class::Unsupported));
     }
+    resource.make_texts("annotations")?;
     if let Some(metadata) = resource.metadata_mut() {
         if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
             annotations.retain(|key, _| !OWN.contains(&key.as_str()));

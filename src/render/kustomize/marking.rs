@@ -35,7 +35,7 @@ pub(super) fn set_texts(
 }
 
 fn is_read_as_text(key: &str) -> bool {
-    yaml::scalar(key, None, Dialect::Kubectl).is_some_and(|value| value.is_string())
+    yaml::scalar(key, None, Dialect::Kustomize).is_some_and(|value| value.as_str() == Some(key))
 }
 
 /// Sets one text. What the tool makes in several fields at once is one value for it, and changes in all of them when it is

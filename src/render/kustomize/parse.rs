@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::fault::{Class, Refusal};
-use super::field_spec::scalar_text;
 use super::resource::Resource;
 use super::spelling::Spelling;
 use crate::object::Origin;
@@ -29,7 +28,7 @@ pub(super) fn resources(shown: &str, bytes: &[u8]) -> Result<Vec<Resource>, Refu
     let mut waiting = VecDeque::with_capacity(documents.len());
     for document in documents {
         let origin = Origin { file: name.clone(), document: document.index, line: document.line, item: None };
-        let spelling = Spelling::new(document.odd, document.nulls);
+        let spelling = Spelling::of(&document);
         waiting.push_back((checked(document.value, &origin)?, origin, spelling));
     }
     let mut found = Vec::with_capacity(waiting.len());
@@ -43,11 +42,13 @@ pub(super) fn resources(shown: &str, bytes: &[u8]) -> Result<Vec<Resource>, Refu
             Taken::One(body) => {
                 let mut resource = Resource::new(Value::Object(body), origin);
                 resource.spelling = spelling;
-                spell_annotations(&mut resource)?;
+                check_annotations(&resource)?;
                 found.push(resource);
             }
             Taken::Items(items) => {
+                // The list has labels and annotations of its own.
                 spelling.writes_nulls();
+                spelling.forget_texts();
                 for (at, item) in (0..).zip(items) {
                     let origin = Origin { item: origin.item.or(Some(at)), ..origin.clone() };
                     waiting.push_back((checked(item, &origin)?, origin, spelling.clone()));
@@ -110,29 +111,16 @@ fn checked(value: Value, origin: &Origin) -> Result<Option<Map<String, Value>>, 
     Ok(Some(body))
 }
 
-/// Annotations are texts from the beginning, whatever they were written as.
-fn spell_annotations(resource: &mut Resource) -> Result<(), Refusal> {
-    let (origin, spelling) = (resource.origin.clone(), resource.spelling.clone());
-    let annotations = resource.body.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
-    for (key, value) in annotations.into_iter().flatten() {
-        if key.starts_with("internal.config.kubernetes.io/") {
+/// Refuses annotations that the tool makes for itself.
+fn check_annotations(resource: &Resource) -> Result<(), Refusal> {
+    let mut keys = resource.texts("annotations").into_iter().flat_map(Map::keys);
+    match keys.find(|key| key.starts_with("internal.config.kubernetes.io/")) {
+        None => Ok(()),
+        Some(key) => {
             let text = format!("the annotation {key} is one that the tool makes for itself");
-            return Err(refuse(&origin, text).of(Class::Unsupported));
+            Err(refuse(&resource.origin, text).of(Class::Unsupported))
         }
-        let unknown = || {
-            refuse(&origin, format!("the annotation {key} is no text; put it in quotes"))
-                .of(Class::Unsupported)
-        };
-        let text = match value {
-            Value::Null => spelling.null_text().ok_or_else(unknown)?.to_owned(),
-            Value::Object(_) => String::new(),
-            Value::Array(_) => return Err(unknown()),
-            ref value if spelling.is_odd(value) => return Err(unknown()),
-            ref value => scalar_text(value).unwrap_or_default(),
-        };
-        *value = text.into();
     }
-    Ok(())
 }
 
 pub(super) fn refuse(origin: &Origin, text: impl Into<String>) -> Refusal {

@@ -1,6 +1,6 @@
 //! Patches: which kind one is, which objects it means, and what becomes of them.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::build::put_back;
 use super::fault::{At, Class, Refusal};
@@ -46,6 +46,14 @@ pub(super) fn apply(resources: &mut Vec<Resource>, patch: &Patch, ground: Ground
         Read::Merges(mut merges) => {
             for merge in &mut merges {
                 (merge.allows_name, merge.allows_kind) = (patch.allow_name_change, patch.allow_kind_change);
+                // The tool writes all annotations of a patch when it notes among them that there are options, and all labels
+                // as well when it fits the patch to what a target selects. A null becomes a text then, and deletes nothing.
+                if patch.target.is_some() {
+                    merge.make_texts("labels")?;
+                }
+                if patch.target.is_some() || merge.allows_name || merge.allows_kind {
+                    merge.make_texts("annotations")?;
+                }
             }
             match (&patch.target, merges.as_slice()) {
                 (Some(target), [merge]) => merge_selected(resources, merge, target, ground, &patch.at),
@@ -66,7 +74,7 @@ pub(super) fn apply_merge(
     ground: Ground<'_>,
 ) -> Result<(), Refusal> {
     let inline = parse::resources(&ground.files.shown(&entry.at.file), entry.text.as_bytes());
-    let merges = match inline {
+    let mut merges = match inline {
         Ok(merges) => merges,
         Err(_) => {
             let (path, bytes) = ground.files.file(ground.folder, &entry.text, &entry.at)?;
@@ -75,6 +83,10 @@ pub(super) fn apply_merge(
     };
     if merges.is_empty() {
         return Err(entry.at.refuse(Class::Patch, "the patch is empty"));
+    }
+    for merge in &mut merges {
+        merge.make_texts("labels")?;
+        merge.make_texts("annotations")?;
     }
     merge_all(resources, &merges, ground, &entry.at)
 }
@@ -133,6 +145,13 @@ fn is_list(bytes: &[u8]) -> bool {
 }
 
 fn operations(name: &str, bytes: &[u8], at: &At) -> Result<Vec<Operation>, Refusal> {
+    // The tool reads a patch that begins with a bracket as JSON, and any other one as YAML.
+    if let (b"[", Err(error)) = (&bytes[..bytes.len().min(1)], serde_json::from_slice::<Value>(bytes)) {
+        let text = format!(
+            "the patch begins with [ and is no JSON; write it as JSON, or as a list in lines: {error}"
+        );
+        return Err(at.refuse(Class::Patch, text));
+    }
     let documents = yaml::read_as_written(name, bytes);
     let documents = documents.map_err(|error| Refusal::unreadable(Class::Patch, &error))?;
     let mut value = documents.into_iter().next().map_or(Value::Null, |document| document.value);
@@ -157,7 +176,7 @@ fn operate(
             resource.remember();
             // For the tool there always are some: its own.
             if let Some(metadata) = resource.metadata_mut() {
-                metadata.entry("annotations").or_insert_with(|| Value::Object(serde_json::Map::new()));
+                metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
             }
         }
         if !resource.spelling.is_json() {
@@ -167,6 +186,7 @@ fn operate(
         done.map_err(|fault| at.refuse(Class::Patch, format!("{}: {fault}", resource.first_id())))?;
         resource.spelling.went_through_json();
         resource.sharing.forget();
+        resource.make_texts("annotations")?;
         if !resource.body.is_object() {
             return Err(at.refuse(Class::Patch, "what is left of the object is no mapping"));
         }
@@ -239,6 +259,16 @@ fn merge_selected(
     put_back(resources, kept, at)
 }
 
+/// Whether a merge deletes or replaces all annotations, with the notes that the tool keeps among them.
+fn takes_annotations(patch: &Value) -> bool {
+    let is_taken = |value: &Value| {
+        let word = value.get("$patch").and_then(Value::as_str);
+        value.is_null() || word.is_some_and(|word| word != "merge")
+    };
+    let metadata = patch.get("metadata");
+    metadata.is_some_and(is_taken) || metadata.and_then(|it| it.get("annotations")).is_some_and(is_taken)
+}
+
 /// Merges a patch; false if nothing is left.
 fn merged(resource: &mut Resource, patch: &Resource, ground: Ground<'_>, at: &At) -> Result<bool, Refusal> {
     let id = resource.id();
@@ -249,11 +279,25 @@ fn merged(resource: &mut Resource, patch: &Resource, ground: Ground<'_>, at: &At
         .spelling
         .keeps_nulls()
         .map_err(|text| at.refuse(Class::Unsupported, format!("{id} {text}")))?;
+    if patch.spelling.has_nulls_in_braces() {
+        let text = "the patch has a field without a value inside braces; write null or ''";
+        return Err(at.refuse(Class::Unsupported, text));
+    }
+    for field in ["labels", "annotations"] {
+        for key in patch.texts(field).into_iter().flat_map(Map::keys) {
+            resource.spelling.forget_text(&format!("{field}/{key}"));
+        }
+    }
+    let Resource { body, spelling, .. } = resource;
+    spelling.type_untyped(body).map_err(|text| at.refuse(Class::Unsupported, format!("{id} {text}")))?;
     let body = resource.body.take();
     let is_quoted = |text: &str| ground.files.is_quoted(&resource.origin.file, text);
     let writing = Writing { keeps_nulls, is_quoted: &is_quoted };
     let done = merge(body, &patch.body, ground.schemas, writing);
     resource.spelling.merge(&patch.spelling);
+    if takes_annotations(&patch.body) {
+        resource.lose_notes();
+    }
     match done.map_err(|fault| at.refuse(Class::Patch, format!("{id}: {fault}")))? {
         Merged::Deleted => return Ok(false),
         Merged::Object(body) => resource.body = body,

@@ -2,6 +2,8 @@
 //!
 //! Only those that are built in: programs and containers are never run.
 
+use std::collections::{BTreeMap, HashSet};
+
 use serde_json::Value;
 
 use super::build::{Accumulator, Build, absorb};
@@ -36,6 +38,10 @@ fn configured(build: &Build<'_>, folder: &Folder, entries: &[Text]) -> Result<Ve
         build.add_resources(folder, std::slice::from_ref(entry), &mut found)?;
         inline.extend(found.resources.into_iter().map(|resource| (resource, entry.at.clone())));
     }
+    let mut known = HashSet::new();
+    if let Some((resource, at)) = inline.iter().find(|(resource, _)| !known.insert(resource.id().key())) {
+        return Err(at.refuse(Class::Duplicate, format!("{} is there twice; give them names", resource.id())));
+    }
     Ok(inline)
 }
 
@@ -50,7 +56,12 @@ fn is_builtin(resource: &Resource, at: &At) -> Result<(), Refusal> {
 }
 
 fn unknown(resource: &Resource, what: &str, at: &At) -> Refusal {
-    at.refuse(Class::Unsupported, format!("{} is no {what} that is built in", resource.kind()))
+    let kind = resource.kind();
+    let text = match kind {
+        "ValueAddTransformer" | "HelmChartInflationGenerator" => format!("{kind} is not supported"),
+        _ => format!("{kind} is no {what} that is built in"),
+    };
+    at.refuse(Class::Unsupported, text)
 }
 
 /// Runs generators.
@@ -60,6 +71,13 @@ pub(super) fn generate(build: &Build<'_>, folder: &Folder, entries: &[Text], int
         let made = match resource.kind() {
             "ConfigMapGenerator" => Made::ConfigMap,
             "SecretGenerator" => Made::Secret,
+            "IAMPolicyGenerator" => {
+                let step = ("generators", resource.kind());
+                for account in account(build, &resource, &at)? {
+                    build.step(step, &at, &mut into.resources, |it| absorb(it, account, &at))?;
+                }
+                continue;
+            }
             _ => return Err(unknown(&resource, "generator", &at)),
         };
         let mut body = resource.body.clone();
@@ -78,6 +96,30 @@ pub(super) fn generate(build: &Build<'_>, folder: &Folder, entries: &[Text], int
         build.step(step, &at, &mut into.resources, |it| absorb(it, made, &at))?;
     }
     Ok(())
+}
+
+/// The account that an IAMPolicyGenerator makes. The tool writes it as text, so that a name like `1` is a number.
+fn account(build: &Build<'_>, plugin: &Resource, at: &At) -> Result<Vec<Resource>, Refusal> {
+    const KNOWN: [&str; 3] = ["cloud", "kubernetesService", "serviceAccount"];
+    let read = loose(&plugin.body, at, &KNOWN);
+    let fields = read.node().fields(&KNOWN)?;
+    match fields.text("cloud")?.as_str() {
+        "gke" => {}
+        other => return Err(at.refuse(Class::Generator, format!("the cloud {other} is not known; gke is"))),
+    }
+    let part = |name, known: [&'static str; 2]| {
+        let fields = fields.get(name).map(|node| node.fields(&known)).transpose()?;
+        let text = |name| fields.as_ref().map_or(Ok(String::new()), |fields| fields.text(name));
+        Ok::<_, Refusal>((text(known[0])?, text(known[1])?))
+    };
+    let (name, namespace) = part("kubernetesService", ["name", "namespace"])?;
+    let (account, project) = part("serviceAccount", ["name", "projectId"])?;
+    let namespace = if namespace.is_empty() { namespace } else { format!("  namespace: {namespace}\n") };
+    let text = format!(
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  annotations:\n    \
+         iam.gke.io/gcp-service-account: {account}@{project}.iam.gserviceaccount.com\n  name: {name}\n{namespace}"
+    );
+    parse::resources(&build.files.shown(&at.file), text.as_bytes())
 }
 
 /// Runs transformers.
@@ -146,6 +188,28 @@ fn loose(body: &Value, at: &At, known: &[&str]) -> Loose {
     Loose { value, at: at.clone() }
 }
 
+/// Texts of a plugin's object, which may be written as booleans and numbers.
+fn texts(fields: &Fields<'_>, name: &'static str) -> Result<BTreeMap<String, String>, Refusal> {
+    let Some(node) = fields.get(name) else { return Ok(BTreeMap::new()) };
+    let Value::Object(map) = node.value else { return node.text_map() };
+    let text = |(key, value): (&String, &Value)| {
+        let text = match value {
+            Value::Bool(flag) => flag.to_string(),
+            Value::Number(number) if !number.is_f64() || number.as_f64().is_some_and(is_plain) => {
+                number.to_string()
+            }
+            value => Node::new(value, node.at.key(key)).text()?,
+        };
+        Ok((key.clone(), text))
+    };
+    map.iter().map(text).collect()
+}
+
+/// Whether the tool writes a float without an exponent.
+fn is_plain(float: f64) -> bool {
+    float == 0.0 || (1e-4..1e21).contains(&float.abs())
+}
+
 fn specs(fields: &Fields<'_>) -> Result<Vec<FieldSpec>, Refusal> {
     fields.get("fieldSpecs").map_or(Ok(Vec::new()), |node| field_specs(&node))
 }
@@ -163,12 +227,12 @@ fn run(
         "LabelTransformer" => {
             let (read, known) = (read(&["labels", "fieldSpecs"]), ["labels", "fieldSpecs"]);
             let fields = read.node().fields(&known)?;
-            set_texts(resources, &fields.text_map("labels")?, &specs(&fields)?, at)
+            set_texts(resources, &texts(&fields, "labels")?, &specs(&fields)?, at)
         }
         "AnnotationsTransformer" => {
             let (read, known) = (read(&["annotations", "fieldSpecs"]), ["annotations", "fieldSpecs"]);
             let fields = read.node().fields(&known)?;
-            set_texts(resources, &fields.text_map("annotations")?, &specs(&fields)?, at)
+            set_texts(resources, &texts(&fields, "annotations")?, &specs(&fields)?, at)
         }
         "ImageTagTransformer" => {
             let (read, known) = (read(&["imageTag", "fieldSpecs"]), ["imageTag", "fieldSpecs"]);
@@ -184,7 +248,9 @@ fn run(
             };
             set_replicas(resources, &kustomization::replicas(&replica)?, &specs(&fields)?)
         }
-        "PrefixTransformer" | "SuffixTransformer" => run_affix(plugin, at, resources),
+        "PrefixTransformer" | "SuffixTransformer" | "PrefixSuffixTransformer" => {
+            run_affix(plugin, at, resources)
+        }
         "NamespaceTransformer" => run_namespace(plugin, at, resources),
         "PatchTransformer" | "PatchJson6902Transformer" | "PatchStrategicMergeTransformer" => {
             run_patch(plugin, at, ground, resources)
@@ -209,11 +275,14 @@ fn run_affix(plugin: &Resource, at: &At, resources: &mut [Resource]) -> Step {
         return Err(at.refuse(Class::Field, "fieldSpecs are missing"));
     }
     let (prefix, suffix) = (fields.text("prefix")?, fields.text("suffix")?);
-    let what = match plugin.kind() {
-        "PrefixTransformer" => Affix::Prefix(&prefix),
-        _ => Affix::Suffix(&suffix),
-    };
-    affix(resources, what, &specs(&fields)?, at)
+    let specs = specs(&fields)?;
+    if plugin.kind() != "SuffixTransformer" {
+        affix(resources, Affix::Prefix(&prefix), &specs, at)?;
+    }
+    if plugin.kind() != "PrefixTransformer" {
+        affix(resources, Affix::Suffix(&suffix), &specs, at)?;
+    }
+    Ok(())
 }
 
 fn run_namespace(plugin: &Resource, at: &At, resources: &mut [Resource]) -> Step {

@@ -48,6 +48,7 @@ struct Candidates {
 
 /// Changes every field that names an object by what that was called before.
 pub(super) fn follow(resources: &mut [Resource], references: &[References]) -> Result<(), Refusal> {
+    resources.iter().try_for_each(check_subjects)?;
     let mut candidates = Candidates::of(resources);
     if candidates.by_name.is_empty() {
         return Ok(());
@@ -163,6 +164,30 @@ fn bound_namespaces(resource: &Resource) -> Vec<String> {
     let accounts =
         subjects.filter(|subject| subject.get("kind").and_then(Value::as_str) == Some("ServiceAccount"));
     accounts.filter_map(|account| account.get("namespace")?.as_str().map(str::to_owned)).collect()
+}
+
+/// The namespace of an account to which a RoleBinding binds a role is a text, or is not written.
+fn check_subjects(resource: &Resource) -> Result<(), Refusal> {
+    if resource.kind() != "RoleBinding" || resource.first_id().gvk.group != "rbac.authorization.k8s.io" {
+        return Ok(());
+    }
+    let subjects = resource.body.get("subjects").and_then(Value::as_array);
+    let is_wrong = |subject: &Value| match (subject.get("namespace"), subject.get("kind")) {
+        _ if !subject.is_object() => true,
+        (Some(namespace), Some(Value::String(kind))) => kind == "ServiceAccount" && !namespace.is_string(),
+        (Some(_), Some(_)) => true,
+        (None, _) | (_, None) => false,
+    };
+    match subjects.into_iter().flatten().any(is_wrong) {
+        false => Ok(()),
+        true => {
+            let text = format!(
+                "{}: the namespace of a subject is no text; write it, or leave it out",
+                resource.id()
+            );
+            Err(parse::refuse(&resource.origin, text).of(Class::Reference))
+        }
+    }
 }
 
 fn role(body: &Value) -> Option<Gvk> {

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::fault::{At, Class, Refusal};
-use super::field_path::{Miss, find, parts};
+use super::field_path::{Miss, Step, find, parts};
 use super::id::{Gvk, Id};
 use super::node::{Fields, Node, Text};
 use super::resource::Resource;
@@ -155,12 +155,27 @@ pub(super) fn apply(
     budget: &mut Budget,
 ) -> Read<()> {
     for replacement in replacements {
-        let value = replacement.value(resources)?;
+        let mut value = replacement.value(resources)?;
         for target in replacement.targets.iter().flatten() {
-            target.write(resources, &value, budget)?;
+            target.write(resources, &mut value, budget)?;
         }
     }
     Ok(())
+}
+
+const NOTES: &str =
+    "the tool keeps notes among these annotations, such as former names; name single annotations";
+
+/// Whether a field holds annotations among which the tool keeps notes.
+fn has_notes_in(resource: &Resource, way: &[Step]) -> bool {
+    let is = |step: &Step, name: &str| matches!(step, Step::Key(key) if key == name);
+    let holds = match way {
+        [] => true,
+        [first] => is(first, "metadata"),
+        [first, second] => is(first, "metadata") && is(second, "annotations"),
+        _ => false,
+    };
+    holds && resource.has_notes()
 }
 
 fn at(at: &At) -> impl Fn(Miss) -> Refusal + '_ {
@@ -168,25 +183,27 @@ fn at(at: &At) -> impl Fn(Miss) -> Refusal + '_ {
 }
 
 impl Replacement {
-    fn value(&self, resources: &[Resource]) -> Read<Written> {
+    /// The value, and the position of the object that it comes from.
+    fn value(&self, resources: &[Resource]) -> Read<(Written, Option<usize>)> {
         let refuse = |text: &str| Err(self.at.refuse(Class::Replacement, text));
         match (&self.source, &self.value) {
             _ if self.targets.is_none() => refuse("there are no targets"),
             (None, None) => refuse("there is neither a source nor a sourceValue"),
             (Some(_), Some(_)) => refuse("there are both a source and a sourceValue; leave one out"),
-            (None, Some(text)) => Ok(Written::plain(text)),
+            (None, Some(text)) => Ok((Written::plain(text), None)),
             (Some(source), None) => source.value(resources),
         }
     }
 }
 
 impl Source {
-    fn value(&self, resources: &[Resource]) -> Read<Written> {
-        let mut selected = resources.iter().filter(|resource| resource.ids().any(|id| self.takes(&id)));
-        let Some(resource) = selected.next() else {
+    fn value(&self, resources: &[Resource]) -> Read<(Written, Option<usize>)> {
+        let takes = |(_, resource): &(usize, &Resource)| resource.ids().any(|id| self.takes(&id));
+        let mut selected = resources.iter().enumerate().filter(takes);
+        let Some((position, resource)) = selected.next() else {
             return Err(self.at.refuse(Class::Target, "no object is the source of this replacement"));
         };
-        if let Some(other) = selected.next() {
+        if let Some((_, other)) = selected.next() {
             let text =
                 format!("{} and {} could both be the source; say more of it", resource.id(), other.id());
             return Err(self.at.refuse(Class::Target, text));
@@ -202,7 +219,11 @@ impl Source {
             let text = format!("{} has no field {}, or nothing in it", resource.id(), self.path);
             return Err(self.at.refuse(Class::Replacement, text));
         };
-        Written::of(resource, &way, value, &self.options).map_err(at(&self.at))
+        if has_notes_in(resource, &way) {
+            return Err(self.at.refuse(Class::Unsupported, NOTES));
+        }
+        let written = Written::of(&resource.spelling, &way, value, &self.options).map_err(at(&self.at))?;
+        Ok((written, Some(position)))
     }
 
     fn takes(&self, id: &Id) -> bool {
@@ -244,13 +265,19 @@ fn takes(selection: &Selection, id: &Id) -> bool {
 }
 
 impl Target {
-    fn write(&self, resources: &mut [Resource], value: &Written, budget: &mut Budget) -> Read<()> {
+    fn write(
+        &self,
+        resources: &mut [Resource],
+        (value, source): &mut (Written, Option<usize>),
+        budget: &mut Budget,
+    ) -> Read<()> {
         let Some(select) = &self.select else {
             return Err(self.at.refuse(Class::Replacement, "this target selects nothing"));
         };
         let select = select.selection()?;
         let reject = self.reject.iter().map(Reject::of).collect::<Read<Vec<_>>>()?;
-        for resource in resources {
+        for (position, resource) in resources.iter_mut().enumerate() {
+            let is_source = *source == Some(position);
             let is_target = select.takes_texts(resource)
                 && resource.ids().any(|id| takes(&select, &id))
                 && !reject.iter().any(|reject| reject.takes(resource));
@@ -259,7 +286,11 @@ impl Target {
             }
             for path in &self.paths {
                 let parts = parts(&path.text).map_err(at(&path.at))?;
-                let written = write(resource, &parts, value, &self.options, budget);
+                let found = find(&resource.body, &parts).ok().flatten();
+                if found.is_some_and(|(way, _)| has_notes_in(resource, &way)) {
+                    return Err(path.at.refuse(Class::Unsupported, NOTES));
+                }
+                let written = write(resource, &parts, (&mut *value, is_source), &self.options, budget);
                 written.map_err(|miss| {
                     let text = format!("{} in {}: {}", path.text, resource.id(), miss.text);
                     path.at.refuse(miss.class, text)

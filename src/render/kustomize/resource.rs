@@ -3,7 +3,11 @@
 
 use serde_json::{Map, Value};
 
+use super::fault::{Class, Refusal};
+use super::field_path::Step;
+use super::field_spec::scalar_text;
 use super::id::{Gvk, Id};
+use super::parse;
 use super::sharing::Sharing;
 use super::spelling::Spelling;
 use super::trail::Trail;
@@ -160,6 +164,21 @@ impl Resource {
         self.trail = other.trail.clone();
     }
 
+    /// Whether the tool keeps notes of it, which it writes among its annotations.
+    pub(super) fn has_notes(&self) -> bool {
+        let has_affixes = !self.prefixes.is_empty() || !self.suffixes.is_empty();
+        has_affixes || !self.earlier.is_empty() || self.needs_hash || self.behavior != Behavior::Unspecified
+    }
+
+    /// Forgets all that the tool writes among the annotations, because these were deleted or replaced.
+    pub(super) fn lose_notes(&mut self) {
+        self.earlier.clear();
+        self.prefixes.clear();
+        self.suffixes.clear();
+        self.needs_hash = false;
+        self.behavior = Behavior::Unspecified;
+    }
+
     /// A field of `metadata`, which is made if it is not there.
     pub(super) fn metadata_mut(&mut self) -> Option<&mut Map<String, Value>> {
         let body = self.body.as_object_mut()?;
@@ -198,6 +217,53 @@ impl Resource {
     /// The texts of `metadata.<field>`, as a selection sees them.
     pub(super) fn texts(&self, field: &str) -> Option<&Map<String, Value>> {
         self.body.get("metadata")?.get(field)?.as_object()
+    }
+
+    /// The text of a label or an annotation.
+    pub(super) fn text_of(&self, field: &str, key: &str) -> Option<String> {
+        let value = self.texts(field)?.get(key)?;
+        self.spelling.text(&format!("{field}/{key}"), value)
+    }
+
+    /// Makes all labels or annotations texts, as the tool does when it writes all of them. None at all are no field.
+    pub(super) fn make_texts(&mut self, field: &str) -> Result<(), Refusal> {
+        let Some(found) = self.body.get("metadata").and_then(|it| it.get(field)) else { return Ok(()) };
+        let mut texts = Map::new();
+        for (key, value) in found.as_object().into_iter().flatten() {
+            let place = format!("{field}/{key}");
+            let text = self.spelling.text(&place, value).ok_or_else(|| {
+                let text = format!("{field}: the text of {key} is not known; put it in quotes");
+                parse::refuse(&self.origin, text).of(Class::Unsupported)
+            })?;
+            self.spelling.is_text_now(&place, &text);
+            texts.insert(key.clone(), text.into());
+        }
+        match self.metadata_mut() {
+            Some(metadata) if texts.is_empty() => drop(metadata.remove(field)),
+            Some(metadata) => drop(metadata.insert(field.to_owned(), Value::Object(texts))),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Makes all values of its data texts, as the tool does when a generator merges into it.
+    pub(super) fn make_data_texts(&mut self) -> Result<(), Refusal> {
+        for field in ["data", "binaryData"] {
+            let Some(values) = self.body.get_mut(field).and_then(Value::as_object_mut) else { continue };
+            for (key, value) in values {
+                let way = [Step::Key(field.to_owned()), Step::Key(key.clone())];
+                let text = match self.spelling.untyped(&way, value) {
+                    Some(text) => text.to_owned(),
+                    None if value.is_null() || self.spelling.is_odd(value) => {
+                        let text = format!("{field}: the text of {key} is not known; put it in quotes");
+                        return Err(parse::refuse(&self.origin, text).of(Class::Unsupported));
+                    }
+                    None => scalar_text(value).unwrap_or_default(),
+                };
+                *value = text.into();
+            }
+        }
+        Ok(())
     }
 
     /// True if nothing is left of it.

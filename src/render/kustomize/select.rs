@@ -3,7 +3,6 @@
 //! In: a selector, as written. Out: whether it takes a resource, by what that is called now or was called first.
 
 use regex::bytes::{Regex, RegexBuilder};
-use serde_json::{Map, Value};
 
 use super::fault::{At, Class, Refusal};
 use super::node::{Fields, Node};
@@ -104,8 +103,7 @@ impl Selection {
         (fits(&self.namespace, first.namespace()) || fits(&self.namespace, now.namespace()))
             && (fits(&self.name, &first.name) || fits(&self.name, &now.name))
             && self.takes_kind(&now.gvk)
-            && meets(&self.labels, resource.texts("labels"))
-            && meets(&self.annotations, resource.texts("annotations"))
+            && self.takes_texts(resource)
     }
 
     pub(super) fn takes_kind(&self, gvk: &super::id::Gvk) -> bool {
@@ -124,8 +122,7 @@ impl Selection {
     }
 
     pub(super) fn takes_texts(&self, resource: &Resource) -> bool {
-        meets(&self.labels, resource.texts("labels"))
-            && meets(&self.annotations, resource.texts("annotations"))
+        meets(&self.labels, resource, "labels") && meets(&self.annotations, resource, "annotations")
     }
 }
 
@@ -186,14 +183,12 @@ enum Requirement {
     Less(String, i64),
 }
 
-fn meets(requirements: &[Requirement], texts: Option<&Map<String, Value>>) -> bool {
-    let get = |key: &str| texts.and_then(|texts| texts.get(key)).and_then(Value::as_str);
+fn meets(requirements: &[Requirement], resource: &Resource, field: &str) -> bool {
+    let get = |key: &str| resource.text_of(field, key);
     let number = |key: &str| get(key).and_then(|text| text.parse::<i64>().ok());
     requirements.iter().all(|requirement| match requirement {
-        Requirement::In(key, values) => get(key).is_some_and(|text| values.iter().any(|value| value == text)),
-        Requirement::NotIn(key, values) => {
-            get(key).is_none_or(|text| values.iter().all(|value| value != text))
-        }
+        Requirement::In(key, values) => get(key).is_some_and(|text| values.contains(&text)),
+        Requirement::NotIn(key, values) => get(key).is_none_or(|text| !values.contains(&text)),
         Requirement::Exists(key) => get(key).is_some(),
         Requirement::Lacks(key) => get(key).is_none(),
         Requirement::Greater(key, than) => number(key).is_some_and(|value| value > *than),

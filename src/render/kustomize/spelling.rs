@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::field_path::Step;
-use crate::yaml::{self, Dialect, Nulls};
+use super::field_path::{Step, at};
+use super::field_spec::scalar_text;
+use crate::yaml::{self, Dialect, Document, Nulls};
 
 /// What is known of how an object is written.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +20,8 @@ pub(super) struct Spelling {
     odd: Arc<BTreeSet<String>>,
     /// Fields that a replacement has made, as texts that have no type yet.
     untyped: BTreeMap<Vec<Step>, String>,
+    /// Labels and annotations whose values do not tell what they are written as, by `labels/key`: the value, and the text.
+    texts: BTreeMap<String, (Value, String)>,
     nulls: Nulls,
     /// It went through JSON, and nothing else has come in since.
     is_json: bool,
@@ -27,14 +30,29 @@ pub(super) struct Spelling {
 impl Spelling {
     /// Of a document as it was read.
     pub(super) fn new(odd: BTreeSet<String>, nulls: Nulls) -> Self {
-        Self { odd: Arc::new(odd), untyped: BTreeMap::new(), nulls, is_json: false }
+        Self { odd: Arc::new(odd), nulls, ..Self::default() }
+    }
+
+    /// Of a document with its labels and annotations.
+    pub(super) fn of(document: &Document) -> Self {
+        let metadata = document.value.get("metadata");
+        let value = |place: &str| {
+            let (field, key) = place.split_once('/')?;
+            metadata?.get(field)?.get(key).cloned()
+        };
+        let texts = document.texts.iter();
+        let texts = texts.filter_map(|(place, text)| Some((place.clone(), (value(place)?, text.clone()))));
+        Self { texts: texts.collect(), ..Self::new(document.odd.clone(), document.nulls) }
     }
 
     /// Whether a merge keeps the nulls that are there: it drops those that are not written, which nobody can tell from others
     /// in the same object.
     pub(super) fn keeps_nulls(&self) -> Result<bool, &'static str> {
         match self.nulls {
-            Nulls { left_out: true, written: true } => Err(
+            Nulls { in_braces: true, .. } => Err(
+                "has a field without a value inside braces, which a merge takes for null; write null or ''",
+            ),
+            Nulls { left_out: true, written: true, .. } => Err(
                 "has fields without a value and fields with null, of which a merge keeps the latter only; write all alike",
             ),
             Nulls { left_out, .. } => Ok(!left_out),
@@ -42,12 +60,47 @@ impl Spelling {
     }
 
     /// What a null was written as, where all are written alike.
-    pub(super) fn null_text(&self) -> Option<&'static str> {
+    fn null_text(&self) -> Option<&'static str> {
         match self.nulls {
-            Nulls { left_out: true, written: false } => Some(""),
+            Nulls { left_out: true, written: false, .. } => Some(""),
             Nulls { left_out: false, .. } => Some("null"),
-            Nulls { left_out: true, written: true } => None,
+            Nulls { left_out: true, written: true, .. } => None,
         }
+    }
+
+    /// The text of a label or an annotation, by `labels/key`. None if the value does not tell. What is no scalar has no text.
+    pub(super) fn text(&self, place: &str, value: &Value) -> Option<String> {
+        match (self.texts.get(place), value) {
+            (_, Value::Object(_) | Value::Array(_)) => Some(String::new()),
+            (Some((written, text)), value) if written == value => Some(text.clone()),
+            (_, Value::Null) => self.null_text().map(str::to_owned),
+            (_, value) if self.is_odd(value) => None,
+            (_, value) => scalar_text(value),
+        }
+    }
+
+    /// Forgets what a label or an annotation was written as, because it gets another value.
+    pub(super) fn forget_text(&mut self, place: &str) {
+        self.texts.remove(place);
+    }
+
+    /// Forgets what all labels and annotations were written as.
+    pub(super) fn forget_texts(&mut self) {
+        self.texts.clear();
+    }
+
+    /// A label or an annotation became a text.
+    pub(super) fn is_text_now(&mut self, place: &str, text: &str) {
+        let value = Value::String(text.to_owned());
+        self.texts.remove(place);
+        if self.is_odd(&value) {
+            self.texts.insert(place.to_owned(), (value, text.to_owned()));
+        }
+    }
+
+    /// Whether a value inside braces is not written.
+    pub(super) fn has_nulls_in_braces(&self) -> bool {
+        self.nulls.in_braces
     }
 
     /// From here on every null is written.
@@ -58,6 +111,8 @@ impl Spelling {
     /// A JSON patch was applied: every null is written, and numbers were floats.
     pub(super) fn went_through_json(&mut self) {
         self.writes_nulls();
+        self.forget_texts();
+        self.untyped.clear();
         self.is_json = true;
     }
 
@@ -71,6 +126,7 @@ impl Spelling {
         // Those that were not written are gone, and those of the patch have deleted something.
         self.nulls.left_out = false;
         self.is_json = false;
+        self.texts.extend(other.texts.clone());
         if !other.odd.is_empty() {
             Arc::make_mut(&mut self.odd).extend(other.odd.iter().cloned());
         }
@@ -93,6 +149,26 @@ impl Spelling {
     pub(super) fn untyped(&self, way: &[Step], value: &Value) -> Option<&str> {
         let text = self.untyped.get(way)?;
         (yaml::scalar(text, None, Dialect::Kustomize).as_ref() == Some(value)).then_some(text)
+    }
+
+    /// A merge makes texts of the fields that replacements have made. Those inside of lists become what the list tells.
+    pub(super) fn type_untyped(&mut self, body: &mut Value) -> Result<(), &'static str> {
+        for (way, text) in std::mem::take(&mut self.untyped) {
+            let plain = yaml::scalar(&text, None, Dialect::Kustomize);
+            let Some(field) = at(body, &way).filter(|field| Some(&**field) == plain.as_ref()) else {
+                continue;
+            };
+            if field.is_string() {
+                continue;
+            }
+            if way.iter().any(|step| matches!(step, Step::Item(_))) {
+                return Err(
+                    "has a field in a list that a replacement has made, whose type a merge changes; write the field",
+                );
+            }
+            *field = Value::String(text);
+        }
+        Ok(())
     }
 
     /// Whether fields that were made hold something else than text.

@@ -32,6 +32,8 @@ pub(super) struct Written {
     shape: Shape,
     /// Whether it is a text that has no type yet.
     is_untyped: bool,
+    /// The field that it is read from, if a change of that field changes it.
+    source: Option<Vec<Step>>,
 }
 
 /// How much may be written in one build.
@@ -69,19 +71,20 @@ impl Written {
     /// A text without a type.
     pub(super) fn plain(text: &str) -> Self {
         let value = untyped(text).ok();
-        Self { text: text.to_owned(), value, shape: Shape::Scalar, is_untyped: true }
+        Self { text: text.to_owned(), value, shape: Shape::Scalar, is_untyped: true, source: None }
     }
 
     /// A value of an object, or a part of it.
-    pub(super) fn of(resource: &Resource, way: &[Step], value: &Value, options: &Options) -> Done<Self> {
+    pub(super) fn of(spelling: &Spelling, way: &[Step], value: &Value, options: &Options) -> Done<Self> {
         let shape = Shape::of(value);
-        let (text, is_untyped) = match resource.spelling.untyped(way, value) {
+        let (text, is_untyped) = match spelling.untyped(way, value) {
             Some(text) => (text.to_owned(), true),
-            None if resource.spelling.is_odd(value) => return Err(odd(value)),
+            None if spelling.is_odd(value) => return Err(odd(value)),
             None => (scalar_text(value).unwrap_or_default(), false),
         };
         let Some(delimiter) = &options.delimiter else {
-            return Ok(Self { text, value: Some(value.clone()), shape, is_untyped });
+            let source = Some(way.to_vec());
+            return Ok(Self { text, value: Some(value.clone()), shape, is_untyped, source });
         };
         if shape != Shape::Scalar {
             return Err(scalars_only());
@@ -94,7 +97,21 @@ impl Written {
         if is_untyped {
             return Ok(Self::plain(part));
         }
-        Ok(Self { value: typed(part, value).ok(), text: part.to_owned(), shape, is_untyped })
+        Ok(Self { value: typed(part, value).ok(), text: part.to_owned(), shape, is_untyped, source: None })
+    }
+
+    /// Reads it again after a field of the source's object was written: the tool holds the field itself, not a copy of it.
+    fn refresh(&mut self, body: &mut Value, spelling: &Spelling, written: &[Step]) -> Done<()> {
+        let Some(source) = self.source.take() else { return Ok(()) };
+        if written.starts_with(&source) {
+            if let Some(value) = at(body, &source) {
+                *self = Self::of(spelling, &source, value, &Options::default())?;
+            }
+        } else if !source.starts_with(written) {
+            self.source = Some(source);
+        }
+        // Where something around the source was replaced, the tool goes on with the field that is no part of the object any more.
+        Ok(())
     }
 
     fn bytes(&self) -> usize {
@@ -135,14 +152,14 @@ fn scalars_only() -> Miss {
 pub(super) fn write(
     resource: &mut Resource,
     parts: &[String],
-    value: &Written,
+    (value, is_source): (&mut Written, bool),
     options: &Options,
     budget: &mut Budget,
 ) -> Done<()> {
     let make = options.create.then_some(value.shape);
     let Resource { body, spelling, .. } = resource;
-    if write_inside(body, parts, value, make, budget)? {
-        return Ok(());
+    if let Some(way) = write_inside(body, parts, value, make, budget)? {
+        return if is_source { value.refresh(body, spelling, &way) } else { Ok(()) };
     }
     let found = fields(body, parts, make, spelling)?;
     if found.is_empty() {
@@ -153,6 +170,9 @@ pub(super) fn write(
     }
     for found in found {
         put((&mut *body, &mut *spelling), &found, value, options, budget)?;
+        if let (true, Found::Field(way)) = (is_source, &found) {
+            value.refresh(body, spelling, way)?;
+        }
     }
     Ok(())
 }
@@ -281,14 +301,14 @@ fn write_inside(
     value: &Written,
     make: Option<Shape>,
     budget: &mut Budget,
-) -> Done<bool> {
-    let Some((way, rest, text)) = text_on_the_way(body, parts) else { return Ok(false) };
-    let Some(yaml::Document { value: mut inner, odd, .. }) = document(&text) else { return Ok(false) };
+) -> Done<Option<Vec<Step>>> {
+    let Some((way, rest, text)) = text_on_the_way(body, parts) else { return Ok(None) };
+    let Some(yaml::Document { value: mut inner, odd, .. }) = document(&text) else { return Ok(None) };
     let (options, mut spelling) = (Options::default(), Spelling::new(odd, yaml::Nulls::default()));
     let found = match fields(&mut inner, rest, make, &mut spelling) {
         Ok(found) if !found.is_empty() => found,
         Err(miss) if miss.class != Class::Replacement => return Err(miss),
-        Ok(_) | Err(_) => return Ok(false),
+        Ok(_) | Err(_) => return Ok(None),
     };
     if !text.trim_start().starts_with(['{', '[']) {
         let text = "the path leads into a text that is YAML; only JSON is supported there";
@@ -297,7 +317,7 @@ fn write_inside(
     for found in found {
         match put((&mut inner, &mut spelling), &found, value, &options, budget) {
             Ok(()) => {}
-            Err(miss) if miss.class == Class::Replacement => return Ok(false),
+            Err(miss) if miss.class == Class::Replacement => return Ok(None),
             Err(miss) => return Err(miss),
         }
     }
@@ -308,7 +328,7 @@ fn write_inside(
     if let Some(field) = at(body, &way) {
         *field = Value::String(text);
     }
-    Ok(true)
+    Ok(Some(way))
 }
 
 type Inside<'p> = (Vec<Step>, &'p [String], String);

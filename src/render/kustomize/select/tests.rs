@@ -1,5 +1,7 @@
 //! Selections against what Kustomize 5.8.1 selects.
 
+use serde_json::{Map, Value};
+
 use super::*;
 use crate::object::Origin;
 
