@@ -194,6 +194,8 @@ fn operate(
     Ok(())
 }
 
+/// From here on, a float fits no integer of 64 bits.
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 /// The largest integer up to which floats hold every one.
 const EXACT: u64 = 1 << 53;
 
@@ -203,7 +205,9 @@ fn through_floats(value: &mut Value) {
     match value {
         Value::Number(number) => {
             if let Some(integer) = number.as_i64().filter(|integer| integer.unsigned_abs() > EXACT) {
-                *value = Value::from(integer as f64 as i64);
+                let float = integer as f64;
+                // The next float above the largest integer of 64 bits fits no integer.
+                *value = if float < TWO_TO_63 { Value::from(float as i64) } else { Value::from(float) };
             }
         }
         Value::Array(items) => items.iter_mut().for_each(through_floats),
@@ -249,6 +253,10 @@ fn merge_selected(
         if selection.takes(&resource) {
             let mut patch = patch.clone();
             let api_version = resource.api_version().to_owned();
+            if api_version.is_empty() {
+                let text = format!("{} has no apiVersion, which the patch would take", resource.id());
+                return Err(at.refuse(Class::Unsupported, text));
+            }
             patch.set("apiVersion", &api_version);
             if !merged(&mut resource, &patch, ground, at)? {
                 continue;
