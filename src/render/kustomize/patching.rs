@@ -194,20 +194,18 @@ fn operate(
     Ok(())
 }
 
-/// From here on, a float fits no integer of 64 bits.
-const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 /// The largest integer up to which floats hold every one.
 const EXACT: u64 = 1 << 53;
 
 /// Integers as they are after they were floats: the tool's JSON patches know no others.
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "it is what the tool does")]
+#[expect(clippy::cast_precision_loss, reason = "it is what the tool does")]
 fn through_floats(value: &mut Value) {
     match value {
         Value::Number(number) => {
             if let Some(integer) = number.as_i64().filter(|integer| integer.unsigned_abs() > EXACT) {
                 let float = integer as f64;
-                // The next float above the largest integer of 64 bits fits no integer.
-                *value = if float < TWO_TO_63 { Value::from(float as i64) } else { Value::from(float) };
+                // Go writes as many digits as it takes to tell a float, and zeros; above 64 bits it stays a float.
+                *value = float.to_string().parse::<i64>().map_or_else(|_| Value::from(float), Value::from);
             }
         }
         Value::Array(items) => items.iter_mut().for_each(through_floats),
