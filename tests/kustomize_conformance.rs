@@ -42,7 +42,7 @@ const WHOLE: &[&str] = &[
     "texts-of-metadata",
 ];
 /// How many cases there are at least: a lost folder must not go unseen.
-const CASES: usize = 1241;
+const CASES: usize = 1242;
 
 /// The recorded answer of a case.
 fn recorded(case: &Case) -> Answer {

@@ -126,7 +126,7 @@ fn ten_thousand_patches_are_only_many() {
         );
         let _ = writeln!(
             text,
-            "- target: {{kind: ConfigMap}}\n  patch: '[{{op: add, path: /data/j{number}, value: v}}]'"
+            "- target: {{kind: ConfigMap}}\n  patch: '[{{\"op\": \"add\", \"path\": \"/data/j{number}\", \"value\": \"v\"}}]'"
         );
     }
     let files = [("overlay/kustomization.yaml", text.as_str()), ("overlay/a.yaml", MAP)];
@@ -137,7 +137,7 @@ fn ten_thousand_patches_are_only_many() {
 fn expressions_take_time_in_proportion() {
     let name = "a".repeat(240);
     let map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
-    let text = "resources: [a.yaml]\npatches:\n- target: {name: '(a|a?)+(a*)*b'}\n  patch: '[{op: remove, path: /data}]'\n";
+    let text = "resources: [a.yaml]\npatches:\n- target: {name: '(a|a?)+(a*)*b'}\n  patch: '[{\"op\": \"remove\", \"path\": \"/data\"}]'\n";
     let files = [("overlay/kustomization.yaml", text), ("overlay/a.yaml", &map)];
     assert_eq!(outcome(&tree(&files)), Ok(1));
     let text = "resources: [a.yaml]\npatches:\n- target: {name: '((a{100}){100}){100}'}\n  patch: '[]'\n";

@@ -198,12 +198,14 @@ fn operate(
 const EXACT: u64 = 1 << 53;
 
 /// Integers as they are after they were floats: the tool's JSON patches know no others.
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "it is what the tool does")]
+#[expect(clippy::cast_precision_loss, reason = "it is what the tool does")]
 fn through_floats(value: &mut Value) {
     match value {
         Value::Number(number) => {
             if let Some(integer) = number.as_i64().filter(|integer| integer.unsigned_abs() > EXACT) {
-                *value = Value::from(integer as f64 as i64);
+                let float = integer as f64;
+                // Go writes as many digits as it takes to tell a float, and zeros; above 64 bits it stays a float.
+                *value = float.to_string().parse::<i64>().map_or_else(|_| Value::from(float), Value::from);
             }
         }
         Value::Array(items) => items.iter_mut().for_each(through_floats),
@@ -249,6 +251,10 @@ fn merge_selected(
         if selection.takes(&resource) {
             let mut patch = patch.clone();
             let api_version = resource.api_version().to_owned();
+            if api_version.is_empty() {
+                let text = format!("{} has no apiVersion, which the patch would take", resource.id());
+                return Err(at.refuse(Class::Unsupported, text));
+            }
             patch.set("apiVersion", &api_version);
             if !merged(&mut resource, &patch, ground, at)? {
                 continue;
