@@ -29,7 +29,7 @@ const LEFT_OUT: [(&str, &str, &str); 9] = [
     ),
     (
         "docs/simulation.md",
-        "make simulation                                                        # the fixed stories and 12 random ones",
+        "make simulation                                                        # the fixed stories and 60 random ones",
         "it takes minutes, and `make test` ends with it",
     ),
     (

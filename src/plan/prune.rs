@@ -67,15 +67,14 @@ pub(super) fn decide(
     let is_granted = |id: &ObjectId, uid: &str| policy.consented.get(id).is_some_and(|it| **it == *uid);
     let open: Vec<Entry<'_>> = waiting.into_iter().filter(|(id, seen)| !is_granted(id, &seen.uid)).collect();
     let (granted_replaced, open_replaced): (Vec<_>, Vec<_>) =
-        replaced.iter().map(|(id, it)| (*id, &it.uid)).partition(|(id, uid)| is_granted(id, uid));
+        replaced.iter().map(|(id, it)| (*id, &*it.uid)).partition(|(id, uid)| is_granted(id, uid));
     let asked = approval(&open, &open_replaced, policy.refused.as_deref());
     let approved = policy.approved.as_deref() == Some(asked.as_str());
     // Whatever else holds an object for a while, its approval stands.
     let granted = unwanted.iter().filter(|(id, seen)| is_granted(id, &seen.uid));
-    let granted = granted.chain(open.iter().filter(|_| approved)).map(|(id, seen)| (*id, &seen.uid));
+    let granted = granted.chain(open.iter().filter(|_| approved)).map(|(id, seen)| (*id, &*seen.uid));
     let granted = granted.chain(granted_replaced).chain(open_replaced.iter().filter(|_| approved).copied());
-    let consented: BTreeMap<ObjectId, Box<str>> =
-        granted.map(|(id, uid)| (id.clone(), uid.clone())).collect();
+    let consented: BTreeMap<ObjectId, Box<str>> = granted.map(|(id, uid)| (id.clone(), uid.into())).collect();
     let waits = match &policy.refused {
         Some(newer) => Hold::NewerRefused(newer.clone()),
         None => Hold::OverBudget { prunes: count, owned },
@@ -194,7 +193,7 @@ impl<'a> World<'a> {
 
 /// The hash over what would be deleted. Another object, or the same one made anew, is another approval. A newer commit that
 /// cannot be applied is part of it, so that an approval given before that commit does not count.
-fn approval(prunes: &[Entry<'_>], replaced: &[(&ObjectId, &Box<str>)], refused: Option<&str>) -> String {
+fn approval(prunes: &[Entry<'_>], replaced: &[(&ObjectId, &str)], refused: Option<&str>) -> String {
     let pruned = prunes.iter().map(|(id, seen)| format!("{} {}\n", id.as_str(), seen.uid));
     let replaced = replaced.iter().map(|(id, uid)| format!("replace {} {uid}\n", id.as_str()));
     let mut lines: Vec<String> = pruned.chain(replaced).collect();
