@@ -39,8 +39,15 @@ on_both_servers! {
 #[test]
 fn each_test_that_the_sandbox_cannot_run_exists() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let files = std::fs::read_dir(folder).expect("the tests").flatten().map(|entry| entry.path());
-    let tests: String = files.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+    let files = |folder: &std::path::Path| -> Vec<std::path::PathBuf> {
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    };
+    let all = files(&folder).into_iter().flat_map(|path| match path.is_dir() {
+        true => files(&path),
+        false => vec![path],
+    });
+    let is_source = |path: &std::path::PathBuf| path.extension().is_some_and(|it| it == "rs");
+    let tests: String = all.filter(is_source).filter_map(|path| std::fs::read_to_string(path).ok()).collect();
     for (name, _) in ONLY_ON_A_REAL_SERVER {
         assert!(tests.contains(&format!("async fn {name}()")), "there is no test {name}");
     }
