@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use support::daemon::until;
@@ -42,6 +44,50 @@ async fn a_sync_of_another_instance_keeps_its_objects() {
     let _daemon = scene.daemon();
     assert_keeps(&scene, "blue").await;
     scene.delete_sync("blue").await;
+}
+
+/// Gives a Sync to another instance, and waits until that one has applied a new commit and is named in the status.
+async fn moves_to_blue(scene: &Scene, begun: Instant) {
+    let commit = scene.push(&many(2, "two"));
+    scene.patch_sync("shop", json!({"metadata": {"labels": {"moorline.dev/instance": "blue"}}})).await;
+    scene.until_ready("shop", &commit).await;
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    let held_by = scene.status("shop", "/heldBy").await;
+    assert!(held_by.as_str().is_some_and(|lease| lease.ends_with("moorline-blue")), "{held_by}");
+}
+
+#[tokio::test]
+async fn a_sync_that_changes_its_instance_is_taken_over_within_seconds() {
+    let Some(scene) = Scene::new("instance-changes").await else { return };
+    let commit = scene.push(&many(2, "one"));
+    let proxy = FaultProxy::start(&scene.plane);
+    let _blue = scene.daemon_at(&proxy, "blue", &["--instance", "blue"]);
+    let _first = scene.daemon_with(&[]);
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    moves_to_blue(&scene, Instant::now()).await;
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn a_sync_that_left_while_its_daemon_was_down_is_taken_over_as_well() {
+    let Some(scene) = Scene::new("instance-left").await else { return };
+    let commit = scene.push(&many(2, "one"));
+    scene.sync("shop", json!({})).await;
+    let first = scene.daemon_with(&[]);
+    scene.until_ready("shop", &commit).await;
+    drop(first);
+    scene.patch_sync("shop", json!({"metadata": {"labels": {"moorline.dev/instance": "blue"}}})).await;
+    // The same Lease is held again, and the status names it.
+    let _first = scene.daemon_with(&[]);
+    until("the Lease is held again", async || {
+        scene.proxy.asked().iter().any(|one| one.is_watch()).then_some(())
+    })
+    .await;
+    let proxy = FaultProxy::start(&scene.plane);
+    let _blue = scene.daemon_at(&proxy, "blue", &["--instance", "blue"]);
+    moves_to_blue(&scene, Instant::now()).await;
+    scene.delete_sync("shop").await;
 }
 
 #[tokio::test]

@@ -150,6 +150,14 @@ async fn etcd_goes_back_to_a_backup_under_a_running_daemon() {
     assert_restored(&scene, &backup, &mark).await;
 }
 
+/// Waits for the ConfigMap that the controllers make in every namespace: the backup has to hold it.
+async fn until_rooted(scene: &Scene) {
+    until("kube-root-ca.crt is there", async || {
+        scene.maps().get_opt("kube-root-ca.crt").await.unwrap().map(drop)
+    })
+    .await;
+}
+
 /// The server goes back to a backup, and on beyond all versions that the daemon saw.
 async fn go_back_and_beyond(scene: &Scene, copy: &Path, newest: i64) {
     scene.proxy.rule(|_| Fate::Drop);
@@ -169,6 +177,7 @@ async fn go_back_and_beyond(scene: &Scene, copy: &Path, newest: i64) {
 #[tokio::test]
 async fn etcd_goes_back_to_a_backup_and_on_beyond_what_the_daemon_saw() {
     let Some(scene) = Scene::new("beyond").await else { return };
+    until_rooted(&scene).await;
     let _daemon = scene.daemon();
     let backup = backed_up(&scene).await;
     let newest = scene.plane.revision();
@@ -180,6 +189,7 @@ async fn etcd_goes_back_to_a_backup_and_on_beyond_what_the_daemon_saw() {
 #[tokio::test]
 async fn a_run_without_a_sync_notices_a_backup_as_well() {
     let Some(scene) = Scene::new("beyond-run").await else { return };
+    until_rooted(&scene).await;
     let url = scene.git.url("repository.git");
     scene.push(&many(3, "one"));
     let _daemon = scene.daemon_with(&["--url", &url, "--leader-election=false", "--interval", "1"]);

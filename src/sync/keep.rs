@@ -6,13 +6,14 @@
 mod deletion;
 mod dependencies;
 mod finalizers;
+mod instance;
 mod narrowed;
 mod secrets;
 mod values;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
@@ -69,6 +70,8 @@ struct Keeper {
     /// The deletion of its objects has begun.
     deletes: bool,
     seen: watch::Receiver<Seen>,
+    /// A daemon of another instance has been named as the one that serves the Sync since this time.
+    elsewhere_since: Option<Instant>,
 }
 
 /// What is to be done about a Sync.
@@ -104,6 +107,7 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
         history: 0,
         deletes: false,
         seen: seen.clone(),
+        elsewhere_since: None,
     };
     let mut retry = RETRY.0;
     loop {
@@ -122,6 +126,7 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
         }
     }
     keeper.stop().await;
+    keeper.let_go().await;
     keeper.context.cluster.forget(&keeper.name);
 }
 
@@ -239,7 +244,7 @@ impl Keeper {
             Ok(sync) => sync,
             Err(_) if is_going(value) => {
                 let status = value.get("status").and_then(|it| serde_json::from_value(it.clone()).ok());
-                return match self.is_anothers(status.as_ref()).await {
+                return match self.is_served_elsewhere(status.as_ref()).await {
                     true => Task::Others,
                     false => Task::Leave(Err("SpecInvalid")),
                 };
@@ -249,7 +254,7 @@ impl Keeper {
                 return refuse(Reason::SpecInvalid, refusal.to_string());
             }
         };
-        if self.is_anothers(sync.status.as_ref()).await {
+        if self.is_served_elsewhere(sync.status.as_ref()).await {
             return Task::Others;
         }
         self.told(value, sync.status.clone(), sync.spec.suspend);
@@ -276,18 +281,6 @@ impl Keeper {
             Ok(order) => Task::Follow(Box::new(order)),
             Err(trouble) => Task::Refuse(trouble),
         }
-    }
-
-    /// True if another daemon that lives serves the Sync. Nothing is written about that: the status is the other's.
-    async fn is_anothers(&self, status: Option<&crate::api::SyncStatus>) -> bool {
-        let Some(holder) = status.and_then(|status| status.held_by.as_ref()) else { return false };
-        if Some(holder) == self.context.held_by.as_ref() {
-            return false;
-        }
-        // Who cannot ask must not assume that there is nobody.
-        let held = self.context.cluster.is_held(holder).await.unwrap_or(true);
-        self.context.is_served_by(&self.name, holder, held);
-        held
     }
 
     fn told(&self, value: &Value, status: Option<crate::api::SyncStatus>, suspended: bool) {
