@@ -146,18 +146,6 @@ impl Cluster {
         self.0.desk.send(&self.0.wire, call, None).await
     }
 
-    /// Takes a daemon out of the status of a Sync, if the status still names it.
-    pub async fn clear_held_by(&self, name: &SyncName, held_by: &str) -> Result<(), Failure> {
-        let steps = json!([
-            {"op": "test", "path": "/status/heldBy", "value": held_by},
-            {"op": "remove", "path": "/status/heldBy"},
-        ]);
-        let call = Call::new(Class::Status, "patch", status_path(name))
-            .accept(METADATA)
-            .content("application/json-patch+json", steps.to_string().into_bytes());
-        self.0.desk.send(&self.0.wire, call, None).await.map(drop)
-    }
-
     /// Sets the finalizers of a Sync, if it is still in this version.
     pub async fn write_finalizers(
         &self,

@@ -126,7 +126,6 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
         }
     }
     keeper.stop().await;
-    keeper.let_go().await;
     keeper.context.cluster.forget(&keeper.name);
 }
 

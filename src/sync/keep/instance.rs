@@ -1,8 +1,7 @@
 //! The daemon that serves a Sync, where there are several.
 //!
 //! In: the Lease that the status names in `heldBy`, and the label of the Sync. Out: true while another daemon serves it. A daemon
-//! whose instance the Sync has left takes its name out of the status, so that the next one begins at once. Where it did not see
-//! the Sync leave, the next one begins after [`LETS_GO`].
+//! of another instance than the label names has let go of the Sync after [`LETS_GO`], and the next one begins.
 
 use std::time::{Duration, Instant};
 
@@ -34,15 +33,6 @@ impl Keeper {
         }
         self.context.is_served_by(&self.name, holder, held && !left);
         held && !left
-    }
-
-    /// Takes the name of this daemon out of the status of a Sync that it serves no more, if the Sync is still there.
-    pub(super) async fn let_go(&self) {
-        let context = &self.context;
-        let Some(own) = context.held_by.as_deref().filter(|_| !*context.ending.borrow()) else { return };
-        if let Err(failure) = context.cluster.clear_held_by(&self.name, own).await {
-            tracing::debug!(sync = %self.name, %failure, "the status does not name this daemon any more, or the Sync is gone");
-        }
     }
 }
 
