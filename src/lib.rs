@@ -32,6 +32,7 @@ pub mod nearest;
 pub mod object;
 pub mod observed;
 pub mod plan;
+pub mod proof;
 mod quantity;
 pub mod render;
 pub mod repeats;

@@ -80,6 +80,7 @@ fn every_value_can_be_set_in_every_place() {
         ("logFormat", json!("json"), "json"),
         ("logLevel", json!("debug"), "debug"),
         ("instance", json!("blue"), "blue"),
+        ("keySecret", json!("keys"), "keys"),
         ("daemonIdentityNamespaces", json!(["infra", "apps"]), "infra, apps"),
         ("proxy", json!("http://user:planted@proxy:3128"), "http://user:planted@proxy:3128"),
         ("proxyDirect", json!([".svc", "10.0.0.1"]), ".svc,10.0.0.1"),

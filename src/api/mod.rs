@@ -48,6 +48,9 @@ pub const ID_ANNOTATION: &str = "moorline.dev/id";
 /// Annotation on every object of a Sync: the hash of the object as rendered.
 pub const SPEC_HASH_ANNOTATION: &str = "moorline.dev/spec-hash";
 
+/// Annotation on every object of a Sync: the keyed proof that the daemon itself wrote its marks; see `proof.rs`.
+pub const PROOF_ANNOTATION: &str = "moorline.dev/proof";
+
 /// Annotation: the wave in which an object is applied (an integer, 0 when absent).
 pub const WAVE_ANNOTATION: &str = "moorline.dev/wave";
 
@@ -134,7 +137,7 @@ pub const HELD_ANNOTATION: &str = "moorline.dev/held";
 pub const KEY_PREFIX: &str = "moorline.dev/";
 
 /// Every annotation with [`KEY_PREFIX`] that has a meaning.
-pub const ANNOTATIONS: [&str; 17] = [
+pub const ANNOTATIONS: [&str; 18] = [
     ADOPTED_FROM_ANNOTATION,
     APPLY_ANNOTATION,
     APPROVE_ANNOTATION,
@@ -144,6 +147,7 @@ pub const ANNOTATIONS: [&str; 17] = [
     HOOK_DELETE_ANNOTATION,
     ID_ANNOTATION,
     PAUSE_ANNOTATION,
+    PROOF_ANNOTATION,
     PRUNE_ANNOTATION,
     RECONCILE_ANNOTATION,
     RECREATE_ANNOTATION,

@@ -60,12 +60,12 @@ impl Cluster {
         force: Force,
         less: &[Box<str>],
     ) -> Result<Applied, Failure> {
-        self.apply_body(wanted, owner, force, body(wanted, owner, less)?).await
+        self.apply_body(wanted, owner, force, self.body(wanted, owner, less)?).await
     }
 
     /// Applies an object that is not there. If it is there, nothing is written, and the answer is a conflict.
     pub async fn create(&self, wanted: &DesiredObject, owner: &SyncName) -> Result<Applied, Failure> {
-        let body = body(wanted, owner, &[])?;
+        let body = self.body(wanted, owner, &[])?;
         let mut body: Value = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
         // No object is in this version any more: where there is one, this does not fit.
         body["metadata"]["resourceVersion"] = "1".into();
@@ -159,7 +159,11 @@ impl Cluster {
     pub async fn look(&self, id: &ObjectId, owner: &SyncName) -> Result<Option<Observed>, Failure> {
         let call = Call::new(Class::Object, "get", self.live_path(id)?).accept(METADATA);
         match self.0.wire.send(call).await {
-            Ok(reply) => Ok(Some(Observed::of(&read(id, &reply.body)?, owner))),
+            Ok(reply) => {
+                let mut seen = Observed::of(&read(id, &reply.body)?, owner);
+                self.0.notary.check(owner, id, &mut seen);
+                Ok(Some(seen))
+            }
             Err(failure) if failure.code() == Some(404) => Ok(None),
             Err(failure) => Err(failure),
         }
@@ -173,6 +177,27 @@ impl Cluster {
             Err(failure) if failure.code() == Some(404) => Ok(None),
             Err(failure) => Err(failure),
         }
+    }
+
+    /// The canonical object with our label and our annotations.
+    pub(super) fn body(
+        &self,
+        wanted: &DesiredObject,
+        owner: &SyncName,
+        less: &[Box<str>],
+    ) -> Result<Vec<u8>, Failure> {
+        let mut body = Value::Object(wanted.body());
+        remove_all(&mut body, less);
+        // Rendering has made sure that these are mappings, or nothing, which becomes one here.
+        let metadata = &mut body["metadata"];
+        metadata["labels"][api::SYNC_LABEL] = owner.label().into();
+        let annotations = &mut metadata["annotations"];
+        annotations[api::ID_ANNOTATION] = owner.identity(wanted.id.as_str()).into();
+        annotations[api::SPEC_HASH_ANNOTATION] = wanted.hash.to_string().into();
+        if let Some(proof) = self.0.notary.prove(owner, &wanted.id) {
+            annotations[api::PROOF_ANNOTATION] = proof.to_string().into();
+        }
+        serde_json::to_vec(&body).map_err(|error| unreadable(&error))
     }
 
     fn live_path(&self, id: &ObjectId) -> Result<String, Failure> {
@@ -217,19 +242,6 @@ impl Cluster {
 }
 
 pub(super) const APPLY: &str = "application/apply-patch+yaml";
-
-/// The canonical object with our label and our annotations.
-pub(super) fn body(wanted: &DesiredObject, owner: &SyncName, less: &[Box<str>]) -> Result<Vec<u8>, Failure> {
-    let mut body = Value::Object(wanted.body());
-    remove_all(&mut body, less);
-    // Rendering has made sure that these are mappings, or nothing, which becomes one here.
-    let metadata = &mut body["metadata"];
-    metadata["labels"][api::SYNC_LABEL] = owner.label().into();
-    let annotations = &mut metadata["annotations"];
-    annotations[api::ID_ANNOTATION] = owner.identity(wanted.id.as_str()).into();
-    annotations[api::SPEC_HASH_ANNOTATION] = wanted.hash.to_string().into();
-    serde_json::to_vec(&body).map_err(|error| unreadable(&error))
-}
 
 /// The metadata of a reply.
 pub(super) fn read(id: &ObjectId, body: &[u8]) -> Result<Object, Failure> {

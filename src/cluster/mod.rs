@@ -13,11 +13,13 @@ mod foreign;
 mod gate;
 mod heartbeat;
 mod jitter;
+pub mod key_secret;
 mod kinds;
 pub mod lease;
 mod live;
 mod live_set;
 mod newest;
+mod notary;
 mod operator;
 mod own_definition;
 mod page;
@@ -54,6 +56,7 @@ pub use heartbeat::Heartbeat;
 pub(crate) use jitter::jitter;
 pub use kinds::{Kinds, Served};
 pub use live::NamespaceState;
+pub use notary::Notary;
 pub use operator::{OperatorError, Seen};
 pub use own_definition::Definition;
 pub use residents::Inside;
@@ -97,6 +100,7 @@ pub struct Cluster(Arc<Inner>, Option<Arc<Together>>, Option<Permit>);
 struct Inner {
     wire: Wire,
     limits: Limits,
+    notary: Notary,
     gate: Gate,
     /// Statuses wait for each other, never for objects.
     desk: Gate,
@@ -143,22 +147,24 @@ impl Cluster {
             is_local: connection.is_local,
         };
         let rate = Arc::new(Rate::new(settings.qps, settings.burst));
-        Self::with(wire, Limits { concurrency: settings.concurrency, rate })
+        Self::with(wire, Limits { concurrency: settings.concurrency, rate }, Notary::default())
     }
 
     /// The same cluster behind another connection, as another user: each has its own share of what may be under way,
     /// so that none waits for another's slow answers.
     pub fn behind(&self, connection: Connection) -> Self {
-        Self::with(Wire { client: connection.client, ..self.0.wire.clone() }, self.0.limits.clone())
+        let wire = Wire { client: connection.client, ..self.0.wire.clone() };
+        Self::with(wire, self.0.limits.clone(), self.0.notary.clone())
     }
 
-    fn with(wire: Wire, limits: Limits) -> Self {
-        let store = Store::default();
+    fn with(wire: Wire, limits: Limits, notary: Notary) -> Self {
+        let store = Store::new(notary.clone());
         let gate = |most| Gate::new(most, limits.rate.clone(), wire.metrics.clone());
         let inner = Arc::new(Inner {
             gate: gate(limits.concurrency),
             desk: gate(STATUSES),
             limits,
+            notary,
             watches: Watches::new(wire.clone(), store.clone()),
             scalers: Scalers::new(wire.clone(), store.clone()),
             definitions: Definitions::new(wire.clone(), store.clone()),
@@ -197,6 +203,11 @@ impl Cluster {
     /// The terms in which this daemon may write.
     pub(crate) fn terms(&self) -> &Terms {
         &self.0.wire.terms
+    }
+
+    /// The proofs of ownership, shared by all identities.
+    pub fn notary(&self) -> &Notary {
+        &self.0.notary
     }
 
     /// What was learnt last about the server's kinds.

@@ -16,6 +16,7 @@ pub(super) use writing::Writing;
 
 use crate::api::{self, SyncName};
 use crate::object::{GroupKind, Object, ObjectId, Origin};
+use super::notary::{Checked, Notary};
 use crate::observed::{Mark, Observed, ObservedSet, Standing};
 
 /// What all watches of one identity have told; cheap to clone.
@@ -25,6 +26,7 @@ pub(super) struct Store(Arc<Mutex<Inner>>);
 #[derive(Debug, Default)]
 struct Inner {
     views: HashMap<Arc<str>, View>,
+    notary: Notary,
     /// Under which label each object was seen last.
     labels: HashMap<ObjectId, Arc<str>>,
 }
@@ -33,6 +35,9 @@ struct Inner {
 #[derive(Debug)]
 struct View {
     owner: SyncName,
+    notary: Notary,
+    /// With what the proofs of all its objects were checked last.
+    checked: Checked,
     set: ObservedSet,
     writes: HashMap<ObjectId, InFlight>,
     /// Objects that somebody else deleted, or took our label off, since this was asked last.
@@ -72,6 +77,11 @@ impl Parked {
 }
 
 impl Store {
+    /// A store whose proofs this notary checks.
+    pub(super) fn new(notary: Notary) -> Self {
+        Self(Arc::new(Mutex::new(Inner { notary, ..Inner::default() })))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -91,6 +101,7 @@ impl Store {
         let mut inner = self.lock();
         let view = inner.view(&owner.label(), || owner.clone());
         view.set.set_unlisted(unlisted);
+        view.check_anew();
         read(&view.set)
     }
 
@@ -248,9 +259,11 @@ impl Inner {
     }
 
     fn view(&mut self, label: &str, owner: impl FnOnce() -> SyncName) -> &mut View {
-        let label = self.view_label(label);
+        let (label, notary) = (self.view_label(label), self.notary.clone());
         self.views.entry(label).or_insert_with(|| View {
             owner: owner(),
+            notary,
+            checked: Checked::default(),
             set: ObservedSet::default(),
             writes: HashMap::new(),
             lost: Vec::new(),
@@ -280,10 +293,11 @@ impl View {
         if before.is_some_and(|before| before.is_newer_than(&object)) {
             return Some(object);
         }
-        let now = match before {
+        let mut now = match before {
             Some(before) => before.again(&object, &self.owner),
             None => Observed::seen(&object, &self.owner),
         };
+        self.notary.check(&self.owner, &object.id, &mut now);
         let matters = match before {
             Some(before) => !before.is_as(&now),
             // Controllers copy our label to what they make, such as the EndpointSlices of a Service, by the thousand.
@@ -301,12 +315,33 @@ impl View {
         None
     }
 
+    /// Checks all proofs once more where the keys or the Sync are others than before. Objects that are proven no more are verified,
+    /// and with that they get a proof where they are wanted.
+    fn check_anew(&mut self) {
+        let now = self.notary.checked(&self.owner);
+        if self.checked == now {
+            return;
+        }
+        self.checked = now;
+        let ids: Vec<ObjectId> = self.set.iter().map(|(id, _)| id.clone()).collect();
+        for id in ids {
+            let (notary, owner) = (&self.notary, &self.owner);
+            self.set.change(&id, |seen| {
+                notary.check(owner, &id, seen);
+                if !seen.proven && seen.mark == Mark::Ours {
+                    unverify(seen);
+                }
+            });
+        }
+    }
+
     /// Nothing is kept of what was known, or is parked; a write that is under way finds out by itself.
     fn went_back(&mut self, object: Object) {
         match self.writes.get_mut(&object.id) {
             Some(in_flight) => in_flight.parked = Some(Parked::Seen(Box::new(object))),
             None => {
-                let seen = Observed::seen(&object, &self.owner);
+                let mut seen = Observed::seen(&object, &self.owner);
+                self.notary.check(&self.owner, &object.id, &mut seen);
                 self.stirs(&object.id);
                 self.set.insert(object.id, seen);
                 self.wake.notify_one();

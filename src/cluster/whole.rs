@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::apply::{APPLY, body, read, unknown};
+use super::apply::{APPLY, read, unknown};
 use super::kinds::Served;
 use super::store::object;
 use super::wire::{Call, Failure, METADATA, Reply};
@@ -48,7 +48,7 @@ impl Cluster {
         let path = self.path_to(&wanted.id, Some(&wanted.version))?;
         let manager = query(&owner.manager());
         let uri = format!("{path}?fieldManager={manager}&fieldValidation=Strict&force=true&dryRun=All");
-        let call = Call::new(Class::Verify, "patch", uri).content(APPLY, body(wanted, owner, less)?);
+        let call = Call::new(Class::Verify, "patch", uri).content(APPLY, self.body(wanted, owner, less)?);
         let reply = self.send(call).await?;
         read_whole(&wanted.id, &reply)
     }

@@ -13,7 +13,7 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::api::{ID_ANNOTATION, SPEC_HASH_ANNOTATION, SYNC_LABEL};
+use crate::api::{ID_ANNOTATION, PROOF_ANNOTATION, SPEC_HASH_ANNOTATION, SYNC_LABEL};
 use crate::object::ObjectId;
 
 /// Fields of `metadata` that only the API server writes.
@@ -52,9 +52,10 @@ pub(super) fn digest(form: &[u8]) -> [u8; 32] {
 
 fn strip_metadata(metadata: &mut Map<String, Value>) {
     SERVER_OWNED.iter().for_each(|field| drop(metadata.remove(*field)));
-    for (field, own) in
-        [("labels", &[SYNC_LABEL] as &[&str]), ("annotations", &[ID_ANNOTATION, SPEC_HASH_ANNOTATION])]
-    {
+    for (field, own) in [
+        ("labels", &[SYNC_LABEL] as &[&str]),
+        ("annotations", &[ID_ANNOTATION, SPEC_HASH_ANNOTATION, PROOF_ANNOTATION]),
+    ] {
         let Some(Value::Object(texts)) = metadata.get_mut(field) else { continue };
         let before = texts.len();
         own.iter().for_each(|key| drop(texts.remove(*key)));

@@ -22,7 +22,7 @@ pub struct Baseline {
     /// Our own entry, where the server shows it.
     pub own: Option<Own>,
     /// A hash of each of our label and annotations, in the order of [`MARKS`].
-    pub(super) marks: [u64; 3],
+    pub(super) marks: [u64; 4],
     /// What others wrote, except by the subresource `status`.
     pub(super) foreign: u64,
     /// What was written by the subresource `status`.
@@ -43,10 +43,11 @@ pub struct Own {
 }
 
 /// Where our label and annotations are.
-pub(super) const MARKS: [(&str, &str); 3] = [
+pub(super) const MARKS: [(&str, &str); 4] = [
     ("labels", api::SYNC_LABEL),
     ("annotations", api::ID_ANNOTATION),
     ("annotations", api::SPEC_HASH_ANNOTATION),
+    ("annotations", api::PROOF_ANNOTATION),
 ];
 
 impl Own {
@@ -81,7 +82,7 @@ impl Own {
 pub(super) struct Trace {
     pub(super) generation: Option<i64>,
     pub(super) own: Option<Entry>,
-    pub(super) marks: [u64; 3],
+    pub(super) marks: [u64; 4],
     pub(super) foreign: u64,
     pub(super) status: u64,
 }
@@ -146,7 +147,7 @@ pub(super) fn own(object: &Object, manager: &str) -> Option<Arc<[u8]>> {
 }
 
 /// The path of each mark that differs.
-pub(super) fn changed_marks(old: &[u64; 3], new: &[u64; 3]) -> Vec<FieldPath> {
+pub(super) fn changed_marks(old: &[u64; 4], new: &[u64; 4]) -> Vec<FieldPath> {
     let differs = MARKS.iter().zip(old.iter().zip(new)).filter(|(_, (old, new))| old != new);
     differs.map(|((field, key), _)| FieldPath::of_fields(&["metadata", field, key])).collect()
 }

@@ -35,6 +35,7 @@ pub use standing::Standing;
 use crate::api::{self, SpecHash, SyncName};
 use crate::fields::{FieldPath, FieldSet};
 use crate::object::{GroupKind, Object, ObjectId};
+use crate::proof::Proof;
 use baseline::Trace;
 use judge::Verdict;
 use marks::{Entries, has_controller, mark};
@@ -55,6 +56,10 @@ pub struct Observed {
     pub resource_version: Box<str>,
     /// Whose mark the object bears.
     pub mark: Mark,
+    /// The proof that it bears, whether it is valid or not.
+    pub proof: Option<Box<Proof>>,
+    /// True if that proof is valid for this object and this Sync: the daemon itself wrote its marks.
+    pub proven: bool,
     /// The field managers other than ours, where the object bears nobody's mark.
     pub managers: Vec<Box<str>>,
     /// True if our own entry among the managed fields is there.
@@ -275,6 +280,7 @@ impl Observed {
             matches!(self.standing, Standing::Drifted(_)) && self.resource_version != other.resource_version;
         !undone
             && flags(self) == flags(other)
+            && (self.proven, &self.proof) == (other.proven, &other.proof)
             && (self.pause_until, self.ended) == (other.pause_until, other.ended)
             && (&self.uid, &self.mark, &self.recorded) == (&other.uid, &other.mark, &other.recorded)
             && (&self.standing, self.wave) == (&other.standing, other.wave)
@@ -292,6 +298,7 @@ impl Observed {
         let kept_by = api::kept_by(|key| object.annotation(key), |key| object.label(key));
         Self {
             recorded: object.annotation(api::SPEC_HASH_ANNOTATION).and_then(SpecHash::parse),
+            proof: object.annotation(api::PROOF_ANNOTATION).and_then(Proof::parse).map(Box::new),
             applied_by_us: entries.ours,
             // Asked for only where the object is to be taken over.
             managers: match mark {
@@ -320,6 +327,8 @@ impl Observed {
             uid: uid.into(),
             resource_version: resource_version.into(),
             mark: Mark::None,
+            proof: None,
+            proven: false,
             managers: Vec::new(),
             applied_by_us: false,
             recorded: None,

@@ -8,9 +8,13 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::difference::differences;
+use crate::api::{PROOF_ANNOTATION, SPEC_HASH_ANNOTATION};
 
 /// What the server writes by itself.
 const SERVERS_OWN: [&str; 4] = ["creationTimestamp", "generation", "managedFields", "resourceVersion"];
+
+/// Marks that the next real change renews. An edit of them by hand is seen in the metadata.
+const WRITTEN_LATER: [&str; 2] = [PROOF_ANNOTATION, SPEC_HASH_ANNOTATION];
 
 /// The fields in which the two bodies differ.
 pub fn compare(live: &Map<String, Value>, would_be: &Map<String, Value>) -> Vec<String> {
@@ -24,6 +28,9 @@ fn essence(body: &Map<String, Value>) -> Map<String, Value> {
     body.remove("status");
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|field, _| !SERVERS_OWN.contains(&field.as_str()));
+        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+            annotations.retain(|key, _| !WRITTEN_LATER.contains(&key.as_str()));
+        }
     }
     body
 }

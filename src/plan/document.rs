@@ -163,7 +163,7 @@ mod tests {
                 "held": [], "kept": [], "approval": null,
             })
         );
-        observed.insert(secret.clone(), Observed { mark: other, ..seen(&secret) });
+        observed.insert(secret.clone(), Observed { mark: other, proven: false, ..seen(&secret) });
         let held = document(&plan(&desired, &observed, &Policy::default()), &differences)["held"].clone();
         let reason = json!({"reason": "OwnedBy", "message": "the Sync ops/other applies it"});
         // What is in a higher wave waits for it, and what is no longer wanted for all that is.

@@ -46,6 +46,7 @@ pub(super) fn wanted(manifests: &[Value]) -> DesiredSet {
 pub(super) fn seen(id: &ObjectId) -> Observed {
     Observed {
         applied_by_us: true,
+        proven: true,
         mark: Mark::Ours,
         standing: Standing::Verified,
         ..Observed::new(&format!("uid of {}", id.as_str()), "7")

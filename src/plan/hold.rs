@@ -39,6 +39,8 @@ pub enum Hold {
     /// Git says something else than when it was applied, or nothing any more, and a person asks to leave it as it is until
     /// this time: milliseconds since 1970.
     Paused(i64),
+    /// It is no longer wanted, it bears our marks, and the proof that we wrote them is missing or not valid.
+    Unproven,
     /// Its number of replicas may be an autoscaler's, and this keeps us from seeing whether it is.
     MayBeScaled(Box<str>),
     /// Others undo every repair, so that it is repaired less and less often.
@@ -128,6 +130,7 @@ impl Hold {
             Self::DriftReported(_) => "DriftReported",
             Self::Deleted => "Deleted",
             Self::Paused(_) => "Paused",
+            Self::Unproven => "Unproven",
             Self::MayBeScaled(_) => "MayBeScaled",
             Self::Contested(_) => "Contested",
             Self::Unverified => "Unverified",
@@ -198,6 +201,7 @@ impl Hold {
                 | Self::GoesAfter(_)
                 | Self::OverBudget { .. }
                 | Self::NewerRefused(_)
+                | Self::Unproven
                 | Self::ClaimOverdue(_)
                 | Self::ClaimedWithoutRights(_)
         )
@@ -228,6 +232,11 @@ impl fmt::Display for Hold {
             Self::DriftReported(drift) => {
                 write!(f, "changed by {}, and only reported", drift.author())
             }
+            Self::Unproven => write!(
+                f,
+                "no longer in Git, and it bears the marks of this Sync without a valid {}, so that it is pruned only by approval",
+                crate::api::PROOF_ANNOTATION
+            ),
             Self::Deleted => f.write_str("deleted by somebody, and only reported"),
             Self::Paused(until) => {
                 let until = jiff::Timestamp::from_millisecond(*until).unwrap_or_default();
@@ -282,6 +291,7 @@ impl fmt::Display for Replacement {
             Hold::NewerRefused(newer) => format!("while {newer} cannot be applied, the object is"),
             Hold::Guarded(Guard::TakesMore) => "it takes others with it, so that it is".to_owned(),
             Hold::Guarded(Guard::OfMoorline) => "it is a part of Moorline itself, so that it is".to_owned(),
+            Hold::Unproven => format!("it has no valid {}, so that it is", crate::api::PROOF_ANNOTATION),
             _ => "its kind is protected, so that it is".to_owned(),
         };
         write!(

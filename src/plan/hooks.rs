@@ -124,7 +124,7 @@ pub(super) fn hook(
 /// two of them are ever under way. Where such a run may not be deleted it is waited for, as far as its end can be seen.
 pub(super) fn follow(desired: &DesiredSet, unwanted: &[Entry<'_>], policy: &Policy, decided: &mut Decided) {
     let is_run = |(id, seen): &&Entry<'_>| {
-        may_run(id) && is_ours(seen) && seen.applied_by_us && seen.ended != Ended::Yes
+        may_run(id) && is_ours(seen) && seen.applied_by_us && seen.proven && seen.ended != Ended::Yes
     };
     let all: Vec<Entry<'_>> = unwanted.iter().filter(is_run).copied().collect();
     if all.is_empty() {
@@ -185,7 +185,7 @@ fn cleared(
     policy: &Policy,
 ) -> Option<Decision> {
     let well = *policy.ended_well.get(&object.id)?;
-    let may_go = finished(object, policy) && !policy.protected.contains(&object.id.group_kind());
+    let may_go = finished(object, policy) && seen.proven && !policy.protected.contains(&object.id.group_kind());
     (may_go && over.clears(&object.id, hook, well)).then(|| {
         Decision::Write(Action::Prune {
             uid: seen.uid.clone(),

@@ -227,14 +227,16 @@ fn wanted(
         _ if seen.reconcile_disabled => Decision::Hold(Hold::ReconcileDisabled),
         _ if seen.deleting && rest::finished(object, policy) => Decision::Keep,
         _ if seen.deleting => Decision::Hold(Hold::BeingDeleted(seen.finalizers.clone())),
-        Mark::Sync(sync) => Decision::Hold(Hold::OwnedBy(sync.clone())),
+        Mark::Sync(sync) if !(seen.proven || policy.disbelieved.contains(&object.id)) => {
+            Decision::Hold(Hold::OwnedBy(sync.clone()))
+        }
         // Somebody took our mark off what we have applied just so: an edit by hand like any other.
-        Mark::Copied | Mark::None if !(seen.applied_by_us && is_recorded(object, seen)) => {
+        Mark::Sync(_) | Mark::Copied | Mark::None if !(seen.applied_by_us && is_recorded(object, seen)) => {
             Decision::Write(Action::Adopt { managers: seen.managers.clone() })
         }
-        Mark::Ours | Mark::Copied | Mark::None if object.switches.apply_once => Decision::Keep,
+        _ if object.switches.apply_once => Decision::Keep,
         // What another object controls and we once marked is still to be applied: Git wants it.
-        Mark::Ours | Mark::Copied | Mark::None => owned(object, seen, policy),
+        Mark::Ours | Mark::Sync(_) | Mark::Copied | Mark::None => owned(object, seen, policy),
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Policy {
     pub ended_well: BTreeMap<ObjectId, bool>,
     /// How far what is wanted has been rolled out; none once it has come to its end.
     pub rollout: Option<Rollout>,
+    /// Objects that bear the marks of another Sync without its proof, although that one does not want them.
+    pub disbelieved: BTreeSet<ObjectId>,
     /// Objects whose number of replicas may be somebody else's, and why nobody can tell now.
     pub in_doubt: BTreeMap<ObjectId, Box<str>>,
 }
@@ -131,6 +133,7 @@ impl Default for Policy {
             finished: BTreeMap::new(),
             ended_well: BTreeMap::new(),
             rollout: Some(Rollout::default()),
+            disbelieved: BTreeSet::new(),
             in_doubt: BTreeMap::new(),
         }
     }
@@ -155,6 +158,7 @@ pub fn protection(protected: &BTreeSet<GroupKind>, id: &ObjectId, seen: &Observe
     match protected.contains(&kind) {
         true => Some(Hold::Protected),
         false if seen.of_moorline && is_needed_to_run(&kind) => Some(Hold::Guarded(Guard::OfMoorline)),
+        false if !seen.proven => Some(Hold::Unproven),
         false => None,
     }
 }
@@ -180,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_moorline_needs_to_run_is_pruned_only_by_approval() {
-        let part = |of_moorline| Observed { of_moorline, ..Observed::new("1", "1") };
+        let part = |of_moorline| Observed { of_moorline, proven: true, ..Observed::new("1", "1") };
         for (text, is_part, expect) in [
             ("apps/Deployment|moorline/moorline", true, Some("Protected")),
             ("apps/Deployment|moorline/moorline", false, None),

@@ -30,6 +30,8 @@ pub fn preview(desired: &DesiredSet, live: &[Object], owner: &SyncName) -> Previ
     let mut preview = Preview::default();
     for object in live {
         let mut observed = Observed::of(object, owner);
+        // The daemon checks the proof, which nobody else can.
+        observed.proven = !matches!(observed.mark, Mark::Sync(_));
         if object.metadata("managedFields").is_none() {
             observed.applied_by_us = true;
             preview.assumed_entries |= observed.mark == Mark::Ours;

@@ -48,7 +48,8 @@ pub(super) fn decide(
     for (id, seen) in ours {
         match world.missing_proof(id, seen) {
             Some(decision) => {
-                let uncounted = matches!(decision, Decision::Write(_) | Decision::Hold(Hold::StillWanted(_)));
+                let uncounted = seen.proven
+                    && matches!(decision, Decision::Write(_) | Decision::Hold(Hold::StillWanted(_)));
                 elsewhere += usize::from(uncounted);
                 decided.add(id.clone(), decision, in_wave(seen.wave));
             }
@@ -96,7 +97,7 @@ pub(super) fn decide(
 }
 
 /// An object is ours if its identity says so and nobody else controls it. Whatever else bears our label is
-/// a copy or a child, and is neither pruned nor counted.
+/// a copy or a child, and is neither pruned nor counted. An object without a proof is pruned only by approval.
 pub(super) fn is_ours(seen: &Observed) -> bool {
     seen.mark == Mark::Ours && !seen.controlled
 }
@@ -105,8 +106,9 @@ pub(super) fn is_ours(seen: &Observed) -> bool {
 /// else a prune that is over budget would come within it by the creations of the same commit, and what is
 /// held now would be deleted a moment later with nobody asked.
 fn owned(observed: &ObservedSet, decided: &Decided) -> usize {
-    let ours = observed.iter().filter(|(_, seen)| is_ours(seen)).count();
-    let becomes_ours = |seen: &Observed| seen.mark != Mark::Ours && !seen.controlled;
+    let is_proven = |seen: &Observed| seen.mark == Mark::Ours && seen.proven;
+    let ours = observed.iter().filter(|(_, seen)| is_ours(seen) && is_proven(seen)).count();
+    let becomes_ours = |seen: &Observed| !is_proven(seen) && !seen.controlled;
     let gained = decided.steps.iter().filter(|(_, step)| match step.action {
         Action::Create | Action::Follow { .. } => true,
         Action::Adopt { .. } | Action::Update(_) => observed.get(&step.id).is_some_and(becomes_ours),
@@ -240,6 +242,7 @@ mod tests {
         seen(|it| it.of_moorline = true, "prune");
         seen(|it| (it.prune_disabled, it.kept_by) = (true, Some("helm.sh/resource-policy")), "PruneDisabled");
         seen(|it| it.applied_by_us = false, "NotAppliedByUs");
+        seen(|it| it.proven = false, "Unproven");
         seen(|it| it.uid = "".into(), "Unidentified");
         seen(|it| it.resource_version = "".into(), "Unidentified");
         seen(|it| it.uid = "uid of /ConfigMap|shop/a".into(), "StillWanted");

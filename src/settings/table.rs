@@ -149,6 +149,8 @@ pub const TABLE: &[Row] = &[
         log_level = given => given.word(&LEVELS)?, level => word(&LEVELS, *level)),
     row!("instance" "Serves only the Syncs labelled moorline.dev/instance with this value; empty: those without the label."
         instance = given => given.optional(LABEL, is_label)?, name => json!(name)),
+    row!("keySecret" "Secret of the daemon's own namespace with the keys that objects are proven with; empty: the name of the Lease with -key. Instances may share one."
+        key_secret = given => given.optional(LABEL, is_label)?, name => json!(name)),
     row!("daemonIdentityNamespaces" "Namespaces whose Syncs may act with the daemon's own rights, beside the daemon's own namespace."
         daemon_identity_namespaces = given => given.list(LABEL, is_label)?, names => json!(names)),
     row!("proxy" "Proxy before the repositories, such as http://proxy:3128; it may have a user and a password."

@@ -139,6 +139,7 @@ impl All {
             self.gone(&name);
         }
         self.context.registry.add(&name);
+        self.context.cluster.notary().knows(&name, &uid);
         self.context.neighbours.add(&name);
         self.context.dependencies.add(&name);
         if let Some(early) = &mut self.early {
@@ -164,6 +165,7 @@ impl All {
         if let Some(early) = &mut self.early {
             early.retain(|(known, _)| known != name);
         }
+        self.context.cluster.notary().forgets(name);
         let held = self.context.registry.remove(name);
         self.context.neighbours.wake(&held);
         self.context.claim_rights.forget(name);

@@ -14,9 +14,10 @@ use super::event::is_change;
 use super::ledger::Ledger;
 use super::registry::Claimed;
 use crate::adopt::Predecessor;
-use crate::api::{Conflicts, SyncName};
+use crate::api::{Conflicts, PROOF_ANNOTATION, SyncName};
 use crate::cluster::{Applied, Cluster, Failure, Force, Remedy, Stop, answer};
 use crate::desired::{DesiredSet, Replicas};
+use crate::fields::{FieldPath, FieldSet};
 use crate::health::may_report;
 use crate::object::{GroupKind, ObjectId};
 use crate::observed::{Observed, Own};
@@ -165,8 +166,11 @@ impl Work<'_> {
             Action::Update(Change::Again) => self.run_again(&step.id).await,
             Action::Update(change) => {
                 let (before, own) = (self.version(&step.id), self.own(&step.id, change));
+                let fields = self.fields_without_proof(&step.id, change);
                 let is_same = |applied: &Applied| {
-                    applied.version == before || own.as_ref().is_some_and(|own| self.has_left(own, applied))
+                    applied.version == before
+                        || own.as_ref().is_some_and(|own| self.has_left(own, applied))
+                        || fields.as_ref().is_some_and(|fields| self.has_only_proven(fields, applied))
                 };
                 self.apply(&step.id, Some(change), |applied| match is_same(applied) {
                     true => Outcome::Kept,
@@ -246,6 +250,9 @@ impl Work<'_> {
         if !is_meant || live.controlled || live.prune_disabled || live.reconcile_disabled {
             return Ok(Outcome::Held(Hold::NotAppliedByUs));
         }
+        if !live.proven && self.deletions.consented.get(id).is_none_or(|consented| **consented != *uid) {
+            return Ok(Outcome::Held(Hold::Unproven));
+        }
         if let Some(hold) = self.occupied(id).await? {
             return Ok(Outcome::Held(hold));
         }
@@ -272,6 +279,24 @@ impl Work<'_> {
     fn has_left(&self, own: &Own, applied: &Applied) -> bool {
         let now = Observed::applied(&applied.object, self.owner).baseline.and_then(|baseline| baseline.own);
         now.is_some_and(|now| (now.digest, &now.time) == (own.digest, &own.time))
+    }
+
+    /// Our fields of an object whose proof is missing or of a former key, before the look that follows every start.
+    fn fields_without_proof(&self, id: &ObjectId, change: &Change) -> Option<FieldSet> {
+        let proof = self.cluster.notary().prove(self.owner, id)?;
+        self.cluster
+            .observed(self.owner, |set| {
+                let seen = set.get(id).filter(|seen| seen.proof.as_deref() != Some(&proof))?;
+                seen.owned()
+            })
+            .filter(|_| *change == Change::Unverified)
+    }
+
+    /// True if an apply has changed none of our fields but the proof: then the object was as Git says.
+    fn has_only_proven(&self, before: &FieldSet, applied: &Applied) -> bool {
+        let Some(now) = Observed::seen(&applied.object, self.owner).owned() else { return false };
+        let proof = FieldPath::of_fields(&["metadata", "annotations", PROOF_ANNOTATION]);
+        before.minus(&now).is_empty() && now.minus(before).members().iter().all(|path| *path == proof)
     }
 
     fn version(&self, id: &ObjectId) -> Box<str> {

@@ -318,6 +318,7 @@ fn is_mark(field: &str) -> bool {
         (".metadata.labels.", api::SYNC_LABEL),
         (".metadata.annotations.", api::ID_ANNOTATION),
         (".metadata.annotations.", api::SPEC_HASH_ANNOTATION),
+        (".metadata.annotations.", api::PROOF_ANNOTATION),
     ];
     marks.iter().any(|(place, key)| field.strip_prefix(place) == Some(key))
 }

@@ -6,7 +6,7 @@
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
-use crate::api::{HANDOVER_MANAGER, ID_ANNOTATION, SPEC_HASH_ANNOTATION, SYNC_LABEL, SyncName};
+use crate::api::{HANDOVER_MANAGER, ID_ANNOTATION, PROOF_ANNOTATION, SPEC_HASH_ANNOTATION, SYNC_LABEL, SyncName};
 use crate::cluster::{Cluster, Failure};
 use crate::object::{Object, ObjectId};
 
@@ -75,7 +75,7 @@ fn steps(live: &Object, owner: &SyncName) -> Option<Value> {
         remove(format!("/metadata/labels/{}", SYNC_LABEL.replace('/', "~1")));
     }
     let is_ours = live.annotation(ID_ANNOTATION).is_some_and(|id| id.starts_with(&format!("{owner}|")));
-    let marks = [ID_ANNOTATION, SPEC_HASH_ANNOTATION].into_iter().filter(|_| is_ours);
+    let marks = [ID_ANNOTATION, SPEC_HASH_ANNOTATION, PROOF_ANNOTATION].into_iter().filter(|_| is_ours);
     for key in marks.filter(|key| live.annotation(key).is_some()) {
         remove(format!("/metadata/annotations/{}", key.replace('/', "~1")));
     }

@@ -68,6 +68,8 @@ pub(crate) struct Memory {
     pub(crate) consented: BTreeMap<ObjectId, Box<str>>,
     /// Changes that need a new object, where the deletion of the old one needs approval.
     pub(crate) replacements: BTreeMap<ObjectId, Replacement>,
+    /// Objects on which the mark of another Sync is not believed.
+    pub(crate) disbelieved: BTreeSet<ObjectId>,
     /// An apply has found one of these, and the next plan names the approval.
     pub(crate) asks: bool,
     /// What is written to all the time.

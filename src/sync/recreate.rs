@@ -72,7 +72,7 @@ impl Work<'_> {
                 return Ok(Some(Outcome::Held(Hold::ClaimedBy(sync))));
             }
             let Some(live) = self.cluster.look(run, self.owner).await? else { continue };
-            if live.mark != Mark::Ours || !live.applied_by_us || live.controlled {
+            if live.mark != Mark::Ours || !live.applied_by_us || !live.proven || live.controlled {
                 continue;
             }
             if live.prune_disabled || live.reconcile_disabled {

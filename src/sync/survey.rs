@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
+use super::belief;
 use super::guarded::Guards;
 use super::memory::Memory;
 use super::pass::Subject;
@@ -155,6 +156,7 @@ impl Subject<'_> {
         let way_back = self.newest.commit != self.revision.commit;
         let (context, cluster, owner) = (self.context, self.cluster, self.owner);
         memory.guarded.look(Guards { context, cluster, owner, way_back }, is_wanted).await;
+        memory.disbelieved = belief::disbelieved(context, cluster, owner, desired).await;
         let hooks = self.vitals.hooks();
         let look: Vec<(ObjectId, Observed)> = self.cluster.observed(self.owner, |observed| {
             memory.ends.inherit(desired, observed);
@@ -213,6 +215,7 @@ impl Subject<'_> {
             finished: memory.ends.finished.clone(),
             guarded: memory.guarded.ids(),
             replacements: memory.replacements.clone(),
+            disbelieved: memory.disbelieved.clone(),
             in_doubt: memory.scaling.in_doubt.clone(),
             // Who takes the approval back takes back what it has not brought about yet.
             consented: self.approved.as_ref().map(|_| memory.consented.clone()).unwrap_or_default(),

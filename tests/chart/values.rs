@@ -57,7 +57,7 @@ fn the_daemon_begins_anew_with_what_it_reads_at_the_start_only() {
             ("listen" | "probes" | "page", _) => json!("0.0.0.0:80"),
             ("logFormat", _) => json!("json"),
             ("logLevel", _) => json!("debug"),
-            ("instance", _) => json!("other"),
+            ("instance" | "keySecret", _) => json!("other"),
             ("proxy", _) => json!("http://other"),
             _ => json!("7m"),
         };

@@ -11,6 +11,7 @@ use moorline::cluster::lease::{Claim, Clock, Leadership, Terms, Timings, campaig
 use moorline::cluster::{Cluster, Connection};
 use moorline::helm::Helm;
 use moorline::metrics::Metrics;
+use moorline::proof::KeyRing;
 use moorline::sandbox::{Line, Sandbox};
 use moorline::serve::Health;
 use moorline::settings::Settings;
@@ -179,6 +180,7 @@ impl Process {
         let settings = Settings { data_dir: self.folder.clone(), ..Settings::default() };
         let connection = Connection::of(self.client.clone(), NAMESPACE);
         let cluster = Cluster::new(connection, self.metrics.clone(), terms.clone(), &settings);
+        cluster.notary().keep(Some(KeyRing::new([7; 32], [])));
         let parts = Parts {
             sources: self.sources.clone(),
             helm: Helm::keeping("helm", "moorline", self.folder.join(Repositories::RENDERED)),

@@ -21,6 +21,7 @@ use crate::sandbox::Sandbox;
 use crate::serve::Health;
 use crate::settings::Settings;
 use crate::source::{AllowList, Repositories};
+use crate::sync::keyring::keep_in_memory;
 use crate::sync::{Context, Parts, all, look};
 
 /// The namespace of the daemon and of its Syncs.
@@ -63,6 +64,7 @@ impl Engine {
             disk: Some("/".into()),
             ending,
         };
+        keep_in_memory(&cluster, None);
         let context = Arc::new(Context::new(cluster, board, parts));
         let work = tokio::spawn(async move {
             tokio::select! {

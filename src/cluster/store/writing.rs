@@ -19,7 +19,8 @@ impl Writing {
     /// The object as the reply shows it.
     pub(in super::super) fn applied(mut self, reply: &Object) {
         self.finish(|view, id| {
-            let applied = Observed::applied(reply, &view.owner);
+            let mut applied = Observed::applied(reply, &view.owner);
+            view.notary.check(&view.owner, id, &mut applied);
             if view.set.get(id).is_none_or(|before| before.resource_version != applied.resource_version) {
                 view.stirs(id);
             }

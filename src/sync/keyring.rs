@@ -1,0 +1,197 @@
+//! The keys of this daemon: read before the first Sync is served, filled in where they are missing, and kept.
+//!
+//! In: the Secret that holds them. Out: the keys in the [`Notary`](crate::cluster::Notary) of the cluster. A key that somebody
+//! takes away while the daemon lives is filled in again; a key that moves to the previous ones is followed by a new one.
+//! Without any key objects are applied and repaired, and nothing is pruned without approval.
+
+use std::time::Duration;
+
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::sync::mpsc;
+
+use super::Context;
+use crate::api::{SyncName, ValuesKind};
+use crate::cluster::key_secret::{CURRENT, ID, KeyData};
+use crate::cluster::{Cluster, Failure, Following, ValuesTold, jitter};
+use crate::proof::{KEY_BYTES, KeyRing};
+
+/// Where the keys are.
+#[derive(Debug, Clone)]
+pub struct KeyPlace {
+    /// The namespace of the Secret.
+    pub namespace: Box<str>,
+    /// The name of the Secret.
+    pub name: Box<str>,
+    /// The run without a Sync whose id stands beside the keys.
+    pub run: Option<SyncName>,
+}
+
+/// Between two attempts at what fails: the first pause, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+
+/// The keys of a daemon, and what is known of their Secret.
+pub struct Keyring {
+    cluster: Cluster,
+    place: KeyPlace,
+    told: mpsc::UnboundedReceiver<Option<Box<str>>>,
+    _following: Following,
+    version: Option<Box<str>>,
+    /// What was logged last, so that it is logged once.
+    trouble: Option<String>,
+}
+
+impl Keyring {
+    /// Nothing is proven before the keys are read.
+    pub fn new(context: &Context, place: KeyPlace) -> Self {
+        let cluster = context.cluster.of_any_term();
+        cluster.notary().keep(None);
+        let (send, told) = mpsc::unbounded_channel();
+        let following = cluster.follow_texts(ValuesKind::Secret, &place.namespace, &place.name, move |news| {
+            if let ValuesTold::Version(version) = news {
+                let _ = send.send(version.map(Box::from));
+            }
+        });
+        Self { cluster, place, told, _following: following, version: None, trouble: None }
+    }
+
+    /// Reads the keys, however long that takes. Returns without any where the Secret is not there and may not be made.
+    pub async fn begin(&mut self, context: &Context) {
+        let mut beat = tokio::time::interval(super::all::BEAT);
+        let settled = self.settle();
+        tokio::pin!(settled);
+        loop {
+            tokio::select! {
+                () = &mut settled => return,
+                _ = beat.tick() => context.health.beat(),
+            }
+        }
+    }
+
+    /// Follows the Secret, for ever.
+    pub async fn keep(&mut self) {
+        while let Some(version) = self.told.recv().await {
+            if version != self.version {
+                self.settle().await;
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Reads the keys and fills in what is missing, until that is done or cannot be.
+    async fn settle(&mut self) {
+        let mut retry = RETRY.0;
+        loop {
+            match self.attempt().await {
+                Ok(data) => {
+                    self.take(data);
+                    return;
+                }
+                Err(failure) => {
+                    self.complain(&failure);
+                    if matches!(failure, Trouble::Missing | Trouble::Forbidden(_)) {
+                        return;
+                    }
+                }
+            }
+            tokio::time::sleep(jitter(retry)).await;
+            retry = (retry * 2).min(RETRY.1);
+        }
+    }
+
+    async fn attempt(&self) -> Result<KeyData, Trouble> {
+        let KeyPlace { namespace, name, run } = &self.place;
+        let Some(found) = self.cluster.key_data(namespace, name).await.map_err(Trouble::of)? else {
+            let (key, id) = (self.key_to_fill(&[])?, random::<16>()?);
+            let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+            let mut fill: Vec<(&str, &[u8])> = vec![(CURRENT, &key)];
+            fill.extend(run.as_ref().map(|_| (ID, id.as_bytes())));
+            return match self.cluster.make_keys(namespace, name, &fill).await {
+                // Daemons that may not make it wait for the chart.
+                Err(failure) if failure.code() == Some(403) => Err(Trouble::Missing),
+                made => made.map_err(Trouble::Failed),
+            };
+        };
+        let (key, id) = (self.key_to_fill(&found.previous)?, random::<16>()?);
+        let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut fill: Vec<(&str, &[u8])> = Vec::new();
+        fill.extend(found.current.is_none().then_some((CURRENT, &key[..])));
+        fill.extend((run.is_some() && found.id.is_none()).then_some((ID, id.as_bytes())));
+        if fill.is_empty() {
+            return Ok(found);
+        }
+        self.cluster.fill_keys(namespace, name, &found.version, &fill).await.map_err(Trouble::of)
+    }
+
+    /// The key that a Secret without one gets: that of this daemon, unless it is one of the previous ones now.
+    fn key_to_fill(&self, previous: &[[u8; KEY_BYTES]]) -> Result<[u8; KEY_BYTES], Trouble> {
+        match self.cluster.notary().keys() {
+            Some(keys) if !previous.contains(keys.current()) => Ok(*keys.current()),
+            Some(_) | None => random(),
+        }
+    }
+
+    fn take(&mut self, data: KeyData) {
+        let KeyPlace { namespace, name, run } = &self.place;
+        let Some(current) = data.current else { return };
+        self.version = Some(data.version);
+        if let (Some(run), Some(id)) = (run, &data.id) {
+            self.cluster.notary().knows(run, id);
+        }
+        let keys = KeyRing::new(current, data.previous);
+        let before = self.cluster.notary().keys();
+        if before.is_none_or(|before| !before.ids().eq(keys.ids())) {
+            tracing::info!(secret = %format!("{namespace}/{name}"), keys = ?keys, "objects are proven with these keys");
+            self.cluster.notary().keep(Some(keys));
+            self.cluster.wake_all();
+        }
+        self.trouble = None;
+    }
+
+    fn complain(&mut self, trouble: &Trouble) {
+        let KeyPlace { namespace, name, .. } = &self.place;
+        let told = match trouble {
+            Trouble::Missing => "it is not there, and this daemon may not make it: install it as the chart does; until then prunes ask for approval".to_owned(),
+            Trouble::Forbidden(failure) => format!("{failure}; until it can be read, prunes ask for approval"),
+            Trouble::Failed(failure) => failure.to_string(),
+            Trouble::NoChance => "the operating system gives no random numbers".to_owned(),
+        };
+        if self.trouble.as_ref() != Some(&told) {
+            tracing::error!(secret = %format!("{namespace}/{name}"), "the Secret with the daemon's keys: {told}");
+            self.trouble = Some(told);
+        }
+    }
+}
+
+/// Why there are no keys.
+enum Trouble {
+    Missing,
+    Forbidden(Failure),
+    Failed(Failure),
+    NoChance,
+}
+
+impl Trouble {
+    fn of(failure: Failure) -> Self {
+        match failure.code() {
+            Some(403) => Self::Forbidden(failure),
+            _ => Self::Failed(failure),
+        }
+    }
+}
+
+/// Bytes that nobody can guess.
+fn random<const N: usize>() -> Result<[u8; N], Trouble> {
+    let mut bytes = [0; N];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| Trouble::NoChance)?;
+    Ok(bytes)
+}
+
+/// Keys and ids that live as long as this process, for a server that does.
+pub fn keep_in_memory(cluster: &Cluster, run: Option<&SyncName>) {
+    let (Ok(key), Ok(id)) = (random(), random::<16>()) else { return };
+    cluster.notary().keep(Some(KeyRing::new(key, [])));
+    if let Some(run) = run {
+        let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        cluster.notary().knows(run, &id);
+    }
+}
