@@ -223,7 +223,15 @@ mod tests {
         let proof = ring.prove(IDENTITY, "uid");
         assert_eq!(Proof::parse(&proof.to_string()), Some(proof));
         assert_eq!(proof.to_string().len(), 8 + 1 + 64);
-        for text in ["", ":", "a5a5a5a5", "a5a5a5a5:", "A5A5A5A5:00", "+5a5a5a5:00", &format!("a5a5a5a5:{}", "é".repeat(32))] {
+        for text in [
+            "",
+            ":",
+            "a5a5a5a5",
+            "a5a5a5a5:",
+            "A5A5A5A5:00",
+            "+5a5a5a5:00",
+            &format!("a5a5a5a5:{}", "é".repeat(32)),
+        ] {
             assert_eq!(Proof::parse(text), None, "{text}");
         }
         assert!(!format!("{ring:?}").contains("a5a5") && !format!("{ring:?}").contains("165"), "{ring:?}");

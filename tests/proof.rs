@@ -30,7 +30,8 @@ async fn forge(scene: &Scene, name: &str, proof: Option<&str>) {
     if let Some(proof) = proof {
         metadata["annotations"]["moorline.dev/proof"] = proof.into();
     }
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": "precious"}});
+    let object =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": "precious"}});
     let manager = format!("moorline/{}/shop", scene.namespace);
     scene.maps().patch(name, &PatchParams::apply(&manager).force(), &Patch::Apply(&object)).await.unwrap();
 }
@@ -104,18 +105,17 @@ async fn forged_objects_do_not_widen_the_budget() {
 #[tokio::test]
 async fn a_forged_identity_does_not_stop_repairs() {
     let Some(scene) = Scene::new("proof-identity").await else { return };
-    let (_daemon, commit) = scene.applied(&many(4, "one"), json!({})).await;
+    let mut files: Vec<_> =
+        many(4, "one").into_iter().map(|(path, text)| (format!("main/{path}"), text)).collect();
+    files.push(("other/b.json".to_owned(), config_map("b", "one")));
+    let (_daemon, _) = scene.applied(&files, json!({"path": "main"})).await;
     let namespace = scene.namespace.clone();
     // A Sync that lives, has rendered and wants nothing of this.
-    scene.push(&[("other/b.json".to_owned(), config_map("b", "one"))]);
     scene.sync("other", json!({"path": "other"})).await;
-    until("the other Sync has applied", async || {
-        scene.maps().get_opt("b").await.unwrap().map(drop)
-    })
-    .await;
-    let _ = commit;
+    until("the other Sync has applied", async || scene.maps().get_opt("b").await.unwrap().map(drop)).await;
     let editor = PatchParams { field_manager: Some("kubectl-edit".to_owned()), ..PatchParams::default() };
-    let named = [("a-0", "other", true), ("a-1", "other", false), ("a-2", "nobody", true), ("a-3", "nobody", false)];
+    let named =
+        [("a-0", "other", true), ("a-1", "other", false), ("a-2", "nobody", true), ("a-3", "nobody", false)];
     for (name, sync, keeps_proof) in named {
         let identity = format!("{namespace}/{sync}|/ConfigMap|{namespace}/{name}");
         let mut annotations = json!({"moorline.dev/id": identity});
@@ -213,7 +213,8 @@ async fn a_key_that_is_emptied_is_filled_in_again_and_one_that_is_rotated_is_acc
         secrets(&scene).patch("moorline-key", &PatchParams::default(), &patch).await.unwrap();
     };
     change(json!({"current": null})).await;
-    until("the same key is filled in", async || (key(&scene, "current").await? == before).then_some(())).await;
+    until("the same key is filled in", async || (key(&scene, "current").await? == before).then_some(()))
+        .await;
     // A new key, and the old one beside it.
     let encoded = serde_json::to_value(k8s_openapi::ByteString(before.clone())).unwrap();
     change(json!({"current": null, "previous": encoded})).await;

@@ -78,7 +78,9 @@ fn place(namespace: &str, name: Option<&str>) -> String {
 }
 
 fn encoded(fill: &Fill<'_>) -> Value {
-    Value::Object(fill.iter().map(|(key, bytes)| ((*key).to_owned(), STANDARD.encode(bytes).into())).collect())
+    Value::Object(
+        fill.iter().map(|(key, bytes)| ((*key).to_owned(), STANDARD.encode(bytes).into())).collect(),
+    )
 }
 
 fn read(body: &[u8]) -> Result<KeyData, Failure> {
@@ -89,7 +91,9 @@ fn read(body: &[u8]) -> Result<KeyData, Failure> {
     let data = secret.get("data").and_then(Value::as_object);
     let bytes = |key: &str| -> Result<Vec<u8>, Failure> {
         let Some(Value::String(text)) = data.and_then(|data| data.get(key)) else { return Ok(Vec::new()) };
-        STANDARD.decode(text).map_err(|_| bad(&format!("the field {key} of the Secret with the keys is no base64")))
+        STANDARD
+            .decode(text)
+            .map_err(|_| bad(&format!("the field {key} of the Secret with the keys is no base64")))
     };
     let keys = |key: &str| -> Result<Vec<[u8; KEY_BYTES]>, Failure> {
         let bytes = bytes(key)?;
@@ -130,7 +134,9 @@ mod tests {
         assert_eq!((two.current, two.previous.len(), two.id), (Some([1; 32]), 2, None));
         let empty = secret(Value::Null).unwrap();
         assert!(empty.current.is_none() && empty.previous.is_empty());
-        for wrong in [json!({"current": text(65, 31)}), json!({"current": text(65, 64)}), json!({"previous": "%"})] {
+        for wrong in
+            [json!({"current": text(65, 31)}), json!({"current": text(65, 64)}), json!({"previous": "%"})]
+        {
             let told = secret(wrong).map(drop).unwrap_err().to_string();
             assert!(!told.contains("AAAA") && !told.contains("QUFB"), "{told}");
         }

@@ -21,6 +21,8 @@ struct State {
     /// Counts the changes of the keys.
     turn: u64,
     uids: HashMap<SyncName, Arc<str>>,
+    /// The Secret with the keys.
+    place: Option<ObjectId>,
 }
 
 #[derive(Debug, Default)]
@@ -30,7 +32,7 @@ enum Keys {
     Unchecked,
     /// The daemon has no key.
     Missing,
-    Held(KeyRing),
+    Held(Arc<KeyRing>),
 }
 
 /// Tells whether proofs that were checked count on: the keys and the uid that they were checked with.
@@ -53,11 +55,27 @@ impl Notary {
     pub fn keep(&self, keys: Option<KeyRing>) {
         let mut state = self.write();
         state.turn += 1;
-        state.keys = keys.map_or(Keys::Missing, Keys::Held);
+        state.keys = keys.map_or(Keys::Missing, |keys| Keys::Held(Arc::new(keys)));
+    }
+
+    /// The keys are in this Secret.
+    pub fn keeps_at(&self, namespace: &str, name: &str) {
+        self.write().place = ObjectId::new("", "Secret", namespace, name).ok();
+    }
+
+    /// The Secret with the keys of this daemon, which no Sync may change, delete or read.
+    pub fn place(&self) -> Option<ObjectId> {
+        self.read().place.clone()
+    }
+
+    /// True for the Secret with the keys.
+    pub fn is_place(&self, namespace: &str, name: &str) -> bool {
+        let is_it = |place: &ObjectId| place.namespace() == Some(namespace) && place.name() == name;
+        self.read().place.as_ref().is_some_and(is_it)
     }
 
     /// The keys of this daemon.
-    pub fn keys(&self) -> Option<KeyRing> {
+    pub fn keys(&self) -> Option<Arc<KeyRing>> {
         match &self.read().keys {
             Keys::Held(keys) => Some(keys.clone()),
             Keys::Unchecked | Keys::Missing => None,

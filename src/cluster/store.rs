@@ -14,9 +14,9 @@ use serde_json::{Map, Value};
 use tokio::sync::Notify;
 pub(super) use writing::Writing;
 
+use super::notary::{Checked, Notary};
 use crate::api::{self, SyncName};
 use crate::object::{GroupKind, Object, ObjectId, Origin};
-use super::notary::{Checked, Notary};
 use crate::observed::{Mark, Observed, ObservedSet, Standing};
 
 /// What all watches of one identity have told; cheap to clone.

@@ -28,6 +28,7 @@ pub fn farewell(observed: &ObservedSet, policy: &Policy) -> Plan {
 /// What becomes of one object of ours.
 fn fate(id: &ObjectId, seen: &Observed, policy: &Policy) -> Decision {
     let hold = match policy.claims.get(id) {
+        _ if policy.own_keys.as_ref() == Some(id) => Hold::OwnKeys,
         _ if seen.deleting => Hold::BeingDeleted(seen.finalizers.clone()),
         _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
         Some(claim) if claim.standing == ClaimStanding::Takes => {

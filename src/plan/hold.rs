@@ -39,6 +39,8 @@ pub enum Hold {
     /// Git says something else than when it was applied, or nothing any more, and a person asks to leave it as it is until
     /// this time: milliseconds since 1970.
     Paused(i64),
+    /// It is the Secret with the keys of the daemon: no Sync fills it in, and none deletes it.
+    OwnKeys,
     /// It is no longer wanted, it bears our marks, and the proof that we wrote them is missing or not valid.
     Unproven,
     /// Its number of replicas may be an autoscaler's, and this keeps us from seeing whether it is.
@@ -130,6 +132,7 @@ impl Hold {
             Self::DriftReported(_) => "DriftReported",
             Self::Deleted => "Deleted",
             Self::Paused(_) => "Paused",
+            Self::OwnKeys => "OwnKeys",
             Self::Unproven => "Unproven",
             Self::MayBeScaled(_) => "MayBeScaled",
             Self::Contested(_) => "Contested",
@@ -232,6 +235,9 @@ impl fmt::Display for Hold {
             Self::DriftReported(drift) => {
                 write!(f, "changed by {}, and only reported", drift.author())
             }
+            Self::OwnKeys => f.write_str(
+                "it holds the keys of the daemon: no Sync may set its data or delete it; leave data and stringData out in Git",
+            ),
             Self::Unproven => write!(
                 f,
                 "no longer in Git, and it bears the marks of this Sync without a valid {}, so that it is pruned only by approval",

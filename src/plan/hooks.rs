@@ -185,7 +185,8 @@ fn cleared(
     policy: &Policy,
 ) -> Option<Decision> {
     let well = *policy.ended_well.get(&object.id)?;
-    let may_go = finished(object, policy) && seen.proven && !policy.protected.contains(&object.id.group_kind());
+    let may_go =
+        finished(object, policy) && seen.proven && !policy.protected.contains(&object.id.group_kind());
     (may_go && over.clears(&object.id, hook, well)).then(|| {
         Decision::Write(Action::Prune {
             uid: seen.uid.clone(),

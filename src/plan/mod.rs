@@ -212,6 +212,9 @@ fn wanted(
     if object.scope.is_none() {
         return Decision::Hold(Hold::UnknownKind);
     }
+    if policy.own_keys.as_ref() == Some(&object.id) && has_data(object) {
+        return Decision::Hold(Hold::OwnKeys);
+    }
     if object.switches.skipped {
         return Decision::Keep;
     }
@@ -238,6 +241,11 @@ fn wanted(
         // What another object controls and we once marked is still to be applied: Git wants it.
         Mark::Ours | Mark::Sync(_) | Mark::Copied | Mark::None => owned(object, seen, policy),
     }
+}
+
+/// True for a Secret that says more than that it should be there.
+fn has_data(object: &DesiredObject) -> bool {
+    object.body().contains_key("data")
 }
 
 fn is_recorded(object: &DesiredObject, seen: &Observed) -> bool {

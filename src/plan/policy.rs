@@ -50,6 +50,8 @@ pub struct Policy {
     pub rollout: Option<Rollout>,
     /// Objects that bear the marks of another Sync without its proof, although that one does not want them.
     pub disbelieved: BTreeSet<ObjectId>,
+    /// The Secret with the keys of the daemon.
+    pub own_keys: Option<ObjectId>,
     /// Objects whose number of replicas may be somebody else's, and why nobody can tell now.
     pub in_doubt: BTreeMap<ObjectId, Box<str>>,
 }
@@ -134,6 +136,7 @@ impl Default for Policy {
             ended_well: BTreeMap::new(),
             rollout: Some(Rollout::default()),
             disbelieved: BTreeSet::new(),
+            own_keys: None,
             in_doubt: BTreeMap::new(),
         }
     }

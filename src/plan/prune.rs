@@ -149,6 +149,7 @@ impl<'a> World<'a> {
         let stands = |standing| claim.filter(|claim| claim.standing == standing);
         let pause = paused(seen, self.policy);
         let hold = match stands(ClaimStanding::Takes) {
+            _ if self.policy.own_keys.as_ref() == Some(id) => Hold::OwnKeys,
             _ if seen.deleting => Hold::BeingDeleted(seen.finalizers.clone()),
             _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
             _ if pause.is_some() => Hold::Paused(pause.unwrap_or_default()),
@@ -258,6 +259,7 @@ mod tests {
         let policy = |change: fn(&mut Policy), expect: &str| assert_eq!(fate(|_| {}, change), expect);
         let claim = |standing| (id(UNWANTED), Claim { sync: "ops/other".into(), standing });
         policy(|it| it.prune = false, "PruneDisabled");
+        policy(|it| it.own_keys = Some(id(UNWANTED)), "OwnKeys");
         policy(|it| it.suspended = true, "Suspended");
         policy(|it| it.protected.extend([GroupKind::new("", "ConfigMap")]), "Protected");
         policy(|it| it.guarded.extend([(id(UNWANTED), crate::plan::Guard::TakesMore)]), "Protected");

@@ -6,7 +6,9 @@
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
-use crate::api::{HANDOVER_MANAGER, ID_ANNOTATION, PROOF_ANNOTATION, SPEC_HASH_ANNOTATION, SYNC_LABEL, SyncName};
+use crate::api::{
+    HANDOVER_MANAGER, ID_ANNOTATION, PROOF_ANNOTATION, SPEC_HASH_ANNOTATION, SYNC_LABEL, SyncName,
+};
 use crate::cluster::{Cluster, Failure};
 use crate::object::{Object, ObjectId};
 

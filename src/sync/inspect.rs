@@ -153,7 +153,22 @@ pub(super) async fn keys(cluster: &Cluster, namespace: &str, name: &str) -> Resu
     })
 }
 
+/// No Sync reads the keys by which objects are proven.
+pub(super) fn is_of_the_daemon(name: &str) -> Trouble {
+    Trouble {
+        reason: "SpecInvalid",
+        message: format!(
+            "the Secret {name} holds the keys of the daemon, which no Sync may name; name another Secret"
+        ),
+        problems: Vec::new(),
+        lasting: true,
+    }
+}
+
 async fn secret(cluster: &Cluster, namespace: &str, name: &str) -> Result<SecretData, Trouble> {
+    if cluster.notary().is_place(namespace, name) {
+        return Err(is_of_the_daemon(name));
+    }
     let found = cluster.secret(namespace, name).await;
     found.map_err(|failure| of_failure(&failure))?.ok_or_else(|| Trouble {
         reason: "SecretMissing",

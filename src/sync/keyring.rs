@@ -45,12 +45,14 @@ impl Keyring {
     pub fn new(context: &Context, place: KeyPlace) -> Self {
         let cluster = context.cluster.of_any_term();
         cluster.notary().keep(None);
+        cluster.notary().keeps_at(&place.namespace, &place.name);
         let (send, told) = mpsc::unbounded_channel();
-        let following = cluster.follow_texts(ValuesKind::Secret, &place.namespace, &place.name, move |news| {
-            if let ValuesTold::Version(version) = news {
-                let _ = send.send(version.map(Box::from));
-            }
-        });
+        let following =
+            cluster.follow_texts(ValuesKind::Secret, &place.namespace, &place.name, move |news| {
+                if let ValuesTold::Version(version) = news {
+                    let _ = send.send(version.map(Box::from));
+                }
+            });
         Self { cluster, place, told, _following: following, version: None, trouble: None }
     }
 

@@ -216,6 +216,7 @@ impl Subject<'_> {
             guarded: memory.guarded.ids(),
             replacements: memory.replacements.clone(),
             disbelieved: memory.disbelieved.clone(),
+            own_keys: self.cluster.notary().place(),
             in_doubt: memory.scaling.in_doubt.clone(),
             // Who takes the approval back takes back what it has not brought about yet.
             consented: self.approved.as_ref().map(|_| memory.consented.clone()).unwrap_or_default(),

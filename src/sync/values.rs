@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::inspect::is_of_the_daemon;
 use super::prepare::of_failure;
 use super::wish::{Values, Wish};
 use crate::api::{SyncName, ValuesKind};
@@ -27,6 +28,9 @@ pub(super) async fn texts(
     name: &SyncName,
     values: &Values,
 ) -> Result<Option<Texts>, Trouble> {
+    if values.kind == ValuesKind::Secret && cluster.notary().is_place(&name.namespace, &values.name) {
+        return Err(is_of_the_daemon(&values.name));
+    }
     let found = cluster.texts(values.kind, &name.namespace, &values.name).await;
     let found = found.map_err(|failure| {
         let mut trouble = of_failure(&failure);

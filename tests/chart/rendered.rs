@@ -86,6 +86,7 @@ fn the_chart_is_small_and_has_no_more_than_is_asked_for() {
         "Deployment",
         "Role",
         "RoleBinding",
+        "Secret",
         "Service",
         "ServiceAccount",
     ];
@@ -261,6 +262,7 @@ fn kustomize_builds_what_is_in_config() {
         "Namespace",
         "Role",
         "RoleBinding",
+        "Secret",
         "Service",
         "ServiceAccount",
     ];

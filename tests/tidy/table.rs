@@ -38,7 +38,7 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 
 /// The table. A file belongs to the longest name that fits: `src/sync/schedule.rs` to `sync/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 41] = [
+pub(crate) const TABLE: [Row; 42] = [
     row(1, "api",            Pure,  Only(&[])),
     row(1, "chance",         Shell, Only(&[])),
     row(1, "clock",          Shell, Only(&[])),
@@ -46,6 +46,7 @@ pub(crate) const TABLE: [Row; 41] = [
     row(1, "harmless",       Pure,  Only(&[])),
     row(1, "nearest",        Pure,  Only(&[])),
     row(1, "object",         Pure,  Only(&[])),
+    row(1, "proof",          Pure,  Only(&[])),
     row(1, "quantity",       Pure,  Only(&[])),
     row(1, "repeats",        Pure,  Only(&[])),
     row(1, "sandbox/table",  Pure,  Only(&[])),

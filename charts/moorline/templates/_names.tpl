@@ -90,6 +90,11 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- toYaml $settings }}
 {{- end }}
 
+{{/* The Secret with the keys that objects are proven with. */}}
+{{- define "moorline.keySecret" -}}
+{{ .Values.settings.keySecret | default (printf "%s-key" (include "moorline.lease" .)) }}
+{{- end }}
+
 {{/* The Lease that the daemon takes, as it names it. */}}
 {{- define "moorline.lease" -}}
 moorline{{ with .Values.settings.instance }}-{{ . }}{{ end }}
