@@ -16,12 +16,12 @@ SEEDS ?= 60
 OPTIMISED := CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_DEV_DEBUG=0
 
 TESTS := $(basename $(notdir $(wildcard tests/*.rs)))
-# What test-core leaves out: the image needs the release build, and these a control plane.
+# What test-core leaves out: these need a control plane.
 PLANE_TESTS := $(basename $(notdir $(shell grep -lE 'shared\(\)|(Scene|Ground|Release|Walk)::new' tests/*.rs)))
 # Scenarios that run on the real control plane and on the sandbox. tests/support/sandbox_plane.rs lists those that cannot.
 SANDBOX_TESTS := api_server_away broken_neighbours follows_itself held_identity held_revision history lags report_mode rollout \
 	status_of_a_dead_daemon suspended_deletion webhooks_last
-CORE_TESTS := $(filter-out image $(PLANE_TESTS),$(TESTS))
+CORE_TESTS := $(filter-out $(PLANE_TESTS),$(TESTS))
 
 .PHONY: help test test-core test-sandbox test-programs simulation simulation-program fmt check-fmt lint doc release control-plane tools install run deploy undeploy bench fuzz deny
 
@@ -29,13 +29,12 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target what; do \
 		printf '%-15s %s\n' "$$target" "$$what"; done
 
-# One after another also under `make -j`: what failed stands at the end. Only what is built is built at the same time: the last
-# minutes of the release occupy one core.
-test: ## everything: format, lints, documentation, release build, control plane, all tests, 60 random stories
+# One after another also under `make -j`: what failed stands at the end. Only what is built is built at the same time.
+test: ## everything: format, lints, documentation, control plane, all tests, 60 random stories
 	$(MAKE) check-fmt
 	$(MAKE) lint
 	$(MAKE) doc
-	$(MAKE) -j3 $(IN_ONE_PIECE) release control-plane test-programs simulation-program
+	$(MAKE) -j3 $(IN_ONE_PIECE) control-plane test-programs simulation-program
 	CARGO='$(CARGO)' JOBS='$(JOBS)' SEEDS='$(SEEDS)' OPTIMISED='$(OPTIMISED)' SANDBOX_TESTS='$(SANDBOX_TESTS)' \
 		MOORLINE_LONG_TESTS=1 sh tests/run.sh
 

@@ -104,9 +104,10 @@ impl KeyRing {
         named.any(|key| is_same(&key.sign(OWNERSHIP, [uid.as_bytes(), identity.as_bytes()]), &proof.mac))
     }
 
-    /// A hash of content that can only be guessed with the key: one for each key.
-    pub fn hashes(&self, digest: &[u8; 32]) -> Vec<(KeyId, [u8; 32])> {
-        self.keys().map(|key| (key.id, key.sign(CONTENT, [digest, b""]))).collect()
+    /// A hash of a hash of content, which nobody without the key of this name can guess. None if that key is lost.
+    pub fn content_hash(&self, key: KeyId, hash: &[u8]) -> Option<[u8; 32]> {
+        let key = self.keys().find(|known| known.id == key)?;
+        Some(key.sign(CONTENT, [hash, b""]))
     }
 
     fn keys(&self) -> impl Iterator<Item = &Key> {
@@ -133,6 +134,16 @@ impl Proof {
 }
 
 impl KeyId {
+    /// The name as bytes.
+    pub fn bytes(self) -> [u8; 4] {
+        self.0
+    }
+
+    /// The name from its bytes.
+    pub fn of_bytes(bytes: [u8; 4]) -> Self {
+        Self(bytes)
+    }
+
     /// Reads 8 hex digits.
     pub fn parse(text: &str) -> Option<Self> {
         hex(text).map(Self)
@@ -214,7 +225,8 @@ mod tests {
         assert_eq!(new.prove(IDENTITY, "uid").key(), new.id());
         assert_ne!(new.id(), old.id());
         assert!(new.was(old.current()) && !new.was(new.current()));
-        assert_eq!(new.hashes(&[1; 32])[1], old.hashes(&[1; 32])[0]);
+        assert_eq!(new.content_hash(old.id(), &[1; 32]), old.content_hash(old.id(), &[1; 32]));
+        assert_eq!(old.content_hash(new.id(), &[1; 32]), None, "the key is lost");
     }
 
     #[test]

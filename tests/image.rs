@@ -1,8 +1,8 @@
-//! The release binary in an empty root, as the image of the Dockerfile runs it.
+//! The binary in an empty root, as the image of the Dockerfile runs it.
 //!
-//! In: the Dockerfile and the release binary. Out: what the binary answers in a root that holds what the last
-//! stage copies and nothing more, as the user that it names, who can write nothing there. The libraries that
-//! the binary asks for are copied from this machine: they stand in for those of the base image, and one that
+//! In: the Dockerfile and the binary of the tests, which asks for every library that the release binary asks for. Out: what it
+//! answers in a root that holds what the last stage copies and nothing more, as the user that it names, who can write nothing there.
+//! The libraries that the binary asks for are copied from this machine: they stand in for those of the base image, and one that
 //! the base image does not hold is refused. What the first stage copies has to be enough to compile from. No
 //! Docker is needed; the image itself is not built here.
 
@@ -30,7 +30,7 @@ const BASE_LIBRARIES: [&str; 11] = [
 const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: greeting\ndata:\n  text: hello\n";
 
 #[test]
-fn the_release_binary_runs_in_the_image_s_root() {
+fn the_binary_runs_in_the_image_s_root() {
     let text = fs::read_to_string(repository().join("Dockerfile")).expect("the Dockerfile can be read");
     let image = Image::of(&text).unwrap_or_else(|error| panic!("Dockerfile: {error}"));
     assert_eq!(image.base, BASE, "BASE_LIBRARIES tells what is in it: change both");
@@ -44,7 +44,7 @@ fn the_release_binary_runs_in_the_image_s_root() {
     };
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image");
     remove(&root);
-    fill(&root, &image, &release_binary()).unwrap_or_else(|error| panic!("{error}"));
+    fill(&root, &image, Path::new(env!("CARGO_BIN_EXE_moorline"))).unwrap_or_else(|error| panic!("{error}"));
     let before = listing(&root);
 
     let run = |arguments: &[&str]| answer(jail.command(&root, &image), arguments);
@@ -257,17 +257,6 @@ fn libraries_in(ldd: &str) -> Result<Vec<String>, String> {
         }
     }
     Ok(places)
-}
-
-/// The release binary; cargo builds it if it is absent or older than what it is made of.
-fn release_binary() -> PathBuf {
-    let mut build = cargo(&["build", "--release", "--locked", "--bin", "moorline", "--message-format=json"]);
-    let output = build.current_dir(repository()).output().expect("cargo can be started");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let messages = String::from_utf8(output.stdout).expect("cargo writes UTF-8");
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let mut executables = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
-    executables.next_back().expect("cargo names the executable")
 }
 
 fn cargo(arguments: &[&str]) -> Command {

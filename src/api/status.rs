@@ -127,11 +127,11 @@ pub struct Revisions {
 
 impl Revisions {
     /// True if every object was applied as this revision wants it, and nothing else was begun since.
-    pub fn is_applied(&self, revision: &str, digest: SpecHash) -> bool {
+    pub fn is_applied(&self, revision: &str, is_it: impl FnOnce(&SpecHash) -> bool) -> bool {
         let is_held = self.held.as_ref().is_none_or(|held| held.revision == revision);
         is_held
             && self.applied.as_deref() == Some(revision)
-            && self.applied_digest == Some(digest.to_string())
+            && self.applied_digest.as_deref().and_then(SpecHash::parse).as_ref().is_some_and(is_it)
     }
 }
 

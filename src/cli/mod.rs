@@ -13,6 +13,7 @@ pub mod exit;
 mod explanation;
 mod fence;
 mod followed;
+mod keys;
 mod listening;
 mod local_helm;
 pub mod logs;

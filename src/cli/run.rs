@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::election::{self, Election, pass_on};
 use super::exit::Exit;
+use super::keys::Keys;
 use super::listening::{listen, listen_to_probes, show};
 use super::one_repository::{address, must_be_there};
 use super::own_definition::define;
@@ -31,7 +32,6 @@ use crate::serve::hooks::{Called, Hooks};
 use crate::serve::{Health, Wanted};
 use crate::settings::Settings;
 use crate::source::{AllowList, Credentials, Proxy, Reference, Repositories};
-use crate::sync::keyring::{KeyPlace, Keyring, keep_in_memory};
 use crate::sync::through_terms::{End, through_terms};
 use crate::sync::wish::Wish;
 use crate::sync::{Board, Context, Notebook, Parts, all, look, single};
@@ -258,19 +258,6 @@ impl Daemon<'_> {
         }
     }
 
-    /// The keys by which objects are proven; none where they live in this process, beside the API server.
-    fn keyring(&self, context: &Context) -> Option<Keyring> {
-        let run = self.arguments.url.as_ref().map(|_| SyncName::new(&self.namespace, &self.arguments.name));
-        if self.disk.is_some() {
-            keep_in_memory(&context.cluster, run.as_ref());
-            return None;
-        }
-        let settings = context.settings();
-        let lease = election::lease_name(run.as_ref().map(|run| &*run.name), &settings);
-        let name = settings.key_secret.clone().unwrap_or_else(|| format!("{lease}-key").into());
-        Some(Keyring::new(context, KeyPlace { namespace: self.namespace.clone(), name, run }))
-    }
-
     /// Follows what there is to follow, until the daemon ends.
     async fn work(
         &self,
@@ -286,19 +273,12 @@ impl Daemon<'_> {
             context.clone(),
             self.level.clone(),
         );
-        let mut keyring = self.keyring(&context);
-        if let Some(keyring) = &mut keyring {
-            keyring.begin(&context).await;
-        }
-        let keys = async {
-            match &mut keyring {
-                Some(keyring) => keyring.keep().await,
-                None => std::future::pending().await,
-            }
-        };
+        let run = arguments.url.as_ref().map(|_| SyncName::new(&self.namespace, &arguments.name));
+        let mut keys = Keys::of(&context, &self.namespace, run, self.disk.is_some());
+        keys.begin(&context).await;
         tokio::select! {
             done = follow(arguments, context.clone(), calls) => done,
-            () = keys => Ok(()),
+            () = keys.keep() => Ok(()),
             () = look(context, wanted) => Ok(()),
             () = reset => Ok(()),
             () = relay(called, call) => Ok(()),

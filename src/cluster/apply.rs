@@ -193,7 +193,9 @@ impl Cluster {
         metadata["labels"][api::SYNC_LABEL] = owner.label().into();
         let annotations = &mut metadata["annotations"];
         annotations[api::ID_ANNOTATION] = owner.identity(wanted.id.as_str()).into();
-        annotations[api::SPEC_HASH_ANNOTATION] = wanted.hash.to_string().into();
+        if let Some(hash) = wanted.recorded() {
+            annotations[api::SPEC_HASH_ANNOTATION] = hash.to_string().into();
+        }
         if let Some(proof) = self.0.notary.prove(owner, &wanted.id) {
             annotations[api::PROOF_ANNOTATION] = proof.to_string().into();
         }

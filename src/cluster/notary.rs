@@ -6,10 +6,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use ring::rand::{SecureRandom as _, SystemRandom};
+
 use crate::api::SyncName;
 use crate::object::ObjectId;
 use crate::observed::{Mark, Observed};
-use crate::proof::{KeyRing, Proof};
+use crate::proof::{KEY_BYTES, KeyRing, Proof};
 
 /// The keys of a daemon and the uids of its Syncs; cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -30,8 +32,8 @@ enum Keys {
     /// This program only looks, and the daemon checks proofs.
     #[default]
     Unchecked,
-    /// The daemon has no key.
-    Missing,
+    /// The daemon has no key. What needs one only to be recorded gets one that ends with this process.
+    Missing(Option<Arc<KeyRing>>),
     Held(Arc<KeyRing>),
 }
 
@@ -55,7 +57,7 @@ impl Notary {
     pub fn keep(&self, keys: Option<KeyRing>) {
         let mut state = self.write();
         state.turn += 1;
-        state.keys = keys.map_or(Keys::Missing, |keys| Keys::Held(Arc::new(keys)));
+        state.keys = keys.map_or_else(|| Keys::Missing(passing()), |keys| Keys::Held(Arc::new(keys)));
     }
 
     /// The keys are in this Secret.
@@ -78,7 +80,16 @@ impl Notary {
     pub fn keys(&self) -> Option<Arc<KeyRing>> {
         match &self.read().keys {
             Keys::Held(keys) => Some(keys.clone()),
-            Keys::Unchecked | Keys::Missing => None,
+            Keys::Unchecked | Keys::Missing(_) => None,
+        }
+    }
+
+    /// The keys for hashes that values of Secrets went into.
+    pub fn content_keys(&self) -> Option<Arc<KeyRing>> {
+        match &self.read().keys {
+            Keys::Held(keys) => Some(keys.clone()),
+            Keys::Missing(passing) => passing.clone(),
+            Keys::Unchecked => None,
         }
     }
 
@@ -100,7 +111,7 @@ impl Notary {
         let state = self.read();
         match &state.keys {
             Keys::Held(keys) => Some(keys.prove(&owner.identity(id.as_str()), state.uids.get(owner)?)),
-            Keys::Unchecked | Keys::Missing => None,
+            Keys::Unchecked | Keys::Missing(_) => None,
         }
     }
 
@@ -113,7 +124,7 @@ impl Notary {
                 let uid = state.uids.get(owner);
                 uid.is_some_and(|uid| keys.is_valid(proof, &owner.identity(id.as_str()), uid))
             }
-            (Keys::Missing, _) | (Keys::Held(_), None) => false,
+            (Keys::Missing(_), _) | (Keys::Held(_), None) => false,
         }
     }
 
@@ -129,6 +140,13 @@ impl Notary {
         let state = self.read();
         Checked { turn: state.turn, uid: state.uids.get(owner).cloned() }
     }
+}
+
+/// A key that nobody keeps.
+fn passing() -> Option<Arc<KeyRing>> {
+    let mut key = [0; KEY_BYTES];
+    SystemRandom::new().fill(&mut key).ok()?;
+    Some(Arc::new(KeyRing::new(key, [])))
 }
 
 #[cfg(test)]

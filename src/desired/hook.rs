@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use super::{DesiredObject, DesiredSet};
-use crate::api::{self, SpecHash};
+use super::{DesiredObject, DesiredSet, HashKeys};
+use crate::api;
 use crate::object::{GroupKind, ObjectId};
 use crate::render::HOOK_NAME_DIGITS;
 
@@ -227,12 +227,7 @@ fn of_helm(word: &str) -> Option<Moment> {
 }
 
 /// How much of a hook's hash is of itself.
-const HALF: usize = 16;
-
-/// True if both are runs of the same hook, be it for the same set or not.
-pub fn is_same_hook(one: &SpecHash, other: &SpecHash) -> bool {
-    one.form == other.form && one.digest[..HALF] == other.digest[..HALF]
-}
+pub(super) const HALF: usize = 16;
 
 /// True if both may be runs of one hook whose name its content gives, as it was at two times.
 pub fn is_of_same_base(one: &ObjectId, other: &ObjectId) -> bool {
@@ -255,7 +250,12 @@ impl DesiredSet {
         let of_end = Sha256::digest(uid);
         let hooks = self.0.iter().filter(|it| it.switches.hook.is_some_and(|hook| hook.at_parting.is_some()));
         let mut hooks: Vec<DesiredObject> = hooks.cloned().collect();
-        hooks.iter_mut().for_each(|hook| hook.hash.digest[HALF..].copy_from_slice(&of_end[..HALF]));
+        for hook in &mut hooks {
+            hook.hash.digest[HALF..].copy_from_slice(&of_end[..HALF]);
+            if !hook.secret {
+                hook.hash_keys = HashKeys::NotNeeded;
+            }
+        }
         Self(hooks)
     }
 }
@@ -267,6 +267,7 @@ pub(super) fn know_by_content(objects: &mut [DesiredObject]) {
     if hooks.is_empty() {
         return;
     }
+    let is_of_secrets = rest.iter().any(|object| object.secret);
     let mut of_set = Sha256::new();
     for object in rest {
         of_set.update(object.id.as_str());
@@ -277,6 +278,9 @@ pub(super) fn know_by_content(objects: &mut [DesiredObject]) {
     let mut first: BTreeMap<Container, Turn> = BTreeMap::new();
     for hook in hooks {
         hook.hash.digest[HALF..].copy_from_slice(&of_set[..HALF]);
+        if is_of_secrets && matches!(hook.hash_keys, HashKeys::NotNeeded) {
+            hook.hash_keys = HashKeys::Missing;
+        }
         let turn = hook.switches.turn();
         let namespace = hook.id.namespace().map(|name| Container::Namespace(name.into()));
         for container in namespace.into_iter().chain([Container::Definition(hook.id.group_kind())]) {
@@ -439,14 +443,15 @@ mod tests {
 
     #[test]
     fn a_hook_is_known_by_itself_and_by_what_it_runs_for() {
-        let hash =
-            |set: &DesiredSet| set.objects().iter().find(|it| it.switches.hook.is_some()).unwrap().hash;
+        let hook =
+            |set: &DesiredSet| set.objects().iter().find(|it| it.switches.hook.is_some()).cloned().unwrap();
+        let hash = |set: &DesiredSet| hook(set).hash;
         let (one, same, other, changed) = (set("1", "up"), set("1", "up"), set("2", "up"), set("1", "down"));
         assert_eq!(hash(&one), hash(&same));
         assert_eq!(hash(&one), hash(&set("1", "up").ignoring(&[])));
         assert_ne!(hash(&one), hash(&other));
-        assert!(is_same_hook(&hash(&one), &hash(&other)));
-        assert!(!is_same_hook(&hash(&one), &hash(&changed)));
+        assert!(hook(&one).is_same_hook(&hash(&other)));
+        assert!(!hook(&one).is_same_hook(&hash(&changed)));
         // What is no hook is known by itself only.
         let map = |set: &DesiredSet| set.objects().iter().find(|it| it.switches.hook.is_none()).unwrap().hash;
         assert_eq!(map(&one), map(&changed));

@@ -8,6 +8,7 @@ mod bundle;
 mod canonical;
 mod hook;
 mod ignore;
+mod keyed;
 mod problem;
 mod scale;
 mod scope;
@@ -18,8 +19,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-pub use hook::{Hook, Parting, Phase, Rollouts, Turn, is_of_same_base, is_same_hook};
+pub use hook::{Hook, Parting, Phase, Rollouts, Turn, is_of_same_base};
 pub use ignore::{Ignore, Ignored};
+pub use keyed::{HashKeys, Match, SetDigest};
 pub use problem::Problem;
 pub use scale::{Replicas, ReplicasPaths, SCALERS, left_to_scalers, replicas_paths, scale_target};
 use scope::defines_kind;
@@ -47,8 +49,10 @@ pub struct DesiredObject {
     pub scope: Option<Scope>,
     /// What its annotations ask for.
     pub switches: Switches,
-    /// The hash of the canonical form.
+    /// The hash of the canonical form. It is compared and stays in memory; [`DesiredObject::recorded`] is written.
     pub hash: SpecHash,
+    /// The keys of that.
+    pub hash_keys: HashKeys,
     /// The canonical form: what is applied, apart from our own label and annotations.
     pub canonical: Arc<[u8]>,
     /// Where the object is written.
@@ -76,13 +80,6 @@ impl DesiredObject {
         }
         let canonical = canonical::form(body, &self.id).into();
         Self { canonical, ignored: None, created_as: None, ..self.clone() }
-    }
-
-    /// True if `recorded` is the hash of this object, in whichever form it was recorded.
-    pub fn is_recorded_as(&self, recorded: &SpecHash) -> bool {
-        match recorded.form {
-            CanonicalForm::V1 => self.hash == *recorded,
-        }
     }
 }
 
@@ -114,7 +111,9 @@ pub fn desired(rendered: Complete, namespace: &str, scopes: &Scopes) -> Result<D
         match placed {
             Ok(id) => {
                 let mut object = desired_object(object, id, scope, switches);
-                object.secret |= tainted;
+                if tainted {
+                    (object.secret, object.hash_keys) = (true, HashKeys::Missing);
+                }
                 objects.push(object);
             }
             Err(problem) => problems.push(problem),
@@ -144,12 +143,14 @@ fn desired_object(object: Object, id: ObjectId, scope: Option<Scope>, switches: 
     let hash = SpecHash { form: CanonicalForm::V1, digest: canonical::digest(&canonical) };
     let empty = bundle::left_empty(&id, &canonical);
     let secret = id.is("", "Secret");
+    let hash_keys = if secret { HashKeys::Missing } else { HashKeys::NotNeeded };
     let mut object = DesiredObject {
         id,
         version,
         scope,
         switches,
         hash,
+        hash_keys,
         canonical,
         origin,
         ignored: None,
@@ -197,11 +198,11 @@ impl DesiredSet {
     }
 
     /// A digest of all of it: which objects should exist, and what each should be.
-    pub fn digest(&self) -> SpecHash {
+    pub fn digest(&self) -> SetDigest {
         let told =
             self.0.iter().flat_map(|object| [object.id.as_str().as_bytes(), b"\0", &object.hash.digest]);
         let digest = canonical::digest(&told.collect::<Vec<_>>().concat());
-        SpecHash { form: CanonicalForm::V1, digest }
+        SetDigest::of(SpecHash { form: CanonicalForm::V1, digest }, &self.0)
     }
 
     /// True if some objects are written only once others are well.
@@ -311,7 +312,7 @@ mod tests {
     #[test]
     fn the_digest_is_of_all_objects_wherever_they_are_written() {
         let map = |metadata: Value| manifest("v1", "ConfigMap", metadata);
-        let digest = |all: &[Value]| desired_of(all).unwrap().digest();
+        let digest = |all: &[Value]| desired_of(all).unwrap().digest().hash;
         let (a, b) = (map(json!({"name": "a"})), map(json!({"name": "b"})));
         assert_eq!(digest(&[a.clone(), b.clone()]), digest(&[b.clone(), a.clone()]));
         assert_ne!(digest(&[a.clone(), b]), digest(std::slice::from_ref(&a)));

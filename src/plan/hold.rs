@@ -211,6 +211,11 @@ impl Hold {
     }
 }
 
+const OWN_KEYS: &str = "it holds the keys of the daemon: no Sync may set its data or delete it; leave data and stringData out in Git";
+
+const UNPROVEN: &str = "no longer in Git, and it bears the marks of this Sync without a valid moorline.dev/proof, \
+     so that it is pruned only by approval";
+
 impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -235,14 +240,8 @@ impl fmt::Display for Hold {
             Self::DriftReported(drift) => {
                 write!(f, "changed by {}, and only reported", drift.author())
             }
-            Self::OwnKeys => f.write_str(
-                "it holds the keys of the daemon: no Sync may set its data or delete it; leave data and stringData out in Git",
-            ),
-            Self::Unproven => write!(
-                f,
-                "no longer in Git, and it bears the marks of this Sync without a valid {}, so that it is pruned only by approval",
-                crate::api::PROOF_ANNOTATION
-            ),
+            Self::OwnKeys => f.write_str(OWN_KEYS),
+            Self::Unproven => f.write_str(UNPROVEN),
             Self::Deleted => f.write_str("deleted by somebody, and only reported"),
             Self::Paused(until) => {
                 let until = jiff::Timestamp::from_millisecond(*until).unwrap_or_default();

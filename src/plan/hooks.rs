@@ -7,7 +7,7 @@ use super::prune::{Entry, is_ours};
 use super::rest::{contested, finished};
 use super::rollout::Rollout;
 use super::{Action, Change, Decided, Decision, Hold, Policy};
-use crate::desired::{DesiredObject, DesiredSet, Hook, Rollouts, is_of_same_base, is_same_hook};
+use crate::desired::{DesiredObject, DesiredSet, Hook, Rollouts, is_of_same_base};
 use crate::object::ObjectId;
 use crate::observed::{Ended, Mark, Observed, may_end};
 
@@ -114,7 +114,7 @@ pub(super) fn hook(
         true => seen.ended == Ended::No,
         false => policy.rollout.as_ref().is_some_and(|rollout| rollout.running.contains(&object.id)),
     };
-    Some(match runs_still && is_same_hook(&object.hash, &recorded) && !given_up {
+    Some(match runs_still && object.is_same_hook(&recorded) && !given_up {
         true => Decision::Hold(Hold::Runs),
         false => Decision::Write(Action::Update(Change::Again)),
     })

@@ -8,7 +8,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{Finished, Scope, SpecHash};
+use crate::api::{Finished, Scope};
+use crate::desired::SetDigest;
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::Outcome;
@@ -106,7 +107,7 @@ pub struct PassFacts<'a> {
     /// What was read for it.
     pub tree: Option<String>,
     /// The digest of what is wanted.
-    pub digest: Option<SpecHash>,
+    pub digest: Option<&'a SetDigest>,
     /// Every object about which there is something to say.
     pub outcomes: &'a BTreeMap<ObjectId, Outcome>,
     /// Where objects are written.

@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{Approval, ObjectCounts, Reason, Revisions, SyncStatus, short_revision};
+use crate::api::{Approval, ObjectCounts, Reason, Revisions, SpecHash, SyncStatus, short_revision};
+use crate::desired::{Match, SetDigest};
 use crate::health::Summary;
 use crate::object::ObjectId;
 use crate::plan::{Failed, Hold, Outcome};
@@ -101,7 +102,7 @@ fn told_by_pass(
         note_last_hooks(&mut status.hooks_at_deletion, pass, verdict.applied);
         status.contested = contested(pass);
         status.tree_id.clone_from(&pass.tree);
-        status.render_digest = pass.digest.map(|digest| digest.to_string());
+        status.render_digest = recorded(pass);
         status.scope = pass.scope.clone().or(status.scope.take());
         status.problems = facts.trouble.map(problems).unwrap_or_default();
         status.problems.extend(object_problems(pass, facts.health));
@@ -133,14 +134,19 @@ fn told_by_pass(
 
 /// Notes the digest of what is applied completely, until something else begins to be applied.
 fn note_digest(revision: &mut Revisions, pass: &PassFacts<'_>, verdict: &Verdict, facts: &Facts<'_>) {
-    let digest = pass.digest.map(|digest| digest.to_string());
+    let known = revision.applied_digest.as_deref().and_then(SpecHash::parse);
+    let is_of_set =
+        known.zip(pass.digest).is_some_and(|(known, digest)| digest.matches(&known) != Match::Other);
     if verdict.applied {
-        revision.applied_digest = digest;
-    } else if facts.trouble.is_none()
-        && (revision.applied.as_ref(), &revision.applied_digest) != (Some(&pass.revision), &digest)
-    {
+        revision.applied_digest = recorded(pass);
+    } else if facts.trouble.is_none() && !(revision.applied.as_ref() == Some(&pass.revision) && is_of_set) {
         revision.applied_digest = None;
     }
+}
+
+/// The digest of what is wanted, as it is written down.
+fn recorded(pass: &PassFacts<'_>) -> Option<String> {
+    pass.digest.and_then(SetDigest::recorded).map(|digest| digest.to_string())
 }
 
 /// Notes the hooks for the end. Those of the set that is applied count until another one is.

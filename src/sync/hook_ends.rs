@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::survey::Ends;
 use crate::api::{SPEC_HASH_ANNOTATION, SpecHash};
-use crate::desired::DesiredSet;
+use crate::desired::{DesiredObject, DesiredSet};
 use crate::object::{Object, ObjectId};
 use crate::observed::{Mark, Observed, ObservedSet, may_end};
 
@@ -54,13 +54,16 @@ impl HooksRead {
     }
 
     /// Whether a hook has ended well, if it is known of this run: the one that is there, or was last.
-    fn ended_well(&self, id: &ObjectId, hash: &SpecHash, seen: Option<&Observed>) -> Option<Option<bool>> {
-        if seen.is_some() && self.silent.contains(id) {
-            return Some(Some(true));
+    fn ended_well(&self, hook: &DesiredObject, seen: Option<&Observed>) -> Option<(SpecHash, Option<bool>)> {
+        if seen.is_some() && self.silent.contains(&hook.id) {
+            return Some((seen.and_then(|seen| seen.recorded).or_else(|| hook.recorded())?, Some(true)));
         }
-        let run = self.runs.get(id).filter(|run| run.hash == *hash)?;
-        let is_it = seen.is_none_or(|seen| seen.uid == run.uid);
-        is_it.then_some(run.ended_well)
+        let run = self.runs.get(&hook.id)?;
+        let is_it = match seen {
+            Some(seen) => seen.uid == run.uid && seen.recorded.is_none_or(|hash| hash == run.hash),
+            None => hook.is_recorded_as(&run.hash),
+        };
+        is_it.then_some((run.hash, run.ended_well))
     }
 }
 
@@ -77,9 +80,8 @@ impl Ends {
             if seen.is_some_and(|seen| !is_ours(seen)) {
                 continue;
             }
-            let hash = seen.and_then(|seen| seen.recorded).unwrap_or(hook.hash);
-            match read.ended_well(id, &hash, seen) {
-                Some(Some(well)) => {
+            match read.ended_well(hook, seen) {
+                Some((hash, Some(well))) => {
                     self.finished.insert(id.clone(), hash);
                     match well {
                         true => self.failed.remove(id),
@@ -87,10 +89,10 @@ impl Ends {
                     };
                 }
                 // Somebody has taken it up again.
-                Some(None) if seen.is_some() && self.failed.remove(id) => {
+                Some((_, None)) if seen.is_some() && self.failed.remove(id) => {
                     self.finished.remove(id);
                 }
-                Some(None) | None => {}
+                Some((_, None)) | None => {}
             }
         }
     }

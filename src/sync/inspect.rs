@@ -20,7 +20,7 @@ use super::wish::{self, Wish, wish_within};
 use crate::api::{SpecHash, SyncName, SyncStatus};
 use crate::clock;
 use crate::cluster::{Cluster, SecretData};
-use crate::desired::DesiredSet;
+use crate::desired::{DesiredSet, Match};
 use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
@@ -47,7 +47,8 @@ impl Inspected {
     pub fn policy(&self, approved: Option<String>, status: &SyncStatus) -> Policy {
         let mut rolled_out = RolledOut::default();
         rolled_out.restore(status);
-        let rollout = rolled_out.begin(self.desired.digest()).map(|is_later| Rollout {
+        let (revision, digest) = (self.revision.to_string(), self.desired.digest());
+        let rollout = rolled_out.begin(&digest, &revision).map(|is_later| Rollout {
             is_later,
             only_hooks: !self.wish.health.wait,
             ..Rollout::default()
@@ -59,8 +60,8 @@ impl Inspected {
             ended_well.insert(id.clone(), !end.failed);
             finished.extend(SpecHash::parse(&end.hash).map(|hash| (id, hash)));
         }
-        let (revision, digest) = (self.revision.to_string(), self.desired.digest());
-        let was_applied = status.revision.as_ref().is_some_and(|it| it.is_applied(&revision, digest));
+        let is_it = |known: &SpecHash| digest.matches(known) != Match::Other;
+        let was_applied = status.revision.as_ref().is_some_and(|it| it.is_applied(&revision, is_it));
         Policy { rollout, finished, ended_well, was_applied, ..self.wish.policy(approved) }
     }
 }

@@ -73,6 +73,7 @@ pub(super) async fn find(
     let ground = &context.ground(wish, &followed, wish.interval);
     let means = context.means(cluster, ground);
     let prepared = prepare(&repository, &revision, wish, means, None, by).await?;
+    let prepared = prepared.with_keys(cluster.notary().content_keys(), None);
     Ok(Some(Arc::new(prepared.rendered.at_parting(uid))))
 }
 
@@ -103,7 +104,8 @@ impl Work<'_> {
                 if !self.ends_well(&hook.id, by).await? {
                     return Ok(false);
                 }
-                let (object, hash) = (hook.id.as_str().to_owned(), hook.hash.to_string());
+                let hash = hook.recorded().map(|hash| hash.to_string()).unwrap_or_default();
+                let object = hook.id.as_str().to_owned();
                 let end = Finished { object, hash, begun: false, failed: false };
                 if !desk.has_run(end, by.saturating_duration_since(clock::now())).await {
                     tracing::warn!(sync = %self.owner, object = %hook.id, "that it has run could not be written down");

@@ -186,12 +186,12 @@ impl Subject<'_> {
         let held = memory.leaving.judged(held, self.context.now(), self.wish.timeout);
         report.gate.iter_mut().for_each(|(unwell, _)| unwell.extend(written_ones(&outcomes)));
         report.adds(held.chain(postponed.outcomes).chain(outcomes));
-        self.note_end(memory, &rollout, report, prepared.digest);
+        self.note_end(memory, &rollout, report, prepared.digest.hash);
         let need = self.cluster.observed(self.owner, |observed| remaining(need, desired, observed, &kinds));
         memory.kinds.clone_from(&need.kinds);
         memory.places.clone_from(&need.namespaces);
         let refused = rights(&report.blind, &report.outcomes, &self.cluster.kinds());
-        report.rights = self.lacks(memory, desired, prepared.digest, refused).await;
+        report.rights = self.lacks(memory, desired, prepared.digest.hash, refused).await;
         let scope = scope(&need);
         if let Some(notebook) = &self.context.notebook {
             notebook.record(scope.clone()).await;

@@ -10,13 +10,13 @@ use std::time::Instant;
 use super::bases::{self, Base, Bases, Ground};
 use super::rendering::Means;
 use super::wish::Wish;
-use crate::api::SpecHash;
 use crate::chance;
 use crate::clock;
 use crate::cluster::Failure;
-use crate::desired::{DesiredSet, Scopes, desired};
+use crate::desired::{DesiredSet, Scopes, SetDigest, desired};
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
+use crate::proof::KeyRing;
 use crate::render::helm::Capabilities;
 use crate::render::{Rendered, missing};
 use crate::report::Trouble;
@@ -45,7 +45,7 @@ pub(crate) struct Prepared {
     /// What a chart was shown of the server.
     server: Option<Arc<Capabilities>>,
     /// A digest of that.
-    pub(crate) digest: SpecHash,
+    pub(crate) digest: SetDigest,
     /// The same without what is left to scalers.
     pub(crate) desired: Arc<DesiredSet>,
     /// Where each object that others scale keeps its number of replicas.
@@ -55,6 +55,22 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
+    /// The same, whose hashes have the keys of now. `recorded` is the revision that an earlier daemon wrote down last.
+    pub(crate) fn with_keys(mut self, keys: Option<Arc<KeyRing>>, recorded: Option<&str>) -> Self {
+        let Some(keys) = keys else { return self };
+        let is_recorded = recorded.is_some_and(|recorded| recorded == self.revision.to_string());
+        if !self.rendered.has_keys(&keys, is_recorded) {
+            let is_one = Arc::ptr_eq(&self.rendered, &self.desired);
+            self.rendered = Arc::new(self.rendered.with_keys(&keys, is_recorded));
+            self.desired = match is_one {
+                true => self.rendered.clone(),
+                false => Arc::new(self.desired.with_keys(&keys, is_recorded)),
+            };
+            self.digest = self.rendered.digest();
+        }
+        self
+    }
+
     /// True if it may come to something else when the server serves other kinds.
     pub(crate) fn looks_at_kinds(&self) -> bool {
         self.server.as_ref().is_some_and(|shown| !shown.served.is_empty())

@@ -11,7 +11,7 @@ use super::memory::Memory;
 use super::pass::{Report, Subject};
 use super::prepare::Prepared;
 use crate::api::{SpecHash, SyncStatus};
-use crate::desired::DesiredSet;
+use crate::desired::{DesiredSet, Match, SetDigest};
 use crate::health::may_report;
 use crate::object::ObjectId;
 use crate::observed::{Mark, Observed, ObservedSet};
@@ -21,11 +21,24 @@ use crate::report::is_applied;
 /// What is not well, and of that what has failed.
 pub(crate) type Unwell = (BTreeSet<ObjectId>, BTreeSet<ObjectId>);
 
+/// A set that came to its end.
+#[derive(Debug)]
+enum Done {
+    /// In this process.
+    Set(SpecHash),
+    /// The last one that an earlier daemon wrote down, in the form of then.
+    Recorded(SpecHash),
+    /// One of before that.
+    Earlier,
+}
+
 /// Which sets have been rolled out.
 #[derive(Debug, Default)]
 pub(crate) struct RolledOut {
     /// The last one that came to its end.
-    done: Option<SpecHash>,
+    done: Option<Done>,
+    /// The revision that an earlier daemon wrote down last.
+    recorded: Option<String>,
     /// The one on its way, and whether another was done before it.
     going: Option<(SpecHash, bool)>,
     /// What had failed before it came.
@@ -35,31 +48,49 @@ pub(crate) struct RolledOut {
 impl RolledOut {
     /// What an earlier daemon wrote down.
     pub(crate) fn restore(&mut self, status: &SyncStatus) {
-        let (Some(revision), None) = (&status.revision, self.done) else { return };
+        let (Some(revision), None) = (&status.revision, &self.done) else { return };
+        self.recorded.clone_from(&revision.attempted);
         let Some(digest) = status.render_digest.as_deref().and_then(SpecHash::parse) else { return };
         // The digest is of what was attempted last.
         let is_attempted = |known: &Option<String>| known.is_some() && *known == revision.attempted;
-        let other = SpecHash { digest: [0; 32], ..digest };
         self.done = match (is_attempted(&revision.applied), is_attempted(&revision.healthy)) {
-            (true, true) => Some(digest),
+            (true, true) => Some(Done::Recorded(digest)),
             // It may be the first, of which not all has become well yet.
-            (true, false) => revision.healthy.is_some().then_some(other),
-            (false, _) => revision.applied.is_some().then_some(other),
+            (true, false) => revision.healthy.is_some().then_some(Done::Earlier),
+            (false, _) => revision.applied.is_some().then_some(Done::Earlier),
         };
     }
 
+    /// The revision that an earlier daemon wrote down last.
+    pub(super) fn recorded(&self) -> Option<&str> {
+        self.recorded.as_deref()
+    }
+
+    /// True if the set has come to its end. Where the key is lost with which that was written down, the revision tells.
+    fn is_done(&self, digest: &SetDigest, revision: &str) -> bool {
+        match &self.done {
+            Some(Done::Set(hash)) => *hash == digest.hash,
+            Some(Done::Recorded(hash)) => match digest.matches(hash) {
+                Match::Same => true,
+                Match::Other => false,
+                Match::Lost => self.recorded() == Some(revision),
+            },
+            Some(Done::Earlier) | None => false,
+        }
+    }
+
     /// Whether another set was done before this one; none if this one is.
-    pub(super) fn begin(&mut self, digest: SpecHash) -> Option<bool> {
-        if self.done == Some(digest) {
+    pub(super) fn begin(&mut self, digest: &SetDigest, revision: &str) -> Option<bool> {
+        if self.is_done(digest, revision) {
             self.going = None;
             return None;
         }
-        let known = self.going.filter(|(going, _)| *going == digest);
+        let known = self.going.filter(|(going, _)| *going == digest.hash);
         if known.is_none() {
             self.before = None;
         }
         let is_later = known.map_or(self.done.is_some(), |(_, is_later)| is_later);
-        self.going = Some((digest, is_later));
+        self.going = Some((digest.hash, is_later));
         Some(is_later)
     }
 
@@ -73,7 +104,7 @@ impl RolledOut {
     }
 
     fn end(&mut self, digest: SpecHash) {
-        (self.done, self.going) = (Some(digest), None);
+        (self.done, self.going) = (Some(Done::Set(digest)), None);
     }
 }
 
@@ -83,7 +114,7 @@ impl Subject<'_> {
         let desired = &prepared.desired;
         memory.gate = None;
         let again = std::mem::take(&mut memory.again);
-        let is_later = memory.rolled_out.begin(prepared.digest)?;
+        let is_later = memory.rolled_out.begin(&prepared.digest, &self.record.revision)?;
         if !desired.has_turns() {
             return Some(Rollout { is_later, ..Rollout::default() });
         }

@@ -13,7 +13,7 @@ use super::guarded::Guards;
 use super::memory::Memory;
 use super::pass::Subject;
 use crate::api::{Finished, SpecHash};
-use crate::desired::{DesiredObject, DesiredSet};
+use crate::desired::{DesiredObject, DesiredSet, Match};
 use crate::object::ObjectId;
 use crate::observed::{Ended, Observed, ObservedSet, has_ended, has_failed, may_end};
 use crate::plan::{Policy, Rollout, next_expiry};
@@ -172,7 +172,7 @@ impl Subject<'_> {
             let Some(wanted) = desired.get(&id) else { continue };
             // Gone before its last status could be read: whoever clears away a Job does that when it has finished.
             if memory.ends.see(&id, &seen, desired) {
-                memory.ends.finished.insert(id.clone(), wanted.hash);
+                memory.ends.finished.extend(seen.recorded.map(|hash| (id.clone(), hash)));
                 // One that succeeded would have had a completion time.
                 memory.ends.failed.extend(id.is("batch", "Job").then(|| id.clone()));
             }
@@ -227,7 +227,9 @@ impl Subject<'_> {
     /// True if the status says that every object was applied as it is wanted now.
     fn was_applied(&self, memory: &Memory) -> bool {
         let Some((desk, prepared)) = self.desk.zip(memory.prepared.as_ref()) else { return false };
-        desk.status().revision.is_some_and(|it| it.is_applied(&self.record.revision, prepared.digest))
+        desk.status().revision.is_some_and(|it| {
+            it.is_applied(&self.record.revision, |known| prepared.digest.matches(known) != Match::Other)
+        })
     }
 
     /// Notes when the next pause ends for which people ask, so that a pass begins then.

@@ -14,7 +14,7 @@ use super::survey::wall_clock;
 use super::wish::HealthWish;
 use crate::api::{Finished, SpecHash, SyncName};
 use crate::cluster::{Cluster, Failure};
-use crate::desired::{DesiredObject, DesiredSet, Hook, Rollouts, UNTOLD, is_same_hook};
+use crate::desired::{DesiredObject, DesiredSet, Hook, Rollouts, UNTOLD};
 use crate::harmless::harmless;
 use crate::health::{
     self, Binding, Due, Health, Judgement, Reports, Summary, Watchlist, cause, is_told_by_manifest,
@@ -181,7 +181,7 @@ impl Vitals {
             self.cluster.observed(&self.owner, |seen| seen.get(&wanted.id).map(|seen| seen.recorded));
         let Some(Some(recorded)) = recorded else { return hook.phase.is_some() };
         let is_waited_for = hook.phase.is_some() && hook.rollouts == Rollouts::All;
-        wanted.is_recorded_as(&recorded) || is_waited_for && is_same_hook(&wanted.hash, &recorded)
+        wanted.is_recorded_as(&recorded) || is_waited_for && wanted.is_same_hook(&recorded)
     }
 
     /// When something is to be read, if nothing happens before.

@@ -58,7 +58,7 @@ pub(crate) const TABLE: [Row; 42] = [
     row(2, "expression",     Pure,  Only(&["quantity"])),
     row(2, "observed",       Pure,  Only(&["api", "fields", "object", "proof"])),
     row(2, "render",         Pure,  Only(&["api", "nearest", "object", "tree", "yaml"])),
-    row(3, "desired",        Pure,  Only(&["api", "fields", "nearest", "object", "yaml", "render"])),
+    row(3, "desired",        Pure,  Only(&["api", "fields", "nearest", "object", "proof", "yaml", "render"])),
     row(3, "health",         Pure,  Only(&["expression", "object"])),
     row(3, "sandbox/schema", Pure,  Only(&["expression"])),
     row(3, "sync/schedule",  Pure,  Only(&["api"])),

@@ -299,7 +299,7 @@ impl Desk {
                 revision: revision.to_string(),
                 tag: revision.tag.map(|tag| tag.to_string()),
                 tree: report.tree.clone(),
-                digest: report.digest,
+                digest: report.digest.as_ref(),
                 outcomes,
                 files: &files,
                 desired: report.desired,

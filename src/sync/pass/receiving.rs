@@ -27,7 +27,9 @@ impl Subject<'_> {
     /// has handed over hands it over again, in the new form.
     fn wants_otherwise(&self, wants: &Arc<DesiredSet>) -> bool {
         let before = self.context.registry.view(self.owner);
-        before.is_some_and(|(before, _)| !Arc::ptr_eq(&before, wants) && before.digest() != wants.digest())
+        before.is_some_and(|(before, _)| {
+            !Arc::ptr_eq(&before, wants) && before.digest().hash != wants.digest().hash
+        })
     }
 
     /// True if an object is not this Sync's yet.

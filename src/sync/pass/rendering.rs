@@ -46,7 +46,7 @@ impl Subject<'_> {
             let again = self.rendered(None).await;
             prepared = self.or_refuse(memory, again).await?;
         }
-        Ok(prepared)
+        Ok(prepared.with_keys(self.cluster.notary().content_keys(), memory.rolled_out.recorded()))
     }
 
     /// True if this is the revision that is kept, and nothing about it is left to be found out.

@@ -8,9 +8,9 @@ use super::super::additions::Added;
 use super::super::last_hooks;
 use super::super::prepare::Prepared;
 use super::super::rollout::Unwell;
-use crate::api::{Finished, HeldRevision, Scope, SpecHash};
+use crate::api::{Finished, HeldRevision, Scope};
 use crate::cluster::Failure;
-use crate::desired::DesiredSet;
+use crate::desired::{DesiredSet, SetDigest};
 use crate::object::{GroupKind, ObjectId};
 use crate::plan::Outcome;
 use crate::report::{Commit, Remark, Tries, Trouble};
@@ -29,7 +29,7 @@ pub(crate) struct Report {
     /// What was read for it, as the id of the tree at the path.
     pub(crate) tree: Option<String>,
     /// The digest of what was wanted.
-    pub(crate) digest: Option<SpecHash>,
+    pub(crate) digest: Option<SetDigest>,
     /// The value of the annotation that this pass answers.
     pub(crate) request: Option<String>,
     /// What was wanted.
@@ -135,7 +135,7 @@ impl Report {
         self.set = Some(prepared.desired.clone());
         self.last_hooks = last_hooks::named(&prepared.desired);
         self.desired = prepared.desired.len();
-        self.digest = Some(prepared.digest);
+        self.digest = Some(prepared.digest.clone());
         self.tree = prepared.tree.map(|id| id.to_string());
     }
 }

@@ -1,0 +1,39 @@
+//! Where the keys of the proofs of ownership come from: the key Secret of this daemon, or this process.
+
+use crate::api::SyncName;
+use crate::sync::Context;
+use crate::sync::keyring::{KeyPlace, Keyring, keep_in_memory};
+
+use super::election;
+
+/// The keys for as long as the daemon serves. None where they live in this process, beside the API server.
+pub(super) struct Keys(Option<Keyring>);
+
+impl Keys {
+    /// `run` names the objects of `run --url`; `in_memory` is for an API server of this process.
+    pub(super) fn of(context: &Context, namespace: &str, run: Option<SyncName>, in_memory: bool) -> Self {
+        if in_memory {
+            keep_in_memory(&context.cluster, run.as_ref());
+            return Self(None);
+        }
+        let settings = context.settings();
+        let lease = election::lease_name(run.as_ref().map(|run| &*run.name), &settings);
+        let name = settings.key_secret.clone().unwrap_or_else(|| format!("{lease}-key").into());
+        Self(Some(Keyring::new(context, KeyPlace { namespace: namespace.into(), name, run })))
+    }
+
+    /// Reads the keys before anything is planned.
+    pub(super) async fn begin(&mut self, context: &Context) {
+        if let Some(keyring) = &mut self.0 {
+            keyring.begin(context).await;
+        }
+    }
+
+    /// Follows the key Secret for ever.
+    pub(super) async fn keep(&mut self) {
+        match &mut self.0 {
+            Some(keyring) => keyring.keep().await,
+            None => std::future::pending().await,
+        }
+    }
+}
