@@ -71,6 +71,7 @@ impl RemoteBases {
             heads: &open.heads,
             allowed,
             followed: &followed,
+            asker: "",
             metrics: &open.metrics,
             pinned: false,
             fresh: PATIENCE,

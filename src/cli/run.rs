@@ -389,6 +389,7 @@ async fn follow_one(
     }
     let wish = wish(arguments, url, &context.namespace)?;
     let repository = context.repositories.repository(&wish.address, "", &Credentials::default())?;
+    let repository = repository.asked_by(&context.namespace);
     let owner = SyncName::new(&context.namespace, &arguments.name);
     single::run(context, owner, wish, repository, called).await;
     Ok(())

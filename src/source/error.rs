@@ -50,6 +50,14 @@ pub enum Error {
         /// What it should have done.
         what: &'static str,
     },
+    /// Nobody had time to ask the server.
+    #[error("{server} was not asked yet: {why}")]
+    Waiting {
+        /// The server.
+        server: Box<str>,
+        /// Why.
+        why: &'static str,
+    },
     /// Login refused.
     #[error("{server} refuses access (status {status}); check the Secret and its rights on this repository")]
     Denied {
@@ -227,6 +235,7 @@ impl Error {
             Self::Unreachable { .. } => "RepositoryUnreachable",
             Self::Untrusted { .. } => "RepositoryUntrusted",
             Self::Timeout { .. } => "RepositoryTimeout",
+            Self::Waiting { .. } => "RepositoryWaiting",
             Self::Denied { .. } | Self::KeyRefused { .. } => "RepositoryAccessDenied",
             Self::NoRepository { .. } => "RepositoryNotFound",
             Self::Status { .. } => "RepositoryUnavailable",

@@ -5,7 +5,8 @@
 //! `packet.rs` and `remote.rs`, by the ways in `transport.rs` (`web.rs` over `http.rs`, `ssh.rs` over
 //! `ssh_session.rs` and `known_hosts.rs`); what lies on disk is in `guard.rs`, `store.rs`, `mirror.rs`, `local.rs` and
 //! `snapshot.rs`; who signed it is checked in `signature.rs`, and where submodules are in `submodules.rs`; which
-//! other repositories may be read is in `allow_list.rs`, and how charts are fetched in `chart/`; and `repository.rs` is what the daemon uses, with `watch.rs` beside it.
+//! other repositories may be read is in `allow_list.rs`, and how charts are fetched in `chart/`; and `repository.rs` is what the daemon uses, with
+//! `watch.rs` beside it; who gets a worker when is in `turns/`.
 //!
 //! The library (libgit2) is used for packs and objects only. Fetching is spoken here, because the library knows
 //! neither version 2 of the protocol, nor deadlines for a request, nor trust for a repository, and its calls
@@ -38,6 +39,7 @@ mod ssh_session;
 mod store;
 mod submodules;
 mod transport;
+mod turns;
 mod watch;
 mod web;
 mod workshop;
@@ -51,7 +53,7 @@ pub use error::Error;
 pub use http::Proxy;
 pub use local::{not_a_repository, remotes};
 pub use range::{Range, RangeError};
-pub use repository::{MAX_WORKERS, Reading, Repositories, Repository};
+pub use repository::{Reading, Repositories, Repository};
 pub use revision::{History, NameError, ObjectHash, Reference, Revision};
 pub use signature::{Keys, KeysError, Problem, SignatureError, Signed};
 pub use snapshot::{Ids, Snapshot};

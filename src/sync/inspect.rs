@@ -104,8 +104,16 @@ pub async fn inspect(
     }
     let (heads, followed) = (Heads::default(), Followed::default());
     let (pinned, fresh) = (wish.verify.is_some(), wish.timeout);
-    let ground =
-        &Ground { repositories, heads: &heads, allowed, followed: &followed, metrics, pinned, fresh };
+    let ground = &Ground {
+        repositories,
+        heads: &heads,
+        allowed,
+        followed: &followed,
+        asker: "",
+        metrics,
+        pinned,
+        fresh,
+    };
     let means = Means { cluster, helm, ground };
     let prepared = prepare(&repository, &revision, &wish, means, None, by).await?;
     Ok(Inspected { wish, revision, desired: prepared.rendered })

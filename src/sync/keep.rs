@@ -307,7 +307,8 @@ impl Keeper {
             .context
             .repositories
             .repository(&wish.address, &owner, &credentials)
-            .map_err(prepare::of_source)?;
+            .map_err(prepare::of_source)?
+            .asked_by(&self.name.namespace);
         let cluster = self.context.cluster_of(&self.name, &wish).await?;
         self.may_depend(&wish, &cluster).await?;
         let wish = self.filled(wish, &cluster).await?;

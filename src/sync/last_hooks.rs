@@ -66,11 +66,11 @@ pub(super) async fn find(
         }
         None => Default::default(),
     };
-    let repository =
-        context.repositories.repository(&wish.address, &owner, &credentials).map_err(of_source)?;
+    let repository = context.repositories.repository(&wish.address, &owner, &credentials);
+    let repository = repository.map_err(of_source)?.asked_by(&name.namespace);
     let wish = &values::filled(cluster, name, wish.clone()).await?;
     let followed = Followed::default();
-    let ground = &context.ground(wish, &followed, wish.interval);
+    let ground = &context.ground(name, wish, &followed, wish.interval);
     let means = context.means(cluster, ground);
     let prepared = prepare(&repository, &revision, wish, means, None, by).await?;
     let prepared = prepared.with_keys(cluster.notary().content_keys(), None);

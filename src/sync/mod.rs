@@ -196,6 +196,8 @@ pub struct Parts {
 impl Context {
     /// Everything but the Syncs.
     pub fn new(cluster: Cluster, board: Board, parts: Parts) -> Self {
+        let metrics = parts.metrics.clone();
+        parts.sources.0.count_waiting(move |count| metrics.git_waiting(count));
         Self {
             cluster,
             grace: GRACE,
@@ -233,12 +235,19 @@ impl Context {
     }
 
     /// By what it is decided which other repositories a Sync reads. What was seen within this time is new enough.
-    fn ground<'a>(&'a self, wish: &Wish, followed: &'a Followed, fresh: Duration) -> Ground<'a> {
+    fn ground<'a>(
+        &'a self,
+        sync: &'a SyncName,
+        wish: &Wish,
+        followed: &'a Followed,
+        fresh: Duration,
+    ) -> Ground<'a> {
         Ground {
             repositories: &self.repositories,
             heads: &self.heads,
             allowed: &self.allowed,
             followed,
+            asker: &sync.namespace,
             metrics: &self.metrics,
             pinned: wish.verify.is_some(),
             fresh,

@@ -57,7 +57,11 @@ impl Means<'_> {
 
     /// A chart from where it is published, or from the disk if it was fetched before.
     async fn published(self, wanted: &ChartRef, by: Instant) -> Result<Published, Trouble> {
-        let fetched = self.ground.repositories.chart(wanted, "", &Credentials::default(), by).await;
+        let fetched = self
+            .ground
+            .repositories
+            .chart(wanted, ("", self.ground.asker), &Credentials::default(), by)
+            .await;
         match fetched {
             Ok(chart) => Ok(Published {
                 digest: wanted.digest.to_string().into(),
