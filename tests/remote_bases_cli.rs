@@ -299,7 +299,9 @@ async fn where_signatures_count_only_commits_are_taken() {
     let work = ground
         .repository("one", &[("kustomization.yaml", "resources: [map.yaml]\n"), ("map.yaml", &map("x"))]);
     let (commit, url) = (work.git(&["rev-parse", "HEAD"]), ground.url("one"));
-    let repositories = Repositories::new(&ground.root.path().join("data"), None).unwrap();
+    let repositories =
+        Repositories::new(&ground.root.path().join("data"), None, moorline::source::Hosts::anywhere())
+            .unwrap();
     let allowed = AllowList::new("remoteBases", [ground.git.url("").as_str()]).unwrap();
     let (heads, followed, metrics) = (Heads::default(), Followed::default(), Metrics::new().unwrap());
     let (repositories, heads, allowed, followed) = (&repositories, &heads, &allowed, &followed);

@@ -68,13 +68,15 @@ struct Ground {
 impl Ground {
     fn plain() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let charts = Repositories::new(&root.path().join("data"), None).unwrap();
+        let charts =
+            Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
         Self { server: GitServer::start(root.path()), charts, root, authority: None }
     }
 
     fn tls() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let charts = Repositories::new(&root.path().join("data"), None).unwrap();
+        let charts =
+            Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
         let authority = Authority::new();
         let server = GitServer::start_with(root.path(), Some(authority.server(None)));
         Self { server, charts, root, authority: Some(authority) }

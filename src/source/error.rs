@@ -58,6 +58,14 @@ pub enum Error {
         /// Why.
         why: &'static str,
     },
+    /// A host that may not be asked.
+    #[error("{server} is not asked: {why}")]
+    NotAllowed {
+        /// The server.
+        server: Box<str>,
+        /// Why not.
+        why: &'static str,
+    },
     /// Login refused.
     #[error("{server} refuses access (status {status}); check the Secret and its rights on this repository")]
     Denied {
@@ -236,6 +244,7 @@ impl Error {
             Self::Untrusted { .. } => "RepositoryUntrusted",
             Self::Timeout { .. } => "RepositoryTimeout",
             Self::Waiting { .. } => "RepositoryWaiting",
+            Self::NotAllowed { .. } => "HostNotAllowed",
             Self::Denied { .. } | Self::KeyRefused { .. } => "RepositoryAccessDenied",
             Self::NoRepository { .. } => "RepositoryNotFound",
             Self::Status { .. } => "RepositoryUnavailable",

@@ -5,7 +5,7 @@
 //! `packet.rs` and `remote.rs`, by the ways in `transport.rs` (`web.rs` over `http.rs`, `ssh.rs` over
 //! `ssh_session.rs` and `known_hosts.rs`); what lies on disk is in `guard.rs`, `store.rs`, `mirror.rs`, `local.rs` and
 //! `snapshot.rs`; who signed it is checked in `signature.rs`, and where submodules are in `submodules.rs`; which
-//! other repositories may be read is in `allow_list.rs`, and how charts are fetched in `chart/`; and `repository.rs` is what the daemon uses, with
+//! other repositories may be read is in `allow_list.rs`, which hosts may be asked at all in `hosts.rs` over `reach.rs`, and how charts are fetched in `chart/`; and `repository.rs` is what the daemon uses, with
 //! `watch.rs` beside it; who gets a worker when is in `turns/`.
 //!
 //! The library (libgit2) is used for packs and objects only. Fetching is spoken here, because the library knows
@@ -21,6 +21,7 @@ pub mod directory;
 mod error;
 mod guard;
 mod history;
+mod hosts;
 mod http;
 mod known_hosts;
 mod local;
@@ -31,6 +32,7 @@ mod range;
 mod reach;
 mod remote;
 mod repository;
+mod resolve;
 mod revision;
 mod signature;
 mod snapshot;
@@ -50,6 +52,7 @@ pub use chart::{Chart, ChartError, ChartPlace, ChartRef, Digest};
 pub use commit_words::CommitWords;
 pub use credentials::{Credentials, CredentialsError, Hidden};
 pub use error::Error;
+pub use hosts::Hosts;
 pub use http::Proxy;
 pub use local::{not_a_repository, remotes};
 pub use range::{Range, RangeError};

@@ -119,6 +119,7 @@ impl Remote {
 pub(super) fn heard(failed: Option<&Error>) -> Heard {
     match failed {
         Some(Error::Timeout { .. } | Error::Unreachable { .. }) => Heard::Silence,
+        Some(Error::NotAllowed { .. }) => Heard::Nothing,
         Some(_) | None => Heard::Answer,
     }
 }

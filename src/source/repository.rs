@@ -33,6 +33,7 @@ use work::Need;
 use super::address::{Address, Kind};
 use super::credentials::Credentials;
 use super::error::Error;
+use super::hosts::Hosts;
 use super::http::{Network, Proxy};
 use super::local::Local;
 use super::mirror::Mirror;
@@ -109,8 +110,8 @@ impl Repositories {
     /// What others call a folder of their own in the same place: what was rendered there outlives the daemon.
     pub const RENDERED: &'static str = "rendered";
 
-    /// Uses the folder `data` for mirrors, and nobody else may; `proxy` stands before all http(s) servers.
-    pub fn new(data: &Path, proxy: Option<Proxy>) -> Result<Self, Error> {
+    /// Uses the folder `data` for mirrors, and nobody else may; `proxy` stands before all http(s) servers, and only `hosts` are asked.
+    pub fn new(data: &Path, proxy: Option<Proxy>, hosts: Hosts) -> Result<Self, Error> {
         let disk = |what, error: std::io::Error| Error::Disk { what, cause: error.to_string().into() };
         // Nobody else is to read private repositories.
         let made = DirBuilder::new().recursive(true).mode(0o700).create(data);
@@ -124,7 +125,7 @@ impl Repositories {
         })?;
         Ok(Self(Arc::new(House {
             data: data.to_owned(),
-            network: Network::new(proxy),
+            network: Network::new(proxy, hosts),
             turns: Turns::new(MAX_WORKERS),
             open: Mutex::default(),
             charts: Charts::new(&data.join(charts::FOLDER)),
@@ -217,7 +218,9 @@ impl House {
     fn remote(&self, address: &Address, credentials: &Credentials) -> Result<Option<Remote>, Error> {
         match address.kind() {
             Kind::Http(http) => Web::new(http, credentials, &self.network).map(|web| Some(Remote::new(web))),
-            Kind::Ssh(ssh) => Ssh::new(ssh, credentials).map(|ssh| Some(Remote::new(ssh))),
+            Kind::Ssh(ssh) => {
+                Ssh::new(ssh, credentials, self.network.hosts()).map(|ssh| Some(Remote::new(ssh)))
+            }
             Kind::Local(_) => Ok(None),
         }
     }
