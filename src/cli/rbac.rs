@@ -138,6 +138,10 @@ async fn of_sync(
         (wish.service_account.as_deref(), format!("moorline-sync-{}-{}", name.namespace, name.name));
     let who = Who { namespace: &name.namespace, account, secrets, daemon: &daemon, role };
     let mut rights = Rights::of(&inspected.desired, plurals);
+    if let (Some(secret), true) = (&wish.secret, account.is_some() && name.namespace != daemon.namespace) {
+        // Who may not read a login does not have the daemon send it anywhere.
+        rights = rights.and_to_get(&name.namespace, "secrets", secret);
+    }
     for kind in [ValuesKind::ConfigMap, ValuesKind::Secret] {
         let named = wish.values.iter().filter(|values| values.kind == kind).map(|values| &*values.name);
         rights = rights.and_to_read(&name.namespace, kind.plural(), named);

@@ -41,6 +41,7 @@ mod leaving;
 mod ledger;
 mod lineage;
 mod log_lines;
+mod login;
 mod look;
 mod lose;
 mod make_way;
