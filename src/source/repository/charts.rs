@@ -90,8 +90,8 @@ impl Repositories {
                 let (namespace, server) = (asker.into(), wanted.place.server());
                 let ask = Ask { namespace, server: Some(server.clone().into()) };
                 Err(ChartError::from(match self.0.turns.why(&ask) {
-                    Some(why) => Error::Waiting { server: server.into(), why: why.text() },
-                    None => Error::Timeout { server: server.into(), what: "answer" },
+                    Some(why) => Error::Waiting { server, why: why.text() },
+                    None => Error::Timeout { server, what: "answer" },
                 }))
             }
         }
