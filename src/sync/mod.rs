@@ -90,6 +90,7 @@ use crate::api::SyncName;
 use crate::clock;
 use crate::cluster::lease::Leadership;
 use crate::cluster::{Cluster, connect};
+use crate::fair::Line;
 use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::report::Trouble;
@@ -100,7 +101,7 @@ use bases::{Followed, Ground};
 pub use board::Board;
 use claim_rights::ClaimRights;
 use dependencies::Dependencies;
-use event::Allowance;
+use event::Allowances;
 use heads::Heads;
 use log_lines::Lines;
 pub use look::look;
@@ -152,7 +153,7 @@ pub struct Context {
     /// The newest revisions.
     heads: Heads,
     /// How many Events may still be written.
-    events: Allowance,
+    events: Allowances,
     /// True once the daemon is asked to end.
     pub ending: watch::Receiver<bool>,
     /// How long what is under way may take then.
@@ -161,7 +162,7 @@ pub struct Context {
     /// When the last object was verified of those that wait for their turn.
     verify: tokio::sync::Mutex<Instant>,
     /// Who may read statuses now.
-    reads: tokio::sync::Semaphore,
+    reads: Line,
     /// The cluster as service accounts see it.
     identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
     losses: Losses,
@@ -204,7 +205,7 @@ impl Context {
             grace: GRACE,
             began: clock::now(),
             verify: tokio::sync::Mutex::new(clock::now()),
-            reads: tokio::sync::Semaphore::new(READS),
+            reads: Line::new(READS),
             identities: tokio::sync::Mutex::default(),
             losses: Losses::default(),
             lines: Lines::default(),
@@ -213,7 +214,7 @@ impl Context {
             claim_rights: ClaimRights::default(),
             dependencies: Dependencies::default(),
             heads: Heads::default(),
-            events: Allowance::new(EVENTS),
+            events: Allowances::new(EVENTS),
             repositories: parts.sources.0,
             allowed: parts.sources.1,
             helm: parts.helm,
@@ -364,7 +365,7 @@ impl Context {
     }
 }
 
-/// Events at once, and in a second after that: who creates hundreds of Syncs reads their statuses.
+/// Events of one namespace at once, and in a second after that: who creates hundreds of Syncs reads their statuses.
 const EVENTS: (u32, u32) = (50, 5);
 /// Syncs whose statuses are read at one time.
 const READS: usize = 8;

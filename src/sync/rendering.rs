@@ -43,7 +43,8 @@ impl Means<'_> {
             Kind::Helm => Some(self.server().await?),
             Kind::Auto | Kind::Plain | Kind::Kustomize => None,
         };
-        let rendering = self.helm.rendered(files, options, server.clone().unwrap_or_default());
+        let rendering =
+            self.helm.rendered_for(self.ground.asker, files, options, server.clone().unwrap_or_default());
         let rendered = tokio::time::timeout_at(by.into(), rendering).await.map_err(|_| too_slow())?;
         let rendered = rendered.map_err(of_helm)?;
         // What nobody looks at is not remembered.
