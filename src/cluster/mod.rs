@@ -46,7 +46,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use answer::{Answer, Cause, Refusal, Remedy, answer, is_denial, table as answers};
+pub use answer::{Answer, Cause, Refusal, Remedy, answer, is_denial, lacks_own, table as answers};
 pub use apply::{Applied, Force};
 pub use connect::{ConnectError, Connection, connect};
 pub use definitions::{AllNews, News};
