@@ -52,7 +52,7 @@ pub enum Hold {
     Unverified,
     /// Something that comes before it is not there yet, or still there.
     Waits(ObjectId),
-    /// A webhook of this set guards it, and nothing serves the webhook.
+    /// A webhook guards it, and nothing serves the webhook.
     Unserved(Box<Unserved>),
     /// It is a hook that still runs for what was wanted before.
     Runs,
