@@ -148,13 +148,14 @@ impl Drop for Sandbox {
 fn a_server_is_asked_about_the_whole_set_and_nothing_is_written() {
     let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
     let widget = WIDGET.replace("big", "3").replace("shop", "default");
+    let definition = DEFINITION.replace("GROUP", "example.com");
     let folder = Folder::new(
         "server",
         &[
             ("set/a.yaml", MAP.as_bytes()),
             ("set/namespace.yaml", namespace.as_bytes()),
             ("set/web.yaml", WEB.as_bytes()),
-            ("set/definition.yaml", DEFINITION.as_bytes()),
+            ("set/definition.yaml", definition.as_bytes()),
             ("set/widget.yaml", widget.as_bytes()),
             ("lost/web.yaml", WEB.as_bytes()),
             ("alone/widget.yaml", widget.as_bytes()),
