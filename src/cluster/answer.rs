@@ -109,6 +109,14 @@ const DENIED: [(&str, &str, &str); 2] = [
     ("ValidatingAdmissionPolicy '", "' denied request", "PolicyDenied"),
 ];
 
+/// The chart's policy on field managers: what is missing is a right, the verb `own` on the Sync.
+const NOT_OWNER: &str = "denied request: the field manager moorline/";
+
+/// True for the sentence of the chart's policy on field managers.
+pub fn lacks_own(message: &str) -> bool {
+    message.contains("ValidatingAdmissionPolicy '") && message.contains(NOT_OWNER)
+}
+
 /// The rows that the status alone decides; what is in none of them is the server's fault from 500 on.
 const BY_STATUS: [(u16, &str, Remedy); 10] = [
     (400, "BadRequest", Remedy::Manifest),
@@ -150,6 +158,8 @@ pub fn table() -> Vec<[String; 4]> {
         row("none".into(), "no connection".into(), "Unreachable", Remedy::Cluster),
         row("none".into(), "no answer in time".into(), "Timeout", Remedy::Cluster),
     ];
+    let policy = format!("`ValidatingAdmissionPolicy ...{NOT_OWNER}`");
+    rows.push(row("403".into(), policy, "Forbidden", Remedy::Cluster));
     rows.extend(DENIED.iter().map(|(who, says, reason)| {
         row(
             "any".into(),
@@ -227,6 +237,9 @@ pub fn uncalled(failure: &Failure) -> Option<Uncalled<'_>> {
 }
 
 fn meaning(refusal: &Refusal) -> (&'static str, Remedy) {
+    if refusal.code == 403 && lacks_own(&refusal.message) {
+        return ("Forbidden", Remedy::Cluster);
+    }
     // First of all: whoever says no may say it in the server's own words.
     let says = |text: &str| refusal.message.find(text);
     let denied =

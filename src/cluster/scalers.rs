@@ -93,9 +93,8 @@ fn served(kinds: &Kinds) -> Vec<(GroupKind, &Served)> {
 /// The Syncs that need to know what is at a spot, in words.
 fn users(open: &Open, spot: &Spot) -> String {
     let open = lock(open);
-    let users: BTreeSet<String> =
-        open.get(spot).into_iter().flat_map(|place| &place.users).map(ToString::to_string).collect();
-    users.into_iter().collect::<Vec<_>>().join(", ")
+    let users = open.get(spot).into_iter().flat_map(|place| &place.users).map(ToString::to_string);
+    users.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
 }
 
 fn lock(open: &Open) -> MutexGuard<'_, HashMap<Spot, Place>> {

@@ -158,21 +158,6 @@ fn note_last_hooks(known: &mut Vec<String>, pass: &PassFacts<'_>, applied: bool)
     known.extend(new);
 }
 
-impl PassFacts<'_> {
-    /// True if the object is in Git.
-    fn wants(&self, id: &ObjectId) -> bool {
-        (self.files)(id).is_some()
-    }
-
-    /// True if every object is forbidden.
-    fn writes_nothing(&self) -> bool {
-        let is_forbidden =
-            |outcome: &Outcome| matches!(outcome, Outcome::Failed(why) if why.reason == "Forbidden");
-        let all = self.outcomes.iter().filter(|(id, outcome)| self.wants(id) && is_forbidden(outcome));
-        self.desired > 0 && all.count() == self.desired
-    }
-}
-
 /// What all of it comes to.
 struct Verdict {
     ready: bool,

@@ -26,6 +26,9 @@ pub struct KeyPlace {
     pub run: Option<SyncName>,
 }
 
+/// So long the first pass waits for the keys.
+const BEGIN: Duration = Duration::from_secs(10);
+
 /// Between two attempts at what fails: the first pause, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
@@ -56,27 +59,44 @@ impl Keyring {
         Self { cluster, place, told, _following: following, version: None, trouble: None }
     }
 
-    /// Reads the keys, however long that takes. Returns without any where the Secret is not there and may not be made.
+    /// Reads the keys. Returns without any where the Secret is not there and may not be made, or where the server does not say in
+    /// time: repairs wait for no key.
     pub async fn begin(&mut self, context: &Context) {
         let mut beat = tokio::time::interval(super::all::BEAT);
-        let settled = self.settle();
-        tokio::pin!(settled);
-        loop {
-            tokio::select! {
-                () = &mut settled => return,
-                _ = beat.tick() => context.health.beat(),
+        let in_time = tokio::time::timeout(BEGIN, async {
+            let settled = self.settle();
+            tokio::pin!(settled);
+            loop {
+                tokio::select! {
+                    () = &mut settled => return,
+                    _ = beat.tick() => context.health.beat(),
+                }
             }
+        });
+        if in_time.await.is_err() {
+            self.complain(&Trouble::Slow);
         }
     }
 
     /// Follows the Secret, for ever.
     pub async fn keep(&mut self) {
-        while let Some(version) = self.told.recv().await {
-            if version != self.version {
-                self.settle().await;
+        loop {
+            // Whoever gets the right to make the Secret is not told of it by any watch.
+            let again = async {
+                match self.trouble {
+                    Some(_) => tokio::time::sleep(jitter(RETRY.1)).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                told = self.told.recv() => match told {
+                    Some(version) if version == self.version && self.trouble.is_none() => {}
+                    Some(_) => self.settle().await,
+                    None => std::future::pending().await,
+                },
+                () = again => self.settle().await,
             }
         }
-        std::future::pending().await
     }
 
     /// Reads the keys and fills in what is missing, until that is done or cannot be.
@@ -152,9 +172,16 @@ impl Keyring {
     fn complain(&mut self, trouble: &Trouble) {
         let KeyPlace { namespace, name, .. } = &self.place;
         let told = match trouble {
-            Trouble::Missing => "it is not there, and this daemon may not make it: install it as the chart does; until then prunes ask for approval".to_owned(),
-            Trouble::Forbidden(failure) => format!("{failure}; until it can be read, prunes ask for approval"),
+            Trouble::Missing => format!(
+                "it is not there, and this daemon may not make it: install it as the chart does, or let the daemon create secrets in {namespace} and get, watch and patch {name}; until then prunes ask for approval"
+            ),
+            Trouble::Forbidden(failure) => {
+                format!("{failure}; until it can be read, prunes ask for approval")
+            }
             Trouble::Failed(failure) => failure.to_string(),
+            Trouble::Slow => {
+                "the API server does not say what is in it; until it does, prunes ask for approval".to_owned()
+            }
             Trouble::NoChance => "the operating system gives no random numbers".to_owned(),
         };
         if self.trouble.as_ref() != Some(&told) {
@@ -170,6 +197,7 @@ enum Trouble {
     Forbidden(Failure),
     Failed(Failure),
     NoChance,
+    Slow,
 }
 
 impl Trouble {
