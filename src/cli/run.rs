@@ -280,7 +280,11 @@ impl Daemon<'_> {
         );
         let run = arguments.url.as_ref().map(|_| SyncName::new(&self.namespace, &arguments.name));
         let mut keys = Keys::of(&context, &self.namespace, run, self.disk.is_some());
-        keys.begin(&context).await;
+        let mut ending = self.ending.clone();
+        tokio::select! {
+            () = keys.begin(&context) => {}
+            _ = ending.wait_for(|ends| *ends) => return Ok(()),
+        }
         tokio::select! {
             done = follow(arguments, context.clone(), calls) => done,
             () = keys.keep() => Ok(()),

@@ -148,7 +148,7 @@ impl Work<'_> {
         }
         match work.act(step).await {
             Err(Failure::Superseded) => None,
-            Err(failure) => Some(work.unreached(step, failed(&failure, self.desired.hides(&step.id)))),
+            Err(failure) => Some(work.refusal(step, &failure)),
             Ok(outcome) => Some(outcome),
         }
     }

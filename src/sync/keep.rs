@@ -22,6 +22,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::desk::Desk;
 use super::farewell::Leaving;
 use super::follow::{Order, follow};
+use super::log_lines::{About, Tone};
 use super::login::{NOT_ALLOWED, Permission};
 use super::wish::{self, Wish, wish_within};
 use super::{Context, prepare, subject};
@@ -145,7 +146,9 @@ impl Drop for Writing {
 impl Keeper {
     /// Does what the Sync asks for; true if that is to be tried again in a while.
     async fn serve(&mut self, sync: &Value) -> bool {
-        match self.task(sync).await {
+        let task = self.task(sync).await;
+        self.logs(&task);
+        match task {
             // What failed for now takes nothing away from what was asked for before.
             Task::Refuse(trouble) if !trouble.lasting => {
                 // Who grants what is missing waits for this.
@@ -185,6 +188,18 @@ impl Keeper {
                 true
             }
             Task::Leave(leaving) => self.leave(sync, &leaving).await,
+        }
+    }
+
+    /// Logs that the spec is refused, or not any more. That the API server does not answer is logged once for all Syncs.
+    fn logs(&self, task: &Task) {
+        match task {
+            Task::Refuse(trouble) if trouble.reason != "ClusterUnreachable" => {
+                let (reason, message) = (trouble.reason, &trouble.message);
+                self.context.says(&self.name, About::Spec, Tone::Warning, reason, message);
+            }
+            Task::Follow(_) => self.context.is_over(&self.name, About::Spec),
+            Task::Refuse(_) | Task::Leave(_) | Task::Others => {}
         }
     }
 
