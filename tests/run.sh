@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 # Compare times, or hold them to bars in milliseconds.
-ALONE='hundred_syncs dependencies hooks'
+ALONE='git_shares hundred_syncs dependencies hooks'
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
