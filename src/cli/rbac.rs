@@ -145,6 +145,10 @@ async fn of_sync(
     if account.is_some() {
         rights = rights.and_to_own(&name.namespace, Some(&name.name));
     }
+    if let (Some(secret), true) = (&wish.secret, account.is_some() && name.namespace != daemon.namespace) {
+        // Who may not read a login does not have the daemon send it anywhere.
+        rights = rights.and_to_get(&name.namespace, "secrets", secret);
+    }
     for kind in [ValuesKind::ConfigMap, ValuesKind::Secret] {
         let named = wish.values.iter().filter(|values| values.kind == kind).map(|values| &*values.name);
         rights = rights.and_to_read(&name.namespace, kind.plural(), named);

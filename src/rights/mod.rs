@@ -79,6 +79,14 @@ impl Rights {
         self.merged()
     }
 
+    /// The same, with the right to get one object of a namespace.
+    #[must_use]
+    pub fn and_to_get(mut self, namespace: &str, resource: &str, name: &str) -> Self {
+        let rule = Rule::of("", resource, &["get"]).named([name]);
+        self.namespaces.entry(namespace.into()).or_default().insert(rule);
+        self.merged()
+    }
+
     fn merged(mut self) -> Self {
         self.cluster = rule::merged(&self.cluster);
         self.namespaces.values_mut().for_each(|rules| *rules = rule::merged(rules));

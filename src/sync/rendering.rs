@@ -43,7 +43,8 @@ impl Means<'_> {
             Kind::Helm => Some(self.server().await?),
             Kind::Auto | Kind::Plain | Kind::Kustomize => None,
         };
-        let rendering = self.helm.rendered(files, options, server.clone().unwrap_or_default());
+        let rendering =
+            self.helm.rendered_for(self.ground.asker, files, options, server.clone().unwrap_or_default());
         let rendered = tokio::time::timeout_at(by.into(), rendering).await.map_err(|_| too_slow())?;
         let rendered = rendered.map_err(of_helm)?;
         // What nobody looks at is not remembered.
@@ -57,7 +58,11 @@ impl Means<'_> {
 
     /// A chart from where it is published, or from the disk if it was fetched before.
     async fn published(self, wanted: &ChartRef, by: Instant) -> Result<Published, Trouble> {
-        let fetched = self.ground.repositories.chart(wanted, "", &Credentials::default(), by).await;
+        let fetched = self
+            .ground
+            .repositories
+            .chart(wanted, ("", self.ground.asker), &Credentials::default(), by)
+            .await;
         match fetched {
             Ok(chart) => Ok(Published {
                 digest: wanted.digest.to_string().into(),

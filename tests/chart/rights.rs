@@ -129,7 +129,8 @@ async fn prepare_tenant(release: &Release) -> String {
     let verbs = ["get", "list", "watch", "create", "patch", "delete"];
     grant(&release.admin, &tenant, &subject, &json!([rule("", &["configmaps"], &verbs)])).await;
     for namespace in [&release.namespace, &tenant] {
-        let login = json!({"metadata": {"name": "login"}, "stringData": {"username": "u", "password": "p"}});
+        let hosts = json!({"moorline.dev/hosts": "127.0.0.1"});
+        let login = json!({"metadata": {"name": "login", "annotations": hosts}, "stringData": {"username": "u", "password": "p"}});
         let path = format!("/api/v1/namespaces/{namespace}/secrets");
         release.create(&path, login).await.expect("a Secret");
     }
