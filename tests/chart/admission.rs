@@ -62,6 +62,19 @@ async fn others_may_only_label(release: &Release) {
     assert!(by("alice", "PATCH", &one, &json!({"spec": {"suspend": true}})).await);
 }
 
+/// A Sync with a chart of this URL.
+fn with_chart(chart: &str) -> Value {
+    let mut spec = spec("https://host/shop/a.git", "clusters/shop", "deployer");
+    let name = if chart.starts_with("oci:") { Value::Null } else { json!("web") };
+    let digest = format!("sha256:{}", "0".repeat(64));
+    spec["render"]["helm"]["chart"] =
+        json!({"url": chart, "name": name, "version": "1.0.0", "digest": digest});
+    if name.is_null() {
+        spec["render"]["helm"]["chart"].as_object_mut().expect("a map").remove("name");
+    }
+    spec
+}
+
 #[tokio::test]
 async fn a_sync_that_no_rule_allows_is_refused() {
     let Some(release) = Release::new("admission").await else { return };
@@ -116,15 +129,7 @@ async fn a_sync_that_no_rule_allows_is_refused() {
         ("https://host/shop/../evil", false),
         ("https://host/shop/%2e%2e/evil", false),
     ] {
-        let mut spec = spec("https://host/shop/a.git", "clusters/shop", "deployer");
-        let name = if chart.starts_with("oci:") { Value::Null } else { json!("web") };
-        let digest = format!("sha256:{}", "0".repeat(64));
-        spec["render"]["helm"]["chart"] =
-            json!({"url": chart, "name": name, "version": "1.0.0", "digest": digest});
-        if name.is_null() {
-            spec["render"]["helm"]["chart"].as_object_mut().expect("a map").remove("name");
-        }
-        let answer = create(&release, bob, "a", spec).await;
+        let answer = create(&release, bob, "a", with_chart(chart)).await;
         assert_eq!(answer.is_ok(), allowed, "{chart}: {answer:?}");
     }
     others_may_only_label(&release).await;
