@@ -9,6 +9,7 @@ mod charts;
 mod history;
 mod looked;
 mod modules;
+mod quota;
 mod reading;
 mod trust;
 mod waiting;
@@ -34,7 +35,8 @@ use super::credentials::Credentials;
 use super::error::Error;
 use super::http::{Network, Proxy};
 use super::local::Local;
-use super::mirror::Mirror;
+use super::memory::Memory;
+use super::mirror::{Bounds, Mirror};
 use super::remote::Remote;
 use super::revision::{ObjectHash, Reference, Revision};
 use super::ssh::Ssh;
@@ -57,6 +59,9 @@ pub struct Repositories(Arc<House>);
 struct House {
     data: PathBuf,
     network: Network,
+    memory: Memory,
+    /// The most bytes in the folder.
+    quota: u64,
     workers: Arc<Semaphore>,
     open: Mutex<HashMap<Box<str>, Weak<Shared>>>,
     charts: Charts,
@@ -76,6 +81,7 @@ struct Shared {
     address: Address,
     owner: Box<str>,
     server: Box<str>,
+    bounds: Bounds,
     state: Arc<tokio::sync::Mutex<State>>,
     /// How many wait for the state.
     waiting: AtomicUsize,
@@ -106,6 +112,11 @@ impl Repositories {
 
     /// Uses the folder `data` for mirrors, and nobody else may; `proxy` stands before all http(s) servers.
     pub fn new(data: &Path, proxy: Option<Proxy>) -> Result<Self, Error> {
+        Self::bounded(data, proxy, Memory::new(None), u64::MAX)
+    }
+
+    /// The same, within this memory and so many bytes on the disk.
+    pub fn bounded(data: &Path, proxy: Option<Proxy>, memory: Memory, quota: u64) -> Result<Self, Error> {
         let disk = |what, error: std::io::Error| Error::Disk { what, cause: error.to_string().into() };
         // Nobody else is to read private repositories.
         let made = DirBuilder::new().recursive(true).mode(0o700).create(data);
@@ -121,6 +132,8 @@ impl Repositories {
         Ok(Self(Arc::new(House {
             data: data.to_owned(),
             network: Network::new(proxy),
+            memory,
+            quota,
             workers,
             open: Mutex::default(),
             charts: Charts::new(&data.join(charts::FOLDER)),
@@ -137,6 +150,11 @@ impl Repositories {
         credentials: &Credentials,
     ) -> Result<Repository, Error> {
         House::repository(&self.0, address, owner, credentials)
+    }
+
+    /// The memory that all of them share.
+    pub fn memory(&self) -> &Memory {
+        &self.0.memory
     }
 
     /// Removes the mirrors of repositories that nobody holds any more.
@@ -178,6 +196,7 @@ impl House {
             address: address.clone(),
             owner: owner.into(),
             server: server.into(),
+            bounds: Bounds { memory: self.memory.clone(), quota: self.quota },
             state: Arc::new(tokio::sync::Mutex::new(State { place, looked: Vec::new() })),
             waiting: AtomicUsize::new(0),
             related: Mutex::default(),
@@ -273,11 +292,16 @@ impl Repository {
             let mut state = self.shared.state.clone().lock_owned().await;
             drop(waiting);
             let permit = self.house.workers.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
-            let shared = self.shared.clone();
+            let (shared, house) = (self.shared.clone(), self.house.clone());
             let done = chance::aside(move || {
                 let done = state.prepare(&shared).and_then(|()| job(&mut state));
                 if shared.waiting.load(Ordering::Relaxed) == 0 {
                     state.rest();
+                }
+                let has_grown = state.has_grown();
+                drop(state);
+                if has_grown {
+                    house.tidy();
                 }
                 drop(permit);
                 done
@@ -297,6 +321,14 @@ impl State {
         match &mut self.place {
             Place::Mirrored(mirror) => mirror.rest(),
             Place::Unopened(_) | Place::Local(_) => {}
+        }
+    }
+
+    /// True if something was fetched since this was asked last.
+    fn has_grown(&mut self) -> bool {
+        match &mut self.place {
+            Place::Mirrored(mirror) => mirror.has_grown(),
+            Place::Unopened(_) | Place::Local(_) => false,
         }
     }
 
@@ -322,7 +354,12 @@ impl State {
                 // The disk first: where it fails, the remote stays for the next attempt.
                 let store = store::open(home)?;
                 let remote = next.take().ok_or(Error::Stopped)?;
-                self.place = Place::Mirrored(Box::new(Mirror::new(remote, home.clone(), store)));
+                self.place = Place::Mirrored(Box::new(Mirror::new(
+                    remote,
+                    home.clone(),
+                    store,
+                    shared.bounds.clone(),
+                )));
             }
             Place::Mirrored(mirror) => {
                 if let Some(remote) = next.take() {
