@@ -7,15 +7,18 @@
 use std::borrow::Cow;
 
 use super::{DesiredObject, DesiredSet};
+use crate::api::{CanonicalForm, SpecHash};
 use crate::object::ObjectId;
 
 /// Instead of what is said of such an object.
 pub const UNTOLD: &str = "what is said of it is not repeated, because a value from a Secret went into it";
 
 impl DesiredSet {
-    /// True if nothing may be told of the values of this object. Of one that is not wanted any more, the kind says it.
-    pub fn hides(&self, id: &ObjectId) -> bool {
-        self.get(id).map_or(id.is("", "Secret"), |wanted| wanted.secret)
+    /// True if nothing may be told of the values of this object. Of one that is not wanted any more the kind says it, and the hash
+    /// that was recorded on it: it is made with a key where a value from a Secret went into the object.
+    pub fn hides(&self, id: &ObjectId, recorded: Option<SpecHash>) -> bool {
+        let was_secret = || recorded.is_some_and(|hash| matches!(hash.form, CanonicalForm::Keyed(_)));
+        self.get(id).map_or_else(|| id.is("", "Secret") || was_secret(), |wanted| wanted.secret)
     }
 
     /// True for an object that is no Secret, and holds a value from one.

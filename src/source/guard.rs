@@ -469,6 +469,36 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_differences_build_is_counted_with_all_below_them() {
+        const SIZE: u64 = 100 << 20;
+        // Each is built on the one before it, which is built anew for it; and then all on the first one.
+        for (is_chain, expect) in [(true, 9), (false, 21)] {
+            let mut objects = vec![object(3, 2, b"", b"ab")];
+            let mut length = objects[0].len();
+            let mut most = 0;
+            for count in 1..60 {
+                let bytes = difference(SIZE, SIZE);
+                let last = objects.last().map_or(0, Vec::len);
+                // Distances below 128 have one byte.
+                let distance = if is_chain { last } else { 0 };
+                let base = if is_chain { vec![distance as u8] } else { vec![9; 20] };
+                let kind = if is_chain { 6 } else { 7 };
+                objects.push(object(kind, bytes.len() as u64, &base, &bytes));
+                length += objects.last().map_or(0, Vec::len);
+                match refused(&pack(&objects), usize::MAX) {
+                    None => most = count,
+                    Some(told) => {
+                        assert!(told.contains("bytes that the differences in its pack build"), "{told}");
+                        break;
+                    }
+                }
+            }
+            assert!(length > 0);
+            assert_eq!(most, expect, "chain: {is_chain}");
+        }
+    }
+
     proptest! {
         #[test]
         fn noise_never_panics(

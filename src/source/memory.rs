@@ -24,7 +24,7 @@ const NO_BOUND: u64 = 1 << 60;
 
 /// How much of all that, in hundredths: what is worked on, what is kept of every Sync, and packs that are unpacked. The
 /// rest is for the process itself, and for what is between one object and another.
-const WORK: u64 = 45;
+const WORK: u64 = 40;
 const KEPT: u64 = 20;
 const PACKS: u64 = 15;
 

@@ -12,9 +12,8 @@ use git2::{ObjectType, Oid, Tree};
 use super::error::Error;
 use super::repository::Repository;
 use super::revision::ObjectHash;
-use crate::tree::{
-    self, Entry, FileTree, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, NoRoom, Room, normalise,
-};
+use super::within::{Choose, Chosen, Within};
+use crate::tree::{self, Entry, FileTree, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, Room, normalise};
 
 /// The most bytes of a path. It also bounds how deep folders are nested.
 const MAX_PATH_BYTES: usize = 4096;
@@ -38,34 +37,6 @@ const MODE_MODULE: i32 = 0o160_000;
 
 /// The ids of trees and blobs by their paths; none where nothing lies.
 pub type Ids = BTreeMap<Box<str>, Option<ObjectHash>>;
-
-/// Chooses the files that are read, of a tree in which none is yet.
-pub type Choose = Arc<dyn Fn(&FileTree) -> Chosen + Send + Sync>;
-
-/// Which files are read.
-#[derive(Debug, Clone, Default)]
-pub enum Chosen {
-    /// All of them.
-    #[default]
-    All,
-    /// Those at these paths.
-    Only(BTreeSet<String>),
-}
-
-/// How much is read, and of what.
-#[derive(Clone)]
-pub struct Within {
-    /// How much memory may be taken for it and all that is made of it.
-    pub room: Room,
-    /// Which files are read.
-    pub choose: Choose,
-}
-
-impl Default for Within {
-    fn default() -> Self {
-        Self { room: Room::default(), choose: Arc::new(|_| Chosen::All) }
-    }
-}
 
 /// Files of one commit, and which objects they were read from.
 #[derive(Debug, Clone)]
@@ -183,15 +154,6 @@ struct Walk<'a> {
     /// The bytes of all paths.
     paths: u64,
     room: &'a Room,
-}
-
-impl From<NoRoom> for Error {
-    fn from(no_room: NoRoom) -> Self {
-        match no_room {
-            NoRoom::Full => Self::Crowded,
-            NoRoom::Stopped => Self::Slow,
-        }
-    }
 }
 
 impl Walk<'_> {

@@ -98,6 +98,7 @@ pub(crate) async fn prepare(
     by: Instant,
 ) -> Result<Prepared, Trouble> {
     let memory = means.ground.repositories.memory();
+    means.fetch_chart(wish, by).await?;
     let mut rooms = Rooms::of(memory, wish, last.map(|last| last.room));
     loop {
         let room = rooms.room();

@@ -168,6 +168,18 @@ fn manifest(pack: &mut Pack) -> (String, bool, Oid) {
     ("a.yaml".to_owned(), false, pack.file(MAP.as_bytes()))
 }
 
+/// A pack of a file, a difference of it, folders and a commit: every kind of object that a server sends.
+pub(crate) fn small() -> Bomb {
+    let mut pack = Pack::default();
+    let base = pack.position();
+    pack.file(MAP.as_bytes());
+    pack.difference(base, MAP.len() as u64, 200, "own");
+    let manifest = manifest(&mut pack);
+    let inner = pack.folder(vec![manifest.clone()]);
+    let root = pack.folder(vec![manifest, ("b".to_owned(), true, inner)]);
+    pack.done("small", root)
+}
+
 /// So many differences of a file of 16 MiB, each of which builds so many MiB; on each other or all on the file.
 pub(crate) fn differences(name: &'static str, count: usize, mib: u64, is_chain: bool) -> Bomb {
     let mut pack = Pack::default();
@@ -193,8 +205,8 @@ pub(crate) fn texts(name: &'static str, is_kustomization: bool) -> Bomb {
         let id = pack.file(b"resources: [a.yaml]\n");
         entries.push(("kustomization.yaml".to_owned(), false, id));
     }
-    for at in 0..30 {
-        let text = format!("{at}").repeat(30_000_000 / if at < 10 { 1 } else { 2 });
+    for at in 0..16 {
+        let text = format!("{at:02}.").repeat(10_000_000);
         entries.push((format!("{at}.txt"), false, pack.file(text.as_bytes())));
     }
     let root = pack.folder(entries);

@@ -13,6 +13,7 @@ use super::super::credentials::Credentials;
 use super::super::error::Error;
 use super::Repositories;
 use crate::chance;
+use crate::tree::Room;
 
 /// The folder of charts, beside those of mirrors.
 pub(super) const FOLDER: &str = "charts";
@@ -52,15 +53,33 @@ impl Repositories {
         credentials: &Credentials,
         by: Instant,
     ) -> Result<Chart, ChartError> {
+        self.chart_within(wanted, owner, credentials, &Room::default(), by).await
+    }
+
+    /// True if the chart is on the disk already.
+    pub fn has_chart(&self, wanted: &ChartRef, owner: &str) -> bool {
+        self.0.charts.cache.has(owner, wanted.digest)
+    }
+
+    /// The same as [`Repositories::chart`], in this room.
+    pub async fn chart_within(
+        &self,
+        wanted: &ChartRef,
+        owner: &str,
+        credentials: &Credentials,
+        room: &Room,
+        by: Instant,
+    ) -> Result<Chart, ChartError> {
         let work = async {
             let turn = self.0.charts.turn(wanted.digest).lock_owned().await;
             let permit = self.0.workers.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
             let (house, wanted, credentials) = (self.0.clone(), wanted.clone(), credentials.clone());
-            let owner: Box<str> = owner.into();
+            let (owner, room): (Box<str>, _) = (owner.into(), room.clone());
             let done = chance::aside(move || {
                 let cache = (&house.charts.cache, &*owner);
-                let chart = chart::kept(cache, &wanted)
-                    .unwrap_or_else(|| chart::fetch(cache, &house.network, &wanted, &credentials, by));
+                let chart = chart::kept(cache, &wanted, &room).unwrap_or_else(|| {
+                    chart::fetch(cache, &house.network, &wanted, &credentials, (&room, by))
+                });
                 drop((permit, turn));
                 chart
             });

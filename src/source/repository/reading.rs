@@ -8,7 +8,8 @@ use super::super::commit_words::{self, CommitWords};
 use super::super::error::Error;
 use super::super::memory::Memory;
 use super::super::revision::{ObjectHash, Revision};
-use super::super::snapshot::{self, Ids, Snapshot, Within};
+use super::super::snapshot::{self, Ids, Snapshot};
+use super::super::within::Within;
 use super::{Repository, State};
 use crate::clock;
 
