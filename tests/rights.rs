@@ -156,7 +156,11 @@ async fn rights_in_one_namespace_are_enough_and_are_seen_when_they_are_given() {
     assert!(count("patch") <= 25 && count("watch") <= 12 && count("list") <= 2, "{asked:?}");
 
     let verbs = ["get", "list", "watch", "create", "patch", "delete"];
-    grant(&admin, &namespace, &user(TENANT), &json!([rule("", &["configmaps"], &verbs)])).await;
+    // The keys that objects are proven with: nothing is deleted without a proof.
+    let mut key = rule("", &["secrets"], &["get", "list", "watch", "patch"]);
+    key["resourceNames"] = json!(["moorline-default-key"]);
+    let rules = [rule("", &["configmaps"], &verbs), rule("", &["secrets"], &["create"]), key];
+    grant(&admin, &namespace, &user(TENANT), &json!(rules)).await;
     let granted = Instant::now();
     for at in 0..5 {
         until("it is applied", async || value(&format!("m{at}")).await).await;

@@ -211,6 +211,8 @@ impl Hold {
     }
 }
 
+const RUNS: &str = "it still runs for what Git said before, and runs again when that has ended";
+
 const OWN_KEYS: &str = "it holds the keys of the daemon: no Sync may set its data or delete it; leave data and stringData out in Git";
 
 const UNPROVEN: &str = "no longer in Git, and it bears the marks of this Sync without a valid moorline.dev/proof, \
@@ -256,9 +258,7 @@ impl fmt::Display for Hold {
             ),
             Self::Waits(id) => write!(f, "it waits for {id}"),
             Self::Unserved(why) => why.fmt(f),
-            Self::Runs => {
-                f.write_str("it still runs for what Git said before, and runs again when that has ended")
-            }
+            Self::Runs => f.write_str(RUNS),
             Self::NewerRefused(newer) => write!(
                 f,
                 "it is not deleted while {newer} cannot be applied, which may want it; mend that, or approve the deletion"

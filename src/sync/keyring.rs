@@ -71,12 +71,23 @@ impl Keyring {
 
     /// Follows the Secret, for ever.
     pub async fn keep(&mut self) {
-        while let Some(version) = self.told.recv().await {
-            if version != self.version {
-                self.settle().await;
+        loop {
+            // Whoever gets the right to make the Secret is not told of it by any watch.
+            let again = async {
+                match self.trouble {
+                    Some(_) => tokio::time::sleep(jitter(RETRY.1)).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                told = self.told.recv() => match told {
+                    Some(version) if version == self.version && self.trouble.is_none() => {}
+                    Some(_) => self.settle().await,
+                    None => std::future::pending().await,
+                },
+                () = again => self.settle().await,
             }
         }
-        std::future::pending().await
     }
 
     /// Reads the keys and fills in what is missing, until that is done or cannot be.
@@ -152,8 +163,12 @@ impl Keyring {
     fn complain(&mut self, trouble: &Trouble) {
         let KeyPlace { namespace, name, .. } = &self.place;
         let told = match trouble {
-            Trouble::Missing => "it is not there, and this daemon may not make it: install it as the chart does; until then prunes ask for approval".to_owned(),
-            Trouble::Forbidden(failure) => format!("{failure}; until it can be read, prunes ask for approval"),
+            Trouble::Missing => format!(
+                "it is not there, and this daemon may not make it: install it as the chart does, or let the daemon create secrets in {namespace} and get, watch and patch {name}; until then prunes ask for approval"
+            ),
+            Trouble::Forbidden(failure) => {
+                format!("{failure}; until it can be read, prunes ask for approval")
+            }
             Trouble::Failed(failure) => failure.to_string(),
             Trouble::NoChance => "the operating system gives no random numbers".to_owned(),
         };

@@ -48,13 +48,19 @@ impl Asked {
         self.method != "GET"
     }
 
-    /// A request about one object that a Sync manages, neither about a Sync nor about a Lease.
+    /// For the Secret with the keys of the daemon. Objects of Syncs are created by patches.
+    fn is_for_keys(&self) -> bool {
+        let is_named = self.path.contains("/secrets/moorline") && self.path.ends_with("-key");
+        is_named || self.method == "POST" && self.path.ends_with("/secrets")
+    }
+
+    /// A request about one object that a Sync manages, neither about a Sync nor about a Lease nor the daemon's keys.
     pub(crate) fn is_on_object(&self) -> bool {
         let ours =
             self.path.contains("/syncs") || self.path.contains("/leases") || self.path.contains("/events");
         let of_collection =
             self.method == "GET" && (!self.query.is_empty() || !self.path.contains("/namespaces/"));
-        !ours && !of_collection && self.path.matches('/').count() > 3
+        !ours && !self.is_for_keys() && !of_collection && self.path.matches('/').count() > 3
     }
 
     /// A write of an object that a Sync manages.

@@ -43,8 +43,20 @@ impl AuditMark {
         mark
     }
 
-    /// All requests that were answered since the mark, the markers left out.
+    /// All requests that were answered since the mark, the markers left out, and those for the key Secret of a daemon: each
+    /// process makes them once, whatever it follows.
     pub(crate) async fn requests(&self) -> Requests {
+        let Requests(all) = self.all_requests().await;
+        Requests(all.into_iter().filter(|request| !request.is_for_keys()).collect())
+    }
+
+    /// The requests for the key Secrets of daemons.
+    pub(crate) async fn requests_for_keys(&self) -> Requests {
+        let Requests(all) = self.all_requests().await;
+        Requests(all.into_iter().filter(Request::is_for_keys).collect())
+    }
+
+    async fn all_requests(&self) -> Requests {
         Requests(self.until_marker().await.lines().filter_map(request).collect())
     }
 
@@ -169,6 +181,11 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// For the Secret with the keys of a daemon: its Lease's name, `moorline` or `moorline-<name>`, and `-key`.
+    fn is_for_keys(&self) -> bool {
+        self.resource == "secrets" && self.name.starts_with("moorline") && self.name.ends_with("-key")
+    }
+
     /// A look at how an object is, after somebody wrote to it; `tests/ready.rs` counts these.
     pub(crate) fn reads_status(&self) -> bool {
         self.verb == "get" && self.uri.contains("?resourceVersion=")
