@@ -168,7 +168,7 @@ impl<W: Write> Guard<W> {
 
     /// Takes memory for the next objects, if it is their turn.
     fn count(&mut self) -> Result<(), Refusal> {
-        if self.left % OBJECTS_AT_ONCE == 0 {
+        if self.left.is_multiple_of(OBJECTS_AT_ONCE) {
             let share = self.memory.unpack(OBJECT_COST * u64::from(OBJECTS_AT_ONCE));
             self.unpacking.objects.push(share.ok_or(Refusal::Crowded)?);
         }

@@ -157,7 +157,7 @@ mod tests {
     fn work_ends_when_nobody_waits_for_it() {
         let room = Room::default();
         let stop = room.stop_when_dropped();
-        assert_eq!(room.clone().take(1), Ok(()));
+        assert_eq!(room.take(1), Ok(()));
         drop(stop);
         assert_eq!((room.take(1), room.goes_on()), (Err(NoRoom::Stopped), Err(NoRoom::Stopped)));
     }
