@@ -22,7 +22,7 @@ FROM gcr.io/distroless/cc-debian12:nonroot AS helm
 COPY --from=build /src/target/release/moorline /moorline
 COPY --from=helm-program /out/helm /usr/bin/helm
 # Threads that render do so in few arenas: memory that one of them gave back is there for the next.
-ENV MALLOC_ARENA_MAX=1
+ENV MALLOC_ARENA_MAX=2
 USER 65532:65532
 ENTRYPOINT ["/moorline"]
 
@@ -30,7 +30,7 @@ ENTRYPOINT ["/moorline"]
 FROM gcr.io/distroless/cc-debian12:nonroot
 COPY --from=build /src/target/release/moorline /moorline
 # Threads that render do so in few arenas: memory that one of them gave back is there for the next.
-ENV MALLOC_ARENA_MAX=1
+ENV MALLOC_ARENA_MAX=2
 # Numbers, so that a cluster can see that this is not root (runAsNonRoot). Nothing is written into the image's
 # own file system: it may be mounted read-only.
 USER 65532:65532

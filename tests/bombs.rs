@@ -22,6 +22,10 @@ const MOST_MIB: u64 = 512 * 8 / 10;
 /// The longest until a bomb is refused.
 const SOON: Duration = Duration::from_secs(10);
 
+/// The longest until a commit of the neighbour is applied, all bombs being looked at meanwhile. The bar for a machine that does nothing
+/// else is five seconds.
+const NEIGHBOUR: Duration = Duration::from_secs(15);
+
 /// The longest that anything takes, when a test has failed already.
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -131,19 +135,24 @@ async fn a_daemon_with_little_memory_refuses_every_bomb_and_serves_its_neighbour
         before = now;
     }
 
-    let begun = Instant::now();
-    for (bomb, _) in &bombs {
-        scene.nudge(bomb.name, "again").await;
+    let mut waits = Vec::new();
+    for value in ["two", "three", "four", "five", "six"] {
+        let begun = Instant::now();
+        for (bomb, _) in &bombs {
+            scene.nudge(bomb.name, value).await;
+        }
+        let changed: Vec<_> =
+            good.iter().map(|(path, text)| (path.clone(), text.replace("one", value))).collect();
+        let commit = scene.push(&changed);
+        scene.nudge("good", value).await;
+        scene.until_ready("good", &commit).await;
+        waits.push(begun.elapsed());
     }
-    let changed: Vec<_> =
-        good.iter().map(|(path, text)| (path.clone(), text.replace("one", "two"))).collect();
-    let commit = scene.push(&changed);
-    scene.nudge("good", "again").await;
-    scene.until_ready("good", &commit).await;
-    println!("the neighbour's commit: {:?}", begun.elapsed());
+    println!("the neighbour's commits: {waits:?}");
+    assert!(waits.iter().all(|wait| *wait < NEIGHBOUR), "{waits:?}");
     for (bomb, _) in &bombs {
         until_within(PATIENCE, "it was looked at again", async || {
-            (scene.status(bomb.name, "/lastHandledRequest").await == "again").then_some(())
+            (scene.status(bomb.name, "/lastHandledRequest").await == "six").then_some(())
         })
         .await;
     }

@@ -55,6 +55,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_object_that_is_wanted_no_more_stays_hidden() {
+        let (nothing, digest) = (DesiredSet(Vec::new()), [7; 32]);
+        let hides = |id: &str, form: Option<CanonicalForm>| {
+            let recorded = form.map(|form| SpecHash { form, digest });
+            nothing.hides(&ObjectId::parse(id).unwrap(), recorded)
+        };
+        let keyed = Some(CanonicalForm::Keyed([1; 4]));
+        assert!(hides("/Secret|shop/a", Some(CanonicalForm::V1)) && hides("/Secret|shop/a", None));
+        assert!(hides("/ConfigMap|shop/a", keyed));
+        assert!(!hides("/ConfigMap|shop/a", Some(CanonicalForm::V1)) && !hides("/ConfigMap|shop/a", None));
+    }
+
+    #[test]
     fn a_path_ends_where_a_value_may_begin() {
         assert_eq!(veiled("spec.replicas"), "spec.replicas");
         assert_eq!(veiled("spec.rules[0].host"), "spec.rules[0].host");

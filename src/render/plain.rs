@@ -83,7 +83,9 @@ fn directory<T>(
         if !options.recurse && inside.contains('/') {
             continue;
         }
-        if tree.room().is_left() {
+        // Without a word half of the files would count as all of them.
+        if let Err(no_room) = tree.room().is_sound() {
+            found.problems.push(no_room.into());
             return;
         }
         match entry {

@@ -277,7 +277,8 @@ impl Problem {
             | Self::OwnerReferences { .. }
             | Self::SecretData { .. } => "ManifestInvalid",
             Self::TooMuch { .. } => "RenderTooLarge",
-            Self::NoRoom { .. } => "MemoryExceeded",
+            Self::NoRoom { no_room: tree::NoRoom::Full } => "MemoryExceeded",
+            Self::NoRoom { no_room: tree::NoRoom::Stopped } => "RenderFailed",
             Self::Substitution { fault, .. } => fault.reason(),
             Self::Encrypted { .. } => "Encrypted",
             Self::Duplicate { .. } => "DuplicateObject",

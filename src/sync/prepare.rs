@@ -270,7 +270,11 @@ async fn brought(
     for _ in 0..MAX_ROUNDS {
         let files = bases.mount(snapshot.files.clone(), by).await?;
         let (tree, options) = (files.clone(), wish.options.clone());
-        let missing = chance::aside(move || missing(&tree, &options)).await.unwrap_or_default();
+        let looked = chance::aside(move || {
+            let _turn = tree.room().turn();
+            missing(&tree, &options)
+        });
+        let missing = looked.await.unwrap_or_default();
         let (more, grown) = bases.take(missing, &files, ground, by).await?;
         let before = beside.len();
         let wanted: Arc<[Box<str>]> = beside.iter().cloned().collect();

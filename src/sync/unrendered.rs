@@ -90,7 +90,11 @@ fn hash(ids: &Ids) -> FilesHash {
 
 async fn contents(files: FileTree, wish: &Wish) -> Evidence {
     let options = wish.options.clone();
-    match chance::aside(move || Contents::of(&files, &options)).await {
+    let read = move || {
+        let _turn = files.room().turn();
+        Contents::of(&files, &options)
+    };
+    match chance::aside(read).await {
         Ok(contents) => Evidence::Files(contents),
         Err(_) => Evidence::Anything,
     }

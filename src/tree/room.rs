@@ -117,9 +117,10 @@ impl Room {
         Some(self.0.short.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
     }
 
-    /// True if nothing that was to be done here can be finished here.
-    pub fn is_left(&self) -> bool {
-        self.goes_on().is_err() || self.short().is_some()
+    /// Refuses also if there was no room before: nothing that was begun here can be finished here.
+    pub fn is_sound(&self) -> Result<(), NoRoom> {
+        self.goes_on()?;
+        if self.short().is_some() { Err(NoRoom::Full) } else { Ok(()) }
     }
 
     /// Ends the work when what is given is dropped.
@@ -149,7 +150,9 @@ mod tests {
         assert_eq!(room.take(6), Ok(()));
         room.give(2);
         assert_eq!((room.take(6), room.short()), (Ok(()), None));
+        assert_eq!(room.is_sound(), Ok(()));
         assert_eq!((room.take(5), room.short()), (Err(NoRoom::Full), Some(15)));
+        assert_eq!(room.is_sound(), Err(NoRoom::Full));
         assert_eq!(Room::default().take(1 << 50), Ok(()));
     }
 
