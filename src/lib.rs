@@ -23,6 +23,7 @@ pub mod cluster;
 pub mod desired;
 pub mod diff;
 mod expression;
+pub mod fair;
 pub mod fields;
 pub mod harmless;
 pub mod health;

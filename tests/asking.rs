@@ -95,7 +95,11 @@ async fn of_secrets_only_those_that_are_named_are_asked_for() {
         it.query.contains("labelSelector=moorline.dev%2Fsync")
             && accepts(it).contains("PartialObjectMetadata")
     };
-    let reads = |it: &Asked| it.path.split('/').any(|part| part == "secrets") && !of_label(it);
+    // The daemon's own keys are asked for by name, too.
+    let of_keys =
+        |it: &Asked| it.is_for_keys() || it.query.contains("fieldSelector=metadata.name%3Dmoorline-key");
+    let is_secret = |it: &Asked| it.path.split('/').any(|part| part == "secrets");
+    let reads = |it: &Asked| is_secret(it) && !of_label(it) && !of_keys(it);
     let asked: Vec<Asked> = scene.proxy.asked().into_iter().filter(reads).collect();
     assert!(!asked.is_empty());
     for one in &asked {

@@ -9,20 +9,10 @@ use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 
 use support::daemon::{Daemon, until};
-use support::scene::{Scene, config_map};
+use support::scene::{Scene, config_map, file, text};
 
 /// The most that a prune takes after the claim that held it has ended.
 const SLACK: Duration = Duration::from_secs(2);
-
-/// A file that holds one ConfigMap with the name of the file.
-fn file(path: &str, value: &str) -> (String, String) {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    (format!("{path}.json"), config_map(name, value))
-}
-
-fn text(path: &str, text: &str) -> (String, String) {
-    (path.to_owned(), text.to_owned())
-}
 
 /// A daemon for which a claim is overdue after this time.
 fn daemon(scene: &Scene, claim_timeout: &str) -> Daemon {

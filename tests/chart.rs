@@ -8,6 +8,7 @@ mod chart {
     pub(crate) mod alerts;
     pub(crate) mod deploy;
     pub(crate) mod grants;
+    pub(crate) mod managers;
     pub(crate) mod pod;
     pub(crate) mod programs;
     pub(crate) mod release;

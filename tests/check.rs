@@ -5,13 +5,14 @@
 #[path = "support/command.rs"]
 #[expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
 mod command;
+#[path = "support/manifests.rs"]
+mod manifests;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use command::Folder;
-
-const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {mode: fast}\n";
+use manifests::{DEFINITION, MAP};
 
 const WEB: &str = "apiVersion: apps/v1
 kind: Deployment
@@ -27,28 +28,12 @@ spec:
         image: web:1
 ";
 
-const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Widget, plural: widgets, singular: widget, listKind: WidgetList}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, required: [size], properties: {size: {type: integer}}}
-";
-
 const WIDGET: &str =
     "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a, namespace: shop}\nspec: {size: big}\n";
 
 fn check(test: &str, files: &[(&str, &str)], arguments: &[&str], expect: (i32, &str, &str)) {
+    let files = files.iter().map(|(path, text)| (*path, text.replace("GROUP", "example.com")));
+    let files: Vec<(&str, String)> = files.collect();
     let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
     let outcome = Folder::new(test, &files).moorline(&[&["check"], arguments].concat());
     assert_eq!((outcome.code, outcome.data.as_str(), outcome.words.as_str()), expect);
@@ -163,13 +148,14 @@ impl Drop for Sandbox {
 fn a_server_is_asked_about_the_whole_set_and_nothing_is_written() {
     let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
     let widget = WIDGET.replace("big", "3").replace("shop", "default");
+    let definition = DEFINITION.replace("GROUP", "example.com");
     let folder = Folder::new(
         "server",
         &[
             ("set/a.yaml", MAP.as_bytes()),
             ("set/namespace.yaml", namespace.as_bytes()),
             ("set/web.yaml", WEB.as_bytes()),
-            ("set/definition.yaml", DEFINITION.as_bytes()),
+            ("set/definition.yaml", definition.as_bytes()),
             ("set/widget.yaml", widget.as_bytes()),
             ("lost/web.yaml", WEB.as_bytes()),
             ("alone/widget.yaml", widget.as_bytes()),

@@ -5,11 +5,14 @@
 #[path = "support/command.rs"]
 #[expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
 mod command;
+#[path = "support/manifests.rs"]
+mod manifests;
 mod support;
 
 use std::process::Command;
 
 use command::Folder;
+use manifests::{DEFINITION, MAP};
 use serde_json::{Value, json};
 use support::control_plane::{Shared, shared};
 use support::credentials::{ADMIN, TENANT};
@@ -84,8 +87,6 @@ impl Person {
     }
 }
 
-const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {mode: fast}\n";
-
 const MADE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS-made}\n";
 
 const WEB: &str = "apiVersion: apps/v1
@@ -99,24 +100,6 @@ spec:
       containers:
       - name: web
         image: web:1
-";
-
-const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.GROUP}
-spec:
-  group: GROUP
-  scope: Namespaced
-  names: {kind: Widget, plural: widgets, singular: widget, listKind: WidgetList}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, properties: {size: {type: integer}}}
 ";
 
 const WIDGET: &str = "apiVersion: GROUP/v1\nkind: Widget\nmetadata: {name: a}\nspec: {size: 3}\n";

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use support::daemon::until;
+use support::daemon::{Daemon, until};
 use support::person::moorline;
 use support::rest::ask;
 use support::scene::Scene;
@@ -108,6 +108,22 @@ async fn holder(scene: &Scene) -> Option<String> {
     (!holder.is_empty()).then(|| holder.to_owned())
 }
 
+/// The old daemon ends, and another than the one that held the Lease before serves the Sync, whose newest commit is this.
+async fn hands_over(scene: &Scene, mut old: Daemon, before: Option<String>, upgrade: &str) {
+    old.terminate();
+    until("the new daemon has the Lease", async || {
+        holder(scene).await.filter(|it| Some(it) != before.as_ref())
+    })
+    .await;
+    scene.nudge("self", "served by the new one").await;
+    until("the new daemon serves it", async || {
+        (scene.status("self", "/lastHandledRequest").await == "served by the new one").then_some(())
+    })
+    .await;
+    scene.until_ready("self", upgrade).await;
+    scene.settle().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_by_commit_hands_over_to_the_new_daemon() {
     let Some(scene) = Scene::new("itself").await else { return };
@@ -123,7 +139,7 @@ async fn an_upgrade_by_commit_hands_over_to_the_new_daemon() {
         rights.data,
         rights.words
     );
-    let mut old = scene.daemon_at(&scene.proxy, "old", &[]);
+    let old = scene.daemon_at(&scene.proxy, "old", &[]);
     scene.until_ready("self", &first).await;
     let before = holder(&scene).await;
     assert!(before.is_some());
@@ -146,18 +162,7 @@ async fn an_upgrade_by_commit_hands_over_to_the_new_daemon() {
     let new = scene.daemon_at(&scene.proxy, "new", &[]);
     scene.until_ready("self", &upgrade).await;
     let applied = versions(&scene).await;
-    old.terminate();
-    until("the new daemon has the Lease", async || {
-        holder(&scene).await.filter(|it| Some(it) != before.as_ref())
-    })
-    .await;
-    scene.nudge("self", "who serves it").await;
-    until("the new daemon serves it", async || {
-        (scene.status("self", "/lastHandledRequest").await == "who serves it").then_some(())
-    })
-    .await;
-    scene.until_ready("self", &upgrade).await;
-    scene.settle().await;
+    hands_over(&scene, old, before, &upgrade).await;
     assert_eq!(versions(&scene).await, applied, "nothing is written twice: {}", new.log());
     let expect = OBJECTS.map(|path| (path.to_owned(), usize::from([DEFINITION, DEPLOYMENT].contains(&path))));
     assert_eq!(

@@ -48,16 +48,14 @@ async fn until_said(scene: &Scene, daemon: &Daemon, reason: &str, before: usize)
         (times(daemon, reason) > before).then_some(())
     })
     .await;
-    if ["ServiceAccountRequired", "SignerUnknown"].contains(&reason) {
+    if ["RightsMissing", "ServiceAccountRequired", "SignerUnknown"].contains(&reason) {
         until_not_kept(scene, reason).await;
     }
 }
 
-/// How often the log of a daemon, and of the one before it, names a reason. It tells of no spec that is refused: of these
-/// the starts count.
+/// How often the log of a daemon, and of the one before it, names a reason.
 fn times(daemon: &Daemon, reason: &str) -> usize {
-    let word = if reason == "ServiceAccountRequired" { "listening address=" } else { reason };
-    daemon.log().matches(word).count()
+    daemon.log().matches(reason).count()
 }
 
 /// Plays a change that takes the Sync's ground away: with a daemon that saw it come, and with one that starts later.

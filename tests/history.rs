@@ -180,7 +180,10 @@ async fn a_namespace_that_others_delete_is_told() {
     let name = format!("Namespace {place}: deleted by somebody, created again");
     until_told(&scene, "DriftRepaired", &[&name]).await;
     until_told(&scene, "DriftRepaired", &[&format!("ConfigMap {place}/a-0: deleted by somebody")]).await;
-    assert!(history(&scene).await[0]["changes"]["repaired"].as_i64() >= Some(2));
+    until("the history counts them", async || {
+        (history(&scene).await[0]["changes"]["repaired"].as_i64() >= Some(2)).then_some(())
+    })
+    .await;
     scene.delete_sync("shop").await;
     namespaces.delete(&place, &DeleteParams::default()).await.unwrap();
 }

@@ -11,20 +11,10 @@ use serde_json::{Value, json};
 
 use support::asked::Asked;
 use support::daemon::{until, until_within};
-use support::scene::{CALM, Scene, config_map};
+use support::scene::{CALM, Scene, config_map, file, text};
 
 /// The most that a prune may take longer than without broken Syncs beside it.
 const SLACK: Duration = Duration::from_secs(2);
-
-/// A file that holds one ConfigMap with the name of the file.
-fn file(path: &str, value: &str) -> (String, String) {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    (format!("{path}.json"), config_map(name, value))
-}
-
-fn text(path: &str, text: &str) -> (String, String) {
-    (path.to_owned(), text.to_owned())
-}
 
 /// How many Syncs share the repository, and how many of them are broken.
 const SOUND: usize = 70;

@@ -226,7 +226,7 @@ async fn an_object_of_others_is_adopted_and_its_manager_named() {
     assert_eq!(tally.into_iter().collect::<Vec<_>>(), [("patch configmaps".to_owned(), 2)]);
     assert_eq!(scene.maps().get("a-0").await.unwrap().metadata.uid, before);
     let log = daemon.log();
-    let told = log.lines().find(|line| line.contains("adopted")).expect("it is told");
+    let told = log.lines().find(|line| line.contains(": adopted ")).expect("it is told");
     assert!(told.contains("a-0") && told.contains("kubectl-create"), "{told}");
     scene.delete_sync("shop").await;
 }

@@ -11,9 +11,11 @@ use support::fault_proxy::Fate;
 use support::rest::ask;
 use support::scene::{Scene, config_map};
 
-/// The lines of a log that warn, or worse.
-fn warnings(log: &str) -> Vec<&str> {
-    log.lines().filter(|line| line.contains(" WARN ") || line.contains(" ERROR ")).collect()
+/// The lines of a log that warn, or worse. Syncs that other tests have left are served as well, and are not meant.
+fn warnings<'a>(scene: &Scene, log: &'a str) -> Vec<&'a str> {
+    let own = format!(" sync={}/", scene.namespace);
+    let is_meant = |line: &&str| !line.contains(" sync=") || line.contains(&own);
+    log.lines().filter(|line| line.contains(" WARN ") || line.contains(" ERROR ")).filter(is_meant).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -32,7 +34,7 @@ async fn missing_rights_are_logged_once() {
     scene.until_reason("shop", "RightsMissing").await;
     tokio::time::sleep(Duration::from_secs(8)).await;
     let log = daemon.log();
-    let warned = warnings(&log);
+    let warned = warnings(&scene, &log);
     let of_rights: Vec<_> = warned.iter().filter(|line| line.contains("RightsMissing")).collect();
     assert_eq!(of_rights.len(), 1, "{log}");
     // The namespace is another state.
@@ -63,7 +65,7 @@ async fn a_dependency_that_is_waited_for_is_no_warning() {
     })
     .await;
     assert_eq!(types, ["Normal"]);
-    assert_eq!(warnings(&daemon.log()), [""; 0]);
+    assert_eq!(warnings(&scene, &daemon.log()), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,8 +82,36 @@ async fn a_server_that_fails_is_logged_with_the_sync_and_the_object() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     let log = daemon.log();
     assert!(!log.contains("kube_client"), "{log}");
-    let warned = warnings(&log);
+    let warned = warnings(&scene, &log);
     let [line] = &warned[..] else { panic!("{log}") };
     let object = format!("object=ConfigMap {}/a", scene.namespace);
     assert!(line.contains(&format!("sync={}/shop", scene.namespace)) && line.contains(&object), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spec_that_is_refused_is_logged_once_with_the_sync() {
+    let Some(scene) = Scene::new("refused").await else { return };
+    let commit = scene.push(&[("a.json".to_owned(), config_map("a", "one"))]);
+    let daemon = scene.daemon();
+    let rule = |healthy: &str| json!({"health": {"rules": [{"group": "apps", "kind": "Deployment", "healthy": healthy}], "wait": false}});
+    let lines = || warnings(&scene, &daemon.log()).into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let sync = format!("sync={}/shop", scene.namespace);
+    scene.sync("shop", rule("object.status.replicas >")).await;
+    for (times, reason) in ["SpecInvalid", "ValuesMissing"].into_iter().enumerate() {
+        scene.until_reason("shop", reason).await;
+        let line = until("it is logged", async || lines().get(times).cloned()).await;
+        assert!(line.contains(&sync) && line.contains(&format!("reason=\"{reason}\"")), "{line}");
+        // What is there stays as it is: the same once more, and a new request.
+        scene.nudge("shop", reason).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert_eq!(lines().len(), times + 1, "{}", daemon.log());
+        let mut mended = rule("object.status.replicas > 0");
+        mended["render"] = match times {
+            0 => json!({"substitute": {"from": [{"kind": "ConfigMap", "name": "gone"}]}}),
+            _ => Value::Null,
+        };
+        scene.patch_sync("shop", json!({"spec": mended})).await;
+    }
+    scene.until_ready("shop", &commit).await;
+    assert_eq!(lines().len(), 2, "{}", daemon.log());
 }

@@ -62,7 +62,7 @@ async fn an_object_that_loses_our_label_is_found_by_its_name() {
         until_value(&scene, name, "one").await;
         let metadata = scene.maps().get(name).await.unwrap().metadata;
         assert_eq!(metadata.labels.unwrap_or_default().get("moorline.dev/sync"), Some(&label), "{name}");
-        assert_eq!(metadata.annotations.unwrap_or_default().len(), 2, "{name}");
+        assert_eq!(metadata.annotations.unwrap_or_default().len(), 3, "{name}");
         assert_eq!(metadata.uid, Some(uid), "{name} is the same object");
     }
     scene.assert_calm("after the repairs").await;

@@ -1,5 +1,7 @@
 //! Nothing is deleted on forged evidence: the marks of a Sync count only with a proof by the daemon's key.
 
+#[path = "proof/keyed.rs"]
+mod keyed;
 mod support;
 
 use std::collections::BTreeMap;

@@ -299,14 +299,24 @@ async fn where_signatures_count_only_commits_are_taken() {
     let work = ground
         .repository("one", &[("kustomization.yaml", "resources: [map.yaml]\n"), ("map.yaml", &map("x"))]);
     let (commit, url) = (work.git(&["rev-parse", "HEAD"]), ground.url("one"));
-    let repositories = Repositories::new(&ground.root.path().join("data"), None).unwrap();
+    let repositories =
+        Repositories::new(&ground.root.path().join("data"), None, moorline::source::Hosts::anywhere())
+            .unwrap();
     let allowed = AllowList::new("remoteBases", [ground.git.url("").as_str()]).unwrap();
     let (heads, followed, metrics) = (Heads::default(), Followed::default(), Metrics::new().unwrap());
     let (repositories, heads, allowed, followed) = (&repositories, &heads, &allowed, &followed);
     let fresh = Duration::from_secs(1);
     let by = Instant::now() + Duration::from_secs(20);
-    let asked =
-        bases::Ground { repositories, heads, allowed, followed, metrics: &metrics, pinned: true, fresh };
+    let asked = bases::Ground {
+        repositories,
+        heads,
+        allowed,
+        followed,
+        asker: "",
+        metrics: &metrics,
+        pinned: true,
+        fresh,
+    };
     for (reference, expect) in [("main", Err("by the full id of a commit")), (commit.as_str(), Ok(1))] {
         let text = format!("resources: [\"{url}?ref={reference}\"]\n");
         let (tree, options) =

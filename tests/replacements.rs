@@ -101,7 +101,11 @@ async fn a_replacement_asks_where_a_prune_would_ask() {
     assert!(deleted.iter().all(|path| path.ends_with("/free")), "{deleted:?}");
     assert_eq!(scene.status("shop", "/conditions/0/status").await, "False");
     let problems = scene.status("shop", "/problems").await.to_string();
-    for part in ["its kind is protected", "it takes others with it", "created anew only by approval"] {
+    for part in [
+        "its kind is protected",
+        "it takes others with it",
+        "must be deleted and created again; that needs approval",
+    ] {
         assert!(problems.contains(part), "{part}: {problems}");
     }
     // Nothing is tried again for nothing.

@@ -23,7 +23,9 @@ async fn a_kind_that_left_git_is_pruned(purpose: &str, user: &str, election: &st
         let verbs = ["get", "list", "watch", "create", "patch", "delete"];
         let own = rule("", &["configmaps", "serviceaccounts"], &verbs);
         let leases = rule("coordination.k8s.io", &["leases"], &["get", "create", "update"]);
-        grant(&admin, &namespace, &rest::user(TENANT), &json!([own, leases])).await;
+        // The keys that objects are proven with.
+        let keys = rule("", &["secrets"], &["get", "list", "watch", "create", "patch"]);
+        grant(&admin, &namespace, &rest::user(TENANT), &json!([own, leases, keys])).await;
     }
     let root = tempfile::tempdir().expect("a folder");
     let (work, server) = (Work::new(root.path()), GitServer::start(root.path()));

@@ -86,6 +86,7 @@ fn every_value_can_be_set_in_every_place() {
         ("daemonIdentityNamespaces", json!(["infra", "apps"]), "infra, apps"),
         ("proxy", json!("http://user:planted@proxy:3128"), "http://user:planted@proxy:3128"),
         ("proxyDirect", json!([".svc", "10.0.0.1"]), ".svc,10.0.0.1"),
+        ("allowedHosts", json!(["*", "10.0.0.0/8"]), "*, 10.0.0.0/8"),
         ("remoteBases", json!(["https://example.com/a", "http://b"]), "https://example.com/a,http://b"),
         ("webhookSecretFile", json!("/etc/secret"), "/etc/secret"),
         ("helm", json!("/opt/helm"), "/opt/helm"),

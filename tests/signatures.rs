@@ -30,7 +30,8 @@ impl Ground {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("repository");
-        let repositories = Repositories::new(&root.path().join("data"), None).unwrap();
+        let repositories =
+            Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
         let ground = Self { _root: root, folder, repositories };
         std::fs::create_dir(&ground.folder).unwrap();
         ground.git(&["-c", "init.defaultBranch=main", "init", "-q"], b"");

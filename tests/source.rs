@@ -23,7 +23,8 @@ impl Bench {
         let root = tempfile::tempdir().unwrap();
         let work = Work::new(root.path());
         let server = GitServer::start(root.path());
-        let all = Repositories::new(&root.path().join("data"), None).unwrap();
+        let all =
+            Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
         Self { _root: root, work, server, all }
     }
 

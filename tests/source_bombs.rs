@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use bombs::Bomb;
 use git_bench::{Bench, within};
 use git_server::{Reply, Work};
-use moorline::source::{Address, Credentials, Error, Memory, Reference, Repositories, Repository};
+use moorline::source::{Address, Credentials, Error, Hosts, Memory, Reference, Repositories, Repository};
 
 /// The bytes that the chart gives to the daemon.
 const MEMORY: u64 = 512 << 20;
@@ -31,7 +31,7 @@ fn served(bombs: &[Bomb]) -> Bench {
 }
 
 fn repositories(folder: &Path, memory: u64, quota: u64) -> Repositories {
-    let open = || Repositories::bounded(folder, None, Memory::new(Some(memory)), quota);
+    let open = || Repositories::bounded(folder, None, Hosts::anywhere(), (Memory::new(Some(memory)), quota));
     // Another test may be starting git just now: until it has, the child holds our lock as well.
     (0..100)
         .find_map(|_| open().map_err(|_| std::thread::sleep(Duration::from_millis(20))).ok())

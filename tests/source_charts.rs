@@ -68,13 +68,15 @@ struct Ground {
 impl Ground {
     fn plain() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let charts = Repositories::new(&root.path().join("data"), None).unwrap();
+        let charts =
+            Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
         Self { server: GitServer::start(root.path()), charts, root, authority: None }
     }
 
     fn tls() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let charts = Repositories::new(&root.path().join("data"), None).unwrap();
+        let charts =
+            Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
         let authority = Authority::new();
         let server = GitServer::start_with(root.path(), Some(authority.server(None)));
         Self { server, charts, root, authority: Some(authority) }
@@ -103,7 +105,7 @@ impl Ground {
         patience: Duration,
     ) -> Result<Chart, ChartError> {
         let wanted = ChartRef::new(url, name, "1.0.0", &digest.to_string()).unwrap();
-        self.charts.chart(&wanted, "", credentials, Instant::now() + patience).await
+        self.charts.chart(&wanted, ("", "team"), credentials, Instant::now() + patience).await
     }
 
     /// Why a repository on this server gives no chart.
@@ -161,7 +163,8 @@ async fn a_chart_of_a_repository_is_fetched_once() {
     ground.server.requests();
     let wanted = ChartRef::new(&url, Some("web"), "1.0.0", &digest.to_string()).unwrap();
     let by = Instant::now() + Duration::from_secs(20);
-    let of_a_team = ground.charts.chart(&wanted, "team/login", &Credentials::default(), by).await.unwrap();
+    let of_a_team =
+        ground.charts.chart(&wanted, ("team/login", "team"), &Credentials::default(), by).await.unwrap();
     assert!(!of_a_team.was_here);
 }
 

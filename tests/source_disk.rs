@@ -124,7 +124,9 @@ async fn a_mirror_stays_near_the_size_of_a_fresh_clone() {
         most = most.max(repository.size(soon()).await.unwrap().1);
     }
     let elapsed = begun.elapsed();
-    let fresh_all = Repositories::new(&bench.root.path().join("fresh"), None).unwrap();
+    let fresh_all =
+        Repositories::new(&bench.root.path().join("fresh"), None, moorline::source::Hosts::anywhere())
+            .unwrap();
     let fresh = bench.open(&fresh_all);
     let revision = look(&fresh).await;
     fresh.fetch(&revision, soon()).await.unwrap();
@@ -232,12 +234,15 @@ async fn a_rewritten_branch_and_a_moved_tag_are_followed() {
 #[test]
 fn a_data_folder_has_one_user() {
     let root = tempfile::tempdir().unwrap();
-    let first = Repositories::new(root.path(), None).unwrap();
-    assert_eq!(Repositories::new(root.path(), None).unwrap_err().reason(), "DataFolder");
+    let first = Repositories::new(root.path(), None, moorline::source::Hosts::anywhere()).unwrap();
+    assert_eq!(
+        Repositories::new(root.path(), None, moorline::source::Hosts::anywhere()).unwrap_err().reason(),
+        "DataFolder"
+    );
     drop(first);
     let again = (0..100).any(|_| {
         std::thread::sleep(Duration::from_millis(20));
-        Repositories::new(root.path(), None).is_ok()
+        Repositories::new(root.path(), None, moorline::source::Hosts::anywhere()).is_ok()
     });
     assert!(again);
 }

@@ -18,7 +18,8 @@ async fn a_local_commit_is_seen_at_once() {
     let root = tempfile::tempdir().unwrap();
     let work = Work::new(root.path());
     let first = work.commit(&[("app/a.yaml", "one")]);
-    let all = Repositories::new(&root.path().join("data"), None).unwrap();
+    let all =
+        Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
     for url in [work.folder.display().to_string(), format!("file://{}", work.folder.display())] {
         let repository = all.repository(&Address::any(&url).unwrap(), "", &Credentials::default()).unwrap();
         let revision = repository.look(&Reference::Head, soon()).await.unwrap();
@@ -72,7 +73,8 @@ async fn a_local_commit_is_seen_at_once() {
 async fn local_paths_need_leave_and_say_what_is_wrong() {
     let root = tempfile::tempdir().unwrap();
     assert!(Address::remote(&root.path().display().to_string()).is_err());
-    let all = Repositories::new(&root.path().join("data"), None).unwrap();
+    let all =
+        Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
     let open = |path: &str| {
         let address = Address::any(&root.path().join(path).display().to_string()).unwrap();
         all.repository(&address, "", &Credentials::default()).unwrap()

@@ -32,7 +32,7 @@ impl Bench {
         let work = Work::new(root.path());
         work.push(&[("a/one.yaml", "one"), ("a/two.yaml", "two")]);
         let server = SshServer::start(root.path(), host_key, &key);
-        let open = || Repositories::new(&root.path().join("data"), None);
+        let open = || Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere());
         // Another test may be starting git just now: until it has, the child holds our lock as well.
         let all = (0..100)
             .find_map(|_| open().map_err(|_| std::thread::sleep(Duration::from_millis(20))).ok())

@@ -29,7 +29,7 @@ fn a_silent_server_costs_no_threads() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let all = Repositories::new(root.path(), None).unwrap();
+        let all = Repositories::new(root.path(), None, moorline::source::Hosts::anywhere()).unwrap();
         let repository =
             all.repository(&Address::remote(&url).unwrap(), "", &Credentials::default()).unwrap();
         let poll = async |milliseconds| {

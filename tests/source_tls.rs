@@ -61,7 +61,12 @@ async fn a_proxy_is_used_where_it_is_set() {
     let log = heads.clone();
     std::thread::spawn(move || listener.incoming().flatten().for_each(|stream| tunnel(stream, &log)));
     let proxy = moorline::source::Proxy::new(&url, &[]).unwrap();
-    let all = Repositories::new(&bench.root.path().join("behind"), Some(proxy)).unwrap();
+    let all = Repositories::new(
+        &bench.root.path().join("behind"),
+        Some(proxy),
+        moorline::source::Hosts::anywhere(),
+    )
+    .unwrap();
     let address = Address::remote(&format!("https://localhost:{}/repository.git", server.port)).unwrap();
     let credentials = Credentials::from_secret([("ca.crt", &authority.pem)]).unwrap();
     assert_eq!(read_all(&all.repository(&address, "", &credentials).unwrap()).await, Ok(2));

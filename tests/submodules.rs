@@ -69,7 +69,8 @@ impl Ground {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let server = GitServer::start(root.path());
-        let all = Repositories::new(&root.path().join("data"), None).unwrap();
+        let all =
+            Repositories::new(&root.path().join("data"), None, moorline::source::Hosts::anywhere()).unwrap();
         Self { root, server, all }
     }
 

@@ -221,7 +221,9 @@ async fn the_definition_of_syncs_is_deleted_with_syncs_left() {
     assert_eq!(scene.versions().await, before);
     // Installed again, it goes on without a restart.
     install(&scene.plane).await;
+    // Another Sync of the same name: what it wants is proven anew, and pruned as any other from then on.
     scene.sync("shop", json!({"render": {"plain": {"recurse": false}}})).await;
+    scene.until_ready("shop", &commit).await;
     let commit = scene.remove(&["a-2.json"]);
     scene.nudge("shop", "again").await;
     scene.until_ready("shop", &commit).await;

@@ -131,6 +131,7 @@ async fn a_server_that_cannot_stream_what_is_there_is_asked_for_it_in_pages() {
         let asked = scene.proxy.asked();
         let of = |fits: &dyn Fn(&Asked) -> bool| -> Vec<&str> {
             let mut paths: Vec<_> = asked.iter().filter(|one| fits(one)).map(|one| &*one.path).collect();
+            paths.retain(|path| !path.ends_with("/secrets"));
             paths.sort_unstable();
             paths
         };

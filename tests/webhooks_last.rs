@@ -5,6 +5,8 @@
 
 #[path = "webhooks_last/backend.rs"]
 mod backend;
+#[path = "webhooks_last/others.rs"]
+mod others;
 #[path = "webhooks_last/shapes.rs"]
 mod shapes;
 mod support;

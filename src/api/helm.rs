@@ -69,6 +69,9 @@ pub struct ChartSource {
     #[schemars(length(min = 1, max = 1024))]
     #[x_kube(validation = Rule::new("self.matches('^(https?|oci)://[^@?#[:space:]]+$')")
         .message("write https://host/path or oci://host/path, without a user, ? and #")
+        .reason(Reason::FieldValueForbidden),
+        validation = Rule::new(r"!self.matches(r'/[.][.](/|$)') && !self.matches(r'(?i)%(2e|2f|5c|25)|[\\]')")
+        .message("write the URL without .. in it, and without codes for dots, slashes and percent signs")
         .reason(Reason::FieldValueForbidden))]
     pub url: String,
 

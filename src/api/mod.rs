@@ -135,11 +135,14 @@ pub const SCOPE_ANNOTATION: &str = "moorline.dev/scope";
 /// On the Lease of a run without a Sync: the revision that rendered completely last, as `status.revision.held` has it.
 pub const HELD_ANNOTATION: &str = "moorline.dev/held";
 
+/// Annotation on a Secret with the login of repositories: the hosts that may have it, between commas.
+pub const HOSTS_ANNOTATION: &str = "moorline.dev/hosts";
+
 /// What the keys of all our labels and annotations begin with.
 pub const KEY_PREFIX: &str = "moorline.dev/";
 
 /// Every annotation with [`KEY_PREFIX`] that has a meaning.
-pub const ANNOTATIONS: [&str; 18] = [
+pub const ANNOTATIONS: [&str; 19] = [
     ADOPTED_FROM_ANNOTATION,
     APPLY_ANNOTATION,
     APPROVE_ANNOTATION,
@@ -147,6 +150,7 @@ pub const ANNOTATIONS: [&str; 18] = [
     DELETION_ANNOTATION,
     HOOK_ANNOTATION,
     HOOK_DELETE_ANNOTATION,
+    HOSTS_ANNOTATION,
     ID_ANNOTATION,
     PAUSE_ANNOTATION,
     PROOF_ANNOTATION,

@@ -89,7 +89,11 @@ fn of_path(path: &Path, arguments: &Arguments, streams: &mut Streams<'_>) -> any
     let role =
         ["moorline"].into_iter().chain(parts).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
     let who = Who { namespace, account, secrets: Vec::new(), daemon: &daemon, role };
-    let documents = documents(&Rights::of(&desired, Plurals::default()), &who, streams);
+    let mut rights = Rights::of(&desired, Plurals::default());
+    if account.is_some() {
+        rights = rights.and_to_own(namespace, None);
+    }
+    let documents = documents(&rights, &who, streams);
     print(&documents, streams)
 }
 
@@ -138,6 +142,13 @@ async fn of_sync(
         (wish.service_account.as_deref(), format!("moorline-sync-{}-{}", name.namespace, name.name));
     let who = Who { namespace: &name.namespace, account, secrets, daemon: &daemon, role };
     let mut rights = Rights::of(&inspected.desired, plurals);
+    if account.is_some() {
+        rights = rights.and_to_own(&name.namespace, Some(&name.name));
+    }
+    if let (Some(secret), true) = (&wish.secret, account.is_some() && name.namespace != daemon.namespace) {
+        // Who may not read a login does not have the daemon send it anywhere.
+        rights = rights.and_to_get(&name.namespace, "secrets", secret);
+    }
     for kind in [ValuesKind::ConfigMap, ValuesKind::Secret] {
         let named = wish.values.iter().filter(|values| values.kind == kind).map(|values| &*values.name);
         rights = rights.and_to_read(&name.namespace, kind.plural(), named);

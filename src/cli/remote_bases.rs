@@ -13,7 +13,7 @@ use super::scratch::Scratch;
 use crate::metrics::Metrics;
 use crate::render::Missing;
 use crate::report::Trouble;
-use crate::source::{AllowList, Repositories};
+use crate::source::{AllowList, Hosts, Repositories};
 use crate::sync::bases::{Bases, Followed, Ground, Heads};
 use crate::tree::FileTree;
 
@@ -71,6 +71,7 @@ impl RemoteBases {
             heads: &open.heads,
             allowed,
             followed: &followed,
+            asker: "",
             metrics: &open.metrics,
             pinned: false,
             fresh: PATIENCE,
@@ -88,7 +89,7 @@ impl Open {
     fn new() -> anyhow::Result<Self> {
         let folder = Scratch::new()?;
         Ok(Self {
-            repositories: Repositories::new(folder.path(), None)?,
+            repositories: Repositories::new(folder.path(), None, Hosts::anywhere())?,
             metrics: Metrics::new()?,
             heads: Heads::default(),
             folder,

@@ -31,7 +31,7 @@ use crate::sandbox::Options;
 use crate::serve::hooks::{Called, Hooks};
 use crate::serve::{Health, Wanted};
 use crate::settings::{Settings, bytes};
-use crate::source::{AllowList, Credentials, Memory, Proxy, Reference, Repositories};
+use crate::source::{AllowList, Credentials, Hosts, Memory, Proxy, Reference, Repositories};
 use crate::sync::through_terms::{End, through_terms};
 use crate::sync::wish::Wish;
 use crate::sync::{Board, Context, Notebook, Parts, all, look, single};
@@ -125,7 +125,12 @@ async fn daemon(
     let server = listen(&settings, &health, &metrics, hooks, ending.clone()).await?;
     listen_to_probes(&settings, &health, ending.clone()).await?;
     let (board, looks) = show(&settings, ending.clone()).await;
-    let sources = sources(&settings)?;
+    // Who names one repository, or has a server of their own, may mean one of this machine.
+    let hosts = Hosts::new("allowedHosts", settings.allowed_hosts.iter().map(|host| &**host))?;
+    let hosts = hosts.without(connection.addresses().await);
+    let means_own = arguments.url.is_some() || own_server.is_some();
+    let hosts = if means_own { hosts.with_loopback() } else { hosts };
+    let sources = sources(&settings, hosts)?;
     let signal = tokio::spawn(async move {
         interrupted().await;
         end.send_replace(true);
@@ -275,7 +280,11 @@ impl Daemon<'_> {
         );
         let run = arguments.url.as_ref().map(|_| SyncName::new(&self.namespace, &arguments.name));
         let mut keys = Keys::of(&context, &self.namespace, run, self.disk.is_some());
-        keys.begin(&context).await;
+        let mut ending = self.ending.clone();
+        tokio::select! {
+            () = keys.begin(&context) => {}
+            _ = ending.wait_for(|ends| *ends) => return Ok(()),
+        }
         tokio::select! {
             done = follow(arguments, context.clone(), calls) => done,
             () = keys.keep() => Ok(()),
@@ -320,13 +329,13 @@ async fn reach(
 }
 
 /// Where repositories are kept, and which ones may be read besides those that Syncs name.
-fn sources(settings: &Settings) -> anyhow::Result<(Repositories, AllowList)> {
+fn sources(settings: &Settings, hosts: Hosts) -> anyhow::Result<(Repositories, AllowList)> {
     let direct: Vec<&str> = settings.proxy_direct.iter().map(|host| &**host).collect();
     let proxy = settings.proxy.as_ref().map(|url| Proxy::new(url.reveal(), &direct));
     let allowed = AllowList::new("remoteBases", settings.remote_bases.iter().map(|prefix| &**prefix))?;
     let memory = Memory::new(settings.memory.as_deref().and_then(bytes));
     let quota = bytes(&settings.data_quota).unwrap_or(u64::MAX);
-    let repositories = Repositories::bounded(&settings.data_dir, proxy.transpose()?, memory, quota)?;
+    let repositories = Repositories::bounded(&settings.data_dir, proxy.transpose()?, hosts, (memory, quota))?;
     Ok((repositories, allowed))
 }
 
@@ -392,6 +401,7 @@ async fn follow_one(
     }
     let wish = wish(arguments, url, &context.namespace)?;
     let repository = context.repositories.repository(&wish.address, "", &Credentials::default())?;
+    let repository = repository.asked_by(&context.namespace);
     let owner = SyncName::new(&context.namespace, &arguments.name);
     single::run(context, owner, wish, repository, called).await;
     Ok(())

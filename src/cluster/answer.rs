@@ -79,6 +79,9 @@ type Row = (u16, &'static str, &'static str, Remedy);
 /// The versions of a kind could not be converted into each other.
 const CONVERSION: &str = "ConversionFailed";
 
+/// A webhook does not answer.
+pub const WEBHOOK_FAILED: &str = "WebhookFailed";
+
 /// What the namespace says about Pods forbids it.
 const POD_SECURITY: &str = "PodSecurity";
 
@@ -89,8 +92,8 @@ const BY_SENTENCE: [Row; 13] = [
     (403, "failed quota", "QuotaExceeded", Remedy::Cluster),
     (403, "violates PodSecurity", POD_SECURITY, Remedy::Manifest),
     (404, "namespaces \"", "NamespaceMissing", Remedy::Cluster),
-    (500, "failed calling webhook", "WebhookFailed", Remedy::Cluster),
-    (500, "failed to call webhook", "WebhookFailed", Remedy::Cluster),
+    (500, "failed calling webhook", WEBHOOK_FAILED, Remedy::Cluster),
+    (500, "failed to call webhook", WEBHOOK_FAILED, Remedy::Cluster),
     (500, "conversion webhook for ", CONVERSION, Remedy::Cluster),
     (500, "failed to create typed patch object", "SchemaMismatch", Remedy::Manifest),
     (500, "failed to convert new object", "SchemaMismatch", Remedy::Manifest),
@@ -105,6 +108,14 @@ const DENIED: [(&str, &str, &str); 2] = [
     ("admission webhook \"", " denied the request", "WebhookDenied"),
     ("ValidatingAdmissionPolicy '", "' denied request", "PolicyDenied"),
 ];
+
+/// The chart's policy on field managers: what is missing is a right, the verb `own` on the Sync.
+const NOT_OWNER: &str = "denied request: the field manager moorline/";
+
+/// True for the sentence of the chart's policy on field managers.
+pub fn lacks_own(message: &str) -> bool {
+    message.contains("ValidatingAdmissionPolicy '") && message.contains(NOT_OWNER)
+}
 
 /// The rows that the status alone decides; what is in none of them is the server's fault from 500 on.
 const BY_STATUS: [(u16, &str, Remedy); 10] = [
@@ -147,6 +158,8 @@ pub fn table() -> Vec<[String; 4]> {
         row("none".into(), "no connection".into(), "Unreachable", Remedy::Cluster),
         row("none".into(), "no answer in time".into(), "Timeout", Remedy::Cluster),
     ];
+    let policy = format!("`ValidatingAdmissionPolicy ...{NOT_OWNER}`");
+    rows.push(row("403".into(), policy, "Forbidden", Remedy::Cluster));
     rows.extend(DENIED.iter().map(|(who, says, reason)| {
         row(
             "any".into(),
@@ -196,7 +209,37 @@ pub fn is_denial(reason: &str) -> bool {
     reason == POD_SECURITY || DENIED.iter().any(|(_, _, denied)| *denied == reason)
 }
 
+/// A webhook that the API server could not call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Uncalled<'a> {
+    /// Its name.
+    pub webhook: &'a str,
+    /// The namespace and the name of its Service, if it is behind one.
+    pub service: Option<(&'a str, &'a str)>,
+}
+
+/// The webhook that a failure names, if that is why the write failed. Its address is the only place where an API server names
+/// the Service of a webhook that may be anybody's.
+pub fn uncalled(failure: &Failure) -> Option<Uncalled<'_>> {
+    let Failure::Refused(refusal) = failure else { return None };
+    if meaning(refusal).0 != WEBHOOK_FAILED {
+        return None;
+    }
+    let (_, rest) = refusal.message.split_once("failed calling webhook \"")?;
+    let (webhook, rest) = rest.split_once('"')?;
+    let host = rest.split_once("\"https://").and_then(|(_, rest)| rest.split([':', '/', '?', '"']).next());
+    let mut labels = host.unwrap_or_default().split('.');
+    let service = match (labels.next(), labels.next(), labels.next(), labels.next()) {
+        (Some(name), Some(namespace), Some("svc"), None) => Some((namespace, name)),
+        _ => None,
+    };
+    Some(Uncalled { webhook, service })
+}
+
 fn meaning(refusal: &Refusal) -> (&'static str, Remedy) {
+    if refusal.code == 403 && lacks_own(&refusal.message) {
+        return ("Forbidden", Remedy::Cluster);
+    }
     // First of all: whoever says no may say it in the server's own words.
     let says = |text: &str| refusal.message.find(text);
     let denied =
@@ -314,6 +357,29 @@ mod tests {
         check(&refused(422, no, &[("", "field is immutable")]), "PolicyDenied", Remedy::Manifest);
         let no = "admission webhook \"a.b\" denied the request: field is immutable";
         check(&refused(422, no, &[("", "field is immutable")]), "WebhookDenied", Remedy::Manifest);
+    }
+
+    #[test]
+    fn a_webhook_that_could_not_be_called_is_known_with_its_service() {
+        let check = |code, message: &str, expect: Option<(&str, Option<(&str, &str)>)>| {
+            let failure = refused(code, message, &[]);
+            let found = uncalled(&failure).map(|found| (found.webhook, found.service));
+            assert_eq!(found, expect, "{message}");
+        };
+        let begin = "Internal error occurred: failed calling webhook \"a.b\": failed to call webhook: Post";
+        let hook = Some(("a.b", Some(("ops", "hook"))));
+        let no_endpoints = "no endpoints available for service \"hook\"";
+        check(500, &format!("{begin} \"https://hook.ops.svc:443/x?timeout=1s\": {no_endpoints}"), hook);
+        check(500, &format!("{begin} \"https://hook.ops.svc:443?timeout=1s\": EOF"), hook);
+        check(500, &format!("{begin} \"https://localhost:9/x?timeout=1s\": EOF"), Some(("a.b", None)));
+        check(500, &format!("{begin} \"https://hook.ops.svc.example.com/x\": EOF"), Some(("a.b", None)));
+        check(500, "failed calling webhook \"a.b\": the answer is nothing", Some(("a.b", None)));
+        check(500, "failed to call webhook: EOF", None);
+        check(
+            403,
+            &format!("admission webhook \"x\" denied the request: {begin} \"https://a.b.svc/\""),
+            None,
+        );
     }
 
     #[test]

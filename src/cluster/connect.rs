@@ -4,6 +4,7 @@
 //! stands in. The proxy variables of the environment are for Git servers; the way to the API server goes through
 //! a proxy only if the kubeconfig says so.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -37,12 +38,21 @@ pub struct Connection {
     pub namespace: Box<str>,
     /// The server is on this machine.
     pub(super) is_local: bool,
+    /// Where the server is, if it is not in this process.
+    place: Option<(Box<str>, u16)>,
 }
 
 impl Connection {
     /// A connection by a client that is there already.
     pub fn of(client: Client, namespace: &str) -> Self {
-        Self { client, namespace: namespace.into(), is_local: true }
+        Self { client, namespace: namespace.into(), is_local: true, place: None }
+    }
+
+    /// The addresses of the server, as far as its name is known.
+    pub async fn addresses(&self) -> Vec<SocketAddr> {
+        let Some((host, port)) = &self.place else { return Vec::new() };
+        let found = tokio::net::lookup_host((&**host, *port)).await;
+        found.map(Iterator::collect).unwrap_or_default()
     }
 
     /// Waits until it holds the Lease, and tells for whom.
@@ -67,8 +77,12 @@ pub async fn connect(impersonated: Option<&str>) -> Result<Connection, ConnectEr
     config.auth_info.impersonate = impersonated.map(str::to_owned).or(config.auth_info.impersonate);
     let namespace = config.default_namespace.as_str().into();
     let is_local = matches!(config.cluster_url.host(), Some("127.0.0.1" | "[::1]" | "localhost"));
+    let place = config.cluster_url.host().map(|host| {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        (host.into(), config.cluster_url.port_u16().unwrap_or(443))
+    });
     let client = Client::try_from(config).map_err(|error| ConnectError::Client(error.to_string()))?;
-    Ok(Connection { client, namespace, is_local })
+    Ok(Connection { client, namespace, is_local, place })
 }
 
 async fn config() -> Result<Config, ConnectError> {

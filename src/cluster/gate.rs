@@ -1,6 +1,7 @@
 //! How many writes are under way at one time.
 //!
-//! In: the settings' bounds and what the server's answers say. Out: turns, first come, first served. The bound is
+//! In: the settings' bounds and what the server's answers say. Out: turns, each namespace in its own, and there first come, first
+//! served. The bound is
 //! halved when the server says that it is too much, or takes long, and grows again by one for every round of answers
 //! without such a complaint. How many may begin in a second is bounded for the whole daemon.
 
@@ -13,6 +14,7 @@ use tokio::time::Instant;
 use super::rate::Rate;
 use super::stop::Together;
 use super::wire::{Call, Failure, Reply, Wire};
+use crate::fair::{Line, Place};
 use crate::metrics::Metrics;
 
 /// The gate before all writes on objects.
@@ -20,6 +22,8 @@ use crate::metrics::Metrics;
 pub(super) struct Gate {
     rate: Arc<Rate>,
     metrics: Metrics,
+    /// Those who wait, before any of them waits for a permit.
+    line: Line,
     permits: Semaphore,
     most: usize,
     bound: Mutex<Bound>,
@@ -44,7 +48,8 @@ impl Gate {
     pub(super) fn new(most: usize, rate: Arc<Rate>, metrics: Metrics) -> Self {
         let most = most.max(1);
         let bound = Bound { width: most, owed: 0, calm: 0, halved: 0, closed_until: None };
-        Self { rate, metrics, permits: Semaphore::new(most), most, bound: Mutex::new(bound) }
+        let (line, permits, bound) = (Line::new(most), Semaphore::new(most), Mutex::new(bound));
+        Self { rate, metrics, line, permits, most, bound }
     }
 
     fn bound(&self) -> MutexGuard<'_, Bound> {
@@ -52,11 +57,12 @@ impl Gate {
     }
 
     /// Waits for its turn. None if this program is ending.
-    async fn enter(&self) -> Option<Turn<'_>> {
+    async fn enter(&self, who: &str) -> Option<Turn<'_>> {
         let _queued = self.metrics.queued();
+        let place = self.line.take(who).await;
         loop {
             let permit = Some(self.permits.acquire().await.ok()?);
-            let mut turn = Turn { gate: self, permit, halved: 0 };
+            let mut turn = Turn { gate: self, permit, halved: 0, place: None };
             // A pause may have begun while this one waited in the queue. It keeps its permit meanwhile: nobody else
             // could use it.
             self.opened().await;
@@ -64,6 +70,8 @@ impl Gate {
             // The width was halved since; this turn pays for that when it is dropped, and begins anew.
             if bound.owed == 0 {
                 turn.halved = bound.halved;
+                drop(bound);
+                turn.place = Some(place);
                 return Some(turn);
             }
         }
@@ -78,9 +86,10 @@ impl Gate {
     ) -> Result<Reply, Failure> {
         // It waits for its turn under the permit of this term, and is refused in a later one.
         call.permit.get_or_insert_with(|| wire.terms.current());
+        let who = namespace(&call.uri).to_owned();
         let turn = match together {
-            Some(together) => together.begin(self.enter()).await.ok_or(Failure::Superseded)?,
-            None => self.enter().await,
+            Some(together) => together.begin(self.enter(&who)).await.ok_or(Failure::Superseded)?,
+            None => self.enter(&who).await,
         };
         let turn = turn.ok_or(Failure::NotLeading)?;
         let begun = Instant::now();
@@ -113,6 +122,8 @@ struct Turn<'a> {
     permit: Option<SemaphorePermit<'a>>,
     /// How often the width had been halved when it began.
     halved: usize,
+    /// The next one in the line comes in when this goes.
+    place: Option<Place>,
 }
 
 impl Turn<'_> {
@@ -193,6 +204,12 @@ impl Drop for Turn<'_> {
     }
 }
 
+/// The namespace that a request is about; empty for what has none.
+fn namespace(uri: &str) -> &str {
+    let behind = uri.split_once("/namespaces/").map_or("", |(_, behind)| behind);
+    behind.split(['/', '?']).next().unwrap_or_default()
+}
+
 /// An answer that takes longer says that the server has much to do.
 const SLOW: Duration = Duration::from_secs(5);
 
@@ -219,7 +236,7 @@ mod tests {
     }
 
     async fn enter(gate: &Gate) -> Turn<'_> {
-        gate.enter().await.unwrap()
+        gate.enter("a").await.unwrap()
     }
 
     async fn enter_many(gate: &Gate, count: usize) -> Vec<Turn<'_>> {
@@ -228,6 +245,24 @@ mod tests {
             turns.push(enter(gate).await);
         }
         turns
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn writes_about_one_namespace_do_not_hold_up_those_about_another() {
+        let gate = Arc::new(gate(2));
+        for _ in 0..500 {
+            let gate = gate.clone();
+            tokio::spawn(async move {
+                let _turn = gate.enter("noisy").await;
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            });
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let begun = Instant::now();
+        drop(gate.enter("quiet").await);
+        assert!(begun.elapsed() <= Duration::from_millis(10), "{:?}", begun.elapsed());
+        let path = "/apis/moorline.dev/v1alpha1/namespaces/team/syncs/a/status?fieldManager=m";
+        assert_eq!([path, "/api/v1/namespaces/b", "/api/v1/nodes/c"].map(namespace), ["team", "b", ""]);
     }
 
     #[tokio::test]
@@ -247,7 +282,7 @@ mod tests {
             enter(&gate).await.strained(None);
         }
         assert_eq!(gate.permits.available_permits(), 1, "one is always left");
-        assert!(gate.enter().await.is_some());
+        assert!(gate.enter("a").await.is_some());
     }
 
     #[tokio::test]

@@ -46,7 +46,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use answer::{Answer, Cause, Refusal, Remedy, answer, is_denial, table as answers};
+pub use answer::{
+    Answer, Cause, Refusal, Remedy, Uncalled, WEBHOOK_FAILED, answer, is_denial, lacks_own, table as answers,
+    uncalled,
+};
 pub use apply::{Applied, Force};
 pub use connect::{ConnectError, Connection, connect};
 pub use definitions::{AllNews, News};

@@ -26,6 +26,14 @@ impl Cluster {
         self.is_allowed(attributes).await
     }
 
+    /// True if we may get this Secret.
+    pub async fn may_get_secret(&self, namespace: &str, name: &str) -> Result<bool, Failure> {
+        let attributes = json!({
+            "namespace": namespace, "name": name, "verb": "get", "group": "", "resource": "secrets",
+        });
+        self.is_allowed(attributes).await
+    }
+
     /// True if we may patch this object; without a name, every object of its kind and namespace.
     pub async fn may_patch(&self, id: &ObjectId, name: Option<&str>) -> Result<bool, Failure> {
         let kind = id.group_kind();

@@ -90,6 +90,13 @@ fn served(kinds: &Kinds) -> Vec<(GroupKind, &Served)> {
     all.filter_map(served).collect()
 }
 
+/// The Syncs that need to know what is at a spot, in words.
+fn users(open: &Open, spot: &Spot) -> String {
+    let open = lock(open);
+    let users = open.get(spot).into_iter().flat_map(|place| &place.users).map(ToString::to_string);
+    users.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
+}
+
 fn lock(open: &Open) -> MutexGuard<'_, HashMap<Spot, Place>> {
     open.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -164,7 +171,7 @@ impl Scalers {
                 break;
             }
             let reads = futures::stream::iter(changed).map(|(spot, name, uri)| async move {
-                let found = self.read(uri).await;
+                let found = self.read(&spot, &name, uri).await;
                 (spot, name, found)
             });
             let found: Vec<_> = reads.buffer_unordered(SIDE_BY_SIDE).collect().await;
@@ -229,12 +236,14 @@ impl Scalers {
     }
 
     /// One scaler; none if it is gone or may not be read.
-    async fn read(&self, uri: String) -> Result<Option<Value>, Failure> {
+    async fn read(&self, spot: &Spot, name: &str, uri: String) -> Result<Option<Value>, Failure> {
         match self.wire.send(Call::new(Class::Verify, "get", uri)).await {
             Ok(reply) => reply.json().map(Some),
             Err(failure) if failure.code() == Some(404) => Ok(None),
             Err(failure) if is_forbidden(&failure) => {
-                tracing::warn!(%failure, "what scales others may not be read, and counts as none");
+                let (syncs, Spot { kind, namespace }) = (users(&self.open, spot), spot);
+                let object = format!("{kind} {namespace}/{name}");
+                tracing::warn!(syncs, object, %failure, "what scales others may not be read, and counts as none");
                 Ok(None)
             }
             Err(failure) => Err(failure),
@@ -370,8 +379,8 @@ impl Sink {
                     }
                 });
                 if is_news && is_forbidden(&failure) {
-                    let Spot { kind, namespace } = &self.spot;
-                    tracing::warn!(%kind, %namespace, %failure, "what scales others may not be seen, so that replicas are as Git says");
+                    let (Spot { kind, namespace }, syncs) = (&self.spot, users(&self.open, &self.spot));
+                    tracing::warn!(syncs, %kind, %namespace, %failure, "what scales others may not be seen, so that replicas are as Git says");
                 }
                 self.told.send_replace(());
             }

@@ -27,6 +27,8 @@ struct Found {
     /// Kinds that were listed.
     swept: BTreeSet<GroupKind>,
     labels: HashMap<Box<str>, BTreeSet<GroupKind>>,
+    /// Kinds that could not be listed when that was tried last.
+    failing: BTreeSet<GroupKind>,
 }
 
 impl Sweep {
@@ -40,7 +42,7 @@ impl Sweep {
         owner: &SyncName,
     ) -> Result<(BTreeSet<GroupKind>, bool), Failure> {
         let mut found = self.0.lock().await;
-        let (complete, unlisted) = found.sweep(wire, kinds, &watched).await?;
+        let (complete, unlisted) = found.sweep(wire, kinds, &watched, owner).await?;
         let mut kinds = found.labels.get(&*owner.label()).cloned().unwrap_or_default();
         kinds.extend(watched);
         // Whoever watches them learns of what is in them as soon as that can be seen.
@@ -64,12 +66,13 @@ impl Sweep {
 }
 
 impl Found {
-    /// Lists what was not listed yet. True if everything may be listed; with it, the kinds that could not be for now.
+    /// Lists what was not listed yet, for a Sync that is named where that fails. True if everything may be listed; with it, the kinds that could not be for now.
     async fn sweep(
         &mut self,
         wire: &Wire,
         kinds: &Kinds,
         watched: &BTreeSet<GroupKind>,
+        owner: &SyncName,
     ) -> Result<(bool, Vec<GroupKind>), Failure> {
         let (mut complete, mut unlisted) = (true, Vec::new());
         let places = kinds.iter().filter(|(kind, _)| !watched.contains(*kind) && !self.swept.contains(*kind));
@@ -87,6 +90,7 @@ impl Found {
                     for label in labels {
                         self.labels.entry(label).or_default().insert(kind.clone());
                     }
+                    self.failing.remove(&kind);
                     self.swept.insert(kind);
                 }
                 Err(failure) => match failure.code() {
@@ -95,7 +99,9 @@ impl Found {
                     // It is not there any more.
                     Some(404 | 405) => {}
                     Some(500..) => {
-                        tracing::warn!(%kind, %failure, "objects that left Git may be of a kind that cannot be listed now");
+                        if self.failing.insert(kind.clone()) {
+                            tracing::warn!(sync = %owner, %kind, %failure, "objects that left Git may be of a kind that cannot be listed now");
+                        }
                         unlisted.push(kind);
                     }
                     // An API server that does not answer at all is another matter.

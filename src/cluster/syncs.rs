@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use super::watch::{Event, Target, follow};
 use super::wire::{Call, Failure, METADATA, Reply};
 use super::{Cluster, kinds, query};
-use crate::api::{DELETION_ANNOTATION, INSTANCE_LABEL, SyncName};
+use crate::api::{DELETION_ANNOTATION, HOSTS_ANNOTATION, INSTANCE_LABEL, SyncName};
 use crate::metrics::Class;
 use crate::object::GroupKind;
 
@@ -285,7 +285,12 @@ pub fn version(object: &Value) -> u64 {
 }
 
 /// The data of a Secret, decoded. It is never formatted.
-pub struct SecretData(pub Vec<(String, Vec<u8>)>);
+pub struct SecretData {
+    /// Keys and values.
+    pub data: Vec<(String, Vec<u8>)>,
+    /// The hosts that may have it, as its annotation names them.
+    pub hosts: Option<Box<str>>,
+}
 
 fn decode(body: &[u8]) -> Result<SecretData, Failure> {
     use base64::Engine as _;
@@ -298,7 +303,9 @@ fn decode(body: &[u8]) -> Result<SecretData, Failure> {
         let value = value.as_str().and_then(|text| STANDARD.decode(text).ok()).ok_or_else(bad)?;
         Ok((key.clone(), value))
     });
-    entries.collect::<Result<_, _>>().map(SecretData)
+    let annotations = body.get("metadata").and_then(|metadata| metadata.get("annotations"));
+    let hosts = annotations.and_then(|all| all.get(HOSTS_ANNOTATION)).and_then(Value::as_str);
+    Ok(SecretData { data: entries.collect::<Result<_, _>>()?, hosts: hosts.map(Box::from) })
 }
 
 fn name(object: &Map<String, Value>) -> Option<SyncName> {

@@ -21,8 +21,8 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
-use tokio::sync::Semaphore;
 
+use crate::fair::Line;
 use crate::render::helm::{Capabilities, Invocation, invocation, told};
 use crate::render::{Incomplete, Kind, Options, Rendered, charted, render};
 use crate::tree::{FileTree, NoRoom};
@@ -51,7 +51,7 @@ struct Inner {
     work: PathBuf,
     deadline: Duration,
     cache: Cache,
-    runs: Semaphore,
+    runs: Line,
     /// Which walls stand was said.
     walls: Once,
 }
@@ -85,13 +85,24 @@ impl Helm {
     }
 
     fn with(program: PathBuf, fence: PathBuf, work: PathBuf, deadline: Duration, cache: Cache) -> Self {
-        let (runs, walls) = (Semaphore::new(MAX_RUNS), Once::new());
+        let (runs, walls) = (Line::new(MAX_RUNS), Once::new());
         Self(Arc::new(Inner { program, fence, work, deadline, cache, runs, walls }))
     }
 
     /// What a folder comes to, whatever it is.
     pub async fn rendered(
         &self,
+        tree: FileTree,
+        options: Options,
+        server: Capabilities,
+    ) -> Result<Rendered, HelmFailure> {
+        self.rendered_for("", tree, options, server).await
+    }
+
+    /// The same for a Sync of this namespace: where many wait for helm, each namespace has its turn.
+    pub async fn rendered_for(
+        &self,
+        who: &str,
         tree: FileTree,
         options: Options,
         server: Capabilities,
@@ -111,7 +122,7 @@ impl Helm {
                 return Ok(Rendered::Incomplete(Incomplete { objects, skipped, problems: vec![problem] }));
             }
         };
-        let output = self.output(run.clone()).await?;
+        let output = self.output(who, run.clone()).await?;
         apart(move || {
             let _turn = run.room.turn();
             charted(&run, output, variables.as_deref())
@@ -120,18 +131,17 @@ impl Helm {
     }
 
     /// What helm prints for this: what it printed before, if it was asked before.
-    async fn output(&self, run: Arc<Invocation>) -> Result<Arc<[u8]>, HelmFailure> {
+    async fn output(&self, who: &str, run: Arc<Invocation>) -> Result<Arc<[u8]>, HelmFailure> {
         let program = Program::find(&self.0.program)?;
         let key = Sha256::new().chain_update(program.identity()).chain_update(run.digest());
-        let this = self.clone();
-        self.0.cache.get(key.finalize().into(), || async move { this.run(program, run).await }).await
+        let (this, who) = (self.clone(), who.to_owned());
+        self.0.cache.get(key.finalize().into(), || async move { this.run(&who, program, run).await }).await
     }
 
-    async fn run(&self, program: Program, run: Arc<Invocation>) -> Result<Arc<[u8]>, HelmFailure> {
+    async fn run(&self, who: &str, program: Program, run: Arc<Invocation>) -> Result<Arc<[u8]>, HelmFailure> {
         let no_room = |no_room: NoRoom| HelmFailure::Exceeded { what: no_room.to_string().into() };
         run.room.take(fence::MEMORY).map_err(no_room)?;
-        // The semaphore is never closed.
-        let _turn = self.0.runs.acquire().await;
+        let _turn = self.0.runs.take(who).await;
         let room = run.room.clone();
         let this = self.0.clone();
         apart(move || {

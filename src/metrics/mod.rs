@@ -99,6 +99,7 @@ struct Counters {
     watch_restarted: IntCounterVec,
     git_seconds: HistogramVec,
     git_errors: IntCounterVec,
+    git_waiting: IntGaugeVec,
     leader: IntGaugeVec,
     managers: Distinct,
     kinds: Distinct,
@@ -128,6 +129,7 @@ impl Metrics {
             watch_restarted: new.counter(&table::WATCH_RESTARTED)?,
             git_seconds: new.histogram(&table::GIT_SECONDS)?,
             git_errors: new.counter(&table::GIT_ERRORS)?,
+            git_waiting: new.gauge(&table::GIT_WAITING)?,
             leader: new.gauge(&table::LEADER)?,
             managers: Distinct::new(MAX_MANAGERS),
             kinds: Distinct::new(MAX_KINDS),
@@ -135,6 +137,7 @@ impl Metrics {
         };
         let metrics = Self(Arc::new(counters));
         metrics.leader(false);
+        metrics.git_waiting(0);
         drop(metrics.queued());
         Ok(metrics)
     }
@@ -221,6 +224,11 @@ impl Metrics {
         if let Some(reason) = error {
             self.0.git_errors.with_label_values(&[what, reason]).inc();
         }
+    }
+
+    /// How many wait for a worker that asks a repository or reads it.
+    pub fn git_waiting(&self, count: usize) {
+        self.0.git_waiting.with_label_values(NONE).set(whole(count));
     }
 
     /// One more write waits to be sent, until this is dropped.

@@ -105,6 +105,8 @@ table! {
         "How long a repository took: `look` (which commit), `fetch` (its objects) and `read` (its files).";
     GIT_ERRORS: Counter "moorline_git_errors_total" &["what", REASON_LABEL], &[],
         "Questions to a repository that failed, by reason.";
+    GIT_WAITING: Gauge "moorline_git_waiting" &[], &[],
+        "Questions to repositories and readings of them that wait for a Git worker; a number that stays says that servers are silent, or that one namespace asks for more than its share.";
     LEADER: Gauge "moorline_leader" &[], &[],
         "1 in the process that writes to the cluster, 0 in one that stands by.";
     CPU: Counter "process_cpu_seconds_total" &[], &[],

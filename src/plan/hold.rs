@@ -52,7 +52,7 @@ pub enum Hold {
     Unverified,
     /// Something that comes before it is not there yet, or still there.
     Waits(ObjectId),
-    /// A webhook of this set guards it, and nothing serves the webhook.
+    /// A webhook guards it, and nothing serves the webhook.
     Unserved(Box<Unserved>),
     /// It is a hook that still runs for what was wanted before.
     Runs,
@@ -293,15 +293,15 @@ impl fmt::Display for Hold {
 impl fmt::Display for Replacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = match &self.why {
-            Hold::NewerRefused(newer) => format!("while {newer} cannot be applied, the object is"),
-            Hold::Guarded(Guard::TakesMore) => "it takes others with it, so that it is".to_owned(),
-            Hold::Guarded(Guard::OfMoorline) => "it is a part of Moorline itself, so that it is".to_owned(),
-            Hold::Unproven => format!("it has no valid {}, so that it is", crate::api::PROOF_ANNOTATION),
-            _ => "its kind is protected, so that it is".to_owned(),
+            Hold::NewerRefused(newer) => format!("{newer} cannot be applied"),
+            Hold::Guarded(Guard::TakesMore) => "it takes others with it".to_owned(),
+            Hold::Guarded(Guard::OfMoorline) => "it is a part of Moorline itself".to_owned(),
+            Hold::Unproven => format!("it has no valid {}", crate::api::PROOF_ANNOTATION),
+            _ => "its kind is protected".to_owned(),
         };
         write!(
             f,
-            "a field that Git changes cannot change in place; {why} deleted and created anew only by approval"
+            "Git changes an immutable field, so that the object must be deleted and created again; that needs approval, because {why}"
         )
     }
 }

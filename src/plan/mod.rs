@@ -48,7 +48,7 @@ pub use replacement::Replacement;
 pub use rest::{Contest, next_expiry};
 pub use rollout::{Awaits, Rollout};
 pub use wait::holds_back;
-pub use webhooks::{Backend, Guardian, Request, Unserved, Webhooks, backend_state};
+pub use webhooks::{Backend, Guardian, Request, Unserved, Webhooks, backend_state, may_wait_behind};
 
 use crate::desired::{DesiredObject, DesiredSet, Turn};
 use crate::object::ObjectId;

@@ -4,6 +4,7 @@
 //! about this request and that fail closed, each with the workloads behind its Service. Where the answer is in doubt, as with
 //! match conditions, a webhook guards nothing: the request is sent, and the API server answers it. An object that the
 //! backend may need to start is never guarded, so that nothing waits in a circle.
+//! What webhooks of others guard is seen by the answer to a request: here is only whether the object may wait then.
 
 use std::collections::BTreeMap;
 
@@ -61,14 +62,14 @@ pub enum Backend {
     NotReady,
     /// It is scaled to zero.
     ScaledToZero,
-    /// One of its Pods is ready, and the API server does not reach it yet.
+    /// The API server does not reach it yet. Of a workload, one of the Pods is ready.
     Unreached,
 }
 
 /// The hold of an object that a webhook guards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unserved {
-    /// The workload that has to serve the webhook.
+    /// The workload that has to serve the webhook, or the webhook's Service where the workload is not known.
     pub backend: ObjectId,
     /// The name of the webhook.
     pub webhook: Box<str>,
@@ -125,6 +126,15 @@ pub fn backend_state(id: &ObjectId, live: Option<&Map<String, Value>>) -> Backen
         false if number(["spec", "replicas"]) == Some(0) => Backend::ScaledToZero,
         false => Backend::NotReady,
     }
+}
+
+/// True if an object may wait for whatever is behind a Service: nothing of the set is, or all of it starts without the object.
+pub fn may_wait_behind(object: &DesiredObject, service: &ObjectId, desired: &DesiredSet) -> bool {
+    let name = ServiceName {
+        namespace: service.namespace().unwrap_or_default().into(),
+        name: service.name().into(),
+    };
+    behind(&name, desired).iter().all(|backend| may_wait(object, backend, desired))
 }
 
 /// True if an object may wait for a backend: the backend starts without it, and is not sent later than it.
@@ -477,6 +487,25 @@ mod tests {
             // The backend is sent only after it.
             assert!(!guarded(text, 0), "{text}");
         }
+    }
+
+    #[test]
+    fn an_object_waits_for_a_service_unless_what_is_behind_it_needs_the_object() {
+        let set = wanted(&[
+            service(),
+            workload(BACKEND, 1),
+            manifest("/ConfigMap|ops/settings", 1),
+            manifest(WIDGET, 1),
+            manifest("example.com/Widget|a/early", 0),
+        ]);
+        let waits = |text: &str, service: &str| {
+            may_wait_behind(set.get(&id(text)).unwrap(), &id(&format!("/Service|{service}")), &set)
+        };
+        assert!(waits(WIDGET, "ops/hook"));
+        assert!(!waits("/ConfigMap|ops/settings", "ops/hook"), "the backend may need it");
+        assert!(!waits("example.com/Widget|a/early", "ops/hook"), "the backend comes later");
+        assert!(waits("/ConfigMap|ops/settings", "ops/other"), "nobody in the set serves it");
+        assert!(waits(BACKEND, "elsewhere/hook"));
     }
 
     #[test]

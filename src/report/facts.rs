@@ -142,6 +142,21 @@ pub struct PassFacts<'a> {
     pub changed: Option<Time>,
 }
 
+impl PassFacts<'_> {
+    /// True if the object is in Git.
+    pub(super) fn wants(&self, id: &ObjectId) -> bool {
+        (self.files)(id).is_some()
+    }
+
+    /// True if every object is forbidden.
+    pub(super) fn writes_nothing(&self) -> bool {
+        let is_forbidden =
+            |outcome: &Outcome| matches!(outcome, Outcome::Failed(why) if why.reason == "Forbidden");
+        let all = self.outcomes.iter().filter(|(id, outcome)| self.wants(id) && is_forbidden(outcome));
+        self.desired > 0 && all.count() == self.desired
+    }
+}
+
 /// What is tried again, and when.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tries {

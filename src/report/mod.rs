@@ -42,7 +42,7 @@ const MAX_MESSAGE: usize = 1000;
 /// The status that says what is known, and changes only where it says something else than before.
 pub fn status(before: &SyncStatus, facts: &Facts<'_>) -> SyncStatus {
     let wellness = Wellness::of(before, facts);
-    let verdict = Verdict::of(facts, wellness.as_ref());
+    let verdict = Verdict::of(facts, wellness.as_ref()).powerless(before, facts);
     let mut status = SyncStatus {
         observed_generation: facts.generation,
         held_by: facts.held_by.clone(),
@@ -158,13 +158,6 @@ fn note_last_hooks(known: &mut Vec<String>, pass: &PassFacts<'_>, applied: bool)
     known.extend(new);
 }
 
-impl PassFacts<'_> {
-    /// True if the object is in Git.
-    fn wants(&self, id: &ObjectId) -> bool {
-        (self.files)(id).is_some()
-    }
-}
-
 /// What all of it comes to.
 struct Verdict {
     ready: bool,
@@ -218,6 +211,16 @@ impl Verdict {
                 }
             }
         }
+    }
+
+    /// The verdict where nothing at all may be written of what was applied before.
+    fn powerless(self, before: &SyncStatus, facts: &Facts<'_>) -> Self {
+        let was_applied = before.revision.as_ref().is_some_and(|revision| revision.applied.is_some());
+        let pass = facts.pass.as_ref().filter(|pass| was_applied && pass.writes_nothing());
+        let is_powerless = self.reason == Reason::RightsMissing.to_string();
+        let Some(pass) = pass.filter(|_| is_powerless && facts.trouble.is_none()) else { return self };
+        let kept = format!("{} is not kept: ", pass.revision);
+        Self { message: format!("{kept}{}", self.message), ..self }
     }
 
     /// The verdict where what it is about is held because the newest revision was given up.

@@ -342,6 +342,24 @@ fn missing_rights_come_before_all_that_follows_from_them() {
 }
 
 #[test]
+fn a_sync_that_may_write_nothing_says_that_its_revision_is_not_kept() {
+    let forbidden =
+        || Outcome::Failed(Failed { reason: "Forbidden", message: String::new(), manifest: false });
+    let rights = ["create configmaps".to_owned()];
+    let message = |before: &SyncStatus, outcomes: &BTreeMap<ObjectId, Outcome>| {
+        let pass = PassFacts { rights: &rights, desired: 2, ..pass("main@2", outcomes) };
+        status(before, &facts(Some(pass))).conditions[0].message.clone()
+    };
+    let told = "rights are missing, which `moorline rbac` gives: create configmaps";
+    let both = outcomes([("a", forbidden()), ("b", forbidden())]);
+    let revision = Revisions { applied: Some("main@1".to_owned()), ..Revisions::default() };
+    let applied = SyncStatus { revision: Some(revision), ..SyncStatus::default() };
+    assert_eq!(message(&applied, &both), format!("main@2 is not kept: {told}"));
+    assert_eq!(message(&SyncStatus::default(), &both), told, "nothing was applied before");
+    assert_eq!(message(&applied, &outcomes([("a", forbidden())])), told, "the rest is kept");
+}
+
+#[test]
 fn ten_problems_are_told_the_failures_first() {
     let held = (0..12).map(|nth| (id(&format!("a{nth:02}")), missing()));
     let failures = (0..3).map(|nth| (id(&format!("z{nth}")), failed(nth > 0)));

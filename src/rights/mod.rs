@@ -71,6 +71,22 @@ impl Rights {
         self.merged()
     }
 
+    /// The same, with the right to write as the field manager of this Sync; of every Sync of the namespace, if none is named.
+    #[must_use]
+    pub fn and_to_own(mut self, namespace: &str, sync: Option<&str>) -> Self {
+        let rule = Rule::of("moorline.dev", "syncs", &["own"]).named(sync);
+        self.namespaces.entry(namespace.into()).or_default().insert(rule);
+        self.merged()
+    }
+
+    /// The same, with the right to get one object of a namespace.
+    #[must_use]
+    pub fn and_to_get(mut self, namespace: &str, resource: &str, name: &str) -> Self {
+        let rule = Rule::of("", resource, &["get"]).named([name]);
+        self.namespaces.entry(namespace.into()).or_default().insert(rule);
+        self.merged()
+    }
+
     fn merged(mut self) -> Self {
         self.cluster = rule::merged(&self.cluster);
         self.namespaces.values_mut().for_each(|rules| *rules = rule::merged(rules));

@@ -162,6 +162,8 @@ pub const TABLE: &[Row] = &[
         url => json!(url.as_ref().map(|_| HIDDEN)), true),
     row!("proxyDirect" "Hosts that are reached without the proxy: a name stands for itself and what lies below it."
         proxy_direct = given => given.list("a host name", is_host)?, hosts => json!(hosts)),
+    row!("allowedHosts" "Hosts that may be asked for repositories and charts: a name stands for itself and what lies below it, * for all; an address or a network such as 10.0.0.0/8 is reached whatever it is. Empty: all but this machine, its links, metadata of clouds and the API server."
+        allowed_hosts = given => given.list("a host name, *, an address or a network such as 10.0.0.0/8", is_host_or_network)?, hosts => json!(hosts)),
     row!("remoteBases" "Prefixes of the URLs that kustomizations may name as bases, such as https://example.com/group; empty: none is fetched."
         remote_bases = given => given.list("a prefix of URLs, such as https://example.com/group, without a user", is_prefix)?, prefixes => json!(prefixes), true),
     row!("webhookSecretFile" "File with the secret that calls of /hooks/ are signed with; empty: they are not answered."
@@ -233,6 +235,15 @@ fn is_label(text: &str) -> bool {
 fn is_host(text: &str) -> bool {
     let allowed = |char: char| char.is_ascii_alphanumeric() || "-_.:[]*".contains(char);
     (1..=255).contains(&text.len()) && text.chars().all(allowed)
+}
+
+/// Looked at for its shape only, like a prefix.
+fn is_host_or_network(text: &str) -> bool {
+    is_host(text.split_once('/').map_or(text, |(address, bits)| if is_number(bits) { address } else { "" }))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Looked at for its shape only; the rest is found when the list is made of it.

@@ -142,6 +142,15 @@ impl Address {
         matches!(self.0, Kind::Local(_))
     }
 
+    /// The host of a repository on a server, in lower case.
+    pub fn host(&self) -> Option<&str> {
+        match &self.0 {
+            Kind::Http(address) => Some(&address.host),
+            Kind::Ssh(address) => Some(&address.host),
+            Kind::Local(_) => None,
+        }
+    }
+
     /// The folder of a repository on the local disk.
     pub fn local_path(&self) -> Option<&Path> {
         match &self.0 {

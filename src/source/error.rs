@@ -56,6 +56,22 @@ pub enum Error {
     /// Unpacking or reading that takes longer than there is time.
     #[error("unpacking what was fetched took longer than spec.timeout")]
     Slow,
+    /// Nobody had time to ask the server.
+    #[error("{server} was not asked yet: {why}")]
+    Waiting {
+        /// The server.
+        server: Box<str>,
+        /// Why.
+        why: &'static str,
+    },
+    /// A host that may not be asked.
+    #[error("{server} is not asked: {why}")]
+    NotAllowed {
+        /// The server.
+        server: Box<str>,
+        /// Why not.
+        why: &'static str,
+    },
     /// Login refused.
     #[error("{server} refuses access (status {status}); check the Secret and its rights on this repository")]
     Denied {
@@ -233,6 +249,8 @@ impl Error {
             Self::Unreachable { .. } => "RepositoryUnreachable",
             Self::Untrusted { .. } => "RepositoryUntrusted",
             Self::Timeout { .. } | Self::Slow => "RepositoryTimeout",
+            Self::Waiting { .. } => "RepositoryWaiting",
+            Self::NotAllowed { .. } => "HostNotAllowed",
             Self::Denied { .. } | Self::KeyRefused { .. } => "RepositoryAccessDenied",
             Self::NoRepository { .. } => "RepositoryNotFound",
             Self::Status { .. } => "RepositoryUnavailable",

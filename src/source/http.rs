@@ -5,23 +5,22 @@
 //! one thread until the deadline and no more.
 
 use std::io::{self, Read};
-use std::net::ToSocketAddrs;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustls::crypto::ring;
 use ureq::Agent;
-use ureq::http::{self, Uri};
+use ureq::http;
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
-use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::unversioned::transport::DefaultConnector;
 
 use super::address::HttpAddress;
 use super::credentials::{ClientCertificate, Credentials, CredentialsError, Hidden};
 use super::error::Error;
 use super::guard::Refusal;
+use super::hosts::{Hosts, Refused};
 use super::packet::Fault;
-use super::reach;
+use super::resolve::{Reach, SameThread, host_and_port};
 use crate::clock;
 
 /// The longest wait for a connection.
@@ -74,13 +73,20 @@ impl Proxy {
 #[derive(Debug, Default)]
 pub(super) struct Network {
     proxy: Option<Proxy>,
+    /// Which hosts may be asked.
+    hosts: Hosts,
     /// The authorities that the system trusts and the public ones, read when the first client is made.
     system: OnceLock<RootCerts>,
 }
 
 impl Network {
-    pub(super) fn new(proxy: Option<Proxy>) -> Self {
-        Self { proxy, system: OnceLock::new() }
+    pub(super) fn new(proxy: Option<Proxy>, hosts: Hosts) -> Self {
+        Self { proxy, hosts, system: OnceLock::new() }
+    }
+
+    /// Which hosts may be asked.
+    pub(super) fn hosts(&self) -> &Hosts {
+        &self.hosts
     }
 
     fn system(&self) -> &RootCerts {
@@ -118,6 +124,8 @@ const VERSION: &str = "version=2";
 #[derive(Debug)]
 pub(super) struct Client {
     agent: Agent,
+    /// Where a proxy looks names up: which names it is asked for.
+    proxied: Option<(Reach, Hosts)>,
     authorization: Option<Hidden<String>>,
 }
 
@@ -129,15 +137,6 @@ pub(super) struct Answer {
     /// What is demanded of who asks.
     pub(super) challenge: Option<String>,
     pub(super) body: Box<dyn Read>,
-}
-
-/// Which addresses a name may stand for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
-    /// All: a person has named the host.
-    Anywhere,
-    /// Those of the public net: a server has named the host, and must not make the daemon talk to its neighbours.
-    Public,
 }
 
 impl Client {
@@ -153,9 +152,16 @@ impl Client {
         credentials: &Credentials,
         network: &Network,
     ) -> Result<Self, Error> {
+        let proxy = network.proxy.as_ref().and_then(|proxy| proxy.before(host));
+        let judge = (reach, network.hosts.clone());
+        // Behind a proxy only the proxy itself is looked up here, and that is where whoever runs the daemon says.
+        let (proxied, resolver) = match proxy.is_some() {
+            true => (Some(judge), SameThread(Reach::Anywhere, Hosts::anywhere())),
+            false => (None, SameThread(judge.0, judge.1)),
+        };
         let config = Agent::config_builder()
             .tls_config(tls(credentials, network)?)
-            .proxy(network.proxy.as_ref().and_then(|proxy| proxy.before(host)))
+            .proxy(proxy)
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
@@ -165,7 +171,8 @@ impl Client {
             .user_agent(USER_AGENT)
             .build();
         Ok(Self {
-            agent: Agent::with_parts(config, DefaultConnector::default(), SameThread(reach)),
+            agent: Agent::with_parts(config, DefaultConnector::default(), resolver),
+            proxied,
             authorization: credentials.authorization(),
         })
     }
@@ -207,6 +214,11 @@ impl Client {
     ) -> Result<Answer, Error> {
         let bad = |what| Error::BadAnswer { server: server.as_str().into(), what };
         let mut request = request.map_err(|_| bad("its address cannot be asked for"))?;
+        if let Some((reach, hosts)) = &self.proxied {
+            let (host, port) = host_and_port(request.uri()).ok_or_else(|| bad("its address has no host"))?;
+            let judged = hosts.named(host, port).and_then(|()| reach.of_literal(host));
+            judged.map_err(|Refused(why)| Error::NotAllowed { server: server.as_str().into(), why })?;
+        }
         let headers = request.headers_mut();
         if let Some(value) = authorization {
             let value = http::HeaderValue::from_str(value.reveal());
@@ -247,6 +259,9 @@ fn failure(server: &str, error: &ureq::Error) -> Error {
             Error::Timeout { server, what: "accept a connection" }
         }
         ureq::Error::Timeout(_) => Error::Timeout { server, what: "answer" },
+        ureq::Error::Other(cause) if let Some(Refused(why)) = cause.downcast_ref() => {
+            Error::NotAllowed { server, why }
+        }
         ureq::Error::HostNotFound => Error::Unreachable { server, cause: "its name is unknown".into() },
         ureq::Error::Io(cause) => input_failure(server, cause),
         ureq::Error::Rustls(cause) => Error::Untrusted { server, cause: distrust(cause) },
@@ -359,35 +374,6 @@ fn client_certificate(
         .map_err(|_| CredentialsError::Value { key: "tls.key", problem: "does not belong to tls.crt" })?;
     Ok(ClientCert::new_with_certs(&chain, key))
 }
-
-/// Looks names up on the asking thread. The usual resolver starts a thread for each lookup and forgets it when
-/// the time is over; the system's own lookup ends by itself.
-#[derive(Debug)]
-struct SameThread(Reach);
-
-impl Resolver for SameThread {
-    fn resolve(
-        &self,
-        uri: &Uri,
-        config: &ureq::config::Config,
-        _: NextTimeout,
-    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
-        let authority = uri.authority().ok_or(ureq::Error::HostNotFound)?;
-        let port = authority.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-        let found = (host, port).to_socket_addrs().map_err(|_| ureq::Error::HostNotFound)?;
-        let found = found.filter(|found| self.0 == Reach::Anywhere || reach::is_public(found.ip()));
-        let mut addresses = self.empty();
-        config.ip_family().keep_wanted(found).take(MAX_ADDRESSES).for_each(|address| addresses.push(address));
-        match addresses.is_empty() {
-            true => Err(ureq::Error::HostNotFound),
-            false => Ok(addresses),
-        }
-    }
-}
-
-/// The most addresses of one host that are tried.
-pub(super) const MAX_ADDRESSES: usize = 16;
 
 #[cfg(test)]
 mod tests {

@@ -15,6 +15,7 @@ use super::protocol::Wanted;
 use super::remote::Remote;
 use super::revision::{Advertised, History, ObjectHash, Reference, Revision};
 use super::store::{self, Store};
+use super::turns::Heard;
 use crate::clock;
 use crate::nearest::nearest;
 
@@ -69,6 +70,17 @@ impl Mirror {
     /// Talks to the server in another way from now on, with what was fetched so far.
     pub(super) fn replace(&mut self, remote: Remote) {
         self.remote = remote;
+    }
+
+    /// True if the commit and its files are here.
+    pub(super) fn has(&self, commit: ObjectHash) -> bool {
+        let is_open = self.opened.as_ref().is_some_and(|opened| opened.commit == commit);
+        is_open || self.store.as_ref().is_some_and(|store| store.has(commit))
+    }
+
+    /// How the server has behaved since this was asked last.
+    pub(super) fn heard(&mut self) -> Heard {
+        self.remote.heard()
     }
 
     /// The revision that `reference` stands for now.

@@ -5,7 +5,8 @@
 //! `packet.rs` and `remote.rs`, by the ways in `transport.rs` (`web.rs` over `http.rs`, `ssh.rs` over
 //! `ssh_session.rs` and `known_hosts.rs`); what lies on disk is in `guard.rs`, `store.rs`, `mirror.rs`, `local.rs` and
 //! `snapshot.rs`; who signed it is checked in `signature.rs`, and where submodules are in `submodules.rs`; which
-//! other repositories may be read is in `allow_list.rs`, and how charts are fetched in `chart/`; and `repository.rs` is what the daemon uses, with `watch.rs` beside it.
+//! other repositories may be read is in `allow_list.rs`, which hosts may be asked at all in `hosts.rs` over `reach.rs`, and how charts are fetched in `chart/`; and `repository.rs` is what the daemon uses, with
+//! `watch.rs` beside it; who gets a worker when is in `turns/`.
 //!
 //! The library (libgit2) is used for packs and objects only. Fetching is spoken here, because the library knows
 //! neither version 2 of the protocol, nor deadlines for a request, nor trust for a repository, and its calls
@@ -21,6 +22,7 @@ mod error;
 mod guard;
 mod history;
 pub mod hostile;
+mod hosts;
 mod http;
 mod known_hosts;
 mod local;
@@ -32,6 +34,7 @@ mod range;
 mod reach;
 mod remote;
 mod repository;
+mod resolve;
 mod revision;
 mod signature;
 mod snapshot;
@@ -40,6 +43,7 @@ mod ssh_session;
 mod store;
 mod submodules;
 mod transport;
+mod turns;
 mod watch;
 mod web;
 mod within;
@@ -51,11 +55,12 @@ pub use chart::{Chart, ChartError, ChartPlace, ChartRef, Digest};
 pub use commit_words::CommitWords;
 pub use credentials::{Credentials, CredentialsError, Hidden};
 pub use error::Error;
+pub use hosts::Hosts;
 pub use http::Proxy;
 pub use local::{not_a_repository, remotes};
 pub use memory::{Memory, Share};
 pub use range::{Range, RangeError};
-pub use repository::{MAX_WORKERS, Reading, Repositories, Repository};
+pub use repository::{Reading, Repositories, Repository};
 pub use revision::{History, NameError, ObjectHash, Reference, Revision};
 pub use signature::{Keys, KeysError, Problem, SignatureError, Signed};
 pub use snapshot::{Ids, Snapshot};

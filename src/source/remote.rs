@@ -12,6 +12,7 @@ use super::http::fault;
 use super::protocol::{self, Greeting, Received, Version, Wanted};
 use super::revision::Advertised;
 use super::transport::{MAX_LISTING_BYTES, Transport};
+use super::turns::Heard;
 
 /// A repository on a server.
 #[derive(Debug)]
@@ -19,16 +20,24 @@ pub(super) struct Remote {
     transport: Box<dyn Transport>,
     /// What the server can do, as it said the last time.
     found: Option<Greeting>,
+    /// How the last talk went, until somebody asks.
+    heard: Heard,
 }
 
 impl Remote {
     pub(super) fn new(transport: impl Transport + 'static) -> Self {
-        Self { transport: Box::new(transport), found: None }
+        Self { transport: Box::new(transport), found: None, heard: Heard::Nothing }
+    }
+
+    /// How the server has behaved since this was asked last.
+    pub(super) fn heard(&mut self) -> Heard {
+        std::mem::take(&mut self.heard)
     }
 
     /// The refs that begin with one of `prefixes`.
     pub(super) fn list(&mut self, prefixes: &[String], by: Instant) -> Result<Vec<Advertised>, Error> {
         let listed = self.listed(prefixes, by);
+        self.heard = heard(listed.as_ref().err());
         self.transport.end();
         listed
     }
@@ -65,6 +74,7 @@ impl Remote {
         by: Instant,
     ) -> Result<Received, Error> {
         let fetched = self.fetched(wanted, pack, limit, by);
+        self.heard = heard(fetched.as_ref().err());
         self.transport.end();
         if !matches!(fetched, Ok(_) | Err(Error::Timeout { .. } | Error::NoCommit { .. })) {
             self.found = None;
@@ -102,5 +112,14 @@ impl Remote {
         let server = self.transport.server();
         let mut packets = self.transport.ask(protocol::ask_refs(prefixes), MAX_LISTING_BYTES, by)?;
         protocol::refs(&mut packets).map_err(|error| fault(&server, "bytes of refs", error))
+    }
+}
+
+/// What an end says of a server: whatever it says, it has answered.
+pub(super) fn heard(failed: Option<&Error>) -> Heard {
+    match failed {
+        Some(Error::Timeout { .. } | Error::Unreachable { .. }) => Heard::Silence,
+        Some(Error::NotAllowed { .. }) => Heard::Nothing,
+        Some(_) | None => Heard::Answer,
     }
 }

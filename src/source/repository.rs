@@ -2,8 +2,9 @@
 //!
 //! In: addresses, credentials, references, deadlines. Out: [`Revision`]s and [`Snapshot`]s. Each repository has one
 //! lock, and what blocks runs on at most one thread of it; all repositories together have at most
-//! [`MAX_WORKERS`]. A call that is given up leaves its thread behind until the thread's own deadline, and
-//! the next call waits for it instead of starting another: a silent server costs one thread, however often asked.
+//! `MAX_WORKERS`, of which servers and namespaces have shares (`turns/`). A call that is given up leaves its thread behind
+//! until the thread's own deadline, and the next call waits for it instead of starting another: a silent server costs one
+//! thread, however often asked.
 
 mod charts;
 mod history;
@@ -13,12 +14,13 @@ mod quota;
 mod reading;
 mod trust;
 mod waiting;
+mod work;
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -27,12 +29,12 @@ use history::Related;
 use looked::Looked;
 pub use reading::Reading;
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
-use waiting::Waiting;
+use work::Need;
 
 use super::address::{Address, Kind};
 use super::credentials::Credentials;
 use super::error::Error;
+use super::hosts::Hosts;
 use super::http::{Network, Proxy};
 use super::local::Local;
 use super::memory::Memory;
@@ -41,12 +43,12 @@ use super::remote::Remote;
 use super::revision::{ObjectHash, Reference, Revision};
 use super::ssh::Ssh;
 use super::store;
+use super::turns::{Counter, Turns};
 use super::web::Web;
-use crate::chance;
 use crate::clock;
 
 /// The most threads that talk to servers or read objects at one time.
-pub const MAX_WORKERS: usize = 32;
+const MAX_WORKERS: usize = 32;
 
 /// The most answers to [`Repository::look`] that are kept for those who asked at the same time.
 const MAX_SHARED: usize = 64;
@@ -62,7 +64,7 @@ struct House {
     memory: Memory,
     /// The most bytes in the folder.
     quota: u64,
-    workers: Arc<Semaphore>,
+    turns: Turns,
     open: Mutex<HashMap<Box<str>, Weak<Shared>>>,
     charts: Charts,
     /// Held as long as the daemon lives, so that no other one uses the folder.
@@ -74,17 +76,21 @@ struct House {
 pub struct Repository {
     shared: Arc<Shared>,
     house: Arc<House>,
+    /// The namespace on whose behalf it is asked.
+    asker: Arc<str>,
 }
 
 #[derive(Debug)]
 struct Shared {
     address: Address,
     owner: Box<str>,
-    server: Box<str>,
+    server: Arc<str>,
     bounds: Bounds,
     state: Arc<tokio::sync::Mutex<State>>,
     /// How many wait for the state.
     waiting: AtomicUsize,
+    /// Who has the state waits for a worker.
+    queued: AtomicBool,
     /// The last answer about two commits.
     related: Mutex<Related>,
     /// What is talked to, and with which credentials, from the next call on.
@@ -110,13 +116,18 @@ impl Repositories {
     /// What others call a folder of their own in the same place: what was rendered there outlives the daemon.
     pub const RENDERED: &'static str = "rendered";
 
-    /// Uses the folder `data` for mirrors, and nobody else may; `proxy` stands before all http(s) servers.
-    pub fn new(data: &Path, proxy: Option<Proxy>) -> Result<Self, Error> {
-        Self::bounded(data, proxy, Memory::new(None), u64::MAX)
+    /// Uses the folder `data` for mirrors, and nobody else may; `proxy` stands before all http(s) servers, and only `hosts` are asked.
+    pub fn new(data: &Path, proxy: Option<Proxy>, hosts: Hosts) -> Result<Self, Error> {
+        Self::bounded(data, proxy, hosts, (Memory::new(None), u64::MAX))
     }
 
     /// The same, within this memory and so many bytes on the disk.
-    pub fn bounded(data: &Path, proxy: Option<Proxy>, memory: Memory, quota: u64) -> Result<Self, Error> {
+    pub fn bounded(
+        data: &Path,
+        proxy: Option<Proxy>,
+        hosts: Hosts,
+        (memory, quota): (Memory, u64),
+    ) -> Result<Self, Error> {
         let disk = |what, error: std::io::Error| Error::Disk { what, cause: error.to_string().into() };
         // Nobody else is to read private repositories.
         let made = DirBuilder::new().recursive(true).mode(0o700).create(data);
@@ -128,13 +139,12 @@ impl Repositories {
             }
             fs::TryLockError::Error(error) => disk("take the lock", error),
         })?;
-        let workers = Arc::new(Semaphore::new(MAX_WORKERS));
         Ok(Self(Arc::new(House {
             data: data.to_owned(),
-            network: Network::new(proxy),
+            network: Network::new(proxy, hosts),
             memory,
             quota,
-            workers,
+            turns: Turns::new(MAX_WORKERS),
             open: Mutex::default(),
             charts: Charts::new(&data.join(charts::FOLDER)),
             _lock: lock,
@@ -155,6 +165,11 @@ impl Repositories {
     /// The memory that all of them share.
     pub fn memory(&self) -> &Memory {
         &self.0.memory
+    }
+
+    /// Tells how many questions to repositories wait for a worker, whenever that may be another number.
+    pub fn count_waiting(&self, tell: impl Fn(usize) + Send + 'static) {
+        self.0.turns.count(Counter(Box::new(tell)));
     }
 
     /// Removes the mirrors of repositories that nobody holds any more.
@@ -185,7 +200,7 @@ impl House {
                 *known = credentials.clone();
             }
             drop(known);
-            return Ok(Repository { shared, house: self.clone() });
+            return Ok(Repository { shared, house: self.clone(), asker: "".into() });
         }
         let (server, place) = match address.kind() {
             Kind::Local(path) => (path.display().to_string(), Place::Local(Local::new(path))),
@@ -199,12 +214,13 @@ impl House {
             bounds: Bounds { memory: self.memory.clone(), quota: self.quota },
             state: Arc::new(tokio::sync::Mutex::new(State { place, looked: Vec::new() })),
             waiting: AtomicUsize::new(0),
+            queued: AtomicBool::new(false),
             related: Mutex::default(),
             next: Mutex::new(self.remote(address, credentials)?),
             credentials: Mutex::new(credentials.clone()),
         });
         open.insert(key, Arc::downgrade(&shared));
-        Ok(Repository { shared, house: self.clone() })
+        Ok(Repository { shared, house: self.clone(), asker: "".into() })
     }
 
     fn remove_unused(&self) {
@@ -226,7 +242,9 @@ impl House {
     fn remote(&self, address: &Address, credentials: &Credentials) -> Result<Option<Remote>, Error> {
         match address.kind() {
             Kind::Http(http) => Web::new(http, credentials, &self.network).map(|web| Some(Remote::new(web))),
-            Kind::Ssh(ssh) => Ssh::new(ssh, credentials).map(|ssh| Some(Remote::new(ssh))),
+            Kind::Ssh(ssh) => {
+                Ssh::new(ssh, credentials, self.network.hosts()).map(|ssh| Some(Remote::new(ssh)))
+            }
             Kind::Local(_) => Ok(None),
         }
     }
@@ -239,11 +257,17 @@ fn key(address: &Address, owner: &str) -> Box<str> {
 }
 
 impl Repository {
+    /// The same, asked on behalf of this namespace, whose share of the workers counts.
+    pub fn asked_by(self, namespace: &str) -> Self {
+        Self { asker: namespace.into(), ..self }
+    }
+
     /// The revision that `reference` stands for now. With a server that speaks version 2 it costs one request,
     /// and those who ask while it runs share the next one.
     pub async fn look(&self, reference: &Reference, by: Instant) -> Result<Revision, Error> {
         let (asked, reference) = (clock::now(), reference.clone());
-        self.run(by, move |state| {
+        let need = if reference.wanted().is_empty() { Need::Disk } else { Need::Server };
+        self.run(need, by, move |state| {
             if let Some(shared) = state.looked.iter().find(|other| other.answers(&reference, asked, by)) {
                 return shared.found.clone();
             }
@@ -264,7 +288,7 @@ impl Repository {
     /// Makes sure that the commit and its files are here; the bytes that were fetched for it.
     pub async fn fetch(&self, revision: &Revision, by: Instant) -> Result<u64, Error> {
         let commit = revision.commit;
-        self.run(by, move |state| match &mut state.place {
+        self.run(Need::commit(commit), by, move |state| match &mut state.place {
             Place::Mirrored(mirror) => mirror.fetch(commit, by),
             Place::Local(_) => Ok(0),
             Place::Unopened(_) => Err(Error::Stopped),
@@ -274,44 +298,11 @@ impl Repository {
 
     /// The number of packs on disk, and their bytes with those of their indexes.
     pub async fn size(&self, by: Instant) -> Result<(usize, u64), Error> {
-        self.run(by, |state| match &state.place {
+        self.run(Need::Disk, by, |state| match &state.place {
             Place::Mirrored(mirror) => Ok(mirror.size()),
             Place::Local(_) | Place::Unopened(_) => Ok((0, 0)),
         })
         .await
-    }
-
-    /// Runs `job` on a thread that may block. Lock and permit go with the job, not with the caller.
-    async fn run<T: Send + 'static>(
-        &self,
-        by: Instant,
-        job: impl FnOnce(&mut State) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        let work = async {
-            let waiting = Waiting::of(&self.shared);
-            let mut state = self.shared.state.clone().lock_owned().await;
-            drop(waiting);
-            let permit = self.house.workers.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
-            let (shared, house) = (self.shared.clone(), self.house.clone());
-            let done = chance::aside(move || {
-                let done = state.prepare(&shared).and_then(|()| job(&mut state));
-                if shared.waiting.load(Ordering::Relaxed) == 0 {
-                    state.rest();
-                }
-                let has_grown = state.has_grown();
-                drop(state);
-                if has_grown {
-                    house.tidy();
-                }
-                drop(permit);
-                done
-            });
-            done.await.map_err(|_| Error::Stopped)?
-        };
-        match tokio::time::timeout_at(by.into(), work).await {
-            Ok(done) => done,
-            Err(_) => Err(Error::Timeout { server: self.shared.server.clone(), what: "answer" }),
-        }
     }
 }
 

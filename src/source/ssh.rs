@@ -13,6 +13,7 @@ use russh::keys::{Algorithm, PrivateKey, decode_secret_key};
 use super::address::SshAddress;
 use super::credentials::{Credentials, CredentialsError, Hidden};
 use super::error::Error;
+use super::hosts::Hosts;
 use super::http::fault;
 use super::known_hosts::KnownHosts;
 use super::packet::{Fault, Packets};
@@ -62,12 +63,15 @@ fn private_key(pem: &str) -> Result<PrivateKey, CredentialsError> {
 pub(super) struct Ssh {
     address: SshAddress,
     login: Login,
+    hosts: Hosts,
     session: Option<Session>,
 }
 
 impl Ssh {
-    pub(super) fn new(address: &SshAddress, credentials: &Credentials) -> Result<Self, Error> {
-        Ok(Self { address: address.clone(), login: Login::read(credentials)?, session: None })
+    /// A way that is taken only where `hosts` lets it lead.
+    pub(super) fn new(address: &SshAddress, credentials: &Credentials, hosts: &Hosts) -> Result<Self, Error> {
+        let (address, login) = (address.clone(), Login::read(credentials)?);
+        Ok(Self { address, login, hosts: hosts.clone(), session: None })
     }
 
     /// What the server's first answer means. A server that ends before it says anything does not know the
@@ -102,7 +106,7 @@ impl Transport for Ssh {
         self.end();
         // The address has no character that ends the quotes.
         let command = format!("git-upload-pack '{}'", self.address.path);
-        let mut session = Session::open(&self.address, &self.login, command, by)?;
+        let mut session = Session::open(&self.address, &self.login, &self.hosts, command, by)?;
         let found = {
             let input: Box<dyn Read + '_> = Box::new(session.answer(by));
             protocol::greeting(&mut Packets::new(input, MAX_LISTING_BYTES))

@@ -5,7 +5,7 @@
 //! only while it asks; given up, it closes the connection. What a server says to people is never kept.
 
 use std::io::{self, Read};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,10 @@ use tokio::runtime::Runtime;
 
 use super::address::SshAddress;
 use super::error::Error;
-use super::http::{CONNECT_TIMEOUT, MAX_ADDRESSES, SILENCE_TIMEOUT};
+use super::hosts::{Hosts, Refused};
+use super::http::{CONNECT_TIMEOUT, SILENCE_TIMEOUT};
 use super::known_hosts::KnownHosts;
+use super::resolve::{MAX_ADDRESSES, Unresolved, resolved};
 use super::ssh::Login;
 use crate::clock;
 
@@ -51,13 +53,14 @@ impl Session {
     pub(super) fn open(
         address: &SshAddress,
         login: &Login,
+        hosts: &Hosts,
         command: String,
         by: Instant,
     ) -> Result<Self, Error> {
         let server: Box<str> = address.server().into();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = runtime.map_err(|_| Error::Stopped)?;
-        let opened = addresses(address).and_then(|places| {
+        let opened = addresses(address, hosts).and_then(|places| {
             let connect = connect(&server, &places);
             let stream = within(&runtime, &server, "accept a connection", by, CONNECT_TIMEOUT, connect)?;
             let begin = begin(&server, address, login, stream, command);
@@ -182,13 +185,15 @@ impl Read for Answer<'_> {
 }
 
 /// Looks the host up on this thread: the runtime would start another for it.
-fn addresses(address: &SshAddress) -> Result<Vec<SocketAddr>, Error> {
+fn addresses(address: &SshAddress, hosts: &Hosts) -> Result<Vec<SocketAddr>, Error> {
     let host = address.host.trim_start_matches('[').trim_end_matches(']');
-    let unknown =
-        || Error::Unreachable { server: address.server().into(), cause: "its name is unknown".into() };
-    let found = (host, address.port).to_socket_addrs().map_err(|_| unknown())?;
-    let found: Vec<_> = found.take(MAX_ADDRESSES).collect();
-    if found.is_empty() { Err(unknown()) } else { Ok(found) }
+    let server = || address.server().into();
+    let mut found = resolved(hosts, host, address.port).map_err(|error| match error {
+        Unresolved::Unknown => Error::Unreachable { server: server(), cause: "its name is unknown".into() },
+        Unresolved::Refused(Refused(why)) => Error::NotAllowed { server: server(), why },
+    })?;
+    found.truncate(MAX_ADDRESSES);
+    Ok(found)
 }
 
 /// Waits for `work`, at most `longest` and until `by`.

@@ -2,24 +2,28 @@
 //!
 //! In: a step that is about to be sent. Out: its hold, while no backend serves a webhook that the API server would ask about it.
 //! The backend is read once for each pass that sends something guarded. Whoever waits is tried again when the backend is
-//! ready, and from time to time.
+//! ready, and from time to time. A webhook of another Sync, or of nobody, is known by the answer to what it guards: the object
+//! waits for its Service for a minute, and has failed after that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::carry_out::Work;
+use super::carry_out::{Work, failed};
 use super::memory::Memory;
 use super::schedule::Time;
+use crate::cluster::{Failure, WEBHOOK_FAILED, uncalled};
 use crate::object::ObjectId;
-use crate::plan::{Action, Backend, Change, Hold, Outcome, Request, Step, Unserved, Webhooks, backend_state};
+use crate::plan::{
+    Action, Backend, Change, Hold, Outcome, Request, Step, Unserved, Webhooks, backend_state, may_wait_behind,
+};
 
 /// The longest that a webhook whose backend is ready may fail before that is a failure of the object. The address of a Pod
 /// reaches the API server some time after the Pod is ready.
 const MAX_LAG: Duration = Duration::from_secs(30);
 
-/// The answer of the API server while it does not reach a webhook.
-const WEBHOOK_FAILED: &str = "WebhookFailed";
+/// The longest that a webhook may fail whose backend is not this set's: its Sync may be applied at this moment.
+const MAX_LAG_OF_OTHERS: Duration = Duration::from_secs(60);
 
 /// Objects that are verified one after the other share what was read of backends for this time.
 const FRESH: Duration = Duration::from_secs(10);
@@ -33,10 +37,10 @@ pub(crate) struct Backends {
     late: BTreeSet<ObjectId>,
 }
 
-/// Since when the webhooks of objects fail although their backends are ready.
+/// Until when the webhooks of objects may fail.
 #[derive(Debug, Default)]
 pub(crate) struct Unreached {
-    since: BTreeMap<ObjectId, Time>,
+    until: BTreeMap<ObjectId, Time>,
     /// What verifications share, and since when.
     shared: Option<(Time, Arc<Backends>)>,
 }
@@ -61,7 +65,7 @@ impl Unreached {
     }
 
     fn known(&self, now: Time) -> Backends {
-        let late = self.since.iter().filter(|(_, since)| now.saturating_sub(**since) > MAX_LAG);
+        let late = self.until.iter().filter(|(_, until)| **until <= now);
         Backends { late: late.map(|(id, _)| id.clone()).collect(), ..Backends::default() }
     }
 
@@ -70,12 +74,19 @@ impl Unreached {
         for (id, outcome) in outcomes {
             match outcome {
                 Outcome::Held(Hold::Unserved(why)) if why.state == Backend::Unreached => {
-                    self.since.entry(id.clone()).or_insert(now);
+                    let is_ours = !why.backend.is("", "Service");
+                    let lag = if is_ours { MAX_LAG } else { MAX_LAG_OF_OTHERS };
+                    self.until.entry(id.clone()).or_insert(now + lag);
                 }
                 Outcome::Failed(why) if why.reason == WEBHOOK_FAILED => {}
-                _ => drop(self.since.remove(id)),
+                _ => drop(self.until.remove(id)),
             }
         }
+    }
+
+    /// For how long the webhook of an object may still fail: it is tried then at the latest, so that a failure is told in time.
+    pub(super) fn left(&self, id: &ObjectId, now: Time) -> Duration {
+        self.until.get(id).map_or(Duration::MAX, |until| until.saturating_sub(now))
     }
 }
 
@@ -97,19 +108,29 @@ impl Work<'_> {
         None
     }
 
-    /// The outcome of a step that was sent. A webhook whose backend became ready a moment ago may still fail.
-    pub(super) fn unreached(&self, step: &Step, outcome: Outcome) -> Outcome {
-        let Outcome::Failed(why) = &outcome else { return outcome };
-        if why.reason != WEBHOOK_FAILED || self.backends.late.contains(&step.id) {
-            return outcome;
-        }
-        let first = self.guardians(step).into_iter().find(|(webhook, _)| why.message.contains(&**webhook));
-        let Some((webhook, backend)) =
-            first.and_then(|(webhook, all)| Some((webhook, all.into_iter().next()?)))
-        else {
-            return outcome;
+    /// The outcome of a step that was refused. A webhook whose backend became ready a moment ago may still fail, and one that
+    /// is not this set's is waited for as well.
+    pub(super) fn refusal(&self, step: &Step, failure: &Failure) -> Outcome {
+        let backend = uncalled(failure).filter(|_| !self.backends.late.contains(&step.id)).and_then(|it| {
+            let guardian = self.guardians(step).into_iter().find(|(webhook, _)| **webhook == *it.webhook);
+            let backend = match guardian {
+                Some((_, all)) => all.into_iter().next()?,
+                None => self.behind_service(step, it.service?)?,
+            };
+            Some((backend, it.webhook))
+        });
+        let Some((backend, webhook)) = backend else {
+            return failed(failure, self.desired.hides(&step.id, self.recorded(&step.id)));
         };
+        let webhook = webhook.into();
         Outcome::Held(Hold::Unserved(Box::new(Unserved { backend, webhook, state: Backend::Unreached })))
+    }
+
+    /// The Service of a webhook, if the object may wait for what is behind it.
+    fn behind_service(&self, step: &Step, (namespace, name): (&str, &str)) -> Option<ObjectId> {
+        let service = ObjectId::new("", "Service", namespace, name).ok()?;
+        let object = self.desired.get(&step.id)?;
+        may_wait_behind(object, &service, self.desired).then_some(service)
     }
 
     /// The webhooks in the cluster that guard a step, each with the workloads behind it.
@@ -191,12 +212,24 @@ mod tests {
         assert!(!late(&mut unreached, 100), "a backend that is not ready yet is waited for");
         unreached.learn(&outcomes(unserved(Backend::Unreached)), AT(100));
         unreached.learn(&outcomes(unserved(Backend::Unreached)), AT(120));
-        assert!(!late(&mut unreached, 130));
-        assert!(late(&mut unreached, 131));
+        assert!(!late(&mut unreached, 129));
+        assert_eq!(unreached.left(&id("example.com/Boat|a/x"), AT(129)), AT(1));
+        assert!(late(&mut unreached, 130));
         unreached.learn(&outcomes(failed(WEBHOOK_FAILED)), AT(131));
         assert!(late(&mut unreached, 132), "it stays a failure");
         unreached.learn(&outcomes(Outcome::Created), AT(140));
         assert!(!late(&mut unreached, 140));
+        assert_eq!(unreached.left(&id("example.com/Boat|a/x"), AT(140)), Duration::MAX);
+    }
+
+    #[test]
+    fn a_webhook_of_others_may_fail_for_a_minute() {
+        let (backend, webhook) = (id("/Service|a/hook"), "check".into());
+        let why = Unserved { backend, webhook, state: Backend::Unreached };
+        let mut unreached = Unreached::default();
+        unreached.learn(&outcomes(Outcome::Held(Hold::Unserved(Box::new(why)))), AT(5));
+        assert!(unreached.backends(AT(64)).late.is_empty());
+        assert!(!unreached.backends(AT(65)).late.is_empty());
     }
 
     #[test]

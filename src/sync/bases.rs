@@ -37,6 +37,8 @@ pub struct Ground<'a> {
     pub allowed: &'a AllowList,
     /// Where it is told which ones were read.
     pub followed: &'a Followed,
+    /// The namespace on whose behalf they are asked.
+    pub asker: &'a str,
     /// What is counted.
     pub metrics: &'a Metrics,
     /// Only what is named by a commit's full id is read.
@@ -257,7 +259,7 @@ async fn find(
         Trouble { message: format!("{place}: {message}"), ..of_source(error) }
     };
     let opened = ground.repositories.repository(&address, "", &Credentials::default());
-    let repository = opened.map_err(told)?;
+    let repository = opened.map_err(told)?.asked_by(ground.asker);
     // The key of those who follow this repository without a Secret.
     let head = ground.heads.of((format!("{address}\n/").into(), reference.clone()));
     let revision = look((&repository, &head), &reference, ground, by).await.map_err(told)?;

@@ -148,10 +148,7 @@ impl Work<'_> {
         }
         match work.act(step).await {
             Err(Failure::Superseded) => None,
-            Err(failure) => {
-                let hides = self.desired.hides(&step.id, self.recorded(&step.id));
-                Some(work.unreached(step, failed(&failure, hides)))
-            }
+            Err(failure) => Some(work.refusal(step, &failure)),
             Ok(outcome) => Some(outcome),
         }
     }
@@ -303,7 +300,7 @@ impl Work<'_> {
     }
 
     /// The hash that was recorded on the object.
-    fn recorded(&self, id: &ObjectId) -> Option<SpecHash> {
+    pub(super) fn recorded(&self, id: &ObjectId) -> Option<SpecHash> {
         let read = |set: &crate::observed::ObservedSet| set.get(id).and_then(|seen| seen.recorded);
         self.cluster.observed(self.owner, read)
     }

@@ -2,6 +2,7 @@
 //!
 //! In: what happened. Out: an Event as the API server takes it. Events are for people who look; nothing reads them.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -30,6 +31,12 @@ impl Allowance {
         Self { burst, rate: f64::from(rate), left: Mutex::new((burst, clock::now())) }
     }
 
+    /// True if all of it is left.
+    fn is_whole(&self) -> bool {
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.0 + clock::since(left.1).as_secs_f64() * self.rate >= self.burst
+    }
+
     /// True if one more may be written.
     pub(crate) fn take(&self) -> bool {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,6 +50,33 @@ impl Allowance {
         allowed
     }
 }
+
+/// An allowance for each namespace: one that is noisy takes none of another's.
+#[derive(Debug)]
+pub(crate) struct Allowances {
+    each: (u32, u32),
+    known: Mutex<HashMap<Box<str>, Allowance>>,
+}
+
+impl Allowances {
+    pub(crate) fn new(each: (u32, u32)) -> Self {
+        Self { each, known: Mutex::default() }
+    }
+
+    /// True if one more may be written about a Sync of this namespace.
+    pub(crate) fn take(&self, namespace: &str) -> bool {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_NAMESPACES {
+            // What has all of it left is as good as new.
+            known.retain(|_, allowance| !allowance.is_whole());
+        }
+        let new = || Allowance::new(self.each);
+        known.entry(namespace.into()).or_insert_with(new).take()
+    }
+}
+
+/// So many namespaces are known before those are forgotten of which nothing was said for a while.
+const MAX_NAMESPACES: usize = 1024;
 
 /// An Event about a Sync.
 pub(crate) fn event(sync: &SyncName, uid: &str, type_: &str, reason: &str, note: &str) -> Value {
@@ -130,6 +164,21 @@ pub(crate) fn is_change(outcome: &Outcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_noisy_namespace_takes_nothing_of_another() {
+        let allowances = Allowances::new((3, 1));
+        let taken = (0..100).filter(|_| allowances.take("noisy")).count();
+        assert_eq!(taken, 3);
+        assert!(allowances.take("quiet"));
+        tokio::time::advance(std::time::Duration::from_secs(2)).await;
+        assert_eq!((0..100).filter(|_| allowances.take("noisy")).count(), 2);
+        for at in 0..2 * MAX_NAMESPACES {
+            assert!(allowances.take(&format!("team-{at}")));
+            tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        }
+        assert!(allowances.known.lock().unwrap().len() <= MAX_NAMESPACES);
+    }
 
     #[test]
     fn a_change_of_readiness_is_told_once() {

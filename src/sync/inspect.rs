@@ -104,8 +104,16 @@ pub async fn inspect(
     }
     let (heads, followed) = (Heads::default(), Followed::default());
     let (pinned, fresh) = (wish.verify.is_some(), wish.timeout);
-    let ground =
-        &Ground { repositories, heads: &heads, allowed, followed: &followed, metrics, pinned, fresh };
+    let ground = &Ground {
+        repositories,
+        heads: &heads,
+        allowed,
+        followed: &followed,
+        asker: "",
+        metrics,
+        pinned,
+        fresh,
+    };
     let means = Means { cluster, helm, ground };
     let prepared = prepare(&repository, &revision, &wish, means, None, by).await?;
     Ok(Inspected { wish, revision, desired: prepared.rendered })
@@ -134,19 +142,25 @@ async fn named(repository: &Repository, name: &str, by: Instant) -> Result<Revis
 }
 
 /// What a Secret says about who reads a repository.
-pub(super) async fn credentials(
+async fn credentials(cluster: &Cluster, namespace: &str, name: &str) -> Result<Credentials, Trouble> {
+    login(cluster, namespace, name).await.map(|(credentials, _)| credentials)
+}
+
+/// The same, with the hosts that the Secret names.
+pub(super) async fn login(
     cluster: &Cluster,
     namespace: &str,
     name: &str,
-) -> Result<Credentials, Trouble> {
-    let data = secret(cluster, namespace, name).await?;
-    Credentials::from_secret(data.0).map_err(|error| prepare::of_source(error.into()))
+) -> Result<(Credentials, Option<Box<str>>), Trouble> {
+    let SecretData { data, hosts } = secret(cluster, namespace, name).await?;
+    let read = Credentials::from_secret(data).map_err(|error| prepare::of_source(error.into()))?;
+    Ok((read, hosts))
 }
 
 /// The keys in a Secret whose signatures count.
 pub(super) async fn keys(cluster: &Cluster, namespace: &str, name: &str) -> Result<Arc<Keys>, Trouble> {
     let data = secret(cluster, namespace, name).await?;
-    Keys::from_secret(data.0).map(Arc::new).map_err(|error| Trouble {
+    Keys::from_secret(data.data).map(Arc::new).map_err(|error| Trouble {
         reason: "KeysInvalid",
         message: format!("the Secret {name} that spec.source.git.verify names: {error}"),
         problems: Vec::new(),

@@ -22,6 +22,8 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::desk::Desk;
 use super::farewell::Leaving;
 use super::follow::{Order, follow};
+use super::log_lines::{About, Tone};
+use super::login::{NOT_ALLOWED, Permission};
 use super::wish::{self, Wish, wish_within};
 use super::{Context, prepare, subject};
 use crate::adopt::Predecessor;
@@ -56,6 +58,8 @@ struct Keeper {
     /// The Secret that the repository wants to see, and the one with the keys whose signatures count.
     secret: Option<(Box<str>, Following)>,
     trusted: Option<(Box<str>, Following)>,
+    /// That it may use the first of these.
+    permission: Option<Permission>,
     /// What its variables come from.
     values: Vec<values::Source>,
     /// Syncs of other namespaces that this one was found to be allowed to depend on.
@@ -99,6 +103,7 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
         following: None,
         secret: None,
         trusted: None,
+        permission: None,
         values: Vec::new(),
         readable: None,
         patience: RETRY.1,
@@ -141,11 +146,14 @@ impl Drop for Writing {
 impl Keeper {
     /// Does what the Sync asks for; true if that is to be tried again in a while.
     async fn serve(&mut self, sync: &Value) -> bool {
-        match self.task(sync).await {
+        let task = self.task(sync).await;
+        self.logs(&task);
+        match task {
             // What failed for now takes nothing away from what was asked for before.
             Task::Refuse(trouble) if !trouble.lasting => {
                 // Who grants what is missing waits for this.
-                self.patience = if trouble.reason == "RightsMissing" { GRANTED } else { RETRY.1 };
+                self.patience =
+                    if matches!(trouble.reason, "RightsMissing" | NOT_ALLOWED) { GRANTED } else { RETRY.1 };
                 self.desk.refuse(Some(trouble.clone()));
                 self.context.neighbours.is_refused(&self.name, trouble.reason != "ClusterUnreachable");
                 // A cluster that does not answer says nothing about the spec.
@@ -180,6 +188,18 @@ impl Keeper {
                 true
             }
             Task::Leave(leaving) => self.leave(sync, &leaving).await,
+        }
+    }
+
+    /// Logs that the spec is refused, or not any more. That the API server does not answer is logged once for all Syncs.
+    fn logs(&self, task: &Task) {
+        match task {
+            Task::Refuse(trouble) if trouble.reason != "ClusterUnreachable" => {
+                let (reason, message) = (trouble.reason, &trouble.message);
+                self.context.says(&self.name, About::Spec, Tone::Warning, reason, message);
+            }
+            Task::Follow(_) => self.context.is_over(&self.name, About::Spec),
+            Task::Refuse(_) | Task::Leave(_) | Task::Others => {}
         }
     }
 
@@ -297,7 +317,8 @@ impl Keeper {
     }
 
     async fn order(&mut self, sync: &Sync, wish: Wish) -> Result<Order, Trouble> {
-        let credentials = self.credentials(&wish).await?;
+        let cluster = self.context.cluster_of(&self.name, &wish).await?;
+        let credentials = self.credentials(&wish, &cluster).await?;
         let keys = self.keys(&wish).await?;
         let owner = match &wish.secret {
             Some(secret) => format!("{}/{secret}", self.name.namespace),
@@ -307,8 +328,8 @@ impl Keeper {
             .context
             .repositories
             .repository(&wish.address, &owner, &credentials)
-            .map_err(prepare::of_source)?;
-        let cluster = self.context.cluster_of(&self.name, &wish).await?;
+            .map_err(prepare::of_source)?
+            .asked_by(&self.name.namespace);
         self.may_depend(&wish, &cluster).await?;
         let wish = self.filled(wish, &cluster).await?;
         let annotation = |key| sync.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();

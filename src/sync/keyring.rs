@@ -26,6 +26,9 @@ pub struct KeyPlace {
     pub run: Option<SyncName>,
 }
 
+/// So long the first pass waits for the keys.
+const BEGIN: Duration = Duration::from_secs(10);
+
 /// Between two attempts at what fails: the first pause, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
@@ -56,16 +59,22 @@ impl Keyring {
         Self { cluster, place, told, _following: following, version: None, trouble: None }
     }
 
-    /// Reads the keys, however long that takes. Returns without any where the Secret is not there and may not be made.
+    /// Reads the keys. Returns without any where the Secret is not there and may not be made, or where the server does not say in
+    /// time: repairs wait for no key.
     pub async fn begin(&mut self, context: &Context) {
         let mut beat = tokio::time::interval(super::all::BEAT);
-        let settled = self.settle();
-        tokio::pin!(settled);
-        loop {
-            tokio::select! {
-                () = &mut settled => return,
-                _ = beat.tick() => context.health.beat(),
+        let in_time = tokio::time::timeout(BEGIN, async {
+            let settled = self.settle();
+            tokio::pin!(settled);
+            loop {
+                tokio::select! {
+                    () = &mut settled => return,
+                    _ = beat.tick() => context.health.beat(),
+                }
             }
+        });
+        if in_time.await.is_err() {
+            self.complain(&Trouble::Slow);
         }
     }
 
@@ -170,6 +179,9 @@ impl Keyring {
                 format!("{failure}; until it can be read, prunes ask for approval")
             }
             Trouble::Failed(failure) => failure.to_string(),
+            Trouble::Slow => {
+                "the API server does not say what is in it; until it does, prunes ask for approval".to_owned()
+            }
             Trouble::NoChance => "the operating system gives no random numbers".to_owned(),
         };
         if self.trouble.as_ref() != Some(&told) {
@@ -185,6 +197,7 @@ enum Trouble {
     Forbidden(Failure),
     Failed(Failure),
     NoChance,
+    Slow,
 }
 
 impl Trouble {

@@ -11,7 +11,6 @@ use super::Context;
 use super::bases::Followed;
 use super::carry_out::Work;
 use super::desk::Desk;
-use super::inspect::credentials;
 use super::prepare::{of_source, prepare};
 use super::values;
 use super::wish::Wish;
@@ -59,18 +58,13 @@ pub(super) async fn find(
         // It has never been applied, and there is nothing to be taken care of.
         return Ok(None);
     };
-    let (owner, credentials) = match &wish.secret {
-        Some(secret) => {
-            let read = credentials(&context.cluster, &name.namespace, secret).await?;
-            (format!("{}/{secret}", name.namespace), read)
-        }
-        None => Default::default(),
-    };
-    let repository =
-        context.repositories.repository(&wish.address, &owner, &credentials).map_err(of_source)?;
+    let credentials = context.login(cluster, name, wish, &mut None).await?;
+    let owner = wish.secret.as_ref().map(|secret| format!("{}/{secret}", name.namespace)).unwrap_or_default();
+    let repository = context.repositories.repository(&wish.address, &owner, &credentials);
+    let repository = repository.map_err(of_source)?.asked_by(&name.namespace);
     let wish = &values::filled(cluster, name, wish.clone()).await?;
     let followed = Followed::default();
-    let ground = &context.ground(wish, &followed, wish.interval);
+    let ground = &context.ground(name, wish, &followed, wish.interval);
     let means = context.means(cluster, ground);
     let prepared = prepare(&repository, &revision, wish, means, None, by).await?;
     let prepared = prepared.with_keys(cluster.notary().content_keys(), None);

@@ -34,6 +34,8 @@ impl Lines {
 pub(crate) enum About<'a> {
     /// An object that failed.
     Object(&'a ObjectId),
+    /// The spec of the Sync.
+    Spec,
     /// The repository.
     Source,
     /// The pass as a whole.
@@ -142,6 +144,7 @@ impl About<'_> {
     fn over(self) -> &'static str {
         match self {
             Self::Object(_) => "does not fail any more",
+            Self::Spec => "the spec is taken up",
             Self::Source => "the repository answers",
             Self::Pass => "the pass comes to its end",
             Self::Refusal => "no newer commit is refused",

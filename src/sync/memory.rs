@@ -270,7 +270,8 @@ impl Memory {
                     let left = self.patience_left(id, hash, why, now);
                     left.map_or(pauses.manifest, |left| left.min(pauses.manifest))
                 }
-                Outcome::Failed(_) | Outcome::Held(Hold::Unserved(_)) => backoff.failed(chance),
+                Outcome::Held(Hold::Unserved(_)) => backoff.failed(chance).min(self.unreached.left(id, now)),
+                Outcome::Failed(_) => backoff.failed(chance),
                 Outcome::Held(
                     Hold::Conflict { .. }
                     | Hold::NamespaceMissing(_)

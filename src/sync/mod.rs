@@ -41,6 +41,7 @@ mod leaving;
 mod ledger;
 mod lineage;
 mod log_lines;
+mod login;
 mod look;
 mod lose;
 mod make_way;
@@ -90,6 +91,7 @@ use crate::api::SyncName;
 use crate::clock;
 use crate::cluster::lease::Leadership;
 use crate::cluster::{Cluster, connect};
+use crate::fair::Line;
 use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::report::Trouble;
@@ -100,7 +102,7 @@ use bases::{Followed, Ground};
 pub use board::Board;
 use claim_rights::ClaimRights;
 use dependencies::Dependencies;
-use event::Allowance;
+use event::Allowances;
 use heads::Heads;
 use log_lines::Lines;
 pub use look::look;
@@ -152,7 +154,7 @@ pub struct Context {
     /// The newest revisions.
     heads: Heads,
     /// How many Events may still be written.
-    events: Allowance,
+    events: Allowances,
     /// True once the daemon is asked to end.
     pub ending: watch::Receiver<bool>,
     /// How long what is under way may take then.
@@ -161,7 +163,7 @@ pub struct Context {
     /// When the last object was verified of those that wait for their turn.
     verify: tokio::sync::Mutex<Instant>,
     /// Who may read statuses now.
-    reads: tokio::sync::Semaphore,
+    reads: Line,
     /// The cluster as service accounts see it.
     identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
     losses: Losses,
@@ -197,12 +199,14 @@ pub struct Parts {
 impl Context {
     /// Everything but the Syncs.
     pub fn new(cluster: Cluster, board: Board, parts: Parts) -> Self {
+        let metrics = parts.metrics.clone();
+        parts.sources.0.count_waiting(move |count| metrics.git_waiting(count));
         Self {
             cluster,
             grace: GRACE,
             began: clock::now(),
             verify: tokio::sync::Mutex::new(clock::now()),
-            reads: tokio::sync::Semaphore::new(READS),
+            reads: Line::new(READS),
             identities: tokio::sync::Mutex::default(),
             losses: Losses::default(),
             lines: Lines::default(),
@@ -211,7 +215,7 @@ impl Context {
             claim_rights: ClaimRights::default(),
             dependencies: Dependencies::default(),
             heads: Heads::default(),
-            events: Allowance::new(EVENTS),
+            events: Allowances::new(EVENTS),
             repositories: parts.sources.0,
             allowed: parts.sources.1,
             helm: parts.helm,
@@ -234,12 +238,19 @@ impl Context {
     }
 
     /// By what it is decided which other repositories a Sync reads. What was seen within this time is new enough.
-    fn ground<'a>(&'a self, wish: &Wish, followed: &'a Followed, fresh: Duration) -> Ground<'a> {
+    fn ground<'a>(
+        &'a self,
+        sync: &'a SyncName,
+        wish: &Wish,
+        followed: &'a Followed,
+        fresh: Duration,
+    ) -> Ground<'a> {
         Ground {
             repositories: &self.repositories,
             heads: &self.heads,
             allowed: &self.allowed,
             followed,
+            asker: &sync.namespace,
             metrics: &self.metrics,
             pinned: wish.verify.is_some(),
             fresh,
@@ -355,7 +366,7 @@ impl Context {
     }
 }
 
-/// Events at once, and in a second after that: who creates hundreds of Syncs reads their statuses.
+/// Events of one namespace at once, and in a second after that: who creates hundreds of Syncs reads their statuses.
 const EVENTS: (u32, u32) = (50, 5);
 /// Syncs whose statuses are read at one time.
 const READS: usize = 8;

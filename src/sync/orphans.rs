@@ -60,7 +60,7 @@ impl Orphans {
     pub(super) async fn tell(&self, context: &Context, name: &SyncName, sync: &Value) {
         let Some(mut note) = self.note() else { return };
         tracing::warn!(sync = %name, "{note}");
-        if !context.events.take() {
+        if !context.events.take(&name.namespace) {
             return;
         }
         let uid = sync.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();

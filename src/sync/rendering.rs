@@ -43,7 +43,8 @@ impl Means<'_> {
             Kind::Helm => Some(self.server().await?),
             Kind::Auto | Kind::Plain | Kind::Kustomize => None,
         };
-        let rendering = self.helm.rendered(files, options, server.clone().unwrap_or_default());
+        let rendering =
+            self.helm.rendered_for(self.ground.asker, files, options, server.clone().unwrap_or_default());
         let rendered = tokio::time::timeout_at(by.into(), rendering).await.map_err(|_| too_slow())?;
         let rendered = rendered.map_err(of_helm)?;
         // What nobody looks at is not remembered.
@@ -74,7 +75,7 @@ impl Means<'_> {
     /// A chart from where it is published, or from the disk if it was fetched before.
     async fn published(self, wanted: &ChartRef, room: &Room, by: Instant) -> Result<Published, Trouble> {
         let (repositories, login) = (self.ground.repositories, Credentials::default());
-        let fetched = repositories.chart_within(wanted, "", &login, room, by).await;
+        let fetched = repositories.chart_within(wanted, ("", self.ground.asker), &login, room, by).await;
         match fetched {
             Ok(chart) => Ok(Published {
                 digest: wanted.digest.to_string().into(),

@@ -9,7 +9,7 @@ use super::memory::Memory;
 use super::pass::Subject;
 use super::schedule::Time;
 use crate::api::SpecHash;
-use crate::cluster::{Failure, Kinds};
+use crate::cluster::{Failure, Kinds, lacks_own};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
 use crate::plan::Outcome;
@@ -19,6 +19,9 @@ use crate::rights::{Granted, Plurals, Rights};
 const MAX_PLACES: usize = 50;
 /// So long an answer stands while the same is refused.
 const STANDS: Duration = Duration::from_secs(10);
+/// The right to write as the field manager of the Sync.
+const OWN: &str = "own this Sync (the verb own on syncs.moorline.dev)";
+
 /// Nothing is granted here alone: what may be done here may be done everywhere.
 const NOWHERE: &str = "moorline-nowhere";
 
@@ -52,7 +55,8 @@ impl Subject<'_> {
             return known.all.clone();
         }
         let found = self.missing(desired).await.filter(|found| !found.is_empty());
-        let all = found.unwrap_or_else(|| refused.clone());
+        let own = refused.iter().filter(|line| **line == OWN).cloned();
+        let all = found.map_or_else(|| refused.clone(), |found| own.chain(found).collect());
         memory.lacking = Some(Lacking { refused, digest, at: now, all: all.clone() });
         all
     }
@@ -101,6 +105,10 @@ pub(crate) fn rights(
         unseen.map(|(kind, _)| format!("list and watch {}", resource(kind))).collect();
     for (id, outcome) in outcomes {
         if matches!(outcome, Outcome::Failed(why) if why.reason == "Forbidden") {
+            if matches!(outcome, Outcome::Failed(why) if lacks_own(&why.message)) {
+                lines.insert(OWN.to_owned());
+                continue;
+            }
             let place = id.namespace().map(|namespace| format!(" in {namespace}")).unwrap_or_default();
             lines.insert(format!("get, create, patch and delete {}{place}", resource(&id.group_kind())));
         }

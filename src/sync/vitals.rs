@@ -245,8 +245,8 @@ impl Vitals {
 
     /// Reads what is due, and judges it.
     pub(crate) async fn read(self: Arc<Self>, due: Due) {
-        // All Syncs together read a few at a time.
-        let Ok(_turn) = self.context.reads.acquire().await else { return };
+        // All Syncs together read a few at a time, each namespace in its turn.
+        let _turn = self.context.reads.take(&self.owner.namespace).await;
         let (claims, others) =
             due.read.into_iter().partition(|id: &ObjectId| id.is("", "PersistentVolumeClaim"));
         for place in due.lists {

@@ -108,6 +108,25 @@ async fn a_sync_that_no_rule_allows_is_refused() {
         let answer = create(&release, who, "a", spec(url, path, account)).await;
         assert_eq!(answer.is_ok(), allowed, "{who:?} {url} {path} {account}: {answer:?}");
     }
+    for (chart, allowed) in [
+        ("https://host/shop/charts", true),
+        ("https://evil.example/charts", false),
+        ("http://169.254.169.254/latest", false),
+        ("oci://host/shop/chart", false),
+        ("https://host/shop/../evil", false),
+        ("https://host/shop/%2e%2e/evil", false),
+    ] {
+        let mut spec = spec("https://host/shop/a.git", "clusters/shop", "deployer");
+        let name = if chart.starts_with("oci:") { Value::Null } else { json!("web") };
+        let digest = format!("sha256:{}", "0".repeat(64));
+        spec["render"]["helm"]["chart"] =
+            json!({"url": chart, "name": name, "version": "1.0.0", "digest": digest});
+        if name.is_null() {
+            spec["render"]["helm"]["chart"].as_object_mut().expect("a map").remove("name");
+        }
+        let answer = create(&release, bob, "a", spec).await;
+        assert_eq!(answer.is_ok(), allowed, "{chart}: {answer:?}");
+    }
     others_may_only_label(&release).await;
     release.helm(&["uninstall", "moorline"]).expect("it is uninstalled");
     until("the policy is in force no more", async || {
@@ -115,4 +134,41 @@ async fn a_sync_that_no_rule_allows_is_refused() {
     })
     .await;
     release.end().await;
+}
+
+/// The fields of a Sync's spec that hold an address, by what they are called and what is said of them.
+fn addresses(schema: &Value, path: &str, found: &mut Vec<String>) {
+    let name = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    let is_called = ["url", "uri", "host", "endpoint", "registry", "server", "address", "repository"]
+        .iter()
+        .any(|word| name.contains(word));
+    let says = schema["x-kubernetes-validations"].to_string() + &schema["pattern"].to_string();
+    let description = schema["description"].as_str().unwrap_or_default();
+    let is_text = schema["type"] == "string";
+    // A rule may be there to refuse addresses, and a word of them is none.
+    if is_text && (is_called || says.contains("://host") || description.contains("`https://")) {
+        found.push(path.to_owned());
+    }
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        addresses(inner, &format!("{path}.{name}"), found);
+    }
+    for part in ["items", "additionalProperties"] {
+        if schema[part].is_object() {
+            addresses(&schema[part], path, found);
+        }
+    }
+}
+
+#[test]
+fn every_address_in_a_sync_is_judged() {
+    let definition = moorline::api::definition().expect("the definition");
+    let spec = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    let mut found = Vec::new();
+    addresses(spec, "object.spec", &mut found);
+    found.sort();
+    assert_eq!(found, ["object.spec.render.helm.chart.url", "object.spec.source.git.url"]);
+    let policy = super::programs::text("charts/moorline/templates/admission.yaml");
+    for field in found {
+        assert!(policy.contains(&format!("[{field}]")), "the policy does not judge {field}");
+    }
 }

@@ -89,6 +89,8 @@ fn the_chart_is_small_and_has_no_more_than_is_asked_for() {
         "Secret",
         "Service",
         "ServiceAccount",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
     ];
     assert_eq!(kinds(&helm.objects(&[])), base);
     let mut all = base.to_vec();
@@ -99,6 +101,8 @@ fn the_chart_is_small_and_has_no_more_than_is_asked_for() {
         "PodMonitor",
         "PrometheusRule",
         "Role",
+        "Role",
+        "RoleBinding",
         "RoleBinding",
         "RoleBinding",
         "RoleBinding",
@@ -137,7 +141,7 @@ fn a_grant_is_what_it_says() {
     let Some(helm) = Helm::here() else { return };
     let bound = |values: &[&str]| -> Vec<String> {
         let objects = by_name(helm.objects(values));
-        let bindings = objects.iter().filter(|(name, _)| name.contains("Binding"));
+        let bindings = objects.iter().filter(|(name, _)| name.contains("RoleBinding"));
         let role = |(name, object): (&String, &Value)| {
             format!("{name}: {}", object["roleRef"]["name"].as_str().unwrap_or_default())
         };

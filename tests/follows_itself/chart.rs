@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::support::daemon::until;
 use super::support::programs::find;
 use super::support::scene::Scene;
-use super::{DEFINITION, changed, files, get, holder, moves, now, until_protected};
+use super::{DEFINITION, changed, files, get, hands_over, holder, moves, now, until_protected};
 
 /// The release has the name that a person gives it by hand, and is in the daemon's own namespace.
 const RELEASE: &str = "moorline";
@@ -45,7 +45,7 @@ async fn an_upgrade_by_a_new_chart_hands_over_to_the_new_daemon() {
     let first = scene.push(&all);
     let helm = json!({"releaseName": RELEASE});
     scene.sync("self", json!({"path": "charts/moorline", "interval": "1h", "render": {"helm": helm}})).await;
-    let mut old = scene.daemon_at(&scene.proxy, "old", &arguments);
+    let old = scene.daemon_at(&scene.proxy, "old", &arguments);
     scene.until_ready("self", &first).await;
     let before = holder(&scene).await;
     assert!(before.is_some());
@@ -66,18 +66,7 @@ async fn an_upgrade_by_a_new_chart_hands_over_to_the_new_daemon() {
     .await;
     let new = scene.daemon_at(&scene.proxy, "new", &arguments);
     scene.until_ready("self", &upgrade).await;
-    old.terminate();
-    until("the new daemon has the Lease", async || {
-        holder(&scene).await.filter(|it| Some(it) != before.as_ref())
-    })
-    .await;
-    scene.nudge("self", "served by the new one").await;
-    until("the new daemon serves it", async || {
-        (scene.status("self", "/lastHandledRequest").await == "served by the new one").then_some(())
-    })
-    .await;
-    scene.until_ready("self", &upgrade).await;
-    scene.settle().await;
+    hands_over(&scene, old, before, &upgrade).await;
     let moved = moves(&scene, &before_upgrade).await;
     assert!(moved.iter().all(|(_, count)| *count == 1), "each object moves once: {moved:?}; {}", new.log());
 

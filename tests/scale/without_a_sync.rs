@@ -111,8 +111,11 @@ async fn who_may_not_see_scalers_goes_on_and_says_it_once() {
     alone.push(deployment(json!({"replicas": 4})));
     alone.until("it is changed", |live| live["spec"]["replicas"] == 4).await;
     moment(6000).await;
-    let said = daemon.log().matches("what scales others may not be seen").count();
-    assert_eq!(said, 1, "{}", daemon.log());
+    let log = daemon.log();
+    let said: Vec<&str> =
+        log.lines().filter(|line| line.contains("what scales others may not be seen")).collect();
+    assert_eq!(said.len(), 1, "{log}");
+    assert!(said[0].contains(&format!("syncs=\"{}/default\"", alone.namespace)), "{said:?}");
     let asked = alone.tally(&mark, TENANT).await;
     assert_eq!(asked.get(WATCH_SCALERS), Some(&1), "nobody waits for that right: {asked:?}");
 }

@@ -5,6 +5,7 @@
 
 mod keeping;
 mod narrowing;
+mod telling;
 mod waiting;
 
 use std::time::Duration;
@@ -37,11 +38,13 @@ pub(crate) enum Chapter {
     DeletedInReport,
     DenialLifted,
     BesideBroken,
+    HookRuns,
+    IsTold,
 }
 
 impl Chapter {
     /// Every chapter.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::BrokenForEver,
         Self::CrashBeforeBroken,
         Self::PruneWhileRefused,
@@ -51,6 +54,8 @@ impl Chapter {
         Self::DeletedInReport,
         Self::DenialLifted,
         Self::BesideBroken,
+        Self::HookRuns,
+        Self::IsTold,
     ];
 
     /// Its name.
@@ -65,6 +70,8 @@ impl Chapter {
             Self::DeletedInReport => "end: deleted in Report mode",
             Self::DenialLifted => "end: denial lifted",
             Self::BesideBroken => "end: beside a broken Sync",
+            Self::HookRuns => "end: a hook runs",
+            Self::IsTold => "end: what happened is told",
         }
     }
 }
@@ -90,6 +97,8 @@ impl World {
             Chapter::DeletedInReport => self.deleted_in_report(sync, dice).await,
             Chapter::DenialLifted => self.denial_lifted(sync).await,
             Chapter::BesideBroken => unrelated::beside_broken(self, sync, dice).await,
+            Chapter::HookRuns => self.hook_runs(sync, dice).await,
+            Chapter::IsTold => self.is_told(sync, dice).await,
         };
         told.map_err(|wrong| format!("{chapter:?} of Sync {sync}: {wrong}\n{}", self.statuses()))
     }

@@ -8,7 +8,7 @@ use moorline::api::DeletionPolicy;
 use serde_json::{Value, json};
 
 use super::dice::Dice;
-use super::objects::{Id, OBJECTS};
+use super::objects::{self, Id, OBJECTS};
 use super::replica::NAMESPACE;
 use super::repository::Folder;
 use super::steps::Act;
@@ -41,6 +41,8 @@ pub(crate) struct Charge {
     pub(crate) prunes: bool,
     /// Its place among the modes.
     pub(crate) drift: usize,
+    /// A hook, as the commit with this number has it.
+    pub(crate) hook: Option<u64>,
     /// Its spec is refused.
     pub(crate) unfit: Option<Unfit>,
     /// Its objects go with it.
@@ -72,6 +74,7 @@ impl Charge {
             suspended: false,
             prunes: true,
             drift: 0,
+            hook: None,
             unfit: None,
             takes_along: false,
             gone: false,
@@ -82,6 +85,11 @@ impl Charge {
     /// What it is called.
     pub(crate) fn name(&self) -> String {
         format!("sync-{}", self.sync)
+    }
+
+    /// The name of its hook.
+    pub(crate) fn hook_name(&self) -> String {
+        format!("s{}-hook", self.sync)
     }
 
     /// The folder that it follows.
@@ -170,7 +178,7 @@ impl Charge {
     pub(crate) fn settle(&mut self) {
         (self.broken, self.empty, self.gone) = (false, false, false);
         (self.suspended, self.prunes, self.drift, self.takes_along) = (false, true, 0, false);
-        (self.answered, self.unfit) = (false, None);
+        (self.answered, self.unfit, self.hook) = (false, None, None);
     }
 
     /// The files of its folder.
@@ -182,6 +190,10 @@ impl Charge {
                 let text = self.texts.entry((*id, *stamp)).or_insert_with(text).clone();
                 files.insert(format!("{}.yaml", id.name()), text);
             }
+        }
+        if let Some(stamp) = self.hook {
+            let hook = objects::hook(&self.hook_name(), stamp).to_string();
+            files.insert("hook.yaml".to_owned(), hook.into());
         }
         if self.broken {
             files.insert("broken.yaml".to_owned(), b"kind: {".to_vec());
@@ -217,7 +229,8 @@ impl Charge {
     }
 
     fn names(&self) -> BTreeSet<String> {
-        self.objects.keys().map(|id| id.name()).collect()
+        let hook = self.hook.map(|_| self.hook_name());
+        self.objects.keys().map(|id| id.name()).chain(hook).collect()
     }
 
     /// Whether it deletes what is not wanted any more.

@@ -32,9 +32,25 @@ pub(crate) fn collection(number: usize) -> String {
     format!("/{root}/{version}/namespaces/{NAMESPACE}/{plural}")
 }
 
+/// The collection of hooks.
+pub(crate) fn jobs() -> String {
+    format!("/apis/batch/v1/namespaces/{NAMESPACE}/jobs")
+}
+
 /// All collections.
 pub(crate) fn collections() -> impl Iterator<Item = String> {
-    (0..KINDS.len()).map(collection)
+    (0..KINDS.len()).map(collection).chain([jobs()])
+}
+
+/// A hook that runs before everything else of a commit.
+pub(crate) fn hook(name: &str, stamp: u64) -> Value {
+    let container = json!({"name": "main", "image": format!("example.com/migrate:{stamp}")});
+    let pod = json!({"restartPolicy": "Never", "containers": [container]});
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": name, "namespace": NAMESPACE, "annotations": {"moorline.dev/hook": "before"}},
+        "spec": {"template": {"spec": pod}},
+    })
 }
 
 /// An object: the Sync in whose folder it began, and a number.

@@ -63,6 +63,8 @@ struct Seen {
     /// The last one that held it, also after it was given back.
     last_holder: String,
     wrong: Vec<String>,
+    /// Every Event that was written: its reason and its text.
+    events: Vec<(String, String)>,
     counts: BTreeMap<&'static str, u64>,
     /// Collections that each client was told to their end.
     listed: BTreeSet<(String, String)>,
@@ -143,6 +145,11 @@ impl Observer {
     /// What is wrong so far.
     pub(crate) fn wrong(&self) -> Vec<String> {
         self.seen().wrong.clone()
+    }
+
+    /// True if an Event with this reason tells of this.
+    pub(crate) fn has_told(&self, reason: &str, part: &str) -> bool {
+        self.seen().events.iter().any(|(known, note)| known == reason && note.contains(part))
     }
 
     /// How many requests there were since the last call, by class.
@@ -302,10 +309,12 @@ impl Seen {
     /// Nobody is said to have changed what nobody has changed.
     fn reported(&mut self, heard: &Heard<'_>) {
         let event: Value = serde_json::from_slice(heard.body).unwrap_or_default();
-        if event["reason"] != "DriftRepaired" {
+        let text = |field: &str| event[field].as_str().unwrap_or_default().to_owned();
+        let (reason, note) = (text("reason"), text("note"));
+        self.events.push((reason.clone(), note.clone()));
+        if reason != "DriftRepaired" {
             return;
         }
-        let note = event["note"].as_str().unwrap_or_default();
         for repair in note.split("; ").filter(|repair| repair.len() < note.len() || note.len() < 900) {
             // The last part counts the repairs that are not named.
             if repair.starts_with("and ") {

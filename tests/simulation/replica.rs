@@ -120,7 +120,7 @@ impl Process {
     fn new(client: kube::Client, folder: PathBuf, name: String, began: Instant, shared: Shared) -> Self {
         let (end, ending) = watch::channel(false);
         let (clock, metrics) = (Clock::Timers(began), Metrics::new().unwrap());
-        let repositories = Repositories::new(&folder, None).unwrap();
+        let repositories = Repositories::new(&folder, None, moorline::source::Hosts::anywhere()).unwrap();
         let sources = (repositories, AllowList::new("remoteBases", []).unwrap());
         Self { client, folder, name, clock, shared, metrics, sources, ending, _end: end }
     }

@@ -49,7 +49,7 @@ impl Asked {
     }
 
     /// For the Secret with the keys of the daemon. Objects of Syncs are created by patches.
-    fn is_for_keys(&self) -> bool {
+    pub(crate) fn is_for_keys(&self) -> bool {
         let is_named = self.path.contains("/secrets/moorline") && self.path.ends_with("-key");
         is_named || self.method == "POST" && self.path.ends_with("/secrets")
     }

@@ -56,7 +56,8 @@ impl AuditMark {
         Requests(all.into_iter().filter(Request::is_for_keys).collect())
     }
 
-    async fn all_requests(&self) -> Requests {
+    /// All requests, those for key Secrets among them.
+    pub(crate) async fn all_requests(&self) -> Requests {
         Requests(self.until_marker().await.lines().filter_map(request).collect())
     }
 

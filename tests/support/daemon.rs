@@ -15,6 +15,9 @@ use super::running::Running;
 /// For what takes a moment on an idle machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
+/// All that a daemon may reach by default, and this machine.
+pub(crate) const LOOPBACK: &str = "*,127.0.0.0/8,::1";
+
 /// A running daemon; killed when it is dropped.
 pub(crate) struct Daemon {
     pub(crate) running: Running,
@@ -61,6 +64,12 @@ impl Daemon {
             .arg("run")
             .args(arguments)
             .args(["--listen", "127.0.0.1:0"])
+            // The servers of the tests are on this machine, which nobody reaches by default.
+            .args(if arguments.contains(&"--allowed-hosts") {
+                &[][..]
+            } else {
+                &["--allowed-hosts", LOOPBACK]
+            })
             .args(if arguments.contains(&"--page") { &[][..] } else { &["--page", ""] })
             .arg("--data-dir")
             .arg(folder.join("data"))

@@ -25,7 +25,8 @@ impl Bench {
 
     pub(crate) fn all(&self) -> Repositories {
         // Another test may be starting git just now: until it has, the child holds our lock as well.
-        let open = || Repositories::new(&self.root.path().join("data"), None);
+        let open =
+            || Repositories::new(&self.root.path().join("data"), None, moorline::source::Hosts::anywhere());
         (0..100)
             .find_map(|_| open().map_err(|_| std::thread::sleep(Duration::from_millis(20))).ok())
             .unwrap_or_else(|| open().unwrap())

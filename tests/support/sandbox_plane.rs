@@ -20,13 +20,15 @@ use super::credentials::Credentials;
 use super::start::place;
 
 /// Tests that run on the real control plane alone, by their names, and the reasons.
-pub(crate) const ONLY_ON_A_REAL_SERVER: [(&str, &str); 7] = [
+pub(crate) const ONLY_ON_A_REAL_SERVER: [(&str, &str); 9] = [
     ("a_claim_without_the_right_to_patch_asks_at_home_and_is_nothing_elsewhere", NO_RIGHTS),
     ("a_user_who_may_not_read_leases_is_told_that_it_is_unknown", NO_RIGHTS),
     (
         "a_guarded_resource_waits_for_the_backend_of_its_webhook",
         "it asks no validating webhooks, and its Deployments have no Pods",
     ),
+    ("a_resource_waits_for_the_webhook_of_another_sync", NO_VALIDATION),
+    ("a_webhook_of_nobody_is_waited_for_for_a_minute", NO_VALIDATION),
     ("an_operator_in_the_shape_of_rabbitmq", NO_PODS),
     ("an_operator_in_the_shape_of_metallb", NO_PODS),
     (
@@ -35,6 +37,7 @@ pub(crate) const ONLY_ON_A_REAL_SERVER: [(&str, &str); 7] = [
     ),
     ("a_service_account_that_is_not_there", NO_RIGHTS),
 ];
+const NO_VALIDATION: &str = "it asks no validating webhooks";
 const NO_PODS: &str = "its Deployments have no Pods";
 const NO_RIGHTS: &str = "everybody may do everything there";
 

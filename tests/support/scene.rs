@@ -43,6 +43,17 @@ pub(crate) fn config_map(name: &str, value: &str) -> String {
         .to_string()
 }
 
+/// A file that holds one ConfigMap with the name of the file.
+pub(crate) fn file(path: &str, value: &str) -> (String, String) {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    (format!("{path}.json"), config_map(name, value))
+}
+
+/// A file with this text.
+pub(crate) fn text(path: &str, text: &str) -> (String, String) {
+    (path.to_owned(), text.to_owned())
+}
+
 /// ConfigMaps a-0, a-1 and so on, as files.
 pub(crate) fn many(count: usize, value: &str) -> Vec<(String, String)> {
     (0..count).map(|at| (format!("a-{at}.json"), config_map(&format!("a-{at}"), value))).collect()

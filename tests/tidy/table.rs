@@ -38,10 +38,11 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 
 /// The table. A file belongs to the longest name that fits: `src/sync/schedule.rs` to `sync/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 42] = [
+pub(crate) const TABLE: [Row; 43] = [
     row(1, "api",            Pure,  Only(&[])),
     row(1, "chance",         Shell, Only(&[])),
     row(1, "clock",          Shell, Only(&[])),
+    row(1, "fair",           Shell, Only(&[])),
     row(1, "fields",         Pure,  Only(&[])),
     row(1, "harmless",       Pure,  Only(&[])),
     row(1, "nearest",        Pure,  Only(&[])),
@@ -72,9 +73,9 @@ pub(crate) const TABLE: [Row; 42] = [
     row(5, "report",         Pure,  Only(&["api", "object", "health", "observed", "desired", "plan"])),
     row(6, "serve/page",     Pure,  Only(&["api", "harmless", "object", "yaml", "diff", "report"])),
     row(6, "source",         Shell, Only(&["chance", "clock", "harmless", "nearest", "tree", "yaml"])),
-    row(6, "helm",           Shell, Only(&["chance", "tree", "yaml", "render"])),
+    row(6, "helm",           Shell, Only(&["chance", "fair", "tree", "yaml", "render"])),
     row(6, "metrics",        Shell, Only(&[])),
-    row(6, "cluster",        Shell, Only(&["api", "chance", "clock", "fields", "nearest", "object", "proof", "repeats", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),
+    row(6, "cluster",        Shell, Only(&["api", "chance", "clock", "fair", "fields", "nearest", "object", "proof", "repeats", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),
     row(7, "serve",          Shell, Earlier),
     row(7, "settings_watch", Shell, Earlier),
     row(7, "sandbox",        Shell, Only(&["object", "yaml", "sandbox/schema", "sandbox/ownership", "sandbox/kinds", "sandbox/patch", "sandbox/rules", "sandbox/soundness", "sandbox/table"])),

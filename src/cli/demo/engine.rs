@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::sandbox::Sandbox;
 use crate::serve::Health;
 use crate::settings::Settings;
-use crate::source::{AllowList, Repositories};
+use crate::source::{AllowList, Hosts, Repositories};
 use crate::sync::keyring::keep_in_memory;
 use crate::sync::{Context, Parts, all, look};
 
@@ -51,8 +51,12 @@ impl Engine {
         let own = api::definition().context("the definition of Syncs")?;
         sandbox.define(&own)?;
         let program = std::env::current_exe().context("cannot find this program")?;
+        let hosts = Hosts::new("allowedHosts", [])?.with_loopback();
         let parts = Parts {
-            sources: (Repositories::new(&settings.data_dir, None)?, AllowList::new("remoteBases", [])?),
+            sources: (
+                Repositories::new(&settings.data_dir, None, hosts)?,
+                AllowList::new("remoteBases", [])?,
+            ),
             helm: Helm::keeping(&settings.helm, program, settings.data_dir.join(Repositories::RENDERED)),
             metrics,
             health,

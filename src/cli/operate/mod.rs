@@ -25,7 +25,7 @@ use crate::metrics::Metrics;
 use crate::render;
 use crate::report::Trouble;
 use crate::settings::Settings;
-use crate::source::{AllowList, Repositories};
+use crate::source::{AllowList, Hosts, Repositories};
 use crate::sync::inspect::{Inspected, inspect};
 
 /// Which Sync.
@@ -86,7 +86,7 @@ pub(super) async fn look_by(
     allowed: &AllowList,
 ) -> anyhow::Result<Result<Inspected, Trouble>> {
     let folder = Scratch::new()?;
-    let repositories = Repositories::new(folder.path(), None)?;
+    let repositories = Repositories::new(folder.path(), None, Hosts::anywhere())?;
     let helm = LocalHelm::find()?;
     Ok(inspect(cluster, (&repositories, allowed, &helm.helm), metrics, name, whole, at).await)
 }

@@ -15,7 +15,7 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// The most objects that are looked at by all steps together.
 const MAX_LOOKS: u64 = 50_000_000;
 
-/// What a build has done so far.
+/// The work that a build has done so far.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
     folders: Cell<u64>,

@@ -27,7 +27,7 @@ use super::variables;
 use crate::render::cost;
 use crate::yaml;
 
-/// What has come together so far.
+/// Everything that has come together so far.
 #[derive(Debug, Default)]
 pub(super) struct Accumulator {
     pub(super) resources: Vec<Resource>,
@@ -35,7 +35,7 @@ pub(super) struct Accumulator {
     pub(super) variables: Vec<Var>,
 }
 
-/// What a whole build has in common.
+/// Everything that a whole build has in common.
 #[derive(Debug)]
 pub(super) struct Build<'a> {
     pub(super) files: &'a Files<'a>,
@@ -344,7 +344,7 @@ pub(super) fn absorb(resources: &mut Vec<Resource>, mut made: Resource, at: &At)
     }
 }
 
-/// What was made takes the place of an object: its name, its labels and annotations, and its data if it merges.
+/// A resource that was made takes the place of an object: its name, its labels and annotations, and its data if it merges.
 fn succeed(made: &mut Resource, old: &Resource, behavior: Behavior) {
     for field in ["labels", "annotations"] {
         let mut texts = old.texts(field).cloned().unwrap_or_default();

@@ -19,11 +19,11 @@ pub(super) struct FieldSpec {
     pub(super) gvk: Gvk,
     /// The way to the field, with slashes.
     pub(super) path: String,
-    /// Whether the field is made where it is not there.
+    /// True if the field is made where it is not there.
     pub(super) create: bool,
 }
 
-/// What is changed in a field.
+/// The part of a field that is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Use {
     NamePrefix,
@@ -45,7 +45,7 @@ pub(super) struct References {
     pub(super) fields: Vec<FieldSpec>,
 }
 
-/// What files of `configurations` or `crds` say.
+/// The contents of files of `configurations` or `crds`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Additions {
     fields: BTreeMap<Use, Vec<FieldSpec>>,
@@ -55,7 +55,7 @@ pub(super) struct Additions {
 /// The tables of a kustomization and of all below it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Configuration {
-    /// Whether any table was merged in; before that all are empty.
+    /// True if any table was merged in; before that all are empty.
     is_begun: bool,
     /// The tables that are not the standard ones.
     fields: BTreeMap<Use, Vec<FieldSpec>>,
@@ -247,7 +247,7 @@ pub(super) fn order(gvk: &Gvk) -> (i32, String) {
     (super::sort::rank(&gvk.kind, &super::sort::FIRST, &super::sort::LAST), gvk.sort_text())
 }
 
-/// What the definitions of a file of `crds` say of fields.
+/// The words of definitions in a file of `crds` about fields.
 pub(super) fn of_definitions(value: &Value) -> Merged<Additions> {
     let mut read = Additions::default();
     let Some(definitions) = value.as_object().filter(|all| all.values().all(Value::is_object)) else {

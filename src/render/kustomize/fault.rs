@@ -1,4 +1,4 @@
-//! What keeps a kustomization from being built, in words for the person who wrote it.
+//! Reasons why a kustomization cannot be built, in words for the person who wrote it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use crate::yaml::{self, Dialect, Step};
 /// One thing that is wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What sort of thing it is.
+    /// The sort of the fault.
     pub class: Class,
     /// Where it stands.
     pub place: Place,
-    /// What was found, and what to do, as a clause.
+    /// The finding and the remedy, as a clause.
     pub text: String,
 }
 
-/// What sort of thing is wrong; a closed list, so that tests and people can rely on the words.
+/// The sorts of faults: a closed list, so that tests and people can rely on the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Class {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::configuration::FieldSpec;
 use super::id::Gvk;
 
-/// What is made where nothing is.
+/// The value that is made where none is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Make {
     Nothing,
@@ -13,7 +13,7 @@ pub(super) enum Make {
     Scalar,
 }
 
-/// What is done with a field.
+/// The change of a field.
 pub(super) type Change<'a> = dyn FnMut(&mut Value) -> Result<(), String> + 'a;
 
 /// Changes every field that the specification means, if it is for objects of this kind.

@@ -10,7 +10,7 @@ use super::select::{Expression, expression};
 use super::spelling::Spelling;
 use crate::yaml::{self, Dialect};
 
-/// What a field that is made will hold.
+/// The kind of value that a field gets when it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Scalar,
@@ -35,7 +35,7 @@ impl Shape {
         }
     }
 
-    /// What a part has to hold, so that the next one leads on from it.
+    /// The value that a part has to hold, so that the next one leads on from it.
     fn before(next: Option<&String>, last: Self) -> Self {
         match next.map(String::as_str) {
             None | Some("") => last,
@@ -107,7 +107,7 @@ impl Walk<'_> {
         done
     }
 
-    /// What was just made: the end of the path, or a step on it.
+    /// The thing that was just made: the end of the path, or a step on it.
     fn enter_made(&mut self, made: &mut Value, step: Step, rest: &[String]) -> Result<(), Miss> {
         self.way.push(step);
         let done = match (rest.is_empty(), made.is_null()) {
@@ -194,7 +194,7 @@ impl Walk<'_> {
         let before = self.found.len();
         for (at, item) in items.iter_mut().enumerate() {
             if field.is_empty() {
-                // What follows in the path is not asked for, as the tool does not.
+                // The rest of the path is not asked for, as the tool does not.
                 if fits.value(item)? {
                     self.way.push(Step::Item(at));
                     self.found.push(Found::Field(self.way.clone()));

@@ -35,7 +35,7 @@ pub(super) struct Folder {
     urls: Vec<String>,
 }
 
-/// What a path of `resources` leads to.
+/// The target of a path of `resources`.
 #[derive(Debug)]
 pub(super) enum Found {
     File(String, Arc<[u8]>),
@@ -122,7 +122,7 @@ impl<'a> Files<'a> {
         Ok((resolved, bytes))
     }
 
-    /// What an entry of `resources` leads to.
+    /// The target of an entry of `resources`.
     pub(super) fn resource(&self, folder: &Folder, entry: &Text) -> Result<Found, Refusal> {
         let (path, at) = (entry.text.as_str(), &entry.at);
         if path.is_empty() {
@@ -200,7 +200,7 @@ impl<'a> Files<'a> {
         inside.ok_or_else(|| leads_out(path, at))
     }
 
-    /// Whether a text of a file has quotes; none if some have and some have not, or it is not there at all.
+    /// True if a text of a file has quotes; none if some have and some have not, or it is not there at all.
     pub(super) fn is_quoted(&self, shown: &str, text: &str) -> Option<bool> {
         let bytes = self.tree.read(self.tree.hidden(shown)).ok()?;
         let file = std::str::from_utf8(&bytes).ok()?;

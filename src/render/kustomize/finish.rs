@@ -20,7 +20,7 @@ use super::sort::sort;
 use super::trail::Tracer;
 use super::variables;
 
-/// What marks an object that is only for the build itself.
+/// The mark of an object that is only for the build itself.
 const LOCAL: &str = "config.kubernetes.io/local-config";
 
 /// The objects as they come out.
@@ -50,7 +50,7 @@ fn is_local(resource: &Resource) -> bool {
     said.is_some_and(|said| said != "false")
 }
 
-/// What the tool says of itself, where it is asked to.
+/// The words of the tool about itself, where it is asked for them.
 fn describe(resources: &mut [Resource], outer: &Kustomization) -> Result<(), Refusal> {
     for option in &outer.build_metadata {
         match option.text.as_str() {

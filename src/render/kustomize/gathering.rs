@@ -1,4 +1,4 @@
-//! What a build will want to read that was not brought.
+//! The files that a build will want to read and that were not brought.
 //!
 //! In: a tree that may hold a part of a repository only. Out: [`Missing`], the folders that kustomizations name and of which nothing is
 //! known yet, here and in other repositories. Whoever brings them asks again, because they may name others. What is wrong is left to the
@@ -17,7 +17,7 @@ use crate::tree::FileTree;
 /// The most folders that are looked into.
 const MAX_FOLDERS: usize = 10_000;
 
-/// What is to be brought before a build.
+/// The files and repositories that a build needs.
 #[derive(Debug, Default)]
 pub struct Missing {
     /// Paths of the tree.
@@ -26,7 +26,7 @@ pub struct Missing {
     pub remotes: BTreeMap<Remote, Place>,
 }
 
-/// What is to be brought before a build of this folder.
+/// The files and repositories that a build of this folder needs.
 pub(in crate::render) fn missing(tree: &FileTree, path: &str) -> Missing {
     let files = Files::new(tree);
     let mut missing = Missing::default();

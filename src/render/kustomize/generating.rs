@@ -19,7 +19,7 @@ const BASE64_LINE: usize = 70;
 /// How often a value is there until its object is done: as bytes, as text or base64, and in the text of the object.
 const TIMES: usize = 4;
 
-/// What is made.
+/// The kinds of objects that are generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Made {
     ConfigMap,
@@ -74,7 +74,7 @@ pub(super) fn generate(
     Ok(resource)
 }
 
-/// What is said for all generators counts where one says nothing; what all must have, each has.
+/// Options for all generators count where one says nothing; labels and annotations of all are added to each.
 fn merged(own: Option<&GeneratorOptions>, global: Option<&GeneratorOptions>) -> GeneratorOptions {
     let mut options = own.cloned().unwrap_or_default();
     let Some(global) = global else { return options };

@@ -26,7 +26,7 @@ impl Gvk {
         }
     }
 
-    /// Whether a selection takes this; what is empty in it says nothing.
+    /// True if a selection takes this; what is empty in it says nothing.
     pub(super) fn is_selected(&self, by: &Self) -> bool {
         let fits = |ours: &str, wanted: &str| wanted.is_empty() || ours == wanted;
         fits(&self.group, &by.group) && fits(&self.version, &by.version) && fits(&self.kind, &by.kind)

@@ -34,7 +34,7 @@ enum Action {
     Test(Value),
 }
 
-/// What is wrong with a patch, or keeps it from being applied.
+/// A fault of a patch, or a reason why it cannot be applied.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
     /// The patch is something else than a list.
@@ -45,7 +45,7 @@ pub(crate) enum Fault {
     NotAnOperation {
         /// Its position, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The fault.
         what: &'static str,
     },
     /// An operation that does not apply to the object.
@@ -57,7 +57,7 @@ pub(crate) enum Fault {
         action: &'static str,
         /// Its `path`.
         path: String,
-        /// What is wrong.
+        /// The fault.
         what: What,
     },
 }
@@ -73,7 +73,7 @@ pub(crate) enum What {
     From {
         /// The path.
         path: String,
-        /// What is missing.
+        /// The missing part.
         missing: Missing,
     },
     /// A `test` that does not hold.
@@ -88,7 +88,7 @@ pub(crate) enum What {
 }
 
 impl Operation {
-    /// Whether it reads all annotations of an object, and not single ones.
+    /// True if it reads all annotations of an object, and not single ones.
     pub(crate) fn sees_annotations(&self) -> bool {
         let read = match &self.action {
             Action::Add(_) | Action::Remove | Action::Replace(_) => return false,
@@ -219,7 +219,7 @@ impl Operation {
     }
 }
 
-/// Whether two values are equal to the library behind kustomize: lists with nulls never are.
+/// True if two values are equal to the library behind kustomize: lists with nulls never are.
 fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Array(one), Value::Array(other)) => {

@@ -1,4 +1,4 @@
-//! What a kustomization says.
+//! The fields of a kustomization.
 //!
 //! In: the bytes of a kustomization file. Out: [`Kustomization`], with the old spellings of fields brought to the new ones.
 
@@ -170,7 +170,7 @@ pub(super) fn read(file: &str, shown: &str, bytes: &[u8]) -> Read<Kustomization>
     let documents = yaml::read_as_written(shown, bytes);
     let documents = documents.map_err(|error| Refusal::unreadable(Class::Kustomization, &error))?;
     let at = At::file(file);
-    // What follows the first document is not read, as the tool does not.
+    // Documents after the first are not read, as the tool does not.
     let Some(first) = documents.first() else {
         return Err(at.refuse(Class::Kustomization, "it is empty"));
     };
@@ -236,7 +236,7 @@ fn decode(value: &Value, at: &At) -> Read<Kustomization> {
     })
 }
 
-/// Whether it is a component.
+/// True if it is a component.
 fn head(fields: &Fields<'_>) -> Read<bool> {
     let (kind, version) = (fields.text("kind")?, fields.text("apiVersion")?);
     let (is_component, expected) = match kind.as_str() {

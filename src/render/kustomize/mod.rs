@@ -83,7 +83,7 @@ pub struct Step {
     pub fields: Vec<String>,
 }
 
-/// What a kustomization comes to.
+/// The outcome of a kustomization.
 #[derive(Debug)]
 pub(super) struct Built {
     /// The objects, in the order in which the tool writes them.

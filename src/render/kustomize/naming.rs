@@ -118,7 +118,7 @@ fn place_subjects(
     Ok(())
 }
 
-/// What is put to a name, and on which side.
+/// The addition to a name, and its side.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Affix<'a> {
     Prefix(&'a str),

@@ -152,7 +152,7 @@ fn read(name: &str, bytes: &[u8], at: &At) -> Result<Read, Refusal> {
     }
 }
 
-/// Whether it was meant as a JSON patch.
+/// True if it was meant as a JSON patch.
 fn is_list(bytes: &[u8]) -> bool {
     let first = yaml::read_as_written("", bytes).ok().and_then(|documents| documents.into_iter().next());
     first.is_some_and(|first| first.value.is_array())
@@ -281,7 +281,7 @@ fn merge_selected(
     put_back(resources, kept, at)
 }
 
-/// Whether a merge deletes or replaces all annotations, with the notes that the tool keeps among them.
+/// True if a merge deletes or replaces all annotations, with the notes that the tool keeps among them.
 fn takes_annotations(patch: &Value) -> bool {
     let is_taken = |value: &Value| {
         let word = value.get("$patch").and_then(Value::as_str);

@@ -168,7 +168,7 @@ fn bodies(resources: &[Resource]) -> Vec<Value> {
 const GENERATOR: [&str; 9] =
     ["name", "namespace", "behavior", "literals", "files", "envs", "env", "options", "type"];
 
-/// What a plugin reads of its object; it does not mind other fields.
+/// The fields that a plugin reads of its object; it does not mind other fields.
 struct Loose {
     value: Value,
     at: At,
@@ -205,7 +205,7 @@ fn texts(fields: &Fields<'_>, name: &'static str) -> Result<BTreeMap<String, Str
     map.iter().map(text).collect()
 }
 
-/// Whether the tool writes a float without an exponent.
+/// True if the tool writes a float without an exponent.
 fn is_plain(float: f64) -> bool {
     float == 0.0 || (1e-4..1e21).contains(&float.abs())
 }

@@ -15,7 +15,7 @@ use super::id::{Gvk, Id, NO_NAMESPACE};
 use super::parse;
 use super::resource::Resource;
 
-/// What is known of an object that may be named; a copy, because the objects change meanwhile.
+/// Facts about an object that may be named; a copy, because the objects change meanwhile.
 #[derive(Debug)]
 struct Candidate {
     id: Id,
@@ -27,7 +27,7 @@ struct Candidate {
     suffixes: Vec<String>,
 }
 
-/// Who refers.
+/// The object that refers.
 #[derive(Debug)]
 struct Referrer {
     id: Id,

@@ -26,7 +26,7 @@ const SCHEMES: [&str; 4] = ["ssh://", "https://", "http://", "file://"];
 const USUAL_PARTS: usize = 2;
 
 impl Remote {
-    /// What an entry names; none if it is a path in the repository.
+    /// The target that an entry names; none if it is a path in the repository.
     pub(super) fn read(text: &str) -> Option<Result<Self, Refused>> {
         let looks_remote = text.contains("://") || text.contains("?ref=") || starts_with(text, "git::");
         let refuse = |why| Some(Err(Refused(why)));
@@ -47,7 +47,7 @@ impl Remote {
         Some(Ok(Self { repository, reference, path }))
     }
 
-    /// What the repository at this reference is called.
+    /// The name of the repository at this reference.
     pub fn name(&self) -> String {
         match &self.reference {
             Some(reference) => format!("{}?ref={reference}", self.repository),

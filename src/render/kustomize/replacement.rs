@@ -54,7 +54,7 @@ struct Target {
 
 type Read<T> = Result<T, Refusal>;
 
-/// What is read and written if no field is named.
+/// The field that is read and written if none is named.
 const NAME: &str = "metadata.name";
 
 /// Reads one entry of `replacements`.
@@ -166,7 +166,7 @@ pub(super) fn apply(
 const NOTES: &str =
     "the tool keeps notes among these annotations, such as former names; name single annotations";
 
-/// Whether a field holds annotations among which the tool keeps notes.
+/// True if a field holds annotations among which the tool keeps notes.
 fn has_notes_in(resource: &Resource, way: &[Step]) -> bool {
     let is = |step: &Step, name: &str| matches!(step, Step::Key(key) if key == name);
     let holds = match way {
@@ -227,7 +227,7 @@ impl Source {
     }
 
     fn takes(&self, id: &Id) -> bool {
-        // Whether a kind has namespaces does not matter here.
+        // The scope of a kind does not matter here.
         let namespace = |text: &str| if text.is_empty() { "default".to_owned() } else { text.to_owned() };
         (self.name.is_empty() || self.name == id.name)
             && (self.namespace.is_empty() || namespace(&self.namespace) == namespace(&id.namespace))
@@ -235,7 +235,7 @@ impl Source {
     }
 }
 
-/// What a target rejects.
+/// The objects that a target rejects.
 struct Reject {
     selection: Selection,
     by_id: bool,

@@ -24,11 +24,11 @@ pub(super) struct Resource {
     pub(super) spelling: Spelling,
     pub(super) sharing: Sharing,
     pub(super) trail: Trail,
-    /// What it was called before, oldest first.
+    /// Its names before, oldest first.
     earlier: Vec<Earlier>,
     pub(super) prefixes: Vec<String>,
     pub(super) suffixes: Vec<String>,
-    /// What a generator wants with an object of that name.
+    /// The intent of a generator for an object of that name.
     pub(super) behavior: Behavior,
     pub(super) needs_hash: bool,
     /// Variables that take a value from it.
@@ -45,7 +45,7 @@ struct Earlier {
     kind: String,
 }
 
-/// What a generator does with an object that is there.
+/// The behaviour of a generator where the object is there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Behavior {
     #[default]
@@ -113,12 +113,12 @@ impl Resource {
         Gvk::new(self.api_version(), self.kind())
     }
 
-    /// What it is called now.
+    /// Its name now.
     pub(super) fn id(&self) -> Id {
         Id { gvk: self.gvk(), name: self.name().to_owned(), namespace: self.namespace().to_owned() }
     }
 
-    /// What it was called before, oldest first.
+    /// Its names before, oldest first.
     pub(super) fn earlier_ids(&self) -> impl Iterator<Item = Id> + '_ {
         let gvk = self.gvk();
         self.earlier.iter().map(move |earlier| Id {
@@ -128,7 +128,7 @@ impl Resource {
         })
     }
 
-    /// What it was called first.
+    /// Its first name.
     pub(super) fn first_id(&self) -> Id {
         self.earlier_ids().next().unwrap_or_else(|| self.id())
     }
@@ -138,12 +138,12 @@ impl Resource {
         self.earlier_ids().chain(std::iter::once(self.id()))
     }
 
-    /// Whether it is this one, or was.
+    /// True if it is this one, or was.
     pub(super) fn is_or_was(&self, id: &Id) -> bool {
         self.has_name(&id.name) && self.ids().any(|own| own.is_same(id))
     }
 
-    /// Whether it has or had this name, in whatever namespace; cheaper to say than by its ids.
+    /// True if it has or had this name, in whatever namespace; cheaper to say than by its ids.
     pub(super) fn has_name(&self, name: &str) -> bool {
         self.name() == name || self.earlier.iter().any(|earlier| earlier.name == name)
     }
@@ -164,7 +164,7 @@ impl Resource {
         self.trail = other.trail.clone();
     }
 
-    /// Whether the tool keeps notes of it, which it writes among its annotations.
+    /// True if the tool keeps notes of it, which it writes among its annotations.
     pub(super) fn has_notes(&self) -> bool {
         let has_affixes = !self.prefixes.is_empty() || !self.suffixes.is_empty();
         has_affixes || !self.earlier.is_empty() || self.needs_hash || self.behavior != Behavior::Unspecified

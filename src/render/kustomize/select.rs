@@ -151,7 +151,7 @@ pub(super) fn expression(text: &str) -> Result<Expression, ()> {
     built.map(Expression).map_err(|_| ())
 }
 
-/// Whether there is a class such as `[a--b]` or `[[a]b]`, which the tool reads in another way.
+/// True if there is a class such as `[a--b]` or `[[a]b]`, which the tool reads in another way.
 fn has_sets(text: &str) -> bool {
     let (mut rest, mut is_class) = (text, false);
     while let Some(next) = rest.chars().next() {

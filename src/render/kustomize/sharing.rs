@@ -44,7 +44,7 @@ impl Sharing {
                     values.extend(value.get(key).map(ToString::to_string));
                     Ok(())
                 };
-                // What cannot be visited any more shares nothing.
+                // A value that cannot be visited any more shares nothing.
                 drop(visit(body, field, Make::Nothing, &mut note));
             }
             values.len() > 1

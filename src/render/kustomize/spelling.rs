@@ -1,4 +1,4 @@
-//! What the value of a field does not tell of how it was written, and what a replacement or a variable depends on: `1.50` is
+//! The way the value of a field was written, which a replacement or a variable depends on: `1.50` is
 //! the text `1.50` where it is put into a text, and the number 1.5 where it stands.
 //!
 //! In: what the reader of YAML noted ([`Document::odd`](crate::yaml::Document)), and what replacements have made. Out: whether the
@@ -13,7 +13,7 @@ use super::field_path::{Step, at};
 use super::field_spec::scalar_text;
 use crate::yaml::{self, Dialect, Document, Nulls};
 
-/// What is known of how an object is written.
+/// The way an object is written, as far as it is known.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Spelling {
     /// The JSON of values that are written in another way somewhere in the object.
@@ -45,7 +45,7 @@ impl Spelling {
         Self { texts: texts.collect(), ..Self::new(document.odd.clone(), document.nulls) }
     }
 
-    /// Whether a merge keeps the nulls that are there: it drops those that are not written, which nobody can tell from others
+    /// True if a merge keeps the nulls that are there: it drops those that are not written, which nobody can tell from others
     /// in the same object.
     pub(super) fn keeps_nulls(&self) -> Result<bool, &'static str> {
         match self.nulls {
@@ -59,7 +59,7 @@ impl Spelling {
         }
     }
 
-    /// What a null was written as, where all are written alike.
+    /// The spelling of nulls, where all are written alike.
     fn null_text(&self) -> Option<&'static str> {
         match self.nulls {
             Nulls { left_out: true, written: false, .. } => Some(""),
@@ -98,7 +98,7 @@ impl Spelling {
         }
     }
 
-    /// Whether a value inside braces is not written.
+    /// True if a value inside braces is not written.
     pub(super) fn has_nulls_in_braces(&self) -> bool {
         self.nulls.in_braces
     }
@@ -116,7 +116,7 @@ impl Spelling {
         self.is_json = true;
     }
 
-    /// Whether it went through JSON already.
+    /// True if it went through JSON already.
     pub(super) fn is_json(&self) -> bool {
         self.is_json
     }
@@ -132,7 +132,7 @@ impl Spelling {
         }
     }
 
-    /// Whether a value like this one may have been written in another way than JSON writes it.
+    /// True if a value like this one may have been written in another way than JSON writes it.
     pub(super) fn is_odd(&self, value: &Value) -> bool {
         !self.odd.is_empty()
             && !value.is_array()
@@ -171,7 +171,7 @@ impl Spelling {
         Ok(())
     }
 
-    /// Whether fields that were made hold something else than text.
+    /// True if fields that were made hold something else than text.
     pub(super) fn has_untyped_values(&self) -> bool {
         let is_text = |text: &String| {
             yaml::scalar(text, None, Dialect::Kustomize).is_some_and(|value| value.is_string())

@@ -259,7 +259,7 @@ const OTHERS: [(Target, &[Row]); 12] = [
 type Target = (&'static str, &'static str, &'static str);
 const SCALED: Row = ("", "", "HorizontalPodAutoscaler", "spec/scaleTargetRef/name", false);
 
-/// What is named by one field of a Pod.
+/// A field of a Pod that names another object.
 const OF_PODS: [(Target, &str); 3] = [
     (("", "v1", "ServiceAccount"), "serviceAccountName"),
     (("", "v1", "PersistentVolumeClaim"), "volumes/persistentVolumeClaim/claimName"),

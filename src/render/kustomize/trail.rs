@@ -16,7 +16,7 @@ use super::resource::Resource;
 /// The most fields that are named of one step.
 const MAX_FIELDS: usize = 20;
 
-/// What is noted of a resource.
+/// The notes of a resource.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Trail {
     /// Which one it is, whatever it is called; none yet at 0.
@@ -34,7 +34,7 @@ pub(super) struct Note {
     pub(super) fields: Vec<String>,
 }
 
-/// Who takes the notes, for a whole build.
+/// The taker of notes, for a whole build.
 #[derive(Debug, Default)]
 pub(super) struct Tracer(Option<Cell<u64>>);
 

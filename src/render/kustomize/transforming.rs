@@ -1,4 +1,4 @@
-//! What a kustomization changes by its own fields, in the order that counts.
+//! The changes that a kustomization makes by its own fields, in the order that counts.
 //!
 //! In: what has come together so far. Out: the same with patches, namespace, names, labels, numbers, images and replacements.
 

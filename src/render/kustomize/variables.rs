@@ -89,7 +89,7 @@ fn gvk(var: &Var) -> Gvk {
     Gvk { group: group.to_owned(), version: version.to_owned(), kind: var.kind.clone() }
 }
 
-/// What a variable stands for.
+/// The value that a variable stands for.
 fn value(resources: &[Resource], var: &Var) -> Done<Value> {
     let refuse = |class, text: String| var.at.refuse(class, text);
     let Some(resource) = resources.iter().find(|resource| resource.vars.contains(&var.name)) else {

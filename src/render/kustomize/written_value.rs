@@ -25,12 +25,12 @@ pub(super) struct Options {
 /// A value to be written.
 #[derive(Debug)]
 pub(super) struct Written {
-    /// What a scalar gets.
+    /// The value that a scalar gets.
     text: String,
-    /// What takes the place of anything else; none if there is no such value.
+    /// The replacement for anything else; none if there is no such value.
     value: Option<Value>,
     shape: Shape,
-    /// Whether it is a text that has no type yet.
+    /// True if it is a text that has no type yet.
     is_untyped: bool,
     /// The field that it is read from, if a change of that field changes it.
     source: Option<Vec<Step>>,
@@ -41,7 +41,7 @@ pub(super) struct Written {
 pub(super) struct Budget(usize);
 
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// What a value counts beside its text.
+/// The type that a value counts as beside its text.
 const NODE_BYTES: usize = 32;
 
 impl Default for Budget {
@@ -273,7 +273,7 @@ fn not_of_type(text: &str) -> Miss {
     Miss::of(Class::Replacement, format!("{text:?} is not of the type of the value that is there"))
 }
 
-/// What a text becomes where this value was.
+/// The form of a text in the place of this value.
 fn typed(text: &str, old: &Value) -> Done<Value> {
     let tagged = |tag: &str| yaml::scalar(text, Some(tag), Dialect::Kustomize);
     let found = match old {

@@ -8,8 +8,9 @@ use std::time::Instant;
 
 use super::super::credentials::{Credentials, Hidden};
 use super::super::error::Error;
-use super::super::http::{Answer, Client, Network, Reach, fault};
+use super::super::http::{Answer, Client, Network, fault};
 use super::super::packet::Fault;
+use super::super::resolve::Reach;
 use super::error::ChartError;
 use super::url::Url;
 

@@ -68,6 +68,19 @@ impl ChartRef {
     }
 }
 
+impl ChartPlace {
+    /// Scheme, host and port, as written: what may not be told apart is one server.
+    pub(in super::super) fn server(&self) -> Box<str> {
+        let (Self::Repository { url, .. } | Self::Registry { url, .. }) = self;
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        // What stands before the host may be secret.
+        let host = host.rsplit('@').next().unwrap_or_default();
+        let scheme = if scheme.eq_ignore_ascii_case("http") { "http" } else { "https" };
+        format!("{scheme}://{}", host.to_ascii_lowercase()).into()
+    }
+}
+
 impl fmt::Display for ChartPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -11,6 +11,8 @@ use std::time::Instant;
 use super::super::chart::{self, Cache, Chart, ChartError, ChartRef, Digest};
 use super::super::credentials::Credentials;
 use super::super::error::Error;
+use super::super::remote::heard;
+use super::super::turns::Ask;
 use super::Repositories;
 use crate::chance;
 use crate::tree::Room;
@@ -45,15 +47,16 @@ impl Charts {
 
 impl Repositories {
     /// The chart that is wanted: what is here, or else what is fetched. `owner` names the Secret (`namespace/name`, or nothing): what was
-    /// fetched with it is here for those who name the same. The login goes to the server that the URL names, and to no other.
+    /// fetched with it is here for those who name the same. The login goes to the server that the URL names, and to no other. The
+    /// share of the workers is that of the namespace `asker`.
     pub async fn chart(
         &self,
         wanted: &ChartRef,
-        owner: &str,
+        (owner, asker): (&str, &str),
         credentials: &Credentials,
         by: Instant,
     ) -> Result<Chart, ChartError> {
-        self.chart_within(wanted, owner, credentials, &Room::default(), by).await
+        self.chart_within(wanted, (owner, asker), credentials, &Room::default(), by).await
     }
 
     /// True if the chart is on the disk already.
@@ -65,29 +68,51 @@ impl Repositories {
     pub async fn chart_within(
         &self,
         wanted: &ChartRef,
-        owner: &str,
+        (owner, asker): (&str, &str),
         credentials: &Credentials,
         room: &Room,
         by: Instant,
     ) -> Result<Chart, ChartError> {
         let work = async {
             let turn = self.0.charts.turn(wanted.digest).lock_owned().await;
-            let permit = self.0.workers.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
-            let (house, wanted, credentials) = (self.0.clone(), wanted.clone(), credentials.clone());
-            let (owner, room): (Box<str>, _) = (owner.into(), room.clone());
+            let ask = |server: Option<Arc<str>>| Ask { namespace: asker.into(), server };
+            let (house, owner): (_, Box<str>) = (self.0.clone(), owner.into());
+            let worker = self.0.turns.take(ask(None)).await;
+            let kept = {
+                let (house, owner, wanted, room) =
+                    (house.clone(), owner.clone(), wanted.clone(), room.clone());
+                chance::aside(move || {
+                    let _worker = worker;
+                    chart::kept((&house.charts.cache, &owner), &wanted, &room)
+                })
+            };
+            if let Some(kept) = kept.await.map_err(|_| Error::Stopped)? {
+                return kept;
+            }
+            let mut worker = self.0.turns.take(ask(Some(wanted.place.server().into()))).await;
+            let (wanted, credentials, room) = (wanted.clone(), credentials.clone(), room.clone());
             let done = chance::aside(move || {
                 let cache = (&house.charts.cache, &*owner);
-                let chart = chart::kept(cache, &wanted, &room).unwrap_or_else(|| {
-                    chart::fetch(cache, &house.network, &wanted, &credentials, (&room, by))
+                let chart = chart::fetch(cache, &house.network, &wanted, &credentials, (&room, by));
+                worker.heard(match &chart {
+                    Err(ChartError::Server(error)) => heard(Some(error)),
+                    Ok(_) | Err(_) => heard(None),
                 });
-                drop((permit, turn));
+                drop(turn);
                 chart
             });
             done.await.map_err(|_| Error::Stopped)?
         };
         match tokio::time::timeout_at(by.into(), work).await {
             Ok(done) => done,
-            Err(_) => Err(Error::Timeout { server: "the chart's server".into(), what: "answer" }.into()),
+            Err(_) => {
+                let (namespace, server) = (asker.into(), wanted.place.server());
+                let ask = Ask { namespace, server: Some(server.clone().into()) };
+                Err(ChartError::from(match self.0.turns.why(&ask) {
+                    Some(why) => Error::Waiting { server, why: why.text() },
+                    None => Error::Timeout { server, what: "answer" },
+                }))
+            }
         }
     }
 }

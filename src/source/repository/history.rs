@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::super::error::Error;
 use super::super::mirror::{FAR, NEAR};
 use super::super::revision::{History, ObjectHash};
-use super::{Place, Repository};
+use super::{Need, Place, Repository};
 use crate::clock;
 
 impl Repository {
@@ -42,7 +42,7 @@ impl Repository {
         {
             return Ok(known);
         }
-        let asked = self.run(by, move |state| match &mut state.place {
+        let asked = self.run(Need::Server, by, move |state| match &mut state.place {
             Place::Mirrored(mirror) => mirror.history((old, new), depths, by),
             Place::Local(local) => local.history(old, new),
             Place::Unopened(_) => Err(Error::Stopped),

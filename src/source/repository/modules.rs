@@ -93,6 +93,7 @@ impl Repository {
         let address = submodules::address(said, path, &shared.address)?;
         let credentials = shared.credentials.lock().unwrap_or_else(PoisonError::into_inner).clone();
         House::repository(&self.house, &address, &shared.owner, &credentials)
+            .map(|module| module.asked_by(&self.asker))
             .map_err(|_| "it is a submodule for whose server the Secret does not fit")
     }
 }

@@ -10,7 +10,7 @@ use super::super::memory::Memory;
 use super::super::revision::{ObjectHash, Revision};
 use super::super::snapshot::{self, Ids, Snapshot};
 use super::super::within::Within;
-use super::{Repository, State};
+use super::{Need, Repository, State};
 use crate::clock;
 
 /// What [`Repository::read_anew`] came to.
@@ -48,7 +48,7 @@ impl Repository {
                 snapshot::read(repository, commit, &folders, &[], &within)
             })
         };
-        Ok(self.run(by, read).await?.0)
+        Ok(self.run(Need::commit(commit), by, read).await?.0)
     }
 
     /// The same, unless all ids of an earlier [`Snapshot`] of these folders still stand: then no file is read. What lies
@@ -76,7 +76,7 @@ impl Repository {
     ) -> Result<Reading, Error> {
         let (commit, folders, earlier) = (revision.commit, boxed(folders), earlier.clone());
         let (beside, within, memory) = (beside.to_vec(), within.clone(), self.house.memory.clone());
-        self.run(by, move |state| {
+        self.run(Need::commit(commit), by, move |state| {
             let begun = clock::now();
             let (snapshot, fetched) = state.with(commit, by, |repository| {
                 // Whatever is wrong with the ids, the reading says it better.
@@ -107,7 +107,7 @@ impl Repository {
     ) -> Result<Ids, Error> {
         let (commit, paths) = (revision.commit, paths.into_iter().map(|path| (path.into(), None)).collect());
         let read = move |state: &mut State| state.with(commit, by, |it| snapshot::ids(it, commit, &paths));
-        Ok(self.run(by, read).await?.0)
+        Ok(self.run(Need::commit(commit), by, read).await?.0)
     }
 
     /// The id of what lies at a path in `revision`, none where nothing lies; and the words of the commit.
@@ -125,14 +125,14 @@ impl Repository {
                 Ok((found.into_values().next().flatten(), words))
             })
         };
-        Ok(self.run(by, read).await?.0)
+        Ok(self.run(Need::commit(commit), by, read).await?.0)
     }
 
     /// The author and the subject of `revision`; none if they cannot be read.
     pub async fn words(&self, revision: &Revision, by: Instant) -> Option<CommitWords> {
         let commit = revision.commit;
         let read = move |state: &mut State| state.with(commit, by, |it| Ok(commit_words::read(it, commit)));
-        self.run(by, read).await.ok()?.0
+        self.run(Need::commit(commit), by, read).await.ok()?.0
     }
 }
 

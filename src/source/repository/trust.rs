@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::super::error::Error;
 use super::super::revision::Revision;
 use super::super::signature::{Keys, Signed, verify};
-use super::{Place, Repository};
+use super::{Need, Place, Repository};
 
 impl Repository {
     /// Makes sure that somebody who is trusted has signed a revision. It is fetched if need be.
@@ -20,9 +20,10 @@ impl Repository {
         by: Instant,
     ) -> Result<(), Error> {
         let (revision, keys) = (revision.clone(), keys.clone());
-        self.run(by, move |state| {
-            // A tag brings its commit, and a commit no tags.
-            let tag = revision.tag.filter(|_| signed != Signed::Commit);
+        // A tag brings its commit, and a commit no tags.
+        let tag = revision.tag.filter(|_| signed != Signed::Commit);
+        let need = Need::Objects(tag.into_iter().chain([revision.commit]).collect());
+        self.run(need, by, move |state| {
             if let (Place::Mirrored(mirror), Some(tag)) = (&mut state.place, tag) {
                 mirror.fetch(tag, by)?;
             }

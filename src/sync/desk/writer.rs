@@ -15,7 +15,7 @@ use crate::clock;
 
 /// Between two statuses of a Sync.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Before it is tried again to write Events of which all Syncs together have written too many.
+/// Before it is tried again to write Events of which the Syncs of the namespace have written too many.
 const CROWDED: Duration = Duration::from_secs(1);
 /// After a status that could not be written: the first pause, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
@@ -103,7 +103,7 @@ impl Desk {
             let note = {
                 let mut state = self.lock();
                 let is_due = state.queue.due(clock::now()) == Some(Duration::ZERO);
-                if !is_due || !self.0.context.events.take() {
+                if !is_due || !self.0.context.events.take(&self.0.name.namespace) {
                     return;
                 }
                 state.queue.take(clock::now())
@@ -126,7 +126,7 @@ impl Desk {
 
     /// Writes an Event. One that cannot be written is not worth another attempt: the status says the same.
     async fn say(&self, event: serde_json::Value) {
-        if self.0.context.events.take() {
+        if self.0.context.events.take(&self.0.name.namespace) {
             self.send(event).await;
         }
     }

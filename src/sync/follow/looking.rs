@@ -1,24 +1,42 @@
 //! Looks at the repository: what is asked of it, what others have seen of it, and what follows from that.
 
-use std::time::Duration;
+use std::pin::pin;
+use std::time::{Duration, Instant};
 
 use futures::future::FutureExt as _;
 
+use super::super::desk::Desk;
 use super::super::heads;
 use super::super::prepare::of_source;
 use super::super::schedule::{Event, Look};
+use super::super::wish::Wish;
 use super::trust::source_id;
 use super::{Follower, Looked, Order, Told};
 use crate::api::WEBHOOK_REQUEST;
 use crate::clock;
 use crate::report::Trouble;
-use crate::source::{Error, Revision};
+use crate::source::{Error, Repository, Revision};
 
 /// True if a repository that others may read gives this Sync nothing, and waiting does not help.
 fn is_shut_out(trouble: &Trouble) -> bool {
     let reasons =
         ["RepositoryAccessDenied", "RepositoryNotFound", "RepositoryUntrusted", "ReferenceNotFound"];
     trouble.lasting || reasons.contains(&trouble.reason)
+}
+
+/// After so long the status says that nobody has time to ask the repository.
+const SAYS_THAT_IT_WAITS: Duration = Duration::from_secs(5);
+
+/// Asks the repository, and tells if that has to wait for long.
+async fn look(repository: &Repository, wish: &Wish, told: &Desk, begun: Instant) -> Result<Revision, Error> {
+    let mut look = pin!(repository.look(&wish.reference, begun + wish.timeout));
+    if let Ok(looked) = tokio::time::timeout(SAYS_THAT_IT_WAITS, &mut look).await {
+        return looked;
+    }
+    if let Some(waits) = repository.waits() {
+        told.tell(Told::Seen { found: Err(of_source(waits)), source: source_id(wish), request: None });
+    }
+    look.await
 }
 
 impl Follower {
@@ -55,14 +73,14 @@ impl Follower {
         let (followed, current) = (self.followed.clone(), self.revision.clone());
         let fresh = if self.nudged { Duration::ZERO } else { wish.interval / 2 };
         self.nudged = false;
-        let context = self.context.clone();
+        let (context, owner, told) = (self.context.clone(), self.owner.clone(), self.told.clone());
         self.looking = Some(
             async move {
                 let begun = clock::now();
                 let looked = match known {
                     Some(known) => Ok(known),
                     None => {
-                        let looked = repository.look(&wish.reference, begun + wish.timeout).await;
+                        let looked = look(&repository, &wish, &told, begun).await;
                         context.metrics.git(
                             "look",
                             clock::since(begun),
@@ -76,7 +94,7 @@ impl Follower {
                     Err(error) => (Err(error), None),
                 };
                 let mut found = found.map_err(of_source);
-                let ground = context.ground(&wish, &followed, fresh);
+                let ground = context.ground(&owner, &wish, &followed, fresh);
                 let moved = match followed.have_moved(&ground, begun + wish.timeout).await {
                     Ok(moved) => moved,
                     Err(trouble) => {

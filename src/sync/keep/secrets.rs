@@ -4,22 +4,23 @@
 
 use std::sync::Arc;
 
-use super::super::inspect::{credentials, keys};
+use super::super::inspect::keys;
 use super::super::wish::Wish;
 use super::Keeper;
-use crate::cluster::Following;
+use crate::cluster::{Cluster, Following};
 use crate::report::Trouble;
 use crate::source::{Credentials, Keys};
 
 impl Keeper {
     /// The content of the Secret that the Sync names, which is watched from now on.
-    pub(super) async fn credentials(&mut self, wish: &Wish) -> Result<Credentials, Trouble> {
+    pub(super) async fn credentials(
+        &mut self,
+        wish: &Wish,
+        cluster: &Cluster,
+    ) -> Result<Credentials, Trouble> {
         let known = self.secret.take();
         self.secret = self.followed(wish.secret.as_deref(), known);
-        match &wish.secret {
-            Some(name) => credentials(&self.context.cluster, &self.name.namespace, name).await,
-            None => Ok(Credentials::default()),
-        }
+        self.context.login(cluster, &self.name, wish, &mut self.permission).await
     }
 
     /// The keys whose signatures count, if the Sync asks for any; their Secret is watched from now on.

@@ -56,7 +56,7 @@ impl Subject<'_> {
 
     async fn rendered(&self, last: Option<&Prepared>) -> Result<Prepared, Trouble> {
         let by = clock::now() + self.wish.timeout;
-        let ground = &self.context.ground(self.wish, self.followed, self.wish.interval);
+        let ground = &self.context.ground(self.owner, self.wish, self.followed, self.wish.interval);
         let means = self.context.means(self.cluster, ground);
         prepare(self.repository, self.revision, self.wish, means, last, by).await
     }

@@ -93,7 +93,7 @@ impl Pointer {
 }
 
 impl<'a> Container<'a> {
-    /// What is at the place; a map without the field has nothing there.
+    /// The value at the place; a map without the field has nothing there.
     pub(super) fn get(self) -> Result<Option<&'a Value>, Missing> {
         match self {
             Self::Map(fields, name) => Ok(fields.get(name)),

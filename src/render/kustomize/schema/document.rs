@@ -15,7 +15,7 @@ const MERGE_KEY: &str = "x-kubernetes-patch-merge-key";
 const MAP_KEYS: &str = "x-kubernetes-list-map-keys";
 const DEFINITIONS: &str = "#/definitions/";
 
-/// What keeps an OpenAPI document from being used.
+/// A reason why an OpenAPI document cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
     /// A value of the wrong kind.
@@ -23,7 +23,7 @@ pub(crate) enum Fault {
     WrongType {
         /// Where it stands.
         place: String,
-        /// What it must be.
+        /// The form that is needed.
         expected: &'static str,
     },
     /// A reference to something else than a definition.
@@ -33,7 +33,7 @@ pub(crate) enum Fault {
     Reference {
         /// Where it stands.
         place: String,
-        /// What it refers to.
+        /// The reference.
         target: String,
     },
 }
@@ -85,7 +85,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// What a schema says. Schemas lie in each other no deeper than the document does, and that is bounded.
+    /// The contents of a schema. Schemas lie in each other no deeper than the document does, and that is bounded.
     fn shape(&self, schema: &Map<String, Value>, place: &str) -> Result<Shape, Fault> {
         if let Some(target) = schema.get("$ref") {
             return self.reference(target, place);

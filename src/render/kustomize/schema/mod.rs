@@ -17,7 +17,7 @@ pub(crate) use document::Fault;
 
 static BUILTIN: LazyLock<Schemas> = LazyLock::new(|| table::read(include_str!("kubernetes.txt")));
 
-/// What is known of kinds.
+/// The schemas of kinds.
 #[derive(Debug, Default)]
 pub(crate) struct Schemas {
     definitions: Vec<Shape>,
@@ -25,7 +25,7 @@ pub(crate) struct Schemas {
     scopes: HashMap<String, Scope>,
 }
 
-/// Whether objects of a kind live in a namespace.
+/// The scope of a kind: its objects live in a namespace, or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Each object is in a namespace.
@@ -34,14 +34,14 @@ pub(crate) enum Scope {
     Cluster,
 }
 
-/// What is known of one value: of an object, a field, or the items of a list.
+/// The schema of one value: of an object, a field, or the items of a list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schema<'a> {
     schemas: &'a Schemas,
     shape: &'a Shape,
 }
 
-/// What a merge must know of a value.
+/// Facts about a value that a merge needs.
 #[derive(Debug, PartialEq)]
 enum Shape {
     /// Nothing, because it refers to a definition that is not there.
@@ -67,7 +67,7 @@ impl Schemas {
         document::read(document)
     }
 
-    /// What is known of a kind.
+    /// The schema of a kind.
     pub(crate) fn of(&self, api_version: &str, kind: &str) -> Option<Schema<'_>> {
         self.resolve(self.kinds.get(&key(api_version, kind))?)
     }
@@ -95,19 +95,19 @@ impl Schemas {
 }
 
 impl<'a> Schema<'a> {
-    /// What is known of a field.
+    /// The schema of a field.
     pub(crate) fn field(&self, name: &str) -> Option<Self> {
         let Shape::Map { fields, others } = self.shape else { return None };
         self.schemas.resolve(fields.get(name).or(others.as_deref())?)
     }
 
-    /// What is known of the items of a list that merges.
+    /// The schema of the items of a list that merges.
     pub(crate) fn items(&self) -> Option<Self> {
         let Shape::List { items, .. } = self.shape else { return None };
         self.schemas.resolve(items.as_deref()?)
     }
 
-    /// Whether it is a list that merges; all others are replaced whole.
+    /// True if it is a list that merges; all others are replaced whole.
     pub(crate) fn is_keyed_list(&self) -> bool {
         matches!(self.shape, Shape::List { .. })
     }

@@ -1,4 +1,4 @@
-//! What is known of Kubernetes' own kinds, and of those of a document.
+//! Schemas of Kubernetes' own kinds, and of those of a document.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a patch says of itself with `$patch`.
+//! The directives of a patch: `$patch`.
 //!
 //! In: a map or a list of the patch. Out: the directive, which is taken out of the patch. A list says it by an item that
 //! has no other field.
@@ -8,7 +8,7 @@ use super::{Fault, Merge};
 
 const PATCH: &str = "$patch";
 
-/// What is to be done with what the object has.
+/// The fate of the fields that the object has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Directive {
     Delete,

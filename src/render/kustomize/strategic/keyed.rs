@@ -200,7 +200,7 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Whether an item has these values. An empty value fits any, and a key beyond the values fits if the one before it
+    /// True if an item has these values. An empty value fits any, and a key beyond the values fits if the one before it
     /// does.
     fn has(&self, item: Id, keys: &[&str], values: &[String]) -> Result<bool, Fault> {
         let mut fits = false;

@@ -4,7 +4,7 @@
 //! it is gone. It is not the merge of the API server: of the directives there is `$patch` with `delete`, `replace` and
 //! `merge` only, and every keyed list of the object is gone through, also those that the patch does not name.
 //!
-//! What the tool does in corners is kept, however odd, because the objects must be equal: an item without the key of
+//! The tool's behaviour in corners is kept, however odd, because the objects must be equal: an item without the key of
 //! its list pushes others out, and `$patch: replace` on the whole object changes nothing.
 
 mod directive;
@@ -24,7 +24,7 @@ const MAX_STEPS: usize = 100_000_000;
 /// How many maps, lists and scalars the result may have.
 const MAX_NODES: usize = 4_000_000;
 
-/// What an object is after a merge.
+/// An object after a merge.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub(crate) enum Merged {
@@ -34,7 +34,7 @@ pub(crate) enum Merged {
     Deleted,
 }
 
-/// What keeps a patch from being merged.
+/// A reason why a patch cannot be merged.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
     /// A map is to be merged with a list, or the like.
@@ -42,9 +42,9 @@ pub(crate) enum Fault {
     Kinds {
         /// The field.
         path: String,
-        /// What the object has.
+        /// The value in the object.
         target: &'static str,
-        /// What the patch has.
+        /// The value in the patch.
         patch: &'static str,
     },
     /// An item of a list that merges by keys cannot have keys, or the other way round.
@@ -52,9 +52,9 @@ pub(crate) enum Fault {
     Item {
         /// The list.
         path: String,
-        /// What tells its items apart.
+        /// The keys that tell its items apart.
         by: String,
-        /// What the item is.
+        /// The kind of the item.
         item: &'static str,
     },
     /// `$patch` with another word.
@@ -83,12 +83,12 @@ pub(crate) enum Fault {
     },
 }
 
-/// What is known of how an object is written, where its values do not tell.
+/// The way an object is written, where its values do not tell.
 #[derive(Clone, Copy)]
 pub(crate) struct Writing<'a> {
-    /// Whether its nulls stay: they do where they are written, and not where a value is left out.
+    /// True if its nulls stay: they do where they are written, and not where a value is left out.
     pub(crate) keeps_nulls: bool,
-    /// Whether a text that needs no quotes has some; none if nobody knows. Quotes stay where another value comes in, and make a
+    /// True if a text that needs no quotes has some; none if nobody knows. Quotes stay where another value comes in, and make a
     /// text of a number, as `cpu: "500m"` and `cpu: 1` become `cpu: "1"`.
     pub(crate) is_quoted: &'a dyn Fn(&str) -> Option<bool>,
 }
@@ -137,7 +137,7 @@ struct Merge<'a> {
     left: usize,
 }
 
-/// What becomes of a place.
+/// The outcome for a place.
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     Is(Id),
@@ -146,7 +146,7 @@ enum Outcome {
 }
 
 impl<'a> Merge<'a> {
-    /// What becomes of a place that the object, the patch or both have; none if it is to be removed.
+    /// The outcome for a place that the object, the patch or both have; none if it is to be removed.
     fn walk(
         &mut self,
         target: Option<Id>,
@@ -174,7 +174,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// What is replaced whole: the patch's, if it says anything.
+    /// A value that is replaced whole: the patch's, if it says anything.
     fn taken(&self, target: Option<Id>, patch: Option<Id>) -> Option<Outcome> {
         patch.or(target).filter(|id| !self.nodes.is_null(*id)).map(Outcome::Is)
     }
@@ -281,7 +281,7 @@ impl<'a> Merge<'a> {
         self.nodes.copy(value, field);
     }
 
-    /// What is known of a map that says of itself what it is.
+    /// The schema of a map that names its own kind.
     fn kind(&self, id: Id) -> Option<Schema<'a>> {
         let word = |name| {
             let field = self.nodes.field(id, name).filter(|field| !self.nodes.is_empty(*field))?;
@@ -315,7 +315,7 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// Whether a text was surely written in quotes, because without them it would not be a text.
+/// True if a text was surely written in quotes, because without them it would not be a text.
 fn needs_quotes(text: &str) -> bool {
     let read = yaml::read("", text.as_bytes(), Dialect::Kustomize);
     !read.is_ok_and(|read| matches!(&read[..], [only] if only.value == text))

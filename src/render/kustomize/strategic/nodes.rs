@@ -91,7 +91,7 @@ impl Nodes {
         matches!(self.get(id), Node::Map(_))
     }
 
-    /// Whether a field with this value counts as one without a value.
+    /// True if a field with this value counts as one without a value.
     pub(super) fn is_empty(&self, id: Id) -> bool {
         match self.get(id) {
             Node::Null => true,
@@ -105,7 +105,7 @@ impl Nodes {
         self.is_map(id) && self.is_empty(id)
     }
 
-    /// What a scalar reads as in a file; maps and lists read as nothing. Keys are compared by this, so that `80` and
+    /// The text of a scalar in a file; maps and lists read as nothing. Keys are compared by this, so that `80` and
     /// `"80"` are one key.
     pub(super) fn text(&self, id: Id) -> Cow<'_, str> {
         match self.get(id) {

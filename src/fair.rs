@@ -1,0 +1,192 @@
+//! Turns for a few at a time: whoever has the fewest goes first, so that one namespace with a thousand requests delays another's by one.
+//!
+//! In: who asks, by namespace. Out: [`Place`], which is given back when it is dropped.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// A line before something that only a few may do at a time; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Line(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    most: usize,
+    /// How many of each are in.
+    inside: BTreeMap<Arc<str>, usize>,
+    /// How many are in.
+    total: usize,
+    /// Who waits, each in the order in which they came.
+    waiting: BTreeMap<Arc<str>, VecDeque<(u64, oneshot::Sender<()>)>>,
+    next: u64,
+}
+
+/// A place in the line, and then inside, until it is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Place {
+    line: Line,
+    who: Arc<str>,
+    number: u64,
+}
+
+impl Line {
+    /// A line that lets in so many at a time.
+    pub fn new(most: usize) -> Self {
+        let (inside, waiting) = (BTreeMap::new(), BTreeMap::new());
+        Self(Arc::new(Mutex::new(State { most: most.max(1), inside, total: 0, waiting, next: 0 })))
+    }
+
+    /// Waits for a turn. Given up, the place goes to the next.
+    pub async fn take(&self, who: &str) -> Place {
+        let (place, told) = {
+            let mut state = self.lock();
+            state.next += 1;
+            let (number, who) = (state.next, Arc::<str>::from(who));
+            let (tell, told) = oneshot::channel();
+            state.waiting.entry(who.clone()).or_default().push_back((number, tell));
+            state.admit();
+            (Place { line: self.clone(), who, number }, told)
+        };
+        // The other end goes only when it has told.
+        let _ = told.await;
+        place
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Lets in whoever may come in.
+    fn admit(&mut self) {
+        while self.total < self.most {
+            let Some(who) = self.first() else { return };
+            let Some(line) = self.waiting.get_mut(&who) else { return };
+            let first = line.pop_front();
+            if line.is_empty() {
+                self.waiting.remove(&who);
+            }
+            let Some((_, tell)) = first else { continue };
+            self.total += 1;
+            *self.inside.entry(who).or_default() += 1;
+            // Who has gone meanwhile gives the place back at once.
+            let _ = tell.send(());
+        }
+    }
+
+    /// Whose turn it is: of those who have the fewest inside, the one who came first.
+    fn first(&self) -> Option<Arc<str>> {
+        let rank = |who: &Arc<str>, line: &VecDeque<(u64, _)>| {
+            let inside = self.inside.get(who).copied().unwrap_or_default();
+            (inside, line.front().map(|(number, _)| *number))
+        };
+        self.waiting.iter().min_by_key(|(who, line)| rank(who, line)).map(|(who, _)| who.clone())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.line.lock();
+        let queued = state.waiting.get_mut(&self.who).and_then(|line| {
+            let at = line.iter().position(|(number, _)| *number == self.number)?;
+            line.remove(at);
+            Some(line.is_empty())
+        });
+        match queued {
+            Some(true) => drop(state.waiting.remove(&self.who)),
+            Some(false) => {}
+            None => {
+                state.total = state.total.saturating_sub(1);
+                let left = state.inside.get_mut(&self.who).map(|inside| {
+                    *inside -= 1;
+                    *inside
+                });
+                if left == Some(0) {
+                    state.inside.remove(&self.who);
+                }
+            }
+        }
+        state.admit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::FutureExt as _;
+    use futures::future::BoxFuture;
+    use proptest::prelude::*;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thousand_of_one_namespace_delay_another_by_one() {
+        let (line, second) = (Line::new(2), Duration::from_secs(1));
+        for _ in 0..1000 {
+            let line = line.clone();
+            tokio::spawn(async move {
+                let _place = line.take("noisy").await;
+                tokio::time::sleep(second).await;
+            });
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let begun = Instant::now();
+        for _ in 0..3 {
+            let _place = line.take("quiet").await;
+            tokio::time::sleep(second).await;
+        }
+        assert!(begun.elapsed() < 6 * second, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test]
+    async fn who_gives_up_leaves_the_line() {
+        let line = Line::new(1);
+        let first = line.take("a").await;
+        let mut second: BoxFuture<'_, Place> = line.take("a").boxed();
+        assert!(second.as_mut().now_or_never().is_none());
+        drop(second);
+        assert!(line.lock().waiting.is_empty());
+        drop(first);
+        drop(line.take("b").await);
+        let state = line.lock();
+        assert_eq!((state.total, state.inside.len(), state.waiting.len()), (0, 0, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_waits_while_there_is_room(
+            most in 1_usize..5,
+            steps in proptest::collection::vec((0_u8..4, any::<bool>()), 1..100),
+        ) {
+            let line = Line::new(most);
+            let (mut waiting, mut inside): (Vec<BoxFuture<'_, Place>>, Vec<Place>) = Default::default();
+            for (who, comes) in steps {
+                if comes {
+                    let (line, who) = (&line, format!("team-{who}"));
+                    waiting.push(async move { line.take(&who).await }.boxed());
+                } else if !inside.is_empty() {
+                    drop(inside.remove(0));
+                } else {
+                    drop(waiting.pop());
+                }
+                let mut left = Vec::new();
+                for mut one in waiting {
+                    match one.as_mut().now_or_never() {
+                        Some(place) => inside.push(place),
+                        None => left.push(one),
+                    }
+                }
+                waiting = left;
+                prop_assert!(inside.len() <= most);
+                prop_assert!(waiting.is_empty() || inside.len() == most);
+                prop_assert_eq!(line.lock().total, inside.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Which hosts may be asked: what whoever runs the daemon allows, and what nobody may reach by default.
+//!
+//! In: entries of a setting; a host and the address that is about to be connected to. Out: whether that may be. A name is looked up once,
+//! and what is judged is connected to, so that a name that stands for another address a moment later helps nobody. Where a proxy looks
+//! names up, only names can be judged.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use super::error::Error;
+use super::reach::{is_guarded, number, same};
+
+/// Which hosts may be asked; cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Hosts(Arc<Rules>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Rules {
+    /// All of them: a person asks from a machine of their own.
+    all: bool,
+    /// Names that stand for themselves and what lies below them; empty for all.
+    names: Vec<Box<str>>,
+    /// Addresses that may be reached whatever they are.
+    networks: Vec<Network>,
+    /// So are those of this machine.
+    loopback: bool,
+    /// Where the API server is.
+    api: Vec<SocketAddr>,
+}
+
+/// Addresses that begin with the same bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Network {
+    address: IpAddr,
+    bits: u8,
+}
+
+/// Why a host may not be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Refused(pub(super) &'static str);
+
+const UNLISTED: Refused = Refused(
+    "the setting allowedHosts of the daemon has no entry for it; write a URL on one of the hosts that are allowed, or ask who runs the daemon",
+);
+
+const GUARDED: Refused = Refused(
+    "it is of this machine or link, of a cloud's metadata, or the API server; if it is meant, whoever runs the daemon names its address in the setting allowedHosts",
+);
+
+/// Names of services that give away a machine's credentials, and what the API server is called in a cluster.
+const GUARDED_NAMES: [&str; 9] = [
+    "localhost",
+    "metadata",
+    "metadata.google.internal",
+    "metadata.goog",
+    "instance-data",
+    "instance-data.ec2.internal",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+];
+
+/// The entry for all names.
+const ALL: &str = "*";
+
+impl Hosts {
+    /// All hosts, for who asks from a machine of their own.
+    pub fn anywhere() -> Self {
+        Self(Arc::new(Rules { all: true, ..Rules::default() }))
+    }
+
+    /// What a setting allows: names (which stand for themselves and what lies below them), `*` for all names, addresses and
+    /// networks such as `10.0.0.0/8`. Without entries all names are allowed.
+    pub fn new<'a>(setting: &'static str, entries: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
+        let mut rules = Rules::default();
+        for entry in entries {
+            match Network::parse(entry) {
+                Some(network) => rules.networks.push(network),
+                None if is_name(entry) => rules.names.push(plain(entry).into()),
+                None => return Err(Error::Setting { setting, problem: FORM }),
+            }
+        }
+        if rules.names.is_empty() && rules.networks.is_empty() {
+            rules.names.push(ALL.into());
+        }
+        Ok(Self(Arc::new(rules)))
+    }
+
+    /// The same with the addresses of this machine.
+    pub fn with_loopback(self) -> Self {
+        Self(Arc::new(Rules { loopback: true, ..Rules::clone(&self.0) }))
+    }
+
+    /// The same without the API server, which is at these addresses.
+    pub fn without(self, api: impl IntoIterator<Item = SocketAddr>) -> Self {
+        Self(Arc::new(Rules { api: api.into_iter().collect(), ..Rules::clone(&self.0) }))
+    }
+
+    /// Whether a host may be asked by way of a proxy, which looks its name up.
+    pub(super) fn named(&self, host: &str, port: u16) -> Result<(), Refused> {
+        match literal(host) {
+            Some(address) => self.address(host, SocketAddr::new(address, port)),
+            None if self.0.all => Ok(()),
+            None => self.name(host),
+        }
+    }
+
+    /// Whether a name may be looked up at all.
+    pub(super) fn may_look_up(&self, host: &str) -> Result<(), Refused> {
+        match self.0.all || literal(host).is_some() || !self.0.networks.is_empty() || self.0.loopback {
+            // What it stands for decides.
+            true => Ok(()),
+            false => self.name(host),
+        }
+    }
+
+    /// Whether an address may be connected to for which a host stands.
+    pub(super) fn address(&self, host: &str, address: SocketAddr) -> Result<(), Refused> {
+        let (rules, ip) = (&*self.0, address.ip());
+        let is_own = rules.loopback && ip.to_canonical().is_loopback();
+        if rules.all || is_own || rules.networks.iter().any(|network| network.has(ip)) {
+            return Ok(());
+        }
+        let is_api = |api: &SocketAddr| api.port() == address.port() && same(api.ip(), ip);
+        if is_guarded(ip) || rules.api.iter().any(is_api) {
+            return Err(GUARDED);
+        }
+        match literal(host) {
+            Some(_) if rules.names.iter().any(|name| &**name == ALL) => Ok(()),
+            Some(_) => Err(UNLISTED),
+            None => self.name(host),
+        }
+    }
+
+    fn name(&self, host: &str) -> Result<(), Refused> {
+        let host = plain(host);
+        let below = |name: &str| {
+            host.strip_suffix(name).is_some_and(|front| front.is_empty() || front.ends_with('.'))
+        };
+        let is_api = host.starts_with("kubernetes.default.svc.");
+        if GUARDED_NAMES.contains(&&*host) || host.ends_with(".localhost") || is_api {
+            return Err(GUARDED);
+        }
+        match self.0.names.iter().any(|name| &**name == ALL || below(name)) {
+            true => Ok(()),
+            false => Err(UNLISTED),
+        }
+    }
+}
+
+/// True for what may be an entry of the setting.
+pub(super) const FORM: &str = "has an entry that is no name of a host, no address and no network; write such as git.example.com, 10.0.0.0/8 or *";
+
+impl Network {
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let (address, bits) =
+            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let address: IpAddr = address.trim_start_matches('[').trim_end_matches(']').parse().ok()?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.map_or(Some(most), |bits| bits.parse().ok().filter(|bits| *bits <= most))?;
+        Some(Self { address, bits })
+    }
+
+    fn has(self, address: IpAddr) -> bool {
+        let shifted =
+            |bits: u128, width: u32| bits.checked_shr(width.saturating_sub(self.bits.into())).unwrap_or(0);
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                shifted(own.to_bits().into(), 32) == shifted(other.to_bits().into(), 32)
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                shifted(own.to_bits(), 128) == shifted(other.to_bits(), 128)
+            }
+            _ => false,
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let text = plain(text);
+    let is_sound = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    text == ALL || (text.len() <= 253 && number(&text).is_none() && text.split('.').all(is_sound))
+}
+
+/// A name in the one form in which names are compared.
+fn plain(name: &str) -> String {
+    let name = name.trim().trim_end_matches('.');
+    let name = if name == ALL { name } else { name.trim_start_matches("*.").trim_start_matches('.') };
+    name.to_ascii_lowercase()
+}
+
+/// The address that a host is, in any form in which a system would read it.
+fn literal(host: &str) -> Option<IpAddr> {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.parse().ok().or_else(|| number(host.trim_end_matches('.')).map(IpAddr::V4))
+}
+
+#[cfg(test)]
+#[path = "hosts/tests.rs"]
+mod tests;

@@ -1,0 +1,254 @@
+//! Which of those who wait gets the next free worker: shares for servers and for namespaces.
+//!
+//! In: who asks, for which server, and how talks have ended. Out: who may begin. A worker that talks to a silent server is gone for as long
+//! as a deadline, and nobody can take it back. So it is decided before a talk begins, and some workers are always left for others: for a
+//! namespace that has fewer, and for servers that have answered the last time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// The most servers that are remembered while nobody asks for them.
+const MAX_KNOWN: usize = 4096;
+
+/// The most workers for one server that has never answered.
+const PER_UNKNOWN: usize = 4;
+
+/// How a server has behaved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Standing {
+    /// Nobody has had an answer or waited for one in vain.
+    #[default]
+    Unknown,
+    /// It answered the last time.
+    Answers,
+    /// It said nothing the last time.
+    Silent,
+}
+
+/// How a talk has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in super::super) enum Heard {
+    /// The server was not asked.
+    #[default]
+    Nothing,
+    /// It answered, whatever it said.
+    Answer,
+    /// It did not answer.
+    Silence,
+}
+
+/// Who wants a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Ask {
+    /// The namespace of the Sync.
+    pub(in super::super) namespace: Arc<str>,
+    /// The server that is talked to; none for what reads the disk alone.
+    pub(in super::super) server: Option<Arc<str>>,
+}
+
+/// Why somebody waits, as the rest of a sentence about the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Why {
+    /// No worker is free.
+    Busy,
+    /// The namespace has its share.
+    Namespace,
+    /// The server has its share.
+    Server,
+    /// The server has not answered the last time, and is asked already.
+    Silent,
+    /// Those that have not answered yet have their share.
+    Unproven,
+}
+
+impl Why {
+    /// The rest of a sentence that begins with the server and a colon.
+    pub(in super::super) fn text(self) -> &'static str {
+        match self {
+            Self::Busy => "all Git workers are busy",
+            Self::Namespace => "the Syncs of this namespace have their share of the Git workers",
+            Self::Server => "this server has its share of the Git workers",
+            Self::Silent => {
+                "it did not answer the last time, and until it does, one Git worker asks it for all who wait"
+            }
+            Self::Unproven => {
+                "it has not answered yet, and those Git workers are taken that ask servers of which nobody knows that they answer"
+            }
+        }
+    }
+}
+
+/// How many workers have something in common.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    all: usize,
+    /// At servers that did not answer the last time, or never yet.
+    unproven: usize,
+    /// At servers that did not answer the last time.
+    silent: usize,
+}
+
+/// What is known of a server.
+#[derive(Debug, Clone, Copy, Default)]
+struct Server {
+    standing: Standing,
+    /// When somebody asked for it last, counted in asks.
+    asked: u64,
+}
+
+/// Who has a worker, who waits for one, and what is known of servers.
+#[derive(Debug)]
+pub(super) struct Share {
+    /// All workers.
+    most: usize,
+    running: BTreeMap<u64, Ask>,
+    /// In the order in which they came.
+    waiting: VecDeque<(u64, Ask)>,
+    servers: BTreeMap<Arc<str>, Server>,
+    next: u64,
+}
+
+impl Share {
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, running: BTreeMap::new(), waiting: VecDeque::new(), servers: BTreeMap::new(), next: 0 }
+    }
+
+    /// Somebody comes; the number by which he is known from now on.
+    pub(super) fn ask(&mut self, ask: Ask) -> u64 {
+        self.next += 1;
+        if let Some(server) = &ask.server {
+            self.servers.entry(server.clone()).or_default().asked = self.next;
+            self.forget();
+        }
+        self.waiting.push_back((self.next, ask));
+        self.next
+    }
+
+    /// Somebody goes, from his work or from the line, with what he has heard.
+    pub(super) fn leave(&mut self, who: u64, heard: Heard) {
+        let Some(ask) = self.running.remove(&who) else {
+            self.waiting.retain(|(waiting, _)| *waiting != who);
+            return;
+        };
+        let standing = match heard {
+            Heard::Nothing => return,
+            Heard::Answer => Standing::Answers,
+            Heard::Silence => Standing::Silent,
+        };
+        if let Some(known) = ask.server.and_then(|server| self.servers.get_mut(&server)) {
+            known.standing = standing;
+        }
+    }
+
+    /// Who may begin now. Of those who may, the one comes first whose namespace has the fewest workers, and then who waits longest.
+    pub(super) fn grant(&mut self) -> Vec<u64> {
+        let mut granted = Vec::new();
+        loop {
+            let counts = self.counts();
+            let may =
+                self.waiting.iter().enumerate().filter(|(_, (_, ask))| self.hinders(ask, &counts).is_none());
+            let first = may.min_by_key(|(at, (_, ask))| (counts.namespace(ask).all, *at)).map(|(at, _)| at);
+            let Some((who, ask)) = first.and_then(|at| self.waiting.remove(at)) else { return granted };
+            self.running.insert(who, ask);
+            granted.push(who);
+        }
+    }
+
+    /// How many wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Why one who asks so would wait now.
+    pub(super) fn why(&self, ask: &Ask) -> Option<Why> {
+        self.hinders(ask, &self.counts())
+    }
+
+    fn counts(&self) -> Counts<'_> {
+        let mut counts = Counts::default();
+        for ask in self.running.values() {
+            let standing = self.standing(ask);
+            let server = ask.server.as_ref().map(|server| counts.servers.entry(server).or_default());
+            let namespace = counts.namespaces.entry(&ask.namespace).or_default();
+            for count in [Some(namespace), Some(&mut counts.whole), server].into_iter().flatten() {
+                count.all += 1;
+                count.unproven += usize::from(!matches!(standing, None | Some(Standing::Answers)));
+                count.silent += usize::from(standing == Some(Standing::Silent));
+            }
+        }
+        counts
+    }
+
+    fn standing(&self, ask: &Ask) -> Option<Standing> {
+        let server = ask.server.as_ref()?;
+        Some(self.servers.get(server).map(|known| known.standing).unwrap_or_default())
+    }
+
+    /// What stands in the way of somebody.
+    ///
+    /// A namespace never has more workers than are free then, and the last quarter of all is for namespaces that have none: so
+    /// several that take all they may leave some for others. A server never has more than three times as many as are free. At most half of all are at servers that are not known to answer, an eighth for
+    /// one namespace; and of these half again at servers that are known to be silent, one at each.
+    fn hinders(&self, ask: &Ask, counts: &Counts<'_>) -> Option<Why> {
+        let free = self.most.saturating_sub(counts.whole.all);
+        let (namespace, server) = (counts.namespace(ask), counts.server(ask));
+        let part = |of: usize| (self.most / of).max(1);
+        let standing = self.standing(ask);
+        if standing == Some(Standing::Silent) {
+            if server.all > 0 {
+                return Some(Why::Silent);
+            }
+            if counts.whole.silent >= part(4) || namespace.silent >= part(16) {
+                return Some(Why::Unproven);
+            }
+        }
+        if matches!(standing, Some(Standing::Silent | Standing::Unknown)) {
+            let is_full = counts.whole.unproven >= part(2) || namespace.unproven >= part(8);
+            if is_full || server.all >= PER_UNKNOWN {
+                return Some(Why::Unproven);
+            }
+        }
+        match free {
+            0 => Some(Why::Busy),
+            free if namespace.all >= free || namespace.all > 0 && free <= self.most / 4 => {
+                Some(Why::Namespace)
+            }
+            free if server.all >= 3 * free => Some(Why::Server),
+            _ => None,
+        }
+    }
+
+    /// Forgets the servers that nobody has asked for in the longest time, where too many are known.
+    fn forget(&mut self) {
+        if self.servers.len() <= MAX_KNOWN {
+            return;
+        }
+        let mut asked: Vec<u64> = self.servers.values().map(|server| server.asked).collect();
+        asked.sort_unstable();
+        let oldest = asked[asked.len() / 2];
+        let at_work: Vec<Arc<str>> = self.running.values().filter_map(|ask| ask.server.clone()).collect();
+        self.servers.retain(|name, server| server.asked >= oldest || at_work.contains(name));
+    }
+}
+
+/// Who has how many workers.
+#[derive(Debug, Default)]
+struct Counts<'a> {
+    whole: Count,
+    namespaces: BTreeMap<&'a str, Count>,
+    servers: BTreeMap<&'a str, Count>,
+}
+
+impl Counts<'_> {
+    fn namespace(&self, ask: &Ask) -> Count {
+        self.namespaces.get(&*ask.namespace).copied().unwrap_or_default()
+    }
+
+    fn server(&self, ask: &Ask) -> Count {
+        ask.server.as_ref().and_then(|server| self.servers.get(&**server)).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

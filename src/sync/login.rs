@@ -1,0 +1,114 @@
+//! The login of a Sync's repository: the Secret that it names, and whether that may be sent where it names.
+//!
+//! In: what the Sync asks for, and the cluster as the identity sees it that acts for it. Out: the login. The daemon may read more Secrets
+//! than whoever writes a Sync, and the Sync says where the login goes. So the ServiceAccount that acts for the Sync has to be allowed
+//! to read the Secret, or the Secret itself names the hosts that may have it. In the daemon's own namespace a Sync may do
+//! what the daemon may.
+
+use std::time::{Duration, Instant};
+
+use super::Context;
+use super::inspect::login;
+use super::prepare::of_failure;
+use super::wish::Wish;
+use crate::api::{HOSTS_ANNOTATION, SyncName};
+use crate::clock;
+use crate::cluster::Cluster;
+use crate::report::Trouble;
+use crate::source::Credentials;
+
+/// How long it counts that the ServiceAccount may read the Secret.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// Why a Secret is not used.
+pub(super) const NOT_ALLOWED: &str = "SecretNotAllowed";
+
+/// That an account was allowed to read a Secret.
+#[derive(Debug)]
+pub(super) struct Permission {
+    account: Box<str>,
+    secret: Box<str>,
+    at: Instant,
+}
+
+impl Context {
+    /// The login that a Sync names; `known` is what was found out the last time.
+    pub(super) async fn login(
+        &self,
+        cluster: &Cluster,
+        sync: &SyncName,
+        wish: &Wish,
+        known: &mut Option<Permission>,
+    ) -> Result<Credentials, Trouble> {
+        let Some(secret) = &wish.secret else { return Ok(Credentials::default()) };
+        let (credentials, hosts) = login(&self.cluster, &sync.namespace, secret).await?;
+        let Some(account) = &wish.service_account else { return Ok(credentials) };
+        let host = wish.address.host().unwrap_or_default();
+        let is_own = sync.namespace == self.namespace || self.disk.is_some();
+        if is_own || hosts.is_some_and(|hosts| names(&hosts, host)) {
+            return Ok(credentials);
+        }
+        let is_it = |known: &Permission| {
+            known.account == *account && known.secret == *secret && clock::since(known.at) < FRESH
+        };
+        if known.as_ref().is_some_and(is_it) {
+            return Ok(credentials);
+        }
+        *known = None;
+        match cluster.may_get_secret(&sync.namespace, secret).await {
+            Ok(true) => {
+                *known =
+                    Some(Permission { account: account.clone(), secret: secret.clone(), at: clock::now() });
+                Ok(credentials)
+            }
+            Ok(false) => Err(not_allowed(sync, secret, account, host)),
+            Err(failure) => Err(of_failure(&failure)),
+        }
+    }
+}
+
+fn not_allowed(sync: &SyncName, secret: &str, account: &str, host: &str) -> Trouble {
+    let SyncName { namespace, name } = sync;
+    let message = format!(
+        "the Secret {secret} is not sent to {host}: the ServiceAccount {account}, which acts for this Sync, may not get it, and the Secret \
+         does not name that host; `moorline rbac --sync {name} -n {namespace} | kubectl apply -f -` grants it, or `kubectl annotate secret \
+         {secret} -n {namespace} {HOSTS_ANNOTATION}={host}` lets every Sync of the namespace use it for that host"
+    );
+    Trouble { reason: NOT_ALLOWED, message, problems: Vec::new(), lasting: false }
+}
+
+/// True if the value of the annotation names a host: as it is, or by `*.` and a name above it.
+fn names(hosts: &str, host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
+    let is_it = |named: &str| match named.strip_prefix("*.") {
+        Some(above) => host.strip_suffix(above).is_some_and(|front| front.len() > 1 && front.ends_with('.')),
+        None => !host.is_empty() && named == host,
+    };
+    let hosts = hosts.to_ascii_lowercase();
+    hosts.split([',', ' ', '\n', '\t']).any(is_it)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_named_as_it_is_or_by_what_lies_above() {
+        for (hosts, host, expect) in [
+            ("git.example.com", "git.example.com", true),
+            ("a.example, Git.Example.com", "git.example.com", true),
+            ("git.example.com", "evil.git.example.com", false),
+            ("git.example.com", "example.com", false),
+            ("*.example.com", "git.example.com", true),
+            ("*.example.com", "example.com", false),
+            ("*.example.com", "badexample.com", false),
+            ("*.example.com", ".example.com", false),
+            ("::1", "[::1]", true),
+            ("", "", false),
+            ("*", "git.example.com", false),
+            ("", "git.example.com", false),
+        ] {
+            assert_eq!(names(hosts, host), expect, "{hosts:?} {host}");
+        }
+    }
+}

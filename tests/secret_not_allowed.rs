@@ -1,0 +1,148 @@
+//! A team may have the daemon send a Secret only where it could send it itself, or where the Secret says.
+
+mod support;
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use support::authority::Authority;
+use support::credentials::ADMIN;
+use support::daemon::until;
+use support::git_server::{GitServer, Reply};
+use support::rest::{ask, tenant};
+use support::scene::{Scene, config_map};
+
+const REFUSED: &str = "SecretNotAllowed";
+
+/// A team's namespace, and a server that wants its login.
+struct Team<'a> {
+    scene: &'a Scene,
+    namespace: String,
+    server: GitServer,
+    /// Requests so far, whoever made them.
+    asked: Mutex<usize>,
+}
+
+impl<'a> Team<'a> {
+    async fn new(scene: &'a Scene) -> Self {
+        let authority = Authority::new();
+        let server = GitServer::start_with(scene.root.path(), Some(authority.server(None)));
+        server.rule(|request| match request.header("authorization") {
+            Some("Basic dTpw") => Reply::Git,
+            _ => Reply::Raw(401, "", Vec::new()),
+        });
+        let namespace = scene.plane.namespace("team").await;
+        let verbs = ["get", "list", "watch", "create", "patch", "delete"];
+        tenant(&scene.admin, &namespace, &verbs).await;
+        let data = json!({"username": "u", "password": "p", "ca.crt": authority.pem});
+        for (name, annotations) in
+            [("login", json!({})), ("named", json!({"moorline.dev/hosts": "localhost"}))]
+        {
+            let secret = json!({"metadata": {"name": name, "annotations": annotations}, "stringData": data});
+            ask(&scene.admin, "POST", &format!("/api/v1/namespaces/{namespace}/secrets"), secret)
+                .await
+                .unwrap();
+        }
+        Self { scene, namespace, server, asked: Mutex::new(0) }
+    }
+
+    /// A Sync that acts as the team's account.
+    async fn sync(&self, name: &str, host: &str, secret: &str) {
+        let url = format!("https://{host}:{}/repository.git", self.server.port);
+        let sync = json!({
+            "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "metadata": {"name": name},
+            "spec": {"source": {"git": {"url": url, "secretRef": {"name": secret}}}, "path": name,
+                "serviceAccountName": "tenant", "interval": "1h", "health": {"wait": false}},
+        });
+        ask(&self.scene.admin, "POST", &self.path(), sync).await.unwrap();
+    }
+
+    fn path(&self) -> String {
+        format!("/apis/moorline.dev/v1alpha1/namespaces/{}/syncs", self.namespace)
+    }
+
+    /// Waits for a reason, and gives the message with it.
+    async fn until_reason(&self, name: &str, reason: &str) -> String {
+        until(&format!("{name} says {reason}"), async || {
+            let sync =
+                ask(&self.scene.admin, "GET", &format!("{}/{name}", self.path()), Value::Null).await.ok()?;
+            let ready = sync.pointer("/status/conditions/0")?;
+            (ready["reason"] == reason).then(|| ready["message"].as_str().unwrap_or_default().to_owned())
+        })
+        .await
+    }
+
+    /// How many requests the server has had since the last time.
+    fn asked(&self) -> usize {
+        let mut asked = self.asked.lock().unwrap();
+        *asked += self.server.requests().len();
+        std::mem::take(&mut *asked)
+    }
+
+    /// Applies what `moorline rbac` prints.
+    async fn grant(&self, sync: &str) {
+        let kubeconfig = self.scene.root.path().join("kubeconfig-of-a-person");
+        std::fs::write(&kubeconfig, self.scene.plane.kubeconfig(ADMIN)).unwrap();
+        let daemon = format!("{}/moorline", self.scene.namespace);
+        let printed = std::process::Command::new(env!("CARGO_BIN_EXE_moorline"))
+            .args(["rbac", "--sync", sync, "-n", &self.namespace, "--daemon", &daemon])
+            .env("KUBECONFIG", kubeconfig)
+            .output()
+            .unwrap();
+        assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+        let documents = moorline::yaml::read("printed", &printed.stdout, moorline::yaml::Dialect::Kubectl);
+        let documents: Vec<Value> = documents.unwrap().into_iter().map(|document| document.value).collect();
+        let rule = json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["login"], "verbs": ["get"]});
+        let has_rule = |document: &&Value| {
+            document["rules"].as_array().is_some_and(|rules| rules.contains(&rule))
+                && document["metadata"]["name"] == format!("moorline-sync-{}-{sync}", self.namespace)
+        };
+        assert_eq!(documents.iter().filter(has_rule).count(), 1, "{documents:?}");
+        for document in &documents {
+            let kind = document["kind"].as_str().unwrap().to_lowercase();
+            let namespace = document["metadata"]["namespace"].as_str();
+            let place = namespace.map(|namespace| format!("namespaces/{namespace}/")).unwrap_or_default();
+            let uri = format!("/apis/rbac.authorization.k8s.io/v1/{place}{kind}s");
+            ask(&self.scene.admin, "POST", &uri, document).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_team_does_not_have_a_secret_sent_that_it_may_not_read() {
+    let Some(scene) = Scene::new("sent").await else { return };
+    let file = |name: &str| (format!("{name}/{name}.json"), config_map(name, "1"));
+    scene.push(&[file("shop"), file("named"), file("thief")]);
+    let team = Team::new(&scene).await;
+    let _daemon = scene.daemon();
+    team.sync("shop", "localhost", "login").await;
+    // The same Secret as one that is named for another host.
+    team.sync("thief", "127.0.0.1", "named").await;
+    for (sync, host) in [("shop", "localhost"), ("thief", "127.0.0.1")] {
+        let message = team.until_reason(sync, REFUSED).await;
+        let place = &team.namespace;
+        for part in [
+            format!("is not sent to {host}: the ServiceAccount tenant"),
+            format!("`moorline rbac --sync {sync} -n {place} | kubectl apply -f -`"),
+            format!("moorline.dev/hosts={host}`"),
+        ] {
+            assert!(message.contains(&part), "{part}: {message}");
+        }
+    }
+    assert_eq!(team.asked(), 0, "nothing was sent");
+
+    team.sync("named", "localhost", "named").await;
+    team.until_reason("named", "Applied").await;
+    assert!(team.asked() > 0);
+
+    team.grant("shop").await;
+    let granted = Instant::now();
+    team.until_reason("shop", "Applied").await;
+    assert!(granted.elapsed() < Duration::from_secs(10), "{:?}", granted.elapsed());
+    // One that is refused asks from time to time whether it is granted.
+    ask(&scene.admin, "DELETE", &format!("{}/thief", team.path()), Value::Null).await.unwrap();
+    scene.settle().await;
+    scene.assert_calm("nobody asks again and again what is allowed").await;
+}
