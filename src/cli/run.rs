@@ -28,8 +28,8 @@ use crate::render;
 use crate::report::board::Stance;
 use crate::serve::hooks::{Called, Hooks};
 use crate::serve::{Health, Wanted};
-use crate::settings::Settings;
-use crate::source::{AllowList, Credentials, Hosts, Proxy, Reference, Repositories};
+use crate::settings::{Settings, bytes};
+use crate::source::{AllowList, Credentials, Hosts, Memory, Proxy, Reference, Repositories};
 use crate::sync::through_terms::{End, through_terms};
 use crate::sync::wish::Wish;
 use crate::sync::{Board, Context, Notebook, Parts, all, look, single};
@@ -316,7 +316,10 @@ fn sources(settings: &Settings, hosts: Hosts) -> anyhow::Result<(Repositories, A
     let direct: Vec<&str> = settings.proxy_direct.iter().map(|host| &**host).collect();
     let proxy = settings.proxy.as_ref().map(|url| Proxy::new(url.reveal(), &direct));
     let allowed = AllowList::new("remoteBases", settings.remote_bases.iter().map(|prefix| &**prefix))?;
-    Ok((Repositories::new(&settings.data_dir, proxy.transpose()?, hosts)?, allowed))
+    let memory = Memory::new(settings.memory.as_deref().and_then(bytes));
+    let quota = bytes(&settings.data_quota).unwrap_or(u64::MAX);
+    let repositories = Repositories::bounded(&settings.data_dir, proxy.transpose()?, hosts, (memory, quota))?;
+    Ok((repositories, allowed))
 }
 
 /// Follows the Syncs of the cluster, or one repository.
