@@ -18,6 +18,7 @@ use super::own_definition::define;
 use super::sandbox::reach;
 use super::setting_flags::SettingFlags;
 pub(super) use super::signals::interrupted;
+use super::sources::sources;
 use super::{Streams, logs, settings_file};
 use crate::api::{PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
 use crate::cluster::lease::{Claim, Leadership, Permit, Terms};
@@ -28,8 +29,8 @@ use crate::render;
 use crate::report::board::Stance;
 use crate::serve::hooks::{Called, Hooks};
 use crate::serve::{Health, Wanted};
-use crate::settings::{Settings, bytes};
-use crate::source::{AllowList, Credentials, Hosts, Memory, Proxy, Reference, Repositories};
+use crate::settings::Settings;
+use crate::source::{AllowList, Credentials, Reference, Repositories};
 use crate::sync::through_terms::{End, through_terms};
 use crate::sync::wish::Wish;
 use crate::sync::{Board, Context, Notebook, Parts, all, look, single};
@@ -123,12 +124,8 @@ async fn daemon(
     let server = listen(&settings, &health, &metrics, hooks, ending.clone()).await?;
     listen_to_probes(&settings, &health, ending.clone()).await?;
     let (board, looks) = show(&settings, ending.clone()).await;
-    // Who names one repository, or has a server of their own, may mean one of this machine.
-    let hosts = Hosts::new("allowedHosts", settings.allowed_hosts.iter().map(|host| &**host))?;
-    let hosts = hosts.without(connection.addresses().await);
     let means_own = arguments.url.is_some() || own_server.is_some();
-    let hosts = if means_own { hosts.with_loopback() } else { hosts };
-    let sources = sources(&settings, hosts)?;
+    let sources = sources(&settings, means_own, &connection).await?;
     let signal = tokio::spawn(async move {
         interrupted().await;
         end.send_replace(true);
@@ -309,17 +306,6 @@ async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
     let Some(leadership) = leadership else { return Ok(()) };
     let released = tokio::time::timeout(RELEASE, leadership.release()).await;
     Ok(released.context("the Lease could not be released in time; it ends by itself")??)
-}
-
-/// Where repositories are kept, and which ones may be read besides those that Syncs name.
-fn sources(settings: &Settings, hosts: Hosts) -> anyhow::Result<(Repositories, AllowList)> {
-    let direct: Vec<&str> = settings.proxy_direct.iter().map(|host| &**host).collect();
-    let proxy = settings.proxy.as_ref().map(|url| Proxy::new(url.reveal(), &direct));
-    let allowed = AllowList::new("remoteBases", settings.remote_bases.iter().map(|prefix| &**prefix))?;
-    let memory = Memory::new(settings.memory.as_deref().and_then(bytes));
-    let quota = bytes(&settings.data_quota).unwrap_or(u64::MAX);
-    let repositories = Repositories::bounded(&settings.data_dir, proxy.transpose()?, hosts, (memory, quota))?;
-    Ok((repositories, allowed))
 }
 
 /// Follows the Syncs of the cluster, or one repository.
