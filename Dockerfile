@@ -21,12 +21,16 @@ RUN CGO_ENABLED=0 GOBIN=/out go install -trimpath \
 FROM gcr.io/distroless/cc-debian12:nonroot AS helm
 COPY --from=build /src/target/release/moorline /moorline
 COPY --from=helm-program /out/helm /usr/bin/helm
+# Threads that render do so in few arenas: memory that one of them gave back is there for the next.
+ENV MALLOC_ARENA_MAX=2
 USER 65532:65532
 ENTRYPOINT ["/moorline"]
 
 # glibc, libgcc and nothing to log in with. The public certificate authorities are in the binary; SSL_CERT_FILE names others.
 FROM gcr.io/distroless/cc-debian12:nonroot
 COPY --from=build /src/target/release/moorline /moorline
+# Threads that render do so in few arenas: memory that one of them gave back is there for the next.
+ENV MALLOC_ARENA_MAX=2
 # Numbers, so that a cluster can see that this is not root (runAsNonRoot). Nothing is written into the image's
 # own file system: it may be mounted read-only.
 USER 65532:65532

@@ -102,7 +102,13 @@ fuzz: ## every fuzz target for FUZZ_SECONDS seconds; needs nightly Rust and carg
 	set -e; for target in fuzz/fuzz_targets/*.rs; do \
 		$(CARGO) +nightly fuzz run "$$(basename "$$target" .rs)" -- -max_total_time=$(FUZZ_SECONDS); done
 
-deny: ## licences, bans and sources of the dependencies; needs cargo-deny
+# A database of advisories is not fetched here: `cargo deny fetch` brings one.
+ADVISORIES ?= $(or $(CARGO_HOME),$(HOME)/.cargo)/advisory-dbs
+deny: ## licences, bans, sources and advisories of the dependencies; needs cargo-deny
 	@command -v cargo-deny >/dev/null 2>&1 || { \
 		echo "cargo-deny is needed: cargo install cargo-deny --locked" >&2; exit 1; }
 	$(CARGO) deny --locked check licenses bans sources
+	@if [ -d '$(ADVISORIES)' ]; then \
+		$(CARGO) deny --locked check --disable-fetch advisories; \
+	else \
+		echo "advisories are not checked: there is no database in $(ADVISORIES); cargo deny fetch brings one" >&2; fi

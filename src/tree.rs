@@ -5,6 +5,7 @@
 //! repository can make a renderer read a file of the machine it runs on.
 
 mod mount;
+mod room;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 pub use mount::Named;
 use mount::{Mounts, lies_in, whole};
+pub use room::{Behind, NoRoom, Room, Stop};
 
 /// The most bytes of one file that a source reads; a larger one is recorded by its size alone.
 pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
@@ -26,6 +28,9 @@ pub const MAX_FILES: usize = 100_000;
 /// The most bytes of all files of one tree together.
 pub const MAX_TREE_BYTES: u64 = 1024 * 1024 * 1024;
 
+/// The most bytes of all paths of one tree together.
+pub const MAX_PATH_BYTES: u64 = 32 * 1024 * 1024;
+
 /// Paths and contents of one revision; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct FileTree {
@@ -36,6 +41,8 @@ pub struct FileTree {
     prefix: Box<str>,
     /// What was brought from other repositories.
     mounts: Arc<Mounts>,
+    /// How much memory it and all that is made of it may take.
+    room: Room,
 }
 
 /// What lies at one path.
@@ -45,6 +52,8 @@ pub enum Entry {
     File(Arc<[u8]>),
     /// A file that a source refused to read, with its size in bytes.
     TooLarge(u64),
+    /// A file that was not brought, because nothing reads it, with its size in bytes.
+    Left(u64),
     /// A file or folder that a source could not read.
     Unreadable {
         /// True for a folder: whatever lies in it is unknown.
@@ -87,6 +96,12 @@ pub enum Error {
         /// The file's size.
         size: u64,
     },
+    /// A file that was not brought.
+    #[error("{path} was not brought, because it is no manifest")]
+    Left {
+        /// The path asked for.
+        path: String,
+    },
     /// A file that the source could not read.
     #[error("{path} cannot be read: {reason}")]
     Unreadable {
@@ -126,6 +141,17 @@ impl FileTree {
         self
     }
 
+    /// The same tree, in this room.
+    pub fn within(mut self, room: Room) -> Self {
+        self.room = room;
+        self
+    }
+
+    /// How much memory it and all that is made of it may take.
+    pub fn room(&self) -> &Room {
+        &self.room
+    }
+
     /// The same tree, of which only these folders and files were brought; nothing is known of others.
     pub fn holding(mut self, brought: impl IntoIterator<Item = Box<str>>) -> Self {
         self.brought = Some(brought.into_iter().collect());
@@ -147,7 +173,13 @@ impl FileTree {
             entries.extend(tree.entries().map(|(path, entry)| (there(path), entry.clone())));
         }
         let mounts = Arc::new(Mounts::new(names, held));
-        Self { entries: Arc::new(entries), brought: self.brought, prefix: self.prefix, mounts }
+        Self {
+            entries: Arc::new(entries),
+            brought: self.brought,
+            prefix: self.prefix,
+            mounts,
+            room: self.room,
+        }
     }
 
     /// Where the files lie that a name stands for, or why there are none; none if nothing is known of it.
@@ -239,6 +271,7 @@ impl FileTree {
         match self.entries.get(resolved.as_str()) {
             Some(Entry::File(bytes)) => Ok(bytes.clone()),
             Some(Entry::TooLarge(size)) => Err(Error::TooLarge { path: self.shown(path), size: *size }),
+            Some(Entry::Left(_)) => Err(Error::Left { path: self.shown(path) }),
             Some(Entry::Unreadable { reason, .. }) => {
                 Err(Error::Unreadable { path: self.shown(path), reason: reason.clone() })
             }
@@ -249,7 +282,11 @@ impl FileTree {
     /// True if a file lies at `path`, following links, whether or not it can be read.
     pub fn is_file(&self, path: &str) -> bool {
         let entry = self.resolve(path).ok().and_then(|path| self.entries.get(path.as_str()));
-        matches!(entry, Some(Entry::File(_) | Entry::TooLarge(_) | Entry::Unreadable { folder: false, .. }))
+        match entry {
+            Some(Entry::File(_) | Entry::TooLarge(_) | Entry::Left(_)) => true,
+            Some(Entry::Unreadable { folder, .. }) => !folder,
+            Some(Entry::Link(_)) | None => false,
+        }
     }
 
     /// True if a file lies at `path`, or something below it, following links.

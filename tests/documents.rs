@@ -3,6 +3,8 @@
 //!
 //! Each comparison is a function over texts, so that the tests beside it can show it a difference.
 
+#[path = "documents/advisories.rs"]
+mod advisories;
 #[path = "documents/opponents.rs"]
 mod opponents;
 

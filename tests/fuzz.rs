@@ -3,8 +3,16 @@
 //! Numbers look like chance, and so many inputs are the same ones in each run. `MOORLINE_FUZZ_SECONDS` goes on for longer, and
 //! `make fuzz` is the real thing.
 
+#[path = "support/bombs.rs"]
+#[expect(dead_code, reason = "each test binary uses a part of it")]
+mod bombs;
 #[path = "../fuzz/src/lib.rs"]
 mod fuzz;
+#[path = "support/git_server.rs"]
+#[expect(dead_code, reason = "each test binary uses a part of it")]
+mod git_server;
+
+use std::io::Write as _;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -63,8 +71,8 @@ impl Chance {
     }
 }
 
-fn damaged(seed: &str, chance: &mut Chance) -> Vec<u8> {
-    let mut bytes = seed.as_bytes().to_vec();
+fn damaged(seed: &[u8], chance: &mut Chance) -> Vec<u8> {
+    let mut bytes = seed.to_vec();
     for _ in 0..=chance.below(DAMAGES as usize) {
         let from = chance.below(bytes.len() + 1);
         let to = (from + chance.below(PIECE)).min(bytes.len());
@@ -87,14 +95,14 @@ fn damaged(seed: &str, chance: &mut Chance) -> Vec<u8> {
 }
 
 /// Tries a target with so many inputs, or until its time is over.
-fn try_for_a_moment(target: fn(&[u8]), seeds: &[&str]) {
+fn try_for_a_moment<S: AsRef<[u8]>>(target: fn(&[u8]), seeds: &[S]) {
     let seconds = std::env::var("MOORLINE_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     let end = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
     let mut tried = 0_u64;
     while end.map_or(tried < INPUTS, |end| Instant::now() < end) {
         for seed in seeds {
-            let input = damaged(seed, &mut chance);
+            let input = damaged(seed.as_ref(), &mut chance);
             let tried = catch_unwind(AssertUnwindSafe(|| target(&input)));
             assert!(
                 tried.is_ok(),
@@ -170,4 +178,55 @@ fn replacements_are_made_or_refused() {
         "- sourceValue: x\n  targets: [{select: {name: b}, reject: [{kind: Service}], fieldPaths: [metadata.annotations.x\\/y, 'spec.template.spec.containers.0.args.-']}]\n",
     ];
     try_for_a_moment(|bytes| fuzz::replacements(&text(bytes)), &seeds);
+}
+
+#[test]
+fn packs_are_taken_up_or_refused() {
+    let pack = bombs::small().pack;
+    try_for_a_moment(fuzz::packs, &[&pack[..], b"PACK\0\0\0\x02\0\0\0\x01\xb0", b"PACK"]);
+}
+
+#[test]
+fn frames_are_read_or_refused() {
+    let refs = "003d1111111111111111111111111111111111111111 refs/heads/main\n0000";
+    let objects = "0011shallow-info\n0034shallow 1111111111111111111111111111111111111111\n0001000dpackfile\n0009\x01PACK0000";
+    try_for_a_moment(fuzz::packets, &[refs, objects, "0013ERR not our ref0000", "0008NAK\n0009\x02text0000"]);
+}
+
+#[test]
+fn charts_are_unpacked_or_refused() {
+    let mut head = [0_u8; 512];
+    head[..14].copy_from_slice(b"web/Chart.yaml");
+    head[124..135].copy_from_slice(b"00000000012");
+    head[156] = b'0';
+    head[148..156].fill(b' ');
+    let sum: u32 = head.iter().map(|byte| u32::from(*byte)).sum();
+    head[148..154].copy_from_slice(format!("{sum:06o}").as_bytes());
+    let mut content = [0_u8; 512];
+    content[..10].copy_from_slice(b"name: web\n");
+    let tape = [&head[..], &content, &[0; 1024]].concat();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    gzip.write_all(&tape).unwrap();
+    let plain = gzip.finish().unwrap();
+    try_for_a_moment(fuzz::charts, &[&plain[..], b"\x1f\x8b"]);
+}
+
+#[test]
+fn known_hosts_are_read_or_refused() {
+    let key = "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
+    let seeds = [
+        format!("example.com,[::1]:2222 ssh-ed25519 {key}\n*.example.com,!a.example.com ssh-ed25519 {key}\n"),
+        format!("|1|F1E1KeoE/eEWhi10WpGv4OdiO6Y=|3988QV0VE8wmZL7suNrYQLITLCg= ssh-ed25519 {key}\n"),
+        format!("@revoked * ssh-ed25519 {key}\n@cert-authority *.com ssh-ed25519 {key}\n"),
+    ];
+    try_for_a_moment(|bytes| fuzz::known_hosts(&text(bytes)), &seeds);
+}
+
+#[test]
+fn bodies_of_webhooks_are_read_or_refused() {
+    let github =
+        r#"{"repository": {"clone_url": "https://github.com/a/b.git", "ssh_url": "git@github.com:a/b.git"}}"#;
+    let bitbucket =
+        r#"{"repository": {"links": {"clone": [{"href": "https://user@example.com:8443/a/b.git?x#y"}]}}}"#;
+    try_for_a_moment(fuzz::webhooks, &[github, bitbucket, r#"{"urls": ["ssh://host:22/a", "A:B"]}"#]);
 }

@@ -66,7 +66,7 @@ fn the_variant_with_helm_has_one_file_more() {
     let mut with_helm = stage(&format!("FROM {BASE} AS helm\n"));
     let before = with_helm.len();
     with_helm.retain(|line| line != "COPY --from=helm-program /out/helm /usr/bin/helm");
-    assert_eq!((before, with_helm), (4, stage(&format!("FROM {BASE}\n"))));
+    assert_eq!((before, with_helm), (5, stage(&format!("FROM {BASE}\n"))));
 }
 
 #[test]
@@ -124,6 +124,8 @@ struct Image {
     base: String,
     /// Built file and place in the image.
     copies: Vec<(String, String)>,
+    /// Variables with their values.
+    environment: Vec<(String, String)>,
     user: u32,
     group: u32,
     entrypoint: String,
@@ -136,10 +138,15 @@ impl Image {
         let lines: Vec<Vec<&str>> = lines.map(|line| line.split_whitespace().collect()).collect();
         let last = lines.iter().rposition(|line| line[0] == "FROM").ok_or("no FROM")?;
         let base = (*lines[last].get(1).ok_or("FROM names no image")?).to_owned();
-        let mut image = Self { base, copies: Vec::new(), user: 0, group: 0, entrypoint: String::new() };
+        let (copies, environment, entrypoint) = (Vec::new(), Vec::new(), String::new());
+        let mut image = Self { base, copies, environment, user: 0, group: 0, entrypoint };
         for line in &lines[last + 1..] {
             match line[..] {
                 ["COPY", "--from=build", from, to] => image.copies.push((from.to_owned(), to.to_owned())),
+                ["ENV", set] => {
+                    let (name, value) = set.split_once('=').ok_or("ENV is not a name with a value")?;
+                    image.environment.push((name.to_owned(), value.to_owned()));
+                }
                 ["USER", ids] => {
                     let ids = ids.split_once(':').and_then(|(user, group)| Some((id(user)?, id(group)?)));
                     (image.user, image.group) = ids.ok_or("USER is not two numbers with a colon")?;
@@ -209,7 +216,8 @@ impl Jail {
             }
         };
         let path = std::env::var_os("PATH").unwrap_or_default();
-        command.arg(&image.entrypoint).env_clear().env("PATH", path);
+        let environment = image.environment.iter().map(|(name, value)| (name, value));
+        command.arg(&image.entrypoint).env_clear().env("PATH", path).envs(environment);
         command
     }
 }
@@ -321,7 +329,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, permissions).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-const DOCKERFILE: &str = "FROM a AS build\nRUN x\nFROM b:c\nCOPY --from=build /x/target/release/moorline /moorline\n\
+const DOCKERFILE: &str = "FROM a AS build\nRUN x\nFROM b:c\nCOPY --from=build /x/target/release/moorline /moorline\nENV A=b=c\n\
                           # why\nUSER 65532:65532\nENTRYPOINT [\"/moorline\"]\n";
 
 #[test]
@@ -329,6 +337,7 @@ fn the_last_stage_is_read() {
     let image = Image::of(DOCKERFILE).expect("it is understood");
     assert_eq!(image.base, "b:c");
     assert_eq!(image.copies, [("/x/target/release/moorline".to_owned(), "/moorline".to_owned())]);
+    assert_eq!(image.environment, [("A".to_owned(), "b=c".to_owned())]);
     assert_eq!((image.user, image.group, image.entrypoint.as_str()), (65532, 65532, "/moorline"));
 }
 

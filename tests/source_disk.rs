@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use git_bench::{Bench, look, read_all, soon};
 use git_server::Work;
-use moorline::source::{Reference, Repositories};
+use moorline::source::{Reference, Repositories, Within};
 use moorline::tree::Entry;
 
 #[tokio::test]
@@ -200,7 +200,12 @@ async fn links_and_submodules_are_recorded_and_not_followed_out() {
     let same = async |files: &[(&str, &str)]| {
         bench.work.push(files);
         let revision = look(&repository).await;
-        repository.read_anew(&revision, (&["a"], &[]), &found.ids, soon()).await.unwrap().snapshot.is_none()
+        repository
+            .read_anew(&revision, (&["a"], &[]), &found.ids, &Within::default(), soon())
+            .await
+            .unwrap()
+            .snapshot
+            .is_none()
     };
     assert!(same(&[("shared/unused.yaml", "changed"), ("other", "new")]).await);
     assert!(!same(&[("gone", "is there now")]).await);

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use moorline::source::{
-    Address, Credentials, Error, Reference, Repositories, Repository, Revision, Snapshot,
+    Address, Credentials, Error, Reference, Repositories, Repository, Revision, Snapshot, Within,
 };
 use moorline::tree::Entry;
 use serde_json::json;
@@ -85,8 +85,9 @@ impl Ground {
 
     async fn read_folder(&self, folder: &str) -> Result<Snapshot, Error> {
         let (repository, revision) = self.shop().await;
-        let reading =
-            repository.read_with_modules(&revision, (&[folder], &[]), &Default::default(), soon()).await;
+        let reading = repository
+            .read_with_modules(&revision, (&[folder], &[]), &Default::default(), &Within::default(), soon())
+            .await;
         reading.map(|reading| reading.snapshot.unwrap())
     }
 
@@ -228,8 +229,9 @@ async fn a_submodule_is_asked_for_with_the_login_and_the_authority_of_the_reposi
     let login = Credentials::from_secret(secret).unwrap();
     let repository = ground.all.repository(&address, "ns/secret", &login).unwrap();
     let revision = repository.look(&Reference::Head, soon()).await.unwrap();
-    let reading =
-        repository.read_with_modules(&revision, (&["deploy"], &[]), &Default::default(), soon()).await;
+    let reading = repository
+        .read_with_modules(&revision, (&["deploy"], &[]), &Default::default(), &Within::default(), soon())
+        .await;
     let snapshot = reading.unwrap().snapshot.unwrap();
     assert_eq!(snapshot.files.read("deploy/base/b.yaml").as_deref(), Ok(&b"b"[..]));
 }

@@ -3,6 +3,8 @@
 //! The targets call these with what the fuzzer finds; `tests/fuzz.rs` calls them for a moment with damaged seeds, by any compiler.
 
 use moorline::render::kustomization;
+use moorline::serve::hooks;
+use moorline::source::hostile;
 use moorline::tree::FileTree;
 use moorline::yaml::{Dialect, Step, locate, read, write};
 use serde_json::json;
@@ -80,3 +82,32 @@ spec:
       - {name: c, image: example.com/c:1, args: [x, y], env: [{name: E, value: v}]}
       - {name: d, ports: [{containerPort: 80}]}
 ";
+
+/// Any bytes as a pack that a server sends.
+pub fn packs(bytes: &[u8]) {
+    let folder = std::env::temp_dir().join(format!("moorline-fuzz-{}", std::process::id()));
+    hostile::pack(bytes, &folder);
+}
+
+/// Any bytes as the frames of an answer of a Git server.
+pub fn packets(bytes: &[u8]) {
+    hostile::frames(bytes);
+}
+
+/// Any bytes as the archive of a chart.
+pub fn charts(bytes: &[u8]) {
+    hostile::archive(bytes);
+}
+
+/// Any text as a file of known hosts.
+pub fn known_hosts(text: &str) {
+    hostile::known_hosts(text);
+}
+
+/// Any bytes as the body of a webhook, and any text as the address of a repository.
+pub fn webhooks(bytes: &[u8]) {
+    for name in hooks::called(bytes).into_iter().flatten() {
+        assert!(name.contains('/') && *name == *name.to_lowercase(), "{name} is no host with a path");
+    }
+    drop(hooks::repository_name(&String::from_utf8_lossy(bytes)));
+}

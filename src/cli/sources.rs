@@ -4,8 +4,8 @@
 //! that Syncs name.
 
 use crate::cluster::Connection;
-use crate::settings::Settings;
-use crate::source::{AllowList, Hosts, Proxy, Repositories};
+use crate::settings::{Settings, bytes};
+use crate::source::{AllowList, Hosts, Memory, Proxy, Repositories};
 
 /// `means_own`: who names one repository, or has an API server of their own, may mean a server of this machine.
 pub(super) async fn sources(
@@ -19,5 +19,8 @@ pub(super) async fn sources(
     let direct: Vec<&str> = settings.proxy_direct.iter().map(|host| &**host).collect();
     let proxy = settings.proxy.as_ref().map(|url| Proxy::new(url.reveal(), &direct)).transpose()?;
     let allowed = AllowList::new("remoteBases", settings.remote_bases.iter().map(|prefix| &**prefix))?;
-    Ok((Repositories::new(&settings.data_dir, proxy, hosts)?, allowed))
+    let memory = Memory::new(settings.memory.as_deref().and_then(bytes));
+    let quota = bytes(&settings.data_quota).unwrap_or(u64::MAX);
+    let repositories = Repositories::bounded(&settings.data_dir, proxy, hosts, (memory, quota))?;
+    Ok((repositories, allowed))
 }

@@ -7,15 +7,18 @@
 use std::borrow::Cow;
 
 use super::{DesiredObject, DesiredSet};
+use crate::api::{CanonicalForm, SpecHash};
 use crate::object::ObjectId;
 
 /// Instead of what is said of such an object.
 pub const UNTOLD: &str = "what is said of it is not repeated, because a value from a Secret went into it";
 
 impl DesiredSet {
-    /// True if nothing may be told of the values of this object. Of one that is not wanted any more, the kind says it.
-    pub fn hides(&self, id: &ObjectId) -> bool {
-        self.get(id).map_or(id.is("", "Secret"), |wanted| wanted.secret)
+    /// True if nothing may be told of the values of this object. Of one that is not wanted any more the kind says it, and the hash
+    /// that was recorded on it: it is made with a key where a value from a Secret went into the object.
+    pub fn hides(&self, id: &ObjectId, recorded: Option<SpecHash>) -> bool {
+        let was_secret = || recorded.is_some_and(|hash| matches!(hash.form, CanonicalForm::Keyed(_)));
+        self.get(id).map_or_else(|| id.is("", "Secret") || was_secret(), |wanted| wanted.secret)
     }
 
     /// True for an object that is no Secret, and holds a value from one.
@@ -50,6 +53,19 @@ pub fn veiled(path: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_that_is_wanted_no_more_stays_hidden() {
+        let (nothing, digest) = (DesiredSet(Vec::new()), [7; 32]);
+        let hides = |id: &str, form: Option<CanonicalForm>| {
+            let recorded = form.map(|form| SpecHash { form, digest });
+            nothing.hides(&ObjectId::parse(id).unwrap(), recorded)
+        };
+        let keyed = Some(CanonicalForm::Keyed([1; 4]));
+        assert!(hides("/Secret|shop/a", Some(CanonicalForm::V1)) && hides("/Secret|shop/a", None));
+        assert!(hides("/ConfigMap|shop/a", keyed));
+        assert!(!hides("/ConfigMap|shop/a", Some(CanonicalForm::V1)) && !hides("/ConfigMap|shop/a", None));
+    }
 
     #[test]
     fn a_path_ends_where_a_value_may_begin() {

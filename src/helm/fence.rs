@@ -24,7 +24,7 @@ pub const NOT_STARTED: i32 = 126;
 
 /// Bytes of memory that may be written to. Most charts take a third of it, and one that prints 14 MB all of it; two runs at a time
 /// have to fit beside the daemon into what the chart of this project lets a Pod have.
-const MEMORY: u64 = 192 * 1024 * 1024;
+pub(super) const MEMORY: u64 = 192 * 1024 * 1024;
 /// Bytes of addresses; a program of Go reserves more than it uses.
 const ADDRESSES: u64 = 16 * 1024 * 1024 * 1024;
 /// Seconds of a processor.

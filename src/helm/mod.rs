@@ -25,7 +25,7 @@ use sha2::{Digest as _, Sha256};
 use crate::fair::Line;
 use crate::render::helm::{Capabilities, Invocation, invocation, told};
 use crate::render::{Incomplete, Kind, Options, Rendered, charted, render};
-use crate::tree::FileTree;
+use crate::tree::{FileTree, NoRoom};
 use cache::Cache;
 use child::{Ended, Place, WorkFolder};
 pub use failure::HelmFailure;
@@ -108,7 +108,11 @@ impl Helm {
         server: Capabilities,
     ) -> Result<Rendered, HelmFailure> {
         if options.kind.chosen(&tree, &options.path) != Kind::Helm {
-            return apart(move || render(&tree, &options)).await;
+            return apart(move || {
+                let _turn = tree.room().turn();
+                render(&tree, &options)
+            })
+            .await;
         }
         let variables = options.variables.clone();
         let run = match apart(move || invocation(&tree, &options, &server)).await? {
@@ -119,7 +123,11 @@ impl Helm {
             }
         };
         let output = self.output(who, run.clone()).await?;
-        apart(move || charted(&run, output, variables.as_deref())).await
+        apart(move || {
+            let _turn = run.room.turn();
+            charted(&run, output, variables.as_deref())
+        })
+        .await
     }
 
     /// What helm prints for this: what it printed before, if it was asked before.
@@ -131,7 +139,10 @@ impl Helm {
     }
 
     async fn run(&self, who: &str, program: Program, run: Arc<Invocation>) -> Result<Arc<[u8]>, HelmFailure> {
+        let no_room = |no_room: NoRoom| HelmFailure::Exceeded { what: no_room.to_string().into() };
+        run.room.take(fence::MEMORY).map_err(no_room)?;
         let _turn = self.0.runs.take(who).await;
+        let room = run.room.clone();
         let this = self.0.clone();
         apart(move || {
             this.walls
@@ -147,7 +158,8 @@ impl Helm {
                 Ended::Refused(words) => Err(HelmFailure::Failed { text: told(&run, &words).into() }),
             }
         })
-        .await?
+        .await
+        .inspect(|_| room.give(fence::MEMORY))?
     }
 }
 

@@ -5,6 +5,7 @@
 //! render can be shown and can never prune.
 
 mod contents;
+mod cost;
 mod documents;
 mod dump;
 mod fields;
@@ -36,7 +37,7 @@ pub use substitute::{Fault as VariableFault, Seen, Variables, variable_rule};
 use serde_json::{Map, Value};
 
 use crate::object::{ObjectId, Origin};
-use crate::tree::FileTree;
+use crate::tree::{FileTree, NoRoom, Room};
 
 /// What to render.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -145,7 +146,8 @@ pub fn render(tree: &FileTree, options: &Options) -> Rendered {
         }
         Kind::Auto | Kind::Plain => {
             let variables = options.variables.as_deref();
-            plain::collect(tree, options, &|manifest, bytes| object(manifest, bytes, variables))
+            let taken = |manifest, bytes: &[u8]| object(manifest, bytes, variables, tree.room());
+            plain::collect(tree, options, &taken)
         }
     };
     if found.problems.is_empty() && found.objects.is_empty() {
@@ -199,7 +201,8 @@ pub fn steps(tree: &FileTree, options: &Options) -> Result<Vec<(ObjectId, Vec<St
     let mut told = Vec::new();
     for (kustomize::Object { body, origin, .. }, steps) in kustomize::explain(tree, &options.path)? {
         let bytes = tree.read(tree.hidden(&origin.file)).unwrap_or_else(|_| [].into());
-        let made = object(documents::Manifest { body, origin }, &bytes, options.variables.as_deref());
+        let manifest = documents::Manifest { body, origin };
+        let made = object(manifest, &bytes, options.variables.as_deref(), tree.room());
         if let Ok(object) = made {
             told.push((object.id, steps));
         }
@@ -230,7 +233,8 @@ fn kustomized(tree: &FileTree, options: &Options) -> Found<Packed> {
         }
         // Messages need the text of the file; what a generator made stands in its kustomization.
         let bytes = tree.read(tree.hidden(&origin.file)).unwrap_or_else(|_| [].into());
-        match object(documents::Manifest { body, origin }, &bytes, options.variables.as_deref()) {
+        let manifest = documents::Manifest { body, origin };
+        match object(manifest, &bytes, options.variables.as_deref(), tree.room()) {
             Ok(object) => found.objects.push(object),
             Err(problems) => found.problems.extend(problems),
         }
@@ -238,8 +242,23 @@ fn kustomized(tree: &FileTree, options: &Options) -> Found<Packed> {
     found
 }
 
+/// How often an object is there as a text: as it is rendered, and in its canonical form.
+const TEXTS: u64 = 2;
+
 /// The object that a manifest comes to: its variables replaced, then its head checked.
 fn object(
+    manifest: documents::Manifest,
+    bytes: &[u8],
+    variables: Option<&Variables>,
+    room: &Room,
+) -> Result<Packed, Vec<Problem>> {
+    let object = made(manifest, bytes, variables)?;
+    let cost = TEXTS * object.size() as u64;
+    room.take(cost).map_err(|no_room| vec![no_room.into()])?;
+    Ok(object)
+}
+
+fn made(
     manifest: documents::Manifest,
     bytes: &[u8],
     variables: Option<&Variables>,
@@ -254,6 +273,12 @@ fn object(
         }
         Err(problems) if secret => Err(problems.into_iter().map(Problem::without_texts).collect()),
         Err(problems) => Err(problems),
+    }
+}
+
+impl From<NoRoom> for Problem {
+    fn from(no_room: NoRoom) -> Self {
+        Self::NoRoom { no_room }
     }
 }
 

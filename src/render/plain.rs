@@ -83,6 +83,11 @@ fn directory<T>(
         if !options.recurse && inside.contains('/') {
             continue;
         }
+        // Without a word half of the files would count as all of them.
+        if let Err(no_room) = tree.room().is_sound() {
+            found.problems.push(no_room.into());
+            return;
+        }
         match entry {
             // What is to be included is said of files, and nobody knows which are in there.
             Entry::Unreadable { folder: true, .. } if !options.recurse || options.excludes(inside) => {}
@@ -116,7 +121,18 @@ fn file<T>(tree: &FileTree, path: &str, reader: Reader<'_, T>, found: &mut Found
         }
     };
     let shown = tree.shown(path);
-    match documents::read(&shown, &bytes) {
+    let cost = super::cost::of_file(&bytes);
+    if let Err(no_room) = tree.room().take(cost) {
+        found.problems.push(no_room.into());
+        return;
+    }
+    manifests(shown, &bytes, reader, found);
+    tree.room().give(cost);
+}
+
+/// Keeps the sound objects of a file that was read.
+fn manifests<T>(shown: String, bytes: &[u8], reader: Reader<'_, T>, found: &mut Found<T>) {
+    match documents::read(&shown, bytes) {
         Err(error) => found.problems.push(error.into()),
         Ok(FileContent::NoManifests) => found
             .skipped
@@ -124,8 +140,7 @@ fn file<T>(tree: &FileTree, path: &str, reader: Reader<'_, T>, found: &mut Found
         Ok(FileContent::Manifests(manifests)) => {
             let allowed = found.problems.len() + MAX_PROBLEMS_PER_FILE;
             for manifest in manifests {
-                match manifest.map_err(|problem| vec![problem]).and_then(|manifest| reader(manifest, &bytes))
-                {
+                match manifest.map_err(|problem| vec![problem]).and_then(|manifest| reader(manifest, bytes)) {
                     Ok(object) => found.objects.push(object),
                     Err(problems) => found.problems.extend(problems),
                 }

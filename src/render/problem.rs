@@ -73,6 +73,12 @@ pub enum Problem {
         /// The bound.
         most: usize,
     },
+    /// More memory or time than there is for it.
+    #[error("{no_room}")]
+    NoRoom {
+        /// Which of them.
+        no_room: tree::NoRoom,
+    },
     /// A chart without any object.
     #[error("the chart in {path} comes to no object with these values; switch something in it on")]
     NothingTemplated {
@@ -271,6 +277,8 @@ impl Problem {
             | Self::OwnerReferences { .. }
             | Self::SecretData { .. } => "ManifestInvalid",
             Self::TooMuch { .. } => "RenderTooLarge",
+            Self::NoRoom { no_room: tree::NoRoom::Full } => "MemoryExceeded",
+            Self::NoRoom { no_room: tree::NoRoom::Stopped } => "RenderFailed",
             Self::Substitution { fault, .. } => fault.reason(),
             Self::Encrypted { .. } => "Encrypted",
             Self::Duplicate { .. } => "DuplicateObject",

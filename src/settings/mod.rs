@@ -4,6 +4,7 @@
 //! that is wrong at once. A flag counts more than a variable, a variable more than the file; a value that is
 //! outvoted is checked as well, for it counts as soon as the other goes.
 
+mod amount;
 pub mod duration;
 mod error;
 mod given;
@@ -18,6 +19,7 @@ use serde_json::Value;
 
 use crate::harmless::harmless;
 use crate::nearest::nearest;
+pub use amount::bytes;
 pub use error::{Origin, SettingsError};
 use given::Given;
 pub use table::{Row, TABLE};
@@ -71,6 +73,8 @@ impl fmt::Debug for ProxyUrl {
 )]
 pub struct Settings {
     pub data_dir: PathBuf,
+    pub data_quota: Box<str>,
+    pub memory: Option<Box<str>>,
     pub listen: Box<str>,
     pub probes: Option<Box<str>>,
     pub page: Option<Box<str>>,
@@ -107,6 +111,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             data_dir: "/var/lib/moorline".into(),
+            data_quota: "8Gi".into(),
+            memory: None,
             listen: "0.0.0.0:8080".into(),
             probes: None,
             page: Some("127.0.0.1:8081".into()),

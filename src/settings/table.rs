@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::given::{Given, Refused};
-use super::{LogFormat, LogLevel, ProxyUrl, Settings, duration};
+use super::{LogFormat, LogLevel, ProxyUrl, Settings, amount, duration};
 
 /// What every variable of ours begins with.
 pub(super) const VARIABLES: &str = "MOORLINE_";
@@ -136,6 +136,10 @@ pub const TABLE: &[Row] = &[
     row!("dataDir" "Folder for mirrors of repositories and for what charts came to; without it both are made anew, and charts draw their random numbers anew."
         data_dir = given => given.text("an absolute path, such as /var/lib/moorline", is_absolute)?.into_string().into(),
         path => json!(path.to_string_lossy())),
+    row!("dataQuota" "The most that mirrors and charts take in dataDir; beyond it goes what was not used for longest, and is fetched anew when it is wanted."
+        data_quota = given => given.text(AMOUNT, is_amount)?, amount => json!(amount)),
+    row!("memory" "The most memory that the daemon and its helm may take; empty: what the cgroup of the daemon allows. What can never fit is refused, the rest waits."
+        memory = given => given.optional(AMOUNT, is_amount)?, amount => json!(amount)),
     row!("listen" "Address and port of /healthz, /readyz, /metrics and /hooks/."
         listen = given => given.text("an address and a port, such as 0.0.0.0:8080 or [::]:8080", is_address)?,
         address => json!(address)),
@@ -189,6 +193,12 @@ pub const TABLE: &[Row] = &[
 
 /// What stands for a value that is not shown.
 pub(super) const HIDDEN: &str = "(not shown)";
+
+const AMOUNT: &str = "an amount of bytes, such as 512Mi or 8Gi";
+
+fn is_amount(text: &str) -> bool {
+    amount::bytes(text).is_some()
+}
 
 const LABEL: &str = "a name of lower-case letters, digits and dashes, at most 63 characters";
 

@@ -50,6 +50,12 @@ pub enum Error {
         /// What it should have done.
         what: &'static str,
     },
+    /// Files or a pack for which there is no memory now.
+    #[error("there is no memory for it now: that of other Syncs takes all that the setting memory allows")]
+    Crowded,
+    /// Unpacking or reading that takes longer than there is time.
+    #[error("unpacking what was fetched took longer than spec.timeout")]
+    Slow,
     /// Nobody had time to ask the server.
     #[error("{server} was not asked yet: {why}")]
     Waiting {
@@ -242,7 +248,7 @@ impl Error {
             Self::Setting { .. } => "SettingInvalid",
             Self::Unreachable { .. } => "RepositoryUnreachable",
             Self::Untrusted { .. } => "RepositoryUntrusted",
-            Self::Timeout { .. } => "RepositoryTimeout",
+            Self::Timeout { .. } | Self::Slow => "RepositoryTimeout",
             Self::Waiting { .. } => "RepositoryWaiting",
             Self::NotAllowed { .. } => "HostNotAllowed",
             Self::Denied { .. } | Self::KeyRefused { .. } => "RepositoryAccessDenied",
@@ -257,6 +263,7 @@ impl Error {
             Self::NoPath { .. } => "PathNotFound",
             Self::Module { cause, .. } => cause.reason(),
             Self::TooMuch { .. } => "PathTooLarge",
+            Self::Crowded => "MemoryBusy",
             Self::Corrupt { .. } => "RepositoryCorrupt",
             Self::Disk { .. } => "DataFolder",
             Self::Local { .. } => "RepositoryUnreadable",

@@ -2,18 +2,44 @@
 //!
 //! In: the bytes of a pack. Out: the same bytes, or a refusal. The library holds in memory what a pack builds from
 //! differences, and believes what the pack says of sizes: a megabyte can unpack into more memory than there is, and
-//! take the daemon with it. So sizes are checked here, and that objects are as large as they say.
+//! take the daemon with it, or into more work than there is time for. So sizes are checked here, and their sum, and
+//! that objects are as large as they say.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use flate2::{Decompress, FlushDecompress, Status};
+
+use super::memory::{Memory, Share};
 
 /// The most objects of one pack.
 const MAX_OBJECTS: u32 = 10_000_000;
 
 /// The most bytes of an object that the library holds in memory: one that is built from differences or that they
-/// are built on, and any that is not a file. It holds up to three of them at a time.
+/// are built on. It holds up to three of them at a time, which have to fit into the memory that there is for packs.
 const MAX_HELD_BYTES: u64 = 128 * 1024 * 1024;
+
+/// How many of them it holds.
+const HELD: u64 = 3;
+
+/// The most bytes of a folder, a commit or a tag, which the library holds in memory as well. Nobody waits for that memory.
+const MAX_WHOLE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Objects of fewer bytes take no memory that anybody counts.
+const FREE_BYTES: u64 = 512 * 1024;
+
+/// What the library remembers of each object of a pack while it takes it up.
+const OBJECT_COST: u64 = 200;
+
+/// Memory is taken for so many objects at a time; the first of them are free.
+const OBJECTS_AT_ONCE: u32 = 5_000;
+
+/// The most bytes that all differences of a pack build together, with all that each is built on. The library does this work
+/// for a difference without a look at any deadline.
+pub(super) const MAX_BUILT_BYTES: u64 = 4 * 1024 * 1024 * 1024;
+
+/// What is built of smaller objects is remembered by the library; anything larger it builds once more for each difference on it.
+const REMEMBERED_BYTES: u64 = 1024 * 1024;
 
 /// The bytes before the first object.
 const HEADER_BYTES: usize = 12;
@@ -38,6 +64,9 @@ pub(super) enum Refusal {
         /// The bound.
         limit: u64,
     },
+    /// There is no memory for it now.
+    #[error("there is no memory for it now")]
+    Crowded,
 }
 
 impl From<Refusal> for io::Error {
@@ -52,6 +81,43 @@ pub(super) struct Guard<W> {
     /// Objects that are still to come.
     left: u32,
     at: At,
+    /// How many bytes of the pack are behind.
+    position: u64,
+    /// Where the object begins that is being looked at.
+    begun: u64,
+    built: Built,
+    memory: Memory,
+    unpacking: Unpacking,
+}
+
+/// What a pack takes while it is unpacked.
+#[derive(Debug, Default)]
+pub(super) struct Unpacking {
+    /// The most bytes of an object that is held.
+    largest: u64,
+    /// For what is remembered of each object.
+    objects: Vec<Share>,
+}
+
+impl Unpacking {
+    /// The memory for all of it, if it is there.
+    pub(super) fn room(self, memory: &Memory) -> Option<Vec<Share>> {
+        let mut room = self.objects;
+        if self.largest > FREE_BYTES {
+            room.push(memory.unpack(HELD * self.largest)?);
+        }
+        Some(room)
+    }
+}
+
+/// What the differences of a pack build.
+#[derive(Default)]
+struct Built {
+    /// Bytes, those below each difference included.
+    bytes: u64,
+    /// By where it begins, the bytes that a large difference takes with all that are below it. Each counts in `bytes`, which
+    /// is bounded, and so is how many these are.
+    large: HashMap<u64, u64>,
 }
 
 /// Where in the pack the next byte belongs.
@@ -71,6 +137,12 @@ struct Body {
     size: u64,
     /// For a difference: its first bytes, until the sizes in them were read.
     sizes: Option<Vec<u8>>,
+    /// For a difference: where what it is built on begins, if that is told as a distance.
+    base: Option<u64>,
+    /// For a difference whose sizes were read: of what it is built on, and of what it builds.
+    builds: Option<(u64, u64)>,
+    /// The most bytes of either.
+    most: u64,
 }
 
 /// The head of an object.
@@ -78,11 +150,29 @@ struct Head {
     is_file: bool,
     is_difference: bool,
     size: u64,
+    /// How far in front of it lies what it is built on, if it says that.
+    distance: Option<u64>,
 }
 
 impl<W: Write> Guard<W> {
-    pub(super) fn new(inner: W) -> Self {
-        Self { inner, left: 0, at: At::Header(Vec::new()) }
+    pub(super) fn new(inner: W, memory: &Memory) -> Self {
+        let at = At::Header(Vec::new());
+        let (built, unpacking) = (Built::default(), Unpacking::default());
+        Self { inner, left: 0, at, position: 0, begun: 0, built, memory: memory.clone(), unpacking }
+    }
+
+    /// What the pack takes from here on.
+    pub(super) fn into_unpacking(self) -> Unpacking {
+        self.unpacking
+    }
+
+    /// Takes memory for the next objects, if it is their turn.
+    fn count(&mut self) -> Result<(), Refusal> {
+        if self.left.is_multiple_of(OBJECTS_AT_ONCE) {
+            let share = self.memory.unpack(OBJECT_COST * u64::from(OBJECTS_AT_ONCE));
+            self.unpacking.objects.push(share.ok_or(Refusal::Crowded)?);
+        }
+        Ok(())
     }
 
     fn check(&mut self, mut bytes: &[u8]) -> Result<(), Refusal> {
@@ -91,24 +181,33 @@ impl<W: Write> Guard<W> {
                 At::Header(gathered) => {
                     gathered.push(*first);
                     bytes = rest;
+                    self.position += 1;
                     if gathered.len() == HEADER_BYTES {
-                        self.left = objects(gathered)?;
-                        self.at = self.next();
+                        self.left = objects(gathered, self.memory.most_for_packs() / OBJECT_COST)?;
+                        self.next();
                     }
                 }
                 At::Head(gathered) => {
                     gathered.push(*first);
                     bytes = rest;
+                    self.position += 1;
                     if let Some(head) = head(gathered)? {
-                        self.at = At::Body(Box::new(Body::new(&head)?));
+                        let most = MAX_HELD_BYTES.min(self.memory.most_for_packs() / HELD);
+                        self.at = At::Body(Box::new(Body::new(&head, self.begun, most)?));
                     }
                 }
                 At::Body(body) => {
                     let (used, done) = body.inflate(bytes)?;
                     bytes = &bytes[used..];
+                    self.position += used as u64;
+                    if let Some((base, built)) = body.builds.take() {
+                        self.unpacking.largest = self.unpacking.largest.max(base).max(built);
+                        self.built.add(self.begun, body.base, base, built)?;
+                    }
                     if done {
                         self.left -= 1;
-                        self.at = self.next();
+                        self.next();
+                        self.count()?;
                     }
                 }
                 // The checksum, which the library checks.
@@ -118,8 +217,26 @@ impl<W: Write> Guard<W> {
         Ok(())
     }
 
-    fn next(&self) -> At {
-        if self.left == 0 { At::End } else { At::Head(Vec::new()) }
+    fn next(&mut self) {
+        self.begun = self.position;
+        self.at = if self.left == 0 { At::End } else { At::Head(Vec::new()) };
+    }
+}
+
+impl Built {
+    /// One more difference that begins here, the place and the size of what it is built on, and the size of what it builds.
+    fn add(&mut self, begun: u64, base: Option<u64>, base_size: u64, size: u64) -> Result<(), Refusal> {
+        let below = base.and_then(|base| self.large.get(&base).copied()).unwrap_or(base_size);
+        let all = below.saturating_add(size);
+        self.bytes = self.bytes.saturating_add(all);
+        if self.bytes > MAX_BUILT_BYTES {
+            let what = "bytes that the differences in its pack build";
+            return Err(Refusal::TooLarge { what, limit: MAX_BUILT_BYTES });
+        }
+        if size > REMEMBERED_BYTES {
+            self.large.insert(begun, all);
+        }
+        Ok(())
     }
 }
 
@@ -136,12 +253,16 @@ impl<W: Write> Write for Guard<W> {
 }
 
 impl Body {
-    fn new(head: &Head) -> Result<Self, Refusal> {
-        if !head.is_file {
-            held(head.size)?;
+    /// An object that begins here, of which at most so many bytes may be held.
+    fn new(head: &Head, begun: u64, most: u64) -> Result<Self, Refusal> {
+        match (head.is_difference, head.is_file) {
+            (true, _) => held(head.size, most)?,
+            (false, true) => {}
+            (false, false) => held(head.size, MAX_WHOLE_BYTES)?,
         }
         let sizes = head.is_difference.then(Vec::new);
-        Ok(Self { inflate: Decompress::new(true), size: head.size, sizes })
+        let base = head.distance.and_then(|distance| begun.checked_sub(distance));
+        Ok(Self { inflate: Decompress::new(true), size: head.size, sizes, base, builds: None, most })
     }
 
     /// Inflates from `bytes`; how many were used, and whether the object ends there.
@@ -181,30 +302,30 @@ impl Body {
         gathered.extend_from_slice(&given[..given.len().min(room)]);
         let Some((base, rest)) = size(gathered, 0, 0)? else { return Ok(()) };
         let Some((built, _)) = size(&gathered[rest..], 0, 0)? else { return Ok(()) };
-        held(base)?;
-        held(built)?;
-        self.sizes = None;
+        held(base, self.most)?;
+        held(built, self.most)?;
+        (self.sizes, self.builds) = (None, Some((base, built)));
         Ok(())
     }
 }
 
 const LIES: Refusal = Refusal::Damaged("an object in its pack lies about its size");
 
-fn held(bytes: u64) -> Result<(), Refusal> {
-    match bytes > MAX_HELD_BYTES {
-        true => Err(Refusal::TooLarge { what: "bytes in one object of its pack", limit: MAX_HELD_BYTES }),
+fn held(bytes: u64, limit: u64) -> Result<(), Refusal> {
+    match bytes > limit {
+        true => Err(Refusal::TooLarge { what: "bytes in one object of its pack", limit }),
         false => Ok(()),
     }
 }
 
 /// The number of objects that the first bytes of a pack tell.
-fn objects(header: &[u8]) -> Result<u32, Refusal> {
+fn objects(header: &[u8], most: u64) -> Result<u32, Refusal> {
     let [b'P', b'A', b'C', b'K', 0, 0, 0, 2 | 3, a, b, c, d] = *header else {
         return Err(Refusal::Damaged("what it sends is not a pack"));
     };
     match u32::from_be_bytes([a, b, c, d]) {
-        count if count > MAX_OBJECTS => {
-            Err(Refusal::TooLarge { what: "objects in its pack", limit: u64::from(MAX_OBJECTS) })
+        count if u64::from(count) > most.min(u64::from(MAX_OBJECTS)) => {
+            Err(Refusal::TooLarge { what: "objects in its pack", limit: most.min(u64::from(MAX_OBJECTS)) })
         }
         count => Ok(count),
     }
@@ -229,7 +350,15 @@ fn head(gathered: &[u8]) -> Result<Option<Head>, Refusal> {
         7 => base.len() == 20,
         _ => return Err(Refusal::Damaged("an object in its pack is of an unknown kind")),
     };
-    Ok(complete.then_some(Head { is_file: kind == 3, is_difference: kind >= 6, size }))
+    let distance = (kind == 6).then(|| distance(base));
+    Ok(complete.then_some(Head { is_file: kind == 3, is_difference: kind >= 6, size, distance }))
+}
+
+/// A distance in groups of seven bits, the highest first; each group after the first adds one to those before it.
+fn distance(bytes: &[u8]) -> u64 {
+    let group = |byte: &u8| u64::from(byte & 0x7f);
+    let (first, rest) = bytes.split_first().map_or((0, bytes), |(first, rest)| (group(first), rest));
+    rest.iter().fold(first, |value, byte| (value.wrapping_add(1) << 7) | group(byte))
 }
 
 /// A size in groups of seven bits, the lowest first, and where it ends; none if it is not complete.
@@ -292,7 +421,7 @@ mod tests {
 
     /// The refusal of a pack that arrives in pieces of `step` bytes.
     fn refused(pack: &[u8], step: usize) -> Option<String> {
-        let mut guard = Guard::new(Vec::new());
+        let mut guard = Guard::new(Vec::new(), &Memory::new(Some(4 << 30)));
         match pack.chunks(step).try_for_each(|piece| guard.write_all(piece)) {
             Ok(()) => {
                 assert_eq!(guard.inner, pack);
@@ -337,6 +466,36 @@ mod tests {
                 };
                 assert!(fits, "row {at} in steps of {step}: {found:?}");
             }
+        }
+    }
+
+    #[test]
+    fn what_differences_build_is_counted_with_all_below_them() {
+        const SIZE: u64 = 100 << 20;
+        // Each is built on the one before it, which is built anew for it; and then all on the first one.
+        for (is_chain, expect) in [(true, 9), (false, 21)] {
+            let mut objects = vec![object(3, 2, b"", b"ab")];
+            let mut length = objects[0].len();
+            let mut most = 0;
+            for count in 1..60 {
+                let bytes = difference(SIZE, SIZE);
+                let last = objects.last().map_or(0, Vec::len);
+                // Distances below 128 have one byte.
+                let distance = if is_chain { last } else { 0 };
+                let base = if is_chain { vec![distance as u8] } else { vec![9; 20] };
+                let kind = if is_chain { 6 } else { 7 };
+                objects.push(object(kind, bytes.len() as u64, &base, &bytes));
+                length += objects.last().map_or(0, Vec::len);
+                match refused(&pack(&objects), usize::MAX) {
+                    None => most = count,
+                    Some(told) => {
+                        assert!(told.contains("bytes that the differences in its pack build"), "{told}");
+                        break;
+                    }
+                }
+            }
+            assert!(length > 0);
+            assert_eq!(most, expect, "chain: {is_chain}");
         }
     }
 

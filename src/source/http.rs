@@ -314,6 +314,7 @@ pub(super) fn fault(server: &str, what: &'static str, fault: Fault) -> Error {
             Some(inner) => match inner.downcast_ref::<Refusal>() {
                 Some(Refusal::Damaged(what)) => Error::BadAnswer { server, what },
                 Some(Refusal::TooLarge { what, limit }) => Error::TooLarge { server, what, limit: *limit },
+                Some(Refusal::Crowded) => Error::Crowded,
                 None => Error::Disk { what: "write a pack", cause: cause.to_string().into() },
             },
             None => Error::Disk { what: "write a pack", cause: cause.to_string().into() },

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::error::Error;
 use super::history::relate;
+use super::memory::Memory;
 use super::protocol::Wanted;
 use super::remote::Remote;
 use super::revision::{Advertised, History, ObjectHash, Reference, Revision};
@@ -36,6 +37,16 @@ pub(super) struct Mirror {
     home: PathBuf,
     store: Option<Store>,
     opened: Option<Opened>,
+    bounds: Bounds,
+    has_grown: bool,
+}
+
+/// What a mirror may take.
+#[derive(Debug, Clone)]
+pub(super) struct Bounds {
+    pub(super) memory: Memory,
+    /// Bytes on the disk, all mirrors together.
+    pub(super) quota: u64,
 }
 
 /// Objects that were opened for reading, and a commit that is among them.
@@ -52,8 +63,8 @@ impl fmt::Debug for Opened {
 
 impl Mirror {
     /// A mirror in the folder `home`, which it shares with nobody, with the store that was found there.
-    pub(super) fn new(remote: Remote, home: PathBuf, store: Option<Store>) -> Self {
-        Self { remote, home, store, opened: None }
+    pub(super) fn new(remote: Remote, home: PathBuf, store: Option<Store>, bounds: Bounds) -> Self {
+        Self { remote, home, store, opened: None, bounds, has_grown: false }
     }
 
     /// Talks to the server in another way from now on, with what was fetched so far.
@@ -91,8 +102,25 @@ impl Mirror {
         }
     }
 
+    /// True if something was fetched since this was asked last.
+    pub(super) fn has_grown(&mut self) -> bool {
+        std::mem::take(&mut self.has_grown)
+    }
+
+    /// Gives up what was fetched: it is fetched anew when it is wanted.
+    pub(super) fn forget(&mut self) {
+        self.rest();
+        self.store.take().into_iter().for_each(Store::discard);
+    }
+
     /// Makes sure that the files of `commit` are here; the bytes that were fetched for it.
     pub(super) fn fetch(&mut self, commit: ObjectHash, by: Instant) -> Result<u64, Error> {
+        let fetched = self.fetch_into(commit, by);
+        self.has_grown |= fetched.as_ref().is_ok_and(|bytes| *bytes > 0);
+        fetched
+    }
+
+    fn fetch_into(&mut self, commit: ObjectHash, by: Instant) -> Result<u64, Error> {
         let Some(store) = self.store.as_mut() else { return self.clone_afresh(commit, by) };
         if store.has(commit) {
             return Ok(0);
@@ -103,7 +131,7 @@ impl Mirror {
         }
         // A fresh clone that failed left the store as it was, so the usual way is still open.
         let Some(store) = self.store.as_mut() else { return Err(Error::Stopped) };
-        match add(&mut self.remote, store, commit, by) {
+        match add(&mut self.remote, store, commit, &self.bounds, by) {
             Err(Error::Corrupt { .. } | Error::BadAnswer { .. } | Error::Disk { .. }) if !overgrown => {
                 self.clone_afresh(commit, by)
             }
@@ -115,7 +143,7 @@ impl Mirror {
     fn clone_afresh(&mut self, commit: ObjectHash, by: Instant) -> Result<u64, Error> {
         let number = self.store.as_ref().map_or(0, Store::number) + 1;
         let mut fresh = store::begin(&self.home, number)?;
-        match add(&mut self.remote, &mut fresh, commit, by) {
+        match add(&mut self.remote, &mut fresh, commit, &self.bounds, by) {
             Ok(bytes) => {
                 self.store = Some(fresh.publish(self.store.take())?);
                 Ok(bytes)
@@ -136,6 +164,7 @@ impl Mirror {
         read: impl Fn(&git2::Repository) -> Result<T, Error>,
     ) -> Result<(T, Option<Duration>), Error> {
         let begun = clock::now();
+        store::touch(&self.home);
         self.opened.take_if(|opened| opened.commit != commit);
         let fetched = if self.opened.is_some() { 0 } else { self.fetch(commit, by)? };
         let took = (fetched > 0).then(|| clock::since(begun));
@@ -145,6 +174,7 @@ impl Mirror {
             {
                 self.rest();
                 self.clone_afresh(commit, by)?;
+                self.has_grown = true;
                 self.open(commit).and_then(read)
             }
             result => result,
@@ -184,12 +214,15 @@ impl Mirror {
             }
             let number = self.store.as_ref().map_or(0, Store::number) + 1;
             let past = store::begin(&self.home, number)?;
+            let within = (&self.bounds.memory, by);
             let fetched =
-                fetch_past(&mut self.remote, &past, &[old, new], depth, by).or_else(|error| match error {
-                    // Less is asked for where the server does not give out the older one.
-                    Error::TooLarge { .. } => Err(error),
-                    _ => fetch_past(&mut self.remote, &past, &[new], depth, by),
-                });
+                fetch_past(&mut self.remote, &past, &[old, new], depth, within).or_else(
+                    |error| match error {
+                        // Less is asked for where the server does not give out the older one.
+                        Error::TooLarge { .. } => Err(error),
+                        _ => fetch_past(&mut self.remote, &past, &[new], depth, within),
+                    },
+                );
             if fetched.is_ok()
                 && let Ok(there) = past.repository()
             {
@@ -227,7 +260,13 @@ pub(super) fn no_reference(reference: &Reference, listed: &[Advertised]) -> Erro
 }
 
 /// Fetches `commit` into `store`, without its history where the server can cut it.
-fn add(remote: &mut Remote, store: &mut Store, commit: ObjectHash, by: Instant) -> Result<u64, Error> {
+fn add(
+    remote: &mut Remote,
+    store: &mut Store,
+    commit: ObjectHash,
+    bounds: &Bounds,
+    by: Instant,
+) -> Result<u64, Error> {
     let wanted = Wanted {
         commits: &[commit],
         have: store.tips(),
@@ -235,7 +274,9 @@ fn add(remote: &mut Remote, store: &mut Store, commit: ObjectHash, by: Instant) 
         depth: Some(1),
         commits_only: false,
     };
-    let received = store.add(|pack| remote.fetch(&wanted, pack, MAX_PACK_BYTES, by))?;
+    // A pack that is larger than all of the disk that there is would only take the place of every other one.
+    let most = MAX_PACK_BYTES.min(bounds.quota / 2);
+    let received = store.add((&bounds.memory, by), |pack| remote.fetch(&wanted, pack, most, by))?;
     if !store.has(commit) {
         return Err(Error::Corrupt { what: "the server sent a pack without the commit" });
     }
@@ -248,10 +289,10 @@ fn fetch_past(
     past: &Store,
     commits: &[ObjectHash],
     depth: u32,
-    by: Instant,
+    (memory, by): (&Memory, Instant),
 ) -> Result<(), Error> {
     let wanted = Wanted { commits, depth: Some(depth), commits_only: true, ..Wanted::default() };
-    past.add(|pack| remote.fetch(&wanted, pack, MAX_HISTORY_BYTES, by)).map(drop)
+    past.add((memory, by), |pack| remote.fetch(&wanted, pack, MAX_HISTORY_BYTES, by)).map(drop)
 }
 
 pub(super) fn parents(repository: &git2::Repository, commit: ObjectHash) -> Option<Vec<ObjectHash>> {

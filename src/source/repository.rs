@@ -10,6 +10,7 @@ mod charts;
 mod history;
 mod looked;
 mod modules;
+mod quota;
 mod reading;
 mod trust;
 mod waiting;
@@ -36,7 +37,8 @@ use super::error::Error;
 use super::hosts::Hosts;
 use super::http::{Network, Proxy};
 use super::local::Local;
-use super::mirror::Mirror;
+use super::memory::Memory;
+use super::mirror::{Bounds, Mirror};
 use super::remote::Remote;
 use super::revision::{ObjectHash, Reference, Revision};
 use super::ssh::Ssh;
@@ -59,6 +61,9 @@ pub struct Repositories(Arc<House>);
 struct House {
     data: PathBuf,
     network: Network,
+    memory: Memory,
+    /// The most bytes in the folder.
+    quota: u64,
     turns: Turns,
     open: Mutex<HashMap<Box<str>, Weak<Shared>>>,
     charts: Charts,
@@ -80,6 +85,7 @@ struct Shared {
     address: Address,
     owner: Box<str>,
     server: Arc<str>,
+    bounds: Bounds,
     state: Arc<tokio::sync::Mutex<State>>,
     /// How many wait for the state.
     waiting: AtomicUsize,
@@ -112,6 +118,16 @@ impl Repositories {
 
     /// Uses the folder `data` for mirrors, and nobody else may; `proxy` stands before all http(s) servers, and only `hosts` are asked.
     pub fn new(data: &Path, proxy: Option<Proxy>, hosts: Hosts) -> Result<Self, Error> {
+        Self::bounded(data, proxy, hosts, (Memory::new(None), u64::MAX))
+    }
+
+    /// The same, within this memory and so many bytes on the disk.
+    pub fn bounded(
+        data: &Path,
+        proxy: Option<Proxy>,
+        hosts: Hosts,
+        (memory, quota): (Memory, u64),
+    ) -> Result<Self, Error> {
         let disk = |what, error: std::io::Error| Error::Disk { what, cause: error.to_string().into() };
         // Nobody else is to read private repositories.
         let made = DirBuilder::new().recursive(true).mode(0o700).create(data);
@@ -126,6 +142,8 @@ impl Repositories {
         Ok(Self(Arc::new(House {
             data: data.to_owned(),
             network: Network::new(proxy, hosts),
+            memory,
+            quota,
             turns: Turns::new(MAX_WORKERS),
             open: Mutex::default(),
             charts: Charts::new(&data.join(charts::FOLDER)),
@@ -142,6 +160,11 @@ impl Repositories {
         credentials: &Credentials,
     ) -> Result<Repository, Error> {
         House::repository(&self.0, address, owner, credentials)
+    }
+
+    /// The memory that all of them share.
+    pub fn memory(&self) -> &Memory {
+        &self.0.memory
     }
 
     /// Tells how many questions to repositories wait for a worker, whenever that may be another number.
@@ -188,6 +211,7 @@ impl House {
             address: address.clone(),
             owner: owner.into(),
             server: server.into(),
+            bounds: Bounds { memory: self.memory.clone(), quota: self.quota },
             state: Arc::new(tokio::sync::Mutex::new(State { place, looked: Vec::new() })),
             waiting: AtomicUsize::new(0),
             queued: AtomicBool::new(false),
@@ -291,6 +315,14 @@ impl State {
         }
     }
 
+    /// True if something was fetched since this was asked last.
+    fn has_grown(&mut self) -> bool {
+        match &mut self.place {
+            Place::Mirrored(mirror) => mirror.has_grown(),
+            Place::Unopened(_) | Place::Local(_) => false,
+        }
+    }
+
     /// Reads from what has `commit`, fetched if need be; with it, how long it took to fetch.
     fn with<T>(
         &mut self,
@@ -313,7 +345,12 @@ impl State {
                 // The disk first: where it fails, the remote stays for the next attempt.
                 let store = store::open(home)?;
                 let remote = next.take().ok_or(Error::Stopped)?;
-                self.place = Place::Mirrored(Box::new(Mirror::new(remote, home.clone(), store)));
+                self.place = Place::Mirrored(Box::new(Mirror::new(
+                    remote,
+                    home.clone(),
+                    store,
+                    shared.bounds.clone(),
+                )));
             }
             Place::Mirrored(mirror) => {
                 if let Some(remote) = next.take() {

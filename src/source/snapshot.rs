@@ -5,13 +5,15 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use git2::{ObjectType, Oid, Tree};
 
 use super::error::Error;
 use super::repository::Repository;
 use super::revision::ObjectHash;
-use crate::tree::{Entry, FileTree, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, normalise};
+use super::within::{Choose, Chosen, Within};
+use crate::tree::{self, Entry, FileTree, MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, Room, normalise};
 
 /// The most bytes of a path. It also bounds how deep folders are nested.
 const MAX_PATH_BYTES: usize = 4096;
@@ -21,6 +23,12 @@ const MAX_LINK_BYTES: usize = 4096;
 
 /// The most places outside of the asked folders that are brought.
 const MAX_LINKED: usize = 1000;
+
+/// The most bytes of one folder as Git has it: as much as the most files take.
+const MAX_FOLDER_BYTES: usize = 16 * 1024 * 1024;
+
+/// What a path costs in memory beside its letters: its places in the lists, and what the allocator adds.
+const PATH_COST: u64 = 256;
 
 const MODE_KIND: i32 = 0o170_000;
 const MODE_FOLDER: i32 = 0o040_000;
@@ -66,6 +74,7 @@ pub(super) fn read(
     commit: ObjectHash,
     folders: &[Box<str>],
     beside: &[Box<str>],
+    within: &Within,
 ) -> Result<Snapshot, Error> {
     let root = root(repository, commit)?;
     let mut walk = Walk {
@@ -74,9 +83,11 @@ pub(super) fn read(
         entries: BTreeMap::new(),
         folders: BTreeSet::new(),
         links: beside.to_vec(),
-        blobs: HashMap::new(),
+        files: Vec::new(),
+        sizes: HashMap::new(),
         modules: Vec::new(),
-        bytes: 0,
+        paths: 0,
+        room: &within.room,
     };
     let mut inside = Vec::new();
     let mut ids = BTreeMap::new();
@@ -119,11 +130,11 @@ pub(super) fn read(
     }
     let modules = std::mem::take(&mut walk.modules);
     let said = if modules.is_empty() { None } else { find(&root, ".gitmodules")? };
-    let said = match said.map(|(_, id)| walk.blob(id)).transpose()? {
-        Some(Entry::File(bytes)) => String::from_utf8_lossy(&bytes).into(),
-        _ => "".into(),
+    let said = match said.map(|(_, id)| walk.text(id)).transpose()? {
+        Some(bytes) => String::from_utf8_lossy(&bytes).into(),
+        None => "".into(),
     };
-    let files = walk.entries.into_iter().collect::<FileTree>().holding(ids.keys().cloned());
+    let files = walk.read(&within.choose)?.holding(ids.keys().cloned()).within(within.room.clone());
     Ok(Snapshot { files, ids, modules, inside, said, beside: Vec::new() })
 }
 
@@ -135,20 +146,26 @@ struct Walk<'a> {
     folders: BTreeSet<Box<str>>,
     /// What is to be brought besides: where links lead, from the root, as far as it lies in the repository.
     links: Vec<Box<str>>,
-    /// One blob at many paths is kept once.
-    blobs: HashMap<Oid, Entry>,
+    /// The files that may be read, none of which is yet.
+    files: Vec<(Box<str>, Oid)>,
+    /// How large each is; one at many paths is looked at once.
+    sizes: HashMap<Oid, u64>,
     modules: Vec<(Box<str>, ObjectHash)>,
-    bytes: u64,
+    /// The bytes of all paths.
+    paths: u64,
+    room: &'a Room,
 }
 
 impl Walk<'_> {
     fn folder(&mut self, path: &str, id: Oid) -> Result<(), Error> {
         let mut waiting: Vec<(Box<str>, Oid)> = vec![(path.into(), id)];
         while let Some((path, id)) = waiting.pop() {
-            if self.folders.len() >= MAX_FILES {
-                return Err(self.too_much("folders", MAX_FILES as u64));
-            }
+            self.room.goes_on()?;
             self.folders.insert(path.clone());
+            let size = self.repository.odb().and_then(|database| database.read_header(id));
+            if size.map_err(|_| MISSING_TREE)?.0 > MAX_FOLDER_BYTES {
+                return Err(self.too_much("bytes in one folder", MAX_FOLDER_BYTES as u64));
+            }
             let tree = self.repository.find_tree(id).map_err(|_| MISSING_TREE)?;
             for entry in &tree {
                 let Ok(name) = std::str::from_utf8(entry.name_bytes()) else {
@@ -163,6 +180,10 @@ impl Walk<'_> {
                 } else if inside.len() > MAX_PATH_BYTES {
                     self.unreadable(path.clone(), true, "a path in it is too long")?;
                 } else if mode & MODE_KIND == MODE_FOLDER {
+                    if self.folders.len() + waiting.len() >= MAX_FILES {
+                        return Err(self.too_much("folders", MAX_FILES as u64));
+                    }
+                    self.path(&inside)?;
                     waiting.push((inside, entry.id()));
                 } else {
                     self.file(inside, mode, entry.id())?;
@@ -179,31 +200,72 @@ impl Walk<'_> {
                 return self.unreadable(path, true, NOT_FETCHED);
             }
             MODE_LINK => self.link(&path, id)?,
-            _ => self.blob(id)?,
+            _ => match self.size(id)? {
+                size if size > MAX_FILE_BYTES => Entry::TooLarge(size),
+                size => {
+                    self.files.push((path.clone(), id));
+                    Entry::Left(size)
+                }
+            },
         };
         self.push(path, entry)
     }
 
-    fn blob(&mut self, id: Oid) -> Result<Entry, Error> {
-        if let Some(known) = self.blobs.get(&id) {
-            return Ok(known.clone());
+    /// The size of a file, which is not read for that.
+    fn size(&mut self, id: Oid) -> Result<u64, Error> {
+        if let Some(known) = self.sizes.get(&id) {
+            return Ok(*known);
         }
         let database = self.repository.odb().map_err(|_| MISSING_BLOB)?;
         let (size, kind) = database.read_header(id).map_err(|_| MISSING_BLOB)?;
         if kind != ObjectType::Blob {
             return Err(MISSING_BLOB);
         }
-        if size as u64 > MAX_FILE_BYTES {
-            return Ok(Entry::TooLarge(size as u64));
+        self.sizes.insert(id, size as u64);
+        Ok(size as u64)
+    }
+
+    /// The bytes of a file that is not one of the tree; none if it is too large.
+    fn text(&mut self, id: Oid) -> Result<Arc<[u8]>, Error> {
+        let size = self.size(id)?;
+        if size > MAX_FILE_BYTES {
+            return Ok([].into());
         }
-        self.bytes += size as u64;
-        if self.bytes > MAX_TREE_BYTES {
-            return Err(self.too_much("bytes", MAX_TREE_BYTES));
+        self.room.take(size)?;
+        let database = self.repository.odb().map_err(|_| MISSING_BLOB)?;
+        Ok(database.read(id).map_err(|_| MISSING_BLOB)?.data().into())
+    }
+
+    /// Reads the files that are wanted, once it is known how much they come to.
+    fn read(self, choose: &Choose) -> Result<FileTree, Error> {
+        let mut entries = self.entries;
+        let mut files = self.files;
+        let chosen = choose(&entries.iter().map(|(path, entry)| (path.clone(), entry.clone())).collect());
+        if let Chosen::Only(paths) = chosen {
+            files.retain(|(path, _)| paths.contains(&**path));
         }
-        let object = database.read(id).map_err(|_| MISSING_BLOB)?;
-        let entry = Entry::File(object.data().into());
-        self.blobs.insert(id, entry.clone());
-        Ok(entry)
+        let mut wanted: HashMap<Oid, Option<Arc<[u8]>>> = files.iter().map(|(_, id)| (*id, None)).collect();
+        let bytes: u64 = wanted.keys().filter_map(|id| self.sizes.get(id)).sum();
+        if bytes > MAX_TREE_BYTES {
+            let path = if self.asked.is_empty() { "the repository".into() } else { self.asked };
+            return Err(Error::TooMuch { path, of: "bytes", limit: MAX_TREE_BYTES });
+        }
+        let largest = wanted.keys().filter_map(|id| self.sizes.get(id)).max().copied().unwrap_or_default();
+        // The library has the largest one once more while it is copied.
+        self.room.take(bytes.saturating_add(largest))?;
+        let database = self.repository.odb().map_err(|_| MISSING_BLOB)?;
+        for (path, id) in files {
+            self.room.goes_on()?;
+            let known = wanted.entry(id).or_default();
+            let bytes = match known {
+                // One at many paths is kept once.
+                Some(bytes) => bytes.clone(),
+                None => known.insert(database.read(id).map_err(|_| MISSING_BLOB)?.data().into()).clone(),
+            };
+            entries.insert(path, Entry::File(bytes));
+        }
+        self.room.give(largest);
+        Ok(entries.into_iter().collect())
     }
 
     fn link(&mut self, path: &str, id: Oid) -> Result<Entry, Error> {
@@ -230,8 +292,18 @@ impl Walk<'_> {
         if self.entries.len() >= MAX_FILES {
             return Err(self.too_much("files", MAX_FILES as u64));
         }
+        self.path(&path)?;
         self.entries.insert(path, entry);
         Ok(())
+    }
+
+    /// One more path of a file or folder. Few bytes can name very many of them, each as long as the folder that it lies in.
+    fn path(&mut self, path: &str) -> Result<(), Error> {
+        self.paths += path.len() as u64;
+        if self.paths > tree::MAX_PATH_BYTES {
+            return Err(self.too_much("bytes in the names of its files and folders", tree::MAX_PATH_BYTES));
+        }
+        Ok(self.room.take(PATH_COST + 4 * path.len() as u64)?)
     }
 
     /// True if what lies at `path` was read already.

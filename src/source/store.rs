@@ -7,12 +7,15 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
 
 use git2::{Indexer, Odb, Repository};
 
 use super::error::Error;
 use super::guard::Guard;
+use super::memory::Memory;
 use super::revision::ObjectHash;
+use crate::clock;
 
 /// The most packs of a store before it is built anew.
 const MAX_PACKS: usize = 64;
@@ -123,18 +126,30 @@ impl Store {
         Ok(database)
     }
 
-    /// Takes a pack that `receive` writes. It counts when all of it is there and every object in it is sound.
+    /// Takes a pack that `receive` writes. It counts when all of it is there and every object in it is sound, before the deadline.
     pub(super) fn add<T>(
         &self,
+        (memory, by): (&Memory, Instant),
         receive: impl FnOnce(&mut dyn Write) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let database = self.database().map_err(|error| library(&error))?;
         let packs = self.folder.join("objects/pack");
         let mut indexer = Indexer::new(Some(&database), &packs, 0, false).map_err(|error| library(&error))?;
-        let received = receive(&mut Guard::new(&mut indexer));
+        // It is asked before each object that is built.
+        indexer.progress(move |_| clock::now() < by);
+        let mut guard = Guard::new(&mut indexer, memory);
+        let received = receive(&mut guard);
+        let unpacking = guard.into_unpacking();
         let added = received.and_then(|received| {
-            indexer.commit().map_err(|error| library(&error))?;
-            Ok(received)
+            // What the library does from here on takes memory and a processor, and nothing is waited for meanwhile.
+            let _held = unpacking.room(memory).ok_or(Error::Crowded)?;
+            let _turn = memory.turn(|| clock::now() < by).ok_or(Error::Slow)?;
+            Ok((received, indexer.commit()))
+        });
+        let added = added.and_then(|(received, committed)| match committed {
+            Ok(_) => Ok(received),
+            Err(_) if clock::now() >= by => Err(Error::Slow),
+            Err(error) => Err(library(&error)),
         });
         if added.is_err() {
             self.sweep();
@@ -218,6 +233,11 @@ impl Store {
             }
         }
     }
+}
+
+/// Notes that a mirror is used now. Where the disk does not take it, the mirror only counts as older than it is.
+pub(super) fn touch(home: &Path) {
+    drop(fs::File::open(home).and_then(|folder| folder.set_modified(SystemTime::now())));
 }
 
 /// Writes a file beside its place and moves it there, so that it is whole at any time.

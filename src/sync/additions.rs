@@ -50,7 +50,7 @@ impl Work<'_> {
                 let outcome = self
                     .remove(&id)
                     .await
-                    .unwrap_or_else(|failure| Some(failed(&failure, self.desired.hides(&id))));
+                    .unwrap_or_else(|failure| Some(failed(&failure, self.desired.hides(&id, None))));
                 outcomes.extend(outcome.map(|outcome| (id, outcome)));
             } else {
                 let tainted = self.desired.is_tainted(&id);

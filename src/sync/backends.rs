@@ -119,7 +119,9 @@ impl Work<'_> {
             };
             Some((backend, it.webhook))
         });
-        let Some((backend, webhook)) = backend else { return failed(failure, self.desired.hides(&step.id)) };
+        let Some((backend, webhook)) = backend else {
+            return failed(failure, self.desired.hides(&step.id, self.recorded(&step.id)));
+        };
         let webhook = webhook.into();
         Outcome::Held(Hold::Unserved(Box::new(Unserved { backend, webhook, state: Backend::Unreached })))
     }

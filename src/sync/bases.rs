@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::render::{Missing, Place, Remote};
 use crate::report::Trouble;
 use crate::source::{
-    Address, AllowList, Credentials, Error, Ids, Reference, Repositories, Repository, Revision,
+    Address, AllowList, Credentials, Error, Ids, Reference, Repositories, Repository, Revision, Within,
 };
 use crate::tree::{Entry, FileTree, MAX_FILES, MAX_TREE_BYTES};
 
@@ -84,7 +84,9 @@ impl Bases {
             if self.read.get(&place).is_none_or(|(before, _)| *before != paths) {
                 let beside: Vec<Box<str>> = paths.iter().cloned().collect();
                 let asked = (&[][..], &beside[..]);
-                let reading = base.repository.read_anew(&base.revision, asked, &Ids::new(), by).await;
+                let within = Within { room: files.room().clone(), ..Within::default() };
+                let reading =
+                    base.repository.read_anew(&base.revision, asked, &Ids::new(), &within, by).await;
                 let snapshot = reading.map_err(|error| base.trouble(error))?.snapshot;
                 let files = snapshot.map(|snapshot| snapshot.files).unwrap_or_default();
                 self.read.insert(place, (paths, files));

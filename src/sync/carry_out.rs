@@ -14,7 +14,7 @@ use super::event::is_change;
 use super::ledger::Ledger;
 use super::registry::Claimed;
 use crate::adopt::Predecessor;
-use crate::api::{Conflicts, PROOF_ANNOTATION, SyncName};
+use crate::api::{Conflicts, PROOF_ANNOTATION, SpecHash, SyncName};
 use crate::cluster::{Applied, Cluster, Failure, Force, Remedy, Stop, answer};
 use crate::desired::{DesiredSet, Replicas};
 use crate::fields::{FieldPath, FieldSet};
@@ -297,6 +297,12 @@ impl Work<'_> {
         let Some(now) = Observed::seen(&applied.object, self.owner).owned() else { return false };
         let proof = FieldPath::of_fields(&["metadata", "annotations", PROOF_ANNOTATION]);
         before.minus(&now).is_empty() && now.minus(before).members().iter().all(|path| *path == proof)
+    }
+
+    /// The hash that was recorded on the object.
+    pub(super) fn recorded(&self, id: &ObjectId) -> Option<SpecHash> {
+        let read = |set: &crate::observed::ObservedSet| set.get(id).and_then(|seen| seen.recorded);
+        self.cluster.observed(self.owner, read)
     }
 
     fn version(&self, id: &ObjectId) -> Box<str> {

@@ -63,6 +63,7 @@ mod rendering;
 mod restless;
 mod rights;
 mod rollout;
+mod room;
 mod scale;
 pub mod schedule;
 mod scope;

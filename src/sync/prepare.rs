@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use super::bases::{self, Base, Bases, Ground};
 use super::rendering::Means;
+use super::room::{self, Rooms};
 use super::wish::Wish;
 use crate::chance;
 use crate::clock;
@@ -20,8 +21,10 @@ use crate::proof::KeyRing;
 use crate::render::helm::Capabilities;
 use crate::render::{Rendered, missing};
 use crate::report::Trouble;
-use crate::source::{CommitWords, Error, Ids, ObjectHash, Reading, Repository, Revision, Snapshot};
-use crate::tree::FileTree;
+use crate::source::{
+    CommitWords, Error, Ids, ObjectHash, Reading, Repository, Revision, Share, Snapshot, Within,
+};
+use crate::tree::{FileTree, Room};
 
 /// What a commit comes to.
 #[derive(Debug, Clone)]
@@ -50,6 +53,11 @@ pub(crate) struct Prepared {
     pub(crate) desired: Arc<DesiredSet>,
     /// Where each object that others scale keeps its number of replicas.
     pub(crate) left: BTreeMap<ObjectId, Box<str>>,
+    /// How much memory it was made in, which the next one most likely needs as well.
+    room: u64,
+    /// The memory for its objects.
+    #[expect(dead_code, reason = "it is held, and nothing is asked of it")]
+    kept: Arc<Share>,
     /// What was known of kinds; a set in which some kinds were not known is made anew when more is.
     pub(crate) complete: bool,
 }
@@ -89,6 +97,30 @@ pub(crate) async fn prepare(
     last: Option<&Prepared>,
     by: Instant,
 ) -> Result<Prepared, Trouble> {
+    let memory = means.ground.repositories.memory();
+    means.fetch_chart(wish, by).await?;
+    let mut rooms = Rooms::of(memory, wish, last.map(|last| last.room));
+    loop {
+        let room = rooms.room();
+        // What is left of the work ends when nobody waits for it any more.
+        let _stop = room.stop_when_dropped();
+        let prepared = prepare_in(&room, (repository, revision), wish, means, last, by).await;
+        match (&prepared, room.short()) {
+            (Err(_), Some(short)) => rooms.grow(short)?,
+            (Ok(_), _) | (Err(_), None) => return prepared,
+        }
+    }
+}
+
+/// The same in this much memory.
+async fn prepare_in(
+    room: &Room,
+    (repository, revision): (&Repository, &Revision),
+    wish: &Wish,
+    means: Means<'_>,
+    last: Option<&Prepared>,
+    by: Instant,
+) -> Result<Prepared, Trouble> {
     let ground = means.ground;
     let mut last = last.filter(|last| last.complete);
     if !means.are_as(last.and_then(|last| last.server.as_deref())).await? {
@@ -107,7 +139,7 @@ pub(crate) async fn prepare(
     }
     let earlier = kept.as_ref().map(|kept| kept.ids.clone()).unwrap_or_default();
     let Some(Read { snapshot, files, beside, bases }) =
-        brought(repository, revision, wish, &earlier, last, by, ground).await?
+        brought((repository, revision), wish, room, &earlier, last, by, ground).await?
     else {
         // What was never read has not stayed the same.
         let kept = kept.ok_or_else(stopped)?;
@@ -116,9 +148,10 @@ pub(crate) async fn prepare(
         return Ok(Prepared { revision: revision.clone(), words, tree, ..kept });
     };
     let (mut ids, modules) = (snapshot.ids, snapshot.beside);
-    let (tree, words) = place(repository, revision, wish, by).await?;
+    drop(snapshot.files);
     let (made, read, server) = rendered(files.clone(), wish, means, by).await?;
     let rendered = Arc::new(made.ignoring(&wish.ignore));
+    let kept = room::kept(ground.repositories.memory(), &rendered)?;
     let paths = || read.iter().flatten().map(String::as_str);
     let bases = bases.read(&files, paths(), by).await?;
     // What lies in a submodule has no id here; there the folders as a whole count.
@@ -126,6 +159,7 @@ pub(crate) async fn prepare(
         let own = paths().filter(|path| files.split(path).0.is_empty());
         ids = repository.ids(revision, own, by).await.map_err(of_source)?;
     }
+    let (tree, words) = place(repository, revision, wish, by).await?;
     let complete = rendered.objects().iter().all(|object| object.scope.is_some());
     let (revision, desired, left) = (revision.clone(), rendered.clone(), BTreeMap::new());
     let digest = rendered.digest();
@@ -142,6 +176,8 @@ pub(crate) async fn prepare(
         digest,
         desired,
         left,
+        room: room.limit(),
+        kept,
         complete,
     })
 }
@@ -153,10 +189,14 @@ async fn rendered(
     means: Means<'_>,
     by: Instant,
 ) -> Result<(DesiredSet, Option<BTreeSet<String>>, Option<Arc<Capabilities>>), Trouble> {
+    let room = files.room().clone();
     let (rendered, server) = means.rendered(files, wish, by).await?;
     let (target, scopes) = (wish.target_namespace.clone(), means.cluster.kinds().scopes());
     // Rendering is work for a processor, and must not keep others from being served.
-    let made = chance::aside(move || wanted(rendered, &target, &scopes));
+    let made = chance::aside(move || {
+        let _turn = room.turn();
+        wanted(rendered, &target, &scopes)
+    });
     let made = tokio::time::timeout_at(by.into(), made).await.map_err(|_| too_slow())?;
     let (made, read) = made.unwrap_or_else(|_| Err(stopped()))?;
     Ok((made, read, server))
@@ -207,9 +247,9 @@ const MAX_ROUNDS: usize = 64;
 
 /// Brings the files that a render reads; none if they are as they were.
 async fn brought(
-    repository: &Repository,
-    revision: &Revision,
+    from: (&Repository, &Revision),
     wish: &Wish,
+    room: &Room,
     earlier: &Ids,
     last: Option<&Prepared>,
     by: Instant,
@@ -217,15 +257,24 @@ async fn brought(
 ) -> Result<Option<Read>, Trouble> {
     // What was named the last time most often is named again, and is brought at once.
     let mut beside: BTreeSet<Box<str>> = last.iter().flat_map(|last| last.named.iter().cloned()).collect();
-    let own = (repository, revision);
-    let Some(mut snapshot) = own_files(own, wish, &beside, earlier, by, ground.metrics).await? else {
+    let within = Within { room: room.clone(), choose: room::choose(wish) };
+    let read = async |beside: &BTreeSet<Box<str>>, earlier: &Ids| {
+        own_files(from, wish, (beside, &within), earlier, by, ground.metrics).await
+    };
+    let taken = room.taken();
+    let Some(mut snapshot) = read(&beside, earlier).await? else {
         return Ok(None);
     };
+    let mut own = room.taken() - taken;
     let mut bases = Bases::default();
     for _ in 0..MAX_ROUNDS {
         let files = bases.mount(snapshot.files.clone(), by).await?;
         let (tree, options) = (files.clone(), wish.options.clone());
-        let missing = chance::aside(move || missing(&tree, &options)).await.unwrap_or_default();
+        let looked = chance::aside(move || {
+            let _turn = tree.room().turn();
+            missing(&tree, &options)
+        });
+        let missing = looked.await.unwrap_or_default();
         let (more, grown) = bases.take(missing, &files, ground, by).await?;
         let before = beside.len();
         let wanted: Arc<[Box<str>]> = beside.iter().cloned().collect();
@@ -234,8 +283,12 @@ async fn brought(
             (false, false) => return Ok(Some(Read { snapshot, files, beside: wanted, bases })),
             (false, true) => {}
             (true, _) => {
-                let read = own_files(own, wish, &beside, &Ids::new(), by, ground.metrics).await?;
-                snapshot = read.ok_or_else(stopped)?;
+                // What is read anew takes the place of what was read before.
+                drop((files, std::mem::take(&mut snapshot.files)));
+                room.give(own);
+                let taken = room.taken();
+                snapshot = read(&beside, &Ids::new()).await?.ok_or_else(stopped)?;
+                own = room.taken() - taken;
             }
         }
     }
@@ -247,7 +300,7 @@ async fn brought(
 async fn own_files(
     (repository, revision): (&Repository, &Revision),
     wish: &Wish,
-    beside: &BTreeSet<Box<str>>,
+    (beside, within): (&BTreeSet<Box<str>>, &Within),
     earlier: &Ids,
     by: Instant,
     metrics: &Metrics,
@@ -255,8 +308,8 @@ async fn own_files(
     let begun = clock::now();
     let (folders, wanted) = ([wish.options.path.as_str()], beside.iter().cloned().collect::<Vec<_>>());
     let reading = match wish.submodules {
-        true => repository.read_with_modules(revision, (&folders, &wanted), earlier, by).await,
-        false => repository.read_anew(revision, (&folders, &wanted), earlier, by).await,
+        true => repository.read_with_modules(revision, (&folders, &wanted), earlier, within, by).await,
+        false => repository.read_anew(revision, (&folders, &wanted), earlier, within, by).await,
     };
     count(metrics, &reading, begun);
     Ok(reading.map_err(of_source)?.snapshot)

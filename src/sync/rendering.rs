@@ -14,7 +14,7 @@ use crate::render::helm::{Capabilities, Published};
 use crate::render::{Kind, Rendered};
 use crate::report::Trouble;
 use crate::source::{ChartRef, Credentials};
-use crate::tree::FileTree;
+use crate::tree::{FileTree, Room};
 
 /// What a commit is prepared with.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ impl Means<'_> {
     ) -> Result<(Rendered, Option<Arc<Capabilities>>), Trouble> {
         let mut options = wish.options.clone();
         if let Some(wanted) = &wish.chart {
-            options.helm.chart = Some(self.published(wanted, by).await?);
+            options.helm.chart = Some(self.published(wanted, files.room(), by).await?);
         }
         let server = match options.kind.chosen(&files, &options.path) {
             Kind::Helm => Some(self.server().await?),
@@ -56,13 +56,26 @@ impl Means<'_> {
         Ok((rendered, shown.map(Arc::new)))
     }
 
+    /// Makes sure that a chart from elsewhere is on the disk, so that nobody waits for its server who holds memory.
+    pub(crate) async fn fetch_chart(self, wish: &Wish, by: Instant) -> Result<(), Trouble> {
+        let repositories = self.ground.repositories;
+        match &wish.chart {
+            Some(wanted) if !repositories.has_chart(wanted, "") => {
+                let room = Room::of(repositories.memory().most_for_work());
+                // A chart that finds no room is said so when there is a room of its own for it.
+                match self.published(wanted, &room, by).await {
+                    Err(_) if room.short().is_some() => Ok(()),
+                    fetched => fetched.map(drop),
+                }
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// A chart from where it is published, or from the disk if it was fetched before.
-    async fn published(self, wanted: &ChartRef, by: Instant) -> Result<Published, Trouble> {
-        let fetched = self
-            .ground
-            .repositories
-            .chart(wanted, ("", self.ground.asker), &Credentials::default(), by)
-            .await;
+    async fn published(self, wanted: &ChartRef, room: &Room, by: Instant) -> Result<Published, Trouble> {
+        let (repositories, login) = (self.ground.repositories, Credentials::default());
+        let fetched = repositories.chart_within(wanted, ("", self.ground.asker), &login, room, by).await;
         match fetched {
             Ok(chart) => Ok(Published {
                 digest: wanted.digest.to_string().into(),

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::Context;
 use super::evidence::Evidence;
 use super::prepare::Prepared;
+use super::room;
 use super::tries::{FilesHash, Tried};
 use super::wish::Wish;
 use crate::api::SyncName;
@@ -17,8 +18,8 @@ use crate::chance;
 use crate::clock;
 use crate::cluster::Cluster;
 use crate::render::{Contents, Kind};
-use crate::source::{Error, Ids, Repository, Revision};
-use crate::tree::FileTree;
+use crate::source::{Error, Ids, Repository, Revision, Within};
+use crate::tree::{FileTree, Room};
 
 /// A commit that a Sync does not render, or not yet.
 pub(crate) struct Unrendered<'a> {
@@ -54,7 +55,10 @@ impl Unrendered<'_> {
         let by = clock::now() + self.wish.timeout;
         let options = &self.wish.options;
         let path = options.path.as_str();
-        let reading = self.repository.read_anew(self.revision, (&[path], &[]), &Ids::new(), by).await;
+        // It is evidence only, and there is none where it would take much.
+        let within = Within { room: Room::of(room::FIRST), choose: room::choose(self.wish) };
+        let asked = (&[path][..], &[][..]);
+        let reading = self.repository.read_anew(self.revision, asked, &Ids::new(), &within, by).await;
         let files = match reading.map(|reading| reading.snapshot) {
             Ok(Some(snapshot)) => snapshot.files,
             Err(Error::NoPath { .. }) => return (Evidence::Nothing, None),
@@ -86,7 +90,11 @@ fn hash(ids: &Ids) -> FilesHash {
 
 async fn contents(files: FileTree, wish: &Wish) -> Evidence {
     let options = wish.options.clone();
-    match chance::aside(move || Contents::of(&files, &options)).await {
+    let read = move || {
+        let _turn = files.room().turn();
+        Contents::of(&files, &options)
+    };
+    match chance::aside(read).await {
         Ok(contents) => Evidence::Files(contents),
         Err(_) => Evidence::Anything,
     }

@@ -72,7 +72,9 @@ impl Work<'_> {
                 self.step(&Step { id: id.clone(), action: Action::Update(Change::Unverified) }).await
             }
             How::Compare => Some(
-                self.compare(id).await.unwrap_or_else(|failure| failed(&failure, self.desired.hides(id))),
+                self.compare(id)
+                    .await
+                    .unwrap_or_else(|failure| failed(&failure, self.desired.hides(id, None))),
             ),
         }
     }

@@ -46,7 +46,7 @@ pub(crate) fn write(tree: &FileTree, folder: &Path) {
         match entry {
             Entry::File(bytes) => fs::write(&path, bytes).expect("a file is written"),
             Entry::Link(target) => symlink(&**target, &path).expect("a link is made"),
-            Entry::TooLarge(_) | Entry::Unreadable { .. } => panic!("{path:?} was not read"),
+            Entry::TooLarge(_) | Entry::Left(_) | Entry::Unreadable { .. } => panic!("{path:?} was not read"),
         }
     }
 }

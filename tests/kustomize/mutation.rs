@@ -160,7 +160,7 @@ fn file(text: &str) -> Entry {
 fn text(entry: &Entry) -> String {
     match entry {
         Entry::File(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Entry::Link(_) | Entry::TooLarge(_) | Entry::Unreadable { .. } => String::new(),
+        Entry::Link(_) | Entry::TooLarge(_) | Entry::Left(_) | Entry::Unreadable { .. } => String::new(),
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) mod audit;
 pub(crate) mod authority;
 pub(crate) mod binaries;
 pub(crate) mod board;
+pub(crate) mod bombs;
 pub(crate) mod browser;
 pub(crate) mod control_plane;
 pub(crate) mod conversion;

@@ -69,7 +69,9 @@ fn files(tree: &FileTree, folder: &str, shown: &str) -> Result<Files, Problem> {
             let inside = below(&inside, path.get(top..).unwrap_or_default());
             let target = match entry {
                 Entry::Link(_) => tree.resolve(path)?,
-                Entry::File(_) | Entry::TooLarge(_) | Entry::Unreadable { .. } => path.to_owned(),
+                Entry::File(_) | Entry::TooLarge(_) | Entry::Left(_) | Entry::Unreadable { .. } => {
+                    path.to_owned()
+                }
             };
             if files.len() + waiting.len() >= MAX_CHART_FILES {
                 return Err(too_large());

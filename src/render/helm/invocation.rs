@@ -15,6 +15,7 @@ use super::fault::ChartFault;
 use super::looks::{Seen, look_through};
 use super::values::ValuesFile;
 use super::{Files, HelmOptions};
+use crate::tree::Room;
 
 /// What templates see of the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct Invocation {
     looks: bool,
     /// The paths of the repository on which it depends, where that is not the folder as a whole.
     pub(in crate::render) read: Option<BTreeSet<String>>,
+    /// How much memory it and all that is made of it may take.
+    pub room: Room,
 }
 
 /// Where the chart lies for the run.
@@ -83,7 +86,7 @@ impl Invocation {
             arguments.extend(words.flat_map(|some| ["--api-versions".to_owned(), some]));
         }
         let Chart { name, shown, .. } = chart;
-        Ok(Self { files, arguments, name, shown, values: named, looks, read: None })
+        Ok(Self { files, arguments, name, shown, values: named, looks, read: None, room: Room::default() })
     }
 
     /// The files of the run by their paths, all of them relative.

@@ -113,6 +113,7 @@ pub fn invocation(tree: &FileTree, options: &Options, server: &Capabilities) -> 
     let around = tree.resolve(&options.path)?;
     let files = values::read(tree, &around, &options.helm.values_files)?;
     let mut run = Invocation::new(chart, files, &options.helm, server)?;
+    run.room = tree.room().clone();
     // Of the repository such a run has seen its values only.
     run.read = options.helm.chart.is_some().then(|| values::places(tree, &around, options));
     Ok(run)

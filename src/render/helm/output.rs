@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::invocation::Invocation;
+use crate::render::cost;
 use crate::render::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE};
 use crate::render::packed::Packed;
 use crate::render::problem::Problem;
@@ -29,6 +30,10 @@ pub(in crate::render) fn templated(
     variables: Option<&Variables>,
 ) -> (Found<Packed>, FileTree) {
     let mut found = Found::default();
+    if let Err(no_room) = run.room.take(cost::of_file(&output)) {
+        found.problems.push(no_room.into());
+        return (found, FileTree::default());
+    }
     let sources = Sources::read(run, &output);
     match documents::read_parts(&output, |line| sources.of(line)) {
         Err(error) => {
@@ -41,7 +46,7 @@ pub(in crate::render) fn templated(
         Ok(FileContent::Manifests(manifests)) => {
             for manifest in manifests {
                 let object = manifest.map_err(|problem| vec![problem]);
-                match object.and_then(|manifest| object_of(manifest, &output, variables)) {
+                match object.and_then(|manifest| object_of(manifest, &output, variables, &run.room)) {
                     Ok(object) => found.objects.push(object),
                     Err(problems) => found.problems.extend(problems),
                 }

@@ -24,6 +24,7 @@ use super::schema::{Schemas, Scope};
 use super::trail::Tracer;
 use super::transforming;
 use super::variables;
+use crate::render::cost;
 use crate::yaml;
 
 /// Everything that has come together so far.
@@ -47,6 +48,9 @@ pub(super) struct Build<'a> {
 }
 
 type Step = Result<(), Refusal>;
+
+/// The longest text that counts as nothing.
+const SHORT: usize = 256;
 
 impl<'a> Build<'a> {
     /// A build whose merge keys are those that the outermost kustomization asks for.
@@ -105,11 +109,20 @@ impl<'a> Build<'a> {
         change: impl FnOnce(&mut Vec<Resource>) -> Step,
     ) -> Step {
         self.bounds.look(resources.len(), 1, at)?;
+        self.files.take(0, at)?;
         self.tracer.step(name, at, resources, change)
+    }
+
+    /// Takes memory for long texts that a step writes into so many objects; short ones are nothing beside an object.
+    pub(super) fn write<'t>(&self, texts: impl Iterator<Item = &'t str>, into: usize, at: &At) -> Step {
+        let bytes: usize = texts.map(str::len).filter(|length| *length > SHORT).sum();
+        // A workload has most of them twice.
+        self.files.take((2 * bytes as u64).saturating_mul(into as u64), at)
     }
 
     /// The first document of a file.
     pub(super) fn value(&self, path: &str, bytes: &[u8]) -> Result<Value, Refusal> {
+        self.files.take(cost::of_file(bytes), &At::file(path))?;
         let documents = yaml::read_as_written(&self.files.shown(path), bytes);
         let documents = documents.map_err(|error| Refusal::unreadable(Class::Configuration, &error))?;
         Ok(documents.into_iter().next().map_or(Value::Null, |document| document.value))
@@ -180,6 +193,7 @@ impl<'a> Build<'a> {
             match self.files.resource(folder, entry)? {
                 Found::File(path, bytes) => {
                     self.bounds.read(bytes.len(), &entry.at)?;
+                    self.files.take(cost::of_file(&bytes), &entry.at)?;
                     let mut found = parse::resources(&self.files.shown(&path), &bytes)?;
                     self.check_scopes(&found, &entry.at)?;
                     self.tracer.named(&mut found, entry);

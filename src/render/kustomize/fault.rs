@@ -184,7 +184,9 @@ impl Refusal {
             tree::Error::Missing { .. } => Class::Missing,
             tree::Error::Outside { .. } => Class::Restricted,
             tree::Error::TooLarge { .. } => Class::Bound,
-            tree::Error::Unreadable { .. } | tree::Error::Loop { .. } => Class::Missing,
+            tree::Error::Left { .. } | tree::Error::Unreadable { .. } | tree::Error::Loop { .. } => {
+                Class::Missing
+            }
         };
         at.refuse(class, error.to_string())
     }

@@ -53,6 +53,16 @@ impl<'a> Files<'a> {
         self.read.into_inner()
     }
 
+    /// Takes memory for what is about to be made.
+    pub(super) fn take(&self, bytes: u64, at: &At) -> Result<(), Refusal> {
+        self.tree.room().take(bytes).map_err(|no_room| at.refuse(Class::Bound, no_room.to_string()))
+    }
+
+    /// Gives memory back for what is gone.
+    pub(super) fn give(&self, bytes: u64) {
+        self.tree.room().give(bytes);
+    }
+
     pub(super) fn shown(&self, path: &str) -> String {
         self.tree.shown(path)
     }

@@ -16,6 +16,9 @@ use crate::object::Origin;
 /// How long a line of base64 is where there are more of them.
 const BASE64_LINE: usize = 70;
 
+/// How often a value is there until its object is done: as bytes, as text or base64, and in the text of the object.
+const TIMES: usize = 4;
+
 /// The kinds of objects that are generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Made {
@@ -129,17 +132,20 @@ fn pairs(
     generator: &Generator,
 ) -> Result<BTreeMap<String, Vec<u8>>, Refusal> {
     let mut pairs = BTreeMap::new();
-    let mut add = |key: String, value: Vec<u8>, at: &At| match pairs.contains_key(&key) {
-        true => Err(at.refuse(Class::Generator, format!("the key {key} is there twice"))),
-        false => {
-            pairs.insert(key, value);
-            Ok(())
+    let mut add = |key: String, value: &[u8], at: &At| {
+        files.take((TIMES * (key.len() + value.len() + BASE64_LINE)) as u64, at)?;
+        match pairs.contains_key(&key) {
+            true => Err(at.refuse(Class::Generator, format!("the key {key} is there twice"))),
+            false => {
+                pairs.insert(key, value.to_vec());
+                Ok(())
+            }
         }
     };
     for env in &generator.envs {
         let (_, bytes) = files.file(folder, &env.text, &env.at)?;
         for (key, value) in lines(&bytes, env)? {
-            add(key, value, &env.at)?;
+            add(key, &value, &env.at)?;
         }
     }
     for literal in &generator.literals {
@@ -147,12 +153,12 @@ fn pairs(
             literal.text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
                 literal.at.refuse(Class::Generator, "a literal has to be written as key=value")
             })?;
-        add(key.to_owned(), unquoted(value).as_bytes().to_vec(), &literal.at)?;
+        add(key.to_owned(), unquoted(value).as_bytes(), &literal.at)?;
     }
     for file in &generator.files {
         let (key, path) = source(file)?;
         let (_, bytes) = files.file(folder, path, &file.at)?;
-        add(key.to_owned(), bytes.to_vec(), &file.at)?;
+        add(key.to_owned(), &bytes, &file.at)?;
     }
     Ok(pairs)
 }

@@ -13,6 +13,7 @@ use super::resource::Resource;
 use super::schema::Schemas;
 use super::select::Selector;
 use super::strategic::{Merged, Writing, merge};
+use crate::render::cost;
 use crate::yaml;
 
 /// A patch as it was read.
@@ -34,14 +35,27 @@ pub(super) struct Ground<'a> {
 /// Applies one entry of `patches`.
 pub(super) fn apply(resources: &mut Vec<Resource>, patch: &Patch, ground: Ground<'_>) -> Result<(), Refusal> {
     let (name, bytes) = ground.source(patch)?;
-    match read(&name, &bytes, &patch.at)? {
+    let cost = cost::of_file(&bytes);
+    ground.files.take(cost, &patch.at)?;
+    let done = apply_read(resources, patch, read(&name, &bytes, &patch.at)?, ground);
+    ground.files.give(cost);
+    done
+}
+
+fn apply_read(
+    resources: &mut Vec<Resource>,
+    patch: &Patch,
+    read: Read,
+    ground: Ground<'_>,
+) -> Result<(), Refusal> {
+    match read {
         Read::Nothing => Ok(()),
         Read::Operations(operations) => {
             let Some(target) = &patch.target else {
                 let text = "a JSON patch needs a target: it does not say itself which object it changes";
                 return Err(patch.at.refuse(Class::Patch, text));
             };
-            operate(resources, &operations, target, &patch.at, true)
+            operate(resources, &operations, target, (&patch.at, true), ground)
         }
         Read::Merges(mut merges) => {
             for merge in &mut merges {
@@ -104,7 +118,7 @@ pub(super) fn apply_operations(
     let (name, bytes) = ground.source(patch)?;
     match operations(&name, &bytes, &patch.at)? {
         operations if operations.is_empty() => Err(patch.at.refuse(Class::Patch, "the patch is empty")),
-        operations => operate(resources, &operations, target, &patch.at, false),
+        operations => operate(resources, &operations, target, (&patch.at, false), ground),
     }
 }
 
@@ -163,8 +177,8 @@ fn operate(
     resources: &mut [Resource],
     operations: &[Operation],
     target: &Selector,
-    at: &At,
-    remembers: bool,
+    (at, remembers): (&At, bool),
+    ground: Ground<'_>,
 ) -> Result<(), Refusal> {
     let selection = target.selection()?;
     if operations.iter().any(Operation::sees_annotations) {
@@ -182,7 +196,9 @@ fn operate(
         if !resource.spelling.is_json() {
             through_floats(&mut resource.body);
         }
+        let before = cost::of(&resource.body);
         let done = json_patch::apply(&mut resource.body, operations);
+        ground.files.take(cost::of(&resource.body).saturating_sub(before), at)?;
         done.map_err(|fault| at.refuse(Class::Patch, format!("{}: {fault}", resource.first_id())))?;
         resource.spelling.went_through_json();
         resource.sharing.forget();
@@ -299,7 +315,11 @@ fn merged(resource: &mut Resource, patch: &Resource, ground: Ground<'_>, at: &At
     let body = resource.body.take();
     let is_quoted = |text: &str| ground.files.is_quoted(&resource.origin.file, text);
     let writing = Writing { keeps_nulls, is_quoted: &is_quoted };
+    let before = cost::of(&body);
     let done = merge(body, &patch.body, ground.schemas, writing);
+    if let Ok(Merged::Object(body)) = &done {
+        ground.files.take(cost::of(body).saturating_sub(before), at)?;
+    }
     resource.spelling.merge(&patch.spelling);
     if takes_annotations(&patch.body) {
         resource.lose_notes();

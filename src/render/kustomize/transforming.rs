@@ -45,6 +45,7 @@ pub(super) fn transform(
     }
     for image in &kustomization.images {
         let fields = configuration.fields(Use::Images);
+        build.write([&*image.new_name, &*image.new_tag].into_iter(), resources.len(), &image.at)?;
         build.step(("images", ""), &image.at, resources, |it| set_image(it, image, &fields))?;
     }
     let at = kustomization.at.key("replacements");
@@ -65,8 +66,9 @@ fn rename(
         subjects: Subjects::Default,
         only_unset: false,
     };
-    build.step(("namespace", ""), &at, resources, |it| set_namespace(it, &namespacing, &at))?;
     let texts = (from.name_prefix.as_str(), from.name_suffix.as_str());
+    build.write([from.namespace.as_str(), texts.0, texts.1].into_iter(), resources.len(), &at)?;
+    build.step(("namespace", ""), &at, resources, |it| set_namespace(it, &namespacing, &at))?;
     let name = if texts.0.is_empty() { "nameSuffix" } else { "namePrefix" };
     build.step((name, ""), &from.at.key(name), resources, |it| affixes(it, texts, by, &from.at))
 }
@@ -77,6 +79,8 @@ fn mark(build: &Build<'_>, from: &Kustomization, by: &Configuration, resources: 
         let fields = fields_of(labels, by);
         let fields = fields.map_err(|text| labels.at.refuse(Class::Configuration, text))?;
         build.bounds.look(resources.len(), labels.pairs.len() * fields.len(), &labels.at)?;
+        let texts = labels.pairs.iter().flat_map(|(key, text)| [key.as_str(), text.as_str()]);
+        build.write(texts, resources.len(), &labels.at)?;
         let change = |it: &mut Vec<Resource>| set_texts(it, &labels.pairs, &fields, &labels.at);
         build.step(("labels", ""), &labels.at, resources, change)?;
     }
@@ -87,6 +91,8 @@ fn mark(build: &Build<'_>, from: &Kustomization, by: &Configuration, resources: 
     common.into_iter().try_for_each(|(name, texts, to)| {
         let (at, fields) = (from.at.key(name), by.fields(to));
         build.bounds.look(resources.len(), texts.len() * fields.len(), &at)?;
+        let written = texts.iter().flat_map(|(key, text)| [key.as_str(), text.as_str()]);
+        build.write(written, resources.len(), &at)?;
         build.step((name, ""), &at, resources, |it| set_texts(it, texts, &fields, &at))
     })
 }

@@ -31,6 +31,11 @@ pub const MAX_BODY_BYTES: usize = 4 << 20;
 /// So many calls are heeded a second, and so many at once.
 pub const RATE: (f64, f64) = (10.0, 40.0);
 
+/// What the body of a call is about, whoever sent it; none if it is not JSON.
+pub fn called(body: &[u8]) -> Option<Called> {
+    serde_json::from_slice(body).ok().map(|body| payload::repositories(&body))
+}
+
 /// What a call is about: names of repositories.
 pub type Called = BTreeSet<Box<str>>;
 
@@ -133,13 +138,12 @@ impl Hooks {
         if !self.take() {
             return refuse(StatusCode::TOO_MANY_REQUESTS, "too many calls");
         }
-        let Ok(body) = serde_json::from_slice(&body) else {
+        let Some(called) = called(&body) else {
             return refuse(
                 StatusCode::BAD_REQUEST,
                 "the body is not JSON: set the content type application/json",
             );
         };
-        let called = payload::repositories(&body);
         if called.is_empty() {
             return refuse(StatusCode::BAD_REQUEST, "the body names no repository: url or urls should");
         }

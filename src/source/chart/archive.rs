@@ -10,7 +10,7 @@ use std::io::{ErrorKind, Read};
 use flate2::read::MultiGzDecoder;
 
 use super::error::ChartError;
-use crate::tree::{Entry, FileTree, MAX_FILE_BYTES};
+use crate::tree::{Entry, FileTree, MAX_FILE_BYTES, Room};
 
 /// The most bytes of all that is unpacked.
 const MAX_UNPACKED_BYTES: u64 = 128 * 1024 * 1024;
@@ -36,10 +36,10 @@ const BLOCK: usize = 512;
 /// The file without which there is no chart.
 const CHART: &str = "Chart.yaml";
 
-/// The files of a chart.
-pub(super) fn unpack(packed: &[u8]) -> Result<FileTree, ChartError> {
+/// The files of a chart, as far as there is room for them.
+pub(super) fn unpack(packed: &[u8], room: &Room) -> Result<FileTree, ChartError> {
     let limit = MAX_UNPACKED_BYTES.min(FREE_BYTES + MAX_RATIO * packed.len() as u64);
-    let mut tape = Tape { input: MultiGzDecoder::new(packed), left: limit };
+    let mut tape = Tape { input: MultiGzDecoder::new(packed), left: limit, room };
     let mut files: BTreeMap<Box<str>, Entry> = BTreeMap::new();
     let (mut said, mut folder, mut count) = (Said::default(), None, 0);
     while let Some(head) = tape.head()? {
@@ -76,7 +76,7 @@ pub(super) fn unpack(packed: &[u8]) -> Result<FileTree, ChartError> {
         return refuse(format!("has a file where a folder of {path} is"));
     }
     match files.contains_key(CHART) {
-        true => Ok(files.into_iter().collect()),
+        true => Ok(files.into_iter().collect::<FileTree>().within(room.clone())),
         false => refuse("has no Chart.yaml in its folder, so that it is no chart"),
     }
 }
@@ -136,12 +136,13 @@ struct Head {
 }
 
 /// An archive that is read from the beginning to the end.
-struct Tape<R> {
+struct Tape<'a, R> {
     input: R,
     left: u64,
+    room: &'a Room,
 }
 
-impl<R: Read> Tape<R> {
+impl<R: Read> Tape<'_, R> {
     /// The next head; none at the end.
     fn head(&mut self) -> Result<Option<Head>, ChartError> {
         let mut block = [0; BLOCK];
@@ -179,6 +180,7 @@ impl<R: Read> Tape<R> {
         if padded > self.left {
             return refuse(TOO_LARGE);
         }
+        self.room.take(padded).map_err(|no_room| ChartError::Server(no_room.into()))?;
         let mut bytes = Vec::new();
         let read = (&mut self.input).take(padded).read_to_end(&mut bytes);
         read.map_err(|_| damaged("what is packed in it"))?;

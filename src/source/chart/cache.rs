@@ -34,6 +34,11 @@ impl Cache {
         Self { folder: folder.to_owned(), written: AtomicU64::new(0) }
     }
 
+    /// True if there is a file for this digest.
+    pub(in crate::source) fn has(&self, owner: &str, digest: Digest) -> bool {
+        self.folder.join(name(owner, digest)).is_file()
+    }
+
     /// The bytes with this digest.
     pub(super) fn read(&self, owner: &str, digest: Digest) -> Option<Vec<u8>> {
         let path = self.folder.join(name(owner, digest));

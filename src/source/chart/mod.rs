@@ -21,7 +21,7 @@ pub use reference::{ChartPlace, ChartRef, Digest};
 
 use super::credentials::Credentials;
 use super::http::Network;
-use crate::tree::FileTree;
+use crate::tree::{FileTree, Room};
 use download::Downloads;
 use url::Url;
 
@@ -39,14 +39,23 @@ pub struct Chart {
     pub was_here: bool,
 }
 
+/// The files in the archive of a chart.
+pub(super) fn unpack(archive: &[u8], room: &Room) -> Result<FileTree, ChartError> {
+    archive::unpack(archive, room)
+}
+
 /// A chart that was fetched before; none if it is not here, or not whole.
-pub(super) fn kept((cache, owner): (&Cache, &str), chart: &ChartRef) -> Option<Result<Chart, ChartError>> {
+pub(super) fn kept(
+    (cache, owner): (&Cache, &str),
+    chart: &ChartRef,
+    room: &Room,
+) -> Option<Result<Chart, ChartError>> {
     let bytes = cache.read(owner, chart.digest)?;
     let archive = match registry::is_manifest(&bytes) {
         true => cache.read(owner, registry::layer(&bytes).ok()?)?,
         false => bytes,
     };
-    Some(archive::unpack(&archive).map(|files| Chart { archive, files, was_here: true }))
+    Some(archive::unpack(&archive, room).map(|files| Chart { archive, files, was_here: true }))
 }
 
 /// Fetches a chart, and keeps what was fetched.
@@ -55,7 +64,7 @@ pub(super) fn fetch(
     network: &Network,
     chart: &ChartRef,
     credentials: &Credentials,
-    by: Instant,
+    (room, by): (&Room, Instant),
 ) -> Result<Chart, ChartError> {
     let archive = match &chart.place {
         ChartPlace::Repository { url, name, version } => {
@@ -80,7 +89,7 @@ pub(super) fn fetch(
             found.archive
         }
     };
-    let files = archive::unpack(&archive)?;
+    let files = archive::unpack(&archive, room)?;
     cache.write(owner, &archive);
     Ok(Chart { archive, files, was_here: false })
 }

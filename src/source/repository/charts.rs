@@ -15,6 +15,7 @@ use super::super::remote::heard;
 use super::super::turns::Ask;
 use super::Repositories;
 use crate::chance;
+use crate::tree::Room;
 
 /// The folder of charts, beside those of mirrors.
 pub(super) const FOLDER: &str = "charts";
@@ -55,26 +56,44 @@ impl Repositories {
         credentials: &Credentials,
         by: Instant,
     ) -> Result<Chart, ChartError> {
+        self.chart_within(wanted, (owner, asker), credentials, &Room::default(), by).await
+    }
+
+    /// True if the chart is on the disk already.
+    pub fn has_chart(&self, wanted: &ChartRef, owner: &str) -> bool {
+        self.0.charts.cache.has(owner, wanted.digest)
+    }
+
+    /// The same as [`Repositories::chart`], in this room.
+    pub async fn chart_within(
+        &self,
+        wanted: &ChartRef,
+        (owner, asker): (&str, &str),
+        credentials: &Credentials,
+        room: &Room,
+        by: Instant,
+    ) -> Result<Chart, ChartError> {
         let work = async {
             let turn = self.0.charts.turn(wanted.digest).lock_owned().await;
             let ask = |server: Option<Arc<str>>| Ask { namespace: asker.into(), server };
             let (house, owner): (_, Box<str>) = (self.0.clone(), owner.into());
             let worker = self.0.turns.take(ask(None)).await;
             let kept = {
-                let (house, owner, wanted) = (house.clone(), owner.clone(), wanted.clone());
+                let (house, owner, wanted, room) =
+                    (house.clone(), owner.clone(), wanted.clone(), room.clone());
                 chance::aside(move || {
                     let _worker = worker;
-                    chart::kept((&house.charts.cache, &owner), &wanted)
+                    chart::kept((&house.charts.cache, &owner), &wanted, &room)
                 })
             };
             if let Some(kept) = kept.await.map_err(|_| Error::Stopped)? {
                 return kept;
             }
             let mut worker = self.0.turns.take(ask(Some(wanted.place.server().into()))).await;
-            let (wanted, credentials) = (wanted.clone(), credentials.clone());
+            let (wanted, credentials, room) = (wanted.clone(), credentials.clone(), room.clone());
             let done = chance::aside(move || {
                 let cache = (&house.charts.cache, &*owner);
-                let chart = chart::fetch(cache, &house.network, &wanted, &credentials, by);
+                let chart = chart::fetch(cache, &house.network, &wanted, &credentials, (&room, by));
                 worker.heard(match &chart {
                     Err(ChartError::Server(error)) => heard(Some(error)),
                     Ok(_) | Err(_) => heard(None),

@@ -13,6 +13,7 @@ use super::super::mirror::MAX_PACK_BYTES;
 use super::super::revision::{ObjectHash, Revision};
 use super::super::snapshot::{Ids, Snapshot, no_path};
 use super::super::submodules;
+use super::super::within::Within;
 use super::{House, PoisonError, Reading, Repository, key};
 use crate::chance;
 use crate::tree::{Entry, FileTree, MAX_FILES, MAX_TREE_BYTES};
@@ -29,11 +30,12 @@ impl Repository {
         revision: &Revision,
         (folders, beside): (&[&str], &[Box<str>]),
         earlier: &Ids,
+        within: &Within,
         by: Instant,
     ) -> Result<Reading, Error> {
-        let mut reading = self.read_again(revision, (folders, beside), earlier, by).await?;
+        let mut reading = self.read_again(revision, (folders, beside), earlier, within, by).await?;
         if let Some(snapshot) = &mut reading.snapshot {
-            let added = self.add_modules(snapshot, by).await;
+            let added = self.add_modules(snapshot, within, by).await;
             if let Err(Error::TooMuch { .. }) = added {
                 // What is too much is not kept until somebody looks for it. What is good for the next attempt is.
                 let (house, unwanted) = (self.house.clone(), std::mem::take(&mut snapshot.beside));
@@ -45,9 +47,11 @@ impl Repository {
         Ok(reading)
     }
 
-    async fn add_modules(&self, snapshot: &mut Snapshot, by: Instant) -> Result<(), Error> {
+    async fn add_modules(&self, snapshot: &mut Snapshot, within: &Within, by: Instant) -> Result<(), Error> {
         let mut files: BTreeMap<Box<str>, Entry> = own(&snapshot.files, "");
         let mut waiting: Vec<Wanted> = wanted(self, snapshot, "");
+        // Which of the files are manifests of the whole is not known in a part of it.
+        let all = Within { room: within.room.clone(), ..Within::default() };
         let (mut count, mut size, mut sized) = (0, 0, BTreeSet::new());
         while let Some(Wanted { place, path, commit, said, from }) = waiting.pop() {
             count += 1;
@@ -65,7 +69,7 @@ impl Repository {
             // As long as somebody holds them, their mirrors stay.
             snapshot.beside.push(module.clone());
             let told = |error| Error::Module { path: place.clone(), cause: Box::new(error) };
-            let inner = module.read(&revision, &[""], by).await.map_err(told)?;
+            let inner = module.read_here(&revision, &[""], &all, by).await.map_err(told)?;
             // One repository may be at many places.
             if sized.insert(key(&module.shared.address, &module.shared.owner)) {
                 size += module.size(by).await.map_err(told)?.1;
@@ -78,7 +82,8 @@ impl Repository {
             files.extend(own(&inner.files, &place));
             check_size(&files)?;
         }
-        snapshot.files = files.into_iter().collect::<FileTree>().holding(snapshot.ids.keys().cloned());
+        let files = files.into_iter().collect::<FileTree>().within(within.room.clone());
+        snapshot.files = files.holding(snapshot.ids.keys().cloned());
         Ok(())
     }
 

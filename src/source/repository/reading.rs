@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::super::commit_words::{self, CommitWords};
 use super::super::error::Error;
+use super::super::memory::Memory;
 use super::super::revision::{ObjectHash, Revision};
 use super::super::snapshot::{self, Ids, Snapshot};
+use super::super::within::Within;
 use super::{Need, Repository, State};
 use crate::clock;
 
@@ -26,25 +28,40 @@ impl Repository {
     /// The files below `folders` in `revision`, fetched if need be. Names are from the root; an empty one is the
     /// root itself. Links are recorded, and what they lead to inside the repository is read as well.
     pub async fn read(&self, revision: &Revision, folders: &[&str], by: Instant) -> Result<Snapshot, Error> {
-        let (commit, folders) = (revision.commit, boxed(folders));
-        let read = move |state: &mut State| {
-            state.with(commit, by, |repository| snapshot::read(repository, commit, &folders, &[]))
-        };
-        let (snapshot, _) = self.run(Need::commit(commit), by, read).await?;
+        let snapshot = self.read_here(revision, folders, &Within::default(), by).await?;
         is_outside_of_modules(&snapshot, revision)?;
         Ok(snapshot)
     }
 
+    pub(super) async fn read_here(
+        &self,
+        revision: &Revision,
+        folders: &[&str],
+        within: &Within,
+        by: Instant,
+    ) -> Result<Snapshot, Error> {
+        let (commit, folders, within) = (revision.commit, boxed(folders), within.clone());
+        let memory = self.house.memory.clone();
+        let read = move |state: &mut State| {
+            state.with(commit, by, |repository| {
+                backed(&memory, &within, by)?;
+                snapshot::read(repository, commit, &folders, &[], &within)
+            })
+        };
+        Ok(self.run(Need::commit(commit), by, read).await?.0)
+    }
+
     /// The same, unless all ids of an earlier [`Snapshot`] of these folders still stand: then no file is read. What lies
-    /// `beside` the folders is brought, too, as far as it is there.
+    /// `beside` the folders is brought, too, as far as it is there; and no more `within` than there is room for.
     pub async fn read_anew(
         &self,
         revision: &Revision,
         (folders, beside): (&[&str], &[Box<str>]),
         earlier: &Ids,
+        within: &Within,
         by: Instant,
     ) -> Result<Reading, Error> {
-        let reading = self.read_again(revision, (folders, beside), earlier, by).await?;
+        let reading = self.read_again(revision, (folders, beside), earlier, within, by).await?;
         reading.snapshot.iter().try_for_each(|snapshot| is_outside_of_modules(snapshot, revision))?;
         Ok(reading)
     }
@@ -54,10 +71,11 @@ impl Repository {
         revision: &Revision,
         (folders, beside): (&[&str], &[Box<str>]),
         earlier: &Ids,
+        within: &Within,
         by: Instant,
     ) -> Result<Reading, Error> {
         let (commit, folders, earlier) = (revision.commit, boxed(folders), earlier.clone());
-        let beside = beside.to_vec();
+        let (beside, within, memory) = (beside.to_vec(), within.clone(), self.house.memory.clone());
         self.run(Need::commit(commit), by, move |state| {
             let begun = clock::now();
             let (snapshot, fetched) = state.with(commit, by, |repository| {
@@ -65,7 +83,10 @@ impl Repository {
                 let same = snapshot::ids(repository, commit, &earlier).is_ok_and(|ids| ids == earlier);
                 match same && !earlier.is_empty() {
                     true => Ok(None),
-                    false => snapshot::read(repository, commit, &folders, &beside).map(Some),
+                    false => {
+                        backed(&memory, &within, by)?;
+                        snapshot::read(repository, commit, &folders, &beside, &within).map(Some)
+                    }
                 }
             })?;
             Ok(Reading {
@@ -113,6 +134,11 @@ impl Repository {
         let read = move |state: &mut State| state.with(commit, by, |it| Ok(commit_words::read(it, commit)));
         self.run(Need::commit(commit), by, read).await.ok()?.0
     }
+}
+
+/// Makes sure that there is memory for what is read. It is waited for here, where all else is there that a server could withhold.
+fn backed(memory: &Memory, within: &Within, by: Instant) -> Result<(), Error> {
+    if memory.back(&within.room, by) { Ok(()) } else { Err(Error::Crowded) }
 }
 
 /// Makes sure that no folder that was asked for lies in a submodule.

@@ -112,7 +112,7 @@ impl Repository {
         need: Option<Need>,
         by: Instant,
     ) -> Result<Worked<T, J>, Error> {
-        let shared = self.shared.clone();
+        let (shared, house) = (self.shared.clone(), self.house.clone());
         let work = chance::aside(move || {
             let prepared = state.prepare(&shared);
             if prepared.is_ok() && need.is_some_and(|need| !need.is_here(&state)) {
@@ -122,6 +122,11 @@ impl Repository {
             turn.heard(state.heard());
             if shared.waiting.load(Ordering::Relaxed) == 0 {
                 state.rest();
+            }
+            let has_grown = state.has_grown();
+            drop(state);
+            if has_grown {
+                house.tidy();
             }
             Worked::Done(done)
         });

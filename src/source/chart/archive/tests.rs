@@ -5,7 +5,12 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::{BLOCK, Entry, MAX_FILE_BYTES, unpack};
+use super::{BLOCK, Entry, FileTree, MAX_FILE_BYTES, Room};
+use crate::source::ChartError;
+
+fn unpack(packed: &[u8]) -> Result<FileTree, ChartError> {
+    super::unpack(packed, &Room::default())
+}
 
 /// One thing in an archive, with a head that is right.
 fn thing(path: &str, kind: u8, size: u64, content: &[u8]) -> Vec<u8> {
@@ -128,4 +133,16 @@ fn what_is_no_archive_of_a_chart_is_refused() {
     check(&packed(&[broken]), "a head is not whole");
     refused(&[thing("p", b'x', 4, b"9 a\n"), file("web/a", "x")], "extended head");
     refused(&[thing("p", b'x', 4, b"0 a="), file("web/a", "x")], "extended head");
+}
+
+#[test]
+fn no_more_is_unpacked_than_there_is_room_for() {
+    let things = [file("web/Chart.yaml", "name: web\n"), file("web/a", &"a".repeat(100_000))];
+    let packed = packed(&things);
+    let (small, enough) = (Room::of(50_000), Room::of(200_000));
+    assert!(super::unpack(&packed, &enough).is_ok());
+    assert_eq!(super::unpack(&packed, &small).unwrap_err().reason(), "MemoryBusy");
+    assert!(small.short().is_some_and(|bytes| bytes > 100_000));
+    drop(enough.stop_when_dropped());
+    assert_eq!(super::unpack(&packed, &enough).unwrap_err().reason(), "RepositoryTimeout");
 }

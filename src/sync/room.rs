@@ -1,0 +1,149 @@
+//! How much memory a commit may take on its way to objects.
+//!
+//! In: what a Sync wants, and how much its last commit took. Out: one [`Room`] after the other, each larger than the one that was not
+//! enough; or [`Trouble`] where nothing larger can ever be there. A commit that found no room is read once more from the beginning:
+//! nobody who has memory waits for more of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::wish::Wish;
+use crate::desired::DesiredSet;
+use crate::render::{Kind, is_read};
+use crate::report::Trouble;
+use crate::source::{Choose, Chosen, Memory, Share};
+use crate::tree::{Entry, FileTree, Room};
+
+/// The room that a commit gets of which nothing is known; most need no more.
+pub(super) const FIRST: u64 = 16 * 1024 * 1024;
+
+/// What an object takes beside its text, for as long as the Sync is there.
+const OBJECT: u64 = 512;
+
+/// Submodules are fetched while memory is held, from whatever servers: they hold no more than this part of it.
+const PART_FOR_MODULES: u64 = 4;
+
+/// The rooms for one commit.
+pub(super) struct Rooms {
+    bytes: u64,
+    most: u64,
+}
+
+impl Rooms {
+    /// The first one has as much as the last commit took.
+    pub(super) fn of(memory: &Memory, wish: &Wish, last: Option<u64>) -> Self {
+        let part = if wish.submodules { PART_FOR_MODULES } else { 1 };
+        let most = memory.most_for_work() / part;
+        Self { bytes: last.unwrap_or(FIRST).min(most), most }
+    }
+
+    /// The next room.
+    pub(super) fn room(&self) -> Room {
+        Room::of(self.bytes)
+    }
+
+    /// Makes the next room large enough for what was too much for this one, or says that none can be.
+    pub(super) fn grow(&mut self, short: u64) -> Result<(), Trouble> {
+        if self.bytes >= self.most {
+            return Err(never(short, self.most, "reading and rendering it takes"));
+        }
+        self.bytes = (short.saturating_add(short / 4)).max(2 * self.bytes).min(self.most);
+        Ok(())
+    }
+}
+
+/// Keeps memory for objects, for as long as what is given is there.
+pub(super) fn kept(memory: &Memory, objects: &DesiredSet) -> Result<Arc<Share>, Trouble> {
+    let bytes = objects.objects().iter().map(|object| OBJECT + object.canonical.len() as u64).sum();
+    match memory.keep(bytes) {
+        Some(share) => Ok(Arc::new(share)),
+        None if bytes > memory.most_kept() => {
+            Err(never(bytes, memory.most_kept(), "its objects, which are kept, take"))
+        }
+        None => Err(Trouble {
+            reason: "MemoryBusy",
+            message: format!(
+                "its objects take {} MiB of memory, which the objects of other Syncs take now; give the daemon more (the setting \
+                 memory, and the limit of its Pod), or wait until others take less",
+                mib(bytes)
+            ),
+            problems: Vec::new(),
+            lasting: false,
+        }),
+    }
+}
+
+fn never(bytes: u64, most: u64, what: &str) -> Trouble {
+    Trouble {
+        reason: "MemoryExceeded",
+        message: format!(
+            "{what} at least {} MiB of memory, and at most {} MiB are there for it; give the daemon more (the setting memory, and the \
+             limit of its Pod), or name a folder with less in it",
+            mib(bytes),
+            mib(most)
+        ),
+        problems: Vec::new(),
+        lasting: true,
+    }
+}
+
+fn mib(bytes: u64) -> u64 {
+    bytes.div_ceil(1024 * 1024)
+}
+
+/// Which files of a repository are read for a Sync: of plain folders the manifests, and where they are links what these lead to.
+pub(super) fn choose(wish: &Wish) -> Choose {
+    let options = wish.options.clone();
+    // What a submodule or a chart from elsewhere wants to read is not known from this tree.
+    let is_open = wish.submodules || wish.chart.is_some();
+    Arc::new(move |tree| match options.kind.chosen(tree, &options.path) {
+        Kind::Auto | Kind::Plain if !is_open => Chosen::Only(manifests(tree, &options.path)),
+        Kind::Auto | Kind::Plain | Kind::Kustomize | Kind::Helm => Chosen::All,
+    })
+}
+
+fn manifests(tree: &FileTree, path: &str) -> BTreeSet<String> {
+    let mut chosen: BTreeSet<String> = tree.resolve(path).into_iter().collect();
+    for (path, entry) in tree.entries().filter(|(path, _)| is_read(path)) {
+        match entry {
+            Entry::Left(_) => drop(chosen.insert(path.to_owned())),
+            Entry::Link(_) => chosen.extend(tree.resolve(path)),
+            Entry::File(_) | Entry::TooLarge(_) | Entry::Unreadable { .. } => {}
+        }
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_plain_folder_manifests_are_read_and_what_links_lead_to() {
+        let left = Entry::Left(1);
+        let tree: FileTree = [
+            ("a/x.yaml", left.clone()),
+            ("a/notes.txt", left.clone()),
+            ("a/y.yaml", Entry::Link("../b/y.tpl".into())),
+            ("b/y.tpl", left.clone()),
+            ("b/z.tpl", left),
+        ]
+        .into_iter()
+        .collect();
+        let expect = ["a", "a/x.yaml", "b/y.tpl"].map(str::to_owned);
+        assert_eq!(manifests(&tree, "a"), BTreeSet::from(expect));
+        assert!(manifests(&tree, "a/notes.txt").contains("a/notes.txt"), "a file that is named is read");
+    }
+
+    #[test]
+    fn rooms_grow_until_there_is_no_larger_one() {
+        let mut rooms = Rooms { bytes: 10, most: 100 };
+        rooms.grow(40).unwrap();
+        assert_eq!(rooms.bytes, 50);
+        rooms.grow(51).unwrap();
+        assert_eq!(rooms.bytes, 100);
+        let told = rooms.grow(5 << 20).unwrap_err();
+        assert_eq!(told.reason, "MemoryExceeded");
+        assert!(told.message.contains("at least 5 MiB of memory, and at most 1 MiB"), "{}", told.message);
+    }
+}
