@@ -57,6 +57,16 @@ async fn until_unproven(scene: &Scene, count: usize) {
     .await;
 }
 
+/// `moorline plan --sync shop`
+fn plan(scene: &Scene) -> String {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_moorline"))
+        .args(["plan", "--sync", "shop", "-n", &scene.namespace])
+        .env("KUBECONFIG", scene.plane.kubeconfig_file(support::credentials::ADMIN))
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
 #[tokio::test]
 async fn an_object_with_forged_marks_is_pruned_only_by_approval() {
     let Some(scene) = Scene::new("proof-forged").await else { return };
@@ -78,6 +88,12 @@ async fn an_object_with_forged_marks_is_pruned_only_by_approval() {
     until_unproven(&scene, 2).await;
     let left: Vec<String> = scene.values().await.into_keys().collect();
     assert_eq!(left, ["a-0", "a-1", "copied", "forged"]);
+    // The plan has no key: it takes what is not proven from the status, and says who checks the rest.
+    let planned = plan(&scene);
+    assert!(
+        planned.contains("copied: no longer in Git, and it bears the marks of this Sync without a valid"),
+        "{planned}"
+    );
     // A person may say that they go.
     let hash = scene.status("shop", "/approval/hash").await;
     scene.patch_sync("shop", json!({"metadata": {"annotations": {"moorline.dev/approve": hash}}})).await;

@@ -33,6 +33,7 @@ mod server_check;
 mod setting_flags;
 mod settings_file;
 mod signals;
+mod sources;
 mod wall;
 
 use std::ffi::OsString;

@@ -11,7 +11,7 @@ use super::Streams;
 use super::exit::Exit;
 use super::manifests::{self, Selection};
 use super::operate::{look, namespace, on_cluster, reading};
-use crate::api::{APPROVE_ANNOTATION, SyncName};
+use crate::api::{APPROVE_ANNOTATION, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Connection};
 use crate::desired::{DesiredSet, Scope, Scopes};
 use crate::metrics::Metrics;
@@ -139,7 +139,7 @@ fn in_folder(
         return Ok(Exit::Failure);
     };
     let owner = SyncName::new(own, &arguments.name);
-    finish(&desired, &live, &owner, Policy::default(), arguments, streams)
+    finish(&desired, (&live, &[]), &owner, Policy::default(), arguments, streams)
 }
 
 /// Manifests at hand against a cluster.
@@ -161,7 +161,7 @@ async fn on_live(
     };
     let owner = SyncName::new(&own, &arguments.name);
     let live = live(&cluster, &owner, &desired, &[]).await?;
-    finish(&desired, &live, &owner, Policy::default(), arguments, streams)
+    finish(&desired, (&live, &[]), &owner, Policy::default(), arguments, streams)
 }
 
 /// A Sync of a cluster, at its own revision or another.
@@ -182,8 +182,11 @@ async fn of_sync(
         seen.whole.metadata.annotations.as_ref().and_then(|all| all.get(APPROVE_ANNOTATION)).cloned();
     let live = live(&cluster, &owner, &inspected.desired, &[]).await?;
     let status = seen.whole.data.get("status").cloned().map(serde_json::from_value);
-    let policy = inspected.policy(approved, &status.and_then(Result::ok).unwrap_or_default());
-    finish(&inspected.desired, &live, &owner, policy, arguments, streams)
+    let status: SyncStatus = status.and_then(Result::ok).unwrap_or_default();
+    let unproven = status.problems.iter().filter(|problem| problem.reason == UNPROVEN);
+    let unproven: Vec<String> = unproven.filter_map(|problem| problem.object.clone()).collect();
+    let policy = inspected.policy(approved, &status);
+    finish(&inspected.desired, (&live, &unproven), &owner, policy, arguments, streams)
 }
 
 /// The objects of a Sync, those that it would take over, and others, as they are.
@@ -200,15 +203,18 @@ pub(super) async fn live(
     Ok(cluster.live_set(owner, &kinds, wanted).await?)
 }
 
+/// The reason of a problem in the status of a Sync: only the daemon can check proofs.
+const UNPROVEN: &str = "Unproven";
+
 fn finish(
     desired: &DesiredSet,
-    live: &[Object],
+    (live, unproven): (&[Object], &[String]),
     owner: &SyncName,
     policy: Policy,
     arguments: &Arguments,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
-    let (plan, preview) = decide(desired, live, owner, policy);
+    let (plan, preview) = decide(desired, live, owner, policy, unproven);
     if preview.assumed_entries {
         streams.say("note: live objects come without managed fields, so that Moorline applied those with its identity is assumed; kubectl prints them with --show-managed-fields");
     }
@@ -226,8 +232,10 @@ pub(super) fn decide(
     live: &[Object],
     owner: &SyncName,
     policy: Policy,
+    unproven: &[String],
 ) -> (Plan, Preview) {
-    let preview = preview(desired, live, owner);
+    let mut preview = preview(desired, live, owner);
+    preview.doubt(unproven);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     let takes = |object: &&Object| takes_more(&object.id.group_kind(), &object.body);

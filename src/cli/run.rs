@@ -1,7 +1,6 @@
 //! `moorline run`: the daemon.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,22 +15,22 @@ use super::keys::Keys;
 use super::listening::{listen, listen_to_probes, show};
 use super::one_repository::{address, must_be_there};
 use super::own_definition::define;
-use super::sandbox::{ThrowAway, chance};
+use super::sandbox::reach;
 use super::setting_flags::SettingFlags;
 pub(super) use super::signals::interrupted;
+use super::sources::sources;
 use super::{Streams, logs, settings_file};
-use crate::api::{self, PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
+use crate::api::{PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
 use crate::cluster::lease::{Claim, Leadership, Permit, Terms};
-use crate::cluster::{Cluster, Connection, connect};
+use crate::cluster::{Cluster, Connection};
 use crate::helm::Helm;
 use crate::metrics::Metrics;
 use crate::render;
 use crate::report::board::Stance;
-use crate::sandbox::Options;
 use crate::serve::hooks::{Called, Hooks};
 use crate::serve::{Health, Wanted};
-use crate::settings::{Settings, bytes};
-use crate::source::{AllowList, Credentials, Hosts, Memory, Proxy, Reference, Repositories};
+use crate::settings::Settings;
+use crate::source::{AllowList, Credentials, Reference, Repositories};
 use crate::sync::through_terms::{End, through_terms};
 use crate::sync::wish::Wish;
 use crate::sync::{Board, Context, Notebook, Parts, all, look, single};
@@ -113,7 +112,7 @@ async fn daemon(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Exit> {
     arguments.url.as_deref().map_or(Ok(()), must_be_there)?;
-    let (connection, own_server) = reach(arguments, streams).await?;
+    let (connection, own_server) = reach(arguments.sandbox, streams).await?;
     let namespace: Box<str> = arguments.namespace.as_deref().map_or(connection.namespace.clone(), Box::from);
     if let Some(rule) = render::namespace_rule(&namespace) {
         bail!("--namespace: the name of a namespace {rule}");
@@ -125,12 +124,8 @@ async fn daemon(
     let server = listen(&settings, &health, &metrics, hooks, ending.clone()).await?;
     listen_to_probes(&settings, &health, ending.clone()).await?;
     let (board, looks) = show(&settings, ending.clone()).await;
-    // Who names one repository, or has a server of their own, may mean one of this machine.
-    let hosts = Hosts::new("allowedHosts", settings.allowed_hosts.iter().map(|host| &**host))?;
-    let hosts = hosts.without(connection.addresses().await);
     let means_own = arguments.url.is_some() || own_server.is_some();
-    let hosts = if means_own { hosts.with_loopback() } else { hosts };
-    let sources = sources(&settings, hosts)?;
+    let sources = sources(&settings, means_own, &connection).await?;
     let signal = tokio::spawn(async move {
         interrupted().await;
         end.send_replace(true);
@@ -311,32 +306,6 @@ async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
     let Some(leadership) = leadership else { return Ok(()) };
     let released = tokio::time::timeout(RELEASE, leadership.release()).await;
     Ok(released.context("the Lease could not be released in time; it ends by itself")??)
-}
-
-/// The way to the cluster, or to an API server of this process, which knows Syncs.
-async fn reach(
-    arguments: &Arguments,
-    streams: &mut Streams<'_>,
-) -> anyhow::Result<(Connection, Option<ThrowAway>)> {
-    if !arguments.sandbox {
-        return Ok((connect(None).await?, None));
-    }
-    let options = Options { seed: chance(), readiness: Some(Duration::ZERO), ..Options::default() };
-    let server = ThrowAway::start(&options, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
-    server.sandbox.define(&api::definition()?)?;
-    server.tell(streams)?;
-    Ok((Connection::of(server.sandbox.client(), "default"), Some(server)))
-}
-
-/// Where repositories are kept, and which ones may be read besides those that Syncs name.
-fn sources(settings: &Settings, hosts: Hosts) -> anyhow::Result<(Repositories, AllowList)> {
-    let direct: Vec<&str> = settings.proxy_direct.iter().map(|host| &**host).collect();
-    let proxy = settings.proxy.as_ref().map(|url| Proxy::new(url.reveal(), &direct));
-    let allowed = AllowList::new("remoteBases", settings.remote_bases.iter().map(|prefix| &**prefix))?;
-    let memory = Memory::new(settings.memory.as_deref().and_then(bytes));
-    let quota = bytes(&settings.data_quota).unwrap_or(u64::MAX);
-    let repositories = Repositories::bounded(&settings.data_dir, proxy.transpose()?, hosts, (memory, quota))?;
-    Ok((repositories, allowed))
 }
 
 /// Follows the Syncs of the cluster, or one repository.

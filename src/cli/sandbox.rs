@@ -18,6 +18,8 @@ use super::Streams;
 use super::exit::Exit;
 use super::run::interrupted;
 use super::scratch::Scratch;
+use crate::api;
+use crate::cluster::{Connection, connect};
 use crate::sandbox::{Options, Sandbox};
 use crate::settings::duration;
 
@@ -42,6 +44,21 @@ pub(super) struct Arguments {
     /// What uids and generated names come from: the same seed gives the same
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
+}
+
+/// The way to the cluster, or to an API server of this process, which knows Syncs.
+pub(super) async fn reach(
+    sandbox: bool,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<(Connection, Option<ThrowAway>)> {
+    if !sandbox {
+        return Ok((connect(None).await?, None));
+    }
+    let options = Options { seed: chance(), readiness: Some(Duration::ZERO), ..Options::default() };
+    let server = ThrowAway::start(&options, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+    server.sandbox.define(&api::definition()?)?;
+    server.tell(streams)?;
+    Ok((Connection::of(server.sandbox.client(), "default"), Some(server)))
 }
 
 pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {

@@ -136,7 +136,9 @@ impl Text {
             Action::Update(Change::Moved) => ('~', "written to live; what Git sets is verified".to_owned()),
             Action::Update(Change::Again) => ('~', "it runs again: what it runs for has changed".to_owned()),
             Action::HandOver { to } => ('>', format!("to the Sync {to}")),
-            Action::Prune { .. } => ('-', "no longer in Git".to_owned()),
+            Action::Prune { .. } => {
+                ('-', "no longer in Git; the daemon checks the proof before it deletes".to_owned())
+            }
         };
         self.line(sign, &step.id, &reason);
         let known = match &step.action {
@@ -324,7 +326,7 @@ mod tests {
                 "  > ConfigMap shop/c: to the Sync ops/other",
                 "",
                 "Prune (1)",
-                "  - ConfigMap shop/d: no longer in Git",
+                "  - ConfigMap shop/d: no longer in Git; the daemon checks the proof before it deletes",
                 "",
                 "Held (2)",
                 "  ! ConfigMap shop/e: changed by kubectl-edit at 2026-01-02T03:04:05Z, and only reported",

@@ -25,6 +25,19 @@ pub struct Preview {
     pub assumed_entries: bool,
 }
 
+impl Preview {
+    /// The daemon has told of these that they are not proven.
+    pub fn doubt(&mut self, told: &[String]) {
+        let doubted: Vec<ObjectId> = self
+            .observed
+            .iter()
+            .map(|(id, _)| id.clone())
+            .filter(|id| told.contains(&id.to_string()))
+            .collect();
+        doubted.iter().for_each(|id| self.observed.change(id, |seen| seen.proven = false));
+    }
+}
+
 /// Looks at live objects as the Sync `owner` would.
 pub fn preview(desired: &DesiredSet, live: &[Object], owner: &SyncName) -> Preview {
     let mut preview = Preview::default();

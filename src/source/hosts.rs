@@ -11,7 +11,7 @@ use super::error::Error;
 use super::reach::{is_guarded, number, same};
 
 /// Which hosts may be asked; cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hosts(Arc<Rules>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -70,7 +70,7 @@ impl Proxy {
 }
 
 /// What all clients of a daemon share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Network {
     proxy: Option<Proxy>,
     /// Which hosts may be asked.

@@ -23,7 +23,7 @@ use super::desk::Desk;
 use super::farewell::Leaving;
 use super::follow::{Order, follow};
 use super::log_lines::{About, Tone};
-use super::login::{NOT_ALLOWED, Permission};
+use super::login::Permission;
 use super::wish::{self, Wish, wish_within};
 use super::{Context, prepare, subject};
 use crate::adopt::Predecessor;
@@ -152,8 +152,11 @@ impl Keeper {
             // What failed for now takes nothing away from what was asked for before.
             Task::Refuse(trouble) if !trouble.lasting => {
                 // Who grants what is missing waits for this.
-                self.patience =
-                    if matches!(trouble.reason, "RightsMissing" | NOT_ALLOWED) { GRANTED } else { RETRY.1 };
+                self.patience = if matches!(trouble.reason, "RightsMissing" | "SecretNotAllowed") {
+                    GRANTED
+                } else {
+                    RETRY.1
+                };
                 self.desk.refuse(Some(trouble.clone()));
                 self.context.neighbours.is_refused(&self.name, trouble.reason != "ClusterUnreachable");
                 // A cluster that does not answer says nothing about the spec.

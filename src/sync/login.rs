@@ -20,9 +20,6 @@ use crate::source::Credentials;
 /// How long it counts that the ServiceAccount may read the Secret.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// Why a Secret is not used.
-pub(super) const NOT_ALLOWED: &str = "SecretNotAllowed";
-
 /// That an account was allowed to read a Secret.
 #[derive(Debug)]
 pub(super) struct Permission {
@@ -74,7 +71,7 @@ fn not_allowed(sync: &SyncName, secret: &str, account: &str, host: &str) -> Trou
          does not name that host; `moorline rbac --sync {name} -n {namespace} | kubectl apply -f -` grants it, or `kubectl annotate secret \
          {secret} -n {namespace} {HOSTS_ANNOTATION}={host}` lets every Sync of the namespace use it for that host"
     );
-    Trouble { reason: NOT_ALLOWED, message, problems: Vec::new(), lasting: false }
+    Trouble { reason: "SecretNotAllowed", message, problems: Vec::new(), lasting: false }
 }
 
 /// True if the value of the annotation names a host: as it is, or by `*.` and a name above it.

@@ -188,6 +188,8 @@ impl Subject<'_> {
                 memory.departed.insert(id);
             }
         }
+        // One that is there again is not to be made anew: its next change is a change like any other, and waits for its turn.
+        self.cluster.observed(self.owner, |seen| memory.deleted.retain(|id| seen.get(id).is_none()));
     }
 
     async fn look_at_end(&self, memory: &mut Memory, id: &ObjectId, seen: &Observed) {

@@ -62,6 +62,29 @@ async fn others_may_only_label(release: &Release) {
     assert!(by("alice", "PATCH", &one, &json!({"spec": {"suspend": true}})).await);
 }
 
+/// The URL of a chart counts as that of the repository does.
+async fn charts_are_judged_as_repositories(release: &Release, who: (&str, &str)) {
+    for (chart, allowed) in [
+        ("https://host/shop/charts", true),
+        ("https://evil.example/charts", false),
+        ("http://169.254.169.254/latest", false),
+        ("oci://host/shop/chart", false),
+        ("https://host/shop/../evil", false),
+        ("https://host/shop/%2e%2e/evil", false),
+    ] {
+        let mut spec = spec("https://host/shop/a.git", "clusters/shop", "deployer");
+        let name = if chart.starts_with("oci:") { Value::Null } else { json!("web") };
+        let digest = format!("sha256:{}", "0".repeat(64));
+        spec["render"]["helm"]["chart"] =
+            json!({"url": chart, "name": name, "version": "1.0.0", "digest": digest});
+        if name.is_null() {
+            spec["render"]["helm"]["chart"].as_object_mut().expect("a map").remove("name");
+        }
+        let answer = create(release, who, "a", spec).await;
+        assert_eq!(answer.is_ok(), allowed, "{chart}: {answer:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_sync_that_no_rule_allows_is_refused() {
     let Some(release) = Release::new("admission").await else { return };
@@ -108,25 +131,7 @@ async fn a_sync_that_no_rule_allows_is_refused() {
         let answer = create(&release, who, "a", spec(url, path, account)).await;
         assert_eq!(answer.is_ok(), allowed, "{who:?} {url} {path} {account}: {answer:?}");
     }
-    for (chart, allowed) in [
-        ("https://host/shop/charts", true),
-        ("https://evil.example/charts", false),
-        ("http://169.254.169.254/latest", false),
-        ("oci://host/shop/chart", false),
-        ("https://host/shop/../evil", false),
-        ("https://host/shop/%2e%2e/evil", false),
-    ] {
-        let mut spec = spec("https://host/shop/a.git", "clusters/shop", "deployer");
-        let name = if chart.starts_with("oci:") { Value::Null } else { json!("web") };
-        let digest = format!("sha256:{}", "0".repeat(64));
-        spec["render"]["helm"]["chart"] =
-            json!({"url": chart, "name": name, "version": "1.0.0", "digest": digest});
-        if name.is_null() {
-            spec["render"]["helm"]["chart"].as_object_mut().expect("a map").remove("name");
-        }
-        let answer = create(&release, bob, "a", spec).await;
-        assert_eq!(answer.is_ok(), allowed, "{chart}: {answer:?}");
-    }
+    charts_are_judged_as_repositories(&release, bob).await;
     others_may_only_label(&release).await;
     release.helm(&["uninstall", "moorline"]).expect("it is uninstalled");
     until("the policy is in force no more", async || {

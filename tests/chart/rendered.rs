@@ -205,11 +205,12 @@ fn the_rights_in_config_are_the_chart_s() {
     let Some(helm) = Helm::here() else { return };
     let is_right = |object: &Value| {
         let kind = object["kind"].as_str().unwrap_or_default();
-        kind.contains("Role") || kind == "ServiceAccount"
+        kind.contains("Role") || kind == "ServiceAccount" || kind.starts_with("ValidatingAdmissionPolicy")
     };
     let mut rendered: Vec<Value> = helm.objects(&[]).into_iter().filter(is_right).collect();
     rendered.iter_mut().for_each(|object| drop_field(object, "/metadata", "labels"));
-    let files = ["service_account", "role", "role_binding"].map(|name| format!("config/rbac/{name}.yaml"));
+    let files = ["service_account", "role", "role_binding", "field_managers"]
+        .map(|name| format!("config/rbac/{name}.yaml"));
     let own = files.iter().flat_map(|file| documents(file, &text(file))).collect();
     assert_eq!(by_name(own), by_name(rendered));
 }
@@ -269,6 +270,8 @@ fn kustomize_builds_what_is_in_config() {
         "Secret",
         "Service",
         "ServiceAccount",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
     ];
     assert_eq!(kinds(&built), expect);
     let find = |kind: &str| built.iter().find(|object| object["kind"] == kind).expect("it is built");

@@ -32,24 +32,23 @@ pub(crate) fn collection(number: usize) -> String {
     format!("/{root}/{version}/namespaces/{NAMESPACE}/{plural}")
 }
 
-/// The collection of hooks.
-pub(crate) fn jobs() -> String {
-    format!("/apis/batch/v1/namespaces/{NAMESPACE}/jobs")
+/// The collection of hooks. Nobody but a story runs these Pods.
+pub(crate) fn hooks() -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/pods")
 }
 
 /// All collections.
 pub(crate) fn collections() -> impl Iterator<Item = String> {
-    (0..KINDS.len()).map(collection).chain([jobs()])
+    (0..KINDS.len()).map(collection).chain([hooks()])
 }
 
 /// A hook that runs before everything else of a commit.
 pub(crate) fn hook(name: &str, stamp: u64) -> Value {
     let container = json!({"name": "main", "image": format!("example.com/migrate:{stamp}")});
-    let pod = json!({"restartPolicy": "Never", "containers": [container]});
     json!({
-        "apiVersion": "batch/v1", "kind": "Job",
+        "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "namespace": NAMESPACE, "annotations": {"moorline.dev/hook": "before"}},
-        "spec": {"template": {"spec": pod}},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
     })
 }
 

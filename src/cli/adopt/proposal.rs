@@ -104,7 +104,7 @@ pub(super) async fn propose<'a>(
                 proposal.owned = standings(gathered, &found.ids, &inspected, &live);
                 let ours: Vec<Object> =
                     live.into_iter().filter(|it| is_about(it, &inspected, &found.ids)).collect();
-                proposal.planned = Some(decide(desired, &ours, &sync, inspected.wish.policy(None)));
+                proposal.planned = Some(decide(desired, &ours, &sync, inspected.wish.policy(None), &[]));
                 proposal.revision = Some(inspected.revision.to_string());
             }
         }

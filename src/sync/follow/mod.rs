@@ -38,7 +38,7 @@ use crate::api::SyncName;
 use crate::cluster::{Cluster, Stop};
 use crate::health::Summary;
 use crate::object::ObjectId;
-use crate::plan::Outcome;
+use crate::plan::{DriftMode, Outcome};
 use crate::report::board::Healths;
 use crate::report::{Rejected, Trouble};
 use crate::source::Revision;
@@ -344,6 +344,7 @@ impl Follower {
         // What changed while nothing was read is not known.
         let judges_anew = old.health != new.health || old.suspend && !new.suspend;
         let other_eyes = old.service_account != new.service_account;
+        let repairs_anew = old.drift != new.drift && new.drift == DriftMode::Repair;
         let last = std::mem::replace(&mut self.order, order);
         if other_source {
             self.forget_trials();
@@ -351,6 +352,9 @@ impl Follower {
         self.left.extend(other_eyes.then_some(last.cluster));
         if judges_anew {
             self.examine_anew();
+        }
+        if repairs_anew {
+            self.distrusts_unproven();
         }
         if self.passing.is_none() {
             self.see_anew();

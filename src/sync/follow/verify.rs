@@ -33,6 +33,15 @@ impl Follower {
         None
     }
 
+    /// Objects without a valid proof are verified once more. While drift was only reported nothing was written, also no proof.
+    pub(super) fn distrusts_unproven(&self) {
+        let cluster = &self.order.cluster;
+        let unproven: Vec<ObjectId> = cluster.observed(&self.owner, |seen| {
+            seen.iter().filter(|(_, seen)| !seen.proven).map(|(id, _)| id.clone()).collect()
+        });
+        cluster.distrust(&self.owner, &unproven);
+    }
+
     /// Begins to verify one more object, if there is nothing better to do.
     pub(super) fn begin_verifying(&mut self) {
         let cluster = self.order.cluster.of_this_term();
