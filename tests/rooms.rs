@@ -7,8 +7,11 @@ use moorline::tree::{FileTree, Room};
 
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
 
+/// A name, files, and how they are rendered.
+type Tree = (&'static str, Vec<(String, String)>, Options);
+
 /// What is small as it is written and large as it is rendered; the name tells how.
-fn trees() -> Vec<(&'static str, Vec<(String, String)>, Options)> {
+fn trees() -> Vec<Tree> {
     let file = |path: &str, text: String| (path.to_owned(), text);
     let text = "0123456789".repeat(10_000);
     let generators: String = (0..200).map(|at| format!("- {{name: a{at}, files: [f]}}\n")).collect();
