@@ -220,6 +220,7 @@ fn rbac_prints_what_a_folder_needs_and_marks_what_amounts_to_all() {
         {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": all},
         {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["list"]},
         {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["moorline.dev"], "resources": ["syncs"], "verbs": ["own"]},
     ]);
     let namespace = json!({
         "apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["shop"], "verbs": ["get", "list", "watch"],

@@ -51,7 +51,7 @@ fn plan_says_what_would_change_and_why() {
         outcome.data,
         "Create (1)\n  + ConfigMap default/new\n\n\
          Update (1)\n  ~ ConfigMap default/changed: changed in Git\n      data.level: \"info\" -> \"debug\"\n\n\
-         Prune (1)\n  - ConfigMap default/old: no longer in Git\n\n\
+         Prune (1)\n  - ConfigMap default/old: no longer in Git; the daemon checks the proof before it deletes\n\n\
          1 to create, 1 to update, 1 to prune, 0 as in Git.\n"
     );
 

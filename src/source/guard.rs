@@ -473,7 +473,7 @@ mod tests {
     fn what_differences_build_is_counted_with_all_below_them() {
         const SIZE: u64 = 100 << 20;
         // Each is built on the one before it, which is built anew for it; and then all on the first one.
-        for (is_chain, expect) in [(true, 9), (false, 21)] {
+        for (is_chain, expect) in [(true, 7), (false, 20)] {
             let mut objects = vec![object(3, 2, b"", b"ab")];
             let mut length = objects[0].len();
             let mut most = 0;

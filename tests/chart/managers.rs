@@ -12,13 +12,22 @@ use crate::until_ready;
 
 const BOB: &str = "bob";
 
-/// A request as somebody who may read and write ConfigMaps and Deployments of the namespace.
+/// A request as Bob, who may read and write ConfigMaps and Deployments of the namespace.
 async fn bob(release: &Release, method: &str, path: &str, content: &str, body: &Value) -> Result<(), String> {
+    request_as(BOB, release, (method, path, content), body).await
+}
+
+async fn request_as(
+    user: &str,
+    release: &Release,
+    (method, path, content): (&str, &str, &str),
+    body: &Value,
+) -> Result<(), String> {
     let request = http::Request::builder()
         .method(method)
         .uri(path)
         .header("Content-Type", content)
-        .header("Impersonate-User", BOB)
+        .header("Impersonate-User", user)
         .body(body.to_string().into_bytes())
         .expect("a literal request");
     match release.admin.request_text(request).await {
@@ -26,6 +35,16 @@ async fn bob(release: &Release, method: &str, path: &str, content: &str, body: &
         Err(kube::Error::Api(status)) => Err(status.message.clone()),
         Err(error) => panic!("{error}"),
     }
+}
+
+/// Waits until this user may not write as the Sync `shop`: a policy is in force some time after it was made.
+async fn until_in_force(release: &Release, user: &str) {
+    let manager = format!("moorline/{}/shop", release.namespace);
+    let path = release.path("v1", &format!("configmaps/probe?fieldManager={manager}&force=true"));
+    until("the policy is in force", async || {
+        request_as(user, release, ("PATCH", &path, APPLY), &map("probe", "forged")).await.err()
+    })
+    .await;
 }
 
 const APPLY: &str = "application/apply-patch+yaml";
@@ -53,11 +72,7 @@ async fn nobody_writes_in_the_name_of_a_sync_that_he_may_not_own() {
     let maps = release.path("v1", "configmaps");
     let manager = format!("moorline/{}/shop", release.namespace);
     let as_sync = format!("fieldManager={manager}&force=true");
-    until("the policy is in force", async || {
-        let forged = bob(&release, "PATCH", &format!("{maps}/a?{as_sync}"), APPLY, &map("a", "forged")).await;
-        forged.is_err().then_some(())
-    })
-    .await;
+    until_in_force(&release, BOB).await;
 
     // By the field manager of an apply, of a patch, of a creation, and of a Sync that nobody has.
     let merge = "application/merge-patch+json";
@@ -163,6 +178,7 @@ async fn an_account_that_may_not_own_the_sync_is_told_which_command_grants_it() 
     let binding = json!({"metadata": {"name": "act"}, "subjects": [subject],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "act"}});
     release.create(&root.replace("/roles", "/rolebindings"), binding).await.expect("a binding");
+    until_in_force(&release, &format!("system:serviceaccount:{}:tenant", release.namespace)).await;
     let daemon = release.daemon().await;
     let sync = release.sync("shop", json!({"serviceAccountName": "tenant"}));
     let syncs = release.path("moorline.dev/v1alpha1", "syncs");

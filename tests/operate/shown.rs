@@ -129,7 +129,7 @@ async fn manifests_at_hand_are_compared_with_the_cluster() {
     let expect = format!(
         "Create (1)\n  + ConfigMap {0}/b\n\n\
          Update (1)\n  ~ ConfigMap {0}/a-1: changed in Git\n      data.key: \"one\" -> \"two\"\n\n\
-         Prune (1)\n  - ConfigMap {0}/a-2: no longer in Git\n\n\
+         Prune (1)\n  - ConfigMap {0}/a-2: no longer in Git; the daemon checks the proof before it deletes\n\n\
          1 to create, 1 to update, 1 to prune, 2 as in Git.\n",
         scene.namespace
     );
