@@ -107,11 +107,13 @@ proptest! {
             prop_assert!(claim.is_none_or(|claim| asks(claim.standing) && approved), "{id} is claimed");
             prop_assert!(!world.unlisted.contains(&id.group_kind()), "{id} is not listed");
             prop_assert!(!policy.protected.contains(&id.group_kind()) || approved, "{id} is protected");
+            prop_assert!(seen.proven || approved, "{id} is not proven");
             let unknown = desired.objects().iter().any(|it| it.scope.is_none() && it.id.group_kind() == id.group_kind());
             prop_assert!(!unknown, "{id} may be wanted under another id");
             let same = desired.objects().iter().find(|it| world.live.get(&it.id).is_some_and(|live| live.observed.uid == *uid));
             prop_assert!(same.is_none(), "{id} is also {same:?}");
-            unprotected += usize::from(!policy.protected.contains(&id.group_kind()) && claim.is_none());
+            let asks = policy.protected.contains(&id.group_kind()) || claim.is_some() || !seen.proven;
+            unprotected += usize::from(!asks);
             let lives_here = |other: &ObjectId| other.namespace() == Some(id.name()) && id.is("", "Namespace")
                 || other.kind() == "Widget" && id.kind() == "CustomResourceDefinition";
             let going = |other: &ObjectId| plan.steps().any(|step| step.id == *other && matches!(step.action, Action::Prune { .. }))
@@ -274,7 +276,7 @@ proptest! {
 }
 
 fn is_ours(seen: &Observed) -> bool {
-    seen.mark == Mark::Ours && !seen.controlled
+    seen.mark == Mark::Ours && seen.proven && !seen.controlled
 }
 
 /// True if `id` cannot be without `other`.
@@ -321,6 +323,7 @@ fn the_worlds_show_everything_that_a_plan_can_say() {
         "Occupied",
         "Protected",
         "OverBudget",
+        "Unproven",
     ];
     let missing: Vec<_> = everything.iter().filter(|word| !said.contains(**word)).collect();
     assert!(missing.is_empty(), "{missing:?}");

@@ -55,16 +55,18 @@ prop_compose! {
         applied_by_us in prop::bool::weighted(0.9),
         recorded in prop_oneof![4 => Just(Some(true)), 2 => Just(Some(false)), 1 => Just(None)],
         standing in standing(),
-        flags in (rarely(), rarely(), rarely(), rarely()),
+        flags in (rarely(), rarely(), rarely(), rarely(), rarely()),
         wave in wave(),
         known in prop::bool::weighted(0.95),
     ) -> Live {
-        let (controlled, deleting, reconcile_disabled, prune_disabled) = flags;
+        let (controlled, deleting, reconcile_disabled, prune_disabled, forged) = flags;
+        // What names another Sync has no proof for this one.
+        let proven = !forged && !matches!(mark, Mark::Sync(_));
         // The two Ingresses are one object.
         let uid = if known { format!("{} {}", id.kind(), id.name()) + id.namespace().unwrap_or("") } else { String::new() };
         let managers = vec!["kubectl".into()];
         let observed = Observed {
-            mark, managers, applied_by_us, standing, controlled, deleting, wave, reconcile_disabled, prune_disabled,
+            mark, managers, applied_by_us, proven, standing, controlled, deleting, wave, reconcile_disabled, prune_disabled,
             ..plain(&uid)
         };
         Live { observed, recorded }

@@ -209,7 +209,8 @@ fn take(world: &mut World, Step { id, action }: &Step) -> bool {
         Action::Follow { .. } => unreachable!("no hook is named by its content here"),
         Action::Adopt { .. } | Action::Update(_) => applied(world, id),
         Action::HandOver { to } => {
-            world.live.get_mut(id).expect("it is there").observed.mark = Mark::Sync(to.clone());
+            let observed = &mut world.live.get_mut(id).expect("it is there").observed;
+            (observed.mark, observed.proven) = (Mark::Sync(to.clone()), false);
         }
         Action::Prune { uid, resource_version } => {
             // It may have gone with its namespace, or be another that was deleted under its other group.
@@ -238,12 +239,12 @@ fn applied(world: &mut World, id: &ObjectId) {
     // An object has one identity, also where it is served under two groups.
     let uid = world.live[id].observed.uid.clone();
     for live in world.live.values_mut().filter(|live| live.observed.uid == uid && !uid.is_empty()) {
-        live.observed.mark = Mark::Copied;
+        (live.observed.mark, live.observed.proven) = (Mark::Copied, false);
     }
     let live = world.live.get_mut(id).expect("it is there");
     live.recorded = Some(true);
     let seen = &mut live.observed;
-    seen.mark = Mark::Ours;
+    (seen.mark, seen.proven) = (Mark::Ours, true);
     seen.applied_by_us = true;
     seen.standing = Standing::Verified;
     seen.wave = want.wave;
@@ -255,6 +256,7 @@ fn applied(world: &mut World, id: &ObjectId) {
 pub(crate) fn plain(uid: &str) -> Observed {
     Observed {
         applied_by_us: true,
+        proven: true,
         mark: Mark::Ours,
         standing: Standing::Verified,
         ..Observed::new(uid, "1")
