@@ -19,7 +19,11 @@ processes=' '
 while read -r what process; do
     case $what in
         started) processes="$processes$process " ;;
-        ended) processes="${processes%% $process *} ${processes#* $process }" ;;
+        ended)
+            # One that ended twice would double the list.
+            case $processes in
+                *" $process "*) processes="${processes%% $process *} ${processes#* $process }" ;;
+            esac ;;
     esac
 done
 for process in $processes; do
