@@ -14,6 +14,7 @@ use support::audit::AuditMark;
 use support::credentials::MOORLINE;
 use support::daemon::{Daemon, until, until_within};
 use support::fault_proxy::{Asked, Fate};
+use support::rest::ask;
 use support::scene::{Scene, config_map, many};
 use support::second_server::SecondServer;
 
@@ -143,6 +144,13 @@ async fn etcd_goes_back_to_a_backup_under_a_running_daemon() {
     let Some(scene) = Scene::new("backup").await else { return };
     let _daemon = scene.daemon();
     let backup = backed_up(&scene).await;
+    // What servers and daemon write after the restore is less than this.
+    let padding = format!("/api/v1/namespaces/{}/secrets", scene.namespace);
+    ask(&scene.admin, "POST", &padding, json!({"metadata": {"name": "padding"}})).await.unwrap();
+    for at in 0..100 {
+        let more = json!({"stringData": {"at": at.to_string()}});
+        ask(&scene.admin, "PATCH", &format!("{padding}/padding"), more).await.unwrap();
+    }
     let newest = scene.plane.revision();
     let mark = AuditMark::set(&scene.plane).await;
     scene.plane.restore(&backup.copy).await;
