@@ -106,6 +106,10 @@ impl Watch {
     pub async fn told(&mut self) -> Value {
         let mut told = Vec::new();
         while let Ok(Some(event)) = tokio::time::timeout(QUIET, self.0.recv()).await {
+            // A server ends the watch of a kind that is gone when it likes; one that breaks off says why.
+            if event == "the end" && told.last().is_none_or(|last: &Value| last["type"] != "ERROR") {
+                continue;
+            }
             // Bookmarks in between come when a server likes.
             if event["type"] != "BOOKMARK" || !event["object"]["metadata"]["annotations"].is_null() {
                 told.push(event);
