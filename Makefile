@@ -86,7 +86,7 @@ run: ## the daemon on this machine, with your own rights in the cluster
 deploy: ## the definition, the daemon and its rights, without Helm
 	$(KUBECTL) apply -k config/default
 
-# Syncs, their definition and their namespace stay: with them would go what they hold.
+# Syncs, their definition, their namespace and the key Secret stay: with them would go what they hold and prove.
 undeploy: ## take the daemon and its rights away again; Syncs and objects stay
 	$(KUBECTL) delete --ignore-not-found -k config/manager
 	$(KUBECTL) delete --ignore-not-found -k config/rbac

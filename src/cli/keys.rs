@@ -1,4 +1,4 @@
-//! Where the keys of the proofs of ownership come from: the key Secret of this daemon, or this process.
+//! The keys of the proofs of ownership come from the key Secret of this daemon, or from this process.
 
 use crate::api::SyncName;
 use crate::sync::Context;

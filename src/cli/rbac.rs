@@ -146,7 +146,7 @@ async fn of_sync(
         rights = rights.and_to_own(&name.namespace, Some(&name.name));
     }
     if let (Some(secret), true) = (&wish.secret, account.is_some() && name.namespace != daemon.namespace) {
-        // Who may not read a login does not have the daemon send it anywhere.
+        // The daemon sends a login only for an account that may read it.
         rights = rights.and_to_get(&name.namespace, "secrets", secret);
     }
     for kind in [ValuesKind::ConfigMap, ValuesKind::Secret] {

@@ -258,6 +258,13 @@ fn kustomize_builds_what_is_in_config() {
     let place = format!("{}/config/default", env!("CARGO_MANIFEST_DIR"));
     let built = run(command(&kubectl).args(["kustomize", &place])).unwrap_or_else(|error| panic!("{error}"));
     let built = documents("config/default", &built);
+    // What `make undeploy` deletes. Without the keys every later prune would ask.
+    for part in ["manager", "rbac"] {
+        let place = format!("{}/config/{part}", env!("CARGO_MANIFEST_DIR"));
+        let part =
+            run(command(&kubectl).args(["kustomize", &place])).unwrap_or_else(|error| panic!("{error}"));
+        assert!(!part.contains("kind: Secret"), "the key Secret would be deleted: {part}");
+    }
     let expect = [
         "ClusterRole",
         "ClusterRoleBinding",
