@@ -5,6 +5,7 @@
 FROM rust:1.95.0-bookworm AS build
 WORKDIR /src
 COPY Cargo.toml Cargo.lock build.rs ./
+COPY crates ./crates
 COPY src ./src
 # The repository of the demo, which is in the program.
 COPY examples/shop ./examples/shop

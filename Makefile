@@ -19,8 +19,8 @@ TESTS := $(basename $(notdir $(wildcard tests/*.rs)))
 # What test-core leaves out: these need a control plane.
 PLANE_TESTS := $(basename $(notdir $(shell grep -lE 'shared\(\)|(Scene|Ground|Release|Walk)::new' tests/*.rs)))
 # Scenarios that run on the real control plane and on the sandbox. tests/support/sandbox_plane.rs lists those that cannot.
-SANDBOX_TESTS := api_server_away broken_neighbours follows_itself held_identity held_revision history lags report_mode rollout \
-	status_of_a_dead_daemon suspended_deletion webhooks_last
+SANDBOX_TESTS := api_server_away broken_neighbours claim_evidence follows_itself held_identity held_recreate held_revision held_rows \
+	history lags moves_across report_mode rollout status_of_a_dead_daemon suspended_deletion webhooks_last
 CORE_TESTS := $(filter-out $(PLANE_TESTS),$(TESTS))
 
 .PHONY: help test test-core test-sandbox test-programs simulation simulation-program fmt check-fmt lint doc release control-plane tools install run deploy undeploy bench fuzz deny
@@ -39,7 +39,7 @@ test: ## everything: format, lints, documentation, control plane, all tests, 60 
 		MOORLINE_LONG_TESTS=1 sh tests/run.sh
 
 test-core: ## the tests that need only Rust and git, with fixed seeds; minutes, once built
-	PROPTEST_RNG_SEED=1 $(CARGO) test --locked --lib --bins $(addprefix --test ,$(CORE_TESTS))
+	PROPTEST_RNG_SEED=1 $(CARGO) test --workspace --locked --lib --bins $(addprefix --test ,$(CORE_TESTS))
 
 test-sandbox: ## the scenarios that the sandbox runs, without a control plane; minutes, once built
 	MOORLINE_TEST_PLANE=sandbox $(CARGO) test --locked $(addprefix --test ,$(SANDBOX_TESTS))
@@ -95,12 +95,8 @@ bench: ## the benchmarks; that of the loop needs the control plane, and takes ha
 	$(MAKE) control-plane
 	$(CARGO) bench --locked
 
-fuzz: ## every fuzz target for FUZZ_SECONDS seconds; needs nightly Rust and cargo-fuzz
-	@command -v cargo-fuzz >/dev/null 2>&1 || { \
-		echo "cargo-fuzz is needed: cargo install cargo-fuzz --locked" >&2; exit 1; }
-	@ls fuzz/fuzz_targets/*.rs >/dev/null 2>&1 || { echo "there is no target in fuzz/fuzz_targets" >&2; exit 1; }
-	set -e; for target in fuzz/fuzz_targets/*.rs; do \
-		$(CARGO) +nightly fuzz run "$$(basename "$$target" .rs)" -- -max_total_time=$(FUZZ_SECONDS); done
+fuzz: ## every fuzz target for FUZZ_SECONDS seconds, as at night; needs nightly Rust and cargo-fuzz
+	FUZZ_SECONDS='$(FUZZ_SECONDS)' sh fuzz/nightly.sh
 
 # A database of advisories is not fetched here: `cargo deny fetch` brings one.
 ADVISORIES ?= $(or $(CARGO_HOME),$(HOME)/.cargo)/advisory-dbs
@@ -108,7 +104,7 @@ deny: ## licences, bans, sources and advisories of the dependencies; needs cargo
 	@command -v cargo-deny >/dev/null 2>&1 || { \
 		echo "cargo-deny is needed: cargo install cargo-deny --locked" >&2; exit 1; }
 	$(CARGO) deny --locked check licenses bans sources
-	@if [ -d '$(ADVISORIES)' ]; then \
+	@if ls -d '$(ADVISORIES)'/*/ >/dev/null 2>&1; then \
 		$(CARGO) deny --locked check --disable-fetch advisories; \
 	else \
 		echo "advisories are not checked: there is no database in $(ADVISORIES); cargo deny fetch brings one" >&2; fi

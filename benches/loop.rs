@@ -12,6 +12,7 @@ mod support;
 #[path = "loop"]
 mod parts {
     pub(crate) mod arguments;
+    pub(crate) mod beside;
     pub(crate) mod first;
     pub(crate) mod floor;
     pub(crate) mod ground;
@@ -31,7 +32,7 @@ use parts::arguments::Arguments;
 use parts::first::{Plan, first, sync};
 use parts::ground::Ground;
 use parts::verdict::{Row, print_table};
-use parts::{many, restart, steady};
+use parts::{beside, many, restart, steady};
 
 /// The most memory that 1,000 objects may take, and 10,000, in millions of bytes.
 const MEMORY: (f64, f64) = (40.0, 90.0);
@@ -52,6 +53,9 @@ async fn main() -> ExitCode {
         for row in many::many(2 * arguments.applications).await {
             keep(row, &mut rows);
         }
+    }
+    if let Some(before) = arguments.before.as_deref().filter(|_| arguments.wants("beside")) {
+        keep(beside::beside(before, arguments.applications, arguments.rounds).await, &mut rows);
     }
     print_table(&rows);
     ExitCode::SUCCESS

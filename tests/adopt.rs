@@ -5,6 +5,8 @@
 mod client_side;
 #[path = "adopt/guards.rs"]
 mod guards;
+#[path = "adopt/rolling_out.rs"]
+mod rolling_out;
 mod support;
 #[path = "adopt/tools.rs"]
 mod tools;

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use support::scene::{Scene, config_map};
@@ -22,6 +24,40 @@ async fn by_default_the_daemons_own_machine_is_not_asked() {
     // Who lists it means it.
     let _daemon = scene.daemon_with(&["--leader-election=false", "--allowed-hosts", "127.0.0.1"]);
     scene.until_reason("shop", "Applied").await;
+}
+
+/// Writes down where the API server is, as a server does that serves no loopback.
+async fn has_endpoint(scene: &Scene, address: &str, port: u16) {
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
+        "addressType": "IPv4", "ports": [{"name": "https", "port": port}], "endpoints": [{"addresses": [address]}],
+    });
+    let path =
+        "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes?fieldManager=test&force=true";
+    let request = http::Request::patch(path).header("Content-Type", "application/apply-patch+yaml");
+    let request = request.body(slice.to_string().into_bytes()).unwrap();
+    scene.admin.request::<Value>(request).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_server_is_not_asked_at_its_service_or_its_endpoints() {
+    let Some(scene) = Scene::new("hosts-api").await else { return };
+    has_endpoint(&scene, "192.0.2.7", 6443).await;
+    let places = ["192.0.2.7:6443", "10.0.0.1:443"];
+    for (at, place) in places.iter().enumerate() {
+        let url = format!("https://{place}/repository.git");
+        scene.sync(&format!("api-{at}"), json!({"source": {"git": {"url": url}}})).await;
+    }
+    let arguments = ["--namespace", &scene.namespace, "--leader-election=false", "--allowed-hosts", ""];
+    let variables = [("KUBERNETES_SERVICE_HOST", "10.0.0.1"), ("KUBERNETES_SERVICE_PORT", "443")];
+    let variables = variables.map(|(name, value)| (name, Path::new(value)));
+    let _daemon = scene.daemon_in(&scene.proxy, "daemon", &arguments, &variables);
+    for at in 0..places.len() {
+        scene.until_reason(&format!("api-{at}"), REFUSED).await;
+        let message = scene.status(&format!("api-{at}"), "/conditions/0/message").await.to_string();
+        assert!(message.contains("API server"), "{message}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

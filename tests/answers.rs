@@ -19,29 +19,32 @@ async fn meaning(client: &Client, path: &str, body: &Value) -> Option<(&'static 
         .header("Content-Type", "application/apply-patch+yaml")
         .body(body.to_string().into_bytes())
         .unwrap();
-    let failure = match client.request_text(request).await {
-        Ok(_) => return None,
-        Err(kube::Error::Api(status)) => {
-            let status = serde_json::to_value(&status).unwrap();
-            let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().into();
-            let causes = status["details"]["causes"].as_array().cloned().unwrap_or_default();
-            let cause = |cause: &Value| Cause {
-                reason: text(cause, "reason"),
-                message: text(cause, "message"),
-                field: text(cause, "field"),
-            };
-            Failure::Refused(Box::new(Refusal {
-                code: u16::try_from(status["code"].as_u64().unwrap()).unwrap(),
-                reason: text(&status, "reason"),
-                message: text(&status, "message"),
-                causes: causes.iter().map(cause).collect(),
-                retry_after: None,
-            }))
-        }
-        Err(other) => panic!("{other}"),
-    };
+    let failure = Failure::Refused(Box::new(refusal(client, request).await?));
     let found = answer(&failure, body["kind"] == "Secret");
     Some((found.reason, found.remedy))
+}
+
+/// What the server answers to a request that it refuses.
+async fn refusal(client: &Client, request: http::Request<Vec<u8>>) -> Option<Refusal> {
+    let status = match client.request_text(request).await {
+        Ok(_) => return None,
+        Err(kube::Error::Api(status)) => serde_json::to_value(&status).unwrap(),
+        Err(other) => panic!("{other}"),
+    };
+    let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().into();
+    let causes = status["details"]["causes"].as_array().cloned().unwrap_or_default();
+    let cause = |cause: &Value| Cause {
+        reason: text(cause, "reason"),
+        message: text(cause, "message"),
+        field: text(cause, "field"),
+    };
+    Some(Refusal {
+        code: u16::try_from(status["code"].as_u64().unwrap()).unwrap(),
+        reason: text(&status, "reason"),
+        message: text(&status, "message"),
+        causes: causes.iter().map(cause).collect(),
+        retry_after: None,
+    })
 }
 
 fn map(namespace: &str, name: &str) -> (String, Value) {
@@ -192,4 +195,14 @@ async fn what_stands_before_the_api_server_says_no_in_its_own_ways() {
     .await;
     // With the status of an invalid object, and whatever words its author chose.
     assert_eq!(found, ("PolicyDenied", Remedy::Manifest));
+}
+
+#[tokio::test]
+async fn a_server_that_is_behind_says_so() {
+    let Some(plane) = shared() else { return };
+    let (admin, namespace) = (plane.client(ADMIN).await, plane.namespace("answers-behind").await);
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+    let uri = format!("{path}?limit=1&resourceVersion=999999999&resourceVersionMatch=Exact");
+    let refused = refusal(&admin, http::Request::get(uri).body(Vec::new()).unwrap()).await;
+    assert!(refused.as_ref().is_some_and(Refusal::is_behind), "{refused:?}");
 }

@@ -19,6 +19,8 @@ use support::scene::{CALM, Scene, many};
 const AWAY: Duration = Duration::from_secs(60);
 /// For the daemon to be as it should after the return.
 const RETURN: Duration = Duration::from_secs(10);
+/// The longest pause between two attempts to reach an API server that is away, and some requests on a busy machine.
+const LONGEST_PAUSE: Duration = Duration::from_secs(7);
 /// Short terms, so that a test sees several of them.
 const SHORT: [&str; 6] =
     ["--lease-duration", "6s", "--lease-renew-deadline", "4s", "--lease-retry-period", "500ms"];
@@ -154,4 +156,47 @@ async fn a_run_of_one_repository_goes_on_as_well() {
     scene.until_values(&many(7, "two"), "the new commit is applied").await;
     assert!(returned.elapsed() < RETURN, "it took {:?}: {}", returned.elapsed(), daemon.log());
     assert_runs(&mut daemon);
+}
+
+/// A load balancer answers for an API server that is away. Pauses that grow with every such answer would be longer than 10 s by the
+/// end.
+#[tokio::test]
+async fn watches_come_back_soon_where_a_load_balancer_answers_for_the_api_server() {
+    let Some(scene) = Scene::new("away-behind").await else { return };
+    let commit = scene.push(&many(6, "one"));
+    let mut daemon = scene.daemon_with(&SHORT);
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    settle(&scene).await;
+    let before = scene.versions().await;
+
+    let mut answers = [502, 503, 504].into_iter().cycle();
+    scene.proxy.rule(move |_| Fate::Answer(answers.next().unwrap_or(502), None));
+    let watches = scene.proxy.cut_watches();
+    edit(&scene, "a-1").await;
+    tokio::time::sleep(Duration::from_secs(27)).await;
+    assert_runs(&mut daemon);
+    scene.proxy.asked();
+    let returned = Instant::now();
+    scene.proxy.heal();
+    let mut came = Vec::new();
+    until("every watch is open again", async || {
+        came.extend(scene.proxy.asked().into_iter().filter(Asked::is_watch));
+        (came.len() >= watches).then_some(())
+    })
+    .await;
+    let late = |one: &&Asked| one.at.duration_since(returned) > LONGEST_PAUSE;
+    let late: Vec<&str> = came.iter().filter(late).map(|one| one.path.as_str()).collect();
+    assert!(late.is_empty(), "not within {LONGEST_PAUSE:?}: {late:?}");
+    // A 504 of a load balancer is no word of the API server about its versions.
+    assert!(!daemon.log().contains("gone back to an earlier state"), "{}", daemon.log());
+    scene.until_values(&many(6, "one"), "drift is repaired").await;
+    scene.until_ready("shop", &commit).await;
+    assert!(returned.elapsed() < RETURN, "it took {:?}: {}", returned.elapsed(), daemon.log());
+    settle(&scene).await;
+    let now = scene.versions().await;
+    let same = before.iter().filter(|(name, _)| *name != "a-1");
+    same.for_each(|(name, version)| assert_eq!(&now[name], version, "{name} was not touched"));
+    assert_runs(&mut daemon);
+    scene.delete_sync("shop").await;
 }

@@ -5,13 +5,16 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use support::bombs::{self, Bomb};
-use support::daemon::{Daemon, until_within};
+use support::bombs;
+use support::cgroup::{Cgroup, arenas, peak_mib};
+use support::daemon::until_within;
+use support::fault_proxy::{Asked, Fate};
 use support::git_server::Reply;
 use support::scene::{Scene, config_map};
 
@@ -29,64 +32,6 @@ const NEIGHBOUR: Duration = Duration::from_secs(15);
 /// The longest that anything takes, when a test has failed already.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The most memory that the daemon ever had, in MiB.
-fn peak(daemon: &Daemon) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.running.child.id()));
-    let status = status.unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the daemon lives");
-    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1024
-}
-
-/// A group of processes that may have only so much memory; where none can be made, the peak alone is looked at.
-struct Cgroup(PathBuf);
-
-impl Cgroup {
-    fn around(daemon: &Daemon) -> Option<Self> {
-        let pid = daemon.running.child.id().to_string();
-        let versions = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
-        versions.into_iter().find_map(|(root, bound)| {
-            let group = Self(Path::new(root).join(format!("moorline-bombs-{pid}")));
-            std::fs::create_dir(&group.0).ok()?;
-            std::fs::write(group.0.join(bound), (512_u64 << 20).to_string()).ok()?;
-            std::fs::write(group.0.join("cgroup.procs"), &pid).ok()?;
-            Some(group)
-        })
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        // While a process is in it, it stays.
-        let end = Instant::now() + Duration::from_secs(5);
-        while std::fs::remove_dir(&self.0).is_err() && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-/// The number of arenas of the allocator, as the image sets it.
-fn arenas() -> PathBuf {
-    let file =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Dockerfile")).expect("the file");
-    let set: Vec<&str> = file.lines().filter_map(|line| line.strip_prefix("ENV MALLOC_ARENA_MAX=")).collect();
-    assert!(set.len() == 2 && set[0] == set[1], "both images set it: {set:?}");
-    set[0].into()
-}
-
-/// Each bomb, and the reason that its Sync gives.
-fn all() -> Vec<(Bomb, &'static str)> {
-    vec![
-        (bombs::texts("texts", false), "Applied"),
-        (bombs::texts("kustomized-texts", true), "MemoryExceeded"),
-        (bombs::paths("paths"), "PathTooLarge"),
-        (bombs::generators("generators"), "MemoryExceeded"),
-        (bombs::patches("patches"), "MemoryExceeded"),
-        (bombs::values("values"), "MemoryExceeded"),
-        (bombs::differences("differences", 8000, 24, false), "RepositoryTooLarge"),
-        (bombs::differences("chain", 40, 24, true), "RepositoryTooLarge"),
-    ]
-}
-
 /// The reason of a Sync once it is ready or says why not, and how long that took.
 async fn told(scene: &Scene, name: &str, begun: Instant) -> (Value, Duration) {
     let reason = until_within(PATIENCE, &format!("{name} says something"), async || {
@@ -101,7 +46,7 @@ async fn told(scene: &Scene, name: &str, begun: Instant) -> (Value, Duration) {
 #[tokio::test]
 async fn a_daemon_with_little_memory_refuses_every_bomb_and_serves_its_neighbours() {
     let Some(scene) = Scene::new("bombs").await else { return };
-    let bombs = all();
+    let bombs = bombs::all();
     let served = bombs.clone();
     scene
         .git
@@ -110,19 +55,21 @@ async fn a_daemon_with_little_memory_refuses_every_bomb_and_serves_its_neighbour
         (0..20).map(|at| (format!("g-{at}.json"), config_map(&format!("g-{at}"), "one"))).collect();
     let commit = scene.push(&good);
     let arguments = ["--namespace", &scene.namespace, "--leader-election=false", "--memory", MEMORY];
-    let daemon = scene.daemon_in(&scene.proxy, "daemon", &arguments, &[("MALLOC_ARENA_MAX", &arenas())]);
-    let group = Cgroup::around(&daemon);
+    let daemon =
+        scene.daemon_in(&scene.proxy, "daemon", &arguments, &[("MALLOC_ARENA_MAX", Path::new(&arenas()))]);
+    let peak = || peak_mib(daemon.running.child.id()).expect("the daemon lives");
+    let group = Cgroup::around(daemon.running.child.id(), 512 << 20);
     println!("a cgroup of its own: {}", group.is_some());
     scene.sync("good", json!({})).await;
     scene.until_ready("good", &commit).await;
 
-    let (mut wrong, mut before) = (Vec::new(), peak(&daemon));
+    let (mut wrong, mut before) = (Vec::new(), peak());
     for (bomb, expect) in &bombs {
         let begun = Instant::now();
         let url = scene.git.url(&bomb.address());
         scene.sync(bomb.name, json!({"source": {"git": {"url": url}}, "timeout": "2m"})).await;
         let (reason, took) = told(&scene, bomb.name, begun).await;
-        let now = peak(&daemon);
+        let now = peak();
         let message = scene.status(bomb.name, "/conditions/0/message").await;
         println!(
             "{} ({} kB): {reason} in {took:?}, {before} -> {now} MiB: {message}",
@@ -156,7 +103,7 @@ async fn a_daemon_with_little_memory_refuses_every_bomb_and_serves_its_neighbour
         })
         .await;
     }
-    let peak = peak(&daemon);
+    let peak = peak();
     println!("peak: {peak} MiB");
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(peak <= MOST_MIB, "{peak} MiB of {MOST_MIB}");
@@ -166,4 +113,69 @@ async fn a_daemon_with_little_memory_refuses_every_bomb_and_serves_its_neighbour
     scene.delete_sync("good").await;
     drop(daemon);
     drop(group);
+}
+
+/// So many objects of this many bytes under a path.
+fn large(path: &str, count: usize, bytes: usize) -> Vec<(String, String)> {
+    let text = "x".repeat(bytes);
+    (0..count)
+        .map(|at| (format!("{path}/{path}-{at}.json"), config_map(&format!("{path}-{at}"), &text)))
+        .collect()
+}
+
+/// Of 96 MiB, 19.2 MiB are for what is kept: the objects of either Sync fit, and not those of both. After a restart the one that had
+/// no room comes first.
+#[tokio::test]
+async fn what_a_kept_revision_needs_is_reserved_before_others_render() {
+    let Some(scene) = Scene::new("reserved").await else { return };
+    let values =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "values"}, "data": {"A": "a"}});
+    let maps = scene.maps();
+    maps.create(&PostParams::default(), &serde_json::from_value(values).unwrap()).await.unwrap();
+    let mut files = large("good", 13, 800_000);
+    files.push(("greedy/small.json".to_owned(), config_map("small", "one")));
+    let first = scene.push(&files);
+    let arguments = ["--namespace", &scene.namespace, "--leader-election=false", "--memory", "96Mi"];
+    let daemon = scene.daemon_in(&scene.proxy, "daemon", &arguments, &[]);
+    let from = json!({"from": [{"kind": "ConfigMap", "name": "values"}]});
+    scene.sync("good", json!({"path": "good", "render": {"substitute": from}})).await;
+    scene.sync("greedy", json!({"path": "greedy"})).await;
+    for name in ["good", "greedy"] {
+        scene.until_ready(name, &first).await;
+    }
+    let bytes = scene.status("good", "/revision/held/bytes").await.as_u64().unwrap();
+    assert!((10_400_000..10_500_000).contains(&bytes), "{bytes}");
+    // Its next commit takes the place of this one, although both do not fit beside each other.
+    let next = scene.push(&[("good/good-0.json".to_owned(), config_map("good-0", &"y".repeat(800_000)))]);
+    for name in ["good", "greedy"] {
+        scene.nudge(name, "next").await;
+        scene.until_ready(name, &next).await;
+    }
+    let newest = scene.push(&large("greedy", 13, 800_000));
+    scene.nudge("greedy", "first").await;
+    scene.until_reason("greedy", "MemoryBusy").await;
+    drop(daemon);
+
+    // The variables of the good Sync come late, so that the greedy one renders first.
+    scene.edit("good-0", "by hand").await;
+    let is_late = |asked: &Asked| asked.method == "GET" && asked.path.ends_with("/configmaps/values");
+    scene.proxy.rule(move |asked| match is_late(asked) {
+        true => Fate::Delay(Duration::from_secs(4)),
+        false => Fate::Pass,
+    });
+    let _daemon = scene.daemon_in(&scene.proxy, "daemon", &arguments, &[]);
+    until_within(PATIENCE, "the good Sync repairs what it keeps", async || {
+        (scene.values().await.get("good-0")?.len() == 800_000).then_some(())
+    })
+    .await;
+    scene.until_ready("good", &newest).await;
+    let greedy = scene.status("greedy", "/conditions/0").await;
+    assert_eq!((&greedy["status"], &greedy["reason"]), (&json!("False"), &json!("MemoryBusy")), "{greedy}");
+    assert!(!scene.values().await.contains_key("greedy-0"));
+
+    // What is not kept any more is there for others.
+    scene.delete_sync("good").await;
+    scene.nudge("greedy", "second").await;
+    scene.until_ready("greedy", &newest).await;
+    scene.delete_sync("greedy").await;
 }

@@ -106,6 +106,58 @@ async fn an_object_in_a_kustomization_that_was_changed_is_kept() {
 }
 
 #[tokio::test]
+async fn an_object_that_moves_to_a_sync_whose_variables_are_missing_is_kept() {
+    let Some(scene) = Scene::new("neighbour-values").await else { return };
+    let _daemon = daemon(&scene, "30s");
+    let vars = || serde_json::from_value(json!({"metadata": {"name": "vars"}, "data": {"A": "a"}})).unwrap();
+    scene.maps().create(&PostParams::default(), &vars()).await.unwrap();
+    let commit = scene.push(&[file("good/stays", "one"), file("good/moved", "one"), file("bad/own", "one")]);
+    scene.sync("good", json!({"path": "good"})).await;
+    let from = json!({"substitute": {"from": [{"kind": "ConfigMap", "name": "vars"}]}});
+    scene.sync("bad", json!({"path": "bad", "render": from})).await;
+    for name in ["good", "bad"] {
+        scene.until_ready(name, &commit).await;
+    }
+    let before = uid(&scene, "moved").await;
+    scene.maps().delete("vars", &DeleteParams::default()).await.unwrap();
+    scene.until_reason("bad", "ValuesMissing").await;
+    scene.work.git(&["mv", "good/moved.json", "bad/moved.json"]);
+    let commit = scene.push(&[]);
+    scene.nudge("good", "moved").await;
+    let message = until_held(&scene, "good", "moved", "MayBeClaimed").await;
+    assert!(message.contains(&format!("{}/bad", scene.namespace)), "{message}");
+    // Longer than a Sync is waited for that has not tried the commit.
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    assert_eq!(uid(&scene, "moved").await, before);
+    scene.maps().create(&PostParams::default(), &vars()).await.unwrap();
+    scene.until_ready("bad", &commit).await;
+    assert_eq!(uid(&scene, "moved").await, before, "it was taken over as it is");
+    scene.until_ready("good", &commit).await;
+}
+
+#[tokio::test]
+async fn what_a_refused_sync_wanted_by_another_identity_holds_nothing() {
+    let Some(scene) = Scene::new("neighbour-refused").await else { return };
+    let _daemon = daemon(&scene, "30s");
+    let commit = scene.push(&[file("good/stays", "one"), file("good/shared", "one"), file("bad/own", "one")]);
+    scene.sync("good", json!({"path": "good"})).await;
+    scene.sync("bad", json!({"path": "bad"})).await;
+    for name in ["good", "bad"] {
+        scene.until_ready(name, &commit).await;
+    }
+    scene.push(&[file("bad/shared", "two")]);
+    scene.nudge("bad", "shared").await;
+    until_held(&scene, "bad", "shared", "OwnedBy").await;
+    let rules = json!([{"group": "apps", "kind": "Deployment", "healthy": "object.status.replicas >"}]);
+    let spec = json!({"serviceAccountName": "nobody", "health": {"rules": rules, "wait": false}});
+    scene.patch_sync("bad", json!({"spec": spec})).await;
+    scene.until_reason("bad", "SpecInvalid").await;
+    scene.remove(&["good/shared.json"]);
+    scene.nudge("good", "shared").await;
+    until_gone(&scene, "shared").await;
+}
+
+#[tokio::test]
 async fn an_object_that_a_suspended_sync_claims_waits_and_goes_with_the_claim() {
     let Some(scene) = Scene::new("neighbour-claim").await else { return };
     let _daemon = daemon(&scene, "60s");

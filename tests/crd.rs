@@ -264,6 +264,7 @@ fn full_status() -> SyncStatus {
                 tag: text("89ab"),
                 source: "0a".to_owned(),
                 spec: "0b".to_owned(),
+                bytes: Some(1),
             }),
             seen: text("main@2"),
             tag: text("89ab"),

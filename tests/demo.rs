@@ -258,7 +258,6 @@ fn a_daemon_has_an_api_server_of_its_own() {
     daemon.interrupt();
 }
 
-/// What the binary says of its failure, which must come at once.
 /// Takes away what tests are told by: it is no setting of a daemon.
 fn is_told_nothing(command: &mut Command) {
     let told = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MOORLINE_"));
@@ -267,6 +266,7 @@ fn is_told_nothing(command: &mut Command) {
     }
 }
 
+/// What the binary says of its failure, which must come at once.
 fn fails(arguments: &[&str]) -> String {
     let begun = Instant::now();
     let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));

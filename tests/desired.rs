@@ -158,6 +158,10 @@ fn a_switch_that_would_not_switch_is_refused() {
         with("moorline.dev/approve: abc"),
         ["a.yaml:6:5: moorline.dev/approve belongs on a Sync; here it does nothing"]
     );
+    assert_eq!(
+        with("moorline.dev/moves-to: ops/new"),
+        ["a.yaml:6:5: moorline.dev/moves-to belongs on a Sync; here it does nothing"]
+    );
     let label = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels:\n    moorline.dev/prune: disabled\n";
     assert_eq!(
         problems(label),

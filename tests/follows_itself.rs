@@ -170,12 +170,29 @@ async fn an_upgrade_by_commit_hands_over_to_the_new_daemon() {
         expect,
         "each object that the commit changes moves once"
     );
-    let columns =
-        get(&scene, DEFINITION).await["spec"]["versions"][0]["additionalPrinterColumns"].to_string();
+    let columns = columns(&scene).await;
     assert!(columns.contains("\"Drifted\""), "the Sync holds the definition: {columns}");
 
     assert_pruned_only_by_approval(&scene).await;
     scene.delete_sync("self").await;
+    drop(new);
+    assert_left_definition_is_brought_up_to_date(&scene).await;
+}
+
+async fn columns(scene: &Scene) -> String {
+    get(scene, DEFINITION).await["spec"]["versions"][0]["additionalPrinterColumns"].to_string()
+}
+
+/// The Sync is gone and has left the definition. Its entry is still there, and holds no daemon off.
+async fn assert_left_definition_is_brought_up_to_date(scene: &Scene) {
+    let manager = format!("moorline/{}/self", scene.namespace);
+    let entries = get(scene, DEFINITION).await["metadata"]["managedFields"].clone();
+    assert!(entries.as_array().unwrap().iter().any(|entry| entry["manager"] == *manager), "{entries}");
+    let _daemon = scene.daemon();
+    until("the definition is the daemon's", async || {
+        columns(scene).await.contains("\"Drift\"").then_some(())
+    })
+    .await;
 }
 
 /// Everything but the Namespace leaves Git.

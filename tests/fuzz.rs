@@ -1,7 +1,7 @@
 //! Every fuzz target for a moment, with seeds that are damaged at random: the bodies of `fuzz/src/lib.rs`, by any compiler.
 //!
 //! Numbers look like chance, and so many inputs are the same ones in each run. `MOORLINE_FUZZ_SECONDS` goes on for longer, and
-//! `make fuzz` is the real thing.
+//! `make fuzz` is the real thing. What it found once stands in `fuzz/fixtures`, and is tried in each run.
 
 #[path = "support/bombs.rs"]
 #[expect(dead_code, reason = "each test binary uses a part of it")]
@@ -12,7 +12,9 @@ mod fuzz;
 #[expect(dead_code, reason = "each test binary uses a part of it")]
 mod git_server;
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
+use std::path::Path;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -229,4 +231,56 @@ fn bodies_of_webhooks_are_read_or_refused() {
     let bitbucket =
         r#"{"repository": {"links": {"clone": [{"href": "https://user@example.com:8443/a/b.git?x#y"}]}}}"#;
     try_for_a_moment(fuzz::webhooks, &[github, bitbucket, r#"{"urls": ["ssh://host:22/a", "A:B"]}"#]);
+}
+
+/// What is done with an input.
+type Target = fn(&[u8]);
+
+/// The names of targets with their bodies.
+const TARGETS: [(&str, Target); 10] = [
+    ("charts", fuzz::charts),
+    ("known_hosts", |bytes| fuzz::known_hosts(&text(bytes))),
+    ("kustomize", |bytes| fuzz::kustomize(&text(bytes))),
+    ("packets", fuzz::packets),
+    ("packs", fuzz::packs),
+    ("patches", |bytes| fuzz::patches(&text(bytes))),
+    ("replacements", |bytes| fuzz::replacements(&text(bytes))),
+    ("webhooks", fuzz::webhooks),
+    ("yaml_read", fuzz::yaml_read),
+    ("yaml_write", |bytes| fuzz::yaml_write(&text(bytes))),
+];
+
+/// The names in a folder of `fuzz/`, without their endings.
+fn names_in(folder: &str) -> BTreeSet<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz").join(folder);
+    let entries = std::fs::read_dir(folder).expect("a folder of the repository is read");
+    let stem = |path: &Path| path.file_stem().expect("an entry has a name").to_string_lossy().into_owned();
+    entries.map(|entry| stem(&entry.expect("an entry is read").path())).collect()
+}
+
+#[test]
+fn inputs_that_are_kept_end_no_target() {
+    for (name, target) in TARGETS {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/fixtures").join(name);
+        let entries = std::fs::read_dir(&folder).expect("each target has inputs that are kept");
+        let paths: Vec<_> = entries.map(|entry| entry.expect("an entry is read").path()).collect();
+        assert!(!paths.is_empty(), "{name} keeps no input");
+        for path in paths {
+            let input = std::fs::read(&path).expect("an input is read");
+            let tried = catch_unwind(AssertUnwindSafe(|| target(&input)));
+            assert!(tried.is_ok(), "{} ends the program", path.display());
+        }
+    }
+}
+
+#[test]
+fn each_target_is_tried_here_and_at_night() {
+    let tried: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(names_in("fuzz_targets"), tried, "the programs for the fuzzer");
+    assert_eq!(names_in("fixtures"), tried, "the inputs that are kept");
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/Cargo.toml");
+    let manifest = std::fs::read_to_string(manifest).expect("the manifest is read");
+    let built = manifest.lines().filter_map(|line| line.strip_prefix("path = \"fuzz_targets/"));
+    let built: BTreeSet<String> = built.map(|line| line.replace(".rs\"", "")).collect();
+    assert_eq!(built, tried, "the programs that are built");
 }

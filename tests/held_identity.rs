@@ -3,32 +3,23 @@
 
 mod support;
 
-use std::time::Duration;
-
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
 
+use support::audit::AuditMark;
+use support::credentials::MOORLINE;
 use support::daemon::{Daemon, until};
-use support::rest::tenant;
+use support::kept::{QUIET, is_left, until_value};
+use support::rest::{ask, tenant};
 use support::scene::{Scene, config_map};
 use support::signers::{key, sign, spec, trust};
-
-/// The time in which nothing happens where nothing may.
-const QUIET: Duration = Duration::from_secs(2);
 
 const VERBS: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 
 /// Two ConfigMaps.
 fn two() -> [(String, String); 2] {
     ["a", "b"].map(|name| (format!("app/{name}.json"), config_map(name, "one")))
-}
-
-async fn until_value(scene: &Scene, name: &str, expect: &str) {
-    until(&format!("{name} has the value {expect}"), async || {
-        (scene.values().await.get(name)? == expect).then_some(())
-    })
-    .await;
 }
 
 /// A hand edit stays and the object that left Git stays: nothing is written.
@@ -184,4 +175,75 @@ async fn a_revision_that_no_trusted_key_signs_any_more() {
     trust(&scene, &[&bob]).await;
     let returns = async || trust(&scene, &[&ann]).await;
     keeps_nothing(&scene, daemon, ("SignerUnknown", || scene.daemon()), returns).await;
+}
+
+/// Two accounts with the same rights, and a Sync that acts as the first of them.
+async fn two_accounts(scene: &Scene) -> Daemon {
+    let (elsewhere, place) = (scene.plane.namespace("elsewhere").await, &scene.namespace);
+    tenant(&scene.admin, place, &VERBS).await;
+    let account = json!({"metadata": {"name": "other"}});
+    ask(&scene.admin, "POST", &format!("/api/v1/namespaces/{place}/serviceaccounts"), account).await.unwrap();
+    let binding = json!({
+        "metadata": {"name": "other"},
+        "subjects": [{"kind": "ServiceAccount", "name": "other", "namespace": place}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
+    });
+    let bindings = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{place}/rolebindings");
+    ask(&scene.admin, "POST", &bindings, binding).await.unwrap();
+    let arguments = ["--namespace", &elsewhere, "--leader-election=false"];
+    let daemon = scene.daemon_in(&scene.proxy, "daemon", &arguments, &[]);
+    let commit = scene.push(&two());
+    scene.sync("shop", json!({"path": "app", "serviceAccountName": "tenant"})).await;
+    scene.until_ready("shop", &commit).await;
+    daemon
+}
+
+/// How many requests were sent in the name of an account.
+async fn asked_as(scene: &Scene, mark: &AuditMark, account: &str) -> usize {
+    let user = format!("system:serviceaccount:{}:{account}", scene.namespace);
+    let requests = mark.requests().await.of(MOORLINE).only(|one| one.impersonated == user);
+    requests.as_slice().len()
+}
+
+#[tokio::test]
+async fn another_service_account_counts_at_once_also_in_a_spec_that_is_not_valid() {
+    let Some(scene) = Scene::new("other-invalid").await else { return };
+    let _daemon = two_accounts(&scene).await;
+    let spec = json!({"serviceAccountName": "other", "health": rule("object.status.replicas >")});
+    scene.patch_sync("shop", json!({"spec": spec})).await;
+    until_not_kept(&scene, "SpecInvalid").await;
+    let mark = AuditMark::set(&scene.plane).await;
+    let commit = scene.remove(&["app/b.json"]);
+    scene.nudge("shop", "removed").await;
+    assert_left(&scene, "edited").await;
+    assert_eq!(asked_as(&scene, &mark, "tenant").await, 0, "nothing is done with the account of before");
+    assert_eq!(asked_as(&scene, &mark, "other").await, 0, "nor with the new one");
+    scene.patch_sync("shop", json!({"spec": {"health": rule("object.status.replicas > 0")}})).await;
+    scene.until_ready("shop", &commit).await;
+    scene.until_values(&two()[..1], "the edit is repaired and the object that left Git is pruned").await;
+    assert_eq!(asked_as(&scene, &mark, "tenant").await, 0);
+    scene.delete_sync("shop").await;
+}
+
+#[tokio::test]
+async fn another_service_account_counts_at_once_also_with_a_path_that_is_missing() {
+    let Some(scene) = Scene::new("other-path").await else { return };
+    let _daemon = two_accounts(&scene).await;
+    let spec = json!({"serviceAccountName": "other", "path": "gone"});
+    scene.patch_sync("shop", json!({"spec": spec})).await;
+    scene.until_reason("shop", "PathNotFound").await;
+    let mark = AuditMark::set(&scene.plane).await;
+    scene.edit("a", "edited").await;
+    until_value(&scene, "a", "one").await;
+    assert_eq!(asked_as(&scene, &mark, "tenant").await, 0, "nothing is done with the account of before");
+    assert!(asked_as(&scene, &mark, "other").await > 0, "the new one repairs");
+    // Without any rights of the new one nothing is repaired.
+    let binding =
+        format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings/other", scene.namespace);
+    ask(&scene.admin, "DELETE", &binding, serde_json::Value::Null).await.unwrap();
+    // The API server learns of it a moment later.
+    tokio::time::sleep(QUIET).await;
+    is_left(&scene, "b", "edited without rights").await;
+    assert_eq!(asked_as(&scene, &mark, "tenant").await, 0);
+    scene.delete_sync("shop").await;
 }

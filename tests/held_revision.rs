@@ -1,5 +1,6 @@
 //! A commit or a spec that cannot be applied never switches repair off: the newest revision that rendered completely is
-//! kept, also by a daemon that starts later. Each row of the table in docs/operations.md is a test here.
+//! kept, also by a daemon that starts later. The rows of the table in docs/operations.md are tests here, in held_rows.rs and in
+//! held_identity.rs.
 
 mod support;
 
@@ -10,53 +11,8 @@ use serde_json::{Value, json};
 
 use support::daemon::until;
 use support::git_server::Reply;
-use support::scene::{Scene, config_map};
-
-/// How long nothing must happen where nothing may.
-const QUIET: Duration = Duration::from_secs(2);
-
-fn file(path: &str, value: &str) -> (String, String) {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    (format!("{path}.json"), config_map(name, value))
-}
-
-/// Ready=False with this reason, and one line that names the refused and the kept commit.
-async fn until_kept(scene: &Scene, reason: &str, refused: &str, kept: &str) {
-    until(&format!("{reason}: {refused} is refused and {kept} is kept"), async || {
-        let ready = scene.status("shop", "/conditions/0").await;
-        let message = ready["message"].as_str().unwrap_or_default().to_owned();
-        let held = scene.status("shop", "/revision/held/revision").await;
-        let is_said = message.contains(&format!("{refused} cannot be applied: "))
-            && message.ends_with(&format!("@{kept} is kept"));
-        let is_told = ready["status"] == "False" && ready["reason"] == reason;
-        (is_told && is_said && held.as_str()?.ends_with(kept)).then_some(())
-    })
-    .await;
-}
-
-/// A hand edit and a deletion are undone.
-async fn is_repaired(scene: &Scene, name: &str) -> Duration {
-    scene.edit(name, "edited").await;
-    let begun = Instant::now();
-    until("the edit is repaired", async || {
-        (scene.values().await.get(name).is_some_and(|value| value == "one")).then_some(())
-    })
-    .await;
-    let took = begun.elapsed();
-    scene.maps().delete(name, &DeleteParams::default()).await.unwrap();
-    until("the deleted object is created again", async || {
-        (scene.values().await.get(name).is_some_and(|value| value == "one")).then_some(())
-    })
-    .await;
-    took
-}
-
-/// A hand edit stays: nothing is written.
-async fn is_left(scene: &Scene, name: &str) {
-    scene.edit(name, "edited").await;
-    tokio::time::sleep(QUIET).await;
-    assert_eq!(scene.values().await.get(name).map(String::as_str), Some("edited"));
-}
+use support::kept::{QUIET, is_left, is_repaired, until_kept};
+use support::scene::{Scene, config_map, file};
 
 /// Plays a commit that cannot be applied, with a daemon that saw it come and with one that starts later.
 async fn refuses(purpose: &str, spec: Value, broken: &[(String, String)], reason: &str) {
@@ -199,7 +155,7 @@ async fn a_spec_that_fails_narrows_at_once() {
     );
     scene.patch_sync("shop", json!({"spec": {"suspend": true}})).await;
     scene.settle().await;
-    is_left(&scene, "a").await;
+    is_left(&scene, "a", "edited while suspended").await;
     // A daemon that starts knows the spec of the kept revision by its hash only, and keeps nothing.
     drop(daemon);
     scene.patch_sync("shop", json!({"spec": {"suspend": false}})).await;
@@ -209,7 +165,7 @@ async fn a_spec_that_fails_narrows_at_once() {
         message.as_str()?.contains("is not kept: the spec has changed since").then_some(())
     })
     .await;
-    is_left(&scene, "a").await;
+    is_left(&scene, "a", "edited after the restart").await;
     scene.patch_sync("shop", json!({"spec": {"path": "app"}})).await;
     scene.until_ready("shop", &kept).await;
     until("it is repaired", async || (scene.values().await["a"] == "one").then_some(())).await;

@@ -1,17 +1,23 @@
 //! Helm charts: what they come to is what `helm template` prints, the same input is rendered once, and helm runs behind a fence.
 //!
 //! `helm/charts.rs` has the charts, compared with the real helm; `helm/refusals.rs` those that come to
-//! nothing, `helm/command_line.rs` what is typed; `helm/fence.rs` programs in its place that want out; and
+//! nothing, `helm/command_line.rs` what is typed; `helm/fence.rs` programs in its place that want out, `helm/container.rs` the same
+//! where namespaces are refused; `helm/inflated.rs` has charts in kustomizations (`helm/cases*.rs`), compared with the real kustomize; and
 //! `helm/daemon.rs` and `helm/published.rs` a daemon on a real API server that follows a repository with a chart, or one that is
 //! published elsewhere.
 
 mod support;
 
 mod helm {
+    pub(crate) mod cases;
+    pub(crate) mod cases_of_values;
+    pub(crate) mod cases_refused;
     pub(crate) mod charts;
     pub(crate) mod command_line;
+    pub(crate) mod container;
     pub(crate) mod daemon;
     pub(crate) mod fence;
+    pub(crate) mod inflated;
     pub(crate) mod published;
     pub(crate) mod refusals;
 }
@@ -19,7 +25,7 @@ mod helm {
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use moorline::helm::{Helm, HelmFailure};
+use moorline::helm::{Helm, HelmFailure, Strength};
 use moorline::object::Object;
 use moorline::render::helm::Capabilities;
 use moorline::render::{Options, Rendered};
@@ -28,7 +34,8 @@ use moorline::tree::FileTree;
 /// A helm of ours that starts this program, and its folder.
 pub(crate) fn helm_of(program: &Path) -> (Helm, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    (Helm::new(program, env!("CARGO_BIN_EXE_moorline"), folder.path().join("work")), folder)
+    let helm = Helm::new(program, env!("CARGO_BIN_EXE_moorline"), folder.path().join("work"));
+    (helm.behind(Strength::BestEffort), folder)
 }
 
 /// A program that is these lines of a shell.

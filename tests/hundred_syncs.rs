@@ -48,16 +48,26 @@ fn broken_spec(at: usize) -> Value {
     let path = format!("broken-{at}");
     match at % 6 {
         1 => json!({"path": format!("nowhere-{at}")}),
-        3 => json!({"path": path, "substitute": {"vars": {"OTHER": "x"}}}),
+        3 => json!({"path": path, "render": {"substitute": {"vars": {"OTHER": "x"}}}}),
         4 => json!({"path": path, "serviceAccountName": "nobody"}),
-        5 => json!({"path": path, "substitute": {"from": [{"kind": "ConfigMap", "name": "missing"}]}}),
+        5 => {
+            json!({"path": path, "render": {"substitute": {"from": [{"kind": "ConfigMap", "name": "missing"}]}}})
+        }
         _ => json!({"path": path}),
     }
 }
 
 /// True for requests on the objects of the broken Syncs, and for those by which one without rights finds out which it lacks.
 fn is_of_broken(asked: &Asked) -> bool {
-    asked.path.contains("/own-") || asked.path.ends_with("/selfsubjectrulesreviews")
+    asked.path.contains("/own-")
+        || asked.path.ends_with("/selfsubjectrulesreviews")
+        || asked.path.ends_with("/configmaps/missing")
+}
+
+/// True for a request on the object of a broken Sync that has all rights: after one try a commit there is none.
+fn is_in_vain(asked: &Asked) -> bool {
+    let number = asked.path.rsplit_once("/own-").and_then(|(_, number)| number.parse::<usize>().ok());
+    number.is_some_and(|number| number % 6 != 4)
 }
 
 /// The requests on objects of the sound Syncs, by method. Objects without rights are tried again from time to time.
@@ -67,6 +77,8 @@ fn asked_of_sound(scene: &Scene) -> BTreeMap<String, usize> {
     for one in asked.iter().filter(|one| one.is_on_object() && !is_of_broken(one)) {
         *requests.entry(one.method.clone()).or_default() += 1;
     }
+    let in_vain = asked.iter().filter(|one| is_in_vain(one)).count();
+    requests.extend((in_vain > 0).then(|| ("in vain".to_owned(), in_vain)));
     requests
 }
 
@@ -135,7 +147,14 @@ async fn seventy_of_a_hundred_prune_as_if_thirty_were_not_broken() {
     // The commit that breaks them, and the prunes of later ones.
     scene.push(&broken_files(true));
     scene.nudge("sound-0", "broken").await;
-    for (at, reason) in [(0, "YamlInvalid"), (1, "PathNotFound"), (2, "KustomizeInvalid")] {
+    for (at, reason) in [
+        (0, "YamlInvalid"),
+        (1, "PathNotFound"),
+        (2, "KustomizeInvalid"),
+        (3, "VariableUnknown"),
+        (4, "RightsMissing"),
+        (5, "ValuesMissing"),
+    ] {
         scene.until_reason(&format!("broken-{at}"), reason).await;
     }
     let (beside, asked_beside) = prune_all(&scene, "beside").await;

@@ -90,6 +90,32 @@ async fn a_sync_that_left_while_its_daemon_was_down_is_taken_over_as_well() {
     scene.delete_sync("shop").await;
 }
 
+/// A Sync goes to another instance while an object leaves Git: with one key for both the other one may delete it without asking.
+#[tokio::test]
+async fn instances_that_share_a_key_believe_each_other_and_others_ask() {
+    for (keys, is_shared) in [(["blue-and-green"; 2], true), (["green-key", "blue-key"], false)] {
+        let Some(scene) = Scene::new("instance-keys").await else { return };
+        let commit = scene.push(&many(3, "one"));
+        let mut first = scene.daemon_with(&["--key-secret", keys[0]]);
+        scene.sync("shop", json!({})).await;
+        scene.until_ready("shop", &commit).await;
+        first.terminate();
+        drop(first);
+        scene.remove(&["a-2.json"]);
+        scene.patch_sync("shop", json!({"metadata": {"labels": {"moorline.dev/instance": "blue"}}})).await;
+        let proxy = FaultProxy::start(&scene.plane);
+        let _blue = scene.daemon_at(&proxy, "blue", &["--instance", "blue", "--key-secret", keys[1]]);
+        until("the other instance decides about the object", async || {
+            let is_gone = scene.maps().get_opt("a-2").await.unwrap().is_none();
+            let asks = scene.status("shop", "/problems").await.to_string().contains("Unproven");
+            (if is_shared { is_gone } else { asks }).then_some(())
+        })
+        .await;
+        assert_eq!(scene.values().await.len(), if is_shared { 2 } else { 3 });
+        scene.delete_sync("shop").await;
+    }
+}
+
 #[tokio::test]
 async fn a_run_without_a_sync_keeps_its_objects() {
     let Some(scene) = Scene::new("runs").await else { return };

@@ -34,15 +34,18 @@ const ENTRY: &str = "overlay";
 const OURS: &str = "refusals";
 /// Groups in which nothing may be refused any more.
 const WHOLE: &[&str] = &[
+    "build-metadata",
+    "namespace-only-where-unset",
     "narrower-configurations",
     "null-annotations",
+    "patches-without-a-version",
     "plugins-as-the-tool-has-them",
     "refused-as-the-tool-does",
     "replacements-of-their-source",
     "texts-of-metadata",
 ];
 /// How many cases there are at least: a lost folder must not go unseen.
-const CASES: usize = 1242;
+const CASES: usize = 1345;
 
 /// The recorded answer of a case.
 fn recorded(case: &Case) -> Answer {

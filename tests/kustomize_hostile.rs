@@ -201,3 +201,24 @@ fn thousands_of_files_take_time_in_proportion() {
     let tree = FileTree::from_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
     assert_eq!(outcome(&tree), Ok(6_000));
 }
+
+#[test]
+fn charts_are_counted_before_helm_is_asked() {
+    let of = |count: usize, size: usize| {
+        let mut text = String::from("helmCharts:\n");
+        (0..count).for_each(|at| {
+            let _ = writeln!(text, "- {{name: web, releaseName: a{at}}}");
+        });
+        let large = "x".repeat(size);
+        outcome(&tree(&[
+            ("overlay/kustomization.yaml", text.as_str()),
+            ("overlay/charts/web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+            ("overlay/charts/web/values.yaml", ""),
+            ("overlay/charts/web/large", &large),
+        ]))
+    };
+    // Helm is not run here.
+    assert_eq!(of(128, 1), Err(Class::Unsupported));
+    assert_eq!(of(129, 1), Err(Class::Bound));
+    assert_eq!(of(16, 17 << 20), Err(Class::Bound));
+}

@@ -92,3 +92,31 @@ async fn a_server_that_is_busy_for_a_moment_is_no_server_that_is_away() {
     scene.until_ready("shop", &commit).await;
     scene.delete_sync("shop").await;
 }
+
+#[tokio::test]
+async fn a_server_that_is_busy_for_longer_than_half_a_minute_is_one_that_does_not_serve() {
+    let Some(scene) = Scene::new("busy-long").await else { return };
+    let commit = scene.push(&[file("a", "one")]);
+    let _daemon = scene.daemon();
+    scene.proxy.rule(|asked| {
+        let reads = asked.method == "GET" && asked.path.contains("/configmaps");
+        if reads { Fate::Answer(429, Some(1)) } else { Fate::Pass }
+    });
+    scene.sync("shop", json!({})).await;
+    scene.until_reason("shop", "Progressing").await;
+    let begun = Instant::now();
+    until("it is told as unreachable", async || {
+        let reason = scene.status("shop", "/conditions/0/reason").await;
+        if begun.elapsed() < Duration::from_secs(25) {
+            assert_eq!(reason, "Progressing", "after {:?}", begun.elapsed());
+        }
+        (reason == "ClusterUnreachable").then_some(())
+    })
+    .await;
+    assert!(begun.elapsed() < Duration::from_secs(45), "{:?}", begun.elapsed());
+    let message = scene.status("shop", "/conditions/0/message").await;
+    assert!(message.as_str().is_some_and(|it| it.contains("planted by the test")), "{message}");
+    scene.proxy.heal();
+    scene.until_ready("shop", &commit).await;
+    scene.delete_sync("shop").await;
+}

@@ -1,5 +1,7 @@
 //! The verbs for who runs a cluster, from outside, against a daemon that serves.
 
+#[path = "operate/moves.rs"]
+mod moves;
 #[path = "operate/shown.rs"]
 mod shown;
 mod support;

@@ -7,6 +7,7 @@ mod support;
 
 mod page {
     pub(crate) mod http;
+    mod kept;
 }
 
 use std::time::Duration;

@@ -38,6 +38,12 @@ async fn more_than_the_budget_waits_for_an_approval() {
     let word = word.as_str().expect("what would approve it").to_owned();
     let approve = |word: &str| json!({"metadata": {"annotations": {"moorline.dev/approve": word}}});
     scene.patch_sync("shop", approve("anything else")).await;
+    let answer = format!("\"anything else\", which does not approve what waits now: {word} does");
+    until("that it approves nothing is said", async || {
+        let message = scene.status("shop", "/conditions/0/message").await;
+        message.as_str().is_some_and(|it| it.contains(&answer)).then_some(())
+    })
+    .await;
     scene.assert_calm("after an approval of something else").await;
     assert_eq!(deletes(&mark).await, 0);
     scene.patch_sync("shop", approve(&word)).await;

@@ -1,7 +1,13 @@
 //! Nothing is deleted on forged evidence: the marks of a Sync count only with a proof by the daemon's key.
 
+#[path = "proof/belief.rs"]
+mod belief;
+#[path = "proof/forms.rs"]
+mod forms;
 #[path = "proof/keyed.rs"]
 mod keyed;
+#[path = "proof/own_keys.rs"]
+mod own_keys;
 mod support;
 
 use std::collections::BTreeMap;
@@ -278,4 +284,40 @@ async fn a_deletion_with_its_objects_leaves_what_is_not_proven() {
     scene.delete_sync("shop").await;
     let left: Vec<String> = scene.values().await.into_keys().collect();
     assert_eq!(left, ["forged"]);
+}
+
+/// A daemon without proofs, of before, serves for a while: it applies without a proof, and so takes the proof away.
+#[tokio::test]
+async fn what_an_older_daemon_wrote_in_between_is_proven_anew_or_asked_for() {
+    let Some(scene) = Scene::new("proof-downgrade").await else { return };
+    let (daemon, _) = scene.applied(&many(4, "one"), json!({})).await;
+    drop(daemon);
+    // Two of before that it applied again, and two that it made.
+    for name in ["a-2", "a-3"] {
+        scene.maps().delete(name, &DeleteParams::default()).await.unwrap();
+    }
+    for name in ["a-0", "a-1", "a-2", "a-3"] {
+        forge(&scene, name, None).await;
+        let map = scene.maps().get(name).await.unwrap();
+        assert_eq!(annotation(&map, "moorline.dev/proof"), None, "{name}");
+    }
+    let uids = async || -> BTreeMap<String, String> {
+        scene.versions().await.into_iter().map(|(name, (uid, _))| (name, uid)).collect()
+    };
+    let before = uids().await;
+    scene.remove(&["a-1.json", "a-3.json"]);
+    let _daemon = scene.daemon();
+    until_unproven(&scene, 2).await;
+    until("what is wanted is as in Git, and proven", async || {
+        let maps = scene.maps().list(&ListParams::default()).await.unwrap().items;
+        let proven = maps.iter().filter(|map| annotation(map, "moorline.dev/proof").is_some());
+        let mut names: Vec<&str> = proven.filter_map(|map| map.metadata.name.as_deref()).collect();
+        names.sort_unstable();
+        (names == ["a-0", "a-2"]).then_some(())
+    })
+    .await;
+    scene.assert_calm("while two objects of the older daemon are left").await;
+    assert_eq!(uids().await, before, "nothing was deleted or made anew");
+    let values = scene.values().await;
+    assert_eq!((&*values["a-0"], &*values["a-3"]), ("one", "precious"));
 }

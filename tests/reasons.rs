@@ -1,6 +1,6 @@
 //! docs/troubleshooting.md has every reason that Moorline gives, and none that it does not.
 //!
-//! In: the code below `src/`, and the page. Out: nothing, or the words that one has and the other has not. A reason is
+//! In: the code of the program and its crates, and the page. Out: nothing, or the words that one has and the other has not. A reason is
 //! found where it is made: in the functions that are called `reason`, in fields of that name, in remarks, in the words for what
 //! stays, and as variants of the enums of the API.
 
@@ -9,13 +9,13 @@ use std::path::Path;
 
 /// What is no reason of ours: the YAML reader's own classes are all told as `YamlInvalid`, and the sandbox speaks as an API
 /// server does.
-const UNSEEN: [&str; 2] = ["src/yaml/", "src/sandbox/"];
+const UNSEEN: [&str; 2] = ["crates/yaml/", "crates/sandbox/"];
 
 /// The enums whose variants are reasons, each told by where it is used.
 const ENUMS: [&str; 2] = ["Reason::", "EventReason::"];
 
 /// Where these are declared; the API server has an enum of the same name.
-const DECLARED: [&str; 2] = ["src/api/status.rs", "src/api/event.rs"];
+const DECLARED: [&str; 2] = ["crates/api/src/status.rs", "crates/api/src/event.rs"];
 
 /// What stands before a reason that is a text of its own.
 const MAKERS: [&str; 8] = [
@@ -33,11 +33,10 @@ const MAKERS: [&str; 8] = [
 fn the_page_has_every_reason_and_no_other() {
     let mut made: BTreeSet<String> = moorline::cluster::answers().iter().map(|row| row[2].clone()).collect();
     let declared = DECLARED.map(|file| std::fs::read_to_string(root().join(file)).expect("a file")).concat();
-    for (path, text) in sources(&root().join("src")) {
-        if !UNSEEN.iter().any(|unseen| path.starts_with(unseen)) {
-            let code = text.split("\nmod tests {").next().unwrap_or_default();
-            made.extend(reasons(code, &declared));
-        }
+    let folders = ["src", "crates"].into_iter().flat_map(|folder| sources(&root().join(folder)));
+    for (_, text) in folders.filter(|(path, _)| !UNSEEN.iter().any(|unseen| path.starts_with(unseen))) {
+        let code = text.split("\nmod tests {").next().unwrap_or_default();
+        made.extend(reasons(code, &declared));
     }
     let page = std::fs::read_to_string(root().join("docs/troubleshooting.md")).expect("the page");
     let told = told(&page);

@@ -3,6 +3,9 @@
 
 mod support;
 
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 use support::daemon::until;
 use support::git_server::{Reply, Request, Work};
@@ -144,6 +147,56 @@ async fn a_remote_base_is_applied_and_followed() {
     // A commit that does without it is taken up all the same.
     let commit = scene.push(&[("prod/kustomization.yaml".to_owned(), "resources: [own.json]\n".to_owned())]);
     scene.until_ready("shop", &commit).await;
+}
+
+/// How long an edit of the object stays.
+async fn stays(scene: &Scene) -> Duration {
+    scene.edit("own", "by hand").await;
+    let begun = Instant::now();
+    until("the edit is repaired", async || {
+        (value(scene, "own").await.as_deref() == Some("one")).then_some(())
+    })
+    .await;
+    begun.elapsed()
+}
+
+#[tokio::test]
+async fn a_base_on_a_silent_host_keeps_no_repair_waiting() {
+    let Some(scene) = Scene::new("silent").await else { return };
+    let first = scene.push(&[
+        ("prod/kustomization.yaml".to_owned(), "resources: [own.json]\n".to_owned()),
+        ("prod/own.json".to_owned(), config_map("own", "one")),
+    ]);
+    // It takes connections, and never says a word.
+    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let host = format!("http://127.0.0.1:{}", silent.local_addr().unwrap().port());
+    let _daemon = scene.daemon_with(&["--leader-election=false", "--remote-bases", &host]);
+    scene.sync("shop", json!({"path": "./prod", "interval": "1h", "timeout": "6s"})).await;
+    scene.until_ready("shop", &first).await;
+
+    let resources = format!("resources: [own.json, \"{host}/base.git//base?ref=main\"]\n");
+    let newest = scene.push(&[("prod/kustomization.yaml".to_owned(), resources)]);
+    scene.nudge("shop", "now").await;
+    let _connection = silent.accept().unwrap();
+    let during_the_first_try = stays(&scene).await;
+    scene.until_reason("shop", "RepositoryTimeout").await;
+    // Some of these fall into a try, and some between two.
+    let mut later = Vec::new();
+    for _ in 0..3 {
+        later.push(stays(&scene).await);
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+    }
+    println!("an edit stayed for {during_the_first_try:?}, and later for {later:?}");
+    let longest = later.iter().max().unwrap().max(&during_the_first_try);
+    assert!(*longest < Duration::from_secs(3), "{longest:?}");
+    let message = scene.status("shop", "/conditions/0/message").await.to_string();
+    assert!(message.contains(&newest[..12]) || message.contains(&newest), "the newest is named: {message}");
+    assert_eq!(scene.status("shop", "/conditions/0/status").await, "False");
+
+    // A commit that does without the base is taken up.
+    let mended = scene.push(&[("prod/kustomization.yaml".to_owned(), "resources: [own.json]\n".to_owned())]);
+    scene.nudge("shop", "mended").await;
+    scene.until_ready("shop", &mended).await;
 }
 
 #[tokio::test]

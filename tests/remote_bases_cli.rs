@@ -313,6 +313,7 @@ async fn where_signatures_count_only_commits_are_taken() {
         allowed,
         followed,
         asker: "",
+        sync: Box::default(),
         metrics: &metrics,
         pinned: true,
         fresh,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use moorline::render::{Options, PlainOptions, Rendered, render};
+use moorline::render::{Glob, Options, PlainOptions, Rendered, render};
 use moorline::tree::{Entry, FileTree};
 
 /// A sound ConfigMap called `name`.
@@ -73,7 +73,7 @@ fn files_are_chosen_by_folder_and_by_glob() {
     let choose = |plain, expect: &[&str]| {
         check_with(&Options { path: "app".into(), plain, ..Options::default() }, &files, expect);
     };
-    let glob = |text: &str| vec![glob::Pattern::new(text).unwrap()];
+    let glob = |text: &str| vec![Glob::new(text).unwrap()];
     let (a, b) = ("ConfigMap a at app/a.yaml:1", "ConfigMap b at app/sub/b.yaml:1");
     choose(PlainOptions::default(), &[a, b]);
     choose(PlainOptions { recurse: false, ..PlainOptions::default() }, &[a]);

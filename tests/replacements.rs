@@ -132,10 +132,13 @@ async fn an_approval_counts_for_the_object_that_it_was_given_for() {
     let spec = json!({"prune": {"protect": ["ConfigMap"]}});
     let (_daemon, _) = scene.applied(&files("one"), spec).await;
     let ask = async |word: &str| {
-        scene.push(&files(word));
+        let commit = scene.push(&files(word));
         scene.nudge("shop", word).await;
         until("an approval is asked for", async || {
-            let is_of = scene.status("shop", "/problems/0/reason").await == "Protected";
+            // The status of the commit before may ask for the same still.
+            let attempted = scene.status("shop", "/revision/attempted").await;
+            let is_of = attempted.as_str().is_some_and(|it| it.ends_with(&commit))
+                && scene.status("shop", "/problems/0/reason").await == "Protected";
             let hash = scene.status("shop", "/approval/hash").await;
             hash.as_str().filter(|_| is_of).map(ToOwned::to_owned)
         })

@@ -231,3 +231,39 @@ async fn a_sync_that_lacks_a_right_is_alone_with_that() {
     let told = scene.status("first", "/conditions/0/message").await;
     assert!(told.as_str().expect("a message").contains("storageclasses.storage.k8s.io"), "{told}");
 }
+
+/// A Sync may have to write into a namespace that nobody has made yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_that_is_named_works_where_a_namespace_is_missing() {
+    let Some(scene) = Scene::new("no-namespace").await else { return };
+    let other = format!("{}-other", scene.namespace);
+    let mut map: Value = serde_json::from_str(&config_map("a", "one")).expect("it is JSON");
+    map["metadata"]["namespace"] = other.clone().into();
+    let commit = scene.push(&[("a.json".to_owned(), map.to_string())]);
+    let account = json!({"metadata": {"name": "tenant"}});
+    let accounts = format!("/api/v1/namespaces/{}/serviceaccounts", scene.namespace);
+    ask(&scene.admin, "POST", &accounts, account).await.expect("it");
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({"serviceAccountName": "tenant"})).await;
+    scene.until_reason("shop", "RightsMissing").await;
+
+    let documents = printed(&scene, "shop");
+    assert_eq!(
+        (&documents[0]["kind"], &documents[0]["metadata"]["name"]),
+        (&json!("Namespace"), &json!(other))
+    );
+    // As kubectl does, one after the other.
+    for document in &documents {
+        let kind = document["kind"].as_str().expect("a kind").to_lowercase();
+        let namespace = document["metadata"]["namespace"].as_str();
+        let place = namespace.map(|namespace| format!("namespaces/{namespace}/")).unwrap_or_default();
+        let root = document["apiVersion"].as_str().expect("a version");
+        let root = if root == "v1" { "/api/v1".to_owned() } else { format!("/apis/{root}") };
+        ask(&scene.admin, "POST", &format!("{root}/{place}{kind}s"), document).await.expect("it is sound");
+    }
+    scene.until_ready("shop", &commit).await;
+    let again = printed(&scene, "shop");
+    assert_eq!(again.len(), documents.len() - 1, "the namespace is there: {again:?}");
+    scene.delete_sync("shop").await;
+    ask(&scene.admin, "DELETE", &format!("/api/v1/namespaces/{other}"), Value::Null).await.expect("it goes");
+}

@@ -7,6 +7,9 @@ mod support;
 mod asked_for;
 #[path = "rollout/at_the_end.rs"]
 mod at_the_end;
+#[path = "page/http.rs"]
+#[expect(dead_code, reason = "every test binary compiles all of this and uses a part of it")]
+mod http;
 #[path = "rollout/of_any_kind.rs"]
 mod of_any_kind;
 

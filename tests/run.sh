@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 # Compare times, or hold them to bars in milliseconds.
-ALONE='git_shares hundred_syncs dependencies hooks'
+ALONE='git_shares hundred_syncs dependencies hooks stops deadline'
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -45,7 +45,7 @@ async fn the_kinds_are_those_of_the_server() {
     for root in ["/api", "/apis"] {
         text += &discovery::table(&ground.ask("GET", root, &Value::Null, Media::Discovery).await.1);
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/sandbox/kinds/kubernetes.txt");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/sandbox/src/kinds/kubernetes.txt");
     settle(path, &text, |text| text.lines().map(Value::from).collect());
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use support::authority::Authority;
 use support::credentials::ADMIN;
-use support::daemon::until;
+use support::daemon::{until, until_within};
 use support::git_server::{GitServer, Reply};
 use support::rest::{ask, tenant};
 use support::scene::{Scene, config_map};
@@ -108,6 +108,60 @@ impl<'a> Team<'a> {
             ask(&self.scene.admin, "POST", &uri, document).await.unwrap();
         }
     }
+}
+
+/// A right counts for a minute after it was asked for, and looks are five seconds apart.
+const REVOKED: Duration = Duration::from_secs(90);
+
+/// It is not asked for again and again before that.
+const ASKED_ANEW: Duration = Duration::from_secs(40);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_right_that_is_taken_away_counts_for_a_sync_that_runs() {
+    let Some(scene) = Scene::new("revoked").await else { return };
+    scene.push(&[("shop/shop.json".to_owned(), config_map("shop", "1"))]);
+    let team = Team::new(&scene).await;
+    let _daemon = scene.daemon();
+    team.sync("shop", "localhost", "login").await;
+    team.until_reason("shop", REFUSED).await;
+    team.grant("shop").await;
+    team.until_reason("shop", "Applied").await;
+    let often = json!({"spec": {"interval": "5s"}});
+    let sync = format!("{}/shop", team.path());
+    ask(&scene.admin, "PATCH", &sync, often).await.unwrap();
+
+    let place = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}", team.namespace);
+    let binding = format!("{place}/rolebindings/moorline-sync-{}-shop", team.namespace);
+    let bound = ask(&scene.admin, "GET", &binding, Value::Null).await.unwrap();
+    scene.proxy.asked();
+    ask(&scene.admin, "DELETE", &binding, Value::Null).await.unwrap();
+    tokio::time::sleep(ASKED_ANEW).await;
+    let reviews = scene.proxy.asked().iter().filter(|one| one.path.contains("selfsubjectaccess")).count();
+    assert!(reviews <= 1, "{reviews} in a minute");
+    let message = until_within(REVOKED, "the login is not sent any more", async || {
+        let sync = ask(&scene.admin, "GET", &sync, Value::Null).await.ok()?;
+        let ready = sync.pointer("/status/conditions/0")?;
+        (ready["reason"] == REFUSED).then(|| ready["message"].as_str().unwrap_or_default().to_owned())
+    })
+    .await;
+    assert!(message.contains("is not sent to localhost: the ServiceAccount tenant"), "{message}");
+
+    // Nothing is sent from here on, also for a new commit; what is applied stays.
+    team.asked();
+    scene.push(&[("shop/shop.json".to_owned(), config_map("shop", "2"))]);
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    assert_eq!(team.asked(), 0, "the login is not sent");
+    let map = format!("/api/v1/namespaces/{}/configmaps/shop", team.namespace);
+    assert_eq!(ask(&scene.admin, "GET", &map, Value::Null).await.unwrap()["data"]["key"], "1");
+
+    let name = json!({"name": bound["metadata"]["name"]});
+    let again = json!({"metadata": name, "subjects": bound["subjects"], "roleRef": bound["roleRef"]});
+    ask(&scene.admin, "POST", &format!("{place}/rolebindings"), again).await.unwrap();
+    until_within(Duration::from_secs(60), "the new commit is applied", async || {
+        let map = ask(&scene.admin, "GET", &map, Value::Null).await.ok()?;
+        (map["data"]["key"] == "2").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

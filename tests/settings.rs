@@ -90,6 +90,7 @@ fn every_value_can_be_set_in_every_place() {
         ("remoteBases", json!(["https://example.com/a", "http://b"]), "https://example.com/a,http://b"),
         ("webhookSecretFile", json!("/etc/secret"), "/etc/secret"),
         ("helm", json!("/opt/helm"), "/opt/helm"),
+        ("helmFence", json!("bestEffort"), "bestEffort"),
         ("concurrency", json!(8), "8"),
         ("qps", json!(50), "50"),
         ("burst", json!(7), "7"),

@@ -16,7 +16,10 @@ use std::time::{Duration, Instant};
 use bombs::Bomb;
 use git_bench::{Bench, within};
 use git_server::{Reply, Work};
-use moorline::source::{Address, Credentials, Error, Hosts, Memory, Reference, Repositories, Repository};
+use moorline::source::{
+    Address, Credentials, Error, Hosts, Ids, Memory, Reference, Repositories, Repository, Revision, Within,
+};
+use moorline::tree::Room;
 
 /// The bytes that the chart gives to the daemon.
 const MEMORY: u64 = 512 << 20;
@@ -91,8 +94,8 @@ async fn the_deadline_ends_the_unpacking() {
     assert!(begun.elapsed() < took * 3 / 4, "{:?} of {took:?}", begun.elapsed());
 }
 
-#[tokio::test]
-async fn what_was_not_used_for_longest_leaves_a_disk_that_is_full() {
+/// Three repositories of about 160 kB each.
+fn three() -> Bench {
     let bench = Bench::new();
     let mut seed: u64 = 1;
     let mut noise = || {
@@ -109,26 +112,84 @@ async fn what_was_not_used_for_longest_leaves_a_disk_that_is_full() {
         work.push(&[("a.yaml", &noise())]);
         std::fs::rename(work.bare, bench.root.path().join(format!("{name}.git"))).unwrap();
     }
+    bench
+}
+
+/// Two of the three repositories fit.
+const ROOM_FOR_TWO: u64 = 400_000;
+
+/// Reads a repository; true if something had to be fetched.
+async fn is_fetched(repository: &Repository) -> bool {
+    let revision = repository.look(&Reference::Head, within(20_000)).await.unwrap();
+    let fetched = repository.fetch(&revision, within(20_000)).await.unwrap();
+    let files = repository.read(&revision, &[""], within(20_000)).await.unwrap().files;
+    assert_eq!(files.entries().count(), 1);
+    fetched > 0
+}
+
+#[tokio::test]
+async fn what_was_not_used_for_longest_leaves_a_disk_that_is_full() {
+    let bench = three();
     let data = bench.root.path().join("data");
     let folders = || {
         let all = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().path());
         all.filter(|path| path.is_dir() && std::fs::read_dir(path).unwrap().next().is_some()).count()
     };
-    // Each takes about 160 kB; two of them fit.
-    let all = repositories(&data, MEMORY, 400_000);
-    let read = async |repository: &Repository| {
-        let revision = repository.look(&Reference::Head, within(20_000)).await.unwrap();
-        let fetched = repository.fetch(&revision, within(20_000)).await.unwrap();
-        let files = repository.read(&revision, &[""], within(20_000)).await.unwrap().files;
-        assert_eq!(files.entries().count(), 1);
-        fetched > 0
-    };
+    let all = repositories(&data, MEMORY, ROOM_FOR_TWO);
     let [one, two, three] = ["one", "two", "three"].map(|name| open(&bench, &all, &format!("{name}.git")));
-    assert!(read(&one).await && read(&two).await);
-    assert!(!read(&one).await, "it is there, and the one that was used last");
-    assert!(read(&three).await);
+    assert!(is_fetched(&one).await && is_fetched(&two).await);
+    assert!(!is_fetched(&one).await, "it is there, and the one that was used last");
+    assert!(is_fetched(&three).await);
     assert_eq!(folders(), 2);
-    assert!(!read(&one).await && !read(&three).await, "these are still there");
-    assert!(read(&two).await, "it was removed, and is fetched anew");
+    assert!(!is_fetched(&one).await && !is_fetched(&three).await, "these are still there");
+    assert!(is_fetched(&two).await, "it was removed, and is fetched anew");
     assert_eq!(folders(), 2);
+}
+
+#[tokio::test]
+async fn what_is_in_use_stays_on_a_disk_that_is_full() {
+    let bench = three();
+    let all = repositories(&bench.root.path().join("data"), MEMORY, ROOM_FOR_TWO);
+    let [one, two, three] = ["one", "two", "three"].map(|name| open(&bench, &all, &format!("{name}.git")));
+    assert!(is_fetched(&one).await && is_fetched(&two).await);
+    // The one that was not used for longest is in use while room is made.
+    bench.server.rule(|request| if request.path.contains("/one.git") { Reply::Drip } else { Reply::Git });
+    bench.server.requests();
+    let user = one.clone();
+    let using = tokio::spawn(async move { user.look(&Reference::Head, within(20_000)).await });
+    while !bench.server.requests().iter().any(|request| request.path.contains("/one.git")) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(is_fetched(&three).await);
+    assert!(!using.is_finished(), "it was no longer in use");
+    bench.server.rule(|_| Reply::Git);
+    using.await.unwrap().unwrap();
+    assert!(!is_fetched(&one).await, "it was in use, and stays");
+    assert!(is_fetched(&two).await, "it went instead");
+}
+
+/// Two that read one repository, where there is memory for one of them: the first has it, and needs the repository once more.
+#[tokio::test]
+async fn who_waits_for_memory_does_not_hold_the_repository() {
+    let bench = Bench::new();
+    let all = repositories(&bench.root.path().join("data"), MEMORY, u64::MAX);
+    let repository = open(&bench, &all, "repository.git");
+    let revision = repository.look(&Reference::Head, within(20_000)).await.unwrap();
+    repository.fetch(&revision, within(20_000)).await.unwrap();
+    let most = Memory::new(Some(MEMORY)).most_for_work();
+    let read = |repository: Repository, revision: Revision| async move {
+        let within_room = Within { room: Room::of(most), ..Within::default() };
+        let found =
+            repository.read_anew(&revision, (&[""], &[]), &Ids::new(), &within_room, within(60_000)).await;
+        (within_room, found.unwrap())
+    };
+    let first = read(repository.clone(), revision.clone()).await;
+    let second = tokio::spawn(read(repository.clone(), revision.clone()));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!second.is_finished());
+    let ids = repository.ids(&revision, ["a"], within(5_000)).await.unwrap();
+    assert_eq!(ids.len(), 1);
+    drop(first);
+    let (_, reading) = second.await.unwrap();
+    assert!(reading.snapshot.is_some());
 }

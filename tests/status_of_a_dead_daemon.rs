@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::Command;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -11,17 +12,26 @@ use serde_json::{Value, json};
 use support::credentials::{ADMIN, TENANT};
 use support::rest::{grant, rule, user};
 use support::scene::Scene;
+use support::shifted_clock::shifted_clock;
 
 /// What `moorline status` says to a user, and its exit code.
 fn status(scene: &Scene, who: &str) -> (i32, String) {
+    let (code, _, words) = said(scene, who, &[]);
+    (code, words)
+}
+
+/// The same with the table, and with variables in its environment. It goes by the proxy, where no certificate has a date.
+fn said(scene: &Scene, who: &str, variables: &[(&str, &Path)]) -> (i32, String, String) {
     let kubeconfig = scene.root.path().join(format!("kubeconfig-of-{who}"));
-    std::fs::write(&kubeconfig, scene.plane.kubeconfig(who)).expect("a file");
+    std::fs::write(&kubeconfig, scene.proxy.kubeconfig(&scene.plane, who)).expect("a file");
     let output = Command::new(env!("CARGO_BIN_EXE_moorline"))
         .args(["status", "-n", &scene.namespace])
         .env("KUBECONFIG", kubeconfig)
+        .envs(variables.iter().copied())
         .output()
         .expect("it runs");
-    (output.status.code().expect("a code"), String::from_utf8_lossy(&output.stderr).trim().to_owned())
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    (output.status.code().expect("a code"), text(&output.stdout), text(&output.stderr))
 }
 
 async fn renewed(leases: &Api<Lease>, seconds_ago: i64) {
@@ -71,6 +81,28 @@ async fn a_daemon_that_is_gone_is_said_and_fails() {
 
     ready(&scene, Value::Null).await;
     assert_eq!(status(&scene, ADMIN), (0, String::new()), "no Lease, no word about one");
+    scene.delete_sync("shop").await;
+}
+
+/// The clock of the machine of the person who asks is hours before or behind the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_clock_of_who_asks_does_not_count() {
+    let Some(scene) = Scene::new("dead-skewed").await else { return };
+    let leases = Api::<Lease>::namespaced(scene.admin.clone(), &scene.namespace);
+    let lease = sync(&scene).await;
+    let (library, shift) = (shifted_clock(scene.root.path()), scene.root.path().join("shift"));
+    let variables = [("LD_PRELOAD", &*library), ("TEST_CLOCK_SHIFT", &*shift)];
+    let silent = format!("no daemon has served this for 4 min: nobody renews the Lease {lease}");
+    for (seconds, age) in [(7230, "2h0m"), (-7230, "0s")] {
+        std::fs::write(&shift, seconds.to_string()).expect("a file");
+        renewed(&leases, 0).await;
+        let (code, table, words) = said(&scene, ADMIN, &variables);
+        assert!(table.ends_with(age), "the clock is moved by {seconds} s: {table}");
+        assert_eq!((code, words.as_str()), (0, ""), "it is moved by {seconds} s");
+        renewed(&leases, 250).await;
+        let (code, _, words) = said(&scene, ADMIN, &variables);
+        assert_eq!((code, words), (1, silent.clone()), "it is moved by {seconds} s");
+    }
     scene.delete_sync("shop").await;
 }
 

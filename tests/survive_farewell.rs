@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -180,6 +180,46 @@ async fn a_namespace_in_which_others_live_is_not_pruned() {
     scene.push(&[("stays.json".into(), config_map("stays", "y"))]);
     until("the namespace is gone", async || namespaces.get_opt(&mine).await.unwrap().is_none().then_some(()))
         .await;
+}
+
+/// Whoever may patch an object can mark it as the Sync's: it would go with its namespace, and nobody was asked about it.
+#[tokio::test]
+async fn what_only_bears_the_marks_of_the_sync_keeps_its_namespace() {
+    let Some(scene) = Scene::new("marked").await else { return };
+    let mine = format!("{}-mine", scene.namespace);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": mine}}).to_string();
+    let files = [("namespace", namespace), ("stays", config_map("stays", "x"))];
+    let commit = scene.push(&files.map(|(name, text)| (format!("{name}.json"), text)));
+    let _daemon = scene.daemon();
+    scene.sync("shop", json!({})).await;
+    scene.until_ready("shop", &commit).await;
+    // Of a kind that the Sync does not watch there.
+    let secrets: Api<Secret> = Api::namespaced(scene.admin.clone(), &mine);
+    let own = &scene.namespace;
+    let forged = json!({
+        "metadata": {
+            "name": "precious", "labels": {"moorline.dev/sync": format!("{own}.shop")},
+            "annotations": {"moorline.dev/id": format!("{own}/shop|/Secret|{mine}/precious")},
+        },
+        "stringData": {"key": "precious"},
+    });
+    secrets.create(&PostParams::default(), &serde_json::from_value(forged).unwrap()).await.unwrap();
+    scene.remove(&["namespace.json"]);
+    let approval = until("an approval is asked for", async || {
+        scene.status("shop", "/approval/hash").await.as_str().map(str::to_owned)
+    })
+    .await;
+    let approve = json!({"metadata": {"annotations": {"moorline.dev/approve": approval}}});
+    scene.patch_sync("shop", approve).await;
+    let named = format!("Secret {mine}/precious");
+    until("the namespace is held", async || {
+        let problems = scene.status("shop", "/problems").await.to_string();
+        (problems.contains("Occupied") && problems.contains(&named)).then_some(())
+    })
+    .await;
+    let namespaces: Api<Namespace> = Api::all(scene.admin.clone());
+    assert!(namespaces.get(&mine).await.unwrap().metadata.deletion_timestamp.is_none());
+    assert!(secrets.get_opt("precious").await.unwrap().is_some());
 }
 
 /// What cannot be deleted in time, or may not be, stays and is named, and the Sync goes.

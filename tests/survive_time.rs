@@ -7,8 +7,7 @@ mod survive_time {
 }
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -20,6 +19,7 @@ use support::credentials::MOORLINE;
 use support::daemon::{Daemon, until};
 use support::fault_proxy::{Asked, FaultProxy};
 use support::scene::{CALM, Scene, many};
+use support::shifted_clock::shifted_clock;
 
 const TERMS: [&str; 6] =
     ["--lease-duration", "4s", "--lease-renew-deadline", "2s", "--lease-retry-period", "300ms"];
@@ -34,15 +34,6 @@ fn writes(proxy: &FaultProxy) -> Vec<String> {
     let asked = proxy.asked();
     let told = asked.iter().filter(|one| one.writes() && !one.path.contains("/leases") && !one.is_for_keys());
     told.map(|one: &Asked| format!("{} {}", one.method, one.path)).collect()
-}
-
-/// The library that moves a daemon's clock; none where nothing compiles it.
-fn shifted_clock(folder: &Path) -> PathBuf {
-    let library = folder.join("clock.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/shifted_clock.c");
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();
-    assert!(built.is_ok_and(|status| status.success()), "cc builds a library");
-    library
 }
 
 async fn lease(scene: &Scene) -> k8s_openapi::api::coordination::v1::LeaseSpec {

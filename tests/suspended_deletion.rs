@@ -178,7 +178,11 @@ async fn the_verb_deletes_a_sync_that_lives() {
     let left = moorline(&scene, &["delete", "shop"]);
     assert_eq!(left.code, 0, "{}", left.words);
     assert!(left.words.contains(&format!("{place}/shop is deleted; its 2 objects stay")), "{}", left.words);
-    assert_eq!(owned(&scene).await, before);
+    let asked = scene.proxy.asked();
+    let writes = asked.iter().filter(|asked| asked.writes() && asked.is_on_object());
+    let writes: Vec<String> =
+        writes.map(|one| format!("{} {} {}", one.method, one.path, one.text())).collect();
+    assert_eq!(owned(&scene).await, before, "{writes:#?}");
     // It is taken up by a new one, which is deleted with its objects although its spec says otherwise.
     scene.sync("shop", json!({})).await;
     scene.until_ready("shop", &commit).await;

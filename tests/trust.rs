@@ -3,11 +3,13 @@
 mod support;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 use support::daemon::until;
+use support::fault_proxy::{Asked, Fate};
 use support::git_server::Work;
 use support::person::moorline;
 use support::scene::{CALM, Scene, config_map};
@@ -49,6 +51,32 @@ async fn only_what_is_signed_is_taken_up_and_the_last_good_is_held() {
     trust(&scene, &[&ann, &bob]).await;
     scene.until_ready("shop", &second).await;
     scene.assert_calm("with a commit that is trusted").await;
+}
+
+/// The watch of the Secret begins after it was read: its first list has to tell what was missed in between.
+#[tokio::test]
+async fn keys_that_change_before_their_watch_begins_count() {
+    let Some(scene) = Scene::new("early").await else { return };
+    let (Some(ann), Some(bob)) = (key(&scene, "ann"), key(&scene, "bob")) else { return };
+    trust(&scene, &[&ann]).await;
+    sign(&scene, Some(&bob));
+    let commit = scene.push(&[("a.json".to_owned(), config_map("a", "first"))]);
+    // The list, or the watch that brings it.
+    let begins = |asked: &Asked| asked.path.ends_with("/secrets") && asked.query.contains("signers");
+    scene.proxy.first(1, begins, Fate::Delay(Duration::from_secs(3)));
+    let _daemon = scene.daemon();
+    scene.sync("shop", spec(&scene, "HEAD", serde_json::Value::Null)).await;
+    scene.until_reason("shop", "SignerUnknown").await;
+    trust(&scene, &[&bob]).await;
+    scene.until_ready("shop", &commit).await;
+    // The status that was written last is a change of the Sync, for which its keys are read once more.
+    let reads = |asked: &Asked| asked.method == "GET" && asked.path.contains("/secrets/signers");
+    until("it is not read again for nothing", async || {
+        scene.proxy.asked();
+        tokio::time::sleep(CALM).await;
+        (!scene.proxy.asked().iter().any(reads)).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

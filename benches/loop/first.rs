@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, json};
 
 use super::floor::{best, floor};
-use super::ground::{Ground, Used};
+use super::ground::{Ground, Used, Window};
 use super::tail::is_apply;
 use super::verdict::{Bar, Check, Row, median, rounded};
 use super::workload::EACH;
@@ -68,10 +68,17 @@ pub(crate) async fn first(plan: Plan) -> (Row, Ground) {
 
 /// One round of Moorline: from the Sync's creation to the last object present.
 pub(crate) async fn sync(applications: usize) -> (Option<f64>, Used, Ground) {
-    let objects = applications * EACH;
     let mut ground = Ground::new(applications).await;
     let window = ground.open();
     let begun = ground.create_sync().await;
+    let done = created(&mut ground, &window).await;
+    let used = ground.close(&window);
+    (done.map(|done| done - begun), used, ground)
+}
+
+/// When the last object was created, as its answer was sent; none if it was not in time.
+pub(crate) async fn created(ground: &mut Ground, window: &Window) -> Option<f64> {
+    let objects = ground.applications * EACH;
     let within = Duration::from_secs(30) + PER_OBJECT * u32::try_from(objects).unwrap_or(u32::MAX);
     let done = ground.tail.until(window.mark, within, |seen| {
         // Else looking for the end would take the processors from what it looks at.
@@ -86,6 +93,5 @@ pub(crate) async fn sync(applications: usize) -> (Option<f64>, Used, Ground) {
     if done.is_none() {
         eprintln!("not everything was created within {within:?}:\n{}", ground.log());
     }
-    let used = ground.close(&window);
-    (done.map(|done| done - begun), used, ground)
+    done
 }

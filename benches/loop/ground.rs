@@ -4,6 +4,7 @@
 //! opened and closed over what the daemon uses.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,7 @@ pub(crate) struct Ground {
     server: GitServer,
     /// Where the daemon tells its metrics.
     port: u16,
+    program: PathBuf,
     plane: ControlPlane,
     root: tempfile::TempDir,
 }
@@ -86,6 +88,11 @@ pub(crate) async fn create_namespaces(plane: &ControlPlane) {
 impl Ground {
     /// Everything stands and nothing is synced.
     pub(crate) async fn new(applications: usize) -> Self {
+        Self::with_program(Path::new(env!("CARGO_BIN_EXE_moorline")), applications).await
+    }
+
+    /// The same with another binary as the daemon.
+    pub(crate) async fn with_program(program: &Path, applications: usize) -> Self {
         let root = tempfile::tempdir().expect("a temporary folder");
         let (work, server) = (Work::new(root.path()), GitServer::start(root.path()));
         let files = workload::files(applications);
@@ -93,7 +100,7 @@ impl Ground {
         let plane = plane().await;
         create_namespaces(&plane).await;
         let admin = plane.client(ADMIN).await;
-        install(&admin).await;
+        install(&admin, program).await;
         let syncs = Api::namespaced_with(admin.clone(), SYSTEM, &ApiResource::erase::<Sync>(&()));
         let mut ground = Self {
             daemon: None,
@@ -104,6 +111,7 @@ impl Ground {
             applications,
             server,
             port: 0,
+            program: program.to_owned(),
             plane,
             root,
         };
@@ -115,7 +123,7 @@ impl Ground {
     pub(crate) async fn start_daemon(&mut self) {
         let mark = self.tail.mark();
         let arguments = ["--leader-election=false", "--namespace", SYSTEM];
-        self.daemon = Some(Daemon::start(&self.plane, self.root.path(), &arguments));
+        self.daemon = Some(Daemon::start_program(&self.program, &self.plane, self.root.path(), &arguments));
         let watches = |request: &Request| request.user == MOORLINE && request.resource == "syncs";
         let ready = self.tail.until(mark, MOMENT, |seen| seen.iter().any(watches).then_some(())).await;
         assert!(ready.is_some(), "the daemon watches no Syncs:\n{}", self.log());
@@ -237,7 +245,8 @@ impl Ground {
         usage::resident_megabytes(self.process())
     }
 
-    fn cpu(&self) -> f64 {
+    /// Processor time of the daemon since its start, in seconds.
+    pub(crate) fn cpu(&self) -> f64 {
         usage::cpu_seconds(self.process())
     }
 
@@ -247,8 +256,8 @@ impl Ground {
 }
 
 /// Tells the API server what a Sync is, and waits until it serves them and has taken one.
-async fn install(admin: &Client) {
-    let printed = Command::new(env!("CARGO_BIN_EXE_moorline")).arg("crd").output().expect("moorline crd");
+async fn install(admin: &Client, program: &Path) {
+    let printed = Command::new(program).arg("crd").output().expect("moorline crd");
     let definition = String::from_utf8(printed.stdout).expect("YAML");
     apply(admin, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev", definition)
         .await;

@@ -40,17 +40,21 @@ pub(super) fn compare_chart(
             return Ok(Exit::Failure);
         }
     };
+    let count = match ours.len() {
+        1 => "1 object".to_owned(),
+        more => format!("{more} objects"),
+    };
     let output = Command::new(program).args(selection.chart.typed(path)).stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("{} cannot be run", program.display()))?;
     if !output.status.success() {
-        streams.say(&format!("different: {}: {} objects here, and helm refuses", path.display(), ours.len()));
+        streams.say(&format!("different: {}: {count} here, and helm refuses", path.display()));
         return Ok(Exit::Failure);
     }
     let documents = yaml::read("helm's output", &output.stdout, Dialect::Kubectl)?;
     let theirs: Vec<Value> = documents.into_iter().map(|document| document.value).collect();
     match difference(&ours, &theirs) {
         None => {
-            writeln!(streams.data, "equal: {} objects", ours.len())?;
+            writeln!(streams.data, "equal: {count}")?;
             Ok(Exit::Done)
         }
         Some(what) => {

@@ -65,7 +65,9 @@ pub(super) fn explain(
         return Ok(Exit::Failure);
     }
     let mut steps: BTreeMap<ObjectId, Vec<Step>> = match options.kind {
-        Kind::Kustomize => render::steps(tree, options)?.into_iter().collect(),
+        Kind::Kustomize => {
+            render::steps(&manifests::printed(tree, options)?.0, options)?.into_iter().collect()
+        }
         // The object names its template.
         Kind::Auto | Kind::Plain | Kind::Helm => BTreeMap::new(),
     };

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::Streams;
-use crate::helm::fence;
+use crate::helm::fence::{self, Strength};
 
 /// Become a program that has less than this one
 #[derive(Debug, Args)]
@@ -14,6 +14,10 @@ pub(super) struct Arguments {
     /// Only say which walls stand on this machine
     #[arg(long)]
     walls: bool,
+
+    /// Do not become it where a wall is missing
+    #[arg(long)]
+    required: bool,
 
     /// The program and its arguments
     #[arg(last = true)]
@@ -23,6 +27,10 @@ pub(super) struct Arguments {
 /// The second step of it
 #[derive(Debug, Args)]
 pub(super) struct Inside {
+    /// Do not become it where a wall is missing
+    #[arg(long)]
+    required: bool,
+
     /// The program and its arguments
     #[arg(last = true)]
     program: Vec<OsString>,
@@ -33,11 +41,15 @@ pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> ExitCode 
         let said = writeln!(streams.data, "{}", fence::walls()).and_then(|()| streams.data.flush());
         return if said.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    code(fence::enter(&arguments.program))
+    code(fence::enter(&arguments.program, strength(arguments.required)))
 }
 
 pub(super) fn inside(arguments: &Inside) -> ExitCode {
-    code(fence::inside(&arguments.program))
+    code(fence::inside(&arguments.program, strength(arguments.required)))
+}
+
+fn strength(required: bool) -> Strength {
+    if required { Strength::Required } else { Strength::BestEffort }
 }
 
 fn code(code: i32) -> ExitCode {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use glob::Pattern;
 
 use super::chart_flags::ChartFlags;
 use super::local_helm::LocalHelm;
@@ -13,7 +12,7 @@ use super::remote_bases::RemoteBases;
 use super::{Streams, wall};
 use crate::desired::{DesiredSet, Scopes, desired};
 use crate::render::{
-    self, Complete, Kind, Options, PlainOptions, Rendered, Seen, Skipped, Variables, variable_rule,
+    self, Complete, Glob, Kind, Options, PlainOptions, Rendered, Seen, Skipped, Variables, variable_rule,
 };
 use crate::source::{AllowList, directory};
 use crate::tree::FileTree;
@@ -31,11 +30,11 @@ pub(super) struct Selection {
 
     /// Read only files that match, relative to PATH; may be given several times ('*' stays in a folder, '**' does not)
     #[arg(long, value_name = "GLOB")]
-    include: Vec<Pattern>,
+    include: Vec<Glob>,
 
     /// Do not read files that match, relative to PATH; may be given several times
     #[arg(long, value_name = "GLOB")]
-    exclude: Vec<Pattern>,
+    exclude: Vec<Glob>,
 
     /// How PATH is read: as a Helm chart if it is one, else as a kustomization if it holds one and else as plain manifests, or always in
     /// one of these ways
@@ -192,8 +191,19 @@ pub(super) fn rendered(
 pub(super) fn outcome(tree: &FileTree, options: &Options) -> anyhow::Result<Rendered> {
     Ok(match options.kind {
         Kind::Helm => LocalHelm::find()?.rendered(tree.clone(), options.clone())?,
-        Kind::Auto | Kind::Plain | Kind::Kustomize => render::render(tree, options),
+        Kind::Kustomize => printed(tree, options)?.1,
+        Kind::Auto | Kind::Plain => render::render(tree, options),
     })
+}
+
+/// A kustomization, with what helm prints for its charts, and what it comes to. Helm is looked for only if there are charts.
+pub(super) fn printed(tree: &FileTree, options: &Options) -> anyhow::Result<(FileTree, Rendered)> {
+    match render::render(tree, options) {
+        Rendered::Incomplete(incomplete) if !incomplete.wanted.is_empty() => {
+            LocalHelm::find()?.printed(tree.clone(), options.clone())
+        }
+        rendered => Ok((tree.clone(), rendered)),
+    }
 }
 
 /// Tells problems and skipped files. None if the render is not complete.

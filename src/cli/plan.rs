@@ -10,8 +10,9 @@ use clap::{Args, ValueEnum};
 use super::Streams;
 use super::exit::Exit;
 use super::manifests::{self, Selection};
+use super::operate::moves::shown;
 use super::operate::{look, namespace, on_cluster, reading};
-use crate::api::{APPROVE_ANNOTATION, SyncName, SyncStatus};
+use crate::api::{APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, SyncName, SyncStatus};
 use crate::cluster::{Cluster, Connection};
 use crate::desired::{DesiredSet, Scope, Scopes};
 use crate::metrics::Metrics;
@@ -178,8 +179,14 @@ async fn of_sync(
     let at = arguments.revision.as_deref();
     let inspected = look(&cluster, &metrics, &seen, at, &arguments.selection.allowed()?).await?;
     streams.say(&format!("note: this is the plan for {}", inspected.revision));
-    let approved =
-        seen.whole.metadata.annotations.as_ref().and_then(|all| all.get(APPROVE_ANNOTATION)).cloned();
+    let annotations = seen.whole.metadata.annotations.clone().unwrap_or_default();
+    if let Some(to) = annotations.get(MOVES_TO_ANNOTATION) {
+        let to = shown(to, &owner);
+        streams.say(&format!(
+            "note: {owner} moves to {to}: what is pruned here is handed over where that one wants it"
+        ));
+    }
+    let approved = annotations.get(APPROVE_ANNOTATION).cloned();
     let live = live(&cluster, &owner, &inspected.desired, &[]).await?;
     let status = seen.whole.data.get("status").cloned().map(serde_json::from_value);
     let status: SyncStatus = status.and_then(Result::ok).unwrap_or_default();

@@ -72,6 +72,7 @@ impl RemoteBases {
             allowed,
             followed: &followed,
             asker: "",
+            sync: Box::default(),
             metrics: &open.metrics,
             pinned: false,
             fresh: PATIENCE,

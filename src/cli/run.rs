@@ -23,13 +23,13 @@ use super::{Streams, logs, settings_file};
 use crate::api::{PATH_ANNOTATION, SOURCE_ANNOTATION, SyncName};
 use crate::cluster::lease::{Claim, Leadership, Permit, Terms};
 use crate::cluster::{Cluster, Connection};
-use crate::helm::Helm;
+use crate::helm::{Helm, Strength};
 use crate::metrics::Metrics;
 use crate::render;
 use crate::report::board::Stance;
 use crate::serve::hooks::{Called, Hooks};
 use crate::serve::{Health, Wanted};
-use crate::settings::Settings;
+use crate::settings::{HelmFence, Settings};
 use crate::source::{AllowList, Credentials, Reference, Repositories};
 use crate::sync::through_terms::{End, through_terms};
 use crate::sync::wish::Wish;
@@ -230,7 +230,12 @@ impl Daemon<'_> {
         let held_by = leadership.map(|_| format!("{}/{}", self.namespace, name()));
         let notebook = leadership.filter(|_| self.arguments.url.is_some()).map(Notebook::new);
         let program = std::env::current_exe().context("cannot find this program")?;
-        let helm = Helm::keeping(&settings.helm, program, settings.data_dir.join(Repositories::RENDERED));
+        let strength = match settings.helm_fence {
+            HelmFence::Required => Strength::Required,
+            HelmFence::BestEffort => Strength::BestEffort,
+        };
+        let helm = Helm::keeping(&settings.helm, program, settings.data_dir.join(Repositories::RENDERED))
+            .behind(strength);
         let parts = Parts {
             sources: self.sources.clone(),
             helm,

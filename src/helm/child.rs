@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::failure::HelmFailure;
-use super::fence;
+use super::fence::{self, Strength, Walls};
 use crate::render::helm::Invocation;
 use crate::yaml::MAX_FILE_BYTES;
 
@@ -35,6 +35,7 @@ pub(super) struct Place<'a> {
     pub(super) program: &'a Path,
     pub(super) fence: &'a Path,
     pub(super) work: &'a Path,
+    pub(super) strength: Strength,
     pub(super) deadline: Duration,
 }
 
@@ -62,21 +63,27 @@ pub(super) fn run(run: &Invocation, place: &Place<'_>) -> Result<Ended, HelmFail
     ended(status, output, words)
 }
 
-/// Which walls stand on this machine, as the fence itself says.
-pub(super) fn walls(fence: &Path) -> String {
+/// Which walls stand on this machine, as the fence itself says; none if it does not say.
+pub(super) fn walls(fence: &Path) -> Option<Walls> {
     let said = Command::new(fence).args([fence::VERB, "--walls"]).env_clear().stdin(Stdio::null()).output();
-    said.map_or_else(
-        |error| error.to_string(),
-        |said| String::from_utf8_lossy(&said.stdout).trim().to_owned(),
-    )
+    Walls::read(&String::from_utf8_lossy(&said.ok()?.stdout))
 }
 
 /// Starts it behind the fence.
 fn start(run: &Invocation, place: &Place<'_>, folder: &Path) -> io::Result<Child> {
     let home = folder.join(HOME);
     let mut command = Command::new(place.fence);
-    command.args([fence::VERB, "--"]).arg(place.program).args(run.arguments()).current_dir(folder);
+    command
+        .arg(fence::VERB)
+        .args(place.strength.word())
+        .arg("--")
+        .arg(place.program)
+        .args(run.arguments())
+        .current_dir(folder);
     command.env_clear().env("HOME", &home).env("TMPDIR", &home).env("GOMEMLIMIT", SOFT_MEMORY);
+    // Behind the fence it cannot read how many of them this container has.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    command.env("GOMAXPROCS", processors.to_string());
     for name in HOMES {
         command.env(name, &home);
     }
@@ -156,6 +163,7 @@ fn ended(status: ExitStatus, output: Vec<u8>, words: Vec<u8>) -> Result<Ended, H
             what: format!("it gave up: {fatal}; look for loops and for very large values in the templates")
                 .into(),
         }),
+        (None, None, Some(fence::NOT_FENCED)) => Err(HelmFailure::Unfenced { why: text.trim().into() }),
         (None, None, Some(fence::NOT_STARTED)) => Err(HelmFailure::Unstartable { why: text.trim().into() }),
         (None, None, _) => Ok(Ended::Refused(words)),
     }

@@ -32,6 +32,12 @@ pub enum HelmFailure {
         /// What the operating system said.
         why: Box<str>,
     },
+    /// A wall that is required does not stand here.
+    #[error("{why}")]
+    Unfenced {
+        /// Which, and what to do.
+        why: Box<str>,
+    },
     /// The render was given up, because this process ends.
     #[error("the render was stopped")]
     Stopped,
@@ -45,6 +51,7 @@ impl HelmFailure {
             Self::Failed { .. } => "HelmFailed",
             Self::Exceeded { .. } => "HelmExceeded",
             Self::Unstartable { .. } => "HelmUnstartable",
+            Self::Unfenced { .. } => "HelmUnfenced",
             Self::Stopped => "Stopped",
         }
     }
@@ -52,7 +59,7 @@ impl HelmFailure {
     /// True if asking again cannot help before there is new input.
     pub fn is_lasting(&self) -> bool {
         match self {
-            Self::Missing { .. } | Self::Failed { .. } => true,
+            Self::Missing { .. } | Self::Failed { .. } | Self::Unfenced { .. } => true,
             // A machine may have been busy, or a disk full.
             Self::Exceeded { .. } | Self::Unstartable { .. } | Self::Stopped => false,
         }

@@ -1,26 +1,37 @@
 //! The walls around helm, which this program builds around itself before it becomes helm.
 //!
 //! In: a program and its arguments. Out: that program in the place of this process, or in a child of it, with less: no network, no
-//! other process in sight, bounds on memory, processor, files and processes, and no way to more rights. A process that has only one thread
-//! can do all this without unsafe code; the daemon has many, and so it starts itself as this.
+//! other process in sight, no files but its own, bounds on memory, processor, files and processes, and no way to more rights. A process
+//! that has only one thread can do all this without unsafe code; the daemon has many, and so it starts itself as this.
 //!
-//! The namespaces need leave of the kernel, which a container's profile may refuse. Then the rest stands alone: see `mod.rs` for why
-//! that is enough.
+//! Namespaces need leave of the kernel, which a container's profile may refuse. The walls around files (`fence/files.rs`) and
+//! system calls (`fence/calls.rs`) need none, and stand by themselves: `fence/walls.rs` says when that is enough.
+
+mod calls;
+mod files;
+mod walls;
 
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
 use std::process::Command;
 
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use rustix::thread::{UnshareFlags, set_no_new_privs};
 
+pub use walls::{Strength, Verdict, Walls};
+
 /// The verb by which this program is its own fence.
 pub const VERB: &str = "fence";
 /// The verb of the second step, inside the namespaces.
 pub const INSIDE: &str = "fence-inside";
+/// The word that says that all required walls have to stand.
+pub const REQUIRED: &str = "--required";
 /// What the fence ends with when it could not start the program.
 pub const NOT_STARTED: i32 = 126;
+/// What it ends with when a wall is missing that is required.
+pub const NOT_FENCED: i32 = 125;
 
 /// Bytes of memory that may be written to. Most charts take a third of it, and one that prints 14 MB all of it; two runs at a time
 /// have to fit beside the daemon into what the chart of this project lets a Pod have.
@@ -43,17 +54,14 @@ const NAMESPACES: [(UnshareFlags, &str); 3] = [
             .union(UnshareFlags::NEWNET)
             .union(UnshareFlags::NEWPID)
             .union(UnshareFlags::NEWIPC),
-        "namespaces for users, network and processes, and bounds",
+        "users, network and processes",
     ),
-    (
-        UnshareFlags::NEWNET.union(UnshareFlags::NEWPID).union(UnshareFlags::NEWIPC),
-        "namespaces for network and processes, and bounds",
-    ),
-    (UnshareFlags::NEWUSER.union(UnshareFlags::NEWNET), "namespaces for users and network, and bounds"),
+    (UnshareFlags::NEWNET.union(UnshareFlags::NEWPID).union(UnshareFlags::NEWIPC), "network and processes"),
+    (UnshareFlags::NEWUSER.union(UnshareFlags::NEWNET), "users and network"),
 ];
 
 /// Becomes the program, behind the walls; gives an exit code only where that could not be, or where it waited for the program.
-pub fn enter(program: &[OsString]) -> i32 {
+pub fn enter(program: &[OsString], wanted: Strength) -> i32 {
     // When the daemon is gone nobody would end it.
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return refuse(&format!("its end could not be bounded: {error}"));
@@ -64,32 +72,56 @@ pub fn enter(program: &[OsString]) -> i32 {
         return refuse(&format!("its bounds could not be set: {error}"));
     }
     if !namespaces.is_some_and(|flags| flags.contains(UnshareFlags::NEWPID)) {
-        return inside(program);
+        return inside(program, wanted);
     }
     // Whoever makes a namespace for processes stays outside; its first child is the first inside, and when that ends all end.
     let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
-    match Command::new(own).arg(INSIDE).arg("--").args(program).status() {
+    match Command::new(own).arg(INSIDE).args(wanted.word()).arg("--").args(program).status() {
         Ok(status) => status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()),
         Err(error) => refuse(&format!("the fence could not be entered: {error}")),
     }
 }
 
-/// The second step: ends with its parent, and becomes the program.
-pub fn inside(program: &[OsString]) -> i32 {
+/// The second step: ends with its parent, gives up files and system calls, and becomes the program.
+pub fn inside(program: &[OsString], wanted: Strength) -> i32 {
     if let Err(error) =
         set_parent_process_death_signal(Some(Signal::KILL)).and_then(|()| set_no_new_privs(true))
     {
         return refuse(&format!("its rights could not be bounded: {error}"));
     }
     let [program, arguments @ ..] = program else { return refuse("no program is named") };
+    if let Verdict::Refused(why) = shut(Path::new(program)).verdict(wanted) {
+        say(&why);
+        return NOT_FENCED;
+    }
     let error = Command::new(program).args(arguments).exec();
     refuse(&format!("{}: {error}", program.to_string_lossy()))
 }
 
-/// Which walls stand on this machine.
-pub fn walls() -> &'static str {
+/// Puts up the walls that need no leave of the kernel, before this process becomes the program.
+fn shut(program: &Path) -> Walls {
+    let alone = files::stands_alone(program);
+    let files = files::shut(program, alone).unwrap_or(false);
+    // The filter comes last: it refuses what the first wall is made with.
+    let calls = calls::refuse(alone).is_ok();
+    Walls { namespaces: String::new(), files, calls }
+}
+
+/// Which walls stand on this machine. They stand around this process when it has asked.
+pub fn walls() -> Walls {
     let found = NAMESPACES.iter().find(|(flags, _)| apart(*flags).is_ok());
-    found.map_or("bounds only: namespaces are not allowed here", |(_, name)| name)
+    let namespaces = found.map_or("", |(_, name)| name).to_owned();
+    Walls { namespaces, ..shut(Path::new("/proc/self/exe")) }
+}
+
+impl Strength {
+    /// How the fence is told.
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Required => Some(REQUIRED),
+            Self::BestEffort => None,
+        }
+    }
 }
 
 #[expect(
@@ -120,7 +152,11 @@ fn bound(counted: bool) -> rustix::io::Result<()> {
 }
 
 fn refuse(why: &str) -> i32 {
+    say(why);
+    NOT_STARTED
+}
+
+fn say(why: &str) {
     use io::Write as _;
     let _ = writeln!(io::stderr(), "{why}");
-    NOT_STARTED
 }

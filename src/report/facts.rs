@@ -2,7 +2,7 @@
 //!
 //! In: what was found and done, from the stations that did it. Out: nothing but the words for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::api::{Finished, Scope};
 use crate::desired::SetDigest;
 use crate::health::Summary;
-use crate::object::ObjectId;
+use crate::object::{GroupKind, ObjectId};
 use crate::plan::Outcome;
 
 /// Why there is nothing to go by.
@@ -25,6 +25,15 @@ pub struct Trouble {
     pub problems: Vec<String>,
     /// True if asking again cannot help before there is new input.
     pub lasting: bool,
+}
+
+impl Trouble {
+    /// The same, with the place that it is about in front.
+    #[must_use]
+    pub fn at(mut self, place: &impl std::fmt::Display) -> Self {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
 }
 
 /// What is known about a Sync now.
@@ -130,6 +139,8 @@ pub struct PassFacts<'a> {
     pub last_hooks: &'a [String],
     /// What is to be said of objects that are applied.
     pub remarks: &'a [Remark],
+    /// What is to be said of the fence behind which a chart was rendered.
+    pub caution: Option<&'a str>,
     /// What is tried again, and when.
     pub tries: &'a Tries,
     /// Rights that are missing, one a line.
@@ -162,8 +173,8 @@ impl PassFacts<'_> {
 pub struct Tries {
     /// When objects that are refused are tried again.
     pub next: BTreeMap<ObjectId, Timestamp>,
-    /// A kind that the server does not serve yet is still expected to come.
-    pub lags: bool,
+    /// Kinds that the server does not serve yet, and that are expected to come.
+    pub lags: BTreeSet<GroupKind>,
 }
 
 /// Something about an object that is applied as well as it can be.

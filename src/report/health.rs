@@ -5,6 +5,7 @@
 
 use super::Facts;
 use crate::api::{ConditionType, Reason, SyncStatus};
+use crate::grammar;
 use crate::health::{Health, Summary};
 
 /// What is said of how the objects are.
@@ -55,7 +56,9 @@ impl Wellness {
                 format!("{id}: {}{more}", health.why().unwrap_or_default())
             }
             None if summary.unread > 0 => {
-                format!("the statuses of {} of {} objects are being read", summary.unread, summary.objects)
+                let objects = grammar::counted(summary.objects, "object");
+                let (status, is) = if summary.unread == 1 { ("status", "is") } else { ("statuses", "are") };
+                format!("the {status} of {} of {objects} {is} being read", summary.unread)
             }
             // No number: what comes to its end and is cleared away is no news.
             None => "every object that reports how it is, is healthy".to_owned(),

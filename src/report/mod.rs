@@ -304,7 +304,7 @@ impl Verdict {
                 _ => None,
             })
         };
-        let missing = missing(pass.outcomes, health, pass.tries.lags);
+        let missing = missing(pass.outcomes, health, &pass.tries.lags);
         let over_budget = held(|hold| matches!(hold, Hold::OverBudget { .. }));
         let is_protected = |it: &&Outcome| {
             matches!(it, Outcome::Held(Hold::Protected | Hold::Guarded(_) | Hold::GoesAfter(_)))
@@ -336,7 +336,8 @@ impl Verdict {
             }
             ([], None, Some((_, hold))) => (false, Reason::PruneHeld, approvable(pass, hold)),
             ([], None, None) => {
-                let waits = left.iter().map(|left| format!("; {left}")).collect::<String>();
+                let waits = left.as_deref().into_iter().chain(pass.caution);
+                let waits = waits.map(|said| format!("; {said}")).collect::<String>();
                 let are = if pass.desired == 1 { "object is" } else { "objects are" };
                 (true, Reason::Applied, format!("{} {are} as in {}{waits}", pass.desired, pass.revision))
             }

@@ -1,6 +1,9 @@
 //! Tests: what a status says about what was found and done.
 
+use std::collections::BTreeSet;
+
 use super::*;
+use crate::object::GroupKind;
 use crate::observed::Drift;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -38,7 +41,7 @@ fn written(id: &ObjectId) -> Option<String> {
     (!id.name().starts_with("old")).then(|| format!("{}.yaml:1", id.name()))
 }
 
-static NO_TRIES: Tries = Tries { next: BTreeMap::new(), lags: false };
+static NO_TRIES: Tries = Tries { next: BTreeMap::new(), lags: BTreeSet::new() };
 
 fn pass<'a>(revision: &str, outcomes: &'a BTreeMap<ObjectId, Outcome>) -> PassFacts<'a> {
     PassFacts {
@@ -57,6 +60,7 @@ fn pass<'a>(revision: &str, outcomes: &'a BTreeMap<ObjectId, Outcome>) -> PassFa
         finished: &[],
         last_hooks: &[],
         remarks: &[],
+        caution: None,
         tries: &NO_TRIES,
         rights: &[],
         grant: "moorline rbac",
@@ -175,6 +179,10 @@ fn at_rest_there_is_neither_reconciling_nor_stalled() {
     let told = status(&kept, &facts(Some(quiet(90))));
     assert_eq!(told.last_applied_time, Some(at(90)));
     assert_eq!(status(&now, &facts(Some(quiet(90)))).last_applied_time, Some(at(100)));
+    // A wall that is missing around helm is told for as long as it is missing.
+    let open = PassFacts { caution: Some("helm runs without a wall"), ..pass("main@2", &nothing) };
+    let told = status(&kept, &facts(Some(open)));
+    assert_eq!(told.conditions[0].message, "20 objects are as in main@2; helm runs without a wall");
 }
 
 #[test]
@@ -207,6 +215,33 @@ fn an_approval_of_something_else_is_named() {
     let other = "(moorline.dev/approve is \"abd\", which does not approve what waits now: abc does)";
     assert!(message(Some("abd")).ends_with(other), "{}", message(Some("abd")));
     assert!(message(None).ends_with("moorline.dev/approve=abc"));
+}
+
+#[test]
+fn what_waits_for_approval_is_counted() {
+    let message = |held| {
+        status(&SyncStatus::default(), &facts(Some(pass("main@2", held)))).conditions[0].message.clone()
+    };
+    let one = outcomes([("old-1", Outcome::Held(Hold::Protected))]);
+    let told = message(&one);
+    assert!(told.contains("1 object that Git has no more waits for approval to be deleted"), "{told}");
+    let two =
+        outcomes([("old-1", Outcome::Held(Hold::Protected)), ("old-2", Outcome::Held(Hold::Protected))]);
+    let told = message(&two);
+    assert!(told.contains("2 objects that Git has no more wait for approval to be deleted"), "{told}");
+}
+
+#[test]
+fn statuses_that_are_read_are_counted() {
+    let (nothing, unread) =
+        (BTreeMap::new(), |unread, objects| Summary { objects, unread, ..Summary::default() });
+    let message = |summary: &Summary| {
+        let facts =
+            Facts { health: Some(summary), waits_for_health: true, ..facts(Some(pass("main@2", &nothing))) };
+        status(&SyncStatus::default(), &facts).conditions[0].message.clone()
+    };
+    assert_eq!(message(&unread(1, 1)), "the status of 1 of 1 object is being read");
+    assert_eq!(message(&unread(2, 3)), "the statuses of 2 of 3 objects are being read");
 }
 
 #[test]
@@ -471,18 +506,20 @@ fn a_refusal_names_the_time_of_the_next_try() {
     };
     let expect = "ConfigMap shop/a: it is wrong (and 1 more)";
     assert_eq!(message(&NO_TRIES), expect);
-    assert_eq!(message(&Tries { next, lags: false }), format!("{expect}; next try at 08:03:20 UTC"));
+    assert_eq!(message(&Tries { next, ..Tries::default() }), format!("{expect}; next try at 08:03:20 UTC"));
 }
 
 #[test]
 fn a_kind_that_is_about_to_be_served_is_progress() {
     let unknown = outcomes([("a", Outcome::Held(Hold::UnknownKind))]);
-    let told = |lags| {
+    let told = |lags: &[&str]| {
+        let lags = lags.iter().map(|kind| GroupKind::new("", kind)).collect();
         let tries = Tries { lags, ..Tries::default() };
         let facts = facts(Some(PassFacts { tries: &tries, ..pass("main@2", &unknown) }));
         status(&SyncStatus::default(), &facts).conditions[0].reason.clone()
     };
-    assert_eq!((told(true), told(false)), ("Progressing".to_owned(), "ObjectsHeld".to_owned()));
+    assert_eq!((told(&["ConfigMap"]), told(&[])), ("Progressing".to_owned(), "ObjectsHeld".to_owned()));
+    assert_eq!(told(&["Secret"]), "ObjectsHeld", "another kind is expected to come");
 }
 
 #[test]

@@ -3,10 +3,10 @@
 //! In: the outcomes of a pass, and a summary of the health. Out: that object and its hold, and whether the hold ends by itself. A wave
 //! that waits for objects that become ready, and a hook that runs, end by themselves. A wave behind a failed hook does not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::health::{Health, Summary};
-use crate::object::ObjectId;
+use crate::object::{GroupKind, ObjectId};
 use crate::plan::{Backend, Hold, Outcome};
 
 /// The object that says most about why the Sync is not applied.
@@ -17,15 +17,15 @@ pub(super) struct Missing<'a> {
     pub(super) progresses: bool,
 }
 
-/// The first object whose hold needs somebody, else the first that is on its way.
+/// The first object whose hold needs somebody, else the first that is on its way. `lags` are the kinds that the server is about to serve.
 pub(super) fn missing<'a>(
     outcomes: &'a BTreeMap<ObjectId, Outcome>,
     health: Option<&Summary>,
-    lags: bool,
+    lags: &BTreeSet<GroupKind>,
 ) -> Option<Missing<'a>> {
     let held = outcomes.iter().filter_map(|(id, outcome)| match outcome {
         Outcome::Held(hold) if hold.is_missing() => {
-            Some(Missing { id, hold, progresses: progresses(hold, outcomes, health, lags) })
+            Some(Missing { id, hold, progresses: progresses(id, hold, outcomes, health, lags) })
         }
         _ => None,
     });
@@ -34,25 +34,26 @@ pub(super) fn missing<'a>(
 
 /// True if the hold ends without a change in Git and without a person.
 fn progresses(
+    id: &ObjectId,
     hold: &Hold,
     outcomes: &BTreeMap<ObjectId, Outcome>,
     health: Option<&Summary>,
-    lags: bool,
+    lags: &BTreeSet<GroupKind>,
 ) -> bool {
     match hold {
         Hold::Runs => true,
         Hold::Unserved(why) => {
             why.state != Backend::ScaledToZero
-                && progresses(&Hold::Waits(why.backend.clone()), outcomes, health, lags)
+                && progresses(id, &Hold::Waits(why.backend.clone()), outcomes, health, lags)
         }
         // The server may be about to serve it: discovery lags behind a definition.
-        Hold::UnknownKind => lags,
+        Hold::UnknownKind => lags.contains(&id.group_kind()),
         Hold::Waits(blocker) => {
             let failed = health.into_iter().flat_map(|summary| &summary.worst).any(|(id, health)| {
                 id == blocker && matches!(health, Health::Degraded { .. } | Health::Unknown { .. })
             });
             let is_held = match outcomes.get(blocker) {
-                Some(Outcome::Held(Hold::UnknownKind)) => !lags,
+                Some(Outcome::Held(Hold::UnknownKind)) => !lags.contains(&blocker.group_kind()),
                 Some(Outcome::Held(hold)) => !matches!(hold, Hold::Waits(_) | Hold::Unserved(_) | Hold::Runs),
                 Some(Outcome::Failed(_)) => true,
                 _ => false,
@@ -77,8 +78,12 @@ mod tests {
         let outcomes =
             [(id("a"), Outcome::Held(Hold::Waits(id("b")))), (id("b"), Outcome::Held(Hold::UnknownKind))];
         let outcomes = outcomes.into_iter().collect();
-        assert!(missing(&outcomes, None, true).is_some_and(|it| it.progresses));
-        assert!(missing(&outcomes, None, false).is_some_and(|it| !it.progresses));
+        let progresses = |kinds: &[&str]| {
+            let lags = kinds.iter().map(|kind| GroupKind::new("batch", kind)).collect();
+            missing(&outcomes, None, &lags).is_some_and(|it| it.progresses)
+        };
+        assert!(progresses(&["Job"]));
+        assert!(!progresses(&[]) && !progresses(&["CronJob"]));
     }
 
     fn check(held: &[(&str, Hold)], failed: Option<&str>, expect: Option<(&str, bool)>) {
@@ -89,7 +94,7 @@ mod tests {
             worst: worst.into_iter().collect(),
             ..Summary::default()
         };
-        let found = missing(&outcomes, Some(&summary), false);
+        let found = missing(&outcomes, Some(&summary), &BTreeSet::new());
         assert_eq!(
             found.map(|it| (it.id.name().to_owned(), it.progresses)),
             expect.map(|(a, b)| (a.to_owned(), b))

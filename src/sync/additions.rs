@@ -18,7 +18,7 @@ use crate::cluster::Failure;
 use crate::desired::{DesiredObject, veiled};
 use crate::fields::{FieldPath, FieldSet};
 use crate::object::ObjectId;
-use crate::observed::{Drift, Mark, Observed, Standing, additions, removal, sets};
+use crate::observed::{Drift, Mark, Observed, Part, Standing, additions, removal, sets};
 use crate::plan::{Change, Failed, Outcome};
 
 /// One object with what was added to it.
@@ -75,7 +75,10 @@ impl Work<'_> {
         let left_alone = |it: &DesiredObject| it.switches.reconcile_disabled || it.switches.apply_once;
         let disabled = self.desired.get(id).is_some_and(left_alone);
         let paused = seen.pause_until.is_some_and(|until| until > super::survey::wall_clock());
+        // A rotation adds keys that Git does not have.
+        let is_keys = seen.part == Part::Keys || self.cluster.notary().place().as_ref() == Some(id);
         seen.standing == Standing::Verified
+            && !is_keys
             && !(seen.deleting || seen.reconcile_disabled || disabled || paused)
             && memory.failing.get(id).is_none_or(|known| !known.waits(now))
     }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::Context;
 use super::keep::{Seen, Sighting, keep};
+use super::{Context, evidence};
 use crate::api::SyncName;
 use crate::chance;
 use crate::cluster::Told;
@@ -142,6 +142,11 @@ impl All {
         self.context.cluster.notary().knows(&name, &uid);
         self.context.neighbours.add(&name);
         self.context.dependencies.add(&name);
+        if !self.kept.contains_key(&name)
+            && let Some(bytes) = sync.as_ref().and_then(|it| held_bytes(&it.sync))
+        {
+            self.context.repositories.memory().reserve(&name.to_string(), bytes);
+        }
         if let Some(early) = &mut self.early {
             early.push((name, sync));
             return;
@@ -170,6 +175,9 @@ impl All {
         self.context.neighbours.wake(&held);
         self.context.claim_rights.forget(name);
         self.context.neighbours.remove(name);
+        let memory = self.context.repositories.memory();
+        memory.release(&name.to_string());
+        memory.release(&evidence::holder(name));
         self.context.dependencies.remove(name);
         // What it applied may be taken over now.
         self.context.cluster.wake_all();
@@ -178,6 +186,11 @@ impl All {
 
 fn uid(sync: &serde_json::Value) -> Option<&str> {
     sync.pointer("/metadata/uid")?.as_str()
+}
+
+/// The memory of the revision that was kept before.
+fn held_bytes(sync: &serde_json::Value) -> Option<u64> {
+    sync.pointer("/status/revision/held/bytes")?.as_u64()
 }
 
 /// Keeps a Sync, and forgets what was counted of it when it is gone: until then its task may have counted on.

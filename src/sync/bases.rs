@@ -39,6 +39,8 @@ pub struct Ground<'a> {
     pub followed: &'a Followed,
     /// The namespace on whose behalf they are asked.
     pub asker: &'a str,
+    /// The Sync for which they are asked, if there is one.
+    pub sync: Box<str>,
     /// What is counted.
     pub metrics: &'a Metrics,
     /// Only what is named by a commit's full id is read.
@@ -288,7 +290,7 @@ async fn look(
     let looked = repository.look(reference, by).await;
     if !is_commit {
         ground.metrics.git("look", clock::since(begun), looked.as_ref().err().map(Error::reason));
-        looked.iter().for_each(|revision| heads::tell(head, revision));
+        looked.iter().for_each(|revision| heads::tell(head, revision, begun));
     }
     looked
 }

@@ -20,9 +20,10 @@ use crate::desired::{DesiredSet, Replicas};
 use crate::fields::{FieldPath, FieldSet};
 use crate::health::may_report;
 use crate::object::{GroupKind, ObjectId};
-use crate::observed::{Observed, Own};
+use crate::observed::{Observed, Own, Part, holds_keys};
 use crate::plan::{
     Action, AwaitedKinds, Awaits, Change, Contest, Failed, Hold, Outcome, Plan, Stage, Step, holds_back,
+    holds_more, may_fill_keys,
 };
 use futures::StreamExt as _;
 
@@ -65,16 +66,21 @@ pub(crate) struct Deletions {
 }
 
 /// Carries out every step but those that only verify.
-/// `blocking` could not be done before, and is not tried now; `awaits` knows what has to be well first, and `kinds` which
+/// `before` could not be done before, and is not tried now; `awaits` knows what has to be well first, and `kinds` which
 /// resources go before webhooks.
 pub(crate) async fn carry_out(
     work: &Work<'_>,
     plan: Plan,
-    mut blocking: Vec<(Stage, ObjectId)>,
+    before: Vec<(Stage, ObjectId)>,
     mut awaits: Option<Awaits<'_>>,
     kinds: &mut AwaitedKinds<'_>,
 ) -> BTreeMap<ObjectId, Outcome> {
-    let mut outcomes = BTreeMap::new();
+    let (mut outcomes, mut blocking) = (BTreeMap::new(), Vec::new());
+    for (stage, id) in before {
+        if holds_more(&blocking, stage, &id) {
+            blocking.push((stage, id));
+        }
+    }
     for (stage, steps) in plan.stages {
         if work.stop.is_stopped() {
             break;
@@ -108,7 +114,7 @@ pub(crate) async fn carry_out(
         for (id, outcome) in done.collect::<Vec<_>>().await {
             let Some(outcome) = outcome else { continue };
             kinds.note(&id, &outcome, || is_served(&id));
-            if blocks(&outcome) {
+            if blocks(&outcome) && holds_more(&blocking, stage, &id) {
                 blocking.push((stage, id.clone()));
             }
             if let Some(awaits) =
@@ -188,6 +194,12 @@ impl Work<'_> {
     async fn first_contact(&self, id: &ObjectId) -> Result<Outcome, Failure> {
         if let Some(wanted) = self.desired.get(id) {
             match self.create_new(wanted).await {
+                Ok(None) if may_fill_keys(wanted) => {
+                    let live = self.cluster.metadata(id, &wanted.version).await?;
+                    if live.as_ref().is_some_and(holds_keys) {
+                        return Ok(Outcome::Held(Hold::OwnKeys));
+                    }
+                }
                 Ok(None) => {}
                 Ok(Some(created)) => return Ok(created),
                 Err(failure) => return self.refused(wanted, failure).await,
@@ -247,6 +259,9 @@ impl Work<'_> {
             return Ok(Outcome::Pruned { gone: true });
         };
         let is_meant = *live.uid == *uid && live.mark == crate::observed::Mark::Ours && live.applied_by_us;
+        if live.part == Part::Keys {
+            return Ok(Outcome::Held(Hold::OwnKeys));
+        }
         if !is_meant || live.controlled || live.prune_disabled || live.reconcile_disabled {
             return Ok(Outcome::Held(Hold::NotAppliedByUs));
         }

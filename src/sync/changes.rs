@@ -6,6 +6,7 @@ use super::event::repair;
 use super::event_queue::Note;
 use super::pass::Report;
 use crate::api::{ChangeCounts, EventReason, HistoryEntry, Reason, SyncStatus};
+use crate::grammar;
 use crate::object::ObjectId;
 use crate::plan::{Change, Outcome};
 
@@ -52,7 +53,7 @@ pub(crate) fn repair_note(id: &ObjectId, outcome: &Outcome, is_restored: bool) -
 
 /// The note about an approval of so many deletions.
 pub(crate) fn approval_note(hash: &str, objects: i64) -> Note {
-    let objects = if objects == 1 { "1 object".to_owned() } else { format!("{objects} objects") };
+    let objects = grammar::counted(objects, "object");
     note(EventReason::Approved, format!("the deletion of {objects} is approved by {hash}"))
 }
 

@@ -63,8 +63,12 @@ impl ClaimRights {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let answers = all.get(&place(sync, id)).filter(|answers| answers.is_fresh(clock::now()))?;
         match answers.all.0 {
+            // A Sync that may patch none of so many may patch no other one, but for those of its own namespace: else it would
+            // hold objects of others by naming many of them.
             Right::No if answers.named.len() >= MAX_NAMED && !answers.named.contains_key(id.name()) => {
-                Some(Right::Unknown)
+                let is_at_home = id.namespace() == Some(&*sync.namespace);
+                let may_none = answers.named.values().all(|right| *right == Right::No);
+                Some(if may_none && !is_at_home { Right::No } else { Right::Unknown })
             }
             Right::No => answers.named.get(id.name()).copied(),
             right => Some(right),
@@ -119,4 +123,38 @@ async fn answer(cluster: &Cluster, id: &ObjectId, name: Option<&str>) -> Right {
         }
     }
     Right::Unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sync_that_may_patch_none_of_many_holds_no_other_one_elsewhere() {
+        let (sync, rights) = (SyncName::new("tenant", "shop"), ClaimRights::default());
+        let id = |namespace: &str| ObjectId::new("", "ConfigMap", namespace, "one-more").unwrap();
+        let keep = |namespace: &str, last: Right| {
+            let mut named: HashMap<Box<str>, Right> =
+                (0..MAX_NAMED).map(|at| (format!("a-{at}").into(), Right::No)).collect();
+            named.insert("a-0".into(), last);
+            let answers = Answers { all: (Right::No, clock::now()), named };
+            rights.0.lock().unwrap().insert(place(&sync, &id(namespace)), answers);
+            rights.known(&sync, &id(namespace))
+        };
+        assert_eq!(keep("team", Right::No), Some(Right::No));
+        assert_eq!(keep("team", Right::Yes), Some(Right::Unknown), "it may patch some of them");
+        assert_eq!(keep("tenant", Right::No), Some(Right::Unknown), "its own namespace");
+    }
+
+    #[test]
+    fn an_answer_counts_for_a_minute_and_the_want_of_one_for_less() {
+        let counts = |right, after| {
+            let at = clock::now();
+            Answers { all: (right, at), named: HashMap::new() }.is_fresh(at + Duration::from_secs(after))
+        };
+        for right in [Right::Yes, Right::No] {
+            assert_eq!([59, 60].map(|after| counts(right, after)), [true, false]);
+        }
+        assert_eq!([9, 10].map(|after| counts(Right::Unknown, after)), [true, false]);
+    }
 }

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::Context;
 use super::evidence::{Claimant, strongest};
-use super::neighbours::Behind;
+use super::neighbours::{Arrival, Behind};
 use super::schedule::Time;
-use crate::api::SyncName;
+use crate::api::{SyncName, moves_to};
 use crate::cluster::Cluster;
 use crate::desired::DesiredSet;
 use crate::object::ObjectId;
@@ -32,14 +32,33 @@ pub(crate) struct OpenRight {
     object: ObjectId,
 }
 
+/// A Sync whose objects others may claim.
+pub(super) struct Leaves<'a> {
+    /// The commits in which objects were wanted last.
+    pub(super) left: &'a BTreeMap<ObjectId, ObjectHash>,
+    /// When the deletion of the Sync began, if it is being deleted.
+    pub(super) begun: Option<Instant>,
+    /// The Sync to which it moves its objects, as somebody wrote it.
+    pub(super) moves_to: Option<&'a str>,
+}
+
+/// The Sync that takes the objects of another one over, and has not looked since; or, where none is named, what was written.
+struct Named {
+    sync: Result<SyncName, Box<str>>,
+    /// When it is to be asked to look.
+    due: Option<Instant>,
+}
+
+/// The most characters of a value that somebody else wrote.
+const MAX_SHOWN: usize = 40;
+
 impl Context {
-    /// The claims of others on these objects. `left` are the commits in which they were wanted last. `begun` is when the deletion of the Sync began, if it is being deleted.
+    /// The claims of others on these objects.
     pub(super) fn claims<'a>(
         &self,
         own: &SyncName,
         objects: impl Iterator<Item = &'a ObjectId>,
-        left: &BTreeMap<ObjectId, ObjectHash>,
-        begun: Option<Instant>,
+        Leaves { left, begun, moves_to }: Leaves<'_>,
     ) -> Result<Claims, Vec<OpenRight>> {
         let mut objects = objects.peekable();
         if objects.peek().is_none() {
@@ -47,9 +66,11 @@ impl Context {
         }
         // Before the claims: a Sync that is not behind has made its claims.
         let behind = self.neighbours.behind(own, begun, Some(self.cluster.terms().began()));
+        let named = moves_to.and_then(|text| self.named(own, text, begun));
         let (mut claims, mut open) = (Claims::default(), Vec::new());
         for id in objects {
-            let mut all = self.wanted_by_others(own, id, &mut open);
+            let wanted = self.wanted_by_others(own, id, &mut open).into_iter();
+            let mut all: Vec<_> = wanted.map(|(sync, standing)| (Ok(sync), standing)).collect();
             let mut waits = None;
             for other in &behind {
                 let standing = match other {
@@ -64,14 +85,30 @@ impl Context {
                     }
                     Behind::Failed(..) => None,
                 };
-                all.extend(standing.map(|standing| (other.sync().clone(), standing)));
+                all.extend(standing.map(|standing| (Ok(other.sync().clone()), standing)));
+            }
+            if let Some(Named { sync, due }) = &named {
+                waits = waits.into_iter().chain(*due).min();
+                all.push((sync.clone(), ClaimStanding::Named));
             }
             let Some((sync, standing)) = strongest(all) else { continue };
-            self.registry.holds(&sync, own);
+            sync.iter().for_each(|sync| self.registry.holds(sync, own));
             claims.due = [claims.due, waits].into_iter().flatten().min();
-            claims.by_object.insert(id.clone(), Claim { sync: sync.to_string().into(), standing });
+            let sync = sync.map_or_else(|written| written, |sync| sync.to_string().into());
+            claims.by_object.insert(id.clone(), Claim { sync, standing });
         }
         if open.is_empty() { Ok(claims) } else { Err(open) }
+    }
+
+    /// The Sync to which this one moves, if that has not looked since.
+    fn named(&self, own: &SyncName, text: &str, begun: Option<Instant>) -> Option<Named> {
+        let sync = moves_to(text, own);
+        let began = self.cluster.terms().began();
+        let Arrival::Awaited(due) = self.neighbours.arrival((own, sync.as_ref()), begun, began) else {
+            return None;
+        };
+        let written = || format!("{:?}", text.chars().take(MAX_SHOWN).collect::<String>()).into();
+        Some(Named { sync: sync.ok_or_else(written), due })
     }
 
     /// The Syncs that want an object by a complete render, as far as that counts.
@@ -157,8 +194,12 @@ impl ClaimWaits {
         now: Time,
         limit: Duration,
     ) {
-        let waits =
-            |claim: &Claim| matches!(claim.standing, ClaimStanding::CannotTake | ClaimStanding::MayWant);
+        let waits = |claim: &Claim| {
+            matches!(
+                claim.standing,
+                ClaimStanding::CannotTake | ClaimStanding::MayWant | ClaimStanding::Named
+            )
+        };
         let mut known = std::mem::take(&mut self.since);
         self.due = due;
         for (id, claim) in claims.iter_mut().filter(|(_, claim)| waits(claim)) {
@@ -186,8 +227,13 @@ mod tests {
         let at = Duration::from_secs;
         let id = |name: &str| ObjectId::parse(&format!("/ConfigMap|a/{name}")).unwrap();
         let all = || {
-            [("a", ClaimStanding::CannotTake), ("b", ClaimStanding::MayWant), ("c", ClaimStanding::Takes)]
-                .map(|(name, standing)| (id(name), Claim { sync: "ops/other".into(), standing }))
+            [
+                ("a", ClaimStanding::CannotTake),
+                ("b", ClaimStanding::MayWant),
+                ("c", ClaimStanding::Takes),
+                ("d", ClaimStanding::Named),
+            ]
+            .map(|(name, standing)| (id(name), Claim { sync: "ops/other".into(), standing }))
         };
         let mut waits = ClaimWaits::default();
         let mut judge = |now: u64| {
@@ -197,9 +243,11 @@ mod tests {
             (standings, waits.next(at(now)))
         };
         let (cannot, may, takes) = (ClaimStanding::CannotTake, ClaimStanding::MayWant, ClaimStanding::Takes);
-        assert_eq!(judge(5), (vec![cannot, may, takes], Some(at(65))));
-        assert_eq!(judge(64), (vec![cannot, may, takes], Some(at(65))));
-        assert_eq!(judge(65), (vec![ClaimStanding::Overdue, ClaimStanding::Overdue, takes], None));
+        let named = ClaimStanding::Named;
+        assert_eq!(judge(5), (vec![cannot, may, takes, named], Some(at(65))));
+        assert_eq!(judge(64), (vec![cannot, may, takes, named], Some(at(65))));
+        let overdue = ClaimStanding::Overdue;
+        assert_eq!(judge(65), (vec![overdue, overdue, takes, overdue], None));
         // Without a claim in between, the time begins anew.
         waits.judge(&mut BTreeMap::new(), Some(at(70)), at(66), at(60));
         assert_eq!((waits.next(at(66)), waits.next(at(70))), (Some(at(70)), None));

@@ -13,7 +13,7 @@ use crate::cluster::{Applied, Cause, Failure, Force, Refusal, answer};
 use crate::desired::DesiredObject;
 use crate::fields::{Entry, FieldSet, entries, meant, pointer_of, told, touches};
 use crate::object::ObjectId;
-use crate::plan::{Change, Hold, Outcome};
+use crate::plan::{Change, Hold, Outcome, may_fill_keys};
 
 /// How often one object is applied anew because others' claims on it changed meanwhile.
 const MAX_ROUNDS: usize = 3;
@@ -83,11 +83,11 @@ impl Work<'_> {
     }
 
     /// Creates an object that must not be written again as it is created: with the number of replicas in Git, which is let
-    /// go of then, or once for all. None if it is there already.
+    /// go of then, or once for all. So is a Secret, which may be there with the keys of another daemon. None if it is there already.
     pub(super) async fn create_new(&self, wanted: &DesiredObject) -> Result<Option<Outcome>, Failure> {
         let first = match wanted.created_as.as_deref() {
             Some(first) => first,
-            None if wanted.switches.apply_once => wanted,
+            None if wanted.switches.apply_once || may_fill_keys(wanted) => wanted,
             None => return Ok(None),
         };
         match self.cluster.create(first, self.owner).await {

@@ -3,9 +3,13 @@
 //! In: what is known of the other Sync: a complete render, or a try that failed. Out: the standing of its claim, if it has
 //! any. Objects that move between folders in one commit are not lost, and a Sync that is broken stops no others.
 
+use std::sync::Arc;
+
+use crate::api::SyncName;
 use crate::object::ObjectId;
 use crate::plan::ClaimStanding;
 use crate::render::Contents;
+use crate::source::{Memory, Share};
 
 /// What a Sync may want of a commit that it could not render.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,8 +18,8 @@ pub(crate) enum Evidence {
     Nothing,
     /// The objects of plain files, as far as they can be read.
     Files(Contents),
-    /// Anything.
-    Anything,
+    /// Anything. Of its files these could be read.
+    Anything(Contents),
 }
 
 impl Evidence {
@@ -24,9 +28,34 @@ impl Evidence {
         match self {
             Self::Nothing => false,
             Self::Files(contents) => contents.may_hold(id),
-            Self::Anything => true,
+            Self::Anything(_) => true,
         }
     }
+
+    /// The same in the memory that all Syncs share; where there is none for its texts, anything.
+    pub(crate) fn kept(self, memory: &Memory, sync: &SyncName) -> (Self, Option<Arc<Share>>) {
+        let bytes = match &self {
+            Self::Nothing => 0,
+            Self::Files(contents) | Self::Anything(contents) => contents.bytes(),
+        };
+        match memory.keep(&holder(sync), bytes) {
+            Some(share) => (self, Some(share)),
+            None => (Self::Anything(Contents::unsearched()), None),
+        }
+    }
+
+    /// True if the files of the Sync have the object, or its name where they cannot be read.
+    pub(crate) fn names(&self, id: &ObjectId) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Files(contents) | Self::Anything(contents) => contents.names(id),
+        }
+    }
+}
+
+/// The name under which the evidence of a Sync has its memory.
+pub(crate) fn holder(sync: &SyncName) -> String {
+    format!("evidence of {sync}")
 }
 
 /// The right of a Sync to patch an object.
@@ -80,6 +109,7 @@ pub(crate) fn strongest<T>(mut claims: Vec<(T, ClaimStanding)>) -> Option<(T, Cl
             ClaimStanding::Takes,
             ClaimStanding::CannotTake,
             ClaimStanding::MayWant,
+            ClaimStanding::Named,
             ClaimStanding::WithoutRights,
             ClaimStanding::Overdue,
         ]
@@ -94,6 +124,23 @@ pub(crate) fn strongest<T>(mut claims: Vec<(T, ClaimStanding)>) -> Option<(T, Cl
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::Options;
+    use crate::tree::FileTree;
+
+    #[test]
+    fn texts_for_which_there_is_no_memory_are_not_kept() {
+        let memory = Memory::new(Some(64 << 20));
+        let text = format!("kind: [ # {}", "x".repeat(1000));
+        let tree = FileTree::from_texts([("bad.yaml", text.as_str())]);
+        let evidence = || Evidence::Files(Contents::of(&tree, &Options::default()));
+        let (sync, id) = (SyncName::new("ops", "shop"), ObjectId::parse("/ConfigMap|shop/a").unwrap());
+        let (kept, share) = evidence().kept(&memory, &sync);
+        assert!(share.is_some() && !kept.may_hold(&id));
+        drop(share);
+        let _all = memory.keep("others", memory.most_kept()).unwrap();
+        let (kept, share) = evidence().kept(&memory, &sync);
+        assert!(share.is_none() && kept.may_hold(&id) && kept.names(&id));
+    }
 
     const ALL: [Right; 3] = [Right::Yes, Right::No, Right::Unknown];
 
@@ -125,5 +172,9 @@ mod tests {
         assert_eq!(claim(&[("a", cannot), ("b", takes)]), Some(("b", cannot)));
         assert_eq!(claim(&[("a", may), ("b", takes)]), Some(("b", takes)), "a render counts more");
         assert_eq!(claim(&[("a", ClaimStanding::WithoutRights), ("b", may)]), Some(("b", may)));
+        let named = ClaimStanding::Named;
+        assert_eq!(claim(&[("a", named), ("b", takes)]), Some(("b", takes)), "whoever was named");
+        assert_eq!(claim(&[("a", named), ("b", cannot)]), Some(("b", cannot)));
+        assert_eq!(claim(&[("a", ClaimStanding::WithoutRights), ("b", named)]), Some(("b", named)));
     }
 }

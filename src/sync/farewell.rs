@@ -223,7 +223,8 @@ async fn clear_away(
         let decide = |observed: &ObservedSet| {
             let mut claims = parting::claims(context, name, (wish, going.sync), observed, begun)?.by_object;
             waits.judge(&mut claims, None, context.now(), context.settings().claim_timeout);
-            Ok(farewell(observed, &Policy { guarded: guarded.ids(), claims, ..wish.policy(None) }))
+            let (guarded, own_keys) = (guarded.ids(), cluster.notary().place());
+            Ok(farewell(observed, &Policy { guarded, claims, own_keys, ..wish.policy(None) }))
         };
         let mut plan = match cluster.observed(name, decide) {
             Ok(plan) => plan,
@@ -285,5 +286,8 @@ fn is_open(plan: &Plan, forbidden: &BTreeSet<ObjectId>) -> bool {
 
 /// True if an object is held for a while only.
 fn is_passing(hold: &Hold) -> bool {
-    matches!(hold, Hold::BeingDeleted(_) | Hold::Waits(_) | Hold::Unserved(_) | Hold::MayBeClaimed(_))
+    matches!(
+        hold,
+        Hold::BeingDeleted(_) | Hold::Waits(_) | Hold::Unserved(_) | Hold::MayBeClaimed(_) | Hold::MovesTo(_)
+    )
 }

@@ -5,9 +5,10 @@
 
 use super::Context;
 use super::carry_out::Work;
-use crate::api::{SYNC_LABEL, SyncName};
+use crate::api::{PROOF_ANNOTATION, SYNC_LABEL, SyncName};
 use crate::cluster::Failure;
 use crate::desired::DesiredObject;
+use crate::proof::Proof;
 
 impl Work<'_> {
     /// True if it is certain that nobody goes by this name.
@@ -16,15 +17,19 @@ impl Work<'_> {
     }
 
     /// True if a Sync has let go of an object and will never release it: somebody has taken off the label by which it
-    /// would see it.
+    /// would see it, or it never was that Sync's, whatever the managed fields say.
     pub(super) async fn has_lost(&self, sync: &str, wanted: &DesiredObject) -> Result<bool, Failure> {
         let Some((namespace, name)) = sync.split_once('/') else { return Ok(false) };
         if !self.context.registry.has_let_go(sync, &wanted.id) {
             return Ok(false);
         }
-        let label = SyncName::new(namespace, name).label();
+        let other = SyncName::new(namespace, name);
         let live = self.cluster.metadata(&wanted.id, &wanted.version).await?;
-        Ok(live.is_some_and(|live| live.label(SYNC_LABEL) != Some(&label)))
+        Ok(live.is_some_and(|live| {
+            let proof = live.annotation(PROOF_ANNOTATION).and_then(Proof::parse);
+            let is_proven = self.cluster.notary().is_valid(&other, &wanted.id, proof.as_ref());
+            !is_proven || live.label(SYNC_LABEL) != Some(&other.label())
+        }))
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) type Head = watch::Sender<Option<Seen>>;
 pub(crate) struct Seen {
     pub(crate) revision: Revision,
     pub(crate) at: Instant,
+    /// When the repository was asked for it.
+    pub(crate) asked: Instant,
 }
 
 impl Heads {
@@ -49,9 +51,9 @@ impl Heads {
     }
 }
 
-/// Tells a revision to all who follow; nobody is woken by one that was known.
-pub(crate) fn tell(head: &Head, revision: &Revision) {
-    let seen = Seen { revision: revision.clone(), at: clock::now() };
+/// Tells a revision to all who follow, for which the repository was asked then; nobody is woken by one that was known.
+pub(crate) fn tell(head: &Head, revision: &Revision, asked: Instant) {
+    let seen = Seen { revision: revision.clone(), at: clock::now(), asked };
     head.send_if_modified(|known| {
         let new = known.as_ref().is_none_or(|known| known.revision != seen.revision);
         *known = Some(seen);

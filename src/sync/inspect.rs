@@ -99,7 +99,7 @@ pub async fn inspect(
         Some(name) => named(&repository, name, by).await?,
     };
     if let Some((signed, secret)) = &wish.verify {
-        let keys = keys(cluster, &name.namespace, secret).await?;
+        let keys = keys(secret, self::secret(cluster, &name.namespace, secret).await?)?;
         repository.verify(&revision, *signed, &keys, by).await.map_err(of_source)?;
     }
     let (heads, followed) = (Heads::default(), Followed::default());
@@ -110,6 +110,7 @@ pub async fn inspect(
         allowed,
         followed: &followed,
         asker: "",
+        sync: Box::default(),
         metrics,
         pinned,
         fresh,
@@ -143,24 +144,18 @@ async fn named(repository: &Repository, name: &str, by: Instant) -> Result<Revis
 
 /// What a Secret says about who reads a repository.
 async fn credentials(cluster: &Cluster, namespace: &str, name: &str) -> Result<Credentials, Trouble> {
-    login(cluster, namespace, name).await.map(|(credentials, _)| credentials)
+    login(secret(cluster, namespace, name).await?).map(|(credentials, _)| credentials)
 }
 
-/// The same, with the hosts that the Secret names.
-pub(super) async fn login(
-    cluster: &Cluster,
-    namespace: &str,
-    name: &str,
-) -> Result<(Credentials, Option<Box<str>>), Trouble> {
-    let SecretData { data, hosts } = secret(cluster, namespace, name).await?;
-    let read = Credentials::from_secret(data).map_err(|error| prepare::of_source(error.into()))?;
-    Ok((read, hosts))
+/// The login in a Secret, with the hosts that the Secret names.
+pub(super) fn login(secret: SecretData) -> Result<(Credentials, Option<Box<str>>), Trouble> {
+    let read = Credentials::from_secret(secret.data).map_err(|error| prepare::of_source(error.into()))?;
+    Ok((read, secret.hosts))
 }
 
-/// The keys in a Secret whose signatures count.
-pub(super) async fn keys(cluster: &Cluster, namespace: &str, name: &str) -> Result<Arc<Keys>, Trouble> {
-    let data = secret(cluster, namespace, name).await?;
-    Keys::from_secret(data.data).map(Arc::new).map_err(|error| Trouble {
+/// The keys in a Secret of this name whose signatures count.
+pub(super) fn keys(name: &str, secret: SecretData) -> Result<Arc<Keys>, Trouble> {
+    Keys::from_secret(secret.data).map(Arc::new).map_err(|error| Trouble {
         reason: "KeysInvalid",
         message: format!("the Secret {name} that spec.source.git.verify names: {error}"),
         problems: Vec::new(),
@@ -180,12 +175,16 @@ pub(super) fn is_of_the_daemon(name: &str) -> Trouble {
     }
 }
 
-async fn secret(cluster: &Cluster, namespace: &str, name: &str) -> Result<SecretData, Trouble> {
+/// What is in a Secret that a Sync names.
+pub(super) async fn secret(cluster: &Cluster, namespace: &str, name: &str) -> Result<SecretData, Trouble> {
     if cluster.notary().is_place(namespace, name) {
         return Err(is_of_the_daemon(name));
     }
-    let found = cluster.secret(namespace, name).await;
-    found.map_err(|failure| of_failure(&failure))?.ok_or_else(|| Trouble {
+    let found = cluster.secret(namespace, name).await.map_err(|failure| of_failure(&failure))?;
+    if found.as_ref().is_some_and(|found| found.holds_keys) {
+        return Err(is_of_the_daemon(name));
+    }
+    found.ok_or_else(|| Trouble {
         reason: "SecretMissing",
         message: format!("there is no Secret {name} in the namespace {namespace}"),
         problems: Vec::new(),

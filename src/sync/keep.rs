@@ -9,7 +9,9 @@ mod finalizers;
 mod instance;
 mod narrowed;
 mod secrets;
+mod stand_down;
 mod values;
+mod versions;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,8 +29,11 @@ use super::login::Permission;
 use super::wish::{self, Wish, wish_within};
 use super::{Context, prepare, subject};
 use crate::adopt::Predecessor;
-use crate::api::{ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, REQUEST_ANNOTATION, Reason, Sync, SyncName};
-use crate::cluster::{Following, jitter, version};
+use crate::api::{
+    ADOPTED_FROM_ANNOTATION, APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION, Reason, Sync,
+    SyncName,
+};
+use crate::cluster::{jitter, version};
 use crate::report::Trouble;
 use crate::source::{Address, Reference};
 
@@ -56,10 +61,10 @@ struct Keeper {
     orders: Option<watch::Sender<Order>>,
     following: Option<JoinHandle<()>>,
     /// The Secret that the repository wants to see, and the one with the keys whose signatures count.
-    secret: Option<(Box<str>, Following)>,
-    trusted: Option<(Box<str>, Following)>,
+    secret: Option<secrets::Followed>,
+    trusted: Option<secrets::Followed>,
     /// That it may use the first of these.
-    permission: Option<Permission>,
+    permission: Option<Arc<Permission>>,
     /// What its variables come from.
     values: Vec<values::Source>,
     /// Syncs of other namespaces that this one was found to be allowed to depend on.
@@ -152,15 +157,20 @@ impl Keeper {
             // What failed for now takes nothing away from what was asked for before.
             Task::Refuse(trouble) if !trouble.lasting => {
                 // Who grants what is missing waits for this.
-                self.patience = if matches!(trouble.reason, "RightsMissing" | "SecretNotAllowed") {
-                    GRANTED
-                } else {
-                    RETRY.1
-                };
+                let lacks_rights = matches!(trouble.reason, "RightsMissing" | "SecretNotAllowed");
+                self.patience = if lacks_rights { GRANTED } else { RETRY.1 };
                 self.desk.refuse(Some(trouble.clone()));
-                self.context.neighbours.is_refused(&self.name, trouble.reason != "ClusterUnreachable");
-                // A cluster that does not answer says nothing about the spec.
-                let refused = Some(trouble).filter(|it| it.reason != "ClusterUnreachable");
+                let is_refused = match trouble.reason {
+                    "ClusterUnreachable" | prepare::BUSY => false,
+                    // Without rights it could take nothing.
+                    _ if lacks_rights => true,
+                    // What is missing may come at any moment, and the order of before tells what the files may hold.
+                    _ => self.orders.is_none(),
+                };
+                self.context.neighbours.is_refused(&self.name, is_refused);
+                // A cluster that does not answer, or asks to wait, says nothing about the spec.
+                let refused =
+                    Some(trouble).filter(|it| !matches!(it.reason, "ClusterUnreachable" | prepare::BUSY));
                 if !self.keep_narrowed(sync, refused) && self.orders.is_some() {
                     self.takes_nothing().await;
                 }
@@ -172,6 +182,7 @@ impl Keeper {
                 let is_without_identity = trouble.reason == "ServiceAccountRequired";
                 if is_without_identity || !self.keep_narrowed(sync, Some(trouble)) {
                     self.takes_nothing().await;
+                    self.claims_nothing().await;
                 } else {
                     self.orphan_if_asked(sync).await;
                 }
@@ -185,6 +196,7 @@ impl Keeper {
             }
             Task::Others => {
                 self.takes_nothing().await;
+                self.claims_nothing().await;
                 self.context.board.remove(&self.name);
                 // The other daemon tells of it.
                 self.context.metrics.forget(&self.name.to_string());
@@ -206,23 +218,8 @@ impl Keeper {
         }
     }
 
-    /// It is not known what the Sync wants of the newest commit, and it takes nothing from others.
-    async fn takes_nothing(&mut self) {
-        self.is_incomplete();
-        self.desk.is_left();
-        self.stop().await;
-        // Once more, because the pass that has come to its end may have rendered something still.
-        self.is_incomplete();
-    }
-
-    fn is_incomplete(&self) {
-        self.context.dependencies.applied(&self.name, None);
-        self.context.registry.unready(&self.name);
-        self.context.neighbours.anew(&self.name);
-    }
-
     fn follow(&mut self, order: Order) {
-        self.desk.asks(order.generation);
+        self.desk.asks(order.generation, order.moves_to.clone());
         if let Some(orders) = &self.orders {
             // Every status that we write comes back as an event, and asks for nothing.
             orders.send_if_modified(|last| {
@@ -340,10 +337,12 @@ impl Keeper {
             wish: Arc::new(wish),
             repository,
             credentials,
+            permission: self.permission.clone(),
             keys,
             namespace: self.name.namespace.clone(),
             cluster,
             approved: annotation(APPROVE_ANNOTATION),
+            moves_to: annotation(MOVES_TO_ANNOTATION).map(Box::from),
             predecessor: predecessor(sync),
             request: annotation(REQUEST_ANNOTATION),
             generation: self.generation,

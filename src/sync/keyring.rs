@@ -138,8 +138,12 @@ impl Keyring {
         let mut fill: Vec<(&str, &[u8])> = Vec::new();
         fill.extend(found.current.is_none().then_some((CURRENT, &key[..])));
         fill.extend((run.is_some() && found.id.is_none()).then_some((ID, id.as_bytes())));
-        if fill.is_empty() {
+        if fill.is_empty() && found.is_marked {
             return Ok(found);
+        }
+        if fill.is_empty() {
+            // The keys count without the mark, which other daemons go by.
+            return Ok(self.cluster.fill_keys(namespace, name, &found.version, &[]).await.unwrap_or(found));
         }
         self.cluster.fill_keys(namespace, name, &found.version, &fill).await.map_err(Trouble::of)
     }

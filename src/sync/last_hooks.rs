@@ -11,6 +11,7 @@ use super::Context;
 use super::bases::Followed;
 use super::carry_out::Work;
 use super::desk::Desk;
+use super::inspect;
 use super::prepare::{of_source, prepare};
 use super::values;
 use super::wish::Wish;
@@ -23,7 +24,7 @@ use crate::health::{self, Health, health};
 use crate::object::ObjectId;
 use crate::plan::{Action, Outcome, Step, may_run};
 use crate::report::Trouble;
-use crate::source::Revision;
+use crate::source::{Credentials, Revision};
 
 /// Between two looks whether a hook has ended.
 const LOOK: Duration = Duration::from_secs(1);
@@ -58,7 +59,13 @@ pub(super) async fn find(
         // It has never been applied, and there is nothing to be taken care of.
         return Ok(None);
     };
-    let credentials = context.login(cluster, name, wish, &mut None).await?;
+    let credentials = match &wish.secret {
+        Some(secret) => {
+            let data = inspect::secret(&context.cluster, &name.namespace, secret).await?;
+            context.login(cluster, name, wish, (secret, data), &mut None).await?
+        }
+        None => Credentials::default(),
+    };
     let owner = wish.secret.as_ref().map(|secret| format!("{}/{secret}", name.namespace)).unwrap_or_default();
     let repository = context.repositories.repository(&wish.address, &owner, &credentials);
     let repository = repository.map_err(of_source)?.asked_by(&name.namespace);

@@ -10,6 +10,7 @@ use tracing::field::display;
 
 use super::Context;
 use crate::api::SyncName;
+use crate::grammar;
 use crate::object::ObjectId;
 use crate::repeats::{Line, Repeats};
 
@@ -86,6 +87,11 @@ pub(crate) enum Tone {
     Normal,
 }
 
+/// So many tries of which there is no line.
+fn tries(counted: u64) -> String {
+    grammar::more(counted, "try")
+}
+
 impl Context {
     /// Logs a line about a state, if that is news.
     pub(crate) fn says(&self, sync: &SyncName, about: About<'_>, tone: Tone, reason: &str, text: &str) {
@@ -94,8 +100,8 @@ impl Context {
         let object = about.object().map(display);
         let text = match line {
             Line::News(0) => text.to_owned(),
-            Line::News(counted) => format!("{text} (before that {counted} more tries, not logged)"),
-            Line::Still(tries) => format!("still so after {tries} more tries: {text}"),
+            Line::News(counted) => format!("{text} (before that {}, not logged)", tries(counted)),
+            Line::Still(counted) => format!("still so after {}: {text}", tries(counted)),
             Line::Counted => {
                 tracing::debug!(%sync, object, reason, "{text}");
                 return;
@@ -110,9 +116,9 @@ impl Context {
     /// A state is over.
     pub(crate) fn is_over(&self, sync: &SyncName, about: About<'_>) {
         let counted = self.lines.of(sync, |open| open.close(&about.subject()));
-        if let Some(tries) = counted.filter(|tries| *tries > 0) {
+        if let Some(counted) = counted.filter(|counted| *counted > 0) {
             let (object, what) = (about.object().map(display), about.over());
-            tracing::info!(%sync, object, "{what} after {tries} more tries");
+            tracing::info!(%sync, object, "{what} after {}", tries(counted));
         }
     }
 
@@ -132,9 +138,9 @@ impl Context {
         let failing: BTreeSet<String> = failing.iter().map(ToString::to_string).collect();
         let stays =
             |subject: &str| subject.strip_prefix(OBJECT).is_none_or(|object| failing.contains(object));
-        for (subject, tries) in self.lines.of(sync, |open| open.close_others(stays)) {
+        for (subject, counted) in self.lines.of(sync, |open| open.close_others(stays)) {
             let object = subject.trim_start_matches(OBJECT);
-            tracing::info!(%sync, object, "does not fail any more after {tries} more tries");
+            tracing::info!(%sync, object, "does not fail any more after {}", tries(counted));
         }
     }
 }

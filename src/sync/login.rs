@@ -5,6 +5,7 @@
 //! to read the Secret, or the Secret itself names the hosts that may have it. In the daemon's own namespace a Sync may do
 //! what the daemon may.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Context;
@@ -13,49 +14,78 @@ use super::prepare::of_failure;
 use super::wish::Wish;
 use crate::api::{HOSTS_ANNOTATION, SyncName};
 use crate::clock;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, SecretData};
 use crate::report::Trouble;
 use crate::source::Credentials;
 
 /// How long it counts that the ServiceAccount may read the Secret.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// That an account was allowed to read a Secret.
+/// The right of an account to read a Secret, by which the login in it may be sent.
 #[derive(Debug)]
-pub(super) struct Permission {
+pub(crate) struct Permission {
     account: Box<str>,
     secret: Box<str>,
-    at: Instant,
+    host: Box<str>,
+    /// When the API server said so last.
+    at: Mutex<Instant>,
+}
+
+impl Permission {
+    /// True if it was asked long ago.
+    pub(crate) fn is_old(&self) -> bool {
+        clock::since(*self.at.lock().unwrap_or_else(PoisonError::into_inner)) >= FRESH
+    }
+
+    /// Asks again if it was asked long ago, so that a right that was taken away counts. An API server that does not answer has said
+    /// nothing new.
+    pub(crate) async fn holds(&self, cluster: &Cluster, sync: &SyncName) -> Result<(), Trouble> {
+        if !self.is_old() {
+            return Ok(());
+        }
+        match cluster.may_get_secret(&sync.namespace, &self.secret).await {
+            Ok(true) => {
+                *self.at.lock().unwrap_or_else(PoisonError::into_inner) = clock::now();
+                Ok(())
+            }
+            Ok(false) => Err(not_allowed(sync, &self.secret, &self.account, &self.host)),
+            Err(failure) => match of_failure(&failure) {
+                trouble if trouble.reason == "RightsMissing" => Err(trouble),
+                _ => Ok(()),
+            },
+        }
+    }
 }
 
 impl Context {
-    /// The login that a Sync names; `known` is what was found out the last time.
+    /// The login in the Secret that a Sync names; `known` is what was found out the last time.
     pub(super) async fn login(
         &self,
         cluster: &Cluster,
         sync: &SyncName,
         wish: &Wish,
-        known: &mut Option<Permission>,
+        (secret, data): (&str, SecretData),
+        known: &mut Option<Arc<Permission>>,
     ) -> Result<Credentials, Trouble> {
-        let Some(secret) = &wish.secret else { return Ok(Credentials::default()) };
-        let (credentials, hosts) = login(&self.cluster, &sync.namespace, secret).await?;
+        let (credentials, hosts) = login(data)?;
+        let before = known.take();
         let Some(account) = &wish.service_account else { return Ok(credentials) };
         let host = wish.address.host().unwrap_or_default();
         let is_own = sync.namespace == self.namespace || self.disk.is_some();
         if is_own || hosts.is_some_and(|hosts| names(&hosts, host)) {
             return Ok(credentials);
         }
-        let is_it = |known: &Permission| {
-            known.account == *account && known.secret == *secret && clock::since(known.at) < FRESH
+        let is_it = |known: &Arc<Permission>| {
+            known.account == *account && *known.secret == *secret && *known.host == *host && !known.is_old()
         };
-        if known.as_ref().is_some_and(is_it) {
+        if let Some(permission) = before.filter(is_it) {
+            *known = Some(permission);
             return Ok(credentials);
         }
-        *known = None;
         match cluster.may_get_secret(&sync.namespace, secret).await {
             Ok(true) => {
-                *known =
-                    Some(Permission { account: account.clone(), secret: secret.clone(), at: clock::now() });
+                let (secret, host, at) = (secret.into(), host.into(), Mutex::new(clock::now()));
+                *known = Some(Arc::new(Permission { account: account.clone(), secret, host, at }));
                 Ok(credentials)
             }
             Ok(false) => Err(not_allowed(sync, secret, account, host)),

@@ -86,7 +86,10 @@ impl Work<'_> {
                 Err(failure) => return Err(failure),
             }
         }
-        Ok(false)
+        // Two that make way at a time: one of both finds another version, and what was in its way may be gone.
+        let now = self.cluster.whole(&wanted.id, version).await?.map(|now| Value::Object(now.body));
+        let now = now.as_ref().and_then(|now| now.pointer("/metadata/resourceVersion")?.as_str());
+        Ok(now.is_some_and(|now| now != seen))
     }
 
     /// True if the live object bears our entry, or that of a Sync which will never release it.

@@ -31,7 +31,7 @@ use crate::cluster::{AllNews, Cluster};
 use crate::desired::DesiredSet;
 use crate::object::{GroupKind, ObjectId};
 use crate::plan::{Action, Change, Hold, Outcome, Plan, Replacement, Stage, Step, Unserved};
-use crate::source::Revision;
+use crate::source::{Keys, Revision, Signed};
 pub(crate) use refused::Refused;
 
 /// What a Sync remembers.
@@ -54,6 +54,8 @@ pub(crate) struct Memory {
     revision: Option<Revision>,
     /// So long others may deny an object before its revision is given up, where it may be.
     pub(crate) patience: Option<Duration>,
+    /// The revision whose signature was found to be good last, and by which keys.
+    pub(crate) trusted: Option<(Revision, Signed, Arc<Keys>)>,
     /// It was looked up where this Sync owned objects before.
     pub(crate) swept: bool,
     /// Some kinds could not be listed then, so that only what is written down tells of objects of them.

@@ -251,6 +251,7 @@ impl Context {
             allowed: &self.allowed,
             followed,
             asker: &sync.namespace,
+            sync: sync.to_string().into(),
             metrics: &self.metrics,
             pinned: wish.verify.is_some(),
             fresh,

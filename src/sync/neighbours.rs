@@ -6,6 +6,9 @@
 //! files; one that is refused, or cannot read the repository, holds nothing. A Sync that waits is woken by every change. A
 //! suspended Sync renders on demand and takes nothing.
 
+mod behind;
+mod moves;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,18 +20,15 @@ use crate::api::SyncName;
 use crate::clock;
 use crate::serve::hooks::{Called, repository_name};
 use crate::source::{Address, ObjectHash, Reference};
+pub(crate) use behind::Behind;
+pub(crate) use moves::Arrival;
+use moves::LastLook;
 
 /// The longest that a Sync is waited for that has not tried a commit yet.
 const UNTRIED: Duration = Duration::from_secs(10);
 
-/// A Sync that has not rendered a commit.
-#[derive(Debug)]
-pub(crate) enum Behind {
-    /// It has not tried yet, and is waited for until this time.
-    Untried(SyncName, Instant),
-    /// It has tried, and failed.
-    Failed(SyncName, Tried),
-}
+/// A Sync of another namespace gets that time anew at most so often: who changes its spec all the time holds up nobody.
+const ANEW: Duration = Duration::from_secs(60);
 
 /// What a Sync goes by.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -93,6 +93,8 @@ struct Neighbour {
     asked: u64,
     /// Since when it asks for what it asks for now.
     since: Option<Instant>,
+    /// The same as it counts in other namespaces.
+    since_elsewhere: Option<Instant>,
     /// Since when it holds the commit that it holds.
     came: Option<Instant>,
     /// The last commit that it could not render.
@@ -101,31 +103,63 @@ struct Neighbour {
     is_refused: bool,
     /// The repository gives it nothing, and waiting does not help.
     is_shut_out: bool,
+    /// The last time that its repository gave something.
+    looked: Option<LastLook>,
+    /// When it was last asked to look for those that move to it.
+    called: Option<Instant>,
     bell: Arc<Bell>,
     /// Those who wait for it.
     waiting: BTreeSet<SyncName>,
 }
 
+impl Neighbour {
+    /// It has something to try, and its time for that begins.
+    fn begins(&mut self) {
+        let now = clock::now();
+        self.since = Some(now);
+        if self.since_elsewhere.is_none_or(|last| now.saturating_duration_since(last) >= ANEW) {
+            self.since_elsewhere = Some(now);
+        }
+    }
+}
+
 /// All Syncs that this daemon knows of.
 #[derive(Debug, Default)]
-pub(crate) struct Neighbours(Mutex<HashMap<SyncName, Neighbour>>);
+pub(crate) struct Neighbours {
+    all: Mutex<HashMap<SyncName, Neighbour>>,
+    /// Those that move to a Sync which is not there, with that one.
+    missing: Mutex<HashMap<SyncName, SyncName>>,
+}
 
 impl Neighbours {
     fn lock(&self) -> MutexGuard<'_, HashMap<SyncName, Neighbour>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn missing(&self) -> MutexGuard<'_, HashMap<SyncName, SyncName>> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A Sync is there.
     pub(crate) fn add(&self, sync: &SyncName) {
-        self.lock()
-            .entry(sync.clone())
-            .or_insert_with(|| Neighbour { since: Some(clock::now()), ..Neighbour::default() });
+        let anew = || {
+            let mut known = Neighbour::default();
+            known.begins();
+            known
+        };
+        let mut all = self.lock();
+        if !all.contains_key(sync) {
+            all.insert(sync.clone(), anew());
+            drop(all);
+            self.comes_to_be(sync);
+        }
     }
 
     /// A Sync is gone.
     pub(crate) fn remove(&self, sync: &SyncName) {
         let mut all = self.lock();
         let gone = all.remove(sync);
+        self.missing().remove(sync);
         wake(&all, &gone.map(|known| known.waiting).unwrap_or_default());
     }
 
@@ -164,7 +198,7 @@ impl Neighbours {
     pub(crate) fn asks(&self, sync: &SyncName, asked: u64) {
         if let Some(known) = self.lock().get_mut(sync) {
             known.asked = asked;
-            known.since = Some(clock::now());
+            known.begins();
             known.tried = None;
         }
         self.anew(sync);
@@ -262,7 +296,7 @@ impl Neighbours {
         };
         let (before, now) = (path(&known.course), path(&course));
         if !before.as_ref().zip(now.as_ref()).is_some_and(|(before, now)| before.is_beside(now)) {
-            (known.tried, known.is_shut_out) = (None, false);
+            (known.tried, known.is_shut_out, known.looked) = (None, false, None);
         }
         let (before, now) = (before.and_then(|path| path.at), now.and_then(|path| path.at));
         if before != now {
@@ -270,7 +304,7 @@ impl Neighbours {
         }
         if before.is_some() && now.is_none() {
             // It has to try again, and has its time for that.
-            known.since = Some(clock::now());
+            known.begins();
         }
         known.course = course;
         let waiting = std::mem::take(&mut known.waiting);
@@ -312,7 +346,9 @@ impl Neighbours {
             match other.tried.as_ref().filter(is_this) {
                 Some(tried) => behind.push(Behind::Failed(name.clone(), tried.clone())),
                 None => {
-                    let until = came.max(other.since).max(term).unwrap_or(now) + UNTRIED;
+                    let is_at_home = name.namespace == own.namespace;
+                    let since = if is_at_home { other.since } else { other.since_elsewhere };
+                    let until = came.max(since).max(term).unwrap_or(now) + UNTRIED;
                     if until <= now {
                         continue;
                     }
@@ -335,15 +371,6 @@ impl Neighbours {
     }
 }
 
-impl Behind {
-    /// The Sync that is behind.
-    pub(crate) fn sync(&self) -> &SyncName {
-        match self {
-            Self::Untried(sync, _) | Self::Failed(sync, _) => sync,
-        }
-    }
-}
-
 impl Neighbours {
     /// Wakes these Syncs.
     pub(crate) fn wake(&self, syncs: &BTreeSet<SyncName>) {
@@ -362,8 +389,10 @@ mod tests {
 
     use super::*;
     use crate::object::ObjectId;
+    use crate::render::{Contents, Options};
     use crate::sync::evidence::Evidence;
     use crate::sync::tries::FilesHash;
+    use crate::tree::FileTree;
 
     fn sync(name: &str) -> SyncName {
         SyncName::new("ops", name)
@@ -542,8 +571,20 @@ mod tests {
 
     /// A try at a commit that holds anything.
     fn tried(all: &Neighbours, digit: &str, files: Option<FilesHash>) {
-        let (commit, evidence) = (commit(digit), Arc::new(Evidence::Anything));
-        let tried = Tried { commit, evidence, files, same_in: Vec::new(), is_final: true, cluster: None };
+        tried_with(all, digit, files, Evidence::Anything(Contents::default()));
+    }
+
+    fn tried_with(all: &Neighbours, digit: &str, files: Option<FilesHash>, evidence: Evidence) {
+        let (commit, evidence) = (commit(digit), Arc::new(evidence));
+        let tried = Tried {
+            commit,
+            evidence,
+            memory: None,
+            files,
+            same_in: Vec::new(),
+            is_final: true,
+            cluster: None,
+        };
         all.tried(&sync("b"), 0, tried.after(all.last_tried(&sync("b")).as_ref()));
     }
 
@@ -560,6 +601,29 @@ mod tests {
         assert_eq!(behind(&all, "a"), None);
         all.came_to(&sync("a"), commit("2"));
         assert_eq!(behind(&all, "a"), Some(sync("b")), "another commit is another question");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sync_of_another_namespace_that_changes_all_the_time_holds_up_nobody() {
+        let all = two();
+        let stranger = SyncName::new("other", "c");
+        all.add(&stranger);
+        all.follows(&stranger, &address("one"), &Reference::Head, false);
+        all.came_to(&sync("b"), commit("1"));
+        assert_eq!(behind(&all, "a"), Some(stranger.clone()));
+        let mut held = 0;
+        for asked in 1..60 {
+            tokio::time::advance(Duration::from_secs(5)).await;
+            all.asks(&stranger, asked);
+            held += usize::from(behind(&all, "a").is_some());
+        }
+        assert!((5..=15).contains(&held), "for 10 s of each minute: {held} of 59 times");
+        // In its own namespace it has its time anew each time.
+        tokio::time::advance(UNTRIED).await;
+        all.asks(&sync("b"), 1);
+        tokio::time::advance(UNTRIED).await;
+        all.asks(&sync("b"), 2);
+        assert_eq!(behind(&all, "a"), Some(sync("b")));
     }
 
     #[test]
@@ -615,5 +679,24 @@ mod tests {
         tried(&all, "5", None);
         tried(&all, "6", None);
         assert!(may_hold("5"), "unknown files are not the same");
+    }
+
+    #[test]
+    fn files_that_stay_the_same_hold_what_they_name() {
+        let all = two();
+        let text = "kind: ConfigMap\napiVersion: v1\nmetadata: {namespace: shop, name: a}\n---\nkind: [\n";
+        for evidence in [Evidence::Files, Evidence::Anything] {
+            for digit in ["1", "2"] {
+                let tree = FileTree::from_texts([("bad.yaml", text)]);
+                let contents = Contents::of(&tree, &Options::default());
+                tried_with(&all, digit, Some([1; 32]), evidence(contents));
+            }
+            let may_hold = |id: &str| {
+                let id = ObjectId::parse(id).unwrap();
+                all.last_tried(&sync("b")).unwrap().may_hold(&id, Some(&commit("1")))
+            };
+            assert!(may_hold("/ConfigMap|shop/a"), "it was copied there in an earlier commit");
+            assert!(!may_hold("/ConfigMap|shop/b"));
+        }
     }
 }

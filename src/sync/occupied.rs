@@ -48,7 +48,12 @@ impl Work<'_> {
     fn is_going(&self, object: &Object) -> bool {
         let seen = Observed::of(object, self.owner);
         let ours = seen.mark == Mark::Ours && !seen.prune_disabled && !seen.reconcile_disabled;
-        seen.deleting || ours && self.desired.get(&object.id).is_none()
+        // Whoever may patch an object can mark it as ours, and it would go without anybody having been asked about it.
+        let meant = || {
+            let proven = self.cluster.notary().is_valid(self.owner, &object.id, seen.proof.as_deref());
+            proven || self.deletions.consented.get(&object.id) == Some(&seen.uid)
+        };
+        seen.deleting || ours && self.desired.get(&object.id).is_none() && meant()
     }
 }
 

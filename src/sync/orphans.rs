@@ -1,6 +1,7 @@
 //! What stays of a Sync that is gone, told to people.
 //!
-//! In: the objects that were not deleted with it, and why. Out: one Event on the Sync that names the first of them.
+//! In: the objects that were not deleted with it, and why. Out: one Event on the Sync that names as many of them as it can hold, and a
+//! line in the log for each: once the Sync is gone, nothing else names them.
 
 use serde_json::{Value, json};
 
@@ -11,8 +12,8 @@ use crate::cluster::Cluster;
 use crate::object::ObjectId;
 use crate::observed::Mark;
 
-/// The most objects that the Event names.
-const MAX_NAMED: usize = 8;
+/// The most bytes of names in the Event; Kubernetes allows 1,024 in all.
+const MAX_NAMES: usize = 800;
 
 /// The namespace of Events about what is in no namespace.
 const EVENTS_OF_NAMESPACES: &str = "default";
@@ -39,18 +40,26 @@ impl Orphans {
 
     /// A sentence about it; none if nothing stays.
     fn note(&self) -> Option<String> {
-        let named = self.objects.iter().take(MAX_NAMED).map(|(id, why)| format!("{id} ({why})"));
-        let named = named.collect::<Vec<_>>().join(", ");
+        let mut named = String::new();
+        let mut count = 0;
+        for (id, why) in &self.objects {
+            let one = format!("{id} ({why})");
+            if count > 0 && named.len() + one.len() > MAX_NAMES {
+                break;
+            }
+            named.push_str(if count == 0 { "" } else { ", " });
+            named.push_str(&one);
+            count += 1;
+        }
         match (self.objects.len(), self.all) {
             (0, None) => None,
             (0, Some(why)) => Some(format!("its objects stay ({why})")),
-            (count, _) => {
-                let more = match count.saturating_sub(MAX_NAMED) {
+            (all, _) => {
+                let more = match all - count {
                     0 => String::new(),
                     more => format!(" and {more} more"),
                 };
-                let stay =
-                    if count == 1 { "1 object stays".to_owned() } else { format!("{count} objects stay") };
+                let stay = if all == 1 { "1 object stays".to_owned() } else { format!("{all} objects stay") };
                 Some(format!("{stay}: {named}{more}"))
             }
         }
@@ -60,6 +69,9 @@ impl Orphans {
     pub(super) async fn tell(&self, context: &Context, name: &SyncName, sync: &Value) {
         let Some(mut note) = self.note() else { return };
         tracing::warn!(sync = %name, "{note}");
+        for (id, why) in &self.objects {
+            tracing::info!(sync = %name, object = %id, reason = why, "the object stays");
+        }
         if !context.events.take(&name.namespace) {
             return;
         }
@@ -86,16 +98,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_few_are_named() {
+    fn the_event_names_what_it_can_hold() {
         let objects = |count: usize| {
             let id = |at| ObjectId::parse(&format!("/ConfigMap|shop/a-{at}")).unwrap();
             Orphans { objects: (0..count).map(|at| (id(at), "Protected")).collect(), all: None }
         };
         assert_eq!(objects(0).note(), None);
         assert_eq!(objects(1).note().unwrap(), "1 object stays: ConfigMap shop/a-0 (Protected)");
-        let many = objects(10).note().unwrap();
-        assert!(many.starts_with("10 objects stay: ConfigMap shop/a-0 (Protected), "), "{many}");
-        assert!(many.ends_with("ConfigMap shop/a-7 (Protected) and 2 more"), "{many}");
+        let many = objects(100).note().unwrap();
+        assert!(many.starts_with("100 objects stay: ConfigMap shop/a-0 (Protected), "), "{many}");
+        assert!(many.contains("ConfigMap shop/a-20 (Protected)") && many.len() < 1024, "{many}");
+        let named = many.matches("(Protected)").count();
+        assert!(many.ends_with(&format!(" and {} more", 100 - named)), "{many}");
+        let long = ObjectId::parse(&format!("/ConfigMap|{}/{}", "n".repeat(63), "a".repeat(253))).unwrap();
+        let one = Orphans { objects: vec![(long, "Protected")], all: None };
+        assert!(one.note().unwrap().len() < 1024);
         let unknown = Orphans { objects: Vec::new(), all: Some("Suspended") };
         assert_eq!(unknown.note().unwrap(), "its objects stay (Suspended)");
     }

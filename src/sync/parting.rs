@@ -1,7 +1,8 @@
 //! What the others want of a Sync that is being deleted.
 //!
 //! In: a Sync that goes, and what is known of all others. Out: their claims on its objects. An object that another Sync claims
-//! is not deleted, nor one that may be claimed by a Sync which has not read the newest commit of the same repository.
+//! is not deleted, nor one that may be claimed by a Sync which has not read the newest commit of the same repository, or to which
+//! this one moves.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -9,9 +10,10 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::Context;
-use super::claims::{Claims, OpenRight};
+use super::claims::{Claims, Leaves, OpenRight};
 use super::wish::Wish;
 use crate::api::SyncName;
+use crate::cluster::Standing;
 use crate::observed::ObservedSet;
 use crate::source::ObjectHash;
 
@@ -33,7 +35,9 @@ pub(super) fn claims(
         neighbours.follows(name, &wish.address, &wish.reference, false);
         neighbours.came_to(name, at);
     }
-    let claims = context.claims(name, observed.iter().map(|(id, _)| id), &BTreeMap::new(), Some(begun));
+    let moves_to = Standing::of(sync).moves_to;
+    let leaves = Leaves { left: &BTreeMap::new(), begun: Some(begun), moves_to: moves_to.as_deref() };
+    let claims = context.claims(name, observed.iter().map(|(id, _)| id), leaves);
     neighbours.rests(name);
     claims
 }

@@ -11,7 +11,7 @@ mod report;
 mod sending;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
@@ -37,7 +37,7 @@ use super::schedule::Time;
 use super::scope::{need, remaining, scope};
 use super::vitals::Vitals;
 use super::wish::Wish;
-use super::{Context, chance};
+use super::{Context, chance, room};
 use crate::adopt::Predecessor;
 use crate::api::{HeldRevision, Scope, SyncName};
 use crate::clock;
@@ -72,8 +72,12 @@ pub(crate) struct Subject<'a> {
     pub(crate) aim: Aim,
     /// The revision, as the status names it before it is applied.
     pub(crate) record: HeldRevision,
+    /// The memory that its objects take, once that is known.
+    pub(crate) bytes: OnceLock<u64>,
     /// The approval that a person gave.
     pub(crate) approved: Option<String>,
+    /// The Sync to which this one moves its objects, as somebody wrote it.
+    pub(crate) moves_to: Option<&'a str>,
     /// Whose objects these were before.
     pub(crate) predecessor: Option<&'a Predecessor>,
     /// How the objects are.
@@ -85,6 +89,8 @@ pub(crate) struct Subject<'a> {
     /// What was read of the repository last: another one where that was given up, and this is held instead.
     pub(crate) newest: &'a Revision,
     pub(crate) stop: &'a Stop,
+    /// Ends the pass while its commit is not rendered; none where no other revision is kept.
+    pub(crate) gives_way: Option<&'a Stop>,
 }
 
 impl Subject<'_> {
@@ -99,7 +105,7 @@ impl Subject<'_> {
                 return report;
             }
             report.stopped = self.stop.is_stopped();
-            if report.stopped || !(memory.asks || self.learns(memory).await) {
+            if report.stopped || report.gave_way || !(memory.asks || self.learns(memory).await) {
                 break;
             }
         }
@@ -130,6 +136,7 @@ impl Subject<'_> {
         let before = before.map(|before| (&*before.rendered, before.revision.commit));
         memory.claim_waits.takes_up(before, &prepared.rendered);
         memory.prepared = Some(prepared.clone());
+        let _ = self.bytes.set(room::bytes(&prepared.rendered));
         Ok((prepared, need))
     }
 
@@ -138,6 +145,10 @@ impl Subject<'_> {
         let (prepared, need) = tokio::select! {
             seen = self.see(memory, report) => seen?,
             () = self.stop.stopped() => return Ok(()),
+            () = given_way(self.gives_way) => {
+                report.gave_way = true;
+                return Ok(());
+            }
         };
         let desired = &*prepared.desired;
         // While a newer commit cannot be rendered, nobody knows what it wants, and nothing is handed over to this Sync.
@@ -298,22 +309,27 @@ impl Subject<'_> {
 
     /// Names the revision in the status before the first write of it: a daemon that starts later keeps exactly this one.
     async fn names_revision(&self, plan: &Plan, report: &mut Report) -> Result<(), Trouble> {
-        report.held = Some(self.record.clone());
+        report.held = Some(self.named());
         match plan.stages.is_empty() {
             true => Ok(()),
             false => self.record_revision().await,
         }
     }
 
+    /// The revision as the status names it.
+    fn named(&self) -> HeldRevision {
+        HeldRevision { bytes: self.bytes.get().copied(), ..self.record.clone() }
+    }
+
     async fn record_revision(&self) -> Result<(), Trouble> {
         match self.desk {
-            Some(desk) if !desk.record_revision(self.record.clone(), self.wish.timeout).await => {
+            Some(desk) if !desk.record_revision(self.named(), self.wish.timeout).await => {
                 return Err(unwritten());
             }
             Some(_) => {}
             None => {
                 if let Some(notebook) = &self.context.notebook {
-                    notebook.record_revision(self.record.clone()).await;
+                    notebook.record_revision(self.named()).await;
                 }
             }
         }
@@ -372,4 +388,12 @@ fn wall_clock() -> Timestamp {
 fn unwritten() -> Trouble {
     let message = "where objects are about to be applied could not be written into the status".to_owned();
     Trouble { reason: "StatusUnwritable", message, problems: Vec::new(), lasting: false }
+}
+
+/// Waits until a pass has to give way; for ever where none has to.
+async fn given_way(stop: Option<&Stop>) {
+    match stop {
+        Some(stop) => stop.stopped().await,
+        None => std::future::pending().await,
+    }
 }

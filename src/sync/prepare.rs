@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::bases::{self, Base, Bases, Ground};
-use super::rendering::Means;
+use super::rendering::{Charts, Means};
 use super::room::{self, Rooms};
 use super::wish::Wish;
 use crate::chance;
@@ -47,6 +47,8 @@ pub(crate) struct Prepared {
     pub(crate) rendered: Arc<DesiredSet>,
     /// What a chart was shown of the server.
     server: Option<Arc<Capabilities>>,
+    /// What is to be said of the fence behind which a chart was rendered.
+    pub(crate) caution: Option<Arc<str>>,
     /// A digest of that.
     pub(crate) digest: SetDigest,
     /// The same without what is left to scalers.
@@ -100,15 +102,21 @@ pub(crate) async fn prepare(
     let memory = means.ground.repositories.memory();
     means.fetch_chart(wish, by).await?;
     let mut rooms = Rooms::of(memory, wish, last.map(|last| last.room));
+    let mut charts = Charts::default();
     loop {
-        let room = rooms.room();
-        // What is left of the work ends when nobody waits for it any more.
-        let _stop = room.stop_when_dropped();
-        let prepared = prepare_in(&room, (repository, revision), wish, means, last, by).await;
-        match (&prepared, room.short()) {
+        let (prepared, short) = {
+            let room = rooms.room();
+            // What is left of the work ends when nobody waits for it any more.
+            let _stop = room.stop_when_dropped();
+            let from = (repository, revision);
+            (prepare_in(&room, from, wish, (means, &mut charts), last, by).await, room.short())
+        };
+        match (&prepared, short) {
             (Err(_), Some(short)) => rooms.grow(short)?,
+            (Err(_), None) if !charts.wanted.is_empty() => {}
             (Ok(_), _) | (Err(_), None) => return prepared,
         }
+        means.fetch_charts(&mut charts, by).await?;
     }
 }
 
@@ -117,7 +125,7 @@ async fn prepare_in(
     room: &Room,
     (repository, revision): (&Repository, &Revision),
     wish: &Wish,
-    means: Means<'_>,
+    (means, charts): (Means<'_>, &mut Charts),
     last: Option<&Prepared>,
     by: Instant,
 ) -> Result<Prepared, Trouble> {
@@ -149,9 +157,9 @@ async fn prepare_in(
     };
     let (mut ids, modules) = (snapshot.ids, snapshot.beside);
     drop(snapshot.files);
-    let (made, read, server) = rendered(files.clone(), wish, means, by).await?;
+    let (made, read, server, caution) = rendered(files.clone(), wish, (means, charts), by).await?;
     let rendered = Arc::new(made.ignoring(&wish.ignore));
-    let kept = room::kept(ground.repositories.memory(), &rendered)?;
+    let kept = room::kept(ground.repositories.memory(), &ground.sync, &rendered)?;
     let paths = || read.iter().flatten().map(String::as_str);
     let bases = bases.read(&files, paths(), by).await?;
     // What lies in a submodule has no id here; there the folders as a whole count.
@@ -173,6 +181,7 @@ async fn prepare_in(
         bases: bases.into(),
         rendered,
         server,
+        caution,
         digest,
         desired,
         left,
@@ -182,15 +191,22 @@ async fn prepare_in(
     })
 }
 
-/// What files come to, the paths on which that depends, and what a chart was shown of the server.
+/// A set, the paths on which it depends, and of a chart what it was shown of the server, and what is to be said of its fence.
+type Made = (DesiredSet, Option<BTreeSet<String>>, Option<Arc<Capabilities>>, Option<Arc<str>>);
+
+/// What files come to.
 async fn rendered(
     files: FileTree,
     wish: &Wish,
-    means: Means<'_>,
+    (means, charts): (Means<'_>, &mut Charts),
     by: Instant,
-) -> Result<(DesiredSet, Option<BTreeSet<String>>, Option<Arc<Capabilities>>), Trouble> {
+) -> Result<Made, Trouble> {
     let room = files.room().clone();
-    let (rendered, server) = means.rendered(files, wish, by).await?;
+    let (rendered, server) = means.rendered(files, wish, charts, by).await?;
+    let caution = match &rendered {
+        Rendered::Complete(complete) if complete.is_by_helm() => means.helm.caution().await,
+        Rendered::Complete(_) | Rendered::Incomplete(_) => None,
+    };
     let (target, scopes) = (wish.target_namespace.clone(), means.cluster.kinds().scopes());
     // Rendering is work for a processor, and must not keep others from being served.
     let made = chance::aside(move || {
@@ -199,7 +215,7 @@ async fn rendered(
     });
     let made = tokio::time::timeout_at(by.into(), made).await.map_err(|_| too_slow())?;
     let (made, read) = made.unwrap_or_else(|_| Err(stopped()))?;
-    Ok((made, read, server))
+    Ok((made, read, server, caution.map(Arc::from)))
 }
 
 /// What a render wants, and the paths that it depends on where these are not whole folders.

@@ -12,7 +12,7 @@ use crate::clock;
 use crate::cluster::{Failure, Force, answer};
 use crate::desired::DesiredObject;
 use crate::object::ObjectId;
-use crate::observed::{Mark, Observed};
+use crate::observed::{Mark, Observed, Part};
 use crate::plan::{Failed, Guard, Hold, Outcome, Replacement, may_take_more, protection, takes_more};
 
 /// What must never go, whoever asks.
@@ -72,7 +72,12 @@ impl Work<'_> {
                 return Ok(Some(Outcome::Held(Hold::ClaimedBy(sync))));
             }
             let Some(live) = self.cluster.look(run, self.owner).await? else { continue };
-            if live.mark != Mark::Ours || !live.applied_by_us || !live.proven || live.controlled {
+            if live.mark != Mark::Ours
+                || !live.applied_by_us
+                || !live.proven
+                || live.controlled
+                || live.part == Part::Keys
+            {
                 continue;
             }
             if live.prune_disabled || live.reconcile_disabled {
@@ -96,9 +101,16 @@ impl Work<'_> {
             let message = format!("{told}; {how}");
             Ok(Outcome::Failed(Failed { reason: "Immutable", message, manifest }))
         };
+        // The keys would be gone with it.
+        if self.cluster.notary().place().as_ref() == Some(&wanted.id) {
+            return Ok(Outcome::Held(Hold::OwnKeys));
+        }
         let Some(live) = self.cluster.look(&wanted.id, self.owner).await? else {
             return self.anew(wanted).await;
         };
+        if live.part == Part::Keys {
+            return Ok(Outcome::Held(Hold::OwnKeys));
+        }
         if live.mark != Mark::Ours || !live.applied_by_us || live.controlled {
             return fail("it is not deleted, because this Sync did not apply it", true);
         }

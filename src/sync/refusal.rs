@@ -3,6 +3,8 @@
 //! In: the trouble that rendering ended in. Out: a [`Refusal`], kept in the memory of the Sync. While it stands, the same
 //! commit is not rendered again for the same spec, and the revision that rendered completely before stays applied.
 
+use std::time::Duration;
+
 use super::memory::{Memory, Pauses};
 use super::schedule::{Backoff, Time};
 use crate::report::Trouble;
@@ -18,7 +20,15 @@ pub(crate) struct Refusal {
     /// It is not tried again before this time.
     until: Time,
     backoff: Backoff,
+    /// The time that the next try has before it gives way to repairs.
+    patience: Duration,
 }
+
+/// The time that a try has before it gives way to repairs of the revision that is kept.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The most time of a try that never came to an end: more than any deadline leaves it.
+const MOST_PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 impl Refusal {
     /// True if the commit was refused as this order asks for it.
@@ -42,8 +52,31 @@ impl Memory {
         }
         let mut backoff = known.map_or(pauses.cluster, |known| known.backoff);
         let pause = if trouble.lasting { pauses.manifest } else { backoff.failed(chance) };
-        let revision = revision.clone();
-        self.refusal = Some(Refusal { revision, order, trouble, until: now + pause, backoff });
+        let (revision, until) = (revision.clone(), now + pause);
+        self.refusal = Some(Refusal { revision, order, trouble, until, backoff, patience: PATIENCE });
+    }
+
+    /// Notes that a try of a commit gave way to repairs. One that never came to an end has twice the time the next time: a
+    /// commit that is sound and slow is taken up, however much there is to repair.
+    pub(crate) fn interrupt(
+        &mut self,
+        (revision, order): (&Revision, u64),
+        moment: (Time, f64),
+        pauses: Pauses,
+    ) {
+        let known = self.refusal_of(revision, order).cloned();
+        let (trouble, patience) = match known {
+            Some(known) if known.trouble.reason != UNFINISHED => (known.trouble, PATIENCE),
+            Some(known) => (known.trouble, (2 * known.patience).min(MOST_PATIENCE)),
+            None => (unfinished(), 2 * PATIENCE),
+        };
+        self.refuse((revision, order), Trouble { lasting: false, ..trouble }, moment, pauses);
+        self.refusal.iter_mut().for_each(|refusal| refusal.patience = patience);
+    }
+
+    /// The time that a try of this commit has before it gives way to repairs.
+    pub(crate) fn patience_of(&self, revision: &Revision, order: u64) -> Duration {
+        self.refusal_of(revision, order).map_or(PATIENCE, |refusal| refusal.patience)
     }
 
     /// Why this commit cannot be rendered as this order asks for it, if that was tried.
@@ -62,10 +95,17 @@ impl Memory {
     }
 }
 
+/// The reason of a commit of which no try has come to an end.
+const UNFINISHED: &str = "Progressing";
+
+fn unfinished() -> Trouble {
+    let message = "reading and rendering it takes long; the revision before it is repaired first".to_owned();
+    Trouble { reason: UNFINISHED, message, problems: Vec::new(), lasting: false }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::time::Duration;
 
     use super::*;
     use crate::object::ObjectId;
@@ -101,6 +141,25 @@ mod tests {
         memory.refuse((&newest, 8), trouble(false), (first, 1.0), pauses);
         assert!(memory.next_try().unwrap() > first + Duration::from_secs(1));
         assert!(memory.next_try().unwrap() <= first + Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_try_that_never_ends_gets_more_and_more_time_and_one_that_failed_does_not() {
+        let pauses = Pauses { cluster: Backoff::new(at(1), at(60)), manifest: at(600) };
+        let mut memory = Memory::default();
+        let newest = revision("1");
+        let mut patience = Vec::new();
+        for second in 0..4 {
+            patience.push(memory.patience_of(&newest, 7));
+            memory.interrupt((&newest, 7), (at(second), 0.5), pauses);
+        }
+        assert_eq!(patience, [at(1), at(2), at(4), at(8)]);
+        memory.refuse((&newest, 7), trouble(false), (at(9), 0.5), pauses);
+        for second in 10..12 {
+            memory.interrupt((&newest, 7), (at(second), 0.5), pauses);
+            assert_eq!(memory.patience_of(&newest, 7), at(1));
+            assert_eq!(memory.refusal.as_ref().unwrap().trouble.reason, "YamlInvalid", "it stays refused");
+        }
     }
 
     #[test]

@@ -156,6 +156,22 @@ impl Registry {
         entry.map(|entry| entry.held).unwrap_or_default()
     }
 
+    /// What a Sync wanted last counts no more, until it renders again. Waits until nobody gives it anything. Those whose
+    /// objects it has held are to look again.
+    pub(crate) async fn claims_nothing(&self, sync: &SyncName) -> BTreeSet<SyncName> {
+        let (held, before) = match self.lock().syncs.get_mut(sync) {
+            Some(entry) => {
+                entry.ready = false;
+                (std::mem::take(&mut entry.held), entry.wants.take())
+            }
+            None => Default::default(),
+        };
+        if let Some(before) = before {
+            before.receiving.end().await;
+        }
+        held
+    }
+
     /// What a Sync wants is not known, or it will not take it.
     pub(crate) fn unready(&self, sync: &SyncName) {
         if let Some(entry) = self.lock().syncs.get_mut(sync) {

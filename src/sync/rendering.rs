@@ -11,10 +11,19 @@ use super::wish::Wish;
 use crate::cluster::Cluster;
 use crate::helm::{Helm, HelmFailure};
 use crate::render::helm::{Capabilities, Published};
-use crate::render::{Kind, Rendered};
+use crate::render::{Kind, Place, PublishedChart, Rendered};
 use crate::report::Trouble;
-use crate::source::{ChartRef, Credentials};
+use crate::source::{ChartError, ChartRef, Credentials};
 use crate::tree::{FileTree, Room};
+
+/// Charts that kustomizations name and that are published elsewhere. They are fetched while nobody holds memory for the render.
+#[derive(Debug, Default)]
+pub(crate) struct Charts {
+    /// Those that have to be fetched, and where they are named.
+    pub(crate) wanted: Vec<(ChartRef, Place)>,
+    /// Those that were.
+    fetched: Vec<ChartRef>,
+}
 
 /// What a commit is prepared with.
 #[derive(Clone, Copy)]
@@ -31,8 +40,9 @@ impl Means<'_> {
     /// What a folder comes to; with what a chart was shown of the server.
     pub(crate) async fn rendered(
         self,
-        files: FileTree,
+        mut files: FileTree,
         wish: &Wish,
+        charts: &mut Charts,
         by: Instant,
     ) -> Result<(Rendered, Option<Arc<Capabilities>>), Trouble> {
         let mut options = wish.options.clone();
@@ -43,10 +53,23 @@ impl Means<'_> {
             Kind::Helm => Some(self.server().await?),
             Kind::Auto | Kind::Plain | Kind::Kustomize => None,
         };
-        let rendering =
-            self.helm.rendered_for(self.ground.asker, files, options, server.clone().unwrap_or_default());
-        let rendered = tokio::time::timeout_at(by.into(), rendering).await.map_err(|_| too_slow())?;
-        let rendered = rendered.map_err(of_helm)?;
+        let rendered = loop {
+            let (asked, shown) = (options.clone(), server.clone().unwrap_or_default());
+            let rendering = self.helm.rendered_for(self.ground.asker, files.clone(), asked, shown);
+            let rendered = tokio::time::timeout_at(by.into(), rendering).await.map_err(|_| too_slow())?;
+            let rendered = rendered.map_err(of_helm)?;
+            let unfetched = match &rendered {
+                Rendered::Incomplete(incomplete) if !incomplete.unfetched.is_empty() => &incomplete.unfetched,
+                Rendered::Incomplete(_) | Rendered::Complete(_) => break rendered,
+            };
+            for chart in unfetched {
+                files = self.with_chart(files, chart, charts, by).await?;
+            }
+            if !charts.wanted.is_empty() {
+                // Nobody sees this: it is begun again when they are here.
+                return Err(being_fetched());
+            }
+        };
         // What nobody looks at is not remembered.
         let looks = matches!(&rendered, Rendered::Complete(complete) if complete.looks_at_served());
         let shown = server.map(|server| match looks {
@@ -58,18 +81,47 @@ impl Means<'_> {
 
     /// Makes sure that a chart from elsewhere is on the disk, so that nobody waits for its server who holds memory.
     pub(crate) async fn fetch_chart(self, wish: &Wish, by: Instant) -> Result<(), Trouble> {
-        let repositories = self.ground.repositories;
         match &wish.chart {
-            Some(wanted) if !repositories.has_chart(wanted, "") => {
-                let room = Room::of(repositories.memory().most_for_work());
-                // A chart that finds no room is said so when there is a room of its own for it.
-                match self.published(wanted, &room, by).await {
-                    Err(_) if room.short().is_some() => Ok(()),
-                    fetched => fetched.map(drop),
-                }
-            }
+            Some(wanted) if !self.ground.repositories.has_chart(wanted, "") => self.fetch(wanted, by).await,
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// The same for charts that a kustomization names.
+    pub(crate) async fn fetch_charts(self, charts: &mut Charts, by: Instant) -> Result<(), Trouble> {
+        for (wanted, place) in std::mem::take(&mut charts.wanted) {
+            self.fetch(&wanted, by).await.map_err(|trouble| trouble.at(&place))?;
+            charts.fetched.push(wanted);
+        }
+        Ok(())
+    }
+
+    async fn fetch(self, wanted: &ChartRef, by: Instant) -> Result<(), Trouble> {
+        let room = Room::of(self.ground.repositories.memory().most_for_work());
+        // A chart that finds no room is said so when there is a room of its own for it.
+        match self.published(wanted, &room, by).await {
+            Err(_) if room.short().is_some() => Ok(()),
+            fetched => fetched.map(drop),
+        }
+    }
+
+    /// The same tree with a chart that its kustomization names, or as it is where that has to be fetched first.
+    async fn with_chart(
+        self,
+        files: FileTree,
+        chart: &PublishedChart,
+        charts: &mut Charts,
+        by: Instant,
+    ) -> Result<FileTree, Trouble> {
+        let wanted = ChartRef::new(&chart.url, chart.name.as_deref(), &chart.version, &chart.digest);
+        let wanted = wanted.map_err(|error| of_chart(&error).at(&chart.place))?;
+        if !self.ground.repositories.has_chart(&wanted, "") && !charts.fetched.contains(&wanted) {
+            charts.wanted.push((wanted, chart.place.clone()));
+            return Ok(files);
+        }
+        let fetched = self.published(&wanted, files.room(), by).await;
+        let fetched = fetched.map_err(|trouble| trouble.at(&chart.place))?;
+        Ok(files.with_chart(&chart.digest, fetched.files))
     }
 
     /// A chart from where it is published, or from the disk if it was fetched before.
@@ -101,6 +153,15 @@ impl Means<'_> {
         let version = self.cluster.version().await.map_err(|failure| of_failure(&failure))?;
         Ok(Capabilities { version, served: self.cluster.kinds().served() })
     }
+}
+
+fn of_chart(error: &ChartError) -> Trouble {
+    Trouble { reason: error.reason(), message: error.to_string(), problems: Vec::new(), lasting: true }
+}
+
+fn being_fetched() -> Trouble {
+    let message = "charts are being fetched".to_owned();
+    Trouble { reason: "Stopped", message, problems: Vec::new(), lasting: false }
 }
 
 fn of_helm(failure: HelmFailure) -> Trouble {

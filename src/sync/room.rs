@@ -52,11 +52,16 @@ impl Rooms {
     }
 }
 
-/// Keeps memory for objects, for as long as what is given is there.
-pub(super) fn kept(memory: &Memory, objects: &DesiredSet) -> Result<Arc<Share>, Trouble> {
-    let bytes = objects.objects().iter().map(|object| OBJECT + object.canonical.len() as u64).sum();
-    match memory.keep(bytes) {
-        Some(share) => Ok(Arc::new(share)),
+/// The memory that objects take for as long as they are kept.
+pub(super) fn bytes(objects: &DesiredSet) -> u64 {
+    objects.objects().iter().map(|object| OBJECT + object.canonical.len() as u64).sum()
+}
+
+/// Keeps memory for the objects of a Sync, for as long as what is given is there.
+pub(super) fn kept(memory: &Memory, sync: &str, objects: &DesiredSet) -> Result<Arc<Share>, Trouble> {
+    let bytes = bytes(objects);
+    match memory.keep(sync, bytes) {
+        Some(share) => Ok(share),
         None if bytes > memory.most_kept() => {
             Err(never(bytes, memory.most_kept(), "its objects, which are kept, take"))
         }

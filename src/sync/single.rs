@@ -28,20 +28,21 @@ pub async fn run(
         // Polling goes on beside it, so that without a watch a commit is only seen later.
         watch.inspect_err(|error| tracing::warn!(%error, "commits are seen by polling only")).ok()
     });
-    // The path and the release decide what a commit renders to; no other field can be given.
-    let render_spec = format!("{}|{}", wish.path, owner.name).into();
     let order = Order {
+        // The path and the release decide what a commit renders to; no other field can be given.
+        render_spec: format!("{}|{}", wish.path, owner.name).into(),
         wish: Arc::new(wish),
         repository,
         credentials: Credentials::default(),
+        permission: None,
         keys: None,
         namespace: owner.namespace.clone(),
         cluster: context.cluster.clone(),
         approved: None,
+        moves_to: None,
         predecessor: None,
         request: None,
         generation: 0,
-        render_spec,
         refused: None,
     };
     context.registry.add(&owner);

@@ -156,7 +156,7 @@ impl Subject<'_> {
         let way_back = self.newest.commit != self.revision.commit;
         let (context, cluster, owner) = (self.context, self.cluster, self.owner);
         memory.guarded.look(Guards { context, cluster, owner, way_back }, is_wanted).await;
-        memory.disbelieved = belief::disbelieved(context, cluster, owner, desired).await;
+        memory.disbelieved = belief::disbelieved(context, cluster, owner, desired);
         let hooks = self.vitals.hooks();
         let look: Vec<(ObjectId, Observed)> = self.cluster.observed(self.owner, |observed| {
             memory.ends.inherit(desired, observed);

@@ -13,6 +13,7 @@ use super::follow::Told;
 use super::log_lines::{About, Tone};
 use super::pass::Report;
 use crate::api::{ConditionType, SyncName, SyncStatus};
+use crate::grammar;
 use crate::object::ObjectId;
 use crate::observed::Drift;
 use crate::plan::{Failed, Outcome};
@@ -108,9 +109,9 @@ impl Context {
         if report.outcomes.is_empty() {
             tracing::debug!(%sync, revision, "nothing to do");
         } else if !report.outcomes.values().any(is_done) {
-            let (objects, held) = (report.desired, report.outcomes.len() - failed);
-            let text =
-                format!("{revision}: nothing changed; {objects} objects, {held} held, {failed} failed");
+            let (objects, held) =
+                (grammar::counted(report.desired, "object"), report.outcomes.len() - failed);
+            let text = format!("{revision}: nothing changed; {objects}, {held} held, {failed} failed");
             self.says(sync, About::Result, Tone::Normal, "Unchanged", &text);
         } else {
             self.is_over(sync, About::Result);

@@ -8,13 +8,16 @@ use std::sync::Arc;
 use super::evidence::Evidence;
 use crate::cluster::Cluster;
 use crate::object::ObjectId;
-use crate::source::ObjectHash;
+use crate::source::{ObjectHash, Share};
 
 /// A try of a Sync to render a commit, which failed.
 #[derive(Clone)]
 pub(crate) struct Tried {
     pub(crate) commit: ObjectHash,
     pub(crate) evidence: Arc<Evidence>,
+    /// The memory of the evidence.
+    #[expect(dead_code, reason = "the memory is given back when it is dropped")]
+    pub(crate) memory: Option<Arc<Share>>,
     /// Stands for all files that the Sync reads, where that is known.
     pub(crate) files: Option<FilesHash>,
     /// Commits that it tried before, in which these files were the same.
@@ -43,10 +46,13 @@ impl Tried {
         self
     }
 
-    /// True if the Sync may want an object that another Sync wanted in the commit `left`, and wants no more. Where the files
-    /// were the same in that commit, the object has not moved to them.
+    /// True if the Sync may want an object that another Sync wanted in the commit `left`, and wants no more. Files that were the
+    /// same in that commit may have got the object before, and then they name it.
     pub(crate) fn may_hold(&self, id: &ObjectId, left: Option<&ObjectHash>) -> bool {
-        !left.is_some_and(|left| self.same_in.contains(left)) && self.evidence.may_hold(id)
+        match left.is_some_and(|left| self.same_in.contains(left)) {
+            true => self.evidence.names(id),
+            false => self.evidence.may_hold(id),
+        }
     }
 }
 

@@ -43,15 +43,16 @@ impl Unrendered<'_> {
         if known.is_some_and(|tried| tried.is_final || last.is_none()) {
             return;
         }
-        let (evidence, files) = self.evidence(last).await;
-        let is_final = last.is_some() || evidence != Evidence::Anything;
+        let Found { evidence, files, was_read } = self.evidence(last).await;
+        let is_final = was_read && (last.is_some() || !matches!(evidence, Evidence::Anything(_)));
+        let (evidence, memory) = evidence.kept(self.context.repositories.memory(), self.owner);
         let (evidence, cluster) = (Arc::new(evidence), Some(self.cluster.of_any_term()));
-        let tried = Tried { commit, evidence, files, same_in: Vec::new(), is_final, cluster };
+        let tried = Tried { commit, evidence, memory, files, same_in: Vec::new(), is_final, cluster };
         neighbours.tried(self.owner, self.order, tried.after(neighbours.last_tried(self.owner).as_ref()));
     }
 
     /// What the files may hold, and what stands for them.
-    async fn evidence(&self, last: Option<&Prepared>) -> (Evidence, Option<FilesHash>) {
+    async fn evidence(&self, last: Option<&Prepared>) -> Found {
         let by = clock::now() + self.wish.timeout;
         let options = &self.wish.options;
         let path = options.path.as_str();
@@ -61,24 +62,53 @@ impl Unrendered<'_> {
         let reading = self.repository.read_anew(self.revision, asked, &Ids::new(), &within, by).await;
         let files = match reading.map(|reading| reading.snapshot) {
             Ok(Some(snapshot)) => snapshot.files,
-            Err(Error::NoPath { .. }) => return (Evidence::Nothing, None),
-            Ok(None) | Err(_) => return (Evidence::Anything, None),
+            Err(Error::NoPath { .. }) => return Found::new(Evidence::Nothing, None),
+            // Too much to be read, which stays so.
+            Ok(None) => return Found::new(Evidence::Anything(Contents::unsearched()), None),
+            Err(_) => {
+                return Found {
+                    was_read: false,
+                    ..Found::new(Evidence::Anything(Contents::unsearched()), None)
+                };
+            }
         };
         match options.kind.chosen(&files, path) {
             Kind::Auto | Kind::Plain => {
                 let ids = self.repository.ids(self.revision, [path], by).await.ok();
-                (contents(files, self.wish).await, ids.as_ref().map(hash))
+                let evidence = match contents(files, self.wish).await {
+                    Some(contents) => Evidence::Files(contents),
+                    None => Evidence::Anything(Contents::unsearched()),
+                };
+                Found::new(evidence, ids.as_ref().map(hash))
             }
             Kind::Kustomize | Kind::Helm => {
-                let Some(last) = last else { return (Evidence::Anything, None) };
+                let anything = || async {
+                    Evidence::Anything(contents(files, self.wish).await.unwrap_or_else(Contents::unsearched))
+                };
+                let Some(last) = last else { return Found::new(anything().await, None) };
                 let paths = last.ids.keys().map(|path| &**path);
                 match self.repository.ids(self.revision, paths, by).await {
-                    Ok(ids) if ids == last.ids => (Evidence::Nothing, Some(hash(&ids))),
-                    Ok(ids) => (Evidence::Anything, Some(hash(&ids))),
-                    Err(_) => (Evidence::Anything, None),
+                    Ok(ids) if ids == last.ids => Found::new(Evidence::Nothing, Some(hash(&ids))),
+                    Ok(ids) => Found::new(anything().await, Some(hash(&ids))),
+                    Err(_) => Found { was_read: false, ..Found::new(anything().await, None) },
                 }
             }
         }
+    }
+}
+
+/// The evidence of the files of a commit.
+struct Found {
+    evidence: Evidence,
+    /// Stands for the files, where that is known.
+    files: Option<FilesHash>,
+    /// False if a look at the files failed, so that the next one may say more.
+    was_read: bool,
+}
+
+impl Found {
+    fn new(evidence: Evidence, files: Option<FilesHash>) -> Self {
+        Self { evidence, files, was_read: true }
     }
 }
 
@@ -88,14 +118,12 @@ fn hash(ids: &Ids) -> FilesHash {
     Sha256::digest(lines.collect::<String>().as_bytes()).into()
 }
 
-async fn contents(files: FileTree, wish: &Wish) -> Evidence {
+/// The contents of files, read one by one.
+async fn contents(files: FileTree, wish: &Wish) -> Option<Contents> {
     let options = wish.options.clone();
     let read = move || {
         let _turn = files.room().turn();
         Contents::of(&files, &options)
     };
-    match chance::aside(read).await {
-        Ok(contents) => Evidence::Files(contents),
-        Err(_) => Evidence::Anything,
-    }
+    chance::aside(read).await.ok()
 }

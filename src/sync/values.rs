@@ -46,6 +46,7 @@ pub(super) async fn texts(
         trouble
     })?;
     match found {
+        Some(found) if found.holds_keys => Err(is_of_the_daemon(&values.name)),
         None if !values.optional => Err(Trouble {
             reason: "ValuesMissing",
             message: format!(

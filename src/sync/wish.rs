@@ -16,7 +16,6 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use glob::Pattern;
 use serde_json::{Value, json};
 
 use crate::api::{
@@ -26,7 +25,7 @@ use crate::api::{
 pub use crate::desired::Ignore;
 use crate::object::GroupKind;
 use crate::plan::{self, Budget, Policy};
-use crate::render::{self, HelmOptions, Kind, Options, PlainOptions};
+use crate::render::{self, Glob, HelmOptions, Kind, Options, PlainOptions};
 use crate::source::{Address, ChartRef, Reference, Signed};
 pub use health::HealthWish;
 pub(crate) use narrow::render_spec;
@@ -306,7 +305,7 @@ fn plain(plain: &Plain) -> Result<PlainOptions, Refusal> {
                     "write a glob relative to the path, such as base/**, without .. in it",
                 );
             }
-            Pattern::new(text).or_else(|error| refuse(field(), format!("write a sound glob: {}", error.msg)))
+            Glob::new(text).or_else(|error| refuse(field(), format!("write a sound glob: {}", error.msg)))
         };
         texts.iter().enumerate().map(pattern).collect::<Result<Vec<_>, _>>()
     };

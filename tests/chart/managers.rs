@@ -112,6 +112,47 @@ async fn nobody_writes_in_the_name_of_a_sync_that_he_may_not_own() {
     release.end().await;
 }
 
+/// The API server gives up a rule that asks for many rights, and then nothing is refused.
+#[tokio::test]
+async fn who_may_own_some_syncs_brings_in_no_other_one_beside_them() {
+    let Some(release) = Release::new("many-managers").await else { return };
+    let mut own = rule("moorline.dev", &["syncs"], &["own"]);
+    let his: Vec<String> = (0..40).map(|at| format!("his-{at}")).collect();
+    own["resourceNames"] = json!(his);
+    let maps = rule("", &["configmaps"], &["get", "create", "update", "patch"]);
+    grant(&release.admin, &release.namespace, &user(BOB), &json!([maps, own])).await;
+    release.helm(&["install", "moorline", release.chart()]).expect("it is installed");
+    until_in_force(&release, BOB).await;
+    let maps = release.path("v1", "configmaps");
+    bob(&release, "POST", &maps, JSON, &map("b", "own")).await.expect("a creation");
+    let with = async |names: &[&str]| {
+        let mut live = release.get(&format!("{maps}/b")).await.expect("it is there");
+        for name in names {
+            let mut one = entry(&release);
+            one["manager"] = format!("moorline/{}/{name}", release.namespace).into();
+            // They are judged in the order of their times.
+            one["time"] =
+                if *name == "shop" { "2026-02-01T10:00:00Z" } else { "2026-01-01T10:00:00Z" }.into();
+            live["metadata"]["managedFields"].as_array_mut().expect("entries").push(one);
+        }
+        bob(&release, "PUT", &format!("{maps}/b"), JSON, &live).await
+    };
+    with(&["his-0"]).await.expect("a Sync of his");
+    let refused = with(&["his-1", "his-2", "his-3", "shop"]).await.expect_err("a Sync of somebody else");
+    assert!(refused.contains("one write may bring in two field managers of Syncs"), "{refused}");
+    let refused = with(&["his-1", "shop"]).await.expect_err("a Sync of somebody else");
+    assert!(refused.contains("is for whoever may own that Sync"), "{refused}");
+    // So many of his own that nobody could be told from them any more.
+    let mut last = Ok(());
+    for name in &his[1..] {
+        last = with(&[name]).await;
+    }
+    assert!(last.is_err_and(|refused| refused.contains("an object may have 32 of them")));
+    let live = release.get(&format!("{maps}/b")).await.expect("it is there");
+    assert_eq!(live["metadata"]["managedFields"].to_string().matches("moorline/").count(), 32);
+    release.end().await;
+}
+
 #[tokio::test]
 async fn controllers_work_on_what_a_sync_applies() {
     let Some(release) = Release::new("controllers").await else { return };
@@ -167,40 +208,53 @@ async fn controllers_work_on_what_a_sync_applies() {
 async fn an_account_that_may_not_own_the_sync_is_told_which_command_grants_it() {
     let Some(kubectl) = find("kubectl") else { return };
     let Some(release) = Release::new("owners").await else { return };
-    let commit = release.push("a.json", &config_map("a", "one"));
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},
+        "stringData": {"password": "hunter2"}});
+    let commit = release
+        .push_all(&[("maps/a.json", &config_map("a", "one")), ("secrets/a.json", &secret.to_string())]);
     tenant(&release.admin, &release.namespace, &["get", "list", "watch", "create", "patch", "delete"]).await;
     release.helm(&["install", "moorline", release.chart()]).expect("it is installed");
-    let subject = json!({"kind": "ServiceAccount", "name": "moorline", "namespace": release.namespace});
-    let act =
-        json!({"metadata": {"name": "act"}, "rules": [rule("", &["serviceaccounts"], &["impersonate"])]});
-    let root = release.path("rbac.authorization.k8s.io/v1", "roles");
-    release.create(&root, act).await.expect("a role");
-    let binding = json!({"metadata": {"name": "act"}, "subjects": [subject],
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "act"}});
-    release.create(&root.replace("/roles", "/rolebindings"), binding).await.expect("a binding");
+    let account =
+        |name: &str| json!({"kind": "ServiceAccount", "name": name, "namespace": release.namespace});
+    bind(&release, "act", &account("moorline"), rule("", &["serviceaccounts"], &["impersonate"])).await;
+    let all = ["get", "list", "watch", "create", "patch", "delete"];
+    bind(&release, "secrets", &account("tenant"), rule("", &["secrets"], &all)).await;
     until_in_force(&release, &format!("system:serviceaccount:{}:tenant", release.namespace)).await;
     let daemon = release.daemon().await;
-    let sync = release.sync("shop", json!({"serviceAccountName": "tenant"}));
     let syncs = release.path("moorline.dev/v1alpha1", "syncs");
-    release.create(&syncs, sync).await.expect("a Sync");
-    let path = format!("{syncs}/shop");
-    until("what is missing is told, and the command that grants it", async || {
-        let sync = release.get(&path).await?;
-        let condition = sync.pointer("/status/conditions/0")?;
-        let message = condition["message"].as_str().unwrap_or_default();
-        let lacks = message.contains("own this Sync (the verb own on syncs.moorline.dev)");
-        (condition["reason"] == "RightsMissing" && lacks && message.contains("moorline rbac --sync shop"))
-            .then_some(())
-    })
-    .await;
     let kubeconfig = release.plane.kubeconfig_file(ADMIN);
-    let mut moorline = command(std::path::Path::new(env!("CARGO_BIN_EXE_moorline")));
-    let arguments = ["rbac", "--sync", "shop", "-n", &release.namespace];
-    let rights = run(moorline.args(arguments).env("KUBECONFIG", &kubeconfig)).expect("the rights");
-    let file = release.values_file(&rights);
-    run(command(&kubectl).args(["apply", "-f", &file]).env("KUBECONFIG", &kubeconfig))
-        .expect("they are granted");
-    until_ready(&release, "shop", &commit).await;
+    for (name, folder) in [("shop", "maps"), ("vault", "secrets")] {
+        let sync = release.sync(name, json!({"serviceAccountName": "tenant", "path": folder}));
+        release.create(&syncs, sync).await.expect("a Sync");
+        let path = format!("{syncs}/{name}");
+        until("what is missing is told, and the command that grants it", async || {
+            let sync = release.get(&path).await?;
+            let condition = sync.pointer("/status/conditions/0")?;
+            let message = condition["message"].as_str().unwrap_or_default();
+            let lacks = message.contains("own this Sync (the verb own on syncs.moorline.dev)");
+            let others = message.contains("get, create, patch and delete");
+            let grants = message.contains(&format!("moorline rbac --sync {name}"));
+            (condition["reason"] == "RightsMissing" && lacks && !others && grants).then_some(())
+        })
+        .await;
+        let mut moorline = command(std::path::Path::new(env!("CARGO_BIN_EXE_moorline")));
+        let arguments = ["rbac", "--sync", name, "-n", &release.namespace];
+        let rights = run(moorline.args(arguments).env("KUBECONFIG", &kubeconfig)).expect("the rights");
+        let file = release.values_file(&rights);
+        run(command(&kubectl).args(["apply", "-f", &file]).env("KUBECONFIG", &kubeconfig))
+            .expect("they are granted");
+        until_ready(&release, name, &commit).await;
+    }
     drop(daemon);
     release.end().await;
+}
+
+/// Gives an account a right in the namespace.
+async fn bind(release: &Release, name: &str, subject: &Value, rule: Value) {
+    let root = release.path("rbac.authorization.k8s.io/v1", "");
+    let role = json!({"metadata": {"name": name}, "rules": [rule]});
+    release.create(&format!("{root}roles"), role).await.expect("a role");
+    let binding = json!({"metadata": {"name": name}, "subjects": [subject],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}});
+    release.create(&format!("{root}rolebindings"), binding).await.expect("a binding");
 }

@@ -57,6 +57,7 @@ fn the_daemon_begins_anew_with_what_it_reads_at_the_start_only() {
             ("listen" | "probes" | "page", _) => json!("0.0.0.0:80"),
             ("dataQuota" | "memory", _) => json!("7Gi"),
             ("logFormat", _) => json!("json"),
+            ("helmFence", _) => json!("bestEffort"),
             ("logLevel", _) => json!("debug"),
             ("instance" | "keySecret", _) => json!("other"),
             ("proxy", _) => json!("http://other"),

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use moorline::helm::{Helm, Strength};
 use moorline::object::Object;
 use moorline::render::helm::Capabilities;
 use moorline::render::{HelmOptions, Kind, Options, Rendered, render};
@@ -277,14 +278,15 @@ async fn the_same_input_is_rendered_once_by_however_many() {
     let folder = tempfile::tempdir().unwrap();
     let starts = folder.path().join("starts");
     std::fs::create_dir(&starts).unwrap();
-    // Nothing can be written behind the fence, but a file without anything in it.
+    // Nothing can be written behind the fence, so this stands before it.
     let count = format!(
-        "read -r id < /proc/sys/kernel/random/uuid\n: > {}/$id\nexec {} \"$@\"",
+        "read -r id < /proc/sys/kernel/random/uuid\n[ \"$2\" = --walls ] || : > {}/$id\nexec {} \"$@\"",
         starts.display(),
-        std::path::absolute(&program).unwrap().display()
+        env!("CARGO_BIN_EXE_moorline")
     );
     let started = || std::fs::read_dir(&starts).unwrap().count();
-    let (helm, _folder) = helm_of(&script(folder.path(), &count));
+    let helm = Helm::new(program, script(folder.path(), &count), folder.path().join("work"))
+        .behind(Strength::BestEffort);
     let drawn = (
         "chart/templates/drawn.yaml",
         "apiVersion: v1\nkind: Secret\nmetadata: {name: drawn}\nstringData: {password: \"{{ randAlphaNum 20 }}\", of: \"{{ .Values.color }}\"}\n",

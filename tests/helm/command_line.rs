@@ -60,7 +60,7 @@ fn a_chart_is_rendered_with_what_is_typed() {
     let compared = [&["render", "chart", "--check-against", "helm"][..], &flags].concat();
     assert_eq!(
         moorline(folder.path(), &compared).unwrap(),
-        (0, "equal: 1 objects\n".to_owned(), String::new())
+        (0, "equal: 1 object\n".to_owned(), String::new())
     );
     let (code, data, _) = moorline(folder.path(), &["check", "chart"]).unwrap();
     assert_eq!((code, data.as_str()), (0, "chart: 1 object is sound\n"));
@@ -97,4 +97,32 @@ fn links_of_a_chart_are_followed_inside_the_repository() {
     let Some((code, data, words)) = moorline(folder.path(), &["render", "chart"]) else { return };
     assert_eq!(code, 0, "{words}");
     assert!(data.contains("color: blue"), "{data}");
+}
+
+#[test]
+fn a_kustomization_with_a_chart_needs_no_network() {
+    let folder = folder();
+    std::fs::create_dir(folder.path().join("over")).unwrap();
+    let kustomization = "namePrefix: x-\nhelmGlobals: {chartHome: ..}\nhelmCharts:\n- {name: chart, releaseName: front, valuesFile: own.yaml, valuesInline: {color: blue}}\n";
+    std::fs::write(folder.path().join("over/kustomization.yaml"), kustomization).unwrap();
+    std::fs::write(folder.path().join("over/own.yaml"), "color: green\n").unwrap();
+    let Some((code, data, words)) = moorline(folder.path(), &["render", "over"]) else { return };
+    assert_eq!((code, words.as_str()), (0, ""));
+    assert!(data.contains("name: x-front") && data.contains("color: blue"), "{data}");
+    let (code, _, words) = moorline(folder.path(), &["check", "over"]).unwrap();
+    assert_eq!(code, 0, "{words}");
+    // Which steps made it is told, and where a template is wrong.
+    let (code, data, words) =
+        moorline(folder.path(), &["render", "over", "--explain", "ConfigMap/x-front"]).unwrap();
+    assert_eq!(code, 0, "{words}");
+    assert!(data.contains("helmCharts") && data.contains("namePrefix"), "{data}");
+    assert!(data.contains("chart/templates/map.yaml"), "{data}");
+    std::fs::write(
+        folder.path().join("chart/templates/map.yaml"),
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {a: 1}\n",
+    )
+    .unwrap();
+    let (code, _, words) = moorline(folder.path(), &["render", "over"]).unwrap();
+    assert_eq!(code, 1);
+    assert!(words.contains("chart/templates/map.yaml (as helm template prints it):"), "{words}");
 }

@@ -4,31 +4,20 @@ use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-use super::super::script;
 use super::super::support::daemon::{Daemon, until};
 use super::super::support::programs::find;
 use super::super::support::scene::Scene;
 
-/// A daemon whose helm counts how often it is started, in the folder `starts`.
+/// A daemon that says in its log how often helm is started: behind the fence nobody can write that down.
 pub(crate) fn daemon(scene: &Scene) -> Option<Daemon> {
     let program = std::path::absolute(find("helm")?).unwrap();
-    let starts = scene.root.path().join("starts");
-    std::fs::create_dir_all(&starts).unwrap();
-    let count = format!(
-        "read -r id < /proc/sys/kernel/random/uuid\n: > {}/$id\nexec {} \"$@\"",
-        starts.display(),
-        program.display()
-    );
-    // Written anew it would be another program.
-    let helm = scene.root.path().join("helm.sh");
-    if !helm.exists() {
-        script(scene.root.path(), &count);
-    }
-    Some(scene.daemon_with(&["--leader-election=false", "--helm", helm.to_str().unwrap()]))
+    let program = program.to_str().unwrap();
+    Some(scene.daemon_with(&["--leader-election=false", "--log-level", "debug", "--helm", program]))
 }
 
 pub(crate) fn started(scene: &Scene) -> usize {
-    std::fs::read_dir(scene.root.path().join("starts")).unwrap().count()
+    let log = std::fs::read_to_string(scene.root.path().join("daemon/daemon.log")).unwrap();
+    log.matches("helm is started").count()
 }
 
 pub(crate) fn file(path: &str, text: &str) -> (String, String) {
@@ -154,6 +143,51 @@ async fn a_folder_that_becomes_a_chart_is_one_at_once() {
     scene.until_ready("shop", &commit).await;
     assert!(scene.values().await.contains_key("b"), "not only after a restart");
     assert_eq!(started(&scene), 1);
+}
+
+#[tokio::test]
+async fn a_kustomization_with_a_chart_is_followed_like_any_folder() {
+    let Some(scene) = Scene::new("chart-inflated").await else { return };
+    let Some(_daemon) = daemon(&scene) else { return };
+    // The chart lies beside the folder of the Sync.
+    let kustomization = "namePrefix: x-\nhelmGlobals: {chartHome: ../charts}\nhelmCharts:\n- {name: web, releaseName: shop, valuesFile: prod.yaml}\n";
+    let commit = scene.push(&[
+        file("charts/web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+        file("charts/web/values.yaml", "value: own\n"),
+        file("charts/web/templates/a.yaml", &MAP.replace("NAME", "{{ .Release.Name }}-a")),
+        file("shop/kustomization.yaml", kustomization),
+        file("shop/prod.yaml", "value: prod\n"),
+        file("notes/words.txt", "words"),
+    ]);
+    scene.sync("shop", json!({"path": "./shop", "interval": "1h"})).await;
+    scene.until_ready("shop", &commit).await;
+    let value = async || scene.values().await.get("x-shop-a").cloned();
+    assert_eq!(value().await.as_deref(), Some("prod"));
+    assert_eq!(started(&scene), 1);
+    scene.settle().await;
+    scene.assert_calm("once it is rendered").await;
+
+    // A commit beside it is no render and no request; one in the chart is both.
+    scene.proxy.asked();
+    let commit = scene.push(&[file("notes/words.txt", "other words")]);
+    scene.nudge("shop", "beside").await;
+    scene.until_ready("shop", &commit).await;
+    let asked = scene.proxy.asked();
+    assert!(!asked.iter().any(|one| one.is_on_object()), "{asked:?}");
+    assert_eq!(started(&scene), 1);
+    let commit = scene.push(&[file("charts/web/templates/b.yaml", &MAP.replace("NAME", "b"))]);
+    scene.nudge("shop", "more").await;
+    scene.until_ready("shop", &commit).await;
+    assert!(scene.values().await.contains_key("x-b"));
+    assert_eq!(started(&scene), 2);
+
+    // What helm refuses changes nothing.
+    scene.push(&[file("charts/web/templates/a.yaml", "{{ fail \"no anchor\" }}")]);
+    scene.nudge("shop", "wrong").await;
+    scene.until_reason("shop", "HelmFailed").await;
+    let told = scene.status("shop", "/conditions/0/message").await;
+    assert!(told.as_str().is_some_and(|it| it.contains("charts/web/templates/a.yaml:1:3")), "{told}");
+    assert_eq!(value().await.as_deref(), Some("prod"));
 }
 
 #[tokio::test]

@@ -96,3 +96,60 @@ async fn a_published_chart_is_fetched_once_and_held_to_its_digest() {
     scene.until_ready("shop", &commit).await;
     assert_eq!(scene.status("shop", "/problems").await, Value::Null);
 }
+
+#[tokio::test]
+async fn a_chart_that_a_kustomization_names_is_fetched_by_its_digest() {
+    let Some(scene) = Scene::new("chart-named").await else { return };
+    let Some(one) = daemon(&scene) else { return };
+    let server = GitServer::start(scene.root.path());
+    let (archive, digest) = packaged(&scene, "own");
+    publish(&server, &archive);
+    let named = format!(
+        "namePrefix: x-\nhelmCharts:\n- name: web\n  releaseName: shop\n  version: 1.0.0\n  repo: {}\n  valuesInline: {{more: true}}\n",
+        server.url("charts")
+    );
+    let with = |digest: &str| {
+        format!("metadata:\n  annotations: {{moorline.dev/digest.web-1.0.0: \"{digest}\"}}\n{named}")
+    };
+
+    // Without a digest nobody is asked, and it is said what to write.
+    scene.push(&[file("shop/kustomization.yaml", &named)]);
+    scene.sync("shop", json!({"path": "./shop", "interval": "1h"})).await;
+    scene.until_reason("shop", "KustomizeUnsupported").await;
+    let told = scene.status("shop", "/conditions/0/message").await;
+    let expect = "shop/kustomization.yaml:3:3: there is no chart charts/web-1.0.0/web, and one is fetched by its digest only; write moorline.dev/digest.web-1.0.0: sha256:";
+    assert!(told.as_str().is_some_and(|it| it.contains(expect)), "{told}");
+    assert!(server.requests().is_empty());
+
+    let commit = scene.push(&[file("shop/kustomization.yaml", &with(&digest))]);
+    scene.nudge("shop", "digest").await;
+    scene.until_ready("shop", &commit).await;
+    let value = async || scene.values().await.get("x-shop-map").cloned();
+    assert_eq!(value().await.as_deref(), Some("own"));
+    let paths: Vec<String> = server.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(paths, ["/charts/index.yaml", "/charts/web-1.0.0.tgz"]);
+    assert_eq!(started(&scene), 1);
+    scene.settle().await;
+    scene.assert_calm("once the chart is here").await;
+
+    // It is here for another commit and another daemon, also when nobody publishes it any more.
+    server.rule(|_| Reply::Raw(503, "", Vec::new()));
+    drop(one);
+    let _two = daemon(&scene);
+    let other = with(&digest).replace("more: true", "value: other");
+    let commit = scene.push(&[file("shop/kustomization.yaml", &other)]);
+    scene.nudge("shop", "other").await;
+    scene.until_ready("shop", &commit).await;
+    assert_eq!(value().await.as_deref(), Some("other"));
+    assert!(server.requests().is_empty());
+
+    // Another digest is another chart, which this server does not have.
+    publish(&server, &archive);
+    let (_, strange) = packaged(&scene, "strange");
+    scene.push(&[file("shop/kustomization.yaml", &with(&strange))]);
+    scene.nudge("shop", "strange").await;
+    scene.until_reason("shop", "ChartDigestDiffers").await;
+    let told = scene.status("shop", "/conditions/0/message").await;
+    assert!(told.as_str().is_some_and(|it| it.contains("shop/kustomization.yaml:5:3: ")), "{told}");
+    assert_eq!(value().await.as_deref(), Some("other"), "what is there stays");
+}

@@ -173,7 +173,7 @@ fn feature(layer: &'static str, number: u64, objects: &[Value], chance: &mut Cha
     let plain = |field, lines: String| Some(Feature { layer, field, lines, files: Vec::new() });
     let object = chance.one_of(objects)?;
     let (kind, name) = (named(object, "/kind"), named(object, "/metadata/name"));
-    match chance.below(16) {
+    match chance.below(17) {
         0 => plain("namePrefix", format!("  p{number}-\n")),
         1 => plain("nameSuffix", format!("  -s{number}\n")),
         2 => plain("namespace", format!("  space-{number}\n")),
@@ -193,6 +193,7 @@ fn feature(layer: &'static str, number: u64, objects: &[Value], chance: &mut Cha
         11 => plain("replacements", replacement(&kind, &name, number, objects, chance)?),
         12 => plain("generatorOptions", "  labels: {made: here}\n".to_owned()),
         13 => plain("sortOptions", "  order: fifo\n".to_owned()),
+        14 => plain("buildMetadata", "- originAnnotations\n- transformerAnnotations\n".to_owned()),
         _ => plain("patches", patch(object, &kind, &name, number, chance)),
     }
 }

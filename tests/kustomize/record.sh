@@ -16,4 +16,6 @@ fi
     exit 1
 }
 export MOORLINE_RECORD_KUSTOMIZE
-exec cargo test --locked --test kustomize_conformance -- --exact --nocapture the_answers_are_recorded
+cargo test --locked --test kustomize_conformance -- --exact --nocapture the_answers_are_recorded
+# Those with charts, by the helm of `make tools`.
+exec cargo test --locked --test helm -- --exact --nocapture helm::inflated::the_answers_are_recorded

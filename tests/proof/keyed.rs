@@ -206,10 +206,20 @@ async fn as_of_before(scene: &Scene, set: &DesiredSet) {
     scene.syncs().patch_status("shop", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
 }
 
-/// The Sync and its objects are made anew from a backup: other uids, the same marks, and no record of who wrote what.
-#[tokio::test]
-async fn what_a_backup_brings_back_is_adopted_or_asked_for_and_never_deleted() {
-    let Some(scene) = Scene::new("proof-restored").await else { return };
+/// What a backup does not bring back as it was.
+#[derive(Clone, Copy, PartialEq)]
+enum Lost {
+    /// The uids of the objects.
+    Objects,
+    /// And that of the Sync.
+    Sync,
+    /// And the key.
+    Key,
+}
+
+/// Objects, and perhaps their Sync and the key, are made anew from a backup: other uids, the same marks, and no record of who wrote what.
+async fn restored(purpose: &str, lost: Lost) {
+    let Some(scene) = Scene::new(purpose).await else { return };
     let (daemon, _) = scene.applied(&crate::many(3, "one"), json!({})).await;
     drop(daemon);
     let mut backup: Vec<DynamicObject> = Vec::new();
@@ -217,7 +227,12 @@ async fn what_a_backup_brings_back_is_adopted_or_asked_for_and_never_deleted() {
         backup.push(of_kind(&scene, "ConfigMap").get(name).await.unwrap());
         scene.maps().delete(name, &DeleteParams::default()).await.unwrap();
     }
-    scene.delete_sync("shop").await;
+    if lost != Lost::Objects {
+        scene.delete_sync("shop").await;
+    }
+    if lost == Lost::Key {
+        secrets(&scene).delete("moorline-key", &DeleteParams::default()).await.unwrap();
+    }
     for mut object in backup {
         object.metadata.managed_fields = None;
         object.metadata.resource_version = None;
@@ -225,7 +240,9 @@ async fn what_a_backup_brings_back_is_adopted_or_asked_for_and_never_deleted() {
         of_kind(&scene, "ConfigMap").create(&Default::default(), &object).await.unwrap();
     }
     let commit = scene.remove(&["a-2.json"]);
-    scene.sync("shop", json!({})).await;
+    if lost != Lost::Objects {
+        scene.sync("shop", json!({})).await;
+    }
     let _daemon = scene.daemon();
     until("what is wanted is adopted", async || {
         (scene.status("shop", "/revision/seen").await.as_str()?.ends_with(&commit)
@@ -239,4 +256,19 @@ async fn what_a_backup_brings_back_is_adopted_or_asked_for_and_never_deleted() {
     assert!(told.contains("a-2"), "what is left is listed: {told}");
     let secret: Api<Secret> = secrets(&scene);
     assert!(secret.get_opt("moorline-key").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn what_a_backup_brings_back_is_adopted_or_asked_for_and_never_deleted() {
+    restored("proof-restored", Lost::Sync).await;
+}
+
+#[tokio::test]
+async fn objects_that_a_backup_brings_back_under_a_sync_that_lives_are_never_deleted() {
+    restored("proof-objects", Lost::Objects).await;
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_copied_without_the_key_adopts_or_asks_and_never_deletes() {
+    restored("proof-copied", Lost::Key).await;
 }

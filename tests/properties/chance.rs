@@ -106,6 +106,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
             ClaimStanding::Takes,
             ClaimStanding::CannotTake,
             ClaimStanding::MayWant,
+            ClaimStanding::Named,
             ClaimStanding::WithoutRights,
             ClaimStanding::Overdue,
         ]);

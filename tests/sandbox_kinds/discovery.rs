@@ -1,6 +1,6 @@
 //! The table of kinds, made of the server's discovery document, and read for the addresses of the cases.
 //!
-//! In: an `APIGroupDiscoveryList`. Out: a line a group and a line a kind, as `src/sandbox/kinds/builtin.rs` reads them.
+//! In: an `APIGroupDiscoveryList`. Out: a line a group and a line a kind, as `crates/sandbox/src/kinds/builtin.rs` reads them.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ type Address = (String, String, String, bool);
 /// The kinds of the committed table.
 pub(crate) static KINDS: LazyLock<Vec<Address>> = LazyLock::new(|| {
     let (mut kinds, mut group) = (Vec::new(), "");
-    for line in include_str!("../../src/sandbox/kinds/kubernetes.txt").lines() {
+    for line in include_str!("../../crates/sandbox/src/kinds/kubernetes.txt").lines() {
         let words: Vec<_> = line.split_whitespace().collect();
         match words[0] {
             "group" => group = if words[1] == "core" { "" } else { words[1] },

@@ -1,6 +1,6 @@
 //! The same answer for the same request: stand-ins for what the server makes up anew each time.
 //!
-//! In: what was sent, and the answer. Out: the answer with the stand-ins that `src/sandbox/kinds/tests.rs` knows.
+//! In: what was sent, and the answer. Out: the answer with the stand-ins that `crates/sandbox/src/kinds/tests.rs` knows.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

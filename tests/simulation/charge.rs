@@ -201,15 +201,18 @@ impl Charge {
         files
     }
 
-    /// What its objects are to be; none if nobody can say, or nothing is to be done about it.
+    /// What its folder asks for, be its spec refused or not; none if nobody can say, or nothing is to be done about it.
     pub(crate) fn wanted(&self) -> Option<BTreeSet<String>> {
         match (self.gone, self.takes_along) {
             (true, true) => Some(BTreeSet::new()),
             // Who has not heard yet that it is gone goes on with it.
-            (true, false) | (false, _) => {
-                (!self.broken && !self.empty && self.unfit.is_none()).then(|| self.names())
-            }
+            (true, false) | (false, _) => (!self.broken && !self.empty).then(|| self.names()),
         }
+    }
+
+    /// Its spec is not refused, or asks for nothing but its end.
+    pub(crate) fn fits(&self) -> bool {
+        self.gone || self.unfit.is_none()
     }
 
     /// True if its objects are made again what they are to be.

@@ -133,10 +133,11 @@ impl World {
         if act == Act::Path {
             self.past.forget();
             self.said.forget();
+            self.held.moves(&self.charges[sync].name());
             // To whoever hears of the other folder before he sees the commit, it is as it was.
             let charge = &self.charges[sync];
             let before = self.books.objects(&charge.folder());
-            self.observer.tell(sync, before.clone(), before.unwrap_or_default(), charge.prunes());
+            self.observer.tell(sync, before.clone(), before.unwrap_or_default(), (true, charge.prunes()));
             self.file(sync);
             self.publish(false);
         }

@@ -83,6 +83,11 @@ impl Held {
         known.found = exists.then(|| known.found.unwrap_or_else(Instant::now));
     }
 
+    /// The path of a Sync is another folder: since when that exists counts from here.
+    pub(crate) fn moves(&self, sync: &str) {
+        self.rules().syncs.entry(sync.to_owned()).or_default().found = None;
+    }
+
     /// A Sync is deleted: its status is gone with it.
     pub(crate) fn goes(&self, sync: &str) {
         self.rules().syncs.remove(sync);

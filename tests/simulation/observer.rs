@@ -35,8 +35,10 @@ const STORM: u32 = 200;
 /// What a Sync was told at a time.
 #[derive(Debug, Clone)]
 struct Told {
-    /// What it wants; none if that cannot be rendered, or holds nothing.
+    /// What its folder wants; none if that cannot be rendered, or holds nothing.
     wanted: Option<BTreeSet<String>>,
+    /// Its spec is not refused.
+    fits: bool,
     /// What it claims, in whatever state its folder is.
     claims: BTreeSet<String>,
     /// A person has approved what it holds back.
@@ -99,14 +101,14 @@ impl Observer {
         sync: usize,
         wanted: Option<BTreeSet<String>>,
         claims: BTreeSet<String>,
-        prunes: bool,
+        (fits, prunes): (bool, bool),
     ) {
         let (mut seen, from) = (self.seen(), Instant::now());
         let all = seen.told.entry(sync).or_default();
         if let Some(last) = all.last_mut() {
             last.until = Some(from);
         }
-        all.push(Told { wanted, claims, approved: false, prunes, from, until: None });
+        all.push(Told { wanted, fits, claims, approved: false, prunes, from, until: None });
     }
 
     /// A person approves what a Sync holds back.
@@ -364,15 +366,19 @@ impl Seen {
             .flat_map(|(sync, told)| told.iter().filter(is_late).map(|told| (*sync, told)))
             .collect();
         let own = || all.iter().filter(|(sync, _)| Some(*sync) == owner).map(|(_, told)| told);
-        // While the newest commit is refused, an approval means what an older one has left out.
-        let is_unwanted = |told: &Told| match &told.wanted {
-            Some(wanted) => !wanted.contains(name),
-            None => told.approved && !told.claims.contains(name),
+        let is_left_out = |told: &Told| told.wanted.as_ref().is_some_and(|wanted| !wanted.contains(name));
+        // While the newest commit or the spec is refused, an approval means what an older commit has left out.
+        let is_approved = |told: &Told| {
+            told.approved && (told.wanted.is_none() || !told.fits) && !told.claims.contains(name)
         };
-        // The commit may be the older one, but of what is asked for something newer is never overlooked.
-        let is_asked =
-            |told: &Told| own().any(|asks| asks.prunes && asks.until.is_none_or(|until| until >= told.from));
-        let meant = own().any(|told| is_unwanted(told) && is_asked(told));
+        // The commit may be the older one, but of what is asked for something newer is never overlooked. A spec that fits may
+        // have come after the commit, and before a newer one is known.
+        let asks = |told: &Told, fits: bool| {
+            let is_newer = |asked: &Told| asked.until.is_none_or(|until| until >= told.from);
+            own().any(|asked| asked.prunes && (asked.fits || !fits) && is_newer(asked))
+        };
+        let meant =
+            own().any(|told| is_left_out(told) && asks(told, true) || is_approved(told) && asks(told, false));
         // What one commit gives from one Sync to another is wanted at all times.
         let mut others: BTreeMap<usize, bool> = BTreeMap::new();
         for (sync, told) in all.iter().filter(|(sync, _)| Some(*sync) != owner) {

@@ -178,7 +178,8 @@ impl World {
 
     fn tell(&self, sync: usize) {
         let charge = &self.charges[sync];
-        self.observer.tell(sync, charge.wanted(), charge.claims(), charge.prunes());
+        let asked = (charge.fits(), charge.prunes());
+        self.observer.tell(sync, charge.wanted(), charge.claims(), asked);
         self.observer.rests(sync, charge.stops_its_end());
     }
 

@@ -294,3 +294,17 @@ fn sha1(bytes: &[u8]) -> [u8; 20] {
     out.chunks_mut(4).zip(state).for_each(|(four, word)| four.copy_from_slice(&word.to_be_bytes()));
     out
 }
+
+/// Each bomb, and the reason that its Sync gives.
+pub(crate) fn all() -> Vec<(Bomb, &'static str)> {
+    vec![
+        (texts("texts", false), "Applied"),
+        (texts("kustomized-texts", true), "MemoryExceeded"),
+        (paths("paths"), "PathTooLarge"),
+        (generators("generators"), "MemoryExceeded"),
+        (patches("patches"), "MemoryExceeded"),
+        (values("values"), "MemoryExceeded"),
+        (differences("differences", 8000, 24, false), "RepositoryTooLarge"),
+        (differences("chain", 40, 24, true), "RepositoryTooLarge"),
+    ]
+}

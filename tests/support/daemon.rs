@@ -51,10 +51,32 @@ impl Daemon {
         arguments: &[&str],
         variables: &[(&str, &Path)],
     ) -> Self {
+        let own = Path::new(env!("CARGO_BIN_EXE_moorline"));
+        Self::with_program(own, reaper, kubeconfig, folder, arguments, variables)
+    }
+
+    /// Another binary, such as an older one, as the user of all tests.
+    pub(crate) fn start_program(
+        program: &Path,
+        plane: &ControlPlane,
+        folder: &Path,
+        arguments: &[&str],
+    ) -> Self {
+        Self::with_program(program, &plane.reaper, &plane.kubeconfig(MOORLINE), folder, arguments, &[])
+    }
+
+    fn with_program(
+        program: &Path,
+        reaper: &Arc<Reaper>,
+        kubeconfig: &str,
+        folder: &Path,
+        arguments: &[&str],
+        variables: &[(&str, &Path)],
+    ) -> Self {
         let config = folder.join("kubeconfig");
         std::fs::write(&config, kubeconfig).expect("a kubeconfig");
         let log = folder.join("daemon.log");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_moorline"));
+        let mut command = Command::new(program);
         // Variables of the tests, such as where helm is, would be unknown settings.
         let ours = std::env::vars_os().map(|(name, _)| name);
         ours.filter(|name| name.to_string_lossy().starts_with("MOORLINE_")).for_each(|name| {
@@ -65,7 +87,7 @@ impl Daemon {
             .args(arguments)
             .args(["--listen", "127.0.0.1:0"])
             // The servers of the tests are on this machine, which nobody reaches by default.
-            .args(if arguments.contains(&"--allowed-hosts") {
+            .args(if arguments.contains(&"--allowed-hosts") || !knows_allowed_hosts(program) {
                 &[][..]
             } else {
                 &["--allowed-hosts", LOOPBACK]
@@ -158,4 +180,13 @@ pub(crate) async fn until_within<T>(
         assert!(Instant::now() < deadline, "not within {patience:?}: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// False for a binary of before the setting, which reaches this machine anyway.
+fn knows_allowed_hosts(program: &Path) -> bool {
+    if program == Path::new(env!("CARGO_BIN_EXE_moorline")) {
+        return true;
+    }
+    let help = Command::new(program).args(["run", "--help"]).output().expect("the help of the binary");
+    String::from_utf8_lossy(&help.stdout).contains("--allowed-hosts")
 }

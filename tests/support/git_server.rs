@@ -7,6 +7,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub(crate) enum Reply {
     Changed(fn(Vec<u8>) -> Vec<u8>),
     /// Never.
     Silence,
+    /// Not before this is true, and then the connection is cut.
+    SilenceUntil(Arc<AtomicBool>),
     /// One byte of the answer every 50 milliseconds.
     Drip,
 }
@@ -129,6 +132,13 @@ fn serve<S: Read + Write>(
             Reply::Silence => {
                 log.lock().unwrap().push(request);
                 thread::sleep(Duration::from_secs(600));
+                return None;
+            }
+            Reply::SilenceUntil(end) => {
+                log.lock().unwrap().push(request);
+                while !end.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(20));
+                }
                 return None;
             }
             Reply::Raw(status, headers, body) => (format!("HTTP/1.1 {status} -\r\n{headers}"), body.clone()),

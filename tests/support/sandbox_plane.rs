@@ -20,7 +20,7 @@ use super::credentials::Credentials;
 use super::start::place;
 
 /// Tests that run on the real control plane alone, by their names, and the reasons.
-pub(crate) const ONLY_ON_A_REAL_SERVER: [(&str, &str); 9] = [
+pub(crate) const ONLY_ON_A_REAL_SERVER: [(&str, &str); 11] = [
     ("a_claim_without_the_right_to_patch_asks_at_home_and_is_nothing_elsewhere", NO_RIGHTS),
     ("a_user_who_may_not_read_leases_is_told_that_it_is_unknown", NO_RIGHTS),
     (
@@ -31,11 +31,13 @@ pub(crate) const ONLY_ON_A_REAL_SERVER: [(&str, &str); 9] = [
     ("a_webhook_of_nobody_is_waited_for_for_a_minute", NO_VALIDATION),
     ("an_operator_in_the_shape_of_rabbitmq", NO_PODS),
     ("an_operator_in_the_shape_of_metallb", NO_PODS),
+    ("an_operator_in_the_shape_of_cert_manager", NO_PODS),
     (
         "a_kind_that_never_comes_keeps_a_webhook_back_for_a_minute",
         "it serves a kind although another one has its short name",
     ),
     ("a_service_account_that_is_not_there", NO_RIGHTS),
+    ("another_service_account_counts_at_once_also_with_a_path_that_is_missing", NO_RIGHTS),
 ];
 const NO_VALIDATION: &str = "it asks no validating webhooks";
 const NO_PODS: &str = "its Deployments have no Pods";

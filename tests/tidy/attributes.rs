@@ -45,7 +45,7 @@ fn says_why(source: &Source, attribute: &[super::source::Token], key: &str) -> b
 
 /// A module of tests that is compiled into the program.
 pub(crate) fn tests_outside_tests(source: &Source) -> Vec<(usize, String)> {
-    if !source.path.starts_with("src/") {
+    if !source.is_program() {
         return Vec::new();
     }
     let modules = source.tokens.windows(2).filter(|pair| pair[0].text == "mod" && pair[1].text == "tests");

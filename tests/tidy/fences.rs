@@ -49,11 +49,11 @@ const IMPURE: [&str; 17] = [
 const IMPURE_MACROS: [&str; 5] = ["dbg", "eprint", "eprintln", "print", "println"];
 
 /// The one file that may hold unsafe code.
-const UNSAFE: &str = "src/yaml/parser.rs";
+const UNSAFE: &str = "crates/yaml/src/parser.rs";
 
 /// Fenced paths in other modules, and fenced names given away by `pub use`.
 pub(crate) fn outside_their_modules(source: &Source) -> Vec<(usize, String)> {
-    if !source.path.starts_with("src/") {
+    if !source.is_program() {
         return Vec::new();
     }
     let own = Row::of(&source.module()).map_or("lib", |row| row.module);
@@ -74,7 +74,7 @@ pub(crate) fn outside_their_modules(source: &Source) -> Vec<(usize, String)> {
 /// What a pure module touches beside its arguments.
 pub(crate) fn impure(source: &Source) -> Vec<(usize, String)> {
     let pure = Row::of(&source.module()).is_none_or(|row| row.kind == table::Kind::Pure);
-    if !pure || !source.path.starts_with("src/") {
+    if !pure || !source.is_program() {
         return Vec::new();
     }
     let tokens = source.tokens.iter().filter(|token| !source.is_test(token.line));
@@ -181,7 +181,7 @@ fn pure_modules_take_the_world_as_arguments() {
 #[test]
 fn unsafe_code_is_in_one_file() {
     let check = |path: &str, text: &str, expect: &[&str]| check(unsafe_code, path, text, expect);
-    let found = "1: unsafe code belongs to src/yaml/parser.rs";
+    let found = "1: unsafe code belongs to crates/yaml/src/parser.rs";
     check(UNSAFE, "#![expect(unsafe_code, reason = \"x\")]\nfn f() { unsafe { g() } }", &[]);
     check("src/tree.rs", "// unsafe\nconst A: &str = \"unsafe\";", &[]);
     check("src/tree.rs", "fn f() { unsafe { g() } }", &[found]);

@@ -23,11 +23,12 @@ pub(crate) fn text(path: &str) -> Option<String> {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).ok()
 }
 
-/// The module paths of all files in `src`, such as `plan/explain`.
+/// The module paths of all files of the program, such as `plan/explain`.
 pub(crate) fn modules() -> Vec<String> {
     let sources = texts().into_iter().filter_map(|(path, text)| {
-        let module = super::source::Source::new(&path, &text).module().join("/");
-        (path.starts_with("src/") && !module.is_empty()).then_some(module)
+        let source = super::source::Source::new(&path, &text);
+        let module = source.module().join("/");
+        (source.is_program() && !module.is_empty()).then_some(module)
     });
     sources.collect()
 }

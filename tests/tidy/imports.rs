@@ -2,33 +2,37 @@
 
 use super::paths::{Kind, Path, paths};
 use super::source::Source;
-use super::table::Row;
+use super::table::{self, Row};
 
 /// Paths to modules that the table does not allow, and modules that the table does not know.
 pub(crate) fn outside_the_table(source: &Source) -> Vec<(usize, String)> {
-    if !source.path.starts_with("src/") {
+    if !source.is_program() {
         return Vec::new();
     }
     let module = source.module();
+    let folder = source.crate_folder();
     if module.is_empty() {
         return crate_root(source);
     }
     let Some(own) = Row::of(&module) else {
         return vec![(1, format!("the module `{}` has no row: add it to the table", module[0]))];
     };
-    let allowed = |path: &Path| judge(own, &module, path).map(|what| (path.line, what));
+    let allowed = |path: &Path| judge(own, (folder, &module), path).map(|what| (path.line, what));
     paths(source).iter().filter_map(allowed).collect()
 }
 
 /// `lib.rs` is the list of the modules: what it gave a second name could be used past the table.
 fn crate_root(source: &Source) -> Vec<(usize, String)> {
+    // A crate of the workspace has the name of a module.
+    let is_crate = |path: &Path| path.segments[0].starts_with("moorline_");
     let uses = paths(source).into_iter().filter(|path| matches!(path.kind, Kind::Use | Kind::PubUse));
+    let uses = uses.filter(|path| !is_crate(path));
     uses.map(|path| (path.line, "lib.rs only declares modules".to_owned())).collect()
 }
 
 /// What is wrong with a path; none if nothing is.
-fn judge(own: &Row, module: &[&str], path: &Path) -> Option<String> {
-    let target = inside_the_crate(module, path)?;
+fn judge(own: &Row, at: (Option<&str>, &[&str]), path: &Path) -> Option<String> {
+    let target = inside_the_program(at, path)?;
     let written = path.segments.join("::");
     if target.is_empty() || target[0] == "*" {
         return Some(format!("`{written}` names the crate's root: name the module"));
@@ -40,19 +44,23 @@ fn judge(own: &Row, module: &[&str], path: &Path) -> Option<String> {
     (!fine).then(|| format!("`{written}`: {} may use {}, not `{}`", own.module, own.uses(), row.module))
 }
 
-/// Where a path leads, from the crate's root; none for a path to another crate and for a lone keyword.
-fn inside_the_crate(module: &[&str], path: &Path) -> Option<Vec<String>> {
+/// Where a path leads, from the root of the program; none for a path to the crate of somebody else and for a lone keyword.
+fn inside_the_program((folder, module): (Option<&str>, &[&str]), path: &Path) -> Option<Vec<String>> {
     let words: Vec<&str> = path.segments.iter().map(String::as_str).collect();
     let alone = words.len() == 1 && path.kind == Kind::Plain;
+    let whole =
+        |folder: Option<&str>| folder.and_then(table::crate_module).map(str::to_owned).into_iter().collect();
     let mut place: Vec<String> = match words[0] {
         _ if alone => return None,
-        "crate" => Vec::new(),
+        "crate" => whole(folder),
         "moorline" if module == ["main"] => Vec::new(),
         "self" | "super" => {
             module.iter().map(|part| (*part).to_owned()).chain(path.inside.iter().cloned()).collect()
         }
-        _ => return None,
+        name => whole(Some(table::folder_of(name)?)),
     };
+    let named = usize::from(words[0].starts_with("moorline_"));
+    let words = words.into_iter().skip(named);
     for word in words {
         match word {
             "crate" | "moorline" | "self" => {}
@@ -91,13 +99,12 @@ fn allowed_imports_pass() {
 
 #[test]
 fn imports_past_the_table_are_found() {
-    let refused =
-        "`crate::plan::Plan`: render may use `api`, `nearest`, `object`, `tree`, `yaml`, not `plan`";
+    let refused = "`crate::plan::Plan`: render may use `api`, `grammar`, `nearest`, `object`, `tree`, `yaml`, not `plan`";
     check("src/render/plain.rs", "use crate::plan::Plan;", &[&format!("1: {refused}")]);
     check("src/render/mod.rs", "use crate::{tree,\n plan::{Plan}};", &[&format!("2: {refused}")]);
     check("src/render/mod.rs", "fn f(_: &crate::plan::Plan) {}", &[&format!("1: {refused}")]);
     check("src/tree.rs", "use super::api;", &["1: `super::api`: tree may use none of ours, not `api`"]);
-    let leap = "`super::super::source::A`: plan may use `api`, `fields`, `harmless`, `object`, `diff`, `observed`, `desired`, not `source`";
+    let leap = "`super::super::source::A`: plan may use `api`, `fields`, `grammar`, `harmless`, `object`, `diff`, `observed`, `desired`, not `source`";
     check("src/plan/explain.rs", "use super::super::source::A;", &[&format!("1: {leap}")]);
     let up = "`super::State`: sync/schedule may use `api`, not `sync`";
     check("src/sync/schedule.rs", "use super::State;", &[&format!("1: {up}")]);

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::mask::{self, Halves};
+use super::table;
 
 /// A piece of code: a word (name, keyword or number), `::` or one other character.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,12 +54,31 @@ impl Source {
             || self.lines().any(|(_, text)| text == "#![cfg(test)]")
     }
 
-    /// The module that a file of `src` is, outermost first; empty for `lib.rs` and for files elsewhere.
+    /// The module that a file of the program is, outermost first; empty for a `lib.rs` that holds modules, and for files elsewhere.
     pub(crate) fn module(&self) -> Vec<&str> {
-        let Some(inside) = self.path.strip_prefix("src/") else { return Vec::new() };
+        let (whole, inside) =
+            match self.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/")) {
+                Some((folder, inside)) if table::is_in_table(folder) => {
+                    (table::crate_module(folder), Some(inside))
+                }
+                _ => (None, self.path.strip_prefix("src/")),
+            };
+        let Some(inside) = inside else { return Vec::new() };
         let name = inside.strip_suffix(".rs").unwrap_or(inside);
         let folder = name.strip_suffix("/mod").unwrap_or(name);
-        if folder == "lib" { Vec::new() } else { folder.split('/').collect() }
+        let parts = folder.split('/').filter(|part| *part != "lib");
+        whole.into_iter().chain(parts).collect()
+    }
+
+    /// The folder in `crates` that a file of a crate's source belongs to, if the table knows it.
+    pub(crate) fn crate_folder(&self) -> Option<&str> {
+        let (folder, inside) = self.path.strip_prefix("crates/")?.split_once('/')?;
+        (inside.starts_with("src/") && table::is_in_table(folder)).then_some(folder)
+    }
+
+    /// True for what is compiled into the program.
+    pub(crate) fn is_program(&self) -> bool {
+        self.path.starts_with("src/") || self.crate_folder().is_some()
     }
 
     /// The attributes, each as the tokens between its brackets.

@@ -38,17 +38,18 @@ const fn row(number: u8, module: &'static str, kind: Kind, may_use: May) -> Row 
 
 /// The table. A file belongs to the longest name that fits: `src/sync/schedule.rs` to `sync/schedule`.
 #[rustfmt::skip]
-pub(crate) const TABLE: [Row; 43] = [
+pub(crate) const TABLE: [Row; 44] = [
     row(1, "api",            Pure,  Only(&[])),
     row(1, "chance",         Shell, Only(&[])),
     row(1, "clock",          Shell, Only(&[])),
+    row(1, "expression/quantity", Pure, Only(&[])),
     row(1, "fair",           Shell, Only(&[])),
     row(1, "fields",         Pure,  Only(&[])),
+    row(1, "grammar",        Pure,  Only(&[])),
     row(1, "harmless",       Pure,  Only(&[])),
     row(1, "nearest",        Pure,  Only(&[])),
     row(1, "object",         Pure,  Only(&[])),
     row(1, "proof",          Pure,  Only(&[])),
-    row(1, "quantity",       Pure,  Only(&[])),
     row(1, "repeats",        Pure,  Only(&[])),
     row(1, "sandbox/table",  Pure,  Only(&[])),
     row(1, "settings",       Pure,  Only(&["harmless", "nearest"])),
@@ -56,26 +57,26 @@ pub(crate) const TABLE: [Row; 43] = [
     row(1, "yaml",           Pure,  Only(&[])),
     row(2, "adopt",          Pure,  Only(&["api", "fields", "object", "yaml"])),
     row(2, "diff",           Pure,  Only(&["yaml"])),
-    row(2, "expression",     Pure,  Only(&["quantity"])),
-    row(2, "observed",       Pure,  Only(&["api", "fields", "object", "proof"])),
-    row(2, "render",         Pure,  Only(&["api", "nearest", "object", "tree", "yaml"])),
+    row(2, "expression",     Pure,  Only(&["expression/quantity"])),
+    row(2, "observed",       Pure,  Only(&["api", "fields", "grammar", "object", "proof"])),
+    row(2, "render",         Pure,  Only(&["api", "grammar", "nearest", "object", "tree", "yaml"])),
     row(3, "desired",        Pure,  Only(&["api", "fields", "nearest", "object", "proof", "yaml", "render"])),
     row(3, "health",         Pure,  Only(&["expression", "object"])),
     row(3, "sandbox/schema", Pure,  Only(&["expression"])),
     row(3, "sync/schedule",  Pure,  Only(&["api"])),
-    row(4, "plan",           Pure,  Only(&["api", "fields", "harmless", "object", "diff", "observed", "desired"])),
-    row(4, "sandbox/kinds",  Pure,  Only(&["quantity", "sandbox/schema"])),
+    row(4, "plan",           Pure,  Only(&["api", "fields", "grammar", "harmless", "object", "diff", "observed", "desired"])),
+    row(4, "sandbox/kinds",  Pure,  Only(&["expression/quantity", "sandbox/schema"])),
     row(4, "sandbox/patch",  Pure,  Only(&["sandbox/schema"])),
     row(4, "sandbox/ownership", Pure, Only(&["fields", "sandbox/schema"])),
     row(4, "sandbox/rules",  Pure,  Only(&["expression", "sandbox/schema"])),
     row(4, "rights",         Pure,  Only(&["object", "desired"])),
     row(5, "sandbox/soundness", Pure, Only(&["nearest", "sandbox/schema", "sandbox/kinds", "sandbox/rules"])),
-    row(5, "report",         Pure,  Only(&["api", "object", "health", "observed", "desired", "plan"])),
-    row(6, "serve/page",     Pure,  Only(&["api", "harmless", "object", "yaml", "diff", "report"])),
+    row(5, "report",         Pure,  Only(&["api", "grammar", "object", "health", "observed", "desired", "plan"])),
+    row(6, "serve/page",     Pure,  Only(&["api", "grammar", "harmless", "object", "yaml", "diff", "report"])),
     row(6, "source",         Shell, Only(&["chance", "clock", "harmless", "nearest", "tree", "yaml"])),
     row(6, "helm",           Shell, Only(&["chance", "fair", "tree", "yaml", "render"])),
     row(6, "metrics",        Shell, Only(&[])),
-    row(6, "cluster",        Shell, Only(&["api", "chance", "clock", "fair", "fields", "nearest", "object", "proof", "repeats", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),
+    row(6, "cluster",        Shell, Only(&["api", "chance", "clock", "fair", "fields", "grammar", "nearest", "object", "proof", "repeats", "settings", "tree", "yaml", "health", "observed", "desired", "plan", "metrics"])),
     row(7, "serve",          Shell, Earlier),
     row(7, "settings_watch", Shell, Earlier),
     row(7, "sandbox",        Shell, Only(&["object", "yaml", "sandbox/schema", "sandbox/ownership", "sandbox/kinds", "sandbox/patch", "sandbox/rules", "sandbox/soundness", "sandbox/table"])),
@@ -83,6 +84,41 @@ pub(crate) const TABLE: [Row; 43] = [
     row(9, "cli",            Shell, Earlier),
     row(9, "main",           Shell, Only(&["cli"])),
 ];
+
+/// The crates of the workspace that hold rows of the table: the folder in `crates`, and the module that the whole crate is; none if it holds
+/// several.
+const CRATES: [(&str, Option<&str>); 14] = [
+    ("api", Some("api")),
+    ("cel", Some("expression")),
+    ("cluster", Some("cluster")),
+    ("core", None),
+    ("engine", None),
+    ("git", Some("source")),
+    ("health", Some("health")),
+    ("managed-fields", Some("fields")),
+    ("metrics", Some("metrics")),
+    ("render", Some("render")),
+    ("runtime", None),
+    ("sandbox", Some("sandbox")),
+    ("settings", Some("settings")),
+    ("yaml", Some("yaml")),
+];
+
+/// The module that the crate in this folder is; none if it holds several modules or none of ours.
+pub(crate) fn crate_module(folder: &str) -> Option<&'static str> {
+    CRATES.iter().find(|(its, _)| *its == folder).and_then(|(_, module)| *module)
+}
+
+/// True if the rules of the table hold for the crate in this folder.
+pub(crate) fn is_in_table(folder: &str) -> bool {
+    CRATES.iter().any(|(its, _)| *its == folder)
+}
+
+/// The folder of a crate that is named in code, such as `moorline_managed_fields`.
+pub(crate) fn folder_of(name: &str) -> Option<&'static str> {
+    let name = name.strip_prefix("moorline_")?.replace('_', "-");
+    CRATES.iter().map(|(folder, _)| *folder).find(|folder| *folder == name)
+}
 
 const OPEN: &str = "<!-- import table -->";
 const CLOSE: &str = "<!-- end of the import table -->";
@@ -183,7 +219,7 @@ fn another_table_in_the_document_is_found() {
     let block = as_markdown(&["plan/explain".to_owned()]);
     assert!(
         block.contains(
-            "| 4 | `plan` | pure | `api`, `fields`, `harmless`, `object`, `diff`, `observed`, `desired` |\n"
+            "| 4 | `plan` | pure | `api`, `fields`, `grammar`, `harmless`, `object`, `diff`, `observed`, `desired` |\n"
         ),
         "{block}"
     );

@@ -3,7 +3,7 @@
 use super::source::Source;
 
 /// Folders in which every Rust file says first what it is for.
-const EXPLAINED: [&str; 4] = ["src/", "tests/", "benches/", "fuzz/"];
+const EXPLAINED: [&str; 5] = ["src/", "crates/", "tests/", "benches/", "fuzz/"];
 const MARKERS: [&str; 3] = ["TODO", "FIXME", "XXX"];
 /// Names of drawers, which say nothing of what is in them.
 const DRAWERS: [&str; 7] = ["common", "helper", "helpers", "manager", "types", "util", "utils"];

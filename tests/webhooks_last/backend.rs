@@ -3,19 +3,22 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use serde_json::{Value, json};
 
 use super::support::audit::AuditMark;
 use super::support::authority::Authority;
+use super::support::conversion;
 use super::support::credentials::MOORLINE;
-use super::support::daemon::until;
+use super::support::daemon::{DEADLINE, until};
 use super::support::git_server::{GitServer, Reply};
 use super::support::rest::ask;
 use super::support::scene::Scene;
 
 pub(crate) const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+pub(crate) const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 
 /// Objects as files of a folder.
 pub(crate) fn files(folder: &str, objects: &[Value]) -> Vec<(String, String)> {
@@ -25,16 +28,18 @@ pub(crate) fn files(folder: &str, objects: &[Value]) -> Vec<(String, String)> {
 
 /// All reasons that a Sync gives for its readiness until it is ready at a commit.
 pub(crate) async fn reasons(scene: &Scene, name: &str, commit: &str) -> BTreeSet<String> {
-    let mut told = BTreeSet::new();
-    until(&format!("{name} is ready at {commit}"), async || {
+    let (mut told, deadline) = (BTreeSet::new(), Instant::now() + DEADLINE);
+    loop {
         let status = scene.status(name, "").await;
         let ready = &status["conditions"][0];
         told.extend(ready["reason"].as_str().map(str::to_owned));
         let applied = status["revision"]["applied"].as_str().unwrap_or_default();
-        (ready["status"] == "True" && applied.ends_with(commit)).then_some(())
-    })
-    .await;
-    told
+        if ready["status"] == "True" && applied.ends_with(commit) {
+            return told;
+        }
+        assert!(Instant::now() < deadline, "{name} is not ready at {commit}: {status:#}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Requests of the daemon that the API server answered with 500.
@@ -53,7 +58,10 @@ pub(crate) async fn until_waits(scene: &Scene, name: &str, count: usize) -> Valu
     .await
 }
 
-/// A server behind the webhook, which allows everything once it is told to.
+/// The path at which objects are converted.
+const CONVERT: &str = "/convert";
+
+/// A server behind the webhook, which allows everything once it is told to, and converts at once.
 pub(crate) struct Backend {
     server: GitServer,
     authority: String,
@@ -66,10 +74,13 @@ impl Backend {
         let server = GitServer::start_with(scene.root.path(), Some(authority.server(None)));
         let is_up = answers.clone();
         server.rule(move |asked| {
-            if !is_up.load(Ordering::Relaxed) {
-                return Reply::Raw(503, "", Vec::new());
+            if asked.path == CONVERT {
+                return conversion::answer(&asked.body, |_, _| {});
             }
-            let review: Value = serde_json::from_slice(&asked.body).unwrap();
+            let review: Option<Value> = serde_json::from_slice(&asked.body).ok();
+            let Some(review) = review.filter(|_| is_up.load(Ordering::Relaxed)) else {
+                return Reply::Raw(503, "", Vec::new());
+            };
             let response = json!({"uid": review["request"]["uid"], "allowed": true});
             let answer =
                 json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
@@ -79,14 +90,27 @@ impl Backend {
         Self { server, authority, answers }
     }
 
-    /// No Pod network leads to the Service here: the API server is sent to the loopback instead.
+    /// How the API server has objects converted by this.
+    pub(crate) fn conversion(&self) -> Value {
+        let client = json!({"url": self.url(CONVERT), "caBundle": self.authority});
+        json!({"strategy": "Webhook",
+            "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}})
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("https://localhost:{}{path}", self.server.port)
+    }
+
+    /// No Pod network leads to the Service here: the API server is sent to the loopback instead. It is patient with what
+    /// answers, because the machine may be busy.
     pub(crate) async fn stands_for(&self, scene: &Scene, configuration: &Value) {
         let mut webhooks = configuration["webhooks"].clone();
-        let url = format!("https://localhost:{}/admit", self.server.port);
         for webhook in webhooks.as_array_mut().unwrap() {
-            webhook["clientConfig"] = json!({"url": url, "caBundle": self.authority});
+            webhook["clientConfig"] = json!({"url": self.url("/admit"), "caBundle": self.authority});
+            webhook["timeoutSeconds"] = 10.into();
         }
-        let uri = format!("{WEBHOOKS}/{}", configuration["metadata"]["name"].as_str().unwrap());
+        let all = if configuration["kind"] == "MutatingWebhookConfiguration" { MUTATING } else { WEBHOOKS };
+        let uri = format!("{all}/{}", configuration["metadata"]["name"].as_str().unwrap());
         ask(&scene.admin, "PATCH", &uri, json!({"webhooks": webhooks})).await.unwrap();
     }
 }

@@ -1,13 +1,13 @@
 //! Operators in the shapes in which they are released: everything in one commit, from an empty cluster until ready.
 //!
-//! In: small manifests with the shape of RabbitMQ's operator, as a kustomization, and of MetalLB, as one folder. Out: no
-//! request is answered 500, and the Sync never says `ApplyFailed`, at the first commit and at an upgrade.
+//! In: small manifests with the shape of RabbitMQ's operator, as a kustomization, and of MetalLB and cert-manager, as one folder.
+//! Out: no request is answered 500, and the Sync never says `ApplyFailed`, at the first commit and at an upgrade.
 
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
-use super::backend::{Backend, WEBHOOKS, files, pods_are_ready, reasons, refused, until_waits};
+use super::backend::{Backend, MUTATING, WEBHOOKS, files, pods_are_ready, reasons, refused, until_waits};
 use super::support::audit::AuditMark;
 use super::support::rest::ask;
 use super::support::scene::Scene;
@@ -54,7 +54,7 @@ impl Shape {
         };
         let versions: Vec<Value> = versions.iter().enumerate().map(version).collect();
         let mut spec = json!({
-            "group": self.group, "scope": "Namespaced", "versions": versions,
+            "group": self.group, "scope": if is_wide(kind) { "Cluster" } else { "Namespaced" }, "versions": versions,
             "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")},
         });
         if !conversion.is_null() {
@@ -125,7 +125,12 @@ impl Shape {
     fn resources(&self, value: &str) -> Vec<Value> {
         let api = format!("{}/{}", self.group, self.version);
         let one = |(kind, _, name): &(&str, &str, &str)| {
-            self.object(&api, kind, name, json!({"spec": {"value": value}}))
+            let spec = json!({"spec": {"value": value}});
+            if is_wide(kind) {
+                self.wide(&api, kind, name, spec)
+            } else {
+                self.object(&api, kind, name, spec)
+            }
         };
         self.resources.iter().map(one).collect()
     }
@@ -134,9 +139,9 @@ impl Shape {
         self.wide("v1", "Namespace", &self.namespace, json!({}))
     }
 
-    async fn live(&self, scene: &Scene, (_, plural, name): (&str, &str, &str)) -> Value {
-        let uri =
-            format!("/apis/{}/{}/namespaces/{}/{plural}/{name}", self.group, self.version, self.namespace);
+    async fn live(&self, scene: &Scene, (kind, plural, name): (&str, &str, &str)) -> Value {
+        let namespace = if is_wide(kind) { String::new() } else { format!("namespaces/{}/", self.namespace) };
+        let uri = format!("/apis/{}/{}/{namespace}{plural}/{name}", self.group, self.version);
         ask(&scene.admin, "GET", &uri, Value::Null).await.unwrap()
     }
 
@@ -148,22 +153,26 @@ impl Shape {
             .map(|it| format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", name(it)));
         let roles = ["clusterrolebindings", "clusterroles"]
             .map(|plural| format!("/apis/rbac.authorization.k8s.io/v1/{plural}/{}", self.namespace));
-        let rest =
-            [format!("{WEBHOOKS}/{}", self.namespace), format!("/api/v1/namespaces/{}", self.namespace)];
+        let rest = ["/api/v1/namespaces", WEBHOOKS, MUTATING].map(|all| format!("{all}/{}", self.namespace));
         for uri in rest.into_iter().chain(roles).chain(definitions) {
             let _ = ask(&scene.admin, "DELETE", &uri, json!({})).await;
         }
     }
 }
 
+/// True for kinds of the shapes whose objects are in no namespace.
+fn is_wide(kind: &str) -> bool {
+    kind.starts_with("Cluster")
+}
+
 /// Plays a release and an upgrade: its resources change while its webhook has no backend yet.
 async fn is_released(
     scene: &Scene,
     shape: &Shape,
-    commit: impl Fn(&str) -> (Vec<(String, String)>, Vec<Value>),
+    commit: impl Fn(&str, &Backend) -> (Vec<(String, String)>, Vec<Value>),
 ) {
     let (backend, mark) = (Backend::start(scene), AuditMark::set(&scene.plane).await);
-    let (first, objects) = commit("a");
+    let (first, objects) = commit("a", &backend);
     let applied = scene.push(&first);
     let _daemon = scene.daemon();
     scene.sync("operator", json!({"path": "operator"})).await;
@@ -171,12 +180,14 @@ async fn is_released(
     assert!(!told.contains("ApplyFailed"), "{told:?}");
     assert_eq!(refused(&mark).await, Vec::<String>::new());
 
-    let upgraded = scene.push(&commit("b").0);
+    let upgraded = scene.push(&commit("b", &backend).0);
     scene.nudge("operator", "upgrade").await;
     until_waits(scene, "operator", shape.resources.len()).await;
     assert_eq!(scene.status("operator", "/conditions/0/reason").await, "Progressing");
     backend.answers.store(true, Ordering::Relaxed);
-    backend.stands_for(scene, &shape.webhooks()).await;
+    for configuration in objects.iter().filter(|it| it["webhooks"].is_array()) {
+        backend.stands_for(scene, configuration).await;
+    }
     let labels = shape.labels.as_object().unwrap().iter();
     let labels: Vec<String> =
         labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap())).collect();
@@ -198,7 +209,7 @@ async fn an_operator_in_the_shape_of_rabbitmq() {
     let Some(scene) = Scene::new("rabbitmq").await else { return };
     let resources = &[("RabbitmqCluster", "rabbitmqclusters", "shop")];
     let shape = Shape { resources, ..Shape::new(&scene, "rabbitmq", "v1beta1") };
-    is_released(&scene, &shape, |value| {
+    is_released(&scene, &shape, |value, _| {
         let mut objects = vec![shape.namespace()];
         objects.push(shape.definition("RabbitmqCluster", "rabbitmqclusters", &["v1beta1"], Value::Null));
         objects.extend(shape.access());
@@ -231,10 +242,9 @@ async fn an_operator_in_the_shape_of_metallb() {
     let shape = Shape::new(&scene, "metallb", "v1beta2");
     let labels = json!({"app": "metallb", "component": "controller"});
     let shape = Shape { resources, labels, ..shape };
-    is_released(&scene, &shape, |value| {
-        let service = json!({"name": "webhook-service", "namespace": shape.namespace, "path": "/convert"});
-        let webhook = json!({"conversionReviewVersions": ["v1"], "clientConfig": {"service": service}});
-        let converts = json!({"strategy": "Webhook", "webhook": webhook});
+    is_released(&scene, &shape, |value, backend| {
+        // The API server keeps every version at hand, and has what there is converted for that.
+        let converts = backend.conversion();
         let plain = ["v1beta2"];
         let mut objects = vec![
             shape.definition("BGPPeer", "bgppeers", &["v1beta2", "v1beta1"], converts),
@@ -251,6 +261,61 @@ async fn an_operator_in_the_shape_of_metallb() {
             shape.webhooks(),
         ];
         objects.extend(shape.access());
+        objects.extend(shape.resources(value));
+        (files("operator", &objects), objects)
+    })
+    .await;
+}
+
+/// Definitions of both scopes, three workloads of which one is the webhook, and one Service behind two configurations:
+/// one webhook for everything of the group, and one that changes one kind.
+#[tokio::test]
+async fn an_operator_in_the_shape_of_cert_manager() {
+    let Some(scene) = Scene::new("cert-manager").await else { return };
+    let resources = &[
+        ("Certificate", "certificates", "shop"),
+        ("ClusterIssuer", "clusterissuers", "letters"),
+        ("Issuer", "issuers", "own"),
+    ];
+    let labels = |component: &str| {
+        json!({"app.kubernetes.io/name": component, "app.kubernetes.io/instance": "cert-manager",
+            "app.kubernetes.io/component": component})
+    };
+    let shape = Shape { resources, labels: labels("webhook"), ..Shape::new(&scene, "cert-manager", "v1") };
+    let configuration = |kind: &str, name: &str, resources: &str| {
+        let service = json!({"name": "webhook-service", "namespace": shape.namespace, "path": "/review"});
+        let webhooks = json!([{
+            "name": format!("{name}.{}", shape.group), "failurePolicy": "Fail", "matchPolicy": "Equivalent",
+            "timeoutSeconds": 5, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": service},
+            "namespaceSelector": {"matchExpressions": [{"key": "cert-manager.io/disable-validation",
+                "operator": "NotIn", "values": ["true"]}]},
+            "rules": [{"apiGroups": [shape.group], "apiVersions": ["v1"],
+                "operations": ["CREATE", "UPDATE"], "resources": [resources]}],
+        }]);
+        let api = "admissionregistration.k8s.io/v1";
+        let mut object = shape.wide(api, kind, &shape.namespace, json!({"webhooks": webhooks}));
+        object["metadata"]["annotations"] = json!({"moorline.dev/apply": "once"});
+        object
+    };
+    is_released(&scene, &shape, |value, _| {
+        let kinds = [
+            ("CertificateRequest", "certificaterequests"),
+            ("Certificate", "certificates"),
+            ("Challenge", "challenges"),
+            ("ClusterIssuer", "clusterissuers"),
+            ("Issuer", "issuers"),
+            ("Order", "orders"),
+        ];
+        let mut objects = vec![shape.namespace()];
+        objects.extend(kinds.map(|(kind, plural)| shape.definition(kind, plural, &["v1"], Value::Null)));
+        objects.extend(shape.access());
+        objects.push(shape.service());
+        objects.extend(
+            ["cainjector", "controller", "webhook"].map(|it| shape.workload("Deployment", it, &labels(it))),
+        );
+        objects.push(configuration("MutatingWebhookConfiguration", "mutate", "certificates"));
+        objects.push(configuration("ValidatingWebhookConfiguration", "validate", "*/*"));
         objects.extend(shape.resources(value));
         (files("operator", &objects), objects)
     })

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::adopt::{Former, Old, Tool};
 use crate::api::SyncName;
 use crate::cluster::{Connection, Foreign};
+use crate::grammar::with_article;
 
 /// An Application or a Kustomization, and what belongs to it.
 pub(super) struct Gathered {
@@ -91,7 +92,8 @@ async fn is_served(connection: &Connection, kind: Foreign<'_>) -> anyhow::Result
     if !versions.iter().any(|served| served == version) {
         let served = versions.join(", ");
         bail!(
-            "the cluster serves {group} as {served}, and a {kind} is read as {version}: update the tool that has it first"
+            "the cluster serves {group} as {served}, and {} is read as {version}: update the tool that has it first",
+            with_article(kind)
         );
     }
     Ok(())

@@ -15,7 +15,7 @@ use super::super::scratch::Scratch;
 use crate::api;
 use crate::cluster::lease::Permit;
 use crate::cluster::{Cluster, Connection};
-use crate::helm::Helm;
+use crate::helm::{Helm, Strength};
 use crate::metrics::Metrics;
 use crate::sandbox::Sandbox;
 use crate::serve::Health;
@@ -57,7 +57,8 @@ impl Engine {
                 Repositories::new(&settings.data_dir, None, hosts)?,
                 AllowList::new("remoteBases", [])?,
             ),
-            helm: Helm::keeping(&settings.helm, program, settings.data_dir.join(Repositories::RENDERED)),
+            helm: Helm::keeping(&settings.helm, program, settings.data_dir.join(Repositories::RENDERED))
+                .behind(Strength::BestEffort),
             metrics,
             health,
             settings,

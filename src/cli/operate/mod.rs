@@ -5,6 +5,7 @@ pub(super) mod delete;
 pub(super) mod events;
 mod heartbeats;
 mod history;
+pub(super) mod moves;
 pub(super) mod nudge;
 pub(super) mod status;
 pub(super) mod suspend;
@@ -21,6 +22,7 @@ use super::{Streams, harmless};
 use crate::api::{ConditionType, SyncName, SyncStatus};
 use crate::cluster::lease::Permit;
 use crate::cluster::{Cluster, Connection, Seen, connect};
+use crate::grammar;
 use crate::metrics::Metrics;
 use crate::render;
 use crate::report::Trouble;
@@ -106,7 +108,7 @@ fn ready(status: &SyncStatus) -> (&str, &str, &str) {
 
 /// So many objects, in words.
 fn counted(count: i64) -> String {
-    if count == 1 { "1 object".to_owned() } else { format!("{count} objects") }
+    grammar::counted(count, "object")
 }
 
 #[cfg(test)]

@@ -11,9 +11,10 @@ use super::super::exit::Exit;
 use super::super::plan::Colour;
 use super::super::{Streams, harmless};
 use super::heartbeats::all_served;
+use super::moves::shown;
 use super::table::{ago, table};
 use super::{counted, history, namespace, on_cluster, ready, write};
-use crate::api::{ConditionType, short_revision as short};
+use crate::api::{ConditionType, MOVES_TO_ANNOTATION, short_revision as short};
 use crate::cluster::{Connection, Seen};
 use crate::plan::Paint;
 use crate::report::unlisted;
@@ -230,6 +231,9 @@ pub(super) fn details(sync: &Seen) -> String {
         counts.desired, counts.applied, counts.held, counts.failed, counts.drifted
     );
     rows.push(vec!["Objects".to_owned(), objects]);
+    let annotations = sync.whole.metadata.annotations.as_ref();
+    let to = annotations.and_then(|all| all.get(MOVES_TO_ANNOTATION));
+    rows.extend(to.map(|to| vec!["Moves to".to_owned(), shown(to, &sync.name)]));
     if let Some(approval) = &status.approval {
         let wait = if approval.objects == 1 { "waits" } else { "wait" };
         let waits = format!(

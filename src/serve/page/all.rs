@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 
 use super::filter::{Filter, form, pages, sync_words};
-use super::html::{Html, counted};
+use super::html::Html;
 use super::place::Place;
 use super::{badge, commit, frame, graph, moment, waiting};
+use crate::grammar::counted;
 use crate::report::board::{Card, State, StatusBoard, advice};
 
 /// So many Syncs that want somebody are told at length.

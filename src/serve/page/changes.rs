@@ -5,6 +5,7 @@
 
 use super::html::Html;
 use crate::diff::{Bounds, Line, brief_side, diff, fit};
+use crate::grammar;
 use crate::report::board::{Differs, HIDDEN};
 
 /// The most differences that are listed.
@@ -61,7 +62,7 @@ fn values(html: &mut Html, one: &Differs) {
     fitted.lines.iter().for_each(|shown| line(html, shown));
     html.close();
     if fitted.more > 0 {
-        html.element("p", &[("class", "quiet")], &format!("and {} more lines", fitted.more));
+        html.element("p", &[("class", "quiet")], &format!("and {}", grammar::more(fitted.more, "line")));
     }
     html.close();
 }

@@ -4,8 +4,6 @@
 //! Out: a document. There is no way to write a text from outside as it is; an element is closed by who opened it, and a
 //! link leads to a page of ours or to `http(s)://`.
 
-use std::fmt::Write as _;
-
 use super::place::Place;
 
 /// HTML that is being written.
@@ -109,13 +107,6 @@ fn escape(out: &mut String, text: &str) {
             char => out.push(char),
         }
     }
-}
-
-/// `1 object`, `2 objects`.
-pub(crate) fn counted(count: usize, one: &str) -> String {
-    let mut text = String::new();
-    let _ = write!(text, "{count} {one}{}", if count == 1 { "" } else { "s" });
-    text
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::badge;
 use super::filter::{Filter, OBJECT_WORDS, form, pages};
-use super::html::{Html, counted};
+use super::html::Html;
 use super::place::Place;
+use crate::grammar::counted;
 use crate::object::GroupKind;
 use crate::report::board::{Card, ObjectState, Row};
 

@@ -1,9 +1,10 @@
 //! What waits to be deleted, and the very command that lets it go ahead.
 
 use super::frame;
-use super::html::{Html, counted};
+use super::html::Html;
 use super::place::Place;
 use crate::api::{APPROVE_ANNOTATION, DELETION_ANNOTATION, DeletionPolicy, Reason, deletion_answer};
+use crate::grammar::counted;
 use crate::report::board::{Card, ObjectState};
 
 /// So many of them are named.

@@ -79,8 +79,8 @@ struct State {
     asked: Option<Instant>,
     /// What it asks for, by its number; none while that is being found out.
     order: Option<u64>,
-    /// The newest such number, and the generation of the Sync that says so.
-    ordered: Option<(u64, Option<i64>)>,
+    /// The newest such number, and by which Sync.
+    ordered: Option<Ordered>,
     /// When a pass last changed something, or something was repaired beside one. A pass that changes nothing may follow before
     /// it is told.
     done: Option<Time>,
@@ -112,6 +112,16 @@ struct State {
     latest: u64,
     /// In which of the server's histories that was.
     history: u64,
+}
+
+/// The order of a Sync, and the state of the Sync that gave it.
+#[derive(Debug, PartialEq, Eq)]
+struct Ordered {
+    /// The number of the order.
+    order: u64,
+    /// The generation of the Sync, and the Sync to which it moves its objects, by which deletions are decided.
+    generation: Option<i64>,
+    moves_to: Option<Box<str>>,
 }
 
 /// How long it takes as a rule to learn how objects are that were just written.
@@ -172,12 +182,12 @@ impl Desk {
         }
     }
 
-    /// What the Sync asks for now, by its number.
-    pub(crate) fn asks(&self, order: u64) {
+    /// Notes the number of the newest order, and the Sync to which this one moves its objects.
+    pub(crate) fn asks(&self, order: u64, moves_to: Option<Box<str>>) {
         let mut state = self.lock();
         state.is_followed = true;
         state.order = Some(order);
-        state.ordered = Some((order, state.generation));
+        state.ordered = Some(Ordered { order, generation: state.generation, moves_to });
         // Nothing that objects depend on has changed.
         let answered = state.report.as_ref().is_some_and(|report| report.order == order);
         let told = answered && state.asked.take().is_some();
@@ -311,6 +321,7 @@ impl Desk {
                 finished: &report.finished,
                 last_hooks: &report.last_hooks,
                 remarks: &report.remarks,
+                caution: report.caution.as_deref(),
                 tries: &report.tries,
                 rights: &report.rights,
                 grant: &grant,
@@ -345,16 +356,21 @@ impl Desk {
         let next = Arc::new(state.completed(next));
         self.post(&mut state, &next);
         self.0.context.show(&self.0.name, &next, state.current.as_ref());
-        if state.uid.is_empty() {
-            state.written = next;
-            state.uncounted.stands();
-            return None;
-        }
-        (next != state.written).then(|| (state.uid.clone(), next))
+        state.differing(next)
     }
 }
 
 impl State {
+    /// The status for the API server, if it says something else than the one that stands. Without an object there it stands at once.
+    fn differing(&mut self, next: Arc<SyncStatus>) -> Option<(Box<str>, Arc<SyncStatus>)> {
+        if self.uid.is_empty() {
+            self.written = next;
+            self.uncounted.stands();
+            return None;
+        }
+        (next != self.written).then(|| (self.uid.clone(), next))
+    }
+
     /// True if what is known now is not all that there is to say in a moment.
     fn says_more_soon(&self) -> bool {
         let pending = self.pending.is_some_and(|since| clock::since(since) < PATIENCE);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::{Desk, MAX_NEWS, PATIENCE, State};
+use super::{Desk, MAX_NEWS, Ordered, PATIENCE, State};
 use crate::api::{EventReason, Finished, HeldRevision, Scope, SyncName, SyncStatus};
 use crate::clock;
 use crate::cluster::Standing;
@@ -30,7 +30,8 @@ impl Desk {
     /// True if this is still the Sync that asks for that.
     pub(crate) fn is_order_of(&self, order: u64, standing: &Standing) -> bool {
         let state = self.lock();
-        state.uid == standing.uid && state.ordered == Some((order, standing.generation))
+        let asked = Ordered { order, generation: standing.generation, moves_to: standing.moves_to.clone() };
+        state.uid == standing.uid && state.ordered.as_ref() == Some(&asked)
     }
 
     /// True for the value of the annotation that was answered last.

@@ -3,10 +3,9 @@
 //! In: the order, the memory of the Sync, and a target. Out: a [`Report`], and the revision that is kept from now on. A commit
 //! that cannot be rendered is told to the other Syncs of the repository.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::super::Context;
 use super::super::bases::Followed;
 use super::super::desk::Desk;
 use super::super::memory::Memory;
@@ -14,6 +13,7 @@ use super::super::pass::{Aim, Refused, Report, Subject};
 use super::super::prepare::of_source;
 use super::super::unrendered::Unrendered;
 use super::super::vitals::Vitals;
+use super::super::{Context, chance};
 use super::holding::Held;
 use super::{Follower, Order};
 use crate::api::SyncName;
@@ -35,6 +35,8 @@ pub(super) struct Drive {
     pub(super) vitals: Arc<Vitals>,
     pub(super) followed: Followed,
     pub(super) stop: Stop,
+    /// Ends the try of a commit beside a revision that is kept.
+    pub(super) gives_way: Stop,
 }
 
 /// The revision that one pass drives the cluster to, and its aim.
@@ -43,11 +45,13 @@ struct Driven<'a> {
     revision: &'a Revision,
     newest: &'a Revision,
     aim: Aim,
+    /// Another revision is kept until this one is rendered.
+    gives_way: bool,
 }
 
 impl Drive {
     async fn pass(&self, memory: &mut Memory, driven: Driven<'_>) -> Report {
-        let Driven { order, revision, newest, aim } = driven;
+        let Driven { order, revision, newest, aim, gives_way } = driven;
         let subject = Subject {
             context: &self.context,
             cluster: &self.order.cluster,
@@ -58,7 +62,9 @@ impl Drive {
             rendered_by: order.generation,
             aim,
             record: Follower::record(order, revision),
+            bytes: OnceLock::new(),
             approved: self.order.approved.clone(),
+            moves_to: self.order.moves_to.as_deref(),
             predecessor: self.order.predecessor.as_ref(),
             vitals: &self.vitals,
             repository: &order.repository,
@@ -66,6 +72,7 @@ impl Drive {
             revision,
             newest,
             stop: &self.stop,
+            gives_way: gives_way.then_some(&self.gives_way),
         };
         subject.pass(memory).await
     }
@@ -80,21 +87,27 @@ impl Drive {
         let (order, now) = (&self.order, self.context.now());
         memory.refusal = memory.refusal.take().filter(|it| it.is_of(&revision, order.generation));
         let is_refused = held.is_some() && memory.waits_to_try(&revision, order.generation, now);
+        let mut was_tried = !is_refused;
         if !is_refused {
             if rejected.is_some()
-                && let Some(report) = self.distrusts(&revision, &order.repository).await
+                && let Some(report) = self.distrusts(memory, &revision, &order.repository).await
             {
                 return (report, None);
             }
             let newest = rejected.as_ref().unwrap_or(&revision);
-            let report =
-                self.pass(memory, Driven { order, revision: &revision, newest, aim: Aim::Apply }).await;
-            if report.trouble.is_none() || memory.refusal.is_none() || report.stopped {
+            let gives_way = held.as_ref().is_some_and(|held| held.revision != revision);
+            let driven = Driven { order, revision: &revision, newest, aim: Aim::Apply, gives_way };
+            let report = self.pass(memory, driven).await;
+            if report.gave_way {
+                let moment = (self.context.now(), chance());
+                memory.interrupt((&revision, order.generation), moment, self.context.pauses());
+                was_tried = false;
+            } else if report.trouble.is_none() || memory.refusal.is_none() || report.stopped {
                 let rendered = report.held.is_some() && report.trouble.is_none();
                 let order = order.clone();
                 return (report, rendered.then_some(Held { revision, order }));
             }
-            if held.is_none() {
+            if held.is_none() && !report.gave_way {
                 let mut report = report;
                 self.describe(&revision, false, &mut report).await;
                 return (report, None);
@@ -102,7 +115,7 @@ impl Drive {
         }
         let trouble = memory.refusal.as_ref().map(|refusal| refusal.trouble.clone());
         let newer = Some(revision.to_string().into());
-        let refused = Refused { revision: Some(revision.clone()), newer, was_tried: !is_refused, trouble };
+        let refused = Refused { revision: Some(revision.clone()), newer, was_tried, trouble };
         let Some(held) = held else { return (Report::default(), None) };
         let (mut report, held) = self.keep(memory, held, refused).await;
         // What the kept revision reads is known now, and with it what the newest one changes.
@@ -144,14 +157,15 @@ impl Drive {
         held: Held,
         refused: Refused,
     ) -> (Report, Option<Held>) {
-        if let Some(report) = self.distrusts(&held.revision, &held.order.repository).await {
+        if let Some(report) = self.distrusts(memory, &held.revision, &held.order.repository).await {
             return (not_kept(report, &held, &refused), None);
         }
         let aim = Aim::Keep { refused: refused.newer.clone() };
         if held.has_older_values(&self.order) {
             // New values count where the revision renders completely with them.
             let revision = &held.revision;
-            let driven = Driven { order: &self.order, revision, newest: revision, aim: aim.clone() };
+            let (order, aim) = (&self.order, aim.clone());
+            let driven = Driven { order, revision, newest: revision, aim, gives_way: false };
             let report = self.pass(memory, driven).await;
             if report.trouble.is_none() {
                 // A pass that was stopped may not have rendered it.
@@ -161,7 +175,8 @@ impl Drive {
             }
         }
         let order = held.order_now(&self.order);
-        let driven = Driven { order: &order, revision: &held.revision, newest: &held.revision, aim };
+        let revision = &held.revision;
+        let driven = Driven { order: &order, revision, newest: revision, aim, gives_way: false };
         let report = self.pass(memory, driven).await;
         match report.trouble {
             None => (Report { refused: Some(refused), ..report }, Some(held)),
@@ -169,13 +184,27 @@ impl Drive {
         }
     }
 
-    /// The report if no key that counts now has signed a revision of before: the keys may have changed.
-    async fn distrusts(&self, revision: &Revision, repository: &Repository) -> Option<Report> {
+    /// The report if no key that counts now has signed a revision of before: the keys may have changed. What these keys have
+    /// signed is trusted on where the signature cannot be read just now.
+    async fn distrusts(
+        &self,
+        memory: &mut Memory,
+        revision: &Revision,
+        repository: &Repository,
+    ) -> Option<Report> {
         let order = &self.order;
         let signed = order.wish.verify.as_ref().map(|(signed, _)| *signed);
         let (signed, keys) = signed.zip(order.keys.clone())?;
         let by = clock::now() + order.wish.timeout;
-        let error = repository.verify(revision, signed, &keys, by).await.err()?;
+        let proven = Some((revision.clone(), signed, keys.clone()));
+        let error = match repository.verify(revision, signed, &keys, by).await {
+            Ok(()) => {
+                memory.trusted = proven;
+                return None;
+            }
+            Err(error) if !error.is_distrust() && memory.trusted == proven => return None,
+            Err(error) => error,
+        };
         Some(Report { order: order.generation, trouble: Some(of_source(error)), ..Report::default() })
     }
 }

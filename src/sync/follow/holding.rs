@@ -54,6 +54,7 @@ impl Held {
             wish: std::sync::Arc::new(wish),
             repository: self.order.repository.clone(),
             credentials: self.order.credentials.clone(),
+            permission: self.order.permission.clone(),
             generation: self.order.generation,
             // The status names the spec that rendered the revision, not the one that is refused.
             render_spec: self.order.render_spec.clone(),
@@ -83,6 +84,7 @@ impl Follower {
             tag: revision.tag.map(|tag| tag.to_string()),
             source: source_id(&order.wish).into(),
             spec: order.render_spec.to_string(),
+            bytes: None,
         }
     }
 

@@ -6,21 +6,41 @@ use std::time::{Duration, Instant};
 use futures::future::FutureExt as _;
 
 use super::super::desk::Desk;
-use super::super::heads;
+use super::super::heads::{self, Seen};
 use super::super::prepare::of_source;
 use super::super::schedule::{Event, Look};
 use super::super::wish::Wish;
 use super::trust::source_id;
-use super::{Follower, Looked, Order, Told};
+use super::{Follower, Order, Told};
 use crate::api::WEBHOOK_REQUEST;
 use crate::clock;
 use crate::report::Trouble;
 use crate::source::{Error, Repository, Revision};
 
+/// What a look found.
+pub(super) struct Looked {
+    found: Result<Revision, Trouble>,
+    /// What is held for want of it.
+    held: Option<Revision>,
+    /// A repository that is named by a URL stands for another commit.
+    moved: bool,
+    /// It was another Sync that has looked.
+    hearsay: bool,
+    /// The request that this answers.
+    request: Option<String>,
+    /// When the repository was asked.
+    asked: Instant,
+}
+
 /// True if a repository that others may read gives this Sync nothing, and waiting does not help.
 fn is_shut_out(trouble: &Trouble) -> bool {
-    let reasons =
-        ["RepositoryAccessDenied", "RepositoryNotFound", "RepositoryUntrusted", "ReferenceNotFound"];
+    let reasons = [
+        "RepositoryAccessDenied",
+        "RepositoryNotFound",
+        "RepositoryUntrusted",
+        "ReferenceNotFound",
+        "SecretNotAllowed",
+    ];
     trouble.lasting || reasons.contains(&trouble.reason)
 }
 
@@ -46,11 +66,12 @@ impl Follower {
         if self.revision.as_ref() == Some(&seen.revision) || self.order.wish.suspend {
             return None;
         }
-        if self.order.keys.is_some() {
-            // Whether it is to be trusted is for each Sync to find out.
+        if self.order.keys.is_some() || self.order.permission.as_ref().is_some_and(|it| it.is_old()) {
+            // Whether it is to be trusted is for each Sync to find out, and so is whether its login may still be sent.
             return Some(Event::Nudged);
         }
         self.is_hearsay = true;
+        self.context.neighbours.has_looked(&self.owner, seen.asked, seen.revision.commit);
         self.is_new(&seen.revision);
         self.takes_up(&seen.revision);
         self.tell_seen(Ok(seen.revision), None);
@@ -58,16 +79,16 @@ impl Follower {
     }
 
     /// What another has seen within half of the interval is new enough, unless somebody asks.
-    fn known(&self) -> Option<Revision> {
+    fn known(&self) -> Option<Seen> {
         if self.nudged {
             return None;
         }
         let seen = self.head.borrow().clone()?;
-        (clock::since(seen.at) < self.order.wish.interval / 2).then_some(seen.revision)
+        (clock::since(seen.at) < self.order.wish.interval / 2).then_some(seen)
     }
 
     pub(super) fn look(&mut self) {
-        let Order { repository, wish, request, .. } = self.order.clone();
+        let Order { repository, wish, request, permission, cluster, .. } = self.order.clone();
         let (known, trust) = (self.known(), self.trust());
         let hearsay = known.is_some();
         let (followed, current) = (self.followed.clone(), self.revision.clone());
@@ -77,8 +98,15 @@ impl Follower {
         self.looking = Some(
             async move {
                 let begun = clock::now();
+                let asked = known.as_ref().map_or(begun, |known| known.asked);
+                if let Some(permission) = permission
+                    && let Err(trouble) = permission.holds(&cluster, &owner).await
+                {
+                    let (found, held, moved) = (Err(trouble), None, false);
+                    return Looked { found, held, moved, hearsay, request, asked };
+                }
                 let looked = match known {
-                    Some(known) => Ok(known),
+                    Some(known) => Ok(known.revision),
                     None => {
                         let looked = look(&repository, &wish, &told, begun).await;
                         context.metrics.git(
@@ -105,13 +133,14 @@ impl Follower {
                         false
                     }
                 };
-                Looked { found, held, moved, hearsay, request }
+                Looked { found, held, moved, hearsay, request, asked }
             }
             .boxed(),
         );
     }
 
-    pub(super) fn looked(&mut self, Looked { mut found, held, moved, hearsay, request }: Looked) -> Event {
+    pub(super) fn looked(&mut self, looked: Looked) -> Event {
+        let Looked { mut found, held, moved, hearsay, request, asked } = looked;
         (self.looking, self.is_hearsay) = (None, hearsay);
         if moved {
             tracing::info!(sync = %self.owner, "a remote base stands for another commit now");
@@ -126,9 +155,10 @@ impl Follower {
         };
         self.context.neighbours.is_shut_out(&self.owner, found.as_ref().is_err_and(is_shut_out));
         if let Ok(revision) = &found {
-            if self.known().as_ref() != Some(revision) {
-                heads::tell(&self.head, revision);
+            if self.known().is_none_or(|known| known.revision != *revision) {
+                heads::tell(&self.head, revision, asked);
             }
+            self.context.neighbours.has_looked(&self.owner, asked, revision.commit);
             if !is_known {
                 self.is_new(revision);
             }

@@ -7,6 +7,8 @@
 mod driving;
 mod health;
 mod holding;
+mod hurry;
+mod lags;
 mod lineage;
 mod looking;
 mod order;
@@ -29,7 +31,7 @@ use super::lineage::Lineage;
 use super::memory::Memory;
 use super::pass::Report;
 use super::rollout::Unwell;
-use super::schedule::{Command, Event, Schedule, Time};
+use super::schedule::{Command, Event, Schedule};
 use super::subject::of_wish;
 use super::vitals::Vitals;
 use super::waiting::{running, sleep_until};
@@ -44,6 +46,9 @@ use crate::report::{Rejected, Trouble};
 use crate::source::Revision;
 use health::ToldHealth;
 use holding::{Held, Holding};
+use hurry::Hurry;
+use lags::Lags;
+use looking::Looked;
 pub(crate) use order::Order;
 use rollback::Trials;
 
@@ -73,19 +78,6 @@ pub(crate) enum Told {
     Moved(Lineage),
     /// It was found out how the objects are, each of them where somebody may look, and whether the Sync is not ready before they are well.
     Health(Box<Summary>, Arc<Healths>, bool),
-}
-
-/// What a look found.
-struct Looked {
-    found: Result<Revision, Trouble>,
-    /// What is held for want of it.
-    held: Option<Revision>,
-    /// A repository that is named by a URL stands for another commit.
-    moved: bool,
-    /// It was another Sync that has looked.
-    hearsay: bool,
-    /// The request that this answers.
-    request: Option<String>,
 }
 
 struct Follower {
@@ -127,6 +119,8 @@ struct Follower {
     stop: Stop,
     looking: Option<BoxFuture<'static, Looked>>,
     passing: Option<BoxFuture<'static, (Memory, Report, Option<Held>)>>,
+    /// The try of a commit, which gives way to repairs.
+    hurry: Option<Hurry>,
     verifying: Option<BoxFuture<'static, (ObjectId, Option<Outcome>)>>,
     verify_stop: Stop,
     relating: Option<BoxFuture<'static, Lineage>>,
@@ -156,10 +150,8 @@ struct Follower {
     retries: bool,
     /// The repository itself was not asked for the newest revision: another Sync has seen it, or the path is a new one.
     is_hearsay: bool,
-    /// The API server asks to wait since then.
-    busy_since: Option<Time>,
-    /// Objects are of a kind that the server does not know since then.
-    unknown_since: Option<Time>,
+    /// What the API server lags behind with.
+    lags: Lags,
 }
 
 /// Follows a Sync until the daemon ends or nobody wants it any more.
@@ -206,6 +198,7 @@ pub(crate) async fn follow(
         stop: Stop::default(),
         looking: None,
         passing: None,
+        hurry: None,
         verifying: None,
         verify_stop: Stop::default(),
         relating: None,
@@ -223,8 +216,7 @@ pub(crate) async fn follow(
         tries_newest: false,
         retries: false,
         is_hearsay: false,
-        busy_since: None,
-        unknown_since: None,
+        lags: Lags::default(),
     };
     follower.run(&mut orders).await;
 }
@@ -245,7 +237,8 @@ impl Follower {
             if self.health_has_moved() && (self.backends_came() || self.gives_up() || self.gate_has_moved()) {
                 self.step(Event::Dirty);
             }
-            let next = self.schedule.next().into_iter().chain(self.next_read()).min();
+            let hurries = self.hurry.as_ref().and_then(Hurry::next);
+            let next = self.schedule.next().into_iter().chain(self.next_read()).chain(hurries).min();
             let next = next.map(|due| context.instant(due));
             let event = tokio::select! {
                 changed = orders.changed() => match changed {
@@ -382,7 +375,13 @@ impl Follower {
 
     fn step(&mut self, event: Event) {
         self.schedule.pace(self.context.pauses().cluster);
-        for command in self.schedule.step(event, self.context.now(), chance()) {
+        let now = self.context.now();
+        match (&mut self.hurry, event) {
+            (Some(hurry), Event::Dirty) => hurry.call(now),
+            (Some(hurry), _) => hurry.look(now),
+            (None, _) => {}
+        }
+        for command in self.schedule.step(event, now, chance()) {
             match command {
                 Command::Look => self.look(),
                 Command::Pass => self.pass(),

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::super::heads::Key;
+use super::super::login::Permission;
 use super::super::wish::Wish;
 use crate::adopt::Predecessor;
 use crate::cluster::Cluster;
@@ -18,9 +19,13 @@ pub(crate) struct Order {
     pub(crate) repository: Repository,
     /// The approval that a person gave.
     pub(crate) approved: Option<String>,
+    /// The Sync to which this one moves its objects, as somebody wrote it.
+    pub(crate) moves_to: Option<Box<str>>,
     /// Whose objects these were before.
     pub(crate) predecessor: Option<Predecessor>,
     pub(crate) credentials: Credentials,
+    /// The right by which they may be sent, where it is not the Secret that allows it.
+    pub(crate) permission: Option<Arc<Permission>>,
     /// Whose signatures count, where they are asked for.
     pub(crate) keys: Option<Arc<Keys>>,
     /// The namespace of the Sync, where its Secret is.
@@ -48,6 +53,7 @@ impl Order {
     pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
         (&self.wish, &self.approved, &self.predecessor) == (&other.wish, &other.approved, &other.predecessor)
             && (&self.credentials, &self.keys) == (&other.credentials, &other.keys)
-            && self.refused == other.refused
+            && self.permission.is_some() == other.permission.is_some()
+            && (&self.refused, &self.moves_to) == (&other.refused, &other.moves_to)
     }
 }

@@ -7,10 +7,10 @@ use futures::future::FutureExt as _;
 use super::super::event::repaired;
 use super::super::memory::Memory;
 use super::super::pass::Report;
-use super::super::prepare::BUSY;
 use super::super::schedule::{Event, Pass, Time};
 use super::driving::Drive;
 use super::holding::{Held, Target};
+use super::hurry::Hurry;
 use super::waiting::is_waiting;
 use super::{Follower, Order, Told};
 use crate::clock;
@@ -21,9 +21,6 @@ use crate::source::Revision;
 
 /// A path that is missing is told after the repository itself was asked, or after this time.
 const LOOK_FIRST: Duration = Duration::from_secs(2);
-
-/// The longest that a lag of the server is told as progress.
-const MAX_LAG: Duration = Duration::from_secs(30);
 
 /// The cluster for the writes of one term, once this daemon holds the Lease. Without it nothing is decided; none if
 /// something newer came meanwhile.
@@ -62,33 +59,18 @@ impl Follower {
         is_missing && !report.stopped && std::mem::take(&mut self.is_hearsay)
     }
 
-    /// A server that asks to wait for longer than a moment is told as one that does not serve.
-    fn bound_busy(&mut self, report: &mut Report) {
-        let now = self.context.now();
-        match report.trouble.as_mut().filter(|trouble| trouble.reason == BUSY) {
-            Some(trouble) if now.saturating_sub(*self.busy_since.get_or_insert(now)) > MAX_LAG => {
-                trouble.reason = "ClusterUnreachable";
-            }
-            Some(_) => {}
-            None => self.busy_since = None,
-        }
-    }
-
-    /// A kind that the server does not know is told as progress at first: discovery lags behind a definition. Gives the end of
-    /// that time.
-    fn bound_lag(&mut self, report: &mut Report) -> Option<Time> {
-        let is_unknown = |it: &Outcome| matches!(it, Outcome::Held(Hold::UnknownKind));
+    /// Notes the kinds that the server does not know, and that are expected to come. Gives the end of the time for the first of
+    /// them.
+    fn bound_lags(&mut self, report: &mut Report) -> Option<Time> {
         if report.stopped || report.trouble.is_some() {
             return None;
         }
-        if !report.outcomes.values().any(is_unknown) {
-            self.unknown_since = None;
-            return None;
-        }
-        let now = self.context.now();
-        let until = *self.unknown_since.get_or_insert(now) + MAX_LAG;
-        report.tries.lags = now < until;
-        report.tries.lags.then_some(until)
+        let is_unknown = |outcome: &Outcome| matches!(outcome, Outcome::Held(Hold::UnknownKind));
+        let unknown = report.outcomes.iter().filter(|(_, outcome)| is_unknown(outcome));
+        let unknown = unknown.map(|(id, _)| id.group_kind()).collect();
+        let until;
+        (report.tries.lags, until) = self.lags.bound_unknown(&unknown, self.context.now());
+        until
     }
 
     /// What is remembered of the passes before.
@@ -108,6 +90,7 @@ impl Follower {
             vitals: self.vitals.clone(),
             followed: self.followed.clone(),
             stop: self.stop.clone(),
+            gives_way: self.hurry.as_ref().map(|hurry| hurry.stop.clone()).unwrap_or_default(),
         }
     }
 
@@ -115,6 +98,8 @@ impl Follower {
     fn prepare_memory(&mut self, target: &Target, memory: &mut Memory) {
         if let Target::Apply { revision, .. } = target {
             self.is_to_hold(revision, memory);
+            let patience = memory.patience_of(revision, self.order.generation);
+            self.hurry = Some(Hurry::new(self.context.now(), patience));
         }
         if let Target::Keep { refused, .. } = target {
             // Nothing newer is tried here, so that no time to try it again counts.
@@ -137,7 +122,9 @@ impl Follower {
     pub(super) fn pass(&mut self) {
         let mut memory = self.recalled();
         let target = self.target();
-        let waiting = self.revision.clone().filter(|newest| self.is_put_off(newest));
+        // A commit that waits for something which may come at any moment may hold what others leave to it.
+        let lacks = self.order.refused.as_ref().is_some_and(|trouble| !trouble.lasting);
+        let waiting = self.revision.clone().filter(|newest| lacks || self.is_put_off(newest));
         let target = match target {
             Target::Nothing(trouble) => {
                 let report =
@@ -199,7 +186,7 @@ impl Follower {
     }
 
     pub(super) fn passed(&mut self, (mut memory, mut report, held): (Memory, Report, Option<Held>)) -> Event {
-        self.passing = None;
+        (self.passing, self.hurry) = (None, None);
         if self.may_be_outdated(&report) {
             memory.refusal = None;
             self.memory = Some(memory);
@@ -212,10 +199,10 @@ impl Follower {
             self.holds(&revision, &order);
         }
         report.trouble.iter_mut().for_each(|trouble| self.says_lost(trouble));
-        self.bound_busy(&mut report);
+        self.lags.bound_busy(report.trouble.as_mut(), self.context.now());
         self.refused = report.refused.as_ref().and_then(|refused| refused.newer.clone());
         let now = self.context.now();
-        let next = memory.next(now, self.order.wish.timeout).into_iter().chain(self.bound_lag(&mut report));
+        let next = memory.next(now, self.order.wish.timeout).into_iter().chain(self.bound_lags(&mut report));
         let pass = match (&report.trouble, next.min()) {
             _ if report.stopped => Pass::Stopped,
             (Some(trouble), _) if trouble.lasting || is_waiting(trouble) => Pass::Settled,

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::super::follow::Order;
 use super::Keeper;
-use crate::api::{APPROVE_ANNOTATION, REQUEST_ANNOTATION};
+use crate::api::{APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION};
 use crate::report::Trouble;
 
 impl Keeper {
@@ -24,7 +24,9 @@ impl Keeper {
             Some(sync.pointer("/metadata/annotations")?.get(key)?.as_str()?.to_owned())
         };
         let (approved, request) = (annotation(APPROVE_ANNOTATION), annotation(REQUEST_ANNOTATION));
-        let is_same = (&wish, &refused, &approved) == (&*last.wish, &last.refused, &last.approved);
+        let moves_to = annotation(MOVES_TO_ANNOTATION).map(Box::from);
+        let is_same = (&wish, &refused) == (&*last.wish, &last.refused)
+            && (&approved, &moves_to) == (&last.approved, &last.moves_to);
         if is_same && refused.is_none() {
             return true;
         }
@@ -33,7 +35,7 @@ impl Keeper {
             self.context.neighbours.asks(&self.name, self.generation);
         }
         let (wish, generation) = (Arc::new(wish), self.generation);
-        self.follow(Order { wish, generation, refused, approved, request, ..last });
+        self.follow(Order { wish, generation, refused, approved, moves_to, request, ..last });
         true
     }
 }

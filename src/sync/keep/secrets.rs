@@ -2,14 +2,26 @@
 //!
 //! In: what the Sync asks for. Out: their content; each is watched, so that a change of it is seen at once.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::super::inspect::keys;
+use tokio::sync::Notify;
+
+use super::super::inspect::{keys, secret};
 use super::super::wish::Wish;
 use super::Keeper;
-use crate::cluster::{Cluster, Following};
+use super::versions::Versions;
+use crate::api::{SyncName, ValuesKind};
+use crate::cluster::{Cluster, Following, SecretData, ValuesTold};
 use crate::report::Trouble;
 use crate::source::{Credentials, Keys};
+
+/// A Secret that is watched.
+pub(super) struct Followed {
+    name: Box<str>,
+    versions: Arc<Mutex<Versions>>,
+    #[expect(dead_code, reason = "the watch ends when it is dropped")]
+    following: Following,
+}
 
 impl Keeper {
     /// The content of the Secret that the Sync names, which is watched from now on.
@@ -19,21 +31,25 @@ impl Keeper {
         cluster: &Cluster,
     ) -> Result<Credentials, Trouble> {
         let known = self.secret.take();
-        self.secret = self.followed(wish.secret.as_deref(), known);
-        self.context.login(cluster, &self.name, wish, &mut self.permission).await
+        let Some(name) = &wish.secret else {
+            self.permission = None;
+            return Ok(Credentials::default());
+        };
+        let followed = self.secret.insert(self.followed(name, known));
+        let data = followed.read(&self.context.cluster, &self.name, &self.rotated).await?;
+        self.context.login(cluster, &self.name, wish, (name, data), &mut self.permission).await
     }
 
     /// The keys whose signatures count, if the Sync asks for any; their Secret is watched from now on.
     pub(super) async fn keys(&mut self, wish: &Wish) -> Result<Option<Arc<Keys>>, Trouble> {
-        let name = wish.verify.as_ref().map(|(_, name)| &**name);
         let known = self.trusted.take();
-        self.trusted = self.followed(name, known);
-        let Some(name) = name else { return Ok(None) };
-        let found = keys(&self.context.cluster, &self.name.namespace, name).await;
-        if found.as_ref().is_err_and(|trouble| trouble.reason == "SecretMissing") {
+        let Some((_, name)) = &wish.verify else { return Ok(None) };
+        let followed = self.trusted.insert(self.followed(name, known));
+        let data = followed.read(&self.context.cluster, &self.name, &self.rotated).await;
+        if data.as_ref().is_err_and(|trouble| trouble.reason == "SecretMissing") {
             self.trusts_nobody(wish);
         }
-        found.map(Some)
+        keys(name, data?).map(Some)
     }
 
     /// Until the keys are had, nothing new is taken up: what was asked for before may have trusted others.
@@ -51,17 +67,40 @@ impl Keeper {
     }
 
     /// Watches a Secret, if it is not the one that is watched already.
-    fn followed(
-        &self,
-        name: Option<&str>,
-        known: Option<(Box<str>, Following)>,
-    ) -> Option<(Box<str>, Following)> {
-        let name = name?;
-        let known = known.filter(|(known, _)| **known == *name);
-        known.or_else(|| {
-            let rotated = self.rotated.clone();
-            let tell = move || rotated.notify_one();
-            Some((name.into(), self.context.cluster.follow_secret(&self.name.namespace, name, tell)))
+    fn followed(&self, name: &str, known: Option<Followed>) -> Followed {
+        known.filter(|known| *known.name == *name).unwrap_or_else(|| {
+            let versions = Arc::<Mutex<Versions>>::default();
+            let (of_watch, rotated) = (versions.clone(), self.rotated.clone());
+            let tell = move |told: ValuesTold<'_>| {
+                let ValuesTold::Version(version) = told else { return };
+                let mut versions = lock(&of_watch);
+                versions.told = Some(version.map(Box::from));
+                if versions.is_another() {
+                    rotated.notify_one();
+                }
+            };
+            let namespace = &self.name.namespace;
+            let following = self.context.cluster.follow_texts(ValuesKind::Secret, namespace, name, tell);
+            Followed { name: name.into(), versions, following }
         })
     }
+}
+
+impl Followed {
+    /// Reads the Secret. Whoever waits for `again` is told if it has changed meanwhile.
+    async fn read(&self, cluster: &Cluster, sync: &SyncName, again: &Notify) -> Result<SecretData, Trouble> {
+        *lock(&self.versions) = Versions::default();
+        let found = secret(cluster, &sync.namespace, &self.name).await;
+        let mut versions = lock(&self.versions);
+        versions.read = Some(found.as_ref().ok().map(|data| data.version.clone()));
+        if versions.is_another() {
+            again.notify_one();
+        }
+        drop(versions);
+        found
+    }
+}
+
+fn lock(versions: &Mutex<Versions>) -> MutexGuard<'_, Versions> {
+    versions.lock().unwrap_or_else(PoisonError::into_inner)
 }

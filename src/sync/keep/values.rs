@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use super::super::values;
 use super::super::wish::{Values, Wish};
 use super::Keeper;
+use super::versions::Versions;
 use crate::api::SyncName;
 use crate::cluster::{Cluster, Following, Texts, ValuesTold};
 use crate::report::Trouble;
@@ -25,13 +26,10 @@ pub(super) struct Source {
     following: Following,
 }
 
-/// The versions of an object; none where it was not there.
+/// What is known of an object.
 #[derive(Default)]
 struct Held {
-    /// As it was read; nothing before that, and while it is being read.
-    read: Option<Option<Box<str>>>,
-    /// As the watch tells it, if it has told anything since.
-    told: Option<Option<Box<str>>>,
+    versions: Versions,
     /// It could not be read, or is missed.
     failed: bool,
     /// It may not be watched, so that nobody would tell that it has changed.
@@ -39,11 +37,6 @@ struct Held {
 }
 
 impl Held {
-    /// True if it was seen to be another one than was read.
-    fn is_another(&self) -> bool {
-        matches!((&self.read, &self.told), (Some(read), Some(told)) if read != told)
-    }
-
     /// What was read counts only while a change of it would be seen.
     fn seen(&self, name: &SyncName, named: &Values) -> Result<(), Trouble> {
         if self.forbidden { Err(values::unwatched(name, named)) } else { Ok(()) }
@@ -78,9 +71,9 @@ impl Keeper {
             let was_forbidden = held.forbidden;
             held.forbidden = matches!(told, ValuesTold::Forbidden);
             if let ValuesTold::Version(version) = told {
-                held.told = Some(version.map(Box::from));
+                held.versions.told = Some(version.map(Box::from));
             }
-            if held.is_another() || held.forbidden != was_forbidden {
+            if held.versions.is_another() || held.forbidden != was_forbidden {
                 rotated.notify_one();
             }
         };
@@ -94,7 +87,7 @@ impl Source {
     async fn read(&mut self, cluster: &Cluster, name: &SyncName, again: &Notify) -> Result<(), Trouble> {
         {
             let mut held = self.lock();
-            if held.read.is_some() && !held.failed && !held.is_another() {
+            if held.versions.read.is_some() && !held.failed && !held.versions.is_another() {
                 return held.seen(name, &self.values);
             }
             *held = Held { forbidden: held.forbidden, ..Held::default() };
@@ -105,8 +98,8 @@ impl Source {
             Ok(None) | Err(_) => None,
         };
         let mut held = self.lock();
-        (held.read, held.failed) = (Some(version), found.is_err());
-        if held.is_another() {
+        (held.versions.read, held.failed) = (Some(version), found.is_err());
+        if held.versions.is_another() {
             // It has changed while it was read.
             again.notify_one();
         }

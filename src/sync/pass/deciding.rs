@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::super::claims::{Claims, OpenRight};
+use super::super::claims::{Claims, Leaves, OpenRight};
 use super::super::memory::Memory;
 use super::super::verify::{How, to_verify};
 use super::Subject;
@@ -43,8 +43,8 @@ impl Subject<'_> {
         policy: Policy,
     ) -> Result<(Plan, BTreeSet<ObjectId>), Vec<OpenRight>> {
         let unwanted = observed.iter().map(|(id, _)| id).filter(|id| desired.get(id).is_none());
-        let Claims { by_object: mut claims, due } =
-            self.context.claims(self.owner, unwanted, memory.claim_waits.left(), None)?;
+        let leaves = Leaves { left: memory.claim_waits.left(), begun: None, moves_to: self.moves_to };
+        let Claims { by_object: mut claims, due } = self.context.claims(self.owner, unwanted, leaves)?;
         let due = due.map(|due| due.saturating_duration_since(self.context.began));
         let limit = self.context.settings().claim_timeout;
         memory.claim_waits.judge(&mut claims, due, self.context.now(), limit);

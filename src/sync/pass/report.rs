@@ -46,6 +46,8 @@ pub(crate) struct Report {
     pub(crate) restored_namespace: Option<Box<str>>,
     /// What is to be said of objects that are applied.
     pub(crate) remarks: Vec<Remark>,
+    /// What is to be said of the fence behind which a chart was rendered.
+    pub(crate) caution: Option<Arc<str>>,
     /// Objects that are as they should be, or will be verified.
     pub(crate) kept: usize,
     pub(crate) desired: usize,
@@ -65,6 +67,8 @@ pub(crate) struct Report {
     pub(crate) rights: Vec<String>,
     /// It was stopped before its end.
     pub(crate) stopped: bool,
+    /// Its commit is not rendered yet, and gives way to repairs.
+    pub(crate) gave_way: bool,
     /// Some objects are still being compared, so that not all drift is known.
     pub(crate) pending: bool,
     /// What people added to objects.
@@ -137,5 +141,6 @@ impl Report {
         self.desired = prepared.desired.len();
         self.digest = Some(prepared.digest.clone());
         self.tree = prepared.tree.map(|id| id.to_string());
+        self.caution.clone_from(&prepared.caution);
     }
 }

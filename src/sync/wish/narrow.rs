@@ -10,6 +10,7 @@ use super::Wish;
 use crate::api::{DeletionPolicy, SyncSpec};
 use crate::object::GroupKind;
 use crate::plan::DriftMode;
+use crate::source::Signed;
 
 /// The fields of a spec that decide which objects a commit renders to, beside the source.
 const RENDER_FIELDS: [&str; 5] = ["path", "render", "targetNamespace", "createNamespace", "ignoreFields"];
@@ -75,8 +76,17 @@ impl Wish {
             return None;
         }
         let keys = at("/source/git/verify/secretRef/name").and_then(Value::as_str);
+        let mode = at("/source/git/verify/mode").map_or(Some("HEAD"), Value::as_str);
+        let is_same_mode = |signed: &Signed| {
+            mode == Some(match signed {
+                Signed::Commit => "HEAD",
+                Signed::Tag => "Tag",
+                Signed::Both => "TagAndHEAD",
+            })
+        };
         if at("/source/git/verify").is_some() != self.verify.is_some()
             || self.verify.as_ref().map(|(_, name)| &**name) != keys
+            || self.verify.as_ref().is_some_and(|(signed, _)| !is_same_mode(signed))
         {
             return None;
         }
@@ -138,6 +148,12 @@ mod tests {
         }
     }
 
+    /// Another hash would make every daemon that is upgraded let go of the revisions that it keeps.
+    #[test]
+    fn the_hash_of_a_spec_is_the_same_in_every_version() {
+        assert_eq!(&*of(json!({})).1, "cb571ea12040f56c");
+    }
+
     #[test]
     fn a_refused_spec_stops_and_narrows_and_gives_nothing() {
         let (applied, _) =
@@ -158,6 +174,20 @@ mod tests {
         let (strict, _) = of(json!({"prune": {"enabled": false}}));
         let kept = strict.narrowed_by(&wide);
         assert_eq!((kept.prune, kept.deletion), (false, DeletionPolicy::Orphan));
+    }
+
+    #[test]
+    fn an_unsound_spec_that_asks_for_another_signature_keeps_nothing() {
+        let signed = |mode: Value| {
+            json!({"git": {"url": "https://host/path", "ref": {"tag": "v1"},
+            "verify": {"mode": mode, "secretRef": {"name": "keys"}}}})
+        };
+        let (applied, _) = of(json!({"source": signed(json!("HEAD"))}));
+        let newer = |mode: Value| applied.narrowed_by_unsound(&json!({"path": 7, "source": signed(mode)}));
+        assert!(newer(json!("HEAD")).is_some());
+        assert!([json!("TagAndHEAD"), json!("Tag"), json!(7)].into_iter().all(|mode| newer(mode).is_none()));
+        let unnamed = json!({"path": 7, "source": {"git": {"verify": {"secretRef": {"name": "keys"}}}}});
+        assert!(applied.narrowed_by_unsound(&unnamed).is_some(), "HEAD is the default");
     }
 
     #[test]

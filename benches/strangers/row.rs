@@ -1,0 +1,52 @@
+//! Measured figures beside their bars.
+//!
+//! In: figures and their bars. Out: one line of JSON for programs, and lines of a table for people.
+
+use serde_json::{Value, json};
+
+/// A row of figures.
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) checks: Vec<Check>,
+    pub(crate) more: Value,
+}
+
+/// A figure and the most that it may be.
+pub(crate) struct Check {
+    pub(crate) what: &'static str,
+    pub(crate) measured: f64,
+    pub(crate) most: f64,
+}
+
+impl Row {
+    pub(crate) fn print(&self) {
+        for Check { what, measured, most } in &self.checks {
+            let verdict = if measured <= most { "met" } else { "MISSED" };
+            eprintln!(
+                "| {} | {what} | {} | <= {} | {verdict} |",
+                self.name,
+                rounded(*measured),
+                rounded(*most)
+            );
+        }
+        let checks: Vec<Value> = self
+            .checks
+            .iter()
+            .map(|it| json!({"what": it.what, "measured": rounded(it.measured), "most": rounded(it.most)}))
+            .collect();
+        println!("{}", json!({"row": self.name, "checks": checks, "more": self.more}));
+    }
+}
+
+/// To a thousandth: more digits than that are noise.
+pub(crate) fn rounded(figure: f64) -> f64 {
+    (figure * 1e3).round() / 1e3
+}
+
+/// So many hundredths of the figures are at most this.
+pub(crate) fn percentile(figures: &[f64], hundredths: usize) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = (sorted.len() * hundredths).div_ceil(100).saturating_sub(1);
+    sorted.get(at).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,57 @@
+//! The Sync to which another one moves its objects, across repositories.
+//!
+//! In: the value of [`MOVES_TO_ANNOTATION`], and the Sync that bears it. Out: the Sync that it names, if it names another one.
+
+use super::SyncName;
+
+/// Annotation on a Sync: the Sync that takes its objects over, as NAMESPACE/NAME, or NAME in its own namespace. What this one
+/// wants no more is not deleted before that one has looked at its repository.
+pub const MOVES_TO_ANNOTATION: &str = "moorline.dev/moves-to";
+
+/// The Sync that the annotation of `own` names; none where it names no other one.
+pub fn moves_to(text: &str, own: &SyncName) -> Option<SyncName> {
+    let (namespace, name) = text.split_once('/').unwrap_or((&own.namespace, text));
+    let is_word = |text: &str| {
+        !text.is_empty()
+            && text.len() <= MAX_NAME
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte))
+    };
+    let named = (is_word(namespace) && is_word(name)).then(|| SyncName::new(namespace, name));
+    named.filter(|named| named != own)
+}
+
+/// The most characters of a name in Kubernetes.
+const MAX_NAME: usize = 253;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_sync_is_named_with_its_namespace_or_without() {
+        let own = SyncName::new("ops", "shop");
+        for (text, expect) in [
+            ("new", Some(("ops", "new"))),
+            ("ops/new", Some(("ops", "new"))),
+            ("team/shop", Some(("team", "shop"))),
+            ("team/v1.shop-2", Some(("team", "v1.shop-2"))),
+            // A Sync does not move to itself.
+            ("shop", None),
+            ("ops/shop", None),
+            ("", None),
+            ("/", None),
+            ("/new", None),
+            ("ops/", None),
+            ("ops/new/more", None),
+            ("Ops/new", None),
+            (" new", None),
+            ("new\n", None),
+            ("\u{202e}new", None),
+        ] {
+            assert_eq!(moves_to(text, &own), expect.map(|(a, b)| SyncName::new(a, b)), "{text:?}");
+        }
+        assert_eq!(moves_to(&"a".repeat(MAX_NAME + 1), &own), None);
+    }
+}

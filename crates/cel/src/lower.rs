@@ -1,0 +1,301 @@
+//! From the parser's tree to ours, in which every name is known.
+//!
+//! In: the tree that the crate `cel` makes of a text, and the variables that there are. Out: an [`Node`], and the [`Kind`]
+//! that it gives, as far as that is known; or all that means nothing. The tree does not say where its parts stand in the
+//! text; as they are met in the order of the text, each is looked for behind the one before (`places.rs`).
+
+use cel::common::ast::{
+    ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr, SelectExpr,
+};
+
+use super::each::{self, Each};
+use super::kind::Kind;
+use super::overloads;
+use super::places::Places;
+use super::read::{Language, MAX_NODES, Problem, Refused, Variable};
+use super::tree::{Fold, Node};
+
+/// How deep the tree may be. A macro such as `exists` is a few levels by itself.
+const MAX_DEPTH: usize = 128;
+
+/// Types that can be named.
+const TYPES: [&str; 10] =
+    ["bool", "bytes", "double", "int", "uint", "string", "list", "map", "null_type", "type"];
+
+/// A node of ours, what it gives, and where it stands.
+pub(super) struct Lowered {
+    pub(super) expression: Node,
+    pub(super) kind: Kind,
+    pub(super) at: usize,
+}
+
+/// What is known on the way.
+pub(super) struct Lowering<'a> {
+    pub(super) places: Places<'a>,
+    pub(super) language: Language,
+    variables: &'a [Variable],
+    /// The variables of macros in force, and what they are.
+    pub(super) scope: Vec<(&'a str, Kind)>,
+    nodes: usize,
+    /// Lists may be of values of any kinds: what is put into a text.
+    pub(super) mixed: bool,
+    pub(super) problems: Vec<Refused>,
+}
+
+impl<'a> Lowering<'a> {
+    pub(super) fn new(text: &'a str, language: Language, variables: &'a [Variable]) -> Self {
+        let places = Places::new(text);
+        Self { places, language, variables, scope: Vec::new(), nodes: 0, mixed: false, problems: Vec::new() }
+    }
+
+    /// One node, and what is below it.
+    pub(super) fn lower(&mut self, node: &'a IdedExpr, depth: usize) -> Lowered {
+        self.nodes += 1;
+        if depth > MAX_DEPTH || self.nodes > MAX_NODES {
+            return self.refuse(0, "the expression is too large");
+        }
+        let depth = depth + 1;
+        match &node.expr {
+            Expr::Ident(name) => self.variable(name),
+            Expr::Literal(literal) => self.literal(literal),
+            Expr::Select(select) => self.select(select, depth),
+            Expr::Call(call) => self.call(call, depth),
+            Expr::Comprehension(fold) => self.fold(fold, depth),
+            Expr::List(list) => self.list(list, depth),
+            Expr::Map(map) if self.language == Language::Kubernetes => self.map(map, depth),
+            Expr::Map(_) | Expr::Struct(_) => {
+                let at = self.places.find("{");
+                self.refuse(at, "mappings cannot be made")
+            }
+            Expr::Unspecified => self.refuse(0, "it is no expression"),
+        }
+    }
+
+    fn found(name: &str) -> impl Fn(&(&str, Kind)) -> bool {
+        move |(local, _)| *local == name
+    }
+
+    /// The variable of a name.
+    pub(super) fn resolved(&self, name: &str) -> Option<(Node, Kind)> {
+        if let Some(place) = self.scope.iter().rposition(Self::found(name)) {
+            return Some((Node::Local(place), self.scope[place].1.clone()));
+        }
+        if let Some(place) = self.variables.iter().position(|variable| variable.name == name) {
+            return Some((Node::Variable(place), self.variables[place].kind.clone()));
+        }
+        let known = TYPES.iter().find(|known| **known == name && self.language == Language::Kubernetes)?;
+        Some((Node::Type(known), Kind::Any))
+    }
+
+    fn variable(&mut self, name: &str) -> Lowered {
+        let at = self.places.word(name);
+        match self.resolved(name) {
+            Some((expression, kind)) => Lowered { expression, kind, at },
+            None => {
+                let others: Vec<_> = self.variables.iter().map(|it| format!("{:?}", it.name)).collect();
+                let others = others.join(", ");
+                self.refuse_as(at, Problem::Variable { name: name.to_owned(), others })
+            }
+        }
+    }
+
+    fn literal(&mut self, literal: &LiteralValue) -> Lowered {
+        let at = self.places.literal();
+        let (expression, kind) = match literal {
+            LiteralValue::Null => (Node::Null, Kind::Other("null")),
+            LiteralValue::Boolean(value) => (Node::Bool(**value), Kind::Bool),
+            LiteralValue::Int(value) => (Node::Int(**value), Kind::Int),
+            LiteralValue::UInt(value) => (Node::Uint(**value), Kind::Other("uint")),
+            LiteralValue::Double(value) => (Node::Double(**value), Kind::Double),
+            LiteralValue::String(text) => (Node::Text(text.inner().into()), Kind::Text),
+            LiteralValue::Bytes(bytes) if self.language == Language::Kubernetes => {
+                (Node::Bytes(bytes.inner().into()), Kind::Bytes)
+            }
+            LiteralValue::Bytes(_) => return self.refuse(at, "bytes are not known here"),
+        };
+        Lowered { expression, kind, at }
+    }
+
+    fn list(&mut self, list: &'a ListExpr, depth: usize) -> Lowered {
+        // A macro makes lists that are not in the text.
+        let at = self.places.next("[");
+        if !list.optional_indices.is_empty() {
+            return self.refuse(at, "lists have no items that may be missing here");
+        }
+        let (mut items, mut kind) = (Vec::with_capacity(list.elements.len()), None);
+        for item in &list.elements {
+            let item = self.lower(item, depth);
+            items.push(item.expression);
+            kind = Some(self.one_kind(kind, item.kind, item.at));
+        }
+        Lowered { expression: Node::List(items), kind: Kind::list(kind.unwrap_or(Kind::Any)), at }
+    }
+
+    /// The values that stand beside each other are of one kind.
+    fn one_kind(&mut self, known: Option<Kind>, kind: Kind, at: usize) -> Kind {
+        match known {
+            None => kind,
+            Some(known) if self.mixed || self.language == Language::Small => known.or(kind),
+            Some(known) => {
+                if !overloads::is_alike(&known, &kind) {
+                    self.refuse_as(at, Problem::Kind { wanted: known.told(), found: kind.told() });
+                }
+                known.or(kind)
+            }
+        }
+    }
+
+    fn map(&mut self, map: &'a MapExpr, depth: usize) -> Lowered {
+        let at = self.places.find("{");
+        let (mut entries, mut kind) = (Vec::with_capacity(map.entries.len()), None);
+        for entry in &map.entries {
+            let EntryExpr::MapEntry(entry) = &entry.expr else { return self.refuse(at, "it is no mapping") };
+            if entry.optional {
+                return self.refuse(at, "mappings have no entries that may be missing here");
+            }
+            let (key, value) = (self.lower(&entry.key, depth), self.lower(&entry.value, depth));
+            entries.push([key.expression, value.expression]);
+            kind = Some(self.one_kind(kind, value.kind, value.at));
+        }
+        Lowered { expression: Node::Map(entries), kind: Kind::Map(kind.unwrap_or(Kind::Any).into()), at }
+    }
+
+    fn select(&mut self, select: &'a SelectExpr, depth: usize) -> Lowered {
+        if let Some(name) = well_known(select) {
+            return Lowered { expression: Node::Type(name), kind: Kind::Any, at: self.places.find(name) };
+        }
+        let has = select.test.then(|| self.places.find("has") + "has".len());
+        let of = self.lower(&select.operand, depth);
+        let at = self.places.member(".", &select.field);
+        let kind = self.field(&of.kind, &select.field, has.unwrap_or(at));
+        let (of, name) = (Box::new(of.expression), select.field.as_str().into());
+        match has {
+            Some(at) => Lowered { expression: Node::Has { of, name }, kind: Kind::Bool, at },
+            None => Lowered { expression: Node::Field { of, name, optional: false }, kind, at },
+        }
+    }
+
+    /// The kind of a field.
+    fn field(&mut self, of: &Kind, name: &str, at: usize) -> Kind {
+        let problem = match of {
+            Kind::Any => return Kind::Any,
+            Kind::Map(values) => return (**values).clone(),
+            Kind::Fields(fields) => match fields.get(name) {
+                Some(known) => return known.kind.clone(),
+                None => Problem::Field(name.to_owned()),
+            },
+            Kind::Optional(inner) => return Kind::Optional(self.field(inner, name, at).into()),
+            Kind::List(_)
+            | Kind::Bool
+            | Kind::Int
+            | Kind::Double
+            | Kind::Text
+            | Kind::Bytes
+            | Kind::Time
+            | Kind::Span
+            | Kind::Other(_) => {
+                Problem::Other(format!("type '{}' does not support field selection", of.told()))
+            }
+        };
+        self.refuse_as(at, problem).kind
+    }
+
+    pub(super) fn optional_field(&mut self, of: &'a IdedExpr, name: &'a IdedExpr, depth: usize) -> Lowered {
+        let Expr::Literal(LiteralValue::String(name)) = &name.expr else {
+            return self.refuse(0, "it is no field");
+        };
+        let of = self.lower(of, depth);
+        let at = self.places.member(".?", name.inner());
+        let kind = match self.field(&of.kind, name.inner(), at) {
+            kind @ Kind::Optional(_) => kind,
+            kind => Kind::Optional(kind.into()),
+        };
+        let (of, name) = (Box::new(of.expression), name.inner().into());
+        Lowered { expression: Node::Field { of, name, optional: true }, kind, at }
+    }
+
+    pub(super) fn each(
+        &mut self,
+        how: each::How,
+        variables: usize,
+        name: &str,
+        of: &'a IdedExpr,
+        args: &'a [IdedExpr],
+        depth: usize,
+    ) -> Lowered {
+        let range = self.lower(of, depth);
+        let at = self.places.member(".", name);
+        let kinds = how.variables(&range.kind);
+        let before = self.scope.len();
+        for (variable, kind) in args.iter().zip(kinds).take(variables) {
+            let Expr::Ident(variable) = &variable.expr else {
+                self.scope.truncate(before);
+                return self.refuse(at, "the variable of a macro is a name");
+            };
+            self.places.word(variable);
+            self.scope.push((variable, kind));
+        }
+        let (mut parts, mut kind) = (Vec::new(), Kind::Any);
+        for part in args.iter().skip(variables) {
+            let part = self.lower(part, depth);
+            parts.push(part.expression);
+            kind = part.kind;
+        }
+        self.scope.truncate(before);
+        let kind = how.gives(&range.kind, kind);
+        let each = Each { how, variables, range: range.expression, parts };
+        Lowered { expression: Node::Each(Box::new(each)), kind, at }
+    }
+
+    fn fold(&mut self, fold: &'a ComprehensionExpr, depth: usize) -> Lowered {
+        let range = self.lower(&fold.iter_range, depth);
+        let at = self.places.word(&fold.iter_var);
+        if self.language == Language::Small && self.variables.iter().any(|it| it.name == fold.iter_var) {
+            return self.refuse(at, format!("the variable of a macro cannot be named {:?}", fold.iter_var));
+        }
+        let here = self.places.hold();
+        let start = self.lower(&fold.accu_init, depth);
+        self.scope.extend([
+            (fold.accu_var.as_str(), start.kind.clone()),
+            (fold.iter_var.as_str(), range.kind.item()),
+        ]);
+        let go_on = self.lower(&fold.loop_cond, depth);
+        self.places.resume(here);
+        let step = self.lower(&fold.loop_step, depth);
+        let end = self.places.hold();
+        self.scope.truncate(self.scope.len().saturating_sub(2));
+        self.scope.push((fold.accu_var.as_str(), start.kind.or(step.kind)));
+        let result = self.lower(&fold.result, depth);
+        self.scope.pop();
+        self.places.resume(end);
+        let fold = Fold {
+            range: range.expression,
+            start: start.expression,
+            go_on: go_on.expression,
+            step: step.expression,
+            result: result.expression,
+        };
+        Lowered { expression: Node::Fold(Box::new(fold)), kind: result.kind, at }
+    }
+
+    pub(super) fn refuse(&mut self, at: usize, problem: impl Into<String>) -> Lowered {
+        self.refuse_as(at, Problem::Other(problem.into()))
+    }
+
+    /// Something that means nothing; the rest is looked at as well.
+    pub(super) fn refuse_as(&mut self, at: usize, problem: Problem) -> Lowered {
+        self.problems.push(Refused { at, problem });
+        Lowered { expression: Node::Null, kind: Kind::Any, at }
+    }
+}
+
+/// The names of the types of times and spans.
+fn well_known(select: &SelectExpr) -> Option<&'static str> {
+    let Expr::Select(protobuf) = &select.operand.expr else { return None };
+    let Expr::Ident(google) = &protobuf.operand.expr else { return None };
+    match (google.as_str(), protobuf.field.as_str(), select.field.as_str()) {
+        ("google", "protobuf", "Timestamp") => Some("google.protobuf.Timestamp"),
+        ("google", "protobuf", "Duration") => Some("google.protobuf.Duration"),
+        _ => None,
+    }
+}

@@ -1,0 +1,149 @@
+//! Sums, and values as other values.
+//!
+//! In: values. Out: their sums and products, as far as there are any; the same as numbers and texts.
+
+use std::rc::Rc;
+
+use super::compare::{is_same, merge_of};
+use super::evaluate::{Fault, Meter, Sum};
+use super::kind::Merge;
+use super::times;
+use super::tree::Arithmetic;
+use super::value::Val;
+
+const NO_NUMBER: Fault = Fault::Number(Sum::NoNumber);
+const TOO_LARGE: Fault = Fault::Number(Sum::TooLarge);
+
+impl Val<'_> {
+    pub(super) fn add(self, other: Self, meter: &mut Meter) -> Result<Self, Fault> {
+        match (self, other) {
+            (Self::Text(left), Self::Text(right)) => {
+                meter.pay_text(left.len() + right.len())?;
+                Ok(Self::Text(left + right))
+            }
+            (Self::Bytes(left), Self::Bytes(right)) => {
+                meter.pay_text(left.len() + right.len())?;
+                Ok(Self::Bytes([&*left, &*right].concat().into()))
+            }
+            (left @ (Self::Items(..) | Self::Made(_)), right @ (Self::Items(..) | Self::Made(_))) => {
+                let merge = merge_of(&left).clone();
+                let mut items = left.into_items(meter)?;
+                for item in right.into_items(meter)? {
+                    let mut known = None;
+                    if merge != Merge::Atomic {
+                        for (at, one) in items.iter().enumerate() {
+                            if is_same(&merge, one, &item, meter)? {
+                                known = Some(at);
+                                break;
+                            }
+                        }
+                    }
+                    match known {
+                        Some(at) => items[at] = item,
+                        None => items.push(item),
+                    }
+                }
+                Ok(Self::Made(Rc::new(items)))
+            }
+            (left, right) => left.arithmetic(Arithmetic::Add, &right),
+        }
+    }
+
+    /// Numbers of one kind, as in CEL: what is an int and what is a double is not guessed.
+    pub(super) fn arithmetic(self, operator: Arithmetic, other: &Self) -> Result<Self, Fault> {
+        const ZERO: Fault = Fault::Number(Sum::ByZero);
+        const NO_REST: Fault = Fault::Number(Sum::RestOfZero);
+        Ok(match (self, other) {
+            (Self::Int(left), Self::Int(right)) => Self::Int(match operator {
+                Arithmetic::Add => left.checked_add(*right).ok_or(TOO_LARGE)?,
+                Arithmetic::Subtract => left.checked_sub(*right).ok_or(TOO_LARGE)?,
+                Arithmetic::Multiply => left.checked_mul(*right).ok_or(TOO_LARGE)?,
+                Arithmetic::Divide => left.checked_div(*right).ok_or(ZERO)?,
+                Arithmetic::Remainder => left.checked_rem(*right).ok_or(NO_REST)?,
+            }),
+            (Self::Uint(left), Self::Uint(right)) => Self::Uint(match operator {
+                Arithmetic::Add => left.checked_add(*right).ok_or(TOO_LARGE)?,
+                Arithmetic::Subtract => left.checked_sub(*right).ok_or(TOO_LARGE)?,
+                Arithmetic::Multiply => left.checked_mul(*right).ok_or(TOO_LARGE)?,
+                Arithmetic::Divide => left.checked_div(*right).ok_or(ZERO)?,
+                Arithmetic::Remainder => left.checked_rem(*right).ok_or(NO_REST)?,
+            }),
+            (Self::Double(left), Self::Double(right)) => Self::Double(match operator {
+                Arithmetic::Add => left + right,
+                Arithmetic::Subtract => left - right,
+                Arithmetic::Multiply => left * right,
+                Arithmetic::Divide => left / right,
+                Arithmetic::Remainder => return Err(Fault::Kinds("%")),
+            }),
+            (left, right) => return times::arithmetic(operator, &left, right),
+        })
+    }
+
+    /// `int(self)`.
+    pub(super) fn to_int(&self) -> Result<Self, Fault> {
+        Ok(Self::Int(match self {
+            Self::Int(value) => *value,
+            Self::Uint(value) => i64::try_from(*value).map_err(|_| TOO_LARGE)?,
+            // Both bounds are exact as doubles; the upper one is the first that is too large.
+            Self::Double(value) if (-9.223_372_036_854_776e18..9.223_372_036_854_776e18).contains(value) => {
+                *value as i64
+            }
+            Self::Double(_) => return Err(TOO_LARGE),
+            Self::Text(text) => text.parse().map_err(|_| NO_NUMBER)?,
+            Self::Time(time) => time.as_second(),
+            _ => return Err(Fault::Kinds("int")),
+        }))
+    }
+
+    /// `uint(self)`.
+    pub(super) fn to_uint(&self) -> Result<Self, Fault> {
+        Ok(Self::Uint(match self {
+            Self::Uint(value) => *value,
+            Self::Text(text) => text.parse().map_err(|_| NO_NUMBER)?,
+            other => match other.to_int()? {
+                Self::Int(value) => u64::try_from(value).map_err(|_| TOO_LARGE)?,
+                _ => return Err(Fault::Kinds("uint")),
+            },
+        }))
+    }
+
+    /// `double(self)`.
+    pub(super) fn to_double(&self) -> Result<Self, Fault> {
+        Ok(Self::Double(match self {
+            Self::Double(value) => *value,
+            Self::Int(value) => *value as f64,
+            Self::Uint(value) => *value as f64,
+            Self::Text(text) => text.parse().map_err(|_| NO_NUMBER)?,
+            _ => return Err(Fault::Kinds("double")),
+        }))
+    }
+
+    /// `string(self)`.
+    pub(super) fn into_text(self) -> Result<Self, Fault> {
+        Ok(Self::Text(match self {
+            Self::Text(text) => text,
+            Self::Int(value) => value.to_string().into(),
+            Self::Uint(value) => value.to_string().into(),
+            Self::Double(value) => number(value).into(),
+            Self::Bool(value) => value.to_string().into(),
+            Self::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned().into(),
+            Self::Time(time) => time.to_string().into(),
+            Self::Span(span) => times::written(span).into(),
+            Self::Ip(address) => address.to_string().into(),
+            Self::Cidr(address, bits) => format!("{address}/{bits}").into(),
+            _ => return Err(Fault::Kinds("string")),
+        }))
+    }
+}
+
+/// A number as Go writes it: with an exponent where it is very large or very small.
+pub fn number(number: f64) -> String {
+    let exponent = if number == 0.0 { 0.0 } else { number.abs().log10().floor() };
+    if (-4.0..21.0).contains(&exponent) {
+        return format!("{number}");
+    }
+    let text = format!("{number:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, exponent) = exponent.strip_prefix('-').map_or(("+", exponent), |rest| ("-", rest));
+    format!("{digits}e{sign}{exponent:0>2}")
+}

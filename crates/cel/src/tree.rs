@@ -1,0 +1,190 @@
+//! An expression as it is evaluated: a small tree in which every name is known.
+//!
+//! In: the nodes that `lower.rs` makes. Out: [`Expression`], which `evaluate.rs` evaluates.
+
+use super::call::Function;
+use super::each::Each;
+use super::kind::Kind;
+use super::pattern::Pattern;
+
+/// An expression that was read and checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expression(pub(super) Node);
+
+impl Expression {
+    /// True if this variable stands somewhere in it.
+    pub fn uses(&self, variable: usize) -> bool {
+        self.0.uses(variable)
+    }
+}
+
+/// One node.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Node {
+    /// What is given, by its position.
+    Variable(usize),
+    /// A variable of a macro, by its position among those in force.
+    Local(usize),
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    Text(Box<str>),
+    Bytes(Box<[u8]>),
+    /// The name of a type, such as `string`.
+    Type(&'static str),
+    List(Vec<Node>),
+    /// A mapping that is made: keys and values.
+    Map(Vec<[Node; 2]>),
+    /// `of.name`, and `of.?name`.
+    Field {
+        of: Box<Node>,
+        name: Box<str>,
+        optional: bool,
+    },
+    /// `has(of.name)`.
+    Has {
+        of: Box<Node>,
+        name: Box<str>,
+    },
+    /// `condition ? yes : no`.
+    Choice(Box<[Node; 3]>),
+    /// Everything with one operand.
+    One(Unary, Box<Node>),
+    /// `&&` where `false` decides, `||` where `true` does.
+    Logic {
+        decisive: bool,
+        operands: Vec<Node>,
+    },
+    /// Everything else with two operands.
+    Two(Binary, Box<[Node; 2]>),
+    /// A text and a pattern that is known.
+    Matches(Box<Node>, Pattern),
+    /// Everything that is called by a name.
+    Call(Function, Vec<Node>),
+    /// A macro: the items of `range` are gone through with an accumulator and an item as the two newest variables.
+    Fold(Box<Fold>),
+    /// A macro that the parser does not know.
+    Each(Box<Each>),
+}
+
+/// A walk over a list, or over the keys of a mapping.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Fold {
+    pub(super) range: Node,
+    pub(super) start: Node,
+    pub(super) go_on: Node,
+    pub(super) step: Node,
+    pub(super) result: Node,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unary {
+    Not,
+    Minus,
+    /// True unless its operand is false: what an error is to `all` and `exists` while there may be a better answer.
+    NotFalse,
+    Size,
+    Int,
+    Text,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Binary {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Arithmetic(Arithmetic),
+    In,
+    Index,
+    OptionalIndex,
+    Contains,
+    StartsWith,
+    EndsWith,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+impl Node {
+    /// True if this variable stands somewhere in it.
+    fn uses(&self, variable: usize) -> bool {
+        let any = |parts: &[Self]| parts.iter().any(|part| part.uses(variable));
+        match self {
+            Self::Variable(place) => *place == variable,
+            Self::List(parts) | Self::Logic { operands: parts, .. } | Self::Call(_, parts) => any(parts),
+            Self::Map(entries) => entries.iter().any(|entry| any(entry)),
+            Self::Field { of, .. } | Self::Has { of, .. } | Self::One(_, of) | Self::Matches(of, _) => {
+                of.uses(variable)
+            }
+            Self::Choice(parts) => any(&**parts),
+            Self::Two(_, parts) => any(&**parts),
+            Self::Fold(fold) => {
+                let Fold { range, start, go_on, step, result } = &**fold;
+                [range, start, go_on, step, result].iter().any(|part| part.uses(variable))
+            }
+            Self::Each(each) => each.range.uses(variable) || any(&each.parts),
+            Self::Local(_)
+            | Self::Null
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Uint(_)
+            | Self::Double(_)
+            | Self::Text(_)
+            | Self::Bytes(_)
+            | Self::Type(_) => false,
+        }
+    }
+}
+
+impl Unary {
+    /// What it gives.
+    pub(super) fn gives(self, operand: &Kind) -> Kind {
+        match self {
+            Self::Not | Self::NotFalse => Kind::Bool,
+            Self::Minus => operand.clone(),
+            Self::Size | Self::Int => Kind::Int,
+            Self::Text => Kind::Text,
+        }
+    }
+}
+
+impl Binary {
+    /// What it gives.
+    pub(super) fn gives(self, left: &Kind, right: &Kind) -> Kind {
+        match self {
+            Self::Equal
+            | Self::NotEqual
+            | Self::Less
+            | Self::LessOrEqual
+            | Self::Greater
+            | Self::GreaterOrEqual
+            | Self::In
+            | Self::Contains
+            | Self::StartsWith
+            | Self::EndsWith => Kind::Bool,
+            Self::Index => left.entry(),
+            Self::OptionalIndex => match left.entry() {
+                kind @ Kind::Optional(_) => kind,
+                kind => Kind::Optional(kind.into()),
+            },
+            Self::Arithmetic(Arithmetic::Subtract) if (left, right) == (&Kind::Time, &Kind::Time) => {
+                Kind::Span
+            }
+            Self::Arithmetic(_) => match (left, right) {
+                (Kind::Time, _) | (_, Kind::Time) => Kind::Time,
+                (left, right) => left.clone().or(right.clone()),
+            },
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! What an answer of the API server to a write means: the one closed table.
+//!
+//! In: a failure and the object that was written. Out: an [`Answer`]: one word for conditions and metrics, whether
+//! the cluster or the manifest has to change, and a sentence for people. What the server says about Secrets
+//! quotes their values, so that of it only the fields are told.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::wire::Failure;
+
+/// A "no" of the API server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} ({code} {reason})")]
+pub struct Refusal {
+    /// The HTTP status.
+    pub code: u16,
+    /// The server's word for it, such as `Invalid`.
+    pub reason: Box<str>,
+    /// The server's sentence.
+    pub message: Box<str>,
+    /// What is wrong with which fields.
+    pub causes: Vec<Cause>,
+    /// When to ask again.
+    pub retry_after: Option<Duration>,
+}
+
+impl Refusal {
+    /// The server is behind the version that it was asked for, as after a restored backup. A load balancer answers 504, too,
+    /// but knows nothing of versions.
+    pub fn is_behind(&self) -> bool {
+        self.code == 504 && self.causes.iter().any(|cause| &*cause.reason == "ResourceVersionTooLarge")
+    }
+
+    /// The field managers that are in the way, each once. They are told in the causes of a conflict, between
+    /// quotation marks.
+    pub fn managers(&self) -> Vec<Box<str>> {
+        let conflicts = self.causes.iter().filter(|cause| &*cause.reason == "FieldManagerConflict");
+        let mut managers: Vec<Box<str>> =
+            conflicts.filter_map(|cause| cause.message.split('"').nth(1).map(Box::from)).collect();
+        managers.sort();
+        managers.dedup();
+        managers
+    }
+}
+
+/// What is wrong with one field.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct Cause {
+    /// The server's word, such as `FieldManagerConflict`.
+    pub reason: Box<str>,
+    /// The server's sentence.
+    pub message: Box<str>,
+    /// The field, as the server prints it.
+    pub field: Box<str>,
+}
+
+/// Who has to change before another attempt can succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// The cluster: it is asked again with growing pauses, for ever.
+    Cluster,
+    /// The manifest: it is asked again when there is new input, and after some minutes.
+    Manifest,
+}
+
+/// What a failed write means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// One word for conditions, events and metrics.
+    pub reason: &'static str,
+    /// Who has to change.
+    pub remedy: Remedy,
+    /// A sentence for people.
+    pub message: String,
+    /// When the server wants to be asked again.
+    pub retry_after: Option<Duration>,
+}
+
+/// A row that needs a look at the server's sentence: status, a part of it, and what it means.
+type Row = (u16, &'static str, &'static str, Remedy);
+
+/// The versions of a kind could not be converted into each other.
+const CONVERSION: &str = "ConversionFailed";
+
+/// A webhook does not answer.
+pub const WEBHOOK_FAILED: &str = "WebhookFailed";
+
+/// What the namespace says about Pods forbids it.
+const POD_SECURITY: &str = "PodSecurity";
+
+/// The rows in which the sentence tells more than the status. The first that fits counts.
+const BY_SENTENCE: [Row; 13] = [
+    (403, "because it is being terminated", "NamespaceTerminating", Remedy::Cluster),
+    (403, "exceeded quota", "QuotaExceeded", Remedy::Cluster),
+    (403, "failed quota", "QuotaExceeded", Remedy::Cluster),
+    (403, "violates PodSecurity", POD_SECURITY, Remedy::Manifest),
+    (404, "namespaces \"", "NamespaceMissing", Remedy::Cluster),
+    (500, "failed calling webhook", WEBHOOK_FAILED, Remedy::Cluster),
+    (500, "failed to call webhook", WEBHOOK_FAILED, Remedy::Cluster),
+    (500, "conversion webhook for ", CONVERSION, Remedy::Cluster),
+    (500, "failed to create typed patch object", "SchemaMismatch", Remedy::Manifest),
+    (500, "failed to convert new object", "SchemaMismatch", Remedy::Manifest),
+    (500, "request is too large", "TooLarge", Remedy::Manifest),
+    (500, "failed to create manager for existing fields", "SchemaMismatch", Remedy::Manifest),
+    (422, "until a storage migration ensures", "VersionStored", Remedy::Manifest),
+];
+
+/// Who says no in the place of the server, with any status it likes: how the sentence begins or is introduced, how it goes
+/// on, and our word. What follows is its author's own text, which means nothing to us.
+const DENIED: [(&str, &str, &str); 2] = [
+    ("admission webhook \"", " denied the request", "WebhookDenied"),
+    ("ValidatingAdmissionPolicy '", "' denied request", "PolicyDenied"),
+];
+
+/// The chart's policy on field managers: what is missing is a right, the verb `own` on the Sync.
+const NOT_OWNER: &str = "denied request: the field manager moorline/";
+
+/// The same of a Secret, whose server's words are not told.
+const NOT_OWNER_OF_SECRET: &str = "the policy on field managers wants the verb own on this Sync, which is missing; its words are not \
+     repeated for a Secret";
+
+/// True for a message of ours that tells of the chart's policy on field managers.
+pub fn lacks_own(message: &str) -> bool {
+    is_by_managers(message) || message == NOT_OWNER_OF_SECRET
+}
+
+/// True for the sentence of the chart's policy on field managers.
+fn is_by_managers(sentence: &str) -> bool {
+    sentence.contains("ValidatingAdmissionPolicy '") && sentence.contains(NOT_OWNER)
+}
+
+/// The rows that the status alone decides; what is in none of them is the server's fault from 500 on.
+const BY_STATUS: [(u16, &str, Remedy); 10] = [
+    (400, "BadRequest", Remedy::Manifest),
+    (401, "Unauthorized", Remedy::Cluster),
+    (403, "Forbidden", Remedy::Cluster),
+    (404, "KindMissing", Remedy::Cluster),
+    (405, "NotSupported", Remedy::Manifest),
+    (409, "Conflict", Remedy::Cluster),
+    (413, "TooLarge", Remedy::Manifest),
+    (415, "NotSupported", Remedy::Manifest),
+    (422, "Invalid", Remedy::Manifest),
+    (429, "Throttled", Remedy::Cluster),
+];
+
+/// How the server says that a field may not change once it is set.
+const IMMUTABLE: [&str; 12] = [
+    "field is immutable",
+    "is immutable after creation",
+    "Value is immutable",
+    "cannot change roleRef",
+    "updates to parameters are forbidden",
+    "updates to provisioner are forbidden",
+    "updates to reclaimPolicy are forbidden",
+    "updates to volumeBindingMode is forbidden",
+    "may not change once set",
+    "may not be changed in an update",
+    "updates to statefulset spec for fields other than",
+    "pod updates may not change fields other than",
+];
+
+/// Every row as the documentation shows it: status, what the server's sentence says, our word, who has to change.
+pub fn table() -> Vec<[String; 4]> {
+    let who = |remedy: Remedy| match remedy {
+        Remedy::Cluster => "the cluster".to_owned(),
+        Remedy::Manifest => "the manifest".to_owned(),
+    };
+    let row = |code: String, says: String, reason: &str, remedy| [code, says, reason.to_owned(), who(remedy)];
+    let mut rows = vec![
+        row("none".into(), "no connection".into(), "Unreachable", Remedy::Cluster),
+        row("none".into(), "no answer in time".into(), "Timeout", Remedy::Cluster),
+    ];
+    let policy = format!("`ValidatingAdmissionPolicy ...{NOT_OWNER}`");
+    rows.push(row("403".into(), policy, "Forbidden", Remedy::Cluster));
+    rows.extend(DENIED.iter().map(|(who, says, reason)| {
+        row(
+            "any".into(),
+            format!("`{} ...{}`", who.trim_end_matches(['\'', '"', ' ']), says.trim_start_matches('\'')),
+            reason,
+            Remedy::Manifest,
+        )
+    }));
+    let fixed = "only of fields that cannot change".to_owned();
+    rows.push(row("422".into(), fixed, "Immutable", Remedy::Manifest));
+    rows.extend(BY_SENTENCE.iter().map(|(code, says, reason, remedy)| {
+        row(code.to_string(), format!("`{}`", says.trim()), reason, *remedy)
+    }));
+    rows.extend(
+        BY_STATUS.iter().map(|(code, reason, remedy)| row(code.to_string(), String::new(), reason, *remedy)),
+    );
+    rows.push(row("other".into(), String::new(), "ServerError", Remedy::Cluster));
+    rows
+}
+
+/// What a failed write means. Of an object whose values nobody may see, the server's words are not told.
+pub fn answer(failure: &Failure, hides: bool) -> Answer {
+    let plain =
+        |reason| Answer { reason, remedy: Remedy::Cluster, message: failure.to_string(), retry_after: None };
+    match failure {
+        Failure::Unreachable(_) => plain("Unreachable"),
+        Failure::Timeout(_) => plain("Timeout"),
+        Failure::BadAnswer(_) => plain("BadAnswer"),
+        Failure::UnknownKind(_) => plain("KindMissing"),
+        Failure::NotLeading => plain("NotLeading"),
+        Failure::Superseded => plain("Superseded"),
+        Failure::Refused(refusal) => {
+            let (reason, remedy) = meaning(refusal);
+            let mut message = if hides { without_values(refusal) } else { sentence(refusal) };
+            if reason == CONVERSION {
+                // The server names the webhook only where it could not be reached at all.
+                message
+                    .push_str("; its CustomResourceDefinition says in spec.conversion where the webhook is");
+            }
+            Answer { reason, remedy, message, retry_after: refusal.retry_after }
+        }
+    }
+}
+
+/// True if not the server itself has said no, but somebody whom it asks, and who goes by more than the manifest.
+pub fn is_denial(reason: &str) -> bool {
+    reason == POD_SECURITY || DENIED.iter().any(|(_, _, denied)| *denied == reason)
+}
+
+/// A webhook that the API server could not call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Uncalled<'a> {
+    /// Its name.
+    pub webhook: &'a str,
+    /// The namespace and the name of its Service, if it is behind one.
+    pub service: Option<(&'a str, &'a str)>,
+}
+
+/// The webhook that a failure names, if that is why the write failed. Its address is the only place where an API server names
+/// the Service of a webhook that may be anybody's.
+pub fn uncalled(failure: &Failure) -> Option<Uncalled<'_>> {
+    let Failure::Refused(refusal) = failure else { return None };
+    if meaning(refusal).0 != WEBHOOK_FAILED {
+        return None;
+    }
+    let (_, rest) = refusal.message.split_once("failed calling webhook \"")?;
+    let (webhook, rest) = rest.split_once('"')?;
+    let host = rest.split_once("\"https://").and_then(|(_, rest)| rest.split([':', '/', '?', '"']).next());
+    let mut labels = host.unwrap_or_default().split('.');
+    let service = match (labels.next(), labels.next(), labels.next(), labels.next()) {
+        (Some(name), Some(namespace), Some("svc"), None) => Some((namespace, name)),
+        _ => None,
+    };
+    Some(Uncalled { webhook, service })
+}
+
+/// True if the chart's policy on field managers has said no.
+fn is_by_policy(refusal: &Refusal) -> bool {
+    refusal.code == 403 && is_by_managers(&refusal.message)
+}
+
+fn meaning(refusal: &Refusal) -> (&'static str, Remedy) {
+    if is_by_policy(refusal) {
+        return ("Forbidden", Remedy::Cluster);
+    }
+    // First of all: whoever says no may say it in the server's own words.
+    let says = |text: &str| refusal.message.find(text);
+    let denied =
+        DENIED.iter().find(|(who, no, _)| says(who).is_some_and(|at| says(no).is_some_and(|no| at < no)));
+    if let Some((_, _, reason)) = denied {
+        return (reason, Remedy::Manifest);
+    }
+    if is_immutable(refusal) {
+        return ("Immutable", Remedy::Manifest);
+    }
+    let sentence = BY_SENTENCE
+        .iter()
+        .find(|(code, part, ..)| *code == refusal.code && refusal.message.contains(part))
+        .map(|(_, _, reason, remedy)| (*reason, *remedy));
+    let status = BY_STATUS
+        .iter()
+        .find(|(code, ..)| *code == refusal.code)
+        .map(|(_, reason, remedy)| (*reason, *remedy));
+    sentence.or(status).unwrap_or(("ServerError", Remedy::Cluster))
+}
+
+/// True if every complaint is about a field that cannot change, so that creating the object anew would help.
+fn is_immutable(refusal: &Refusal) -> bool {
+    let says = |text: &str| IMMUTABLE.iter().any(|part| text.contains(part));
+    refusal.code == 422
+        && match refusal.causes.is_empty() {
+            true => says(&refusal.message),
+            false => refusal.causes.iter().all(|cause| says(&cause.message)),
+        }
+}
+
+/// The most characters of a server's sentence that are told.
+const MAX_SENTENCE: usize = 600;
+
+fn sentence(refusal: &Refusal) -> String {
+    if refusal.message.is_empty() {
+        return format!("the API server answers with status {}", refusal.code);
+    }
+    let mut text: String = refusal.message.chars().take(MAX_SENTENCE).collect();
+    if text.len() < refusal.message.len() {
+        text.push('…');
+    }
+    text
+}
+
+/// Only what is wrong and where, for objects whose values nobody may see.
+fn without_values(refusal: &Refusal) -> String {
+    if is_by_policy(refusal) {
+        return NOT_OWNER_OF_SECRET.to_owned();
+    }
+    let fields: Vec<&str> =
+        refusal.causes.iter().map(|cause| &*cause.field).filter(|field| !field.is_empty()).collect();
+    let place = match fields.is_empty() {
+        true => String::new(),
+        false => format!(" at {}", fields.join(", ")),
+    };
+    let word = if refusal.reason.is_empty() { "an error" } else { &*refusal.reason };
+    format!("the API server answers {} {word}{place}; its words are not repeated for a Secret", refusal.code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: u16, message: &str, causes: &[(&str, &str)]) -> Failure {
+        let causes = causes
+            .iter()
+            .map(|(field, message)| Cause {
+                reason: "FieldValueInvalid".into(),
+                message: (*message).into(),
+                field: (*field).into(),
+            })
+            .collect();
+        let refusal =
+            Refusal { code, reason: "R".into(), message: message.into(), causes, retry_after: None };
+        Failure::Refused(Box::new(refusal))
+    }
+
+    fn check(failure: &Failure, reason: &str, remedy: Remedy) {
+        let found = answer(failure, false);
+        assert_eq!((found.reason, found.remedy), (reason, remedy), "{failure}");
+    }
+
+    #[test]
+    fn each_answer_says_who_has_to_change() {
+        use Remedy::{Cluster, Manifest};
+        check(&Failure::Unreachable("x".into()), "Unreachable", Cluster);
+        check(&Failure::Timeout(Duration::from_secs(1)), "Timeout", Cluster);
+        check(&Failure::NotLeading, "NotLeading", Cluster);
+        check(&Failure::Superseded, "Superseded", Cluster);
+        for (code, reason, remedy) in BY_STATUS {
+            check(&refused(code, "", &[]), reason, remedy);
+        }
+        for (code, part, reason, remedy) in BY_SENTENCE {
+            check(&refused(code, &format!("so {part} it is"), &[]), reason, remedy);
+        }
+        check(
+            &refused(400, "admission webhook \"a.b\" denied the request: no", &[]),
+            "WebhookDenied",
+            Manifest,
+        );
+        check(&refused(503, "", &[]), "ServerError", Cluster);
+        check(&refused(599, "what", &[]), "ServerError", Cluster);
+    }
+
+    #[test]
+    fn the_right_to_own_the_sync_is_known_to_be_missing_for_a_secret_too() {
+        let no = "secrets \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: the field manager \
+             moorline/ops/shop is for whoever may own that Sync";
+        for hides in [false, true] {
+            let found = answer(&refused(403, no, &[]), hides);
+            assert_eq!((found.reason, found.remedy), ("Forbidden", Remedy::Cluster));
+            assert!(lacks_own(&found.message), "{}", found.message);
+            assert_eq!(found.message.contains("moorline/ops/shop"), !hides, "{}", found.message);
+        }
+        assert!(!lacks_own(&answer(&refused(403, "secrets \"a\" is forbidden", &[]), true).message));
+        // A webhook may say whatever it likes.
+        let echo = format!("admission webhook \"a.b\" denied the request: {NOT_OWNER_OF_SECRET}");
+        assert!(!lacks_own(&answer(&refused(403, &echo, &[]), false).message));
+    }
+
+    #[test]
+    fn only_what_cannot_change_at_all_is_immutable() {
+        let immutable = ("spec.selector", "Invalid value: {}: field is immutable");
+        check(&refused(422, "x", &[immutable]), "Immutable", Remedy::Manifest);
+        check(
+            &refused(422, "x", &[immutable, ("spec.replicas", "Invalid value: -1")]),
+            "Invalid",
+            Remedy::Manifest,
+        );
+        check(&refused(400, "field is immutable", &[]), "BadRequest", Remedy::Manifest);
+        // A policy that says so means something else, and making the object anew would not help.
+        let no = "secrets \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: field is immutable";
+        check(&refused(422, no, &[("", "field is immutable")]), "PolicyDenied", Remedy::Manifest);
+        let no = "admission webhook \"a.b\" denied the request: field is immutable";
+        check(&refused(422, no, &[("", "field is immutable")]), "WebhookDenied", Remedy::Manifest);
+    }
+
+    #[test]
+    fn a_webhook_that_could_not_be_called_is_known_with_its_service() {
+        let check = |code, message: &str, expect: Option<(&str, Option<(&str, &str)>)>| {
+            let failure = refused(code, message, &[]);
+            let found = uncalled(&failure).map(|found| (found.webhook, found.service));
+            assert_eq!(found, expect, "{message}");
+        };
+        let begin = "Internal error occurred: failed calling webhook \"a.b\": failed to call webhook: Post";
+        let hook = Some(("a.b", Some(("ops", "hook"))));
+        let no_endpoints = "no endpoints available for service \"hook\"";
+        check(500, &format!("{begin} \"https://hook.ops.svc:443/x?timeout=1s\": {no_endpoints}"), hook);
+        check(500, &format!("{begin} \"https://hook.ops.svc:443?timeout=1s\": EOF"), hook);
+        check(500, &format!("{begin} \"https://localhost:9/x?timeout=1s\": EOF"), Some(("a.b", None)));
+        check(500, &format!("{begin} \"https://hook.ops.svc.example.com/x\": EOF"), Some(("a.b", None)));
+        check(500, "failed calling webhook \"a.b\": the answer is nothing", Some(("a.b", None)));
+        check(500, "failed to call webhook: EOF", None);
+        check(
+            403,
+            &format!("admission webhook \"x\" denied the request: {begin} \"https://a.b.svc/\""),
+            None,
+        );
+    }
+
+    #[test]
+    fn nothing_about_a_secret_is_quoted() {
+        let failure = refused(422, "data.token: Invalid value: \"hunter2\"", &[("data.token", "hunter2")]);
+        let told = answer(&failure, true);
+        assert!(!told.message.contains("hunter2") && told.message.contains("data.token"), "{}", told.message);
+    }
+}

@@ -1,0 +1,266 @@
+//! One write of one object.
+//!
+//! In: what should be. Out: [`Applied`], or a [`Failure`]. Every write is a server-side apply under the field
+//! manager of the Sync, answered with metadata alone; deletions name the uid and the version that they mean.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::{Value, json};
+
+use super::kinds::Served;
+use super::store::{Writing, object};
+use super::watch::number;
+use super::wire::{Call, Failure, METADATA, Reply, unreadable};
+use super::{Cluster, query};
+use moorline_api::{self as api, SyncName};
+use moorline_core::object::{Object, ObjectId};
+use moorline_engine::desired::DesiredObject;
+use moorline_engine::observed::{Observed, was_there};
+use moorline_managed_fields::remove_all;
+use moorline_metrics::Class;
+
+/// Whether fields that others own are taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Force {
+    /// They are.
+    Yes,
+    /// A field that another manager owns and that has another value is a conflict.
+    No,
+}
+
+/// What an apply came to.
+#[derive(Debug, Clone)]
+pub struct Applied {
+    /// It was not there before.
+    pub created: bool,
+    /// Its version, which is the one from before if nothing changed.
+    pub version: Box<str>,
+    /// What the server remarks.
+    pub warnings: Vec<Box<str>>,
+    /// Its metadata.
+    pub object: Object,
+}
+
+impl Cluster {
+    /// Applies an object for its Sync.
+    pub async fn apply(
+        &self,
+        wanted: &DesiredObject,
+        owner: &SyncName,
+        force: Force,
+    ) -> Result<Applied, Failure> {
+        self.apply_less(wanted, owner, force, &[]).await
+    }
+
+    /// The same without what is at these places, as JSON pointers.
+    pub async fn apply_less(
+        &self,
+        wanted: &DesiredObject,
+        owner: &SyncName,
+        force: Force,
+        less: &[Box<str>],
+    ) -> Result<Applied, Failure> {
+        self.apply_body(wanted, owner, force, self.body(wanted, owner, less)?).await
+    }
+
+    /// Applies an object that is not there. If it is there, nothing is written, and the answer is a conflict.
+    pub async fn create(&self, wanted: &DesiredObject, owner: &SyncName) -> Result<Applied, Failure> {
+        let body = self.body(wanted, owner, &[])?;
+        let mut body: Value = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
+        // No object is in this version any more: where there is one, this does not fit.
+        body["metadata"]["resourceVersion"] = "1".into();
+        self.apply_body(wanted, owner, Force::No, body.to_string().into_bytes()).await
+    }
+
+    async fn apply_body(
+        &self,
+        wanted: &DesiredObject,
+        owner: &SyncName,
+        force: Force,
+        body: Vec<u8>,
+    ) -> Result<Applied, Failure> {
+        let kinds = self.kinds();
+        let path = kinds.path(&wanted.id, &wanted.version).ok_or_else(|| unknown(&wanted.id))?;
+        let forced = if force == Force::Yes { "&force=true" } else { "" };
+        let uri = format!("{path}?fieldManager={}&fieldValidation=Strict{forced}", query(&owner.manager()));
+        let writing = self.0.store.writing(owner, &wanted.id);
+        let call = Call::new(Class::Object, "patch", uri).applies().accept(METADATA).content(APPLY, body);
+        let reply = self.write(call, writing, |reply, writing| {
+            let object = read(&wanted.id, &reply.body)?;
+            writing.applied(&object);
+            Ok(object)
+        });
+        let reply = reply.await.map_err(|failure| kinds.explain(&wanted.id, &wanted.version, failure));
+        let (reply, object) = reply?;
+        if object.metadata("managedFields").is_none() && !self.0.is_hidden.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "something between here and the API server takes managedFields out of its answers: every change of an object is looked at with a request, whoever made it cannot be named, and nothing can be pruned"
+            );
+        }
+        let version = version(&object);
+        self.0.wire.written.note(&self.0.wire.client, &path, wanted.id.name(), number(Some(&version)));
+        Ok(Applied { created: reply.created, version, warnings: reply.warnings, object })
+    }
+
+    /// Deletes an object, if it is still the one that is meant. True if it is gone at once.
+    pub async fn delete(
+        &self,
+        id: &ObjectId,
+        owner: &SyncName,
+        uid: &str,
+        version: &str,
+    ) -> Result<bool, Failure> {
+        let path = self.live_path(id)?;
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
+            "preconditions": {"uid": uid, "resourceVersion": version},
+        });
+        let writing = self.0.store.writing(owner, id);
+        let call = Call::new(Class::Object, "delete", path)
+            .accept(METADATA)
+            .content("application/json", options.to_string().into_bytes());
+        let reply = self.write(call, writing, |reply, writing| {
+            // An object with finalizers is answered with itself, and one that is gone with a success.
+            let gone = read(id, &reply.body).is_ok_and(|left| left.metadata("deletionTimestamp").is_none());
+            writing.deleted(gone);
+            Ok(gone)
+        });
+        reply.await.map(|(_, gone)| gone)
+    }
+
+    /// Lets go of an object for a Sync: none of its fields is that Sync's any more, and all stay as they are that
+    /// somebody else applies.
+    pub async fn release(&self, id: &ObjectId, version: &str, sync: &str) -> Result<(), Failure> {
+        let path = self.kinds().path(id, version).ok_or_else(|| unknown(id))?;
+        let manager = format!("{}{sync}", api::MANAGER_PREFIX);
+        let uri = format!("{path}?fieldManager={}", query(&manager));
+        let api_version = match id.group() {
+            "" => version.to_owned(),
+            group => format!("{group}/{version}"),
+        };
+        let mut body = json!({
+            "apiVersion": api_version, "kind": id.kind(), "metadata": {"name": id.name()},
+        });
+        if let Some(namespace) = id.namespace() {
+            body["metadata"]["namespace"] = namespace.into();
+        }
+        let call = Call::new(Class::Object, "patch", uri)
+            .accept(METADATA)
+            .content(APPLY, body.to_string().into_bytes());
+        self.send(call).await.map(drop)
+    }
+
+    /// Knows an object no longer as one of this Sync: it went to another. What is told of it later counts again.
+    pub fn let_go(&self, owner: &SyncName, id: &ObjectId) {
+        self.0.store.writing(owner, id).deleted(true);
+    }
+
+    /// Looks at the object itself; none if it is not there.
+    pub async fn look(&self, id: &ObjectId, owner: &SyncName) -> Result<Option<Observed>, Failure> {
+        let call = Call::new(Class::Object, "get", self.live_path(id)?).accept(METADATA);
+        match self.0.wire.send(call).await {
+            Ok(reply) => {
+                let mut seen = Observed::of(&read(id, &reply.body)?, owner);
+                self.0.notary.check(owner, id, &mut seen);
+                Ok(Some(seen))
+            }
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Whether the object may have been there before the Sync applied it; none if it is gone.
+    pub async fn was_there(&self, id: &ObjectId, owner: &SyncName) -> Result<Option<bool>, Failure> {
+        let call = Call::new(Class::Verify, "get", self.live_path(id)?).accept(METADATA);
+        match self.0.wire.send(call).await {
+            Ok(reply) => Ok(Some(was_there(&read(id, &reply.body)?, owner))),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// The canonical object with our label and our annotations.
+    pub(super) fn body(
+        &self,
+        wanted: &DesiredObject,
+        owner: &SyncName,
+        less: &[Box<str>],
+    ) -> Result<Vec<u8>, Failure> {
+        let mut body = Value::Object(wanted.body());
+        remove_all(&mut body, less);
+        // Rendering has made sure that these are mappings, or nothing, which becomes one here.
+        let metadata = &mut body["metadata"];
+        metadata["labels"][api::SYNC_LABEL] = owner.label().into();
+        let annotations = &mut metadata["annotations"];
+        annotations[api::ID_ANNOTATION] = owner.identity(wanted.id.as_str()).into();
+        if let Some(hash) = wanted.recorded() {
+            annotations[api::SPEC_HASH_ANNOTATION] = hash.to_string().into();
+        }
+        if let Some(proof) = self.0.notary.prove(owner, &wanted.id) {
+            annotations[api::PROOF_ANNOTATION] = proof.to_string().into();
+        }
+        serde_json::to_vec(&body).map_err(|error| unreadable(&error))
+    }
+
+    fn live_path(&self, id: &ObjectId) -> Result<String, Failure> {
+        let kinds = self.kinds();
+        let version = kinds.get(&id.group_kind()).map_or("v1", Served::preferred);
+        kinds.path(id, version).ok_or_else(|| unknown(id))
+    }
+
+    /// Sends a write when it is its turn.
+    pub(super) async fn send(&self, call: Call) -> Result<Reply, Failure> {
+        let call = Call { permit: self.2.clone(), ..call };
+        self.0.gate.send(&self.0.wire, call, self.1.as_deref()).await
+    }
+
+    /// The same, and tells the store what it came to.
+    pub(super) async fn write<T>(
+        &self,
+        call: Call,
+        writing: Writing,
+        take: impl FnOnce(&Reply, Writing) -> Result<T, Failure>,
+    ) -> Result<(Reply, T), Failure> {
+        match self.send(call).await {
+            Ok(reply) => {
+                let taken = take(&reply, writing)?;
+                Ok((reply, taken))
+            }
+            Err(failure) => {
+                match &failure {
+                    // The server did not do it. From 500 on nobody knows.
+                    Failure::Refused(refusal) if refusal.code < 500 => writing.refused(),
+                    Failure::NotLeading | Failure::Superseded => writing.refused(),
+                    Failure::Refused(_)
+                    | Failure::Unreachable(_)
+                    | Failure::BadAnswer(_)
+                    | Failure::UnknownKind(_)
+                    | Failure::Timeout(_) => drop(writing),
+                }
+                Err(failure)
+            }
+        }
+    }
+}
+
+pub(super) const APPLY: &str = "application/apply-patch+yaml";
+
+/// The metadata of a reply.
+pub(super) fn read(id: &ObjectId, body: &[u8]) -> Result<Object, Failure> {
+    let bad = |what: &str| Failure::BadAnswer(what.into());
+    let Ok(Value::Object(mut body)) = serde_json::from_slice(body) else { return Err(bad("no object")) };
+    // The answer to a deletion that is done is a success without the object's metadata.
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.entry("name").or_insert_with(|| id.name().into());
+    }
+    body.retain(|field, _| field == "metadata");
+    object(&id.group_kind(), "", body).ok_or_else(|| bad("no metadata"))
+}
+
+fn version(object: &Object) -> Box<str> {
+    object.metadata("resourceVersion").and_then(Value::as_str).unwrap_or_default().into()
+}
+
+pub(super) fn unknown(id: &ObjectId) -> Failure {
+    Failure::UnknownKind(id.group_kind().to_string().into())
+}

@@ -1,0 +1,101 @@
+//! Log lines about an API server that does not answer, or answers wrongly to what no single Sync asks.
+//!
+//! In: how each request ended. Out: one line when that begins, one when it is over, and every few minutes the count between. What
+//! is asked for one Sync is logged with its name by those who ask.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::wire::Failure;
+use moorline_core::grammar;
+use moorline_core::repeats::{Line, Repeats};
+use moorline_metrics::Class;
+use moorline_runtime::clock;
+
+/// Whatever is asked, while nothing answers.
+const SERVER: &str = "the API server";
+
+/// What is wrong with one API server now; cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Complaints(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    began: Instant,
+    /// Something is wrong: only then a good answer is news.
+    is_open: AtomicBool,
+    open: Mutex<Repeats>,
+}
+
+impl Default for Complaints {
+    fn default() -> Self {
+        let began = clock::now();
+        Self(Arc::new(Inner { began, is_open: AtomicBool::new(false), open: Mutex::default() }))
+    }
+}
+
+impl Complaints {
+    /// Takes in how a request ended.
+    pub(super) fn note(&self, class: Class, verb: &str, path: &str, failure: Option<&Failure>) {
+        let request = format_args!("{verb} {path}");
+        match failure {
+            Some(failure @ (Failure::Unreachable(_) | Failure::Timeout(_))) => {
+                let text = failure.to_string();
+                self.warn(SERVER, &text, &format!("{text} ({request})"));
+            }
+            Some(failure) if class == Class::Watch && failure.code() >= Some(500) => {
+                self.answers();
+                let code = failure.code().unwrap_or_default();
+                self.warn(&request.to_string(), &code.to_string(), &format!("{request}: {code}: {failure}"));
+            }
+            // Any answer says that there is a server.
+            Some(Failure::Refused(_)) => self.answers(),
+            None if self.0.is_open.load(Ordering::Relaxed) => {
+                self.answers();
+                self.close(&request.to_string());
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    fn answers(&self) {
+        if self.0.is_open.load(Ordering::Relaxed) {
+            self.close(SERVER);
+        }
+    }
+
+    fn warn(&self, subject: &str, text: &str, line: &str) {
+        self.0.is_open.store(true, Ordering::Relaxed);
+        match self.lock(|open| open.note(subject, text, self.now())) {
+            Line::News(0) => tracing::warn!("{line}"),
+            Line::News(counted) => tracing::warn!("{line} (before that {}, not logged)", requests(counted)),
+            Line::Still(counted) => tracing::warn!("still so after {}: {line}", requests(counted)),
+            Line::Counted => tracing::debug!("{line}"),
+        }
+    }
+
+    fn close(&self, subject: &str) {
+        let closed = self.lock(|open| {
+            let closed = open.close(subject);
+            self.0.is_open.store(!open.is_empty(), Ordering::Relaxed);
+            closed
+        });
+        if let Some(counted) = closed {
+            tracing::info!("{subject} answers again; {} had failed", requests(counted));
+        }
+    }
+
+    fn lock<T>(&self, work: impl FnOnce(&mut Repeats) -> T) -> T {
+        work(&mut self.0.open.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn now(&self) -> Duration {
+        clock::since(self.0.began)
+    }
+}
+
+/// So many requests of which there is no line.
+fn requests(counted: u64) -> String {
+    grammar::more(counted, "request")
+}

@@ -1,0 +1,182 @@
+//! The client of the API server.
+//!
+//! In: the kubeconfig of the environment, or the pod's service account. Out: a client, and the namespace that it
+//! stands in. The proxy variables of the environment are for Git servers; the way to the API server goes through
+//! a proxy only if the kubeconfig says so.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::Value;
+
+use super::lease::{Claim, Leadership, LeaseError, Timings, campaign_telling};
+use moorline_metrics::Metrics;
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// No kubeconfig, and this is no pod.
+    #[error("no cluster is configured: {0}; set KUBECONFIG, or run in a pod with a service account")]
+    Nothing(String),
+    /// The kubeconfig cannot be used.
+    #[error("the kubeconfig cannot be used: {0}")]
+    Kubeconfig(String),
+    /// TLS or login.
+    #[error("no client for the API server: {0}")]
+    Client(String),
+}
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// A way to one API server, as one user; cheap to clone.
+#[derive(Clone)]
+pub struct Connection {
+    pub(super) client: Client,
+    /// The namespace that it stands in: the pod's, or that of the kubeconfig's context.
+    pub namespace: Box<str>,
+    /// The server is on this machine.
+    pub(super) is_local: bool,
+    /// Where the server is, if it is not in this process.
+    place: Option<(Box<str>, u16)>,
+}
+
+impl Connection {
+    /// A connection by a client that is there already.
+    pub fn of(client: Client, namespace: &str) -> Self {
+        Self { client, namespace: namespace.into(), is_local: true, place: None }
+    }
+
+    /// The addresses of the server, as far as they are known: of its name, of the Service of the Pod's environment, and of the
+    /// endpoints behind that Service.
+    pub async fn addresses(&self) -> Vec<SocketAddr> {
+        let Some((host, port)) = &self.place else { return Vec::new() };
+        let named = tokio::net::lookup_host((&**host, *port)).await;
+        let named: Vec<SocketAddr> = named.map(Iterator::collect).unwrap_or_default();
+        named.into_iter().chain(of_service()).chain(self.endpoints().await).collect()
+    }
+
+    /// The endpoints behind the Service of the server; none where the daemon may not read them.
+    async fn endpoints(&self) -> Vec<SocketAddr> {
+        let request = http::Request::get(ENDPOINTS).body(Vec::new());
+        let Ok(request) = request else { return Vec::new() };
+        let answer = tokio::time::timeout(CONNECT, self.client.request::<Value>(request)).await;
+        match answer {
+            Ok(Ok(slice)) => endpoints_of(&slice),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the endpoints of the API server are not known");
+                Vec::new()
+            }
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Waits until it holds the Lease, and tells for whom.
+    pub async fn campaign(
+        &self,
+        metrics: Metrics,
+        claim: Claim,
+        timings: Timings,
+        waits_for: &(dyn Fn(&str) + Sync),
+    ) -> Result<Leadership, LeaseError> {
+        campaign_telling(self.client.clone(), metrics, claim, timings, waits_for).await
+    }
+}
+
+/// Connects to the cluster of the environment, acting as `impersonated` if given.
+pub async fn connect(impersonated: Option<&str>) -> Result<Connection, ConnectError> {
+    // It fails when there is a provider already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut config = config().await?;
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT);
+    config.auth_info.impersonate = impersonated.map(str::to_owned).or(config.auth_info.impersonate);
+    let namespace = config.default_namespace.as_str().into();
+    let is_local = matches!(config.cluster_url.host(), Some("127.0.0.1" | "[::1]" | "localhost"));
+    let place = config.cluster_url.host().map(|host| {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        (host.into(), config.cluster_url.port_u16().unwrap_or(443))
+    });
+    let client = Client::try_from(config).map_err(|error| ConnectError::Client(error.to_string()))?;
+    Ok(Connection { client, namespace, is_local, place })
+}
+
+/// Every API server writes its own address there.
+const ENDPOINTS: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
+
+fn endpoints_of(slice: &Value) -> Vec<SocketAddr> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let ports: Vec<u16> =
+        list(&slice["ports"]).iter().filter_map(|it| it["port"].as_u64()?.try_into().ok()).collect();
+    let addresses = list(&slice["endpoints"]).into_iter().flat_map(|it| list(&it["addresses"]));
+    let addresses = addresses.filter_map(|it| it.as_str()?.parse::<IpAddr>().ok());
+    addresses
+        .flat_map(|ip| ports.iter().map(move |port| SocketAddr::new(ip, *port)).collect::<Vec<_>>())
+        .collect()
+}
+
+/// The address of the server's Service, from the environment of the container.
+fn of_service() -> Option<SocketAddr> {
+    let variable = |name: &str| std::env::var(name).ok();
+    service(variable("KUBERNETES_SERVICE_HOST")?.as_str(), variable("KUBERNETES_SERVICE_PORT").as_deref())
+}
+
+fn service(host: &str, port: Option<&str>) -> Option<SocketAddr> {
+    let host = host.trim_start_matches('[').trim_end_matches(']').parse().ok()?;
+    Some(SocketAddr::new(host, port.and_then(|port| port.parse().ok()).unwrap_or(443)))
+}
+
+async fn config() -> Result<Config, ConnectError> {
+    let bad = |error: &dyn std::error::Error| ConnectError::Kubeconfig(error.to_string());
+    if let Some(kubeconfig) = Kubeconfig::from_env().map_err(|error| bad(&error))? {
+        return from_kubeconfig(kubeconfig).await;
+    }
+    match (Config::incluster(), Kubeconfig::read()) {
+        (Ok(config), _) => Ok(config),
+        (Err(_), Ok(kubeconfig)) => from_kubeconfig(kubeconfig).await,
+        (Err(_), Err(error)) => Err(ConnectError::Nothing(error.to_string())),
+    }
+}
+
+async fn from_kubeconfig(kubeconfig: Kubeconfig) -> Result<Config, ConnectError> {
+    let names_proxy = proxy_of(&kubeconfig);
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| ConnectError::Kubeconfig(error.to_string()))?;
+    if !names_proxy {
+        config.proxy_url = None;
+    }
+    Ok(config)
+}
+
+/// True if the cluster of the current context names a proxy.
+fn proxy_of(kubeconfig: &Kubeconfig) -> bool {
+    let context = kubeconfig.current_context.as_deref().unwrap_or_default();
+    let context = kubeconfig.contexts.iter().find(|named| named.name == context);
+    let cluster = context.and_then(|named| named.context.as_ref()).map(|context| context.cluster.as_str());
+    let cluster = kubeconfig.clusters.iter().find(|named| Some(named.name.as_str()) == cluster);
+    cluster.and_then(|named| named.cluster.as_ref()).is_some_and(|cluster| cluster.proxy_url.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_server_is_where_its_service_and_its_endpoints_are() {
+        let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let slice = json!({
+            "endpoints": [{"addresses": ["192.0.2.1"]}, {"addresses": ["2001:db8::1", "no address"]}, {}],
+            "ports": [{"name": "https", "port": 6443}, {"port": 70000}, {}],
+        });
+        assert_eq!(endpoints_of(&slice), [at("192.0.2.1:6443"), at("[2001:db8::1]:6443")]);
+        assert_eq!(endpoints_of(&json!({"endpoints": null, "ports": []})), []);
+        assert_eq!(service("10.0.0.1", Some("6443")), Some(at("10.0.0.1:6443")));
+        assert_eq!(service("[fd00::1]", None), Some(at("[fd00::1]:443")));
+        assert_eq!(service("kubernetes.default.svc", Some("443")), None, "its name is judged by itself");
+    }
+}

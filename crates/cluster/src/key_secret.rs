@@ -1,0 +1,154 @@
+//! The Secret with the daemon's keys: read, filled once, and followed by its metadata.
+//!
+//! In: a namespace and a name. Out: [`KeyData`]. A fill names the resourceVersion that it was decided on, so that of two
+//! daemons one wins. Nothing of the Secret is formatted, and no error quotes it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use super::wire::Call;
+use super::{Cluster, Failure, kinds};
+use moorline_api::KEYS_LABEL;
+use moorline_engine::proof::KEY_BYTES;
+use moorline_metrics::Class;
+
+/// The key that is written with.
+pub const CURRENT: &str = "current";
+/// The keys of before, one after the other.
+pub const PREVIOUS: &str = "previous";
+/// The id under which a run without a Sync owns objects.
+pub const ID: &str = "id";
+
+/// What the Secret holds.
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeyData {
+    /// The version of the Secret.
+    pub version: Box<str>,
+    /// The key that is written with; none where it has to be filled in.
+    pub current: Option<[u8; KEY_BYTES]>,
+    /// The keys of before.
+    pub previous: Vec<[u8; KEY_BYTES]>,
+    /// The id of a run without a Sync.
+    pub id: Option<Box<str>>,
+    /// Its label says what it holds, so that other daemons know it too.
+    pub is_marked: bool,
+}
+
+/// The fields that are filled in.
+pub type Fill<'a> = [(&'a str, &'a [u8])];
+
+impl Cluster {
+    /// The keys in the Secret; none if there is no such Secret.
+    pub async fn key_data(&self, namespace: &str, name: &str) -> Result<Option<KeyData>, Failure> {
+        match self.0.wire.send(Call::new(Class::Verify, "get", place(namespace, Some(name)))).await {
+            Ok(reply) => read(&reply.body).map(Some),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Fills fields of the Secret in, if it is still in this version.
+    pub async fn fill_keys(
+        &self,
+        namespace: &str,
+        name: &str,
+        version: &str,
+        fill: &Fill<'_>,
+    ) -> Result<KeyData, Failure> {
+        let patch =
+            json!({"metadata": {"resourceVersion": version, "labels": mark()}, "data": encoded(fill)});
+        let call = Call::new(Class::Verify, "patch", place(namespace, Some(name)))
+            .content("application/merge-patch+json", patch.to_string().into_bytes());
+        read(&self.send(call).await?.body)
+    }
+
+    /// Makes the Secret.
+    pub async fn make_keys(&self, namespace: &str, name: &str, fill: &Fill<'_>) -> Result<KeyData, Failure> {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+            "metadata": {"name": name, "namespace": namespace, "labels": mark()},
+            "data": encoded(fill),
+        });
+        let call = Call::new(Class::Verify, "create", place(namespace, None))
+            .content("application/json", secret.to_string().into_bytes());
+        read(&self.send(call).await?.body)
+    }
+}
+
+fn place(namespace: &str, name: Option<&str>) -> String {
+    let collection = format!("/api/v1/namespaces/{}/secrets", kinds::escape(namespace));
+    name.map_or_else(|| collection.clone(), |name| format!("{collection}/{}", kinds::escape(name)))
+}
+
+fn mark() -> Value {
+    json!({KEYS_LABEL: "true"})
+}
+
+fn encoded(fill: &Fill<'_>) -> Value {
+    Value::Object(
+        fill.iter().map(|(key, bytes)| ((*key).to_owned(), STANDARD.encode(bytes).into())).collect(),
+    )
+}
+
+fn read(body: &[u8]) -> Result<KeyData, Failure> {
+    let bad = |what: &str| Failure::BadAnswer(what.into());
+    let secret: Map<String, Value> =
+        serde_json::from_slice(body).map_err(|_| bad("the Secret with the keys is no object"))?;
+    let version = secret.get("metadata").and_then(|metadata| metadata["resourceVersion"].as_str());
+    let labels = secret.get("metadata").and_then(|metadata| metadata.get("labels"));
+    let data = secret.get("data").and_then(Value::as_object);
+    let bytes = |key: &str| -> Result<Vec<u8>, Failure> {
+        let Some(Value::String(text)) = data.and_then(|data| data.get(key)) else { return Ok(Vec::new()) };
+        STANDARD
+            .decode(text)
+            .map_err(|_| bad(&format!("the field {key} of the Secret with the keys is no base64")))
+    };
+    let keys = |key: &str| -> Result<Vec<[u8; KEY_BYTES]>, Failure> {
+        let bytes = bytes(key)?;
+        let (keys, rest) = bytes.as_chunks::<KEY_BYTES>();
+        match rest.is_empty() {
+            true => Ok(keys.to_vec()),
+            false => Err(bad(&format!(
+                "the field {key} of the Secret with the keys has {} bytes, and a key has {KEY_BYTES}",
+                bytes.len()
+            ))),
+        }
+    };
+    let current = keys(CURRENT)?;
+    if current.len() > 1 {
+        return Err(bad(&format!("the field {CURRENT} of the Secret with the keys holds more than one key")));
+    }
+    let id = String::from_utf8(bytes(ID)?).ok().filter(|id| !id.is_empty());
+    Ok(KeyData {
+        version: version.ok_or_else(|| bad("the Secret with the keys has no resourceVersion"))?.into(),
+        current: current.first().copied(),
+        previous: keys(PREVIOUS)?,
+        id: id.map(Into::into),
+        is_marked: labels.is_some_and(|labels| labels.get(KEYS_LABEL).is_some()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(data: Value) -> Result<KeyData, Failure> {
+        read(json!({"metadata": {"resourceVersion": "7"}, "data": data}).to_string().as_bytes())
+    }
+
+    #[test]
+    fn keys_of_the_right_length_are_read_and_others_are_not_quoted() {
+        let text = |byte: u8, count: usize| STANDARD.encode(vec![byte; count]);
+        let two = secret(json!({"current": text(1, 32), "previous": text(2, 64)})).unwrap();
+        assert_eq!((two.current, two.previous.len(), two.id), (Some([1; 32]), 2, None));
+        let empty = secret(Value::Null).unwrap();
+        assert!(empty.current.is_none() && empty.previous.is_empty());
+        for wrong in
+            [json!({"current": text(65, 31)}), json!({"current": text(65, 64)}), json!({"previous": "%"})]
+        {
+            let told = secret(wrong).map(drop).unwrap_err().to_string();
+            assert!(!told.contains("AAAA") && !told.contains("QUFB"), "{told}");
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Leader election on a Lease: at most one daemon writes.
+//!
+//! In: a client, a [`Claim`] and [`Timings`]. Out: [`Leadership`], once no other holds the Lease, and from it
+//! [`Permit`]s, which are asked before every write. kube has no election of its own.
+//!
+//! Two rules make it safe without trust in anybody's wall clock. A candidate takes a Lease only after having seen it
+//! unchanged for as long as it is meant to last (`decide.rs`). A holder stops before that: `renew_deadline` after the
+//! *beginning* of the last renewal that succeeded (`hold.rs`), and a write that has begun by then is over, because a
+//! request may take no longer than what is left of the term. Both measure spans of time on a clock that nobody can
+//! set (`clock.rs`). Writes of the Lease itself carry its resourceVersion, so that two can never both succeed.
+//!
+//! A daemon that lost its Lease stands by in the same process. Every term has a new permit (`terms.rs`), and
+//! [`Leadership::follows`] shows that nobody held the Lease between two terms (`tenure.rs`).
+//!
+//! What this cannot promise: a person who deletes a held Lease lets a candidate in that never saw it, up to one
+//! `retry` before the holder notices.
+
+mod clock;
+mod decide;
+mod hold;
+mod permit;
+mod requests;
+mod tenure;
+mod terms;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub use clock::{Clock, Moment};
+pub use decide::{Decision, Sighting, decide};
+pub use hold::{Leadership, Loss, Notes};
+pub use permit::Permit;
+pub use terms::Terms;
+
+use hold::Found;
+use moorline_metrics::Metrics;
+use requests::{Requests, Trouble};
+use tenure::Tenure;
+
+/// How long what may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timings {
+    /// How long others leave a Lease alone that is not renewed; whole seconds, because the Lease says it so.
+    pub duration: Duration,
+    /// How long the holder writes without having renewed it.
+    pub renew_deadline: Duration,
+    /// Between two renewals, and between two looks of who waits.
+    pub retry: Duration,
+    /// The longest that any request may take: those about the Lease, and those that a [`Permit`] was asked for.
+    pub request: Duration,
+}
+
+impl Default for Timings {
+    fn default() -> Self {
+        Self {
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry: Duration::from_secs(2),
+            request: Duration::from_secs(4),
+        }
+    }
+}
+
+impl Timings {
+    /// Whether two holders can never write at the same time, and one lost request loses no Lease.
+    pub fn check(&self) -> Result<(), LeaseError> {
+        let wrong = |problem| Err(LeaseError::Timings { problem });
+        match self {
+            _ if self.duration.subsec_nanos() != 0 || self.duration.is_zero() => {
+                wrong("the duration must be whole seconds, at least one")
+            }
+            _ if self.duration > MAX_DURATION => wrong("the duration must be at most an hour"),
+            _ if self.retry.is_zero() || self.request.is_zero() => {
+                wrong("the retry period and the time of a request must not be zero")
+            }
+            _ if self.renew_deadline >= self.duration => {
+                wrong("the renew deadline must be shorter than the duration")
+            }
+            _ if self.request >= self.duration - self.renew_deadline => {
+                wrong("a request must be over between the renew deadline and the end of the duration")
+            }
+            _ if self.retry + self.request >= self.renew_deadline => {
+                wrong("the renew deadline must leave time for a second request after one without an answer")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Longer than any sane setting, and far from every overflow.
+const MAX_DURATION: Duration = Duration::from_secs(3600);
+
+/// Who wants which Lease, and for what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The namespace of the Lease.
+    pub namespace: String,
+    /// The name of the Lease.
+    pub name: String,
+    /// Who holds it. Two processes that may run at the same time must not have the same: a process goes on with a
+    /// Lease that names it already. The name and uid of a pod will do, the name of a machine will not.
+    pub identity: String,
+    /// Annotations that say for what it is held, such as source and path. A Lease on which one of them says something
+    /// else is refused.
+    pub record: BTreeMap<String, String>,
+    /// Whether a Lease with another record is taken all the same, once its holder's term has ended.
+    pub take_over: bool,
+}
+
+impl Claim {
+    fn full_name(&self) -> Box<str> {
+        format!("{}/{}", self.namespace, self.name).into()
+    }
+}
+
+/// Why there is no leadership, or no end of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LeaseError {
+    /// The timings do not fit each other.
+    #[error("wrong timings of the leader election: {problem}")]
+    Timings {
+        /// What does not fit.
+        problem: &'static str,
+    },
+    /// Nobody would know who holds it.
+    #[error("the leader election needs an identity")]
+    NoIdentity,
+    /// The Lease was last used for something else.
+    #[error(
+        "the Lease {lease} was last held for another source: its {key} is {recorded:?}, here it is {ours:?}; \
+         choose another name, or take it over with --take-over"
+    )]
+    OtherSource {
+        /// Namespace and name.
+        lease: Box<str>,
+        /// The annotation that differs.
+        key: Box<str>,
+        /// What it says.
+        recorded: Box<str>,
+        /// What it would have to say.
+        ours: Box<str>,
+    },
+    /// The server will never accept such a Lease.
+    #[error("the API server rejects the Lease {lease}: {cause}")]
+    Rejected {
+        /// Namespace and name.
+        lease: Box<str>,
+        /// What it said.
+        cause: Box<str>,
+    },
+    /// It could not be given back: others wait until its term has passed.
+    #[error("the Lease {lease} was not released: {cause}")]
+    NotReleased {
+        /// Namespace and name.
+        lease: Box<str>,
+        /// What went wrong.
+        cause: Box<str>,
+    },
+}
+
+impl LeaseError {
+    /// The same in one word, for conditions, events and metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Timings { .. } => "LeaseTimings",
+            Self::NoIdentity => "LeaseIdentity",
+            Self::OtherSource { .. } => "LeaseOfOtherSource",
+            Self::Rejected { .. } => "LeaseRejected",
+            Self::NotReleased { .. } => "LeaseNotReleased",
+        }
+    }
+}
+
+/// Waits until the Lease is ours, however long that takes: another holder, missing rights and a silent server are
+/// waited for alike, and each is logged once. Errors are what no waiting changes.
+pub async fn campaign(
+    client: kube::Client,
+    metrics: Metrics,
+    claim: Claim,
+    timings: Timings,
+) -> Result<Leadership, LeaseError> {
+    campaign_telling(client, metrics, claim, timings, &|_| {}).await
+}
+
+/// The same, and tells for whom is waited, with each look.
+pub async fn campaign_telling(
+    client: kube::Client,
+    metrics: Metrics,
+    claim: Claim,
+    timings: Timings,
+    waits_for: &(dyn Fn(&str) + Sync),
+) -> Result<Leadership, LeaseError> {
+    campaign_by(Clock::Machine, client, metrics, claim, timings, waits_for).await
+}
+
+/// The same, by a clock that is handed in.
+pub async fn campaign_by(
+    clock: Clock,
+    client: kube::Client,
+    metrics: Metrics,
+    claim: Claim,
+    timings: Timings,
+    waits_for: &(dyn Fn(&str) + Sync),
+) -> Result<Leadership, LeaseError> {
+    timings.check()?;
+    if claim.identity.is_empty() {
+        return Err(LeaseError::NoIdentity);
+    }
+    let mut candidate = Candidate {
+        requests: Requests::new(clock, client, metrics, claim, timings),
+        sighting: Sighting::default(),
+        said: "".into(),
+    };
+    loop {
+        match candidate.look(waits_for).await? {
+            Step::Won(won) => return Ok(candidate.begin(*won)),
+            Step::Again(wait) => tokio::time::sleep(wait).await,
+        }
+    }
+}
+
+/// Someone who wants the Lease.
+struct Candidate {
+    requests: Requests,
+    sighting: Sighting,
+    /// What was logged last.
+    said: Box<str>,
+}
+
+/// What came of one look.
+enum Step {
+    Won(Box<Won>),
+    Again(Duration),
+}
+
+/// A Lease that names us.
+struct Won {
+    lease: k8s_openapi::api::coordination::v1::Lease,
+    begun: Moment,
+}
+
+impl Candidate {
+    /// Looks, decides and, where nobody is in the way, writes.
+    async fn look(&mut self, waits_for: &(dyn Fn(&str) + Sync)) -> Result<Step, LeaseError> {
+        let found = match self.requests.read().await {
+            Ok(found) => found,
+            Err(trouble) => return self.after(trouble),
+        };
+        let now = self.requests.clock.now();
+        self.sighting = std::mem::take(&mut self.sighting).then(found, now);
+        let lease = match (decide(&self.sighting, &self.requests.claim, now), &self.sighting) {
+            (Decision::Wait { holder, until }, _) => {
+                waits_for(&holder);
+                self.say(format!("waiting for {holder}, who holds it").into(), false);
+                return Ok(Step::Again(self.requests.timings.retry.min(now.until(until))));
+            }
+            (Decision::Refuse { key, recorded, ours }, _) => {
+                let lease = self.requests.claim.full_name();
+                return Err(LeaseError::OtherSource { lease, key, recorded, ours });
+            }
+            (Decision::Renew | Decision::Take, Sighting::Lease { lease, .. }) => Some(&**lease),
+            (Decision::Create | Decision::Renew | Decision::Take, _) => None,
+        };
+        let begun = self.requests.clock.now();
+        match self.requests.hold(lease).await {
+            Ok(lease) if self.requests.clock.now() < begun + self.requests.timings.renew_deadline => {
+                Ok(Step::Won(Box::new(Won { lease, begun })))
+            }
+            // The answer came so late that others may hold it; the next look tells.
+            Ok(_) => Ok(Step::Again(Duration::ZERO)),
+            Err(trouble) => self.after(trouble),
+        }
+    }
+
+    /// A look that failed is repeated, unless the answer will always be the same.
+    fn after(&mut self, trouble: Trouble) -> Result<Step, LeaseError> {
+        match trouble {
+            Trouble::Rejected(cause) => {
+                return Err(LeaseError::Rejected { lease: self.requests.claim.full_name(), cause });
+            }
+            // Another candidate was faster; the next look says who.
+            Trouble::Conflict => {}
+            Trouble::Failed(cause) => self.say(format!("cannot get it yet: {cause}").into(), true),
+        }
+        Ok(Step::Again(self.requests.timings.retry))
+    }
+
+    fn begin(self, won: Won) -> Leadership {
+        let (notes, before) = match &self.sighting {
+            Sighting::Lease { lease, .. } => {
+                (lease.metadata.annotations.clone().unwrap_or_default(), Some(Tenure::of(lease)))
+            }
+            Sighting::Nothing | Sighting::Deleted { .. } => (BTreeMap::new(), None),
+        };
+        let found = Found { notes, before };
+        tracing::info!(lease = %self.requests.claim.full_name(), "holds the Lease");
+        Leadership::begin(self.requests, won.lease, found, won.begun)
+    }
+
+    /// Says each thing once, until something else is to be said.
+    fn say(&mut self, what: Box<str>, bad: bool) {
+        if self.said == what {
+            return;
+        }
+        let lease = self.requests.claim.full_name();
+        match bad {
+            true => tracing::warn!(%lease, "the Lease: {what}"),
+            false => tracing::info!(%lease, "the Lease: {what}"),
+        }
+        self.said = what;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timings_that_let_two_write_are_refused() {
+        fn timings(duration: u64, renew_deadline: u64, retry: u64, request: u64) -> Timings {
+            let milliseconds = Duration::from_millis;
+            Timings {
+                duration: milliseconds(duration),
+                renew_deadline: milliseconds(renew_deadline),
+                retry: milliseconds(retry),
+                request: milliseconds(request),
+            }
+        }
+        let check = |timings: Timings, expect: Option<&str>| match (timings.check(), expect) {
+            (Ok(()), None) => {}
+            (Err(LeaseError::Timings { problem }), Some(expect)) if problem.contains(expect) => {}
+            (result, _) => panic!("{timings:?}: {result:?}, not {expect:?}"),
+        };
+        check(Timings::default(), None);
+        check(timings(3000, 2000, 500, 900), None);
+        check(timings(3500, 2000, 500, 900), Some("whole seconds"));
+        check(timings(0, 0, 0, 0), Some("whole seconds"));
+        check(timings(3_601_000, 2000, 500, 900), Some("an hour"));
+        check(timings(3000, 2000, 0, 900), Some("zero"));
+        check(timings(3000, 2000, 500, 0), Some("zero"));
+        check(timings(3000, 3000, 500, 900), Some("shorter than the duration"));
+        check(timings(3000, 2000, 500, 1000), Some("between the renew deadline and the end"));
+        check(timings(3000, 1300, 500, 900), Some("a second request"));
+    }
+}

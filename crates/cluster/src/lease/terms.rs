@@ -1,0 +1,91 @@
+//! The terms of one daemon, one after the other.
+//!
+//! In: the permit of each term. Out: [`Terms`], which every request asks for the permit of the current term. A permit
+//! that ended never comes back: a new term has a new permit, and a write that was queued in an earlier term is refused.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use super::permit::Permit;
+use moorline_runtime::clock;
+
+/// The permit of the current term. Cheap to clone; all clones see the same term.
+#[derive(Debug, Clone)]
+pub struct Terms(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    permits: watch::Sender<Permit>,
+    /// When the current term began.
+    began: Mutex<Instant>,
+}
+
+impl From<Permit> for Terms {
+    fn from(first: Permit) -> Self {
+        Self(Arc::new(Inner { permits: watch::Sender::new(first), began: Mutex::new(clock::now()) }))
+    }
+}
+
+impl Terms {
+    /// The permit of the current term, which may have ended.
+    #[must_use]
+    pub fn current(&self) -> Permit {
+        self.0.permits.borrow().clone()
+    }
+
+    /// Begins the next term. The permit of the last one has ended by then.
+    pub fn begin(&self, permit: Permit) {
+        debug_assert!(!self.current().may_write(), "two terms never overlap");
+        *self.0.began.lock().unwrap_or_else(PoisonError::into_inner) = clock::now();
+        self.0.permits.send_replace(permit);
+    }
+
+    /// When the current term began: nothing was done before it, so that nobody was waited for.
+    pub fn began(&self) -> Instant {
+        *self.0.began.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until this daemon may write.
+    pub async fn held(&self) {
+        let mut terms = self.0.permits.subscribe();
+        while !terms.borrow_and_update().may_write() {
+            if terms.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Tells of each term that begins after this call.
+    pub fn watch(&self) -> watch::Receiver<Permit> {
+        self.0.permits.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::FutureExt as _;
+
+    use super::super::clock::{Clock, Moment};
+    use super::*;
+
+    #[test]
+    fn a_new_term_has_a_new_permit_and_the_old_one_stays_ended() {
+        let permit =
+            || Permit::until(Moment::now() + Duration::from_secs(60), Duration::from_secs(1), Clock::Machine);
+        let terms = Terms::from(permit());
+        let (queued, other) = (terms.current(), terms.clone());
+        assert!(terms.held().now_or_never().is_some());
+        queued.end();
+        let waiting = other.held();
+        let mut waiting = std::pin::pin!(waiting);
+        assert!(waiting.as_mut().now_or_never().is_none());
+        terms.begin(permit());
+        assert!(waiting.as_mut().now_or_never().is_some());
+        assert!(other.current().may_write());
+        assert!(!queued.may_write(), "what was queued in the last term is not written in this one");
+    }
+}

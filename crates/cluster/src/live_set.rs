@@ -1,0 +1,60 @@
+//! The live objects of a Sync as a whole, for who previews what would become of them.
+//!
+//! In: kinds, and objects that are wanted. Out: what the server has of them, the Sync's and those that it would take over.
+//! A daemon never asks this: it knows its objects by their metadata.
+
+use std::collections::BTreeSet;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use super::page::Pages;
+use super::store::object;
+use super::wire::Failure;
+use super::{Cluster, query};
+use moorline_api::{SYNC_LABEL, SyncName};
+use moorline_core::object::{GroupKind, Object, ObjectId};
+use moorline_metrics::Class;
+
+/// Requests at one time.
+const SIDE_BY_SIDE: usize = 8;
+
+impl Cluster {
+    /// The objects of these kinds that carry the label of a Sync, and those of the `wanted` that do not.
+    pub async fn live_set(
+        &self,
+        owner: &SyncName,
+        kinds: &BTreeSet<GroupKind>,
+        wanted: impl Iterator<Item = &ObjectId>,
+    ) -> Result<Vec<Object>, Failure> {
+        let lists = futures::stream::iter(kinds.iter().cloned()).map(|kind| self.labelled(kind, owner));
+        let listed: Vec<Vec<Object>> = lists.buffer_unordered(SIDE_BY_SIDE).try_collect().await?;
+        let mut live: Vec<Object> = listed.into_iter().flatten().collect();
+        let seen: BTreeSet<ObjectId> = live.iter().map(|object| object.id.clone()).collect();
+        let known = self.kinds();
+        let missing: Vec<ObjectId> = wanted
+            .filter(|id| !seen.contains(*id) && known.get(&id.group_kind()).is_some())
+            .cloned()
+            .collect();
+        let reads = futures::stream::iter(missing).map(|id| async move { self.whole(&id, None).await });
+        let others: Vec<Option<Object>> = reads.buffer_unordered(SIDE_BY_SIDE).try_collect().await?;
+        live.extend(others.into_iter().flatten());
+        Ok(live)
+    }
+
+    async fn labelled(&self, kind: GroupKind, owner: &SyncName) -> Result<Vec<Object>, Failure> {
+        let kinds = self.kinds();
+        let Some(served) = kinds.get(&kind) else { return Ok(Vec::new()) };
+        let path = served.collection(&kind.group, served.preferred(), None);
+        let selector = format!("labelSelector={}", query(&format!("{SYNC_LABEL}={}", owner.label())));
+        let mut pages = Pages::new(&self.0.wire, Class::Verify, &path, &selector).of_whole_objects();
+        let mut found = Vec::new();
+        while let Some(page) = pages.next().await? {
+            for mut body in page.items {
+                // What stands in a list is not told of each of its items.
+                body.insert("kind".to_owned(), (*kind.kind).into());
+                found.extend(object(&kind, served.preferred(), body));
+            }
+        }
+        Ok(found)
+    }
+}

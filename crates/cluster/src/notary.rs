@@ -1,0 +1,173 @@
+//! Proofs of the objects of this daemon's Syncs: written with its keys, and checked with them.
+//!
+//! In: the keys of the daemon, and the uid of each Sync. Out: the proof that an object gets, and whether that of a live object is
+//! valid. A tool without keys checks nothing and takes every object as proven; a daemon that lacks its keys takes none.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use ring::rand::{SecureRandom as _, SystemRandom};
+
+use moorline_api::SyncName;
+use moorline_core::object::ObjectId;
+use moorline_engine::observed::{Mark, Observed};
+use moorline_engine::proof::{KEY_BYTES, KeyRing, Proof};
+
+/// The keys of a daemon and the uids of its Syncs; cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Notary(Arc<RwLock<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    keys: Keys,
+    /// Counts the changes of the keys.
+    turn: u64,
+    uids: HashMap<SyncName, Arc<str>>,
+    /// The Secret with the keys.
+    place: Option<ObjectId>,
+}
+
+#[derive(Debug, Default)]
+enum Keys {
+    /// This program only looks, and the daemon checks proofs.
+    #[default]
+    Unchecked,
+    /// The daemon has no key. What needs one only to be recorded gets one that ends with this process.
+    Missing(Option<Arc<KeyRing>>),
+    Held(Arc<KeyRing>),
+}
+
+/// Tells whether proofs that were checked count on: the keys and the uid that they were checked with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Checked {
+    turn: u64,
+    uid: Option<Arc<str>>,
+}
+
+impl Notary {
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on proofs are written and checked with these keys; without any, no object is proven.
+    pub fn keep(&self, keys: Option<KeyRing>) {
+        let mut state = self.write();
+        state.turn += 1;
+        state.keys = keys.map_or_else(|| Keys::Missing(passing()), |keys| Keys::Held(Arc::new(keys)));
+    }
+
+    /// The keys are in this Secret.
+    pub fn keeps_at(&self, namespace: &str, name: &str) {
+        self.write().place = ObjectId::new("", "Secret", namespace, name).ok();
+    }
+
+    /// The Secret with the keys of this daemon, which no Sync may change, delete or read.
+    pub fn place(&self) -> Option<ObjectId> {
+        self.read().place.clone()
+    }
+
+    /// True for the Secret with the keys.
+    pub fn is_place(&self, namespace: &str, name: &str) -> bool {
+        let is_it = |place: &ObjectId| place.namespace() == Some(namespace) && place.name() == name;
+        self.read().place.as_ref().is_some_and(is_it)
+    }
+
+    /// The keys of this daemon.
+    pub fn keys(&self) -> Option<Arc<KeyRing>> {
+        match &self.read().keys {
+            Keys::Held(keys) => Some(keys.clone()),
+            Keys::Unchecked | Keys::Missing(_) => None,
+        }
+    }
+
+    /// The keys for hashes that values of Secrets went into.
+    pub fn content_keys(&self) -> Option<Arc<KeyRing>> {
+        match &self.read().keys {
+            Keys::Held(keys) => Some(keys.clone()),
+            Keys::Missing(passing) => passing.clone(),
+            Keys::Unchecked => None,
+        }
+    }
+
+    /// A Sync of this daemon has this uid.
+    pub fn knows(&self, sync: &SyncName, uid: &str) {
+        let mut state = self.write();
+        if state.uids.get(sync).is_none_or(|known| **known != *uid) {
+            state.uids.insert(sync.clone(), uid.into());
+        }
+    }
+
+    /// A Sync is gone.
+    pub fn forgets(&self, sync: &SyncName) {
+        self.write().uids.remove(sync);
+    }
+
+    /// The proof that an object of a Sync gets.
+    pub fn prove(&self, owner: &SyncName, id: &ObjectId) -> Option<Proof> {
+        let state = self.read();
+        match &state.keys {
+            Keys::Held(keys) => Some(keys.prove(&owner.identity(id.as_str()), state.uids.get(owner)?)),
+            Keys::Unchecked | Keys::Missing(_) => None,
+        }
+    }
+
+    /// True if a proof is valid for this object of a Sync that lives.
+    pub fn is_valid(&self, owner: &SyncName, id: &ObjectId, proof: Option<&Proof>) -> bool {
+        let state = self.read();
+        match (&state.keys, proof) {
+            (Keys::Unchecked, _) => true,
+            (Keys::Held(keys), Some(proof)) => {
+                let uid = state.uids.get(owner);
+                uid.is_some_and(|uid| keys.is_valid(proof, &owner.identity(id.as_str()), uid))
+            }
+            (Keys::Missing(_), _) | (Keys::Held(_), None) => false,
+        }
+    }
+
+    /// Notes whether the proof of an object is valid for a Sync.
+    pub fn check(&self, owner: &SyncName, id: &ObjectId, seen: &mut Observed) {
+        // Where nothing is checked, the other marks are all that is known.
+        let is_of_another = matches!(seen.mark, Mark::Sync(_)) && matches!(self.read().keys, Keys::Unchecked);
+        seen.proven = !is_of_another && self.is_valid(owner, id, seen.proof.as_deref());
+    }
+
+    /// What the proofs of a Sync are checked with now.
+    pub(super) fn checked(&self, owner: &SyncName) -> Checked {
+        let state = self.read();
+        Checked { turn: state.turn, uid: state.uids.get(owner).cloned() }
+    }
+}
+
+/// A key that nobody keeps.
+fn passing() -> Option<Arc<KeyRing>> {
+    let mut key = [0; KEY_BYTES];
+    SystemRandom::new().fill(&mut key).ok()?;
+    Some(Arc::new(KeyRing::new(key, [])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_proven_by_the_key_for_a_sync_that_lives() {
+        let (web, id) = (SyncName::new("ops", "web"), ObjectId::parse("/ConfigMap|shop/a").unwrap());
+        let notary = Notary::default();
+        assert!(notary.prove(&web, &id).is_none() && notary.is_valid(&web, &id, None), "nothing is checked");
+        notary.keep(None);
+        assert!(!notary.is_valid(&web, &id, None), "a daemon without a key believes nothing");
+        notary.keep(Some(KeyRing::new([7; 32], [])));
+        assert!(notary.prove(&web, &id).is_none(), "nobody knows the Sync");
+        notary.knows(&web, "1");
+        let before = notary.checked(&web);
+        let proof = notary.prove(&web, &id);
+        assert!(notary.is_valid(&web, &id, proof.as_ref()));
+        notary.knows(&web, "2");
+        assert!(!notary.is_valid(&web, &id, proof.as_ref()), "another Sync of that name");
+        assert_ne!(notary.checked(&web), before);
+    }
+}

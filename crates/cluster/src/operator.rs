@@ -1,0 +1,176 @@
+//! What people ask of Syncs from the command line.
+//!
+//! In: names, and what is to be changed. Out: Syncs as the API server has them, and errors that say what to do.
+
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+
+use super::connect::Connection;
+use moorline_api::{REQUEST_ANNOTATION, SyncName, SyncStatus, WEBHOOK_REQUEST};
+use moorline_core::nearest::nearest;
+
+/// One Sync.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Its namespace and its name.
+    pub name: SyncName,
+    /// The whole of it.
+    pub whole: DynamicObject,
+    /// Its status; an empty one where there is none, or none that can be read.
+    pub status: SyncStatus,
+}
+
+/// Why it could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum OperatorError {
+    /// There is none of that name.
+    #[error("there is no Sync {name} in the namespace {namespace}{}", .near.as_ref().map(|near| format!("; is it {near}?")).unwrap_or_default())]
+    NoSync {
+        /// What was asked for.
+        name: Box<str>,
+        /// Where.
+        namespace: Box<str>,
+        /// One that is there.
+        near: Option<Box<str>>,
+    },
+    /// The cluster does not know what a Sync is.
+    #[error(
+        "the cluster has no Syncs: install their definition (moorline crd | kubectl apply --server-side -f -)"
+    )]
+    NoDefinition,
+    /// Somebody else was faster.
+    #[error("it was changed meanwhile, try again: {0}")]
+    Changed(Box<str>),
+    /// Anything else.
+    #[error("the API server refuses: {0}")]
+    Refused(Box<str>),
+    /// No answer.
+    #[error("the API server cannot be reached: {0}")]
+    Unreachable(Box<str>),
+}
+
+impl From<kube::Error> for OperatorError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) if status.code == 409 => Self::Changed(status.message.into()),
+            kube::Error::Api(status) => Self::Refused(status.message.into()),
+            other => {
+                let mut cause: &dyn std::error::Error = &other;
+                while let Some(inner) = cause.source() {
+                    cause = inner;
+                }
+                Self::Unreachable(cause.to_string().into())
+            }
+        }
+    }
+}
+
+fn is_missing(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+fn resource() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("moorline.dev", "v1alpha1", "Sync"))
+}
+
+impl Seen {
+    fn of(whole: DynamicObject) -> Self {
+        let metadata = &whole.metadata;
+        let (namespace, name) =
+            (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default());
+        let status = whole.data.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
+        Self { name: SyncName::new(&namespace, &name), whole, status: status.unwrap_or_default() }
+    }
+}
+
+impl Seen {
+    fn uid(&self) -> Option<&str> {
+        self.whole.metadata.uid.as_deref()
+    }
+}
+
+impl Connection {
+    /// The Syncs of a namespace, or of all, in the order of their names.
+    pub async fn syncs(&self, namespace: Option<&str>) -> Result<Vec<Seen>, OperatorError> {
+        let list = self.api(namespace).list(&ListParams::default()).await;
+        let list = list
+            .map_err(|error| if is_missing(&error) { OperatorError::NoDefinition } else { error.into() })?;
+        let mut all: Vec<Seen> = list.items.into_iter().map(Seen::of).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(all)
+    }
+
+    /// One Sync.
+    pub async fn sync(&self, name: &SyncName) -> Result<Seen, OperatorError> {
+        match self.api(Some(&name.namespace)).get(&name.name).await {
+            Ok(whole) => Ok(Seen::of(whole)),
+            Err(error) if is_missing(&error) => Err(self.missing(name).await),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Changes a Sync by a merge patch.
+    pub async fn change_sync(&self, name: &SyncName, patch: Value) -> Result<Seen, OperatorError> {
+        let parameters = PatchParams { field_manager: Some("moorline-cli".into()), ..PatchParams::default() };
+        match self.api(Some(&name.namespace)).patch(&name.name, &parameters, &Patch::Merge(patch)).await {
+            Ok(whole) => Ok(Seen::of(whole)),
+            Err(error) if is_missing(&error) => Err(self.missing(name).await),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A Sync that was seen, as it is now; none once it is gone, also where another one has its name.
+    pub async fn standing_sync(&self, sync: &Seen) -> Result<Option<Seen>, OperatorError> {
+        match self.api(Some(&sync.name.namespace)).get(&sync.name.name).await {
+            Ok(whole) => Ok(Some(Seen::of(whole)).filter(|now| now.uid() == sync.uid())),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Asks all Syncs to look whose repository is one of these; how many there are.
+    pub async fn call(&self, is_called: impl Fn(&str) -> bool) -> Result<usize, OperatorError> {
+        let url = |sync: &Seen| Some(sync.whole.data.pointer("/spec/source/git/url")?.as_str()?.to_owned());
+        let all = self.syncs(None).await?;
+        let called: Vec<&Seen> =
+            all.iter().filter(|sync| url(sync).is_some_and(|url| is_called(&url))).collect();
+        for sync in &called {
+            let patch = json!({"metadata": {"annotations": {REQUEST_ANNOTATION: format!("{WEBHOOK_REQUEST}{}", jiff::Timestamp::now())}}});
+            self.change_sync(&sync.name, patch).await?;
+        }
+        Ok(called.len())
+    }
+
+    /// The Events about a Sync, the oldest first.
+    pub async fn sync_events(&self, sync: &Seen) -> Result<Vec<Value>, OperatorError> {
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("events.k8s.io", "v1", "Event"));
+        let events: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &sync.name.namespace, &kind);
+        let uid = sync.whole.metadata.uid.as_deref();
+        let events = events.list(&ListParams::default()).await?.items.into_iter().map(|event| event.data);
+        let mut events: Vec<Value> =
+            events.filter(|event| event["regarding"]["uid"].as_str() == uid).collect();
+        // Times are of one form, so that they compare as texts.
+        events.sort_by(|a, b| a["eventTime"].as_str().cmp(&b["eventTime"].as_str()));
+        Ok(events)
+    }
+
+    fn api(&self, namespace: Option<&str>) -> Api<DynamicObject> {
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource()),
+            None => Api::all_with(self.client.clone(), &resource()),
+        }
+    }
+
+    async fn missing(&self, name: &SyncName) -> OperatorError {
+        match self.syncs(Some(&name.namespace)).await {
+            Ok(all) => OperatorError::NoSync {
+                name: name.name.clone(),
+                namespace: name.namespace.clone(),
+                near: nearest(&name.name, all.iter().map(|it| &*it.name.name)).map(Into::into),
+            },
+            Err(error) => error,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Lists, page by page.
+//!
+//! In: a collection, and which objects of it. Out: these objects, or their metadata alone, so many at a time that no
+//! answer is large.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::query;
+use super::wire::{Call, Failure, METADATA_LIST, WHOLE, Wire};
+use moorline_metrics::Class;
+
+/// Objects of a page: metadata alone, and whole.
+const SIZE: usize = 500;
+const SIZE_OF_WHOLE: usize = 100;
+
+/// A list that has not come to its end.
+pub(super) struct Pages<'a> {
+    wire: &'a Wire,
+    class: Class,
+    /// The collection and the parameters that each of its pages is asked with.
+    uri: String,
+    size: usize,
+    /// What is told of each object.
+    accept: &'static str,
+    /// Where to go on; none after the last page.
+    next: Option<String>,
+}
+
+/// A part of a list.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    /// The version of the whole list.
+    pub(super) version: Box<str>,
+    pub(super) items: Vec<Map<String, Value>>,
+}
+
+impl<'a> Pages<'a> {
+    /// A list of the metadata of what `selector`, a parameter of the request, selects; empty for all.
+    pub(super) fn new(wire: &'a Wire, class: Class, path: &str, selector: &str) -> Self {
+        let uri = format!("{path}?{selector}");
+        Self { wire, class, uri, size: SIZE, accept: METADATA_LIST, next: Some(String::new()) }
+    }
+
+    /// The same of whole objects.
+    pub(super) fn of_whole_objects(self) -> Self {
+        Self { accept: WHOLE, size: SIZE_OF_WHOLE, ..self }
+    }
+
+    /// The next page; none after the last one.
+    pub(super) async fn next(&mut self) -> Result<Option<Page>, Failure> {
+        let Some(next) = &self.next else { return Ok(None) };
+        let uri = format!("{}&limit={}&continue={}", self.uri, self.size, query(next));
+        let page = page(self.wire, self.class, uri, self.accept).await?;
+        self.next = page.metadata.next.filter(|next| !next.is_empty());
+        let items = page.items.unwrap_or_default();
+        Ok(Some(Page { version: page.metadata.resource_version, items }))
+    }
+}
+
+/// The metadata of the first object that is listed so, if any is.
+pub(super) async fn first(wire: &Wire, uri: String) -> Result<Option<Map<String, Value>>, Failure> {
+    let page = page(wire, Class::Watch, uri, METADATA_LIST).await?;
+    Ok(page.items.into_iter().flatten().next())
+}
+
+async fn page(wire: &Wire, class: Class, uri: String, accept: &'static str) -> Result<Listed, Failure> {
+    wire.send(Call::new(class, "list", uri).accept(accept)).await?.json()
+}
+
+/// A page as the server writes it.
+#[derive(Deserialize)]
+struct Listed {
+    #[serde(default)]
+    metadata: Metadata,
+    #[serde(default)]
+    items: Option<Vec<Map<String, Value>>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Metadata {
+    #[serde(default, rename = "resourceVersion")]
+    resource_version: Box<str>,
+    #[serde(default, rename = "continue")]
+    next: Option<String>,
+}

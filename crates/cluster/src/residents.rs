@@ -1,0 +1,104 @@
+//! What would go with a Namespace or with a definition of a kind.
+//!
+//! In: the container. Out: the first object in it that counts, or the first kind that cannot be listed. It is asked
+//! before a container is pruned, which is rare, so that every kind is listed anew; only metadata are.
+
+use futures::StreamExt as _;
+use futures::future::{BoxFuture, FutureExt as _};
+
+use super::Cluster;
+use super::kinds::Kinds;
+use super::page::Pages;
+use super::store::object;
+use super::wire::Failure;
+use moorline_core::object::{GroupKind, Object, ObjectId};
+use moorline_engine::desired::Scope;
+use moorline_metrics::Class;
+
+/// Kinds that are listed at one time.
+const SIDE_BY_SIDE: usize = 8;
+
+/// What is in a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Inside {
+    /// Nothing that counts.
+    Nothing,
+    /// An object that counts.
+    Object(ObjectId),
+    /// Objects of this kind may be in it, and cannot be listed.
+    Hidden(GroupKind),
+}
+
+/// Whether an object counts.
+type Counts<'a> = dyn Fn(&Object, &Kinds) -> bool + Send + Sync + 'a;
+
+/// All objects of a kind in a container.
+struct Place {
+    kind: GroupKind,
+    version: Box<str>,
+    path: String,
+}
+
+impl Cluster {
+    /// Looks into a Namespace, or at all objects of the kind that a definition defines.
+    pub async fn inside(&self, container: &ObjectId, counts: &Counts<'_>) -> Result<Inside, Failure> {
+        self.discover().await?;
+        let kinds = self.kinds();
+        let places = places(&kinds, container);
+        if places.is_empty() {
+            return Ok(Inside::Hidden(container.group_kind()));
+        }
+        let look = |place| self.first(place, &kinds, counts).boxed();
+        let looks: Vec<BoxFuture<'_, _>> = places.iter().map(look).collect();
+        let mut found: Vec<Inside> = Vec::new();
+        let mut looks = futures::stream::iter(looks).buffer_unordered(SIDE_BY_SIDE);
+        while let Some(look) = looks.next().await {
+            found.push(look?);
+        }
+        let object = found.iter().position(|it| matches!(it, Inside::Object(_)));
+        let hidden = found.iter().position(|it| matches!(it, Inside::Hidden(_)));
+        Ok(object.or(hidden).map_or(Inside::Nothing, |at| found.swap_remove(at)))
+    }
+
+    /// The first object of a kind that counts.
+    async fn first(&self, place: &Place, kinds: &Kinds, counts: &Counts<'_>) -> Result<Inside, Failure> {
+        let mut pages = Pages::new(&self.0.wire, Class::Verify, &place.path, "");
+        loop {
+            let page = match pages.next().await {
+                Ok(Some(page)) => page,
+                Ok(None) => return Ok(Inside::Nothing),
+                // The kind is gone, and its objects with it.
+                Err(Failure::Refused(refusal)) if matches!(refusal.code, 404 | 405) => {
+                    return Ok(Inside::Nothing);
+                }
+                Err(Failure::Refused(refusal)) if matches!(refusal.code, 401 | 403) => {
+                    return Ok(Inside::Hidden(place.kind.clone()));
+                }
+                Err(failure) => return Err(failure),
+            };
+            let objects = page.items.into_iter();
+            let found = objects
+                .filter_map(|body| object(&place.kind, &place.version, body))
+                .find(|it| counts(it, kinds));
+            if let Some(found) = found {
+                return Ok(Inside::Object(found.id));
+            }
+        }
+    }
+}
+
+/// Where the objects in a container are listed.
+fn places(kinds: &Kinds, container: &ObjectId) -> Vec<Place> {
+    let namespace = container.is("", "Namespace").then(|| container.name());
+    let (plural, group) = container.name().split_once('.').unwrap_or_default();
+    let inside = kinds.iter().filter(|(kind, served)| match namespace {
+        Some(_) => served.scope == Scope::Namespaced,
+        None => &*kind.group == group && &*served.plural == plural,
+    });
+    let place = |(kind, served): (&GroupKind, &super::Served)| Place {
+        kind: kind.clone(),
+        version: served.preferred().into(),
+        path: served.collection(&kind.group, served.preferred(), namespace),
+    };
+    inside.map(place).collect()
+}

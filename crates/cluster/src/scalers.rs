@@ -1,0 +1,400 @@
+//! HorizontalPodAutoscalers and ScaledObjects: what is scaled by somebody else than Git.
+//!
+//! In: the namespaces that a Sync asks about. Out: the objects in them that are scaled. The metadata of scalers are
+//! watched, one watch for each namespace in use and each kind that the server knows, and each scaler is read once when its
+//! spec may have changed. Where they may not be seen there are none; where they cannot be seen for now, nothing is said at
+//! all.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use serde_json::{Map, Value};
+use tokio::task::AbortHandle;
+
+use super::kinds::{Kinds, Served, escape};
+use super::store::Store;
+use super::watch::{self, Event, Target};
+use super::watches::State;
+use super::wire::{Call, Failure, METADATA_LIST, Wire};
+use moorline_api::SyncName;
+use moorline_core::object::{GroupKind, ObjectId};
+use moorline_engine::desired::{SCALERS, scale_target};
+use moorline_engine::observed::Stamp;
+use moorline_metrics::Class;
+
+/// How many are read at one time.
+const SIDE_BY_SIDE: usize = 8;
+/// How often it is read again what changed while it was read.
+const MAX_ROUNDS: usize = 3;
+/// What is not told in this time is taken as not to be seen for now.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is scaled in the namespaces that were asked about.
+#[derive(Debug, Default)]
+pub struct Scaled {
+    /// The objects that are.
+    pub targets: BTreeSet<ObjectId>,
+    /// The namespaces in which it cannot be seen for now, and why not.
+    pub unseen: BTreeMap<Box<str>, Failure>,
+}
+
+/// The scalers that one identity sees.
+pub(super) struct Scalers {
+    wire: Wire,
+    store: Store,
+    open: Open,
+    /// Told whenever a watch has listed everything or cannot.
+    told: Arc<tokio::sync::watch::Sender<()>>,
+    /// Held while scalers are read, so that each is read once.
+    reading: tokio::sync::Mutex<()>,
+}
+
+type Open = Arc<Mutex<HashMap<Spot, Place>>>;
+
+/// Where scalers are: of one kind, in one namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Spot {
+    kind: GroupKind,
+    namespace: Box<str>,
+}
+
+/// What is known of one spot.
+struct Place {
+    state: State,
+    users: HashSet<SyncName>,
+    /// Where its scalers are.
+    path: String,
+    scalers: BTreeMap<Box<str>, Scaler>,
+    task: AbortHandle,
+}
+
+struct Scaler {
+    stamp: Stamp,
+    /// Its spec may be another one than was read.
+    changed: bool,
+    target: Option<ObjectId>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The kinds of scalers that the server knows.
+fn served(kinds: &Kinds) -> Vec<(GroupKind, &Served)> {
+    let all = SCALERS.iter().map(|(group, kind)| GroupKind::new(group, kind));
+    let served = |kind: GroupKind| Some((kind.clone(), kinds.get(&kind).filter(|it| it.watchable)?));
+    all.filter_map(served).collect()
+}
+
+/// The Syncs that need to know what is at a spot, in words.
+fn users(open: &Open, spot: &Spot) -> String {
+    let open = lock(open);
+    let users = open.get(spot).into_iter().flat_map(|place| &place.users).map(ToString::to_string);
+    users.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
+}
+
+fn lock(open: &Open) -> MutexGuard<'_, HashMap<Spot, Place>> {
+    open.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Scalers {
+    pub(super) fn new(wire: Wire, store: Store) -> Self {
+        let told = Arc::new(tokio::sync::watch::Sender::new(()));
+        Self { wire, store, open: Open::default(), told, reading: tokio::sync::Mutex::default() }
+    }
+
+    /// Watches exactly these namespaces for a Sync.
+    pub(super) fn require(&self, user: &SyncName, namespaces: &BTreeSet<Box<str>>, kinds: &Kinds) {
+        let mut open = lock(&self.open);
+        let served = served(kinds);
+        open.retain(|spot, place| {
+            if !namespaces.contains(&spot.namespace) || served.iter().all(|(kind, _)| *kind != spot.kind) {
+                place.users.remove(user);
+            }
+            !place.users.is_empty()
+        });
+        for (kind, served) in served {
+            for namespace in namespaces {
+                let spot = Spot { kind: kind.clone(), namespace: namespace.clone() };
+                let place = open.entry(spot.clone()).or_insert_with(|| {
+                    let path = served.collection(&kind.group, served.preferred(), Some(namespace));
+                    self.begin(&spot, path)
+                });
+                place.users.insert(user.clone());
+            }
+        }
+    }
+
+    /// Lists everything anew, as if nothing had been seen yet.
+    pub(super) fn begin_anew(&self) {
+        for (spot, place) in lock(&self.open).iter_mut() {
+            let mut anew = self.begin(spot, place.path.clone());
+            anew.users = std::mem::take(&mut place.users);
+            *place = anew;
+        }
+    }
+
+    fn begin(&self, spot: &Spot, path: String) -> Place {
+        let target = Target {
+            kind: spot.kind.clone(),
+            namespace: Some(spot.namespace.clone()),
+            // A right that is missing stays missing for long, and nobody waits for it.
+            patient: true,
+            path: path.clone(),
+            selector: "labelSelector=".to_owned(),
+            whole: false,
+            watchable: true,
+        };
+        let (open, store, told) = (self.open.clone(), self.store.clone(), self.told.clone());
+        let mut sink = Sink { spot: spot.clone(), open, store, told, listing: None };
+        let task = tokio::spawn(watch::follow(self.wire.clone(), target, move |event| sink.take(event)));
+        Place {
+            state: State::Listing,
+            users: HashSet::new(),
+            path,
+            scalers: BTreeMap::new(),
+            task: task.abort_handle(),
+        }
+    }
+
+    /// What is scaled in these namespaces, once all of it is known that can be.
+    pub(super) async fn targets(&self, namespaces: &BTreeSet<Box<str>>) -> Scaled {
+        let mut unseen = self.listed(namespaces).await;
+        let _turn = self.reading.lock().await;
+        for _ in 0..MAX_ROUNDS {
+            let changed = self.changed(|it| namespaces.contains(it) && !unseen.contains_key(it));
+            if changed.is_empty() {
+                break;
+            }
+            let reads = futures::stream::iter(changed).map(|(spot, name, uri)| async move {
+                let found = self.read(&spot, &name, uri).await;
+                (spot, name, found)
+            });
+            let found: Vec<_> = reads.buffer_unordered(SIDE_BY_SIDE).collect().await;
+            for (spot, name, found) in found {
+                match found {
+                    Ok(found) => self.learn(&spot, &name, found),
+                    Err(failure) => drop(unseen.insert(spot.namespace, failure)),
+                }
+            }
+        }
+        let open = lock(&self.open);
+        let places = open.iter().filter(|(spot, _)| namespaces.contains(&spot.namespace));
+        let targets = places.flat_map(|(_, place)| place.scalers.values().filter_map(|it| it.target.clone()));
+        Scaled { targets: targets.collect(), unseen }
+    }
+
+    /// A scaler of this object, or one that was not read yet.
+    pub(super) fn of(&self, id: &ObjectId) -> Option<ObjectId> {
+        let namespace = id.namespace()?;
+        let open = lock(&self.open);
+        let scales = |it: &Scaler| it.changed || it.target.as_ref() == Some(id);
+        open.iter().filter(|(spot, _)| &*spot.namespace == namespace).find_map(|(spot, place)| {
+            let (name, _) = place.scalers.iter().find(|(_, it)| scales(it))?;
+            ObjectId::new(&spot.kind.group, &spot.kind.kind, namespace, name).ok()
+        })
+    }
+
+    /// Waits until each of these namespaces was listed or may not be; with why, those that could not be listed.
+    async fn listed(&self, namespaces: &BTreeSet<Box<str>>) -> BTreeMap<Box<str>, Failure> {
+        let mut told = self.told.subscribe();
+        let states = || -> Vec<(Box<str>, State)> {
+            let open = lock(&self.open);
+            let wanted = open.iter().filter(|(spot, _)| namespaces.contains(&spot.namespace));
+            wanted.map(|(spot, place)| (spot.namespace.clone(), place.state.clone())).collect()
+        };
+        let wait = async {
+            while states().iter().any(|(_, state)| *state == State::Listing) {
+                if told.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // Whoever is told of too late is woken then.
+        let _ = tokio::time::timeout(PATIENCE, wait).await;
+        let unseen = states().into_iter().filter_map(|(namespace, state)| match state {
+            State::Blind(failure) if !is_forbidden(&failure) => Some((namespace, failure)),
+            State::Listing => Some((namespace, Failure::Timeout(PATIENCE))),
+            State::Blind(_) | State::Listed => None,
+        });
+        unseen.collect()
+    }
+
+    /// What is to be read in some namespaces, with its path.
+    fn changed(&self, is_meant: impl Fn(&Box<str>) -> bool) -> Vec<(Spot, Box<str>, String)> {
+        let open = lock(&self.open);
+        let places = open.iter().filter(|(spot, _)| is_meant(&spot.namespace));
+        let changed = places.flat_map(|(spot, place)| {
+            let scalers = place.scalers.iter().filter(|(_, scaler)| scaler.changed);
+            scalers.map(|(name, _)| (spot.clone(), name.clone(), format!("{}/{}", place.path, escape(name))))
+        });
+        changed.collect()
+    }
+
+    /// One scaler; none if it is gone or may not be read.
+    async fn read(&self, spot: &Spot, name: &str, uri: String) -> Result<Option<Value>, Failure> {
+        match self.wire.send(Call::new(Class::Verify, "get", uri)).await {
+            Ok(reply) => reply.json().map(Some),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) if is_forbidden(&failure) => {
+                let (syncs, Spot { kind, namespace }) = (users(&self.open, spot), spot);
+                let object = format!("{kind} {namespace}/{name}");
+                tracing::warn!(syncs, object, %failure, "what scales others may not be read, and counts as none");
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn learn(&self, spot: &Spot, name: &str, found: Option<Value>) {
+        let mut open = lock(&self.open);
+        let scaler = open.get_mut(spot).and_then(|place| place.scalers.get_mut(name));
+        let Some(scaler) = scaler else { return };
+        let stamp = found.as_ref().and_then(|it| it["metadata"].as_object()).map(Stamp::of);
+        scaler.target = found.as_ref().and_then(|it| scale_target(it, &spot.namespace));
+        match stamp {
+            // An event that came while it was read is of a later state.
+            Some(read) if !scaler.stamp.is_old_beside(&read) => {}
+            Some(read) => (scaler.stamp, scaler.changed) = (read, false),
+            None => scaler.changed = false,
+        }
+    }
+
+    /// Asks what there is now, whatever the watches have told: they may be behind others.
+    pub(super) async fn look(&self, namespace: &str) -> Result<(), Failure> {
+        let paths: Vec<(Spot, String)> = {
+            let open = lock(&self.open);
+            let listed =
+                |(spot, it): &(&Spot, &Place)| *spot.namespace == *namespace && it.state == State::Listed;
+            open.iter().filter(listed).map(|(spot, it)| (spot.clone(), it.path.clone())).collect()
+        };
+        for (spot, path) in paths {
+            let reply = self.wire.send(Call::new(Class::Verify, "list", path).accept(METADATA_LIST)).await?;
+            let list: Value = reply.json()?;
+            let items = list.get("items").and_then(Value::as_array).into_iter().flatten();
+            if let Some(place) = lock(&self.open).get_mut(&spot) {
+                for item in items.filter_map(Value::as_object) {
+                    place.see(item);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes what only this Sync needed.
+    pub(super) fn release(&self, user: &SyncName) {
+        lock(&self.open).retain(|_, place| {
+            place.users.remove(user);
+            !place.users.is_empty()
+        });
+    }
+}
+
+fn is_forbidden(failure: &Failure) -> bool {
+    failure.code() == Some(403)
+}
+
+fn name(object: &Map<String, Value>) -> Option<&str> {
+    object.get("metadata")?.get("name")?.as_str()
+}
+
+impl Place {
+    /// Takes in a scaler as it is now; true if it is to be read.
+    fn see(&mut self, object: &Map<String, Value>) -> bool {
+        let (Some(name), Some(metadata)) = (name(object), object.get("metadata").and_then(Value::as_object))
+        else {
+            return false;
+        };
+        let stamp = Stamp::of(metadata);
+        let Some(known) = self.scalers.get_mut(name) else {
+            self.scalers.insert(name.into(), Scaler { stamp, changed: true, target: None });
+            return true;
+        };
+        if stamp.is_old_beside(&known.stamp) {
+            return false;
+        }
+        let changed = stamp.may_differ_from(&known.stamp);
+        known.changed |= changed;
+        known.stamp = stamp;
+        changed
+    }
+}
+
+/// Where the events of one spot go.
+struct Sink {
+    spot: Spot,
+    open: Open,
+    store: Store,
+    told: Arc<tokio::sync::watch::Sender<()>>,
+    /// What was told since the beginning, as long as not everything is.
+    listing: Option<HashSet<Box<str>>>,
+}
+
+impl Sink {
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Begins => {
+                self.listing = Some(HashSet::new());
+                self.change(|place| {
+                    place.scalers.values_mut().for_each(|scaler| scaler.stamp.doubt());
+                    false
+                });
+            }
+            Event::Seen(object) => {
+                if let (Some(listing), Some(name)) = (&mut self.listing, name(&object)) {
+                    listing.insert(name.into());
+                }
+                self.change(|place| place.see(&object));
+            }
+            Event::Gone(object) => {
+                let name = name(&object).unwrap_or_default();
+                self.change(|place| place.scalers.remove(name).is_some());
+            }
+            Event::Listed(_) => {
+                let told = self.listing.take().unwrap_or_default();
+                self.change(|place| {
+                    let before = place.scalers.len();
+                    place.scalers.retain(|name, _| told.contains(name));
+                    let first = place.state != State::Listed;
+                    place.state = State::Listed;
+                    first || place.scalers.len() < before
+                });
+                self.told.send_replace(());
+            }
+            // Told only of whole objects.
+            Event::Rewound | Event::Upgraded => {}
+            Event::Broken(failure) => {
+                let state = State::Blind(failure.clone());
+                // What was listed before is as good as it was.
+                let is_news = self.change(|place| match &place.state {
+                    State::Listed => false,
+                    known if *known == state => false,
+                    State::Listing | State::Blind(_) => {
+                        place.state = state;
+                        true
+                    }
+                });
+                if is_news && is_forbidden(&failure) {
+                    let (Spot { kind, namespace }, syncs) = (&self.spot, users(&self.open, &self.spot));
+                    tracing::warn!(syncs, %kind, %namespace, %failure, "what scales others may not be seen, so that replicas are as Git says");
+                }
+                self.told.send_replace(());
+            }
+        }
+    }
+
+    /// Changes what is known; if that is news, it wakes those who go by it.
+    fn change(&self, change: impl FnOnce(&mut Place) -> bool) -> bool {
+        let mut open = lock(&self.open);
+        let Some(place) = open.get_mut(&self.spot) else { return false };
+        let is_news = change(place);
+        if is_news {
+            place.users.iter().for_each(|user| self.store.wake(user).notify_one());
+        }
+        is_news
+    }
+}

@@ -1,0 +1,169 @@
+//! The statuses of objects, for who judges how they are.
+//!
+//! In: ids of objects, or a place that has many. Out: each of them as a whole, as it is now. Of a place all that bear the
+//! label of the Sync are listed, page by page, so that a thousand objects that change together cost ten requests.
+//! Beneath a workload, the ReplicaSets and Pods that its selector selects.
+
+use futures::StreamExt as _;
+use serde_json::{Map, Value};
+
+use super::apply::unknown;
+use super::page::Pages;
+use super::store::object;
+use super::wire::Failure;
+use super::{Cluster, query};
+use moorline_api::{SYNC_LABEL, SyncName};
+use moorline_core::object::{GroupKind, Object, ObjectId};
+use moorline_health::Place;
+use moorline_metrics::Class;
+
+/// Reads of single objects at one time.
+const SIDE_BY_SIDE: usize = 4;
+
+/// What lies beneath a workload.
+#[derive(Debug, Default)]
+pub struct Beneath {
+    /// ReplicaSets of its namespace.
+    pub replica_sets: Vec<Map<String, Value>>,
+    /// Pods of its namespace.
+    pub pods: Vec<Map<String, Value>>,
+}
+
+impl Cluster {
+    /// Reads objects as a whole, and gives each as soon as it is there: none if it is not there any more.
+    pub async fn statuses(
+        &self,
+        owner: &SyncName,
+        ids: Vec<ObjectId>,
+        mut take: impl FnMut(&ObjectId, Result<Option<Object>, Failure>),
+    ) {
+        let reads = futures::stream::iter(ids).map(|id| async move {
+            let read = self.status(owner, &id).await;
+            (id, read)
+        });
+        let mut reads = reads.buffer_unordered(SIDE_BY_SIDE);
+        while let Some((id, read)) = reads.next().await {
+            take(&id, read);
+        }
+    }
+
+    /// Reads an object as a whole: none if it is not there any more.
+    pub async fn status(&self, owner: &SyncName, id: &ObjectId) -> Result<Option<Object>, Failure> {
+        let version = self.observed(owner, |set| set.get(id).map(|seen| seen.resource_version.clone()));
+        self.since(id, &version.unwrap_or_default()).await
+    }
+
+    /// Lists all objects of a Sync of one kind in one place, and gives each as soon as it is there.
+    pub async fn list_statuses(
+        &self,
+        owner: &SyncName,
+        place: Place,
+        mut take: impl FnMut(&ObjectId, Result<Option<Object>, Failure>),
+    ) {
+        let Place { kind, namespace, mut ids } = place;
+        let kinds = self.kinds();
+        let Some(served) = kinds.get(&kind) else {
+            ids.iter().for_each(|id| take(id, Err(unknown(id))));
+            return;
+        };
+        let path = served.collection(&kind.group, served.preferred(), namespace.as_deref());
+        let selector = format!("labelSelector={}", query(&format!("{SYNC_LABEL}={}", owner.label())));
+        let mut pages = Pages::new(&self.0.wire, Class::Verify, &path, &selector).of_whole_objects();
+        let failure = loop {
+            match pages.next().await {
+                Ok(Some(page)) => {
+                    for mut body in page.items {
+                        // What stands in a list is not told of each of its items.
+                        body.insert("kind".to_owned(), (*kind.kind).into());
+                        let found = object(&kind, served.preferred(), body);
+                        if let Some(found) = found.filter(|found| ids.remove(&found.id)) {
+                            let id = found.id.clone();
+                            take(&id, Ok(Some(found)));
+                        }
+                    }
+                }
+                Ok(None) => break None,
+                Err(failure) => break Some(failure),
+            }
+        };
+        for id in ids {
+            take(&id, failure.clone().map_or(Ok(None), Err));
+        }
+    }
+
+    /// Reads what lies beneath a workload; of each kind no more than a page.
+    pub async fn beneath(&self, workload: &Object) -> Result<Beneath, Failure> {
+        let Some(selector) = selector(&workload.body) else { return Ok(Beneath::default()) };
+        let namespace = workload.id.namespace();
+        let replica_sets = match workload.id.is("apps", "Deployment") {
+            true => self.selected("apps", "ReplicaSet", namespace, &selector).await?,
+            false => Vec::new(),
+        };
+        Ok(Beneath { replica_sets, pods: self.selected("", "Pod", namespace, &selector).await? })
+    }
+
+    /// The first page of what a selector selects.
+    async fn selected(
+        &self,
+        group: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Map<String, Value>>, Failure> {
+        let kinds = self.kinds();
+        let Some(served) = kinds.get(&GroupKind::new(group, kind)) else { return Ok(Vec::new()) };
+        let path = served.collection(group, served.preferred(), namespace);
+        let selector = format!("labelSelector={}", query(selector));
+        let mut pages = Pages::new(&self.0.wire, Class::Verify, &path, &selector).of_whole_objects();
+        Ok(pages.next().await?.map(|page| page.items).unwrap_or_default())
+    }
+}
+
+/// The selector of a workload, as a parameter has it; none where it has none or one that is too odd to be one.
+fn selector(workload: &Map<String, Value>) -> Option<String> {
+    let selector = workload.get("spec")?.get("selector")?;
+    let equals = selector.get("matchLabels").and_then(Value::as_object);
+    let equals = equals
+        .into_iter()
+        .flatten()
+        .filter_map(|(label, value)| Some(format!("{label}={}", value.as_str()?)));
+    let others = selector.get("matchExpressions").and_then(Value::as_array);
+    let others = others.into_iter().flatten().filter_map(|expression| {
+        let text = |field: &str| expression.get(field).and_then(Value::as_str);
+        let values = expression.get("values").and_then(Value::as_array);
+        let values: Vec<&str> = values.into_iter().flatten().filter_map(Value::as_str).collect();
+        let label = text("key")?;
+        match text("operator")? {
+            "In" => Some(format!("{label} in ({})", values.join(","))),
+            "NotIn" => Some(format!("{label} notin ({})", values.join(","))),
+            "Exists" => Some(label.to_owned()),
+            "DoesNotExist" => Some(format!("!{label}")),
+            _ => None,
+        }
+    });
+    let parts: Vec<String> = equals.chain(others).collect();
+    (!parts.is_empty()).then(|| parts.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selector_is_written_as_a_parameter_has_it() {
+        let check = |json: &str, expect: Option<&str>| {
+            let workload = serde_json::from_str(json).unwrap();
+            assert_eq!(selector(&workload).as_deref(), expect, "{json}");
+        };
+        check(
+            r#"{"spec": {"selector": {"matchLabels": {"app": "web", "tier": "a"}}}}"#,
+            Some("app=web,tier=a"),
+        );
+        let others = r#"{"spec": {"selector": {"matchExpressions": [
+            {"key": "a", "operator": "In", "values": ["x", "y"]}, {"key": "b", "operator": "NotIn", "values": ["z"]},
+            {"key": "c", "operator": "Exists"}, {"key": "d", "operator": "DoesNotExist"}]}}}"#;
+        check(others, Some("a in (x,y),b notin (z),c,!d"));
+        check(r#"{"spec": {"selector": {}}}"#, None);
+        check(r#"{"spec": {}}"#, None);
+    }
+}

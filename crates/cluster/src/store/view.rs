@@ -1,0 +1,116 @@
+//! What one view of the store makes of an event: it is parked, dropped, or taken in and told to the worker.
+
+use super::{InFlight, MAX_LOST, Parked, View, is_foreign, number, unverify, version};
+use moorline_core::object::{Object, ObjectId};
+use moorline_engine::observed::{Mark, Observed};
+
+impl View {
+    pub(super) fn seen(&mut self, object: Object) -> Option<Object> {
+        if let Some(InFlight { parked, .. }) = self.writes.get_mut(&object.id) {
+            if parked.as_ref().is_some_and(|parked| parked.version() > version(&object)) {
+                return Some(object);
+            }
+            *parked = Some(Parked::Seen(Box::new(object)));
+            return None;
+        }
+        let before = self.set.get(&object.id);
+        if before.is_some_and(|before| before.is_newer_than(&object)) {
+            return Some(object);
+        }
+        let mut now = match before {
+            Some(before) => before.again(&object, &self.owner),
+            None => Observed::seen(&object, &self.owner),
+        };
+        self.notary.check(&self.owner, &object.id, &mut now);
+        let matters = match before {
+            Some(before) => !before.is_as(&now),
+            // Controllers copy our label to what they make, such as the EndpointSlices of a Service, by the thousand.
+            None => !is_foreign(&now),
+        };
+        let stirs =
+            before.is_none_or(|before| before.resource_version != now.resource_version) && !is_foreign(&now);
+        if stirs {
+            self.stirs(&object.id);
+        }
+        self.set.insert(object.id, now);
+        if matters {
+            self.wake.notify_one();
+        }
+        None
+    }
+
+    /// Checks all proofs once more where the keys or the Sync are others than before. Objects that are proven no more are verified,
+    /// and with that they get a proof where they are wanted.
+    pub(super) fn check_anew(&mut self) {
+        let now = self.notary.checked(&self.owner);
+        if self.checked == now {
+            return;
+        }
+        self.checked = now;
+        let ids: Vec<ObjectId> = self.set.iter().map(|(id, _)| id.clone()).collect();
+        for id in ids {
+            let (notary, owner) = (&self.notary, &self.owner);
+            self.set.change(&id, |seen| {
+                notary.check(owner, &id, seen);
+                if !seen.proven && seen.mark == Mark::Ours {
+                    unverify(seen);
+                }
+            });
+        }
+    }
+
+    /// Nothing is kept of what was known, or is parked; a write that is under way finds out by itself.
+    pub(super) fn went_back(&mut self, object: Object) {
+        match self.writes.get_mut(&object.id) {
+            Some(in_flight) => in_flight.parked = Some(Parked::Seen(Box::new(object))),
+            None => {
+                let mut seen = Observed::seen(&object, &self.owner);
+                self.notary.check(&self.owner, &object.id, &mut seen);
+                self.stirs(&object.id);
+                self.set.insert(object.id, seen);
+                self.wake.notify_one();
+            }
+        }
+    }
+
+    /// The object was written, or is gone.
+    pub(super) fn stirs(&mut self, id: &ObjectId) {
+        self.stirred.insert(id.clone());
+        self.stir.notify_one();
+    }
+
+    pub(super) fn knows_later(&self, id: &ObjectId, version: u64) -> bool {
+        self.set.get(id).is_some_and(|seen| number(&seen.resource_version) > version)
+    }
+
+    pub(super) fn gone(&mut self, id: &ObjectId, version: u64) {
+        match self.writes.get_mut(id) {
+            Some(InFlight { parked: Some(parked), .. }) if parked.version() > version => {}
+            Some(in_flight) => in_flight.parked = Some(Parked::Gone(version)),
+            None => {
+                if let Some(observed) = self.set.remove(id) {
+                    if !is_foreign(&observed) {
+                        self.stirs(id);
+                    }
+                    if self.lost.len() < MAX_LOST {
+                        self.lost.push((id.clone(), observed));
+                    }
+                    self.wake.notify_one();
+                }
+            }
+        }
+    }
+
+    pub(super) fn unpark(&mut self, id: &ObjectId) {
+        let Some(in_flight) = self.writes.get_mut(id) else { return };
+        in_flight.writes -= 1;
+        if in_flight.writes > 0 {
+            return;
+        }
+        match self.writes.remove(id).and_then(|in_flight| in_flight.parked) {
+            Some(Parked::Seen(object)) => drop(self.seen(*object)),
+            Some(Parked::Gone(version)) if !self.knows_later(id, version) => self.gone(id, version),
+            Some(Parked::Gone(_)) | None => {}
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! A write that is under way, and how it ends.
+//!
+//! In: the reply, or that there is none. Out: what is known of the object then. What was parked meanwhile is judged after
+//! that.
+
+use super::{Observed, Standing, Store, View};
+use moorline_core::object::{Object, ObjectId};
+
+/// A write that is under way.
+#[derive(Debug)]
+pub(in super::super) struct Writing {
+    pub(super) store: Store,
+    pub(super) label: String,
+    pub(super) id: ObjectId,
+    pub(super) finished: bool,
+}
+
+impl Writing {
+    /// The object as the reply shows it.
+    pub(in super::super) fn applied(mut self, reply: &Object) {
+        self.finish(|view, id| {
+            let mut applied = Observed::applied(reply, &view.owner);
+            view.notary.check(&view.owner, id, &mut applied);
+            if view.set.get(id).is_none_or(|before| before.resource_version != applied.resource_version) {
+                view.stirs(id);
+            }
+            view.set.insert(id.clone(), applied);
+        });
+    }
+
+    /// The object is gone, as the reply says, or going.
+    pub(in super::super) fn deleted(mut self, gone: bool) {
+        self.finish(|view, id| match gone {
+            true => drop(view.set.remove(id)),
+            false => view.set.change(id, |observed| observed.deleting = true),
+        });
+    }
+
+    /// The server said no, so that everything is as it was.
+    pub(in super::super) fn refused(mut self) {
+        self.finish(|_, _| {});
+    }
+
+    fn finish(&mut self, change: impl FnOnce(&mut View, &ObjectId)) {
+        self.finished = true;
+        let mut inner = self.store.lock();
+        if let Some(view) = inner.views.get_mut(&*self.label) {
+            change(view, &self.id);
+            view.unpark(&self.id);
+        }
+    }
+}
+
+impl Drop for Writing {
+    /// A write whose reply was lost may have happened or not.
+    fn drop(&mut self) {
+        if !self.finished {
+            self.finish(|view, id| {
+                view.set.change(id, |observed| observed.standing = Standing::Unverified);
+                view.wake.notify_one();
+            });
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! The Syncs of the cluster: which there are, and what is written about them.
+//!
+//! In: the watch on all Syncs, and statuses to write. Out: [`Told`] for whoever serves them. A status is
+//! written as a whole, with one request: it needs no look before, and what is no longer said is gone.
+
+use serde_json::{Map, Value, json};
+use tokio::task::AbortHandle;
+
+use super::watch::{Event, Target, follow};
+use super::wire::{Call, Failure, METADATA, Reply};
+use super::{Cluster, kinds, query};
+use moorline_api::{
+    DELETION_ANNOTATION, HOSTS_ANNOTATION, INSTANCE_LABEL, KEYS_LABEL, MOVES_TO_ANNOTATION, SyncName,
+};
+use moorline_core::object::GroupKind;
+use moorline_metrics::Class;
+
+/// The path of all Syncs.
+const SYNCS: &str = "/apis/moorline.dev/v1alpha1/syncs";
+/// The field manager of everything that is written on Syncs.
+const MANAGER: &str = "moorline-daemon";
+
+/// What the watch on Syncs tells.
+#[derive(Debug)]
+pub enum Told {
+    /// A Sync, as it is now.
+    Seen(SyncName, Box<Map<String, Value>>),
+    /// A Sync is gone.
+    Gone(SyncName),
+    /// All Syncs that there are were told, from the beginning.
+    Listed,
+    /// Everything is told anew.
+    Begins,
+    /// The server has gone back to an earlier state.
+    Rewound,
+    /// The server is another release than it was.
+    Upgraded,
+    /// Syncs cannot be seen.
+    Broken(Failure),
+}
+
+/// A watch that ends when this is dropped.
+#[derive(Debug)]
+pub struct Following(pub(super) AbortHandle);
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Cluster {
+    /// Tells of all Syncs of an instance, until the guard is dropped.
+    pub fn follow_syncs(
+        &self,
+        instance: Option<&str>,
+        mut tell: impl FnMut(Told) + Send + 'static,
+    ) -> Following {
+        let selector = match instance {
+            Some(instance) => format!("{INSTANCE_LABEL}={instance}"),
+            None => format!("!{INSTANCE_LABEL}"),
+        };
+        let target = Target {
+            kind: GroupKind::new("moorline.dev", "Sync"),
+            namespace: None,
+            patient: false,
+            path: SYNCS.to_owned(),
+            selector: format!("labelSelector={}", query(&selector)),
+            whole: true,
+            watchable: true,
+        };
+        let sink = move |event| match event {
+            Event::Begins => tell(Told::Begins),
+            Event::Listed(_) => tell(Told::Listed),
+            Event::Rewound => tell(Told::Rewound),
+            Event::Upgraded => tell(Told::Upgraded),
+            Event::Broken(failure) => tell(Told::Broken(failure)),
+            Event::Seen(object) => {
+                if let Some(name) = name(&object) {
+                    tell(Told::Seen(name, Box::new(object)));
+                }
+            }
+            Event::Gone(object) => {
+                if let Some(name) = name(&object) {
+                    tell(Told::Gone(name));
+                }
+            }
+        };
+        Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
+    }
+
+    /// Writes the status of a Sync, if it is still the one with this uid. The version that this made. `version` is the
+    /// one in which it is known, 0 for none.
+    pub async fn write_status(
+        &self,
+        name: &SyncName,
+        uid: &str,
+        version: u64,
+        status: Value,
+    ) -> Result<u64, Failure> {
+        let replaced = match version {
+            0 => None,
+            version => self.replace_status(name, uid, version, &status).await?,
+        };
+        let reply = match replaced {
+            Some(reply) => reply,
+            None => self.patch_status(name, uid, &status).await?,
+        };
+        let object: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let version = self::version(&object);
+        self.0.wire.written.note(&self.0.wire.client, &path(name), &name.name, version);
+        Ok(version)
+    }
+
+    /// For the server this is less work than any patch. None if somebody has written to the Sync meanwhile.
+    async fn replace_status(
+        &self,
+        name: &SyncName,
+        uid: &str,
+        version: u64,
+        status: &Value,
+    ) -> Result<Option<Reply>, Failure> {
+        let body = json!({
+            "apiVersion": "moorline.dev/v1alpha1", "kind": "Sync", "status": status,
+            "metadata": {
+                "namespace": &*name.namespace, "name": &*name.name, "uid": uid,
+                "resourceVersion": version.to_string(),
+            },
+        });
+        let call = Call::new(Class::Status, "update", status_path(name))
+            .accept(METADATA)
+            .content("application/json", body.to_string().into_bytes());
+        match self.0.desk.send(&self.0.wire, call, None).await {
+            Err(failure) if failure.code() == Some(409) => Ok(None),
+            reply => reply.map(Some),
+        }
+    }
+
+    /// The status is ours as a whole, so that there is nothing to merge, whatever others have written.
+    async fn patch_status(&self, name: &SyncName, uid: &str, status: &Value) -> Result<Reply, Failure> {
+        let steps = json!([
+            {"op": "test", "path": "/metadata/uid", "value": uid},
+            {"op": "add", "path": "/status", "value": status},
+        ]);
+        let call = Call::new(Class::Status, "patch", status_path(name))
+            .accept(METADATA)
+            .content("application/json-patch+json", steps.to_string().into_bytes());
+        self.0.desk.send(&self.0.wire, call, None).await
+    }
+
+    /// Sets the finalizers of a Sync, if it is still in this version.
+    pub async fn write_finalizers(
+        &self,
+        name: &SyncName,
+        version: &str,
+        finalizers: &[String],
+    ) -> Result<(), Failure> {
+        let body = json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}});
+        let uri = format!("{}?fieldManager={MANAGER}", path(name));
+        let call = Call::new(Class::Status, "patch", uri)
+            .accept(METADATA)
+            .content("application/merge-patch+json", body.to_string().into_bytes());
+        self.0.desk.send(&self.0.wire, call, None).await.map(drop)
+    }
+
+    /// The Sync of this name as it is now, whoever serves it; none if there is none.
+    pub async fn standing(&self, name: &SyncName) -> Result<Option<Standing>, Failure> {
+        let reply = match self.0.wire.send(Call::new(Class::Verify, "get", path(name)).accept(METADATA)).await
+        {
+            Err(failure) if failure.code() == Some(404) => return Ok(None),
+            reply => reply?,
+        };
+        let sync: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        Ok(Some(Standing::of(&sync)))
+    }
+
+    /// True if somebody holds the Lease of this `namespace/name` and has renewed it within its duration, as far as the
+    /// clocks agree. It is asked for a courtesy, not for safety: whoever must not write has no permit.
+    pub async fn is_held(&self, lease: &str) -> Result<bool, Failure> {
+        let Some((namespace, name)) = lease.split_once('/') else { return Ok(false) };
+        let name = kinds::escape(name);
+        let uri = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
+        let reply = match self.0.wire.send(Call::new(Class::Lease, "get", uri)).await {
+            Err(failure) if failure.code() == Some(404) => return Ok(false),
+            reply => reply?,
+        };
+        let lease: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let text = |field: &str| lease.pointer(field).and_then(Value::as_str).unwrap_or_default();
+        let renewed: jiff::Timestamp = text("/spec/renewTime").parse().unwrap_or_default();
+        let lasts = lease.pointer("/spec/leaseDurationSeconds").and_then(Value::as_u64).unwrap_or_default();
+        let now = jiff::Timestamp::try_from(std::time::SystemTime::now()).unwrap_or_default();
+        let age = now.duration_since(renewed).unsigned_abs();
+        Ok(!text("/spec/holderIdentity").is_empty() && age < std::time::Duration::from_secs(lasts))
+    }
+
+    /// The decoded data of a Secret; none if there is no such Secret.
+    pub async fn secret(&self, namespace: &str, name: &str) -> Result<Option<SecretData>, Failure> {
+        let uri = format!("/api/v1/namespaces/{namespace}/secrets/{}", kinds::escape(name));
+        match self.0.wire.send(Call::new(Class::Verify, "get", uri)).await {
+            Ok(reply) => Ok(Some(decode(&reply.body)?)),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Writes a Kubernetes Event about a Sync.
+    pub async fn write_event(&self, event: Value, namespace: &str) -> Result<(), Failure> {
+        let uri = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events?fieldManager={MANAGER}");
+        let call = Call::new(Class::Status, "create", uri)
+            .accept(METADATA)
+            .content("application/json", event.to_string().into_bytes());
+        self.0.desk.send(&self.0.wire, call, None).await.map(drop)
+    }
+}
+
+/// Which Sync of a name there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// The identity that it got when it was created.
+    pub uid: Box<str>,
+    /// How often what it asks for has changed.
+    pub generation: Option<i64>,
+    /// The answer of a person to its deletion.
+    pub answer: Option<Box<str>>,
+    /// The Sync to which it moves its objects, as somebody wrote it.
+    pub moves_to: Option<Box<str>>,
+    /// The version of it. Every write moves it, and so it tells nothing about what is asked for.
+    pub version: Box<str>,
+    /// Its finalizers.
+    pub finalizers: Vec<String>,
+}
+
+impl Standing {
+    /// As it stands in a Sync, of which the metadata is enough.
+    pub fn of(sync: &Value) -> Self {
+        let metadata = sync.get("metadata").unwrap_or(&Value::Null);
+        let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default().into();
+        let annotation = |key: &str| metadata.get("annotations")?.get(key)?.as_str().map(Box::from);
+        let finalizers = metadata.get("finalizers").and_then(Value::as_array).into_iter().flatten();
+        Self {
+            uid: text("uid"),
+            generation: metadata.get("generation").and_then(Value::as_i64),
+            answer: annotation(DELETION_ANNOTATION),
+            moves_to: annotation(MOVES_TO_ANNOTATION),
+            version: text("resourceVersion"),
+            finalizers: finalizers.filter_map(|one| Some(one.as_str()?.to_owned())).collect(),
+        }
+    }
+
+    /// True if both ask for the same.
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        (&self.uid, self.generation) == (&other.uid, other.generation)
+            && (&self.answer, &self.moves_to) == (&other.answer, &other.moves_to)
+    }
+}
+
+/// The version of an object as a number, which API servers compare it as.
+pub fn version(object: &Value) -> u64 {
+    let text = object.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+    text.parse().unwrap_or_default()
+}
+
+/// The data of a Secret, decoded. It is never formatted.
+pub struct SecretData {
+    /// Keys and values.
+    pub data: Vec<(String, Vec<u8>)>,
+    /// The hosts that may have it, as its annotation names them.
+    pub hosts: Option<Box<str>>,
+    /// The version of the Secret.
+    pub version: Box<str>,
+    /// Its label says that it holds the keys of a daemon.
+    pub holds_keys: bool,
+}
+
+fn decode(body: &[u8]) -> Result<SecretData, Failure> {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    // Nothing of what cannot be read is told: it may be a value.
+    let bad = || Failure::BadAnswer("a Secret that cannot be read".into());
+    let body: Value = serde_json::from_slice(body).map_err(|_| bad())?;
+    let data = body.get("data").and_then(Value::as_object);
+    let entries = data.into_iter().flatten().map(|(key, value)| {
+        let value = value.as_str().and_then(|text| STANDARD.decode(text).ok()).ok_or_else(bad)?;
+        Ok((key.clone(), value))
+    });
+    let metadata = |field: &str| body.get("metadata").and_then(|metadata| metadata.get(field));
+    let hosts = metadata("annotations")
+        .and_then(|all| all.get(HOSTS_ANNOTATION))
+        .and_then(Value::as_str)
+        .map(Box::from);
+    let version = metadata("resourceVersion").and_then(Value::as_str).ok_or_else(bad)?.into();
+    let holds_keys = metadata("labels").and_then(|all| all.get(KEYS_LABEL)).is_some();
+    Ok(SecretData { data: entries.collect::<Result<_, _>>()?, hosts, version, holds_keys })
+}
+
+fn name(object: &Map<String, Value>) -> Option<SyncName> {
+    let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
+    Some(SyncName::new(text("namespace")?, text("name")?))
+}
+
+/// Where a status is written. What is in it is ours: the server need not look for fields that it does not know, for
+/// which it would read everything twice.
+fn status_path(name: &SyncName) -> String {
+    format!("{}/status?fieldManager={MANAGER}&fieldValidation=Ignore", path(name))
+}
+
+fn path(name: &SyncName) -> String {
+    format!("/apis/moorline.dev/v1alpha1/namespaces/{}/syncs/{}", name.namespace, kinds::escape(&name.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_answers_or_names_another_sync_to_move_to_asks_for_something_else() {
+        let sync = |generation: i64, annotations: Value| {
+            Standing::of(
+                &json!({"metadata": {"uid": "1", "generation": generation, "annotations": annotations}}),
+            )
+        };
+        let before = sync(1, json!({"moorline.dev/moves-to": "ops/new", "other": "1"}));
+        assert_eq!(before.moves_to.as_deref(), Some("ops/new"));
+        assert!(before.asks_the_same(&sync(1, json!({"moorline.dev/moves-to": "ops/new", "other": "2"}))));
+        assert!(!before.asks_the_same(&sync(1, json!({"other": "1"}))));
+        assert!(!before.asks_the_same(&sync(1, json!({"moorline.dev/moves-to": "ops/newer"}))));
+        assert!(!before.asks_the_same(&sync(2, json!({"moorline.dev/moves-to": "ops/new"}))));
+        let answer = json!({"moorline.dev/moves-to": "ops/new", "moorline.dev/deletion": "Orphan@1"});
+        assert!(!before.asks_the_same(&sync(1, answer)));
+    }
+}

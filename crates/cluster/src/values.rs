@@ -1,0 +1,125 @@
+//! ConfigMaps and Secrets whose keys are variables: read by name, and followed by their metadata.
+//!
+//! In: a kind, a namespace and a name. Out: [`Texts`], and a word whenever the object is another than before.
+
+use serde_json::{Map, Value};
+
+use super::watch::{Event, Target, follow};
+use super::wire::Call;
+use super::{Cluster, Failure, Following, kinds};
+use moorline_api::{KEYS_LABEL, ValuesKind};
+use moorline_metrics::Class;
+
+/// The texts in a ConfigMap or Secret. They are never formatted.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Texts {
+    /// The version of the object.
+    pub version: Box<str>,
+    /// Keys and texts; what is no text is left out.
+    pub texts: Vec<(String, String)>,
+    /// It is a Secret whose label says that it holds the keys of a daemon.
+    pub holds_keys: bool,
+}
+
+impl Cluster {
+    /// The texts of a ConfigMap or Secret; none if there is no such object.
+    pub async fn texts(
+        &self,
+        kind: ValuesKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Texts>, Failure> {
+        let uri = format!("{}/{}", collection(kind, namespace), kinds::escape(name));
+        match self.0.wire.send(Call::new(Class::Verify, "get", uri)).await {
+            Ok(reply) => read(kind, &reply.body).map(Some),
+            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Tells the version of a ConfigMap or Secret, and none where there is no such object, whenever that changes, until the guard
+    /// is dropped. It is watched by name, and only its metadata.
+    pub fn follow_texts(
+        &self,
+        kind: ValuesKind,
+        namespace: &str,
+        name: &str,
+        mut tell: impl FnMut(ValuesTold<'_>) + Send + 'static,
+    ) -> Following {
+        let target = Target::one(kind.word(), Some(namespace), collection(kind, namespace), name);
+        let (mut listing, mut seen) = (true, None);
+        let sink = move |event| match event {
+            Event::Begins => (listing, seen) = (true, None),
+            Event::Seen(object) => {
+                seen = version(&object);
+                if !listing {
+                    tell(ValuesTold::Version(seen.as_deref()));
+                }
+            }
+            Event::Gone(_) => tell(ValuesTold::Version(None)),
+            Event::Listed(_) => {
+                listing = false;
+                tell(ValuesTold::Version(seen.take().as_deref()));
+            }
+            Event::Broken(failure) if failure.code() == Some(403) => tell(ValuesTold::Forbidden),
+            Event::Rewound | Event::Upgraded | Event::Broken(_) => {}
+        };
+        Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
+    }
+}
+
+/// What a watch of one object tells.
+#[derive(Debug, Clone, Copy)]
+pub enum ValuesTold<'a> {
+    /// Its version; none if it is not there.
+    Version(Option<&'a str>),
+    /// It may not be watched.
+    Forbidden,
+}
+
+fn collection(kind: ValuesKind, namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/{}", kind.plural())
+}
+
+fn version(object: &Map<String, Value>) -> Option<Box<str>> {
+    Some(object.get("metadata")?.get("resourceVersion")?.as_str()?.into())
+}
+
+fn read(kind: ValuesKind, body: &[u8]) -> Result<Texts, Failure> {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    // Nothing of what cannot be read is told: it may be a value.
+    let bad = || Failure::BadAnswer(format!("a {} that cannot be read", kind.word()).into());
+    let body: Map<String, Value> = serde_json::from_slice(body).map_err(|_| bad())?;
+    let version = version(&body).ok_or_else(bad)?;
+    let data = body.get("data").and_then(Value::as_object);
+    let text = |value: &Value| match kind {
+        ValuesKind::ConfigMap => value.as_str().map(str::to_owned),
+        ValuesKind::Secret => String::from_utf8(STANDARD.decode(value.as_str()?).ok()?).ok(),
+    };
+    let entries = data.into_iter().flatten();
+    let texts = entries.filter_map(|(key, value)| Some((key.clone(), text(value)?))).collect();
+    let labels = body.get("metadata").and_then(|metadata| metadata.get("labels"));
+    let holds_keys = kind == ValuesKind::Secret && labels.is_some_and(|all| all.get(KEYS_LABEL).is_some());
+    Ok(Texts { version, texts, holds_keys })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_text_is_left_out() {
+        let body = |data: Value| json!({"metadata": {"resourceVersion": "7"}, "data": data}).to_string();
+        let texts = |kind, data: Value| read(kind, body(data).as_bytes()).map(|found| found.texts).ok();
+        let pair = |key: &str, text: &str| (key.to_owned(), text.to_owned());
+        assert_eq!(texts(ValuesKind::ConfigMap, json!({"A": "b"})), Some(vec![pair("A", "b")]));
+        let found = texts(ValuesKind::Secret, json!({"A": "aGk=", "B": "/w==", "C": "no base64"}));
+        assert_eq!(found, Some(vec![pair("A", "hi")]));
+        assert_eq!(texts(ValuesKind::Secret, Value::Null), Some(Vec::new()));
+        let told = read(ValuesKind::Secret, b"hunter2").map(drop).unwrap_err().to_string();
+        assert!(!told.contains("hunter2"), "{told}");
+    }
+}

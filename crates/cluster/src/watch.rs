@@ -1,0 +1,400 @@
+//! One watch on one kind, for as long as the daemon lives.
+//!
+//! In: the collection to watch. Out: [`Event`]s for a sink, in the order in which the server tells them. The
+//! objects that are there come first, streamed where the server can do that and in pages where not; after that
+//! the watch goes on from the last bookmark. Everything is told anew only after the server has forgotten where
+//! we were.
+
+use std::time::Duration;
+
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::jitter::{between, jitter};
+use super::newest::Newest;
+use super::page::Pages;
+use super::query;
+use super::wire::{Call, Failure, METADATA, WHOLE, Wire, unreadable};
+use moorline_core::object::GroupKind;
+use moorline_metrics::Class;
+use moorline_runtime::clock;
+
+/// How long after the server should have ended it an open request counts as broken.
+const GRACE: Duration = Duration::from_secs(15);
+/// The most bytes of one event.
+const MAX_LINE: usize = 8 << 20;
+/// Pauses after failures: the first, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+/// The longest pause while the API server cannot be reached: its return is soon seen.
+const AWAY: Duration = Duration::from_secs(5);
+/// Between two attempts at what is forbidden: rights that are given are soon seen, unless nobody waits for them. Where
+/// all namespaces may not be seen, each one in use is watched instead, so that nobody waits for more.
+const FORBIDDEN: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(120));
+/// Between two lists of a kind that cannot be watched.
+pub const POLL: Duration = Duration::from_secs(60);
+/// A request that ended sooner counts as a failure.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// What is watched.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Target {
+    pub(super) kind: GroupKind,
+    /// Only objects of this namespace; none for all.
+    pub(super) namespace: Option<Box<str>>,
+    /// Nobody waits for the right to see it.
+    pub(super) patient: bool,
+    /// The collection's path.
+    pub(super) path: String,
+    /// Which objects of it: a parameter of the request, such as `labelSelector=a`.
+    pub(super) selector: String,
+    /// What is told of each object.
+    pub(super) whole: bool,
+    /// False for kinds that can only be listed: those are listed again and again.
+    pub(super) watchable: bool,
+}
+
+impl Target {
+    /// The metadata of one object, by its name.
+    pub(super) fn one(kind: &str, namespace: Option<&str>, path: String, name: &str) -> Self {
+        Self {
+            kind: GroupKind::new("", kind),
+            namespace: namespace.map(Into::into),
+            patient: false,
+            path,
+            selector: format!("fieldSelector={}", query(&format!("metadata.name={name}"))),
+            whole: false,
+            watchable: true,
+        }
+    }
+}
+
+/// What a watch tells.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// All that is there is told now, from the beginning.
+    Begins,
+    /// An object, as it is now; only its metadata, if no more was asked for.
+    Seen(Map<String, Value>),
+    /// An object as it was last: it is gone, or selected no longer.
+    Gone(Map<String, Value>),
+    /// All that was there has been told, and this was the version of it.
+    Listed(u64),
+    /// The server has gone back to an earlier state, as after a restored backup; told only of whole objects.
+    Rewound,
+    /// The server is another release than it was; told only of whole objects.
+    Upgraded,
+    /// The watch does not work now; what it told may be old.
+    Broken(Failure),
+}
+
+/// How a round ended.
+enum End {
+    /// The server closed the request as it should.
+    Closed,
+    /// The server has forgotten where we were.
+    Expired,
+    /// It has gone back to a state before what we have seen.
+    Rewound,
+    /// It does not know how to stream what is there.
+    CannotStream,
+    Failed(Failure),
+}
+
+struct Watch<'a, S> {
+    wire: &'a Wire,
+    target: &'a Target,
+    sink: S,
+    /// Where to go on; none before everything was told.
+    version: Option<Box<str>>,
+    streams: bool,
+    /// The newest whole object that was told, which a server that goes on knows in this version or a later one.
+    newest: Option<Newest>,
+    /// The watch was interrupted, so that the server may be another than before.
+    doubtful: bool,
+    /// The release of the server when it was asked last.
+    release: Option<Box<str>>,
+}
+
+/// Watches for ever.
+pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) {
+    let mut watch = Watch {
+        wire: &wire,
+        target: &target,
+        sink,
+        version: None,
+        streams: true,
+        newest: None,
+        doubtful: false,
+        release: None,
+    };
+    let (mut pause, mut forbidden) = (PAUSES.0, FORBIDDEN.0);
+    loop {
+        let begun = clock::now();
+        let looked = watch.doubtful;
+        let end = watch.round().await;
+        match end {
+            End::Closed if clock::since(begun) >= SHORT => {
+                (pause, forbidden) = (PAUSES.0, FORBIDDEN.0);
+                continue;
+            }
+            End::Closed => {}
+            End::CannotStream => {
+                watch.streams = false;
+                continue;
+            }
+            End::Rewound => {
+                wire.metrics.watch_restarted(&target.kind.to_string(), "rewound");
+                tracing::warn!(
+                    "the API server has gone back to an earlier state: everything is looked at anew"
+                );
+                (watch.version, watch.newest) = (None, None);
+                wire.written.forget();
+                (watch.sink)(Event::Rewound);
+            }
+            End::Expired => {
+                watch.doubtful = !looked;
+                wire.metrics.watch_restarted(&target.kind.to_string(), "expired");
+                watch.version = None;
+                (watch.sink)(Event::Begins);
+            }
+            End::Failed(failure) if failure.code() == Some(403) => {
+                tracing::debug!(kind = %target.kind, %failure, "a watch is forbidden");
+                (watch.sink)(Event::Broken(failure));
+                // A server that has only just started forbids what it allows in a moment.
+                let never_seen = target.patient && watch.version.is_none();
+                tokio::time::sleep(jitter(if never_seen { FORBIDDEN.1 } else { forbidden })).await;
+                if target.patient {
+                    forbidden = (forbidden * 2).min(FORBIDDEN.1);
+                }
+                watch.doubtful = true;
+                continue;
+            }
+            End::Failed(failure) => {
+                tracing::debug!(kind = %target.kind, %failure, "a watch broke");
+                wire.metrics.watch_restarted(&target.kind.to_string(), "broken");
+                watch.doubtful = true;
+                if failure.is_away() {
+                    pause = pause.min(AWAY);
+                }
+                (watch.sink)(Event::Broken(failure));
+            }
+        }
+        if clock::since(begun) >= SHORT {
+            pause = PAUSES.0;
+        }
+        tokio::time::sleep(jitter(pause)).await;
+        pause = (pause * 2).min(PAUSES.1);
+    }
+}
+
+impl<S: FnMut(Event)> Watch<'_, S> {
+    async fn round(&mut self) -> End {
+        if !self.target.watchable {
+            return match self.pages().await {
+                Ok(()) => {
+                    tokio::time::sleep(jitter(POLL)).await;
+                    End::Closed
+                }
+                Err(failure) => End::Failed(failure),
+            };
+        }
+        match self.is_rewound().await {
+            Ok(false) => {}
+            Ok(true) => return End::Rewound,
+            Err(failure) => return End::Failed(failure),
+        }
+        let listed = match (&self.version, self.streams) {
+            (Some(_), _) | (None, true) => Ok(()),
+            (None, false) => self.pages().await,
+        };
+        if let Err(failure) = listed {
+            return End::Failed(failure);
+        }
+        if self.version.is_none() {
+            (self.sink)(Event::Begins);
+        }
+        let open = between(&self.wire.open);
+        let uri = self.uri(open);
+        let accept = if self.target.whole { WHOLE } else { METADATA };
+        let call = Call::new(Class::Watch, "watch", uri).accept(accept);
+        match self.wire.stream(call).await {
+            Ok(body) => self.read(body, open + GRACE).await,
+            Err(failure) => match failure.code() {
+                Some(410) => End::Expired,
+                // A server that is behind what we have seen, as after a restored backup, says that our version is
+                // too large, for ever.
+                _ if failure.is_behind() && self.version.is_some() => End::Expired,
+                Some(400 | 422) if self.streams && self.version.is_none() => End::CannotStream,
+                _ => End::Failed(failure),
+            },
+        }
+    }
+
+    /// True if the server no longer knows what was told or written last as it was then.
+    async fn is_rewound(&mut self) -> Result<bool, Failure> {
+        let doubtful = self.doubtful || self.wire.written.is_doubtful();
+        if self.target.whole && (doubtful || self.release.is_none()) {
+            self.compare_release().await?;
+        }
+        if !self.target.whole || !doubtful {
+            return Ok(false);
+        }
+        let rewound = match &self.newest {
+            Some(newest) => newest.is_lost(self.wire).await?,
+            None => false,
+        };
+        let told = self.newest.as_ref().map_or(0, |newest| newest.version);
+        let rewound = rewound || self.wire.written.is_lost(self.wire, told).await?;
+        self.doubtful = false;
+        Ok(rewound)
+    }
+
+    /// Tells if the server is another release than it was: what it does with an apply may be something else now.
+    async fn compare_release(&mut self) -> Result<(), Failure> {
+        let Some(release) = self.wire.release().await? else { return Ok(()) };
+        let before = self.release.replace(release.clone());
+        if let Some(before) = before.filter(|before| *before != release) {
+            tracing::info!(%before, now = %release, "the API server is another release: each object is verified once more");
+            (self.sink)(Event::Upgraded);
+        }
+        Ok(())
+    }
+
+    /// Remembers the newest object.
+    fn note(&mut self, object: &Map<String, Value>) {
+        let version = number(version_of(object).as_deref());
+        if self.target.whole
+            && let Some(place) = place(object)
+            && self.newest.as_ref().is_none_or(|newest| newest.version < version)
+        {
+            self.newest = Some(Newest { path: self.target.path.as_str().into(), place, version });
+        }
+    }
+
+    /// Forgets the newest object, should this be it.
+    fn forget(&mut self, object: &Map<String, Value>) {
+        self.newest.take_if(|newest| place(object).is_some_and(|place| place == newest.place));
+    }
+
+    fn uri(&self, open: Duration) -> String {
+        let (path, selector) = (&self.target.path, &self.target.selector);
+        let seconds = open.as_secs();
+        let from = match &self.version {
+            Some(version) => format!("resourceVersion={version}"),
+            None => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned(),
+        };
+        format!("{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&{selector}&{from}")
+    }
+
+    /// Tells everything in pages.
+    async fn pages(&mut self) -> Result<(), Failure> {
+        (self.sink)(Event::Begins);
+        let pages = Pages::new(self.wire, Class::Watch, &self.target.path, &self.target.selector);
+        let mut pages = if self.target.whole { pages.of_whole_objects() } else { pages };
+        let mut version = Box::default();
+        while let Some(page) = pages.next().await? {
+            page.items.into_iter().for_each(|item| (self.sink)(Event::Seen(item)));
+            version = page.version;
+        }
+        (self.sink)(Event::Listed(number(Some(&version))));
+        self.version = Some(version);
+        Ok(())
+    }
+
+    async fn read(&mut self, mut body: Body, open: Duration) -> End {
+        let until = tokio::time::Instant::now() + open;
+        let mut line = Vec::new();
+        loop {
+            let frame = match tokio::time::timeout_at(until, body.frame()).await {
+                Ok(Some(Ok(frame))) => frame,
+                Ok(Some(Err(error))) => {
+                    self.wire.written.interrupted();
+                    return End::Failed(Failure::Unreachable(error.to_string().into()));
+                }
+                Ok(None) => return End::Closed,
+                Err(_) => return End::Failed(Failure::Timeout(open)),
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            let mut rest: &[u8] = &data;
+            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                line.extend_from_slice(&rest[..end]);
+                if let Some(end) = self.line(&line) {
+                    return end;
+                }
+                line.clear();
+                rest = &rest[end + 1..];
+            }
+            line.extend_from_slice(rest);
+            if line.len() > MAX_LINE {
+                return End::Failed(Failure::BadAnswer("an event is too large".into()));
+            }
+        }
+    }
+
+    /// Tells one event; gives the end if it is one.
+    fn line(&mut self, line: &[u8]) -> Option<End> {
+        let told: Told = match serde_json::from_slice(line) {
+            Ok(told) => told,
+            Err(error) => return Some(End::Failed(unreadable(&error))),
+        };
+        let object = told.object;
+        let version = version_of(&object);
+        match &*told.what {
+            "ADDED" | "MODIFIED" => {
+                self.note(&object);
+                (self.sink)(Event::Seen(object));
+            }
+            "DELETED" => {
+                self.forget(&object);
+                (self.sink)(Event::Gone(object));
+            }
+            "BOOKMARK" => {
+                let metadata = object.get("metadata");
+                let end = metadata.and_then(|it| it.get("annotations")?.get("k8s.io/initial-events-end"));
+                if self.version.is_none() && end.is_some() {
+                    self.version.clone_from(&version);
+                    (self.sink)(Event::Listed(number(version.as_deref())));
+                }
+            }
+            "ERROR" if object.get("code").and_then(Value::as_u64) == Some(410) => return Some(End::Expired),
+            _ => {
+                let message = object.get("message").and_then(Value::as_str).unwrap_or("an unknown event");
+                return Some(End::Failed(Failure::BadAnswer(message.into())));
+            }
+        }
+        // Before everything was told there is nowhere to go on from.
+        if self.version.is_some() && version.is_some() {
+            self.version = version;
+        }
+        None
+    }
+}
+
+/// An object of a collection over all namespaces, as a field selector.
+fn place(object: &Map<String, Value>) -> Option<Box<str>> {
+    let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
+    let name = text("name")?;
+    Some(match text("namespace") {
+        Some(namespace) => format!("metadata.namespace={namespace},metadata.name={name}").into(),
+        None => format!("metadata.name={name}").into(),
+    })
+}
+
+/// The version of an object.
+pub(super) fn version_of(object: &Map<String, Value>) -> Option<Box<str>> {
+    Some(object.get("metadata")?.get("resourceVersion")?.as_str()?.into())
+}
+
+/// A version as a number, which API servers compare it as.
+pub(super) fn number(version: Option<&str>) -> u64 {
+    version.and_then(|version| version.parse().ok()).unwrap_or_default()
+}
+
+#[derive(Deserialize)]
+struct Told {
+    #[serde(rename = "type")]
+    what: Box<str>,
+    object: Map<String, Value>,
+}

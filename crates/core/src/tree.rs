@@ -1,0 +1,438 @@
+//! The files of one revision, in memory: all that a renderer may read.
+//!
+//! In: what a source found (files, links, and files too large to be read). Out: [`FileTree`], from which
+//! files are read by path. Links are followed inside the tree and never out of it, so no text in a
+//! repository can make a renderer read a file of the machine it runs on.
+
+mod mount;
+mod printed;
+mod room;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+pub use mount::Named;
+use mount::{Mounts, lies_in, whole};
+use printed::Printed;
+pub use room::{Behind, NoRoom, Room, Stop};
+
+/// The most bytes of one file that a source reads; a larger one is recorded by its size alone.
+pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// How many links are followed for one path before it counts as a loop.
+const MAX_LINKS: usize = 16;
+
+/// The most files of one tree.
+pub const MAX_FILES: usize = 100_000;
+
+/// The most bytes of all files of one tree together.
+pub const MAX_TREE_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// The most bytes of all paths of one tree together.
+pub const MAX_PATH_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Paths and contents of one revision; cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct FileTree {
+    entries: Arc<BTreeMap<Box<str>, Entry>>,
+    /// The folders and files that were brought; all there are if it does not say.
+    brought: Option<Arc<[Box<str>]>>,
+    /// What stands before a path when it is shown: where the tree lies for the person who reads.
+    prefix: Box<str>,
+    /// What was brought from other repositories.
+    mounts: Arc<Mounts>,
+    /// What programs have printed for its files.
+    printed: Arc<Printed>,
+    /// How much memory it and all that is made of it may take.
+    room: Room,
+}
+
+/// What lies at one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// A file and its bytes.
+    File(Arc<[u8]>),
+    /// A file that a source refused to read, with its size in bytes.
+    TooLarge(u64),
+    /// A file that was not brought, because nothing reads it, with its size in bytes.
+    Left(u64),
+    /// A file or folder that a source could not read.
+    Unreadable {
+        /// True for a folder: whatever lies in it is unknown.
+        folder: bool,
+        /// What the operating system said.
+        reason: Box<str>,
+    },
+    /// A symbolic link, with its target as written.
+    Link(Box<str>),
+}
+
+/// Why a path of the tree cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Nothing lies at the path.
+    #[error("there is no file {path}")]
+    Missing {
+        /// The path asked for.
+        path: String,
+    },
+    /// A link, or the path itself, climbs out of the tree.
+    #[error("{path} leads out of the tree (to {target}); links are followed only inside it")]
+    Outside {
+        /// The path asked for.
+        path: String,
+        /// Where it leads.
+        target: String,
+    },
+    /// Links that lead to each other.
+    #[error("{path} is a chain of more than {MAX_LINKS} links")]
+    Loop {
+        /// The path asked for.
+        path: String,
+    },
+    /// A file above [`MAX_FILE_BYTES`].
+    #[error("{path} has {size} bytes; a file may have at most {MAX_FILE_BYTES}; split it or leave it out")]
+    TooLarge {
+        /// The path asked for.
+        path: String,
+        /// The file's size.
+        size: u64,
+    },
+    /// A file that was not brought.
+    #[error("{path} was not brought, because it is no manifest")]
+    Left {
+        /// The path asked for.
+        path: String,
+    },
+    /// A file that the source could not read.
+    #[error("{path} cannot be read: {reason}")]
+    Unreadable {
+        /// The path asked for.
+        path: String,
+        /// What the operating system said.
+        reason: Box<str>,
+    },
+}
+
+impl FileTree {
+    /// Every path with its entry, in the order of the paths, links not followed.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.entries.iter().map(|(path, entry)| (&**path, entry))
+    }
+
+    /// The paths below `directory` (all of the tree's own for an empty one), in order, with their entries.
+    pub fn below<'a>(&'a self, directory: &'a str) -> impl Iterator<Item = (&'a str, &'a Entry)> {
+        let prefix = match directory {
+            "" => String::new(),
+            directory => format!("{directory}/"),
+        };
+        self.entries
+            .range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded))
+            .take_while(move |(path, _)| path.starts_with(&prefix))
+            .filter(move |(path, _)| !directory.is_empty() || self.is_own(path))
+            .map(|(path, entry)| (&**path, entry))
+    }
+
+    /// The same tree, whose paths are shown as lying below `folder`.
+    pub fn shown_below(mut self, folder: &str) -> Self {
+        self.prefix = match folder.trim_end_matches('/') {
+            "" if folder.starts_with('/') => "/".into(),
+            "" | "." => Box::default(),
+            folder => format!("{folder}/").into(),
+        };
+        self
+    }
+
+    /// The same tree, in this room.
+    pub fn within(mut self, room: Room) -> Self {
+        self.room = room;
+        self
+    }
+
+    /// How much memory it and all that is made of it may take.
+    pub fn room(&self) -> &Room {
+        &self.room
+    }
+
+    /// The same tree, of which only these folders and files were brought; nothing is known of others.
+    pub fn holding(mut self, brought: impl IntoIterator<Item = Box<str>>) -> Self {
+        self.brought = Some(brought.into_iter().collect());
+        self
+    }
+
+    /// The same tree with the files of other repositories. Each name that stands for one has the place of its files, which
+    /// is no path that a repository can have, or why there are none.
+    pub fn mounting(
+        self,
+        names: BTreeMap<Box<str>, Named>,
+        files: impl IntoIterator<Item = (Box<str>, Self)>,
+    ) -> Self {
+        let mut entries = Arc::unwrap_or_clone(self.entries);
+        let mut held = BTreeSet::new();
+        for (place, tree) in files {
+            let there = |path: &str| -> Box<str> { whole(&place, path).into() };
+            held.extend(tree.brought.iter().flat_map(|brought| brought.iter().map(|path| there(path))));
+            entries.extend(tree.entries().map(|(path, entry)| (there(path), entry.clone())));
+        }
+        let mounts = Arc::new(Mounts::new(names, held));
+        Self {
+            entries: Arc::new(entries),
+            brought: self.brought,
+            prefix: self.prefix,
+            mounts,
+            printed: self.printed,
+            room: self.room,
+        }
+    }
+
+    /// Where the files lie that a name stands for, or why there are none; none if nothing is known of it.
+    pub fn mounted(&self, name: &str) -> Option<&Named> {
+        self.mounts.names.get(name)
+    }
+
+    /// The place in which a path lies, and the path in it; the tree's own paths lie in none.
+    pub fn split<'a>(&self, path: &'a str) -> (&'a str, &'a str) {
+        self.mounts.split(path)
+    }
+
+    /// `path` as seen from `folder`, in its normal form; none if it climbs out of the repository in which the folder lies.
+    pub fn normal(&self, folder: &str, path: &str) -> Option<String> {
+        let (place, inside) = self.split(folder);
+        Some(whole(place, &normalise(inside, path)?).into_owned())
+    }
+
+    /// True if it is known what lies at `path`, be it nothing.
+    pub fn holds(&self, path: &str) -> bool {
+        if !self.is_own(path) {
+            return self.mounts.brought.iter().any(|folder| lies_in(folder, path));
+        }
+        let holds = |folder: &str| folder.is_empty() || lies_in(folder, path);
+        self.brought.as_ref().is_none_or(|brought| brought.iter().any(|folder| holds(folder)))
+    }
+
+    fn is_own(&self, path: &str) -> bool {
+        self.mounts.is_empty() || self.split(path).0.is_empty()
+    }
+
+    /// A path as people should read it.
+    pub fn shown(&self, path: &str) -> String {
+        match path {
+            path if !self.is_own(path) => path.to_owned(),
+            "" => self.prefix.trim_end_matches('/').to_owned(),
+            path => format!("{}{path}", self.prefix),
+        }
+    }
+
+    /// The path that [`FileTree::shown`] made `shown` of.
+    pub fn hidden<'a>(&self, shown: &'a str) -> &'a str {
+        match self.is_own(shown) {
+            true => shown.strip_prefix(&*self.prefix).unwrap_or(shown),
+            false => shown,
+        }
+    }
+
+    /// True if there is nothing in the tree.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The path that `path` stands for once every link on the way is followed.
+    pub fn resolve(&self, path: &str) -> Result<String, Error> {
+        self.follow(path, |_| {})
+    }
+
+    /// The links on the way of a path, as far as they can be followed.
+    pub fn links(&self, path: &str) -> Vec<String> {
+        let mut links = Vec::new();
+        drop(self.follow(path, |link| links.push(link.to_owned())));
+        links
+    }
+
+    fn follow(&self, path: &str, mut note: impl FnMut(&str)) -> Result<String, Error> {
+        let (place, inside) = self.split(path);
+        let mut current = normalise("", inside).ok_or_else(|| self.outside(path, path))?;
+        for _ in 0..MAX_LINKS {
+            let Some((link, target)) = self.first_link(place, &current) else {
+                return Ok(whole(place, &current).into_owned());
+            };
+            note(&whole(place, link));
+            let rest = current[link.len()..].trim_start_matches('/').to_owned();
+            let folder = link.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let reached = match target.starts_with('/') {
+                true => None,
+                false => normalise(folder, target),
+            }
+            .ok_or_else(|| self.outside(path, target))?;
+            current = normalise(&reached, &rest).ok_or_else(|| self.outside(path, target))?;
+        }
+        Err(Error::Loop { path: self.shown(path) })
+    }
+
+    /// The bytes of the file at `path`, following links.
+    pub fn read(&self, path: &str) -> Result<Arc<[u8]>, Error> {
+        let resolved = self.resolve(path)?;
+        match self.entries.get(resolved.as_str()) {
+            Some(Entry::File(bytes)) => Ok(bytes.clone()),
+            Some(Entry::TooLarge(size)) => Err(Error::TooLarge { path: self.shown(path), size: *size }),
+            Some(Entry::Left(_)) => Err(Error::Left { path: self.shown(path) }),
+            Some(Entry::Unreadable { reason, .. }) => {
+                Err(Error::Unreadable { path: self.shown(path), reason: reason.clone() })
+            }
+            Some(Entry::Link(_)) | None => {
+                self.printed.named(path).ok_or_else(|| Error::Missing { path: self.shown(path) })
+            }
+        }
+    }
+
+    /// True if a file lies at `path`, following links, whether or not it can be read.
+    pub fn is_file(&self, path: &str) -> bool {
+        let entry = self.resolve(path).ok().and_then(|path| self.entries.get(path.as_str()));
+        match entry {
+            Some(Entry::File(_) | Entry::TooLarge(_) | Entry::Left(_)) => true,
+            Some(Entry::Unreadable { folder, .. }) => !folder,
+            Some(Entry::Link(_)) | None => false,
+        }
+    }
+
+    /// True if a file lies at `path`, or something below it, following links.
+    pub fn contains(&self, path: &str) -> bool {
+        self.resolve(path).is_ok_and(|path| {
+            path.is_empty() || self.entries.contains_key(path.as_str()) || self.below(&path).next().is_some()
+        })
+    }
+
+    fn outside(&self, path: &str, target: &str) -> Error {
+        Error::Outside { path: self.shown(path), target: target.to_owned() }
+    }
+
+    /// The shortest prefix of `path` that is a link in this place, with its target.
+    fn first_link<'a>(&'a self, place: &str, path: &'a str) -> Option<(&'a str, &'a str)> {
+        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+        let entry = |prefix: &'a str| -> Option<&'a Entry> {
+            let inside: Cow<'a, str> = whole(place, prefix);
+            self.entries.get(&*inside)
+        };
+        ends.map(|end| &path[..end]).find_map(|prefix| match entry(prefix) {
+            Some(Entry::Link(target)) => Some((prefix, &**target)),
+            _ => None,
+        })
+    }
+}
+
+impl<P: Into<Box<str>>> FromIterator<(P, Entry)> for FileTree {
+    fn from_iter<I: IntoIterator<Item = (P, Entry)>>(entries: I) -> Self {
+        let entries = entries.into_iter().map(|(path, entry)| (path.into(), entry)).collect();
+        Self { entries: Arc::new(entries), ..Self::default() }
+    }
+}
+
+impl FileTree {
+    /// A tree from paths and texts, as tests and examples write them.
+    pub fn from_texts<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        files.into_iter().map(|(path, text)| (path, Entry::File(text.as_bytes().into()))).collect()
+    }
+}
+
+/// `path` as seen from `folder`, without `.` and `..`; none if it climbs above the root.
+pub fn normalise(folder: &str, path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(entries: &[(&str, &str)]) -> FileTree {
+        entries
+            .iter()
+            .map(|(path, text)| match text.strip_prefix("-> ") {
+                Some(target) => (*path, Entry::Link(target.into())),
+                None => (*path, Entry::File(text.as_bytes().into())),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn links_are_followed_inside_the_tree() {
+        let tree = tree(&[
+            ("a/real.yaml", "text"),
+            ("a/near.yaml", "-> real.yaml"),
+            ("b/far.yaml", "-> ../a/near.yaml"),
+            ("c", "-> a"),
+        ]);
+        for path in ["a/real.yaml", "a/near.yaml", "b/far.yaml", "c/near.yaml", "./b/../c/real.yaml"] {
+            assert_eq!(&*tree.read(path).unwrap(), b"text", "{path}");
+        }
+        assert!(tree.contains("c"));
+        assert!(!tree.contains("d"));
+    }
+
+    #[test]
+    fn nothing_leads_out_of_the_tree() {
+        let tree =
+            tree(&[("up", "-> ../secret"), ("a/root", "-> /etc/passwd"), ("x", "-> y"), ("y", "-> x")]);
+        for path in ["up", "a/root", "../up", "a/../../up"] {
+            assert!(matches!(tree.read(path), Err(Error::Outside { .. })), "{path}");
+        }
+        assert!(matches!(tree.read("x"), Err(Error::Loop { .. })));
+        assert!(matches!(tree.read("z"), Err(Error::Missing { .. })));
+    }
+
+    #[test]
+    fn what_comes_from_elsewhere_lies_behind_a_wall_of_its_own() {
+        const PLACE: &str = "https://example.com/base at 1f";
+        let own = [("a/x", "own"), ("https:", "-> a"), ("a/out", "-> ../https://example.com/base at 1f/x")];
+        let base = tree(&[("x", "base"), ("d/up", "-> ../x"), ("d/out", "-> ../../a/x"), ("d/y", "y")])
+            .holding(["d".into(), "x".into()]);
+        let names = [("base?ref=1".into(), Ok(PLACE.into())), ("no".into(), Err("why".into()))];
+        let tree = tree(&own).mounting(names.into(), [(PLACE.into(), base)]).shown_below("here");
+        let at = |path: &str| format!("{PLACE}/{path}");
+        let read = |path: &str| tree.read(path).map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
+        assert_eq!(tree.mounted("base?ref=1"), Some(&Ok(PLACE.into())));
+        assert_eq!(tree.mounted("no"), Some(&Err("why".into())));
+        assert_eq!(tree.mounted("other"), None);
+        assert_eq!(read(&at("x")).as_deref(), Ok("base"));
+        assert_eq!(read(&at("d/up")).as_deref(), Ok("base"));
+        assert_eq!(read("https:/x").as_deref(), Ok("own"));
+        for path in [at("d/out"), at("../x"), at("d/../../a/x")] {
+            assert!(matches!(tree.read(&path), Err(Error::Outside { .. })), "{path}");
+        }
+        assert!(matches!(tree.read("a/out"), Err(Error::Missing { .. })), "{:?}", tree.read("a/out"));
+        assert_eq!(tree.normal(&at("d"), "../x"), Some(at("x")));
+        assert_eq!(tree.normal(&at("d"), ".."), Some(PLACE.to_owned()));
+        assert_eq!(tree.normal(&at("d"), "../.."), None);
+        assert_eq!(
+            tree.normal("a", "../https://example.com/base at 1f/x").as_deref(),
+            Some("https:/example.com/base at 1f/x")
+        );
+        assert_eq!(tree.below("").count(), 3);
+        assert_eq!(tree.below(PLACE).count(), 4);
+        assert!(tree.contains(PLACE) && tree.holds("anything"));
+        assert!(
+            tree.holds(&at("d/z")) && tree.holds(&at("x")) && !tree.holds(&at("e")) && !tree.holds(PLACE)
+        );
+        assert_eq!((tree.shown(&at("x")), tree.shown("a/x")), (at("x"), "here/a/x".to_owned()));
+        assert_eq!((tree.hidden(&at("x")), tree.hidden("here/a/x")), (&*at("x"), "a/x"));
+    }
+
+    #[test]
+    fn below_lists_a_folder_and_not_its_neighbours() {
+        let tree = tree(&[("a/x", ""), ("a/y/z", ""), ("ab", ""), ("b", "")]);
+        let below = |directory| tree.below(directory).map(|(path, _)| path).collect::<Vec<_>>();
+        assert_eq!(below("a"), ["a/x", "a/y/z"]);
+        assert_eq!(below("").len(), 4);
+        assert!(below("c").is_empty());
+    }
+}

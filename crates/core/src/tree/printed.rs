@@ -1,0 +1,75 @@
+//! Text that a program has printed for files of the tree, and charts that were fetched for it: what kustomizations need of charts.
+//!
+//! In: a question, which is a digest of all that the answer depends on, and the answer. Out: the same tree, which knows it. The answer
+//! is also read under the names that people see as the places of what is in it; no file of a repository gives way to that.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::FileTree;
+
+/// What was printed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Printed {
+    answers: BTreeMap<[u8; 32], Arc<[u8]>>,
+    names: BTreeMap<Box<str>, Arc<[u8]>>,
+    /// Charts that were fetched, by their digests.
+    charts: BTreeMap<Box<str>, FileTree>,
+}
+
+impl Printed {
+    /// What is read under a name.
+    pub(super) fn named(&self, name: &str) -> Option<Arc<[u8]>> {
+        self.names.get(name).cloned()
+    }
+}
+
+impl FileTree {
+    /// The same tree, with an answer, and the names under which it is shown.
+    pub fn printing(
+        mut self,
+        question: [u8; 32],
+        names: impl IntoIterator<Item = String>,
+        answer: &Arc<[u8]>,
+    ) -> Self {
+        let names: Vec<Box<str>> = names.into_iter().map(|name| self.hidden(&name).into()).collect();
+        let printed = Arc::make_mut(&mut self.printed);
+        printed.names.extend(names.into_iter().map(|name| (name, answer.clone())));
+        printed.answers.insert(question, answer.clone());
+        self
+    }
+
+    /// The same tree, with a chart that was fetched from elsewhere and has this digest.
+    pub fn with_chart(mut self, digest: &str, chart: Self) -> Self {
+        Arc::make_mut(&mut self.printed).charts.insert(digest.into(), chart);
+        self
+    }
+
+    /// The chart with this digest, if it was fetched.
+    pub fn chart(&self, digest: &str) -> Option<&Self> {
+        self.printed.charts.get(digest)
+    }
+
+    /// The answer to a question, if it was asked.
+    pub fn printed(&self, question: &[u8; 32]) -> Option<Arc<[u8]>> {
+        self.printed.answers.get(question).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_printed_is_found_by_its_question_and_read_by_its_names() {
+        let tree = FileTree::from_texts([("a.yaml", "of the repository")]).shown_below("over/there");
+        let answer: Arc<[u8]> = b"printed"[..].into();
+        let names = ["over/there/a.yaml", "over/there/b.yaml (printed)"].map(str::to_owned);
+        let tree = tree.printing([1; 32], names, &answer);
+        assert_eq!(tree.printed(&[1; 32]), Some(answer.clone()));
+        assert_eq!(tree.printed(&[2; 32]), None);
+        assert_eq!(tree.read(tree.hidden("over/there/b.yaml (printed)")), Ok(answer));
+        assert_eq!(tree.read("a.yaml").as_deref(), Ok(&b"of the repository"[..]));
+        assert!(!tree.is_file("b.yaml (printed)"), "it is no file of the repository");
+    }
+}

@@ -1,0 +1,96 @@
+//! Bundles of certificates that an injector writes into webhooks, definitions and APIServices.
+//!
+//! In: an object as rendered. Out: the places of the bundles that it asks to have injected, where Git sets none. A bundle
+//! that is empty says nothing: it is there because a tool demanded the field, and to hold the object to it would undo
+//! what the object itself asks for.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use moorline_core::object::ObjectId;
+
+/// The annotations by which an object asks for a bundle.
+const ASKS: [&str; 4] = [
+    "cert-manager.io/inject-apiserver-ca",
+    "cert-manager.io/inject-ca-from",
+    "cert-manager.io/inject-ca-from-secret",
+    "service.beta.openshift.io/inject-cabundle",
+];
+
+/// The bundles, as JSON pointers, that Git mentions and leaves to be injected.
+pub(super) fn left_empty(id: &ObjectId, canonical: &[u8]) -> Vec<Box<str>> {
+    let kind = (id.group(), id.kind());
+    let place = match kind {
+        (
+            "admissionregistration.k8s.io",
+            "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
+        ) => "/clientConfig/caBundle",
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            "/spec/conversion/webhook/clientConfig/caBundle"
+        }
+        ("apiregistration.k8s.io", "APIService") => "/spec/caBundle",
+        _ => return Vec::new(),
+    };
+    let body = Value::Object(super::canonical::values(canonical));
+    if !asks(&body) {
+        return Vec::new();
+    }
+    let places = match body.get("webhooks").and_then(Value::as_array) {
+        Some(webhooks) => (0..webhooks.len()).map(|at| format!("/webhooks/{at}{place}")).collect(),
+        None => vec![place.to_owned()],
+    };
+    let is_empty = |place: &String| body.pointer(place).is_some_and(is_empty);
+    places.into_iter().filter(is_empty).map(Into::into).collect()
+}
+
+fn asks(body: &Value) -> bool {
+    let annotations = body.pointer("/metadata/annotations").and_then(Value::as_object);
+    annotations.is_some_and(|all| ASKS.iter().any(|key| all.contains_key(*key)))
+}
+
+/// True for nothing, and for white space in base64: the server once took no empty bundle.
+fn is_empty(bundle: &Value) -> bool {
+    match bundle {
+        Value::Null => true,
+        Value::String(text) => STANDARD.decode(text).is_ok_and(|bytes| bytes.trim_ascii().is_empty()),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(id: &str, mut body: Value, expect: &[&str]) {
+        let id = ObjectId::parse(id).unwrap();
+        let found = |body: &Value| left_empty(&id, body.to_string().as_bytes());
+        assert!(found(&body).is_empty(), "nobody asks for a bundle");
+        body["metadata"] = json!({"annotations": {"cert-manager.io/inject-ca-from": "shop/serving"}});
+        let places = found(&body);
+        assert_eq!(places.iter().map(|place| &**place).collect::<Vec<_>>(), expect);
+    }
+
+    #[test]
+    fn only_empty_bundles_are_left() {
+        let webhook = |bundle: Value| json!({"clientConfig": {"caBundle": bundle}});
+        let configuration = json!({"webhooks": [
+            webhook(json!("")), webhook(json!("Cg==")), webhook(json!("Y2VydGlmaWNhdGU=")), webhook(Value::Null),
+            {"clientConfig": {}}, webhook(json!(7)), webhook(json!("no base64")),
+        ]});
+        let empty = [
+            "/webhooks/0/clientConfig/caBundle",
+            "/webhooks/1/clientConfig/caBundle",
+            "/webhooks/3/clientConfig/caBundle",
+        ];
+        for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+            check(&format!("admissionregistration.k8s.io/{kind}|/a"), configuration.clone(), &empty);
+        }
+        let definition = json!({"spec": {"conversion": {"webhook": webhook(json!("Cg=="))}}});
+        let place = "/spec/conversion/webhook/clientConfig/caBundle";
+        check("apiextensions.k8s.io/CustomResourceDefinition|/a.b", definition, &[place]);
+        check("apiregistration.k8s.io/APIService|/a", json!({"spec": {"caBundle": ""}}), &["/spec/caBundle"]);
+        check("/ConfigMap|shop/a", json!({"spec": {"caBundle": ""}}), &[]);
+    }
+}

@@ -1,0 +1,460 @@
+//! Hooks: objects that run at a moment of a roll-out instead of being there all the time.
+//!
+//! In: the annotations of an object. Out: [`Hook`], or what is wrong with them. What is understood is our own annotation,
+//! else Argo CD's, else Helm's, so that a repository that comes from there needs no edit.
+//!
+//! A hook is known by its content: by what it is itself, and by what the set is that it runs for. Half of its hash is
+//! the one, half the other. So it runs once for every change of the set, a retry finds the run that there is, and a run of
+//! before never stands in the way of the next.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+
+use super::{DesiredObject, DesiredSet, HashKeys};
+use moorline_api as api;
+use moorline_core::object::{GroupKind, ObjectId};
+use moorline_render::HOOK_NAME_DIGITS;
+
+/// When an object runs, and what becomes of it then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hook {
+    /// It is part of every roll-out, at this place.
+    pub phase: Option<Phase>,
+    /// It runs when a roll-out has failed.
+    pub on_failure: bool,
+    /// It runs when the Sync is deleted with its objects.
+    pub at_parting: Option<Parting>,
+    /// Which roll-outs it is part of.
+    pub rollouts: Rollouts,
+    /// It is deleted once it has succeeded.
+    pub clears_success: bool,
+    /// It is deleted once it has failed.
+    pub clears_failure: bool,
+    /// What is there of it is deleted before it runs again, whatever its kind.
+    pub replaces: bool,
+}
+
+/// The part of a roll-out. Parts compare in the order in which they are carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Phase {
+    /// Before everything that is no hook.
+    Before,
+    /// What is no hook, and hooks among it.
+    #[default]
+    Among,
+    /// Once everything else is there and well.
+    After,
+}
+
+/// A place in the deletion of a Sync.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parting {
+    /// Before its objects are deleted.
+    Before,
+    /// Once they are gone.
+    After,
+}
+
+/// Which roll-outs a hook is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rollouts {
+    /// All of them.
+    #[default]
+    All,
+    /// The first one of a Sync.
+    First,
+    /// All but the first.
+    Later,
+}
+
+/// When something is written: phases outrank waves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Turn {
+    /// The part of the roll-out.
+    pub phase: Phase,
+    /// The wave in it.
+    pub wave: i32,
+}
+
+/// What annotations make of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It is there all the time.
+    Object,
+    /// It runs.
+    Hook(Hook),
+    /// It is never applied, as the tests of a chart.
+    Skipped,
+}
+
+/// Annotation, what it may say, what it says.
+pub(super) type Unknown<'a> = (&'static str, &'static str, &'a str);
+
+const OURS: &str =
+    "before, after, failure, before-delete, after-delete, or several of them with commas between";
+const ARGO: &str = "PreSync, Sync, PostSync, SyncFail, PreDelete, PostDelete or Skip";
+const HELM: &str = "one of Helm's hooks, such as pre-install,pre-upgrade";
+const CLEARS: &str = "succeeded, failed, or both with a comma between";
+const ARGO_CLEARS: &str = "HookSucceeded, HookFailed or BeforeHookCreation";
+const HELM_CLEARS: &str = "hook-succeeded, hook-failed or before-hook-creation";
+const TWICE: &str = "at one place of a roll-out: write a second object for the other";
+
+/// Reads the annotations of an object.
+pub(super) fn read<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Result<Kind, Unknown<'a>> {
+    let ([argo, argo_clears], [helm, helm_clears]) = (api::ARGO_HOOK_ANNOTATIONS, api::HELM_HOOK_ANNOTATIONS);
+    let dialects = [
+        Dialect { key: api::HOOK_ANNOTATION, says: OURS, word: ours },
+        Dialect { key: argo, says: ARGO, word: of_argo },
+        Dialect { key: helm, says: HELM, word: of_helm },
+    ];
+    let clears = [
+        (api::HOOK_DELETE_ANNOTATION, CLEARS, ["succeeded", "failed", "failed"]),
+        (argo_clears, ARGO_CLEARS, ["HookSucceeded", "HookFailed", "BeforeHookCreation"]),
+        (helm_clears, HELM_CLEARS, ["hook-succeeded", "hook-failed", "before-hook-creation"]),
+    ];
+    let found = dialects
+        .iter()
+        .zip(clears)
+        .find_map(|(dialect, clears)| annotation(dialect.key).map(|text| (dialect, clears, text)));
+    let Some((dialect, (key, says, words), text)) = found else { return Ok(Kind::Object) };
+    let mut hook = match dialect.read(text)? {
+        Kind::Hook(hook) => hook,
+        other @ (Kind::Object | Kind::Skipped) => return Ok(other),
+    };
+    for word in annotation(key).into_iter().flat_map(words_of) {
+        match words.iter().position(|known| *known == word) {
+            Some(0) => hook.clears_success = true,
+            Some(1) => hook.clears_failure = true,
+            Some(_) => hook.replaces = true,
+            None => return Err((key, says, annotation(key).unwrap_or_default())),
+        }
+    }
+    Ok(Kind::Hook(hook))
+}
+
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty())
+}
+
+/// One tool's way to say it.
+struct Dialect {
+    key: &'static str,
+    says: &'static str,
+    word: fn(&str) -> Option<Moment>,
+}
+
+/// What one word says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    At(Phase, Rollouts),
+    Failure,
+    Delete(Parting),
+    /// It is an object like any other.
+    None,
+    /// It never runs here.
+    Never,
+}
+
+impl Dialect {
+    fn read<'a>(&self, text: &'a str) -> Result<Kind, Unknown<'a>> {
+        let mut hook = Hook::default();
+        let (mut runs, mut skips) = (false, false);
+        for word in words_of(text) {
+            let moment = (self.word)(word).ok_or((self.key, self.says, text))?;
+            runs |= !matches!(moment, Moment::Never | Moment::None);
+            match moment {
+                Moment::At(phase, _) if hook.phase.is_some_and(|known| known != phase) => {
+                    return Err((self.key, TWICE, text));
+                }
+                Moment::At(phase, rollouts) => {
+                    let both = hook.phase.is_some() && hook.rollouts != rollouts;
+                    hook.phase = Some(phase);
+                    hook.rollouts = if both { Rollouts::All } else { rollouts };
+                }
+                Moment::Failure => hook.on_failure = true,
+                Moment::Delete(parting) => hook.at_parting = Some(parting),
+                Moment::None => {}
+                Moment::Never => skips = true,
+            }
+        }
+        match (runs, skips) {
+            (true, _) => Ok(Kind::Hook(hook)),
+            (false, true) => Ok(Kind::Skipped),
+            (false, false) if words_of(text).next().is_none() => Err((self.key, self.says, text)),
+            (false, false) => Ok(Kind::Object),
+        }
+    }
+}
+
+fn ours(word: &str) -> Option<Moment> {
+    Some(match word {
+        "before" => Moment::At(Phase::Before, Rollouts::All),
+        "after" => Moment::At(Phase::After, Rollouts::All),
+        "failure" => Moment::Failure,
+        "before-delete" => Moment::Delete(Parting::Before),
+        "after-delete" => Moment::Delete(Parting::After),
+        _ => return None,
+    })
+}
+
+fn of_argo(word: &str) -> Option<Moment> {
+    Some(match word {
+        "PreSync" => Moment::At(Phase::Before, Rollouts::All),
+        "Sync" => Moment::At(Phase::Among, Rollouts::All),
+        "PostSync" => Moment::At(Phase::After, Rollouts::All),
+        "SyncFail" => Moment::Failure,
+        "PreDelete" => Moment::Delete(Parting::Before),
+        "PostDelete" => Moment::Delete(Parting::After),
+        "Skip" => Moment::Never,
+        _ => return None,
+    })
+}
+
+fn of_helm(word: &str) -> Option<Moment> {
+    Some(match word {
+        "pre-install" => Moment::At(Phase::Before, Rollouts::First),
+        "pre-upgrade" => Moment::At(Phase::Before, Rollouts::Later),
+        "post-install" => Moment::At(Phase::After, Rollouts::First),
+        "post-upgrade" => Moment::At(Phase::After, Rollouts::Later),
+        "pre-delete" => Moment::Delete(Parting::Before),
+        "post-delete" => Moment::Delete(Parting::After),
+        "crd-install" => Moment::None,
+        // A chart's tests run when somebody asks for them, and what goes back here is another commit.
+        "test" | "test-success" | "test-failure" | "pre-rollback" | "post-rollback" => Moment::Never,
+        _ => return None,
+    })
+}
+
+/// How much of a hook's hash is of itself.
+pub(super) const HALF: usize = 16;
+
+/// True if both may be runs of one hook whose name its content gives, as it was at two times.
+pub fn is_of_same_base(one: &ObjectId, other: &ObjectId) -> bool {
+    let kind = |id: &ObjectId| (id.group_kind(), id.namespace().map(str::to_owned));
+    one != other && base(one).is_some() && base(one) == base(other) && kind(one) == kind(other)
+}
+
+/// What such a name begins with.
+fn base(id: &ObjectId) -> Option<&str> {
+    let name = id.name();
+    let (base, digits) = name.split_at_checked(name.len().checked_sub(HOOK_NAME_DIGITS)?)?;
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    (!base.is_empty() && digits.bytes().all(is_digit)).then_some(base)
+}
+
+impl DesiredSet {
+    /// The hooks for the end of the Sync with this uid, known by that end: no run for anything else is one for this.
+    #[must_use]
+    pub fn at_parting(&self, uid: &str) -> Self {
+        let of_end = Sha256::digest(uid);
+        let hooks = self.0.iter().filter(|it| it.switches.hook.is_some_and(|hook| hook.at_parting.is_some()));
+        let mut hooks: Vec<DesiredObject> = hooks.cloned().collect();
+        for hook in &mut hooks {
+            hook.hash.digest[HALF..].copy_from_slice(&of_end[..HALF]);
+            if !hook.secret {
+                hook.hash_keys = HashKeys::NotNeeded;
+            }
+        }
+        Self(hooks)
+    }
+}
+
+/// Makes what the set is a part of what its hooks are.
+pub(super) fn know_by_content(objects: &mut [DesiredObject]) {
+    let (hooks, rest): (Vec<_>, Vec<_>) =
+        objects.iter_mut().partition(|object| object.switches.hook.is_some());
+    if hooks.is_empty() {
+        return;
+    }
+    let is_of_secrets = rest.iter().any(|object| object.secret);
+    let mut of_set = Sha256::new();
+    for object in rest {
+        of_set.update(object.id.as_str());
+        of_set.update([0]);
+        of_set.update(object.hash.digest);
+    }
+    let of_set = of_set.finalize();
+    let mut first: BTreeMap<Container, Turn> = BTreeMap::new();
+    for hook in hooks {
+        hook.hash.digest[HALF..].copy_from_slice(&of_set[..HALF]);
+        if is_of_secrets && matches!(hook.hash_keys, HashKeys::NotNeeded) {
+            hook.hash_keys = HashKeys::Missing;
+        }
+        let turn = hook.switches.turn();
+        let namespace = hook.id.namespace().map(|name| Container::Namespace(name.into()));
+        for container in namespace.into_iter().chain([Container::Definition(hook.id.group_kind())]) {
+            first.entry(container).and_modify(|known| *known = turn.min(*known)).or_insert(turn);
+        }
+    }
+    for object in objects {
+        object.switches.early = container(object).and_then(|container| first.get(&container).copied());
+    }
+}
+
+/// What a hook cannot be without.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Container {
+    Namespace(Box<str>),
+    Definition(GroupKind),
+}
+
+/// The container that an object is, if it is one.
+fn container(object: &DesiredObject) -> Option<Container> {
+    if object.id.is("", "Namespace") {
+        return Some(Container::Namespace(object.id.name().into()));
+    }
+    if !object.id.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+        return None;
+    }
+    let body = object.body();
+    let spec = body.get("spec")?;
+    let kind = spec.get("names")?.get("kind")?.as_str()?;
+    Some(Container::Definition(GroupKind::new(spec.get("group")?.as_str()?, kind)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::desired::{Scopes, desired};
+    use moorline_core::tree::FileTree;
+    use moorline_render::{Options, Rendered, render};
+
+    fn kind(annotations: &[(&str, &'static str)]) -> Result<Kind, Unknown<'static>> {
+        read(|key| annotations.iter().find(|(known, _)| *known == key).map(|(_, text)| *text))
+    }
+
+    #[test]
+    fn every_dialect_is_understood() {
+        let none = Hook::default();
+        let at = |phase| Hook { phase: Some(phase), ..none };
+        let check = |key: &str, text: &'static str, expect: Hook| {
+            assert_eq!(kind(&[(key, text)]), Ok(Kind::Hook(expect)), "{key}: {text}");
+        };
+        let (ours, [argo, _], [helm, _]) =
+            (api::HOOK_ANNOTATION, api::ARGO_HOOK_ANNOTATIONS, api::HELM_HOOK_ANNOTATIONS);
+        check(ours, "before", at(Phase::Before));
+        check(ours, " after , failure ", Hook { on_failure: true, ..at(Phase::After) });
+        check(ours, "before-delete", Hook { at_parting: Some(Parting::Before), ..none });
+        check(argo, "PreSync", at(Phase::Before));
+        check(argo, "Sync", at(Phase::Among));
+        check(argo, "PostSync,SyncFail", Hook { on_failure: true, ..at(Phase::After) });
+        check(argo, "PostDelete", Hook { at_parting: Some(Parting::After), ..none });
+        check(helm, "pre-install,pre-upgrade", at(Phase::Before));
+        check(helm, "post-install", Hook { rollouts: Rollouts::First, ..at(Phase::After) });
+        check(helm, "pre-upgrade", Hook { rollouts: Rollouts::Later, ..at(Phase::Before) });
+        check(helm, "post-install,post-upgrade,post-rollback", at(Phase::After));
+        assert_eq!(kind(&[]), Ok(Kind::Object));
+        assert_eq!(kind(&[(helm, "crd-install")]), Ok(Kind::Object));
+        assert_eq!(kind(&[(helm, "test")]), Ok(Kind::Skipped));
+        assert_eq!(kind(&[(argo, "Skip")]), Ok(Kind::Skipped));
+        // Ours counts before Argo CD's, and that before Helm's.
+        let all = [(helm, "test"), (argo, "PostSync"), (ours, "before")];
+        assert_eq!(kind(&all), Ok(Kind::Hook(at(Phase::Before))));
+        assert_eq!(kind(&all[..2]), Ok(Kind::Hook(at(Phase::After))));
+    }
+
+    #[test]
+    fn what_means_nothing_is_named() {
+        let check = |annotations: &[(&'static str, &'static str)], expect: (&str, &str)| {
+            let (key, says, _) = kind(annotations).unwrap_err();
+            assert_eq!((key, says), expect, "{annotations:?}");
+        };
+        let ours = api::HOOK_ANNOTATION;
+        check(&[(ours, "PreSync")], (ours, OURS));
+        check(&[(ours, "")], (ours, OURS));
+        check(&[("argocd.argoproj.io/hook", "PreSync,PostSync")], ("argocd.argoproj.io/hook", TWICE));
+        check(&[("helm.sh/hook", "pre-instal")], ("helm.sh/hook", HELM));
+        let clears = api::HOOK_DELETE_ANNOTATION;
+        check(&[(ours, "before"), (clears, "HookSucceeded")], (clears, CLEARS));
+    }
+
+    #[test]
+    fn how_it_has_to_end_to_be_deleted_is_said_in_the_same_dialect() {
+        let check = |annotations: &[(&str, &'static str)], expect: [bool; 2]| {
+            let Ok(Kind::Hook(hook)) = kind(annotations) else { panic!("{annotations:?}") };
+            assert_eq!([hook.clears_success, hook.clears_failure], expect, "{annotations:?}");
+        };
+        let (ours, clears) = (api::HOOK_ANNOTATION, api::HOOK_DELETE_ANNOTATION);
+        check(&[(ours, "before")], [false, false]);
+        check(&[(ours, "before"), (clears, "succeeded, failed")], [true, true]);
+        let argo = ("argocd.argoproj.io/hook", "PreSync");
+        let policy = "argocd.argoproj.io/hook-delete-policy";
+        check(&[argo, (policy, "BeforeHookCreation,HookSucceeded")], [true, false]);
+        check(&[argo, (clears, "failed")], [false, false]);
+        check(
+            &[("helm.sh/hook", "pre-install"), ("helm.sh/hook-delete-policy", "hook-failed")],
+            [false, true],
+        );
+    }
+
+    fn set(value: &str, command: &str) -> DesiredSet {
+        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"command": command},
+            "metadata": {"name": "migrate", "annotations": {"moorline.dev/hook": "before"}}});
+        let map =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": value}});
+        let (job, map): (Value, Value) = (job, map);
+        let tree = FileTree::from_texts([
+            ("job.json", job.to_string().as_str()),
+            ("map.json", map.to_string().as_str()),
+        ]);
+        let Rendered::Complete(complete) = render(&tree, &Options::default()) else { panic!("it is sound") };
+        desired(complete, "shop", &Scopes::builtin()).unwrap()
+    }
+
+    #[test]
+    fn what_a_hook_cannot_be_without_comes_with_it() {
+        let namespace =
+            |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let annotations = json!({"moorline.dev/hook": "before", "moorline.dev/wave": "3"});
+        let metadata = json!({"name": "a", "namespace": "shop", "annotations": annotations});
+        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata});
+        let files = [namespace("shop"), namespace("other"), job].map(|body: Value| body.to_string());
+        let named: Vec<String> = (0..files.len()).map(|at| format!("{at}.json")).collect();
+        let tree =
+            FileTree::from_texts(named.iter().map(String::as_str).zip(files.iter().map(String::as_str)));
+        let Rendered::Complete(complete) = render(&tree, &Options::default()) else { panic!("it is sound") };
+        let set = desired(complete, "shop", &Scopes::builtin()).unwrap();
+        let turn = |name: &str| {
+            let found = set.objects().iter().find(|it| it.id.name() == name).unwrap();
+            found.switches.turn()
+        };
+        assert_eq!(turn("shop"), Turn { phase: Phase::Before, wave: 3 });
+        assert_eq!(turn("other"), Turn::default());
+    }
+
+    #[test]
+    fn a_name_that_content_gives_has_its_base() {
+        let id = |text: &str| ObjectId::parse(text).unwrap();
+        let check = |one: &str, other: &str, expect: bool| {
+            assert_eq!(is_of_same_base(&id(one), &id(other)), expect, "{one} {other}");
+        };
+        let one = "batch/Job|shop/up-0123456789";
+        check(one, "batch/Job|shop/up-abcdef0123", true);
+        check(one, one, false);
+        check(one, "batch/Job|shop/down-abcdef0123", false);
+        check(one, "batch/Job|other/up-abcdef0123", false);
+        check(one, "/Pod|shop/up-abcdef0123", false);
+        check(one, "batch/Job|shop/up-abcdefghij", false);
+        check("batch/Job|shop/0123456789", "batch/Job|shop/abcdef0123", false);
+    }
+
+    #[test]
+    fn a_hook_is_known_by_itself_and_by_what_it_runs_for() {
+        let hook =
+            |set: &DesiredSet| set.objects().iter().find(|it| it.switches.hook.is_some()).cloned().unwrap();
+        let hash = |set: &DesiredSet| hook(set).hash;
+        let (one, same, other, changed) = (set("1", "up"), set("1", "up"), set("2", "up"), set("1", "down"));
+        assert_eq!(hash(&one), hash(&same));
+        assert_eq!(hash(&one), hash(&set("1", "up").ignoring(&[])));
+        assert_ne!(hash(&one), hash(&other));
+        assert!(hook(&one).is_same_hook(&hash(&other)));
+        assert!(!hook(&one).is_same_hook(&hash(&changed)));
+        // What is no hook is known by itself only.
+        let map = |set: &DesiredSet| set.objects().iter().find(|it| it.switches.hook.is_none()).unwrap().hash;
+        assert_eq!(map(&one), map(&changed));
+        assert!(one.has_turns());
+    }
+}

@@ -1,0 +1,133 @@
+//! Fields that a Sync leaves to others.
+//!
+//! In: a [`DesiredSet`] as rendered, and what to ignore. Out: the set without these fields. The hash of an object
+//! with ignored fields is of the whole object as rendered and of the list, so that a change of either is seen.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::{DesiredObject, DesiredSet, canonical, hook};
+use moorline_core::object::ObjectId;
+use moorline_managed_fields::remove_all;
+
+/// Fields of some objects that are left to others. What is none fits every object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ignore {
+    /// The API group; empty for the core group.
+    pub group: Option<Box<str>>,
+    /// The kind.
+    pub kind: Option<Box<str>>,
+    /// The namespace.
+    pub namespace: Option<Box<str>>,
+    /// The name.
+    pub name: Option<Box<str>>,
+    /// JSON pointers.
+    pub paths: Vec<Box<str>>,
+}
+
+/// What is left to others of one object.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ignored {
+    /// The places, as JSON pointers into `rendered`.
+    pub paths: Vec<Box<str>>,
+    /// The canonical form with them.
+    pub rendered: Arc<[u8]>,
+}
+
+impl Ignored {
+    /// What was rendered, with its values.
+    pub fn body(&self) -> Map<String, Value> {
+        canonical::values(&self.rendered)
+    }
+}
+
+impl Ignore {
+    /// True if this is about the object.
+    pub fn fits(&self, id: &ObjectId) -> bool {
+        let fits =
+            |wanted: &Option<Box<str>>, found: &str| wanted.as_deref().is_none_or(|text| text == found);
+        fits(&self.group, id.group())
+            && fits(&self.kind, id.kind())
+            && fits(&self.namespace, id.namespace().unwrap_or_default())
+            && fits(&self.name, id.name())
+    }
+}
+
+impl DesiredSet {
+    /// The set without the fields that are left to others.
+    #[must_use]
+    pub fn ignoring(mut self, ignores: &[Ignore]) -> Self {
+        for object in &mut self.0 {
+            let fitting = ignores.iter().filter(|ignore| ignore.fits(&object.id));
+            let paths: Vec<Box<str>> = fitting.flat_map(|ignore| ignore.paths.iter().cloned()).collect();
+            if !paths.is_empty() {
+                leave(object, paths);
+            }
+        }
+        hook::know_by_content(&mut self.0);
+        self
+    }
+}
+
+/// Leaves these places of an object to others, beside those that are left already.
+pub(super) fn leave(object: &mut DesiredObject, mut paths: Vec<Box<str>>) {
+    let rendered = match object.ignored.take() {
+        Some(before) => {
+            paths.extend(before.paths.iter().cloned());
+            before.rendered.clone()
+        }
+        None => object.canonical.clone(),
+    };
+    paths.sort();
+    paths.dedup();
+    // The form is JSON that was written a moment ago.
+    let mut body = Value::Object(canonical::values(&rendered));
+    let told = [&*rendered, b"\0ignored\0", paths.join("\0").as_bytes()].concat();
+    object.hash.digest = canonical::digest(&told);
+    remove_all(&mut body, &paths);
+    object.canonical = serde_json::to_vec(&body).unwrap_or_default().into();
+    object.ignored = Some(Arc::new(Ignored { paths, rendered }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::desired::{Scopes, desired};
+    use moorline_core::tree::FileTree;
+    use moorline_render::{Options, Rendered, render};
+    use serde_json::json;
+
+    fn web(replicas: u8, ignores: &[Ignore]) -> DesiredObject {
+        let web = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+            "spec": {"replicas": replicas, "paused": true},
+        });
+        let tree = FileTree::from_texts([("a.json", web.to_string().as_str())]);
+        let Rendered::Complete(complete) = render(&tree, &Options::default()) else { panic!("it is sound") };
+        let set = desired(complete, "shop", &Scopes::builtin()).unwrap().ignoring(ignores);
+        set.objects()[0].clone()
+    }
+
+    fn ignore(kind: &str, paths: &[&str]) -> Ignore {
+        let paths = paths.iter().map(|path| Box::from(*path)).collect();
+        Ignore { group: None, kind: Some(kind.into()), namespace: None, name: None, paths }
+    }
+
+    #[test]
+    fn what_is_ignored_is_not_applied_and_is_in_the_hash() {
+        let (plain, other) = (web(3, &[]), web(3, &[ignore("Job", &["/spec/replicas"])]));
+        assert_eq!((plain.hash, &plain.canonical), (other.hash, &other.canonical));
+        let ignoring = web(3, &[ignore("Deployment", &["/spec/replicas", "/spec/absent"])]);
+        let body: Value = serde_json::from_slice(&ignoring.canonical).unwrap();
+        assert_eq!(body["spec"], json!({"paused": true}));
+        let hashes = [
+            plain.hash,
+            ignoring.hash,
+            web(4, &[ignore("Deployment", &["/spec/replicas", "/spec/absent"])]).hash,
+            web(3, &[ignore("Deployment", &["/spec/replicas"])]).hash,
+        ];
+        let different: std::collections::BTreeSet<String> = hashes.iter().map(ToString::to_string).collect();
+        assert_eq!(different.len(), hashes.len());
+    }
+}

@@ -1,0 +1,266 @@
+//! Hashes that values of Secrets went into: they are recorded with a key, so that nobody can guess a value from them.
+//!
+//! In: the hashes of objects and of a set, and the keys of the daemon. Out: the form that is recorded, and whether a recorded one is of
+//! the same content. A hash is compared in the form and with the key with which it was recorded: neither the first key nor another
+//! one is a change of the object.
+
+use std::sync::Arc;
+
+use super::hook::HALF;
+use super::{DesiredObject, DesiredSet};
+use crate::proof::{KeyId, KeyRing};
+use moorline_api::{CanonicalForm, SpecHash};
+
+/// The keys with which a hash is recorded.
+#[derive(Debug, Clone)]
+pub enum HashKeys {
+    /// No value of a Secret went into it.
+    NotNeeded,
+    /// There are none: it is not recorded.
+    Missing,
+    /// Those of the daemon.
+    Held {
+        /// The keys of now and of before.
+        ring: Arc<KeyRing>,
+        /// The commit is the one that was recorded last: a hook that was recorded with a key that is lost has run for it.
+        trusts_lost: bool,
+    },
+}
+
+/// What a recorded hash tells of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Match {
+    /// It is of this set.
+    Same,
+    /// It is of another set.
+    Other,
+    /// The key is lost with which it was recorded.
+    Lost,
+}
+
+/// A digest of a set.
+#[derive(Debug, Clone)]
+pub struct SetDigest {
+    /// For comparisons in memory.
+    pub hash: SpecHash,
+    keys: HashKeys,
+}
+
+impl SetDigest {
+    pub(super) fn of(hash: SpecHash, objects: &[DesiredObject]) -> Self {
+        let secret = objects.iter().find(|object| object.secret);
+        Self { hash, keys: secret.map_or(HashKeys::NotNeeded, |object| object.hash_keys.clone()) }
+    }
+
+    /// The form that is written down.
+    pub fn recorded(&self) -> Option<SpecHash> {
+        self.keys.recorded(|ring| ring.content_hash(ring.id(), &self.hash.digest), self.hash)
+    }
+
+    /// What a digest that was written down tells of this set.
+    pub fn matches(&self, recorded: &SpecHash) -> Match {
+        let is_same = match (recorded.form, &self.keys) {
+            (CanonicalForm::V1, _) => self.hash == *recorded,
+            (CanonicalForm::Keyed(_), HashKeys::NotNeeded) => false,
+            (CanonicalForm::Keyed(_), HashKeys::Missing) => return Match::Lost,
+            (CanonicalForm::Keyed(key), HashKeys::Held { ring, .. }) => {
+                match ring.content_hash(KeyId::of_bytes(key), &self.hash.digest) {
+                    Some(digest) => digest == recorded.digest,
+                    None => return Match::Lost,
+                }
+            }
+        };
+        if is_same { Match::Same } else { Match::Other }
+    }
+}
+
+/// A digest that no value of a Secret went into.
+impl From<SpecHash> for SetDigest {
+    fn from(hash: SpecHash) -> Self {
+        Self { hash, keys: HashKeys::NotNeeded }
+    }
+}
+
+impl HashKeys {
+    fn recorded(
+        &self,
+        keyed: impl FnOnce(&KeyRing) -> Option<[u8; 32]>,
+        plain: SpecHash,
+    ) -> Option<SpecHash> {
+        match self {
+            Self::NotNeeded => Some(plain),
+            Self::Missing => None,
+            Self::Held { ring, .. } => {
+                Some(SpecHash { form: CanonicalForm::Keyed(ring.id().bytes()), digest: keyed(ring)? })
+            }
+        }
+    }
+}
+
+impl DesiredObject {
+    /// The hash as it is written down. None where it needs a key and there is none.
+    pub fn recorded(&self) -> Option<SpecHash> {
+        self.hash_keys.recorded(|ring| self.keyed(ring, ring.id()), self.hash)
+    }
+
+    /// True if `recorded` is the hash of this object, in whichever form it was recorded.
+    pub fn is_recorded_as(&self, recorded: &SpecHash) -> bool {
+        match (recorded.form, &self.hash_keys) {
+            (CanonicalForm::V1, _) => self.hash == *recorded,
+            (CanonicalForm::Keyed(_), HashKeys::NotNeeded | HashKeys::Missing) => false,
+            (CanonicalForm::Keyed(key), HashKeys::Held { ring, trusts_lost }) => {
+                match self.keyed(ring, KeyId::of_bytes(key)) {
+                    Some(digest) => digest == recorded.digest,
+                    None => *trusts_lost && self.is_same_hook(recorded),
+                }
+            }
+        }
+    }
+
+    /// True if `recorded` is of a run of this hook, be it for the same set or not.
+    pub fn is_same_hook(&self, recorded: &SpecHash) -> bool {
+        let own = match (recorded.form, &self.hash_keys) {
+            (CanonicalForm::Keyed(_), HashKeys::NotNeeded | HashKeys::Missing) if self.secret => None,
+            (CanonicalForm::Keyed(key), HashKeys::Held { ring, .. }) if self.secret => {
+                self.keyed(ring, KeyId::of_bytes(key))
+            }
+            // The own half of a hook that holds no value of a Secret is recorded as it is.
+            (CanonicalForm::V1 | CanonicalForm::Keyed(_), _) => Some(self.hash.digest),
+        };
+        self.switches.hook.is_some() && own.is_some_and(|own| own[..HALF] == recorded.digest[..HALF])
+    }
+
+    /// The hash under one key. That of a hook keeps its halves apart: what it is itself, and what its set is.
+    fn keyed(&self, ring: &KeyRing, key: KeyId) -> Option<[u8; 32]> {
+        let plain = &self.hash.digest;
+        if self.switches.hook.is_none() {
+            return ring.content_hash(key, plain);
+        }
+        let mut halves = *plain;
+        if self.secret {
+            halves[..HALF].copy_from_slice(&ring.content_hash(key, &plain[..HALF])?[..HALF]);
+        }
+        halves[HALF..].copy_from_slice(&ring.content_hash(key, &plain[HALF..])?[..HALF]);
+        Some(halves)
+    }
+}
+
+impl DesiredSet {
+    /// True if the hashes that need keys have these.
+    pub fn has_keys(&self, keys: &Arc<KeyRing>, trusted: bool) -> bool {
+        self.0.iter().all(|object| match &object.hash_keys {
+            HashKeys::NotNeeded => true,
+            HashKeys::Missing => false,
+            HashKeys::Held { ring, trusts_lost } => Arc::ptr_eq(ring, keys) && *trusts_lost == trusted,
+        })
+    }
+
+    /// The set with these keys for the hashes that need some. `trusts_lost` is true for the commit that was recorded last.
+    #[must_use]
+    pub fn with_keys(&self, keys: &Arc<KeyRing>, trusts_lost: bool) -> Self {
+        let keyed = |object: &DesiredObject| match object.hash_keys {
+            HashKeys::NotNeeded => object.clone(),
+            HashKeys::Missing | HashKeys::Held { .. } => DesiredObject {
+                hash_keys: HashKeys::Held { ring: keys.clone(), trusts_lost },
+                ..object.clone()
+            },
+        };
+        Self(self.0.iter().map(keyed).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::desired::{Scopes, desired};
+    use moorline_core::tree::FileTree;
+    use moorline_render::{Options, Rendered, render};
+
+    /// A Secret, a ConfigMap, and a Job that is a hook.
+    fn set(password: &str) -> DesiredSet {
+        let hook = json!({"helm.sh/hook": "pre-upgrade"});
+        let all: [Value; 3] = [
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"p": password}}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain"}}),
+            json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "up", "annotations": hook}}),
+        ];
+        let files: Vec<_> =
+            all.iter().enumerate().map(|(at, it)| (format!("{at}.json"), it.to_string())).collect();
+        let tree = FileTree::from_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+        let Rendered::Complete(complete) = render(&tree, &Options::default()) else { panic!("it is sound") };
+        desired(complete, "shop", &Scopes::builtin()).unwrap()
+    }
+
+    fn ring(current: u8, former: &[u8]) -> Arc<KeyRing> {
+        Arc::new(KeyRing::new([current; 32], former.iter().map(|key| [*key; 32])))
+    }
+
+    fn recorded(set: &DesiredSet, kind: &str) -> SpecHash {
+        object(set, kind).recorded().unwrap()
+    }
+
+    fn object<'a>(set: &'a DesiredSet, kind: &str) -> &'a DesiredObject {
+        set.objects().iter().find(|object| object.id.kind() == kind).unwrap()
+    }
+
+    #[test]
+    fn only_hashes_that_values_of_secrets_went_into_need_a_key() {
+        let bare = set("a");
+        assert!(object(&bare, "Secret").recorded().is_none(), "it is not written without a key");
+        assert!(object(&bare, "Job").recorded().is_none() && bare.digest().recorded().is_none());
+        assert!(recorded(&bare, "ConfigMap").to_string().starts_with("v1:"));
+        let keyed = bare.with_keys(&ring(7, &[]), false);
+        for hash in [recorded(&keyed, "Secret"), recorded(&keyed, "Job"), keyed.digest().recorded().unwrap()]
+        {
+            let text = hash.to_string();
+            assert!(text.starts_with("k1:"), "{text}");
+            assert_ne!(hash.digest, object(&keyed, "Secret").hash.digest);
+        }
+        assert!(recorded(&keyed, "ConfigMap").to_string().starts_with("v1:"));
+        let other = set("a").with_keys(&ring(8, &[]), false);
+        assert_ne!(
+            recorded(&keyed, "Secret").digest,
+            recorded(&other, "Secret").digest,
+            "guessing needs the key"
+        );
+    }
+
+    #[test]
+    fn neither_the_first_key_nor_another_one_is_a_change() {
+        let plain = set("a");
+        let (first, rotated) =
+            (plain.with_keys(&ring(7, &[]), false), set("a").with_keys(&ring(8, &[7]), false));
+        let changed = set("b").with_keys(&ring(8, &[7]), false);
+        for kind in ["Secret", "Job"] {
+            assert!(
+                object(&first, kind).is_recorded_as(&object(&plain, kind).hash),
+                "{kind}, of before the upgrade"
+            );
+            assert!(
+                object(&rotated, kind).is_recorded_as(&recorded(&first, kind)),
+                "{kind}, of before the rotation"
+            );
+            assert!(!object(&changed, kind).is_recorded_as(&recorded(&first, kind)), "{kind}");
+        }
+        let digest = first.digest().recorded().unwrap();
+        assert_eq!(rotated.digest().matches(&digest), Match::Same);
+        assert_eq!(changed.digest().matches(&digest), Match::Other);
+    }
+
+    #[test]
+    fn with_a_lost_key_hooks_have_run_for_the_commit_that_was_recorded_last() {
+        let before = set("a").with_keys(&ring(7, &[]), false);
+        let (job, secret) = (recorded(&before, "Job"), recorded(&before, "Secret"));
+        let check = |trusts, expect| {
+            let after = set("a").with_keys(&ring(8, &[]), trusts);
+            assert_eq!(object(&after, "Job").is_recorded_as(&job), expect);
+            assert!(object(&after, "Job").is_same_hook(&job));
+            assert!(!object(&after, "Secret").is_recorded_as(&secret), "it is applied once more");
+            assert_eq!(after.digest().matches(&before.digest().recorded().unwrap()), Match::Lost);
+        };
+        check(true, true);
+        check(false, false);
+    }
+}

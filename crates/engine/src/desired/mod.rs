@@ -1,0 +1,330 @@
+//! What the cluster should hold: every object of a complete render in canonical form, with its hash.
+//!
+//! In: a [`Complete`] render, the namespace of objects that name none, and the scopes of kinds. Out: a
+//! [`DesiredSet`], or everything that is wrong. There is no other way to a [`DesiredSet`], so nothing can
+//! be pruned on the word of half a render.
+
+mod bundle;
+mod canonical;
+mod hook;
+mod ignore;
+mod keyed;
+mod problem;
+mod scale;
+mod scope;
+mod shown;
+mod switches;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+pub use hook::{Hook, Parting, Phase, Rollouts, Turn, is_of_same_base};
+pub use ignore::{Ignore, Ignored};
+pub use keyed::{HashKeys, Match, SetDigest};
+pub use problem::Problem;
+pub use scale::{Replicas, ReplicasPaths, SCALERS, left_to_scalers, replicas_paths, scale_target};
+use scope::defines_kind;
+pub use scope::{Scope, Scopes};
+pub use shown::{UNTOLD, veiled};
+pub use switches::Switches;
+
+use moorline_api::{CanonicalForm, SpecHash};
+use moorline_core::object::{Object, ObjectId, Origin};
+use moorline_render::{Complete, namespace_rule};
+use moorline_yaml::Step;
+
+/// Every object that should exist, each once, in the order of the ids.
+#[derive(Debug)]
+pub struct DesiredSet(Vec<DesiredObject>);
+
+/// One object that should exist.
+#[derive(Debug, Clone)]
+pub struct DesiredObject {
+    /// The object, in the namespace in which it is applied.
+    pub id: ObjectId,
+    /// The API version within the group.
+    pub version: Box<str>,
+    /// Whether the kind is namespaced; none as long as no server and no definition told.
+    pub scope: Option<Scope>,
+    /// What its annotations ask for.
+    pub switches: Switches,
+    /// The hash of the canonical form. It is compared and stays in memory; [`DesiredObject::recorded`] is written.
+    pub hash: SpecHash,
+    /// The keys of that.
+    pub hash_keys: HashKeys,
+    /// The canonical form: what is applied, apart from our own label and annotations.
+    pub canonical: Arc<[u8]>,
+    /// Where the object is written.
+    pub origin: Origin,
+    /// What is left to others, and what `canonical` therefore lacks.
+    pub ignored: Option<Arc<Ignored>>,
+    /// It is a Secret, or a value from one went into it.
+    pub secret: bool,
+    /// As it is created, where that is more than what is applied from then on.
+    pub created_as: Option<Arc<Self>>,
+}
+
+impl DesiredObject {
+    /// The canonical form with its values.
+    pub fn body(&self) -> Map<String, Value> {
+        canonical::values(&self.canonical)
+    }
+
+    /// The object without anything of its content: applied, it bears our marks, and says what it said before.
+    pub fn marks_only(&self) -> Self {
+        let mut body = self.body();
+        body.retain(|field, _| ["apiVersion", "kind", "metadata"].contains(&field.as_str()));
+        if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
+            metadata.retain(|field, _| ["name", "namespace"].contains(&field.as_str()));
+        }
+        let canonical = canonical::form(body, &self.id).into();
+        Self { canonical, ignored: None, created_as: None, ..self.clone() }
+    }
+}
+
+/// Makes the desired set. Objects of namespaced kinds that name no namespace go to `namespace`.
+pub fn desired(rendered: Complete, namespace: &str, scopes: &Scopes) -> Result<DesiredSet, Vec<Problem>> {
+    if let Some(rule) = namespace_rule(namespace) {
+        return Err(vec![Problem::BadNamespace { namespace: namespace.to_owned(), rule }]);
+    }
+    let mut scopes = scopes.clone();
+    let definitions = rendered.objects().iter().filter(|object| defines_kind(&object.id));
+    definitions.for_each(|object| scopes.learn(&object.object()));
+    let mut problems = Vec::new();
+    let mut objects = Vec::with_capacity(rendered.objects().len());
+    let (rendered, packed) = rendered.into_parts();
+    for object in packed {
+        if !rendered.is_awaited() {
+            return Err(vec![Problem::Stopped]);
+        }
+        if problems.len() >= MAX_PROBLEMS {
+            break;
+        }
+        let (tainted, told) = (object.secret, problems.len());
+        let object = object.object();
+        let scope = scopes.of(object.id.group(), object.id.kind());
+        let placed = place_in_scope(&object, scope, namespace)
+            .map_err(|problem| problem(rendered.place(&object.origin, &NAMESPACE)));
+        let switches = Switches::read(
+            &object,
+            |field, key| rendered.place(&object.origin, &entry(field, key)),
+            &mut problems,
+        );
+        if tainted {
+            problems[told..].iter_mut().for_each(Problem::leave_texts_out);
+        }
+        match placed {
+            Ok(id) => {
+                let mut object = desired_object(object, id, scope, switches);
+                if tainted {
+                    (object.secret, object.hash_keys) = (true, HashKeys::Missing);
+                }
+                objects.push(object);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    objects.sort_by(|a, b| a.id.cmp(&b.id).then_with(|| a.origin.cmp(&b.origin)));
+    problems.extend(objects.windows(2).filter(|pair| pair[0].id == pair[1].id).map(|pair| {
+        let (first, second) = (pair[0].origin.clone(), pair[1].origin.clone());
+        Problem::Duplicate { id: pair[0].id.clone(), namespace: namespace.to_owned(), first, second }
+    }));
+    hook::know_by_content(&mut objects);
+    match problems.is_empty() {
+        true => Ok(DesiredSet(objects)),
+        false => Err(problems),
+    }
+}
+
+/// After so many problems the rest is not looked at: each costs another reading of a file.
+const MAX_PROBLEMS: usize = 20;
+
+const NAMESPACE: [Step<'static>; 2] = [Step::Key("metadata"), Step::Key("namespace")];
+
+fn entry<'a>(field: &'a str, key: &'a str) -> [Step<'a>; 3] {
+    [Step::Key("metadata"), Step::Key(field), Step::Key(key)]
+}
+
+fn desired_object(object: Object, id: ObjectId, scope: Option<Scope>, switches: Switches) -> DesiredObject {
+    let Object { id: _, version, body, origin } = object;
+    let canonical: Arc<[u8]> = canonical::form(body, &id).into();
+    let hash = SpecHash { form: CanonicalForm::V1, digest: canonical::digest(&canonical) };
+    let empty = bundle::left_empty(&id, &canonical);
+    let secret = id.is("", "Secret");
+    let hash_keys = if secret { HashKeys::Missing } else { HashKeys::NotNeeded };
+    let mut object = DesiredObject {
+        id,
+        version,
+        scope,
+        switches,
+        hash,
+        hash_keys,
+        canonical,
+        origin,
+        ignored: None,
+        secret,
+        created_as: None,
+    };
+    if !empty.is_empty() {
+        ignore::leave(&mut object, empty);
+    }
+    object
+}
+
+/// The id under which an object is applied, by the scope of its kind.
+fn place_in_scope(
+    object: &Object,
+    scope: Option<Scope>,
+    namespace: &str,
+) -> Result<ObjectId, impl FnOnce(moorline_render::Place) -> Problem> {
+    let written = object.id.namespace();
+    match (scope, written) {
+        (Some(Scope::Cluster), Some(written)) => {
+            let (kind, namespace) = (object.id.group_kind(), written.to_owned());
+            Err(move |place| Problem::NamespaceOnClusterScoped { place, kind, namespace })
+        }
+        // A sound namespace never makes an id unsound, and this one has been checked.
+        (Some(Scope::Namespaced), None) => Ok(object.id.in_namespace(namespace).unwrap_or(object.id.clone())),
+        (Some(_), _) | (None, _) => Ok(object.id.clone()),
+    }
+}
+
+impl DesiredSet {
+    /// The objects in the order of their ids.
+    pub fn objects(&self) -> &[DesiredObject] {
+        &self.0
+    }
+
+    /// The object with this id.
+    pub fn get(&self, id: &ObjectId) -> Option<&DesiredObject> {
+        self.place(id).map(|at| &self.0[at])
+    }
+
+    /// Where in [`DesiredSet::objects`] the object with this id is.
+    pub fn place(&self, id: &ObjectId) -> Option<usize> {
+        self.0.binary_search_by(|object| object.id.cmp(id)).ok()
+    }
+
+    /// A digest of all of it: which objects should exist, and what each should be.
+    pub fn digest(&self) -> SetDigest {
+        let told =
+            self.0.iter().flat_map(|object| [object.id.as_str().as_bytes(), b"\0", &object.hash.digest]);
+        let digest = canonical::digest(&told.collect::<Vec<_>>().concat());
+        SetDigest::of(SpecHash { form: CanonicalForm::V1, digest }, &self.0)
+    }
+
+    /// True if some objects are written only once others are well.
+    pub fn has_turns(&self) -> bool {
+        let turn = |object: &DesiredObject| object.switches.turn();
+        self.0.iter().any(|object| object.switches.hook.is_some())
+            || self.0.windows(2).any(|pair| turn(&pair[0]) != turn(&pair[1]))
+    }
+
+    /// True if nothing should exist.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many objects should exist.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The set of nothing, which no complete render gives. A plan prunes nothing on its word: an empty set is more
+    /// likely a mistake than a wish.
+    pub fn nothing() -> Self {
+        Self(Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use moorline_core::object::GroupKind;
+    use moorline_core::tree::FileTree;
+    use moorline_render::{Options, Rendered, render};
+
+    fn desired_of(manifests: &[Value]) -> Result<DesiredSet, Vec<Problem>> {
+        let files: Vec<_> =
+            manifests.iter().enumerate().map(|(at, it)| (format!("{at}.json"), it.to_string())).collect();
+        let tree = FileTree::from_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+        let Rendered::Complete(complete) = render(&tree, &Options::default()) else {
+            panic!("the manifests are sound")
+        };
+        desired(complete, "shop", &Scopes::builtin())
+    }
+
+    fn manifest(api_version: &str, kind: &str, metadata: Value) -> Value {
+        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})
+    }
+
+    #[test]
+    fn an_object_goes_where_its_scope_says() {
+        let check = |manifest: Value, expect: &str, scope| {
+            let set = desired_of(&[manifest]).unwrap();
+            assert_eq!((set.objects()[0].id.as_str(), set.objects()[0].scope), (expect, scope));
+        };
+        let (cluster, namespaced) = (Some(Scope::Cluster), Some(Scope::Namespaced));
+        check(manifest("v1", "ConfigMap", json!({"name": "a"})), "/ConfigMap|shop/a", namespaced);
+        check(
+            manifest("v1", "ConfigMap", json!({"name": "a", "namespace": "b"})),
+            "/ConfigMap|b/a",
+            namespaced,
+        );
+        check(manifest("v1", "Namespace", json!({"name": "a"})), "/Namespace|/a", cluster);
+        // Nobody knows where it belongs, so it stays as it was written.
+        check(manifest("g.io/v1", "Odd", json!({"name": "a"})), "g.io/Odd|/a", None);
+        check(manifest("g.io/v1", "Odd", json!({"name": "a", "namespace": "b"})), "g.io/Odd|b/a", None);
+    }
+
+    #[test]
+    fn a_definition_at_hand_is_as_good_as_discovery() {
+        let spec = json!({"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget"}});
+        let mut crd = manifest(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            json!({"name": "widgets.example.com"}),
+        );
+        crd["spec"] = spec;
+        let set = desired_of(&[manifest("example.com/v1", "Widget", json!({"name": "a"})), crd]).unwrap();
+        let widget = set.objects().iter().find(|object| object.id.kind() == "Widget").unwrap();
+        assert_eq!(widget.id.as_str(), "example.com/Widget|shop/a");
+        assert_eq!(widget.id.group_kind(), GroupKind::new("example.com", "Widget"));
+    }
+
+    #[test]
+    fn every_problem_is_found() {
+        let problems = desired_of(&[
+            manifest("v1", "Namespace", json!({"name": "a", "namespace": "b"})),
+            manifest("v1", "ConfigMap", json!({"name": "a"})),
+            manifest("v1", "ConfigMap", json!({"name": "a", "namespace": "shop"})),
+            manifest("v1", "Secret", json!({"name": "a", "annotations": {"moorline.dev/wave": "x"}})),
+        ]);
+        let reasons: Vec<_> = problems.unwrap_err().iter().map(Problem::reason).collect();
+        assert_eq!(reasons, ["ManifestInvalid", "AnnotationInvalid", "DuplicateObject"]);
+    }
+
+    #[test]
+    fn the_hash_is_of_what_is_meant() {
+        let hash =
+            |metadata: Value| desired_of(&[manifest("v1", "ConfigMap", metadata)]).unwrap().objects()[0].hash;
+        let plain = hash(json!({"name": "a"}));
+        assert_eq!(plain, hash(json!({"name": "a", "namespace": "shop"})));
+        assert_eq!(plain, hash(json!({"name": "a", "annotations": {"moorline.dev/id": "copied"}})));
+        assert_ne!(plain, hash(json!({"name": "a", "namespace": "b"})));
+        assert_ne!(plain, hash(json!({"name": "a", "labels": {"a": "b"}})));
+    }
+
+    #[test]
+    fn the_digest_is_of_all_objects_wherever_they_are_written() {
+        let map = |metadata: Value| manifest("v1", "ConfigMap", metadata);
+        let digest = |all: &[Value]| desired_of(all).unwrap().digest().hash;
+        let (a, b) = (map(json!({"name": "a"})), map(json!({"name": "b"})));
+        assert_eq!(digest(&[a.clone(), b.clone()]), digest(&[b.clone(), a.clone()]));
+        assert_ne!(digest(&[a.clone(), b]), digest(std::slice::from_ref(&a)));
+        assert_ne!(digest(&[map(json!({"name": "a", "labels": {"a": "b"}}))]), digest(&[a]));
+    }
+}

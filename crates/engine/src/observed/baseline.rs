@@ -1,0 +1,164 @@
+//! What an object looked like when we knew that it is as Git says.
+//!
+//! In: the reply to an apply of our own. Out: [`Baseline`], against which later events are judged. It holds
+//! digests, not texts, where only a difference matters: there is one for each object of a Sync.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+use moorline_api as api;
+use moorline_core::object::Object;
+use moorline_managed_fields::{Digest, Entry, FieldPath, FieldSet};
+
+/// What we knew last to be as Git says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Baseline {
+    /// The version of that state: what our write returned, or a later one that changed nothing of ours.
+    pub resource_version: Box<str>,
+    /// Its generation, where it has one.
+    pub generation: Option<i64>,
+    /// Our own entry, where the server shows it.
+    pub own: Option<Own>,
+    /// A hash of each of our label and annotations, in the order of [`MARKS`].
+    pub(super) marks: [u64; 4],
+    /// What others wrote, except by the subresource `status`.
+    pub(super) foreign: u64,
+    /// What was written by the subresource `status`.
+    pub(super) status: u64,
+}
+
+/// Our own entry among the managed fields.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Own {
+    /// Tells its set of fields from others.
+    pub digest: Digest,
+    /// When it was written.
+    pub time: Box<str>,
+    /// In which version of the API.
+    pub api_version: Box<str>,
+    /// The set of fields itself, packed.
+    bytes: Arc<[u8]>,
+}
+
+/// Where our label and annotations are.
+pub(super) const MARKS: [(&str, &str); 4] = [
+    ("labels", api::SYNC_LABEL),
+    ("annotations", api::ID_ANNOTATION),
+    ("annotations", api::SPEC_HASH_ANNOTATION),
+    ("annotations", api::PROOF_ANNOTATION),
+];
+
+impl Own {
+    fn of(entry: &Entry) -> Self {
+        Self {
+            digest: entry.fields.digest(),
+            time: entry.time.clone(),
+            api_version: entry.api_version.clone(),
+            bytes: entry.fields.to_bytes().into(),
+        }
+    }
+
+    /// What we owned.
+    pub fn fields(&self) -> FieldSet {
+        FieldSet::from_bytes(&self.bytes).unwrap_or_default()
+    }
+
+    /// True if the entry is this one, unchanged.
+    pub(super) fn is(&self, entry: &Entry) -> bool {
+        self.time == entry.time
+            && self.api_version == entry.api_version
+            && self.digest == entry.fields.digest()
+    }
+
+    #[cfg(test)]
+    pub(super) fn heap(&self) -> usize {
+        self.time.len() + self.api_version.len() + self.bytes.len()
+    }
+}
+
+/// The metadata of one event, as far as it is compared.
+pub(super) struct Trace {
+    pub(super) generation: Option<i64>,
+    pub(super) own: Option<Entry>,
+    pub(super) marks: [u64; 4],
+    pub(super) foreign: u64,
+    pub(super) status: u64,
+}
+
+impl Trace {
+    pub(super) fn of(object: &Object, manager: &str) -> Self {
+        let marks = MARKS.map(|(field, key)| {
+            let value = object.metadata(field).and_then(|values| values.get(key));
+            value.map_or(0, |value| short_hash(value.to_string().as_bytes()))
+        });
+        let mut trace = Self {
+            generation: object.metadata("generation").and_then(Value::as_i64),
+            own: None,
+            marks,
+            foreign: 0,
+            status: 0,
+        };
+        for entry in raw_entries(object) {
+            let is = |field: &str, value: &str| {
+                entry.get(field).and_then(Value::as_str).unwrap_or_default() == value
+            };
+            if is("manager", manager) && is("operation", "Apply") && is("subresource", "") {
+                trace.own = Some(Entry::read(entry));
+                continue;
+            }
+            let text = serde_json::to_vec(entry).unwrap_or_default();
+            let sum = if is("subresource", "status") { &mut trace.status } else { &mut trace.foreign };
+            // The order of the entries says nothing.
+            *sum = sum.wrapping_add(short_hash(&text));
+        }
+        trace
+    }
+
+    pub(super) fn baseline(&self, resource_version: &str) -> Baseline {
+        Baseline {
+            resource_version: resource_version.into(),
+            generation: self.generation,
+            own: self.own.as_ref().map(Own::of),
+            marks: self.marks,
+            foreign: self.foreign,
+            status: self.status,
+        }
+    }
+}
+
+impl Baseline {
+    /// The same state, seen in a later version.
+    pub(super) fn carried_to(&self, trace: &Trace, resource_version: &str) -> Self {
+        Self {
+            resource_version: resource_version.into(),
+            generation: trace.generation,
+            foreign: trace.foreign,
+            status: trace.status,
+            ..self.clone()
+        }
+    }
+}
+
+/// Our own entry, packed.
+pub(super) fn own(object: &Object, manager: &str) -> Option<Arc<[u8]>> {
+    Trace::of(object, manager).own.map(|entry| entry.fields.to_bytes().into())
+}
+
+/// The path of each mark that differs.
+pub(super) fn changed_marks(old: &[u64; 4], new: &[u64; 4]) -> Vec<FieldPath> {
+    let differs = MARKS.iter().zip(old.iter().zip(new)).filter(|(_, (old, new))| old != new);
+    differs.map(|((field, key), _)| FieldPath::of_fields(&["metadata", field, key])).collect()
+}
+
+pub(super) fn raw_entries(object: &Object) -> impl Iterator<Item = &Map<String, Value>> {
+    let entries = object.metadata("managedFields").and_then(Value::as_array);
+    entries.into_iter().flatten().filter_map(Value::as_object)
+}
+
+/// Never 0, which stands for what is absent.
+pub(super) fn short_hash(bytes: &[u8]) -> u64 {
+    let digest = Sha256::digest(bytes);
+    digest[..8].iter().fold(0, |hash, byte| hash << 8 | u64::from(*byte)).max(1)
+}

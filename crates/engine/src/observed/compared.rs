@@ -1,0 +1,89 @@
+//! What a comparison of a live object with what an apply would make of it says.
+//!
+//! In: the live object and the fields that differ. Out: [`Observed`], verified or drifted, with the live metadata as
+//! the state that later events are held against.
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+use super::baseline::Trace;
+use super::{Drift, Observed, Standing, age};
+use moorline_api::SyncName;
+use moorline_core::object::Object;
+use moorline_managed_fields::{Entry, entries};
+
+impl Observed {
+    /// True if what is known is later, of the same object or of one that was made anew under its name.
+    pub fn is_newer_than(&self, object: &Object) -> bool {
+        let version = object.metadata("resourceVersion").and_then(Value::as_str).unwrap_or_default();
+        age(version, &self.resource_version) == Some(Ordering::Less)
+    }
+
+    /// The object after a comparison with what an apply would make of it: these fields differ. What is known of a later
+    /// version, or of another object of the name, stays.
+    #[must_use]
+    pub fn compared(&self, live: &Object, owner: &SyncName, fields: Vec<String>) -> Self {
+        let now = Self::of(live, owner);
+        if now.uid != self.uid || self.is_newer_than(live) {
+            return self.clone();
+        }
+        if fields.is_empty() {
+            return Self::applied(live, owner);
+        }
+        // Who took a field is known from the moment when it was taken; later the entries may say less.
+        let mut drift = match &self.standing {
+            Standing::Drifted(before) if before.manager.is_some() => (**before).clone(),
+            Standing::Drifted(_) | Standing::Verified | Standing::Unverified | Standing::Moved => {
+                author(live, owner, &fields)
+            }
+        };
+        drift.fields = fields;
+        let baseline = Trace::of(live, &owner.manager()).baseline(&now.resource_version);
+        Self { standing: Standing::Drifted(Box::new(drift)), baseline: Some(Box::new(baseline)), ..now }
+    }
+}
+
+/// Who wrote one of these fields last, apart from ourselves.
+fn author(live: &Object, owner: &SyncName, fields: &[String]) -> Drift {
+    let metadata = live.body.get("metadata").and_then(Value::as_object);
+    let own = owner.manager();
+    let holds = |entry: &Entry| entry.fields.members().iter().any(|path| fields.contains(&path.to_string()));
+    let entries = metadata.map(entries).unwrap_or_default();
+    let foreign = entries.into_iter().filter(|entry| !entry.is_applied_by(&own) && holds(entry));
+    let newest = foreign.max_by(|one, other| one.time.cmp(&other.time));
+    let time = newest.as_ref().map(|entry| entry.time.to_string()).filter(|time| !time.is_empty());
+    Drift { fields: Vec::new(), manager: newest.map(|entry| entry.author()), time }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use moorline_core::object::{ObjectId, Origin};
+
+    fn live(version: &str) -> Object {
+        let body = json!({"metadata": {"uid": "u", "resourceVersion": version, "managedFields": [
+            {"manager": "kubectl-edit", "operation": "Update", "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:data": {"f:a": {}}}},
+        ]}});
+        let Value::Object(body) = body else { unreachable!("a literal mapping") };
+        let origin = Origin { file: "live".into(), document: 0, line: 1, item: None };
+        Object { id: ObjectId::parse("/ConfigMap|shop/a").unwrap(), version: "v1".into(), body, origin }
+    }
+
+    #[test]
+    fn a_comparison_verifies_or_names_what_differs_and_who_did_it() {
+        let owner = SyncName::new("ops", "web");
+        let known = Observed::of(&live("7"), &owner);
+        assert_eq!(known.compared(&live("8"), &owner, vec![]).standing, Standing::Verified);
+        let drifted = known.compared(&live("8"), &owner, vec!["data.a".to_owned()]);
+        let Standing::Drifted(drift) = &drifted.standing else { panic!("{drifted:?}") };
+        assert_eq!(drift.manager.as_deref(), Some("kubectl-edit"));
+        assert_eq!(drift.fields, ["data.a"]);
+        assert!(drifted.baseline.is_some());
+        let again = drifted.compared(&live("9"), &owner, vec![]);
+        assert_eq!(again.standing, Standing::Verified, "somebody undid it");
+        assert_eq!(known.compared(&live("6"), &owner, vec![]), known, "older than what is known");
+    }
+}

@@ -1,0 +1,126 @@
+//! Whether a Job or a Pod has come to its end, as far as its metadata tell.
+//!
+//! In: metadata. Out: [`Ended`]. Watches show no status, but the managed fields show which fields of it were written: a
+//! Job that succeeded has a completion time. Where that is not enough, the status has to be looked at once.
+
+use serde_json::{Map, Value};
+
+use super::baseline::{raw_entries, short_hash};
+use moorline_core::object::{Object, ObjectId};
+
+/// What the metadata say about the end of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ended {
+    /// It goes on, or is of a kind that has no end.
+    #[default]
+    No,
+    /// Its status has to be looked at. The number changes with each write of the status that shows.
+    Perhaps(u64),
+    /// It has.
+    Yes,
+}
+
+/// True for the kinds that run once and may be deleted by others then.
+pub fn may_end(id: &ObjectId) -> bool {
+    id.is("batch", "Job") || id.is("", "Pod")
+}
+
+impl Ended {
+    /// Reads the metadata of an object.
+    pub(super) fn of(object: &Object) -> Self {
+        if !may_end(&object.id) {
+            return Self::No;
+        }
+        let is_status =
+            |entry: &&Map<String, Value>| entry.get("subresource").and_then(Value::as_str) == Some("status");
+        let statuses: Vec<&Map<String, Value>> = raw_entries(object).filter(is_status).collect();
+        let wrote = |field: &str| {
+            let fields = |entry: &&Map<String, Value>| {
+                entry.get("fieldsV1").and_then(|all| all.get("f:status")?.get(field)).is_some()
+            };
+            statuses.iter().any(fields)
+        };
+        if object.id.is("batch", "Job") && wrote("f:completionTime") {
+            return Self::Yes;
+        }
+        // A Job that failed has conditions and no completion time; so has one that is suspended.
+        if !wrote("f:conditions") && !wrote("f:phase") {
+            return Self::No;
+        }
+        let text = |entry: &&Map<String, Value>| serde_json::to_vec(entry).unwrap_or_default();
+        Self::Perhaps(statuses.iter().fold(0, |sum: u64, entry| sum.wrapping_add(short_hash(&text(entry)))))
+    }
+}
+
+/// Whether an object has come to its end, as its status says.
+pub fn has_ended(id: &ObjectId, status: &Value) -> bool {
+    has_failed(id, status) || says(id, status, "Succeeded", "Complete")
+}
+
+/// Whether it did so without success.
+pub fn has_failed(id: &ObjectId, status: &Value) -> bool {
+    says(id, status, "Failed", "Failed")
+}
+
+/// True for a Pod in a phase, or a Job with a condition.
+fn says(id: &ObjectId, status: &Value, phase: &str, condition: &str) -> bool {
+    let is = |value: Option<&Value>, text: &str| value.and_then(Value::as_str) == Some(text);
+    if id.is("", "Pod") {
+        return is(status.get("phase"), phase);
+    }
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    let holds = |known: &Value| is(known.get("type"), condition) && is(known.get("status"), "True");
+    id.is("batch", "Job") && conditions.into_iter().flatten().any(holds)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use moorline_core::object::Origin;
+
+    fn ended(id: &str, entries: Value) -> Ended {
+        let Value::Object(body) = json!({"metadata": {"managedFields": entries}}) else {
+            unreachable!("a literal mapping")
+        };
+        let origin = Origin { file: "live".into(), document: 0, line: 1, item: None };
+        Ended::of(&Object { id: ObjectId::parse(id).unwrap(), version: "v1".into(), body, origin })
+    }
+
+    fn status(fields: Value) -> Value {
+        json!({"manager": "kube-controller-manager", "operation": "Update", "subresource": "status", "fieldsV1": {"f:status": fields}})
+    }
+
+    #[test]
+    fn a_completion_time_is_an_end_and_conditions_may_be() {
+        let job = "batch/Job|shop/migrate";
+        let running = status(json!({"f:active": {}, "f:startTime": {}}));
+        assert_eq!(ended(job, json!([])), Ended::No);
+        assert_eq!(ended(job, json!([running])), Ended::No);
+        let done = status(json!({"f:completionTime": {}, "f:conditions": {}}));
+        assert_eq!(ended(job, json!([running, done])), Ended::Yes);
+        let failed = ended(job, json!([status(json!({"f:conditions": {}}))]));
+        assert!(matches!(failed, Ended::Perhaps(_)));
+        assert_ne!(failed, ended(job, json!([status(json!({"f:conditions": {}, "f:failed": {}}))])));
+        assert!(matches!(ended("/Pod|shop/a", json!([status(json!({"f:phase": {}}))])), Ended::Perhaps(_)));
+        assert_eq!(ended("apps/Deployment|shop/a", json!([status(json!({"f:conditions": {}}))])), Ended::No);
+    }
+
+    #[test]
+    fn a_status_says_whether_it_is_the_end() {
+        let check = |id: &str, status: Value, expect| {
+            assert_eq!(has_ended(&ObjectId::parse(id).unwrap(), &status), expect, "{id} {status}");
+        };
+        let condition = |kind: &str, is: &str| json!({"conditions": [{"type": kind, "status": is}]});
+        check("batch/Job|a/a", condition("Complete", "True"), true);
+        check("batch/Job|a/a", condition("Failed", "True"), true);
+        check("batch/Job|a/a", condition("Failed", "False"), false);
+        check("batch/Job|a/a", condition("Suspended", "True"), false);
+        check("batch/Job|a/a", json!({}), false);
+        check("/Pod|a/a", json!({"phase": "Succeeded"}), true);
+        check("/Pod|a/a", json!({"phase": "Failed"}), true);
+        check("/Pod|a/a", json!({"phase": "Running"}), false);
+        check("apps/Deployment|a/a", condition("Complete", "True"), false);
+    }
+}

@@ -1,0 +1,179 @@
+//! What people added by hand to objects of ours: fields that Git does not set.
+//!
+//! By the rules of server-side apply an addition is no drift: nobody took a field of ours. It is seen in the
+//! entries of the tools that people use; what controllers add is their business.
+
+use serde_json::{Map, Value};
+
+use super::baseline::raw_entries;
+use moorline_api as api;
+use moorline_core::object::Object;
+use moorline_managed_fields::{Element, FieldPath, FieldSet, entries};
+
+/// Of more additions to one object no more are kept.
+const MAX_EXTRAS: usize = 10;
+
+/// How the names of tools in the hands of people begin, whatever the case. A name goes on with a hyphen or the
+/// like: `kubectl-edit`. `Mozilla` are pages in a browser, `node-fetch` is how Lens calls itself.
+const HUMAN_TOOLS: [&str; 13] = [
+    "curl",
+    "dashboard",
+    "freelens",
+    "headlamp",
+    "helm",
+    "k9s",
+    "kubectl",
+    "lens",
+    "mozilla",
+    "node-fetch",
+    "oc",
+    "openlens",
+    "rancher",
+];
+
+/// Annotations in which tools keep books; nobody meant to add anything. Ours are switches.
+const BOOKKEEPING: [&str; 4] =
+    ["deployment.kubernetes.io/", "kubectl.kubernetes.io/", "kubernetes.io/change-cause", api::KEY_PREFIX];
+
+/// A field that somebody added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extra {
+    /// The tool that added it.
+    pub manager: Box<str>,
+    /// Where it is.
+    pub path: FieldPath,
+}
+
+/// All that tools in the hands of people own and the manager `own` does not. `before` is what it owned, where
+/// that is known: a field that somebody took from us is no addition.
+pub fn additions(
+    metadata: &Map<String, Value>,
+    own: &str,
+    before: Option<&FieldSet>,
+) -> Vec<(Box<str>, FieldPath)> {
+    let entries = entries(metadata);
+    let applied = entries.iter().find(|entry| entry.is_applied_by(own)).map(|entry| &entry.fields);
+    let ours = match (applied, before) {
+        (Some(applied), Some(before)) => applied.union(before),
+        (Some(fields), None) | (None, Some(fields)) => fields.clone(),
+        // Nobody knows what is ours.
+        (None, None) => return Vec::new(),
+    };
+    let mut found: Vec<(Box<str>, FieldPath)> = Vec::new();
+    for entry in entries.iter().filter(|entry| &*entry.subresource != "status" && is_human(&entry.manager)) {
+        // What holds fields of ours is there because of them.
+        let added = |path: &FieldPath| !ours.reaches(path) && !is_bookkeeping(path);
+        for path in entry.fields.minus(&ours).paths().into_iter().filter(added) {
+            let path = item(&path, &ours).unwrap_or(path);
+            if found.iter().all(|(_, known)| *known != path) {
+                found.push((entry.manager.clone(), path));
+            }
+        }
+    }
+    found
+}
+
+/// The first of them, as they are kept.
+pub(super) fn extras(object: &Object, own: &str, before: Option<&FieldSet>) -> Box<[Extra]> {
+    let managers = raw_entries(object).filter_map(|entry| entry.get("manager")?.as_str());
+    let metadata = object.body.get("metadata").and_then(Value::as_object);
+    // Nearly always there is nothing to look into.
+    let Some(metadata) = metadata.filter(|_| managers.into_iter().any(is_human)) else {
+        return Box::default();
+    };
+    let found = additions(metadata, own, before).into_iter().take(MAX_EXTRAS);
+    found.map(|(manager, path)| Extra { manager, path }).collect()
+}
+
+fn is_human(manager: &str) -> bool {
+    HUMAN_TOOLS.iter().any(|tool| {
+        let begins = manager.get(..tool.len()).is_some_and(|start| start.eq_ignore_ascii_case(tool));
+        begins && !manager[tool.len()..].starts_with(|char: char| char.is_ascii_alphanumeric())
+    })
+}
+
+fn is_bookkeeping(path: &FieldPath) -> bool {
+    let kept = |pair: &[Element]| {
+        matches!((&pair[0], &pair[1]), (Element::Field(annotations), Element::Field(key))
+            if &**annotations == "annotations" && BOOKKEEPING.iter().any(|prefix| key.starts_with(prefix)))
+    };
+    path.elements().windows(2).any(kept)
+}
+
+/// The item of a list in which the path is, if the whole item was added: a container is one addition.
+fn item(path: &FieldPath, ours: &FieldSet) -> Option<FieldPath> {
+    let items = path.elements().iter().enumerate().filter(|(_, element)| matches!(element, Element::Key(_)));
+    items.map(|(at, _)| path.prefix(at + 1)).find(|item| !ours.reaches(item))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn found(entries: Value) -> Vec<String> {
+        let ours = json!({"manager": "moorline/ops/web", "operation": "Apply", "fieldsV1": {
+            "f:metadata": {"f:annotations": {"f:moorline.dev/id": {}}}, "f:data": {"f:a": {}}, "f:spec": {"f:c": {"k:{\"name\":\"app\"}": {".": {}, "f:image": {}}}},
+        }});
+        let Value::Array(mut all) = entries else { panic!("a list") };
+        all.push(ours);
+        let metadata = json!({"managedFields": all});
+        let Value::Object(body) = json!({"metadata": metadata}) else { unreachable!("a literal mapping") };
+        let id = moorline_core::object::ObjectId::new("", "ConfigMap", "shop", "a").unwrap();
+        let origin = moorline_core::object::Origin { file: "live".into(), document: 0, line: 1, item: None };
+        let object = Object { id, version: "v1".into(), body, origin };
+        let extras = extras(&object, "moorline/ops/web", None);
+        extras.iter().map(|extra| format!("{}: {}", extra.manager, extra.path)).collect()
+    }
+
+    fn entry(manager: &str, fields: Value) -> Value {
+        json!({"manager": manager, "operation": "Update", "fieldsV1": fields})
+    }
+
+    #[test]
+    fn additions_of_people_are_named() {
+        let sidecar = json!({"f:spec": {"f:c": {
+            "k:{\"name\":\"app\"}": {"f:env": {".": {}, "k:{\"name\":\"X\"}": {".": {}, "f:name": {}}}, "f:image": {}},
+        }}});
+        assert_eq!(
+            found(json!([entry("kubectl-edit", sidecar)])),
+            ["kubectl-edit: spec.c[name=app].env[name=X]"]
+        );
+        let more = json!({"f:data": {".": {}, "f:a": {}, "f:b": {}}});
+        for (manager, human) in [
+            ("k9s", true),
+            ("Mozilla", true),
+            ("Helm", true),
+            ("rancher", true),
+            ("kubectl", true),
+            ("ocean", false),
+            ("lensing", false),
+            ("kube-controller-manager", false),
+        ] {
+            let expect = if human { vec![format!("{manager}: data.b")] } else { vec![] };
+            assert_eq!(found(json!([entry(manager, more.clone())])), expect, "{manager}");
+        }
+        let twice = json!([entry("kubectl-edit", more.clone()), entry("kubectl-patch", more)]);
+        assert_eq!(found(twice), ["kubectl-edit: data.b"]);
+    }
+
+    #[test]
+    fn books_and_status_are_no_additions() {
+        let books = json!({
+            "f:metadata": {"f:annotations": {".": {}, "f:kubectl.kubernetes.io/last-applied-configuration": {}, "f:moorline.dev/reconcile": {}}},
+            "f:spec": {"f:template": {"f:metadata": {"f:annotations": {"f:kubectl.kubernetes.io/restartedAt": {}}}}},
+        });
+        assert!(found(json!([entry("kubectl-rollout", books)])).is_empty());
+        let empty = json!({"f:metadata": {"f:annotations": {}}});
+        assert!(found(json!([entry("kubectl-annotate", empty)])).is_empty());
+        let mut status = entry("kubectl", json!({"f:status": {"f:x": {}}}));
+        status["subresource"] = "status".into();
+        assert!(found(json!([status])).is_empty());
+    }
+
+    #[test]
+    fn the_number_is_bounded() {
+        let many: Map<String, Value> = (0..100).map(|at| (format!("f:{at}"), json!({}))).collect();
+        assert_eq!(found(json!([entry("kubectl", json!({"f:data": many}))])).len(), MAX_EXTRAS);
+    }
+}

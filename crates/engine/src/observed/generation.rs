@@ -1,0 +1,94 @@
+//! Which kinds count the changes of their spec in `metadata.generation`.
+
+/// The groups that Kubernetes itself serves. Every other group is taken for that of custom resources: the
+/// server counts their changes by itself, of all that is neither metadata nor status.
+const BUILT_IN: [&str; 23] = [
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "extensions",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+/// The kinds of these groups whose generation was seen to move with every change of the spec. Others have
+/// none, or one that never moves, such as PriorityClass and CSIDriver.
+const COUNTED: [(&str, &[&str]); 9] = [
+    ("", &["Pod"]),
+    (
+        "admissionregistration.k8s.io",
+        &["MutatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingWebhookConfiguration"],
+    ),
+    ("apiextensions.k8s.io", &["CustomResourceDefinition"]),
+    ("apps", &["DaemonSet", "Deployment", "StatefulSet"]),
+    ("batch", &["CronJob", "Job"]),
+    ("discovery.k8s.io", &["EndpointSlice"]),
+    ("flowcontrol.apiserver.k8s.io", &["FlowSchema"]),
+    ("networking.k8s.io", &["Ingress", "IngressClass", "NetworkPolicy"]),
+    ("policy", &["PodDisruptionBudget"]),
+];
+
+/// True if a generation that stands still proves that the spec does: where an object of the kind has one, which
+/// is to be asked beside this. Servers that are extended by programs instead of definitions often leave it out.
+pub fn generation_is_trusted(group: &str, kind: &str) -> bool {
+    let counted = |(of, kinds): &(&str, &[&str])| *of == group && kinds.contains(&kind);
+    !BUILT_IN.contains(&group) || COUNTED.iter().any(counted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    /// What the tests on the real API server change.
+    const CHANGED: &str = include_str!("../../../../tests/drift/generation.json");
+
+    #[test]
+    fn every_kind_of_the_table_is_changed_on_the_real_server() {
+        let rows: Vec<Value> = serde_json::from_str(CHANGED).unwrap();
+        let text = |row: &Value, field: &str| row["body"][field].as_str().unwrap().to_owned();
+        let changed = rows.iter().map(|row| {
+            let version = text(row, "apiVersion");
+            let group = version.split_once('/').map_or("", |(group, _)| group);
+            (group.to_owned(), text(row, "kind"))
+        });
+        let counted = COUNTED.iter().flat_map(|(group, kinds)| kinds.iter().map(|kind| (*group, *kind)));
+        let counted: BTreeSet<_> = counted.map(|(group, kind)| (group.to_owned(), kind.to_owned())).collect();
+        assert_eq!(changed.collect::<BTreeSet<_>>(), counted);
+    }
+
+    #[test]
+    fn only_a_counted_generation_is_trusted() {
+        let check =
+            |group, kind, expect| assert_eq!(generation_is_trusted(group, kind), expect, "{group} {kind}");
+        check("apps", "Deployment", true);
+        check("", "ConfigMap", false);
+        check("", "Service", false);
+        check("scheduling.k8s.io", "PriorityClass", false);
+        check("storage.k8s.io", "CSIDriver", false);
+        check("autoscaling", "HorizontalPodAutoscaler", false);
+        check("example.com", "Widget", true);
+        check("gateway.networking.k8s.io", "HTTPRoute", true);
+        assert!(COUNTED.iter().all(|(group, _)| BUILT_IN.contains(group)));
+    }
+}

@@ -1,0 +1,80 @@
+//! Whose an object is.
+//!
+//! In: the metadata of a live object. Out: who applied it, by its managed fields; the mark that it bears; whether a
+//! controller decides about it.
+
+use serde_json::{Map, Value};
+
+use super::Mark;
+use moorline_api::{self as api, SyncName};
+use moorline_core::object::Object;
+
+/// What the managed fields say about who applied the object.
+pub(super) struct Entries {
+    pub(super) ours: bool,
+    other_sync: Option<Box<str>>,
+    pub(super) others: Vec<Box<str>>,
+}
+
+impl Entries {
+    pub(super) fn of(object: &Object, owner: &SyncName) -> Self {
+        let own = owner.manager();
+        let mut found = Self { ours: false, other_sync: None, others: Vec::new() };
+        let fields = object.metadata("managedFields").and_then(Value::as_array);
+        for entry in fields.into_iter().flatten().filter_map(Value::as_object) {
+            let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+            let (manager, applied) = (text("manager"), text("operation") == "Apply");
+            match manager.strip_prefix(api::MANAGER_PREFIX) {
+                _ if !text("subresource").is_empty() => {}
+                Some(_) if manager == own => found.ours |= applied,
+                Some(sync) if applied => found.other_sync = Some(sync.into()),
+                _ if found.others.iter().any(|known| **known == *manager) => {}
+                _ => found.others.push(manager.into()),
+            }
+        }
+        found
+    }
+}
+
+pub(super) fn mark(object: &Object, owner: &SyncName, entries: &Entries) -> Mark {
+    let Some(identity) = object.annotation(api::ID_ANNOTATION) else {
+        return entries.other_sync.clone().map_or(Mark::None, Mark::Sync);
+    };
+    match identity.split_once('|') {
+        _ if identity == owner.identity(object.id.as_str()) => Mark::Ours,
+        Some((sync, id)) if id == object.id.as_str() => Mark::Sync(sync.into()),
+        _ => Mark::Copied,
+    }
+}
+
+pub(super) fn has_controller(object: &Object) -> bool {
+    let owners = object.metadata("ownerReferences").and_then(Value::as_array);
+    let controls = |owner: &Map<String, Value>| owner.get("controller") == Some(&Value::Bool(true));
+    owners.into_iter().flatten().filter_map(Value::as_object).any(controls)
+}
+
+/// What an object is of an installation of Moorline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Nothing.
+    None,
+    /// A part of it.
+    Installation,
+    /// The Secret with the keys of a daemon or a run, this one or another.
+    Keys,
+}
+
+impl Part {
+    pub(super) fn of(object: &Object) -> Self {
+        match object.label(api::PART_OF_LABEL.0) == Some(api::PART_OF_LABEL.1) {
+            _ if holds_keys(object) => Self::Keys,
+            true => Self::Installation,
+            false => Self::None,
+        }
+    }
+}
+
+/// True for a Secret that holds the keys of a daemon or a run, this one or another.
+pub fn holds_keys(object: &Object) -> bool {
+    object.id.is("", "Secret") && object.label(api::KEYS_LABEL).is_some()
+}

@@ -1,0 +1,132 @@
+//! How fields are taken out of an object without touching what changed meanwhile.
+//!
+//! In: the whole live object and paths. Out: a JSON patch that removes them, guarded by `test` operations: it fails as a
+//! whole where the object is not the one that was read.
+
+use serde_json::{Map, Value, json};
+
+use moorline_managed_fields::{Element, FieldPath};
+
+/// A step into a body. Items of a list are in the order of their places.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Field(Box<str>),
+    Item(usize),
+}
+
+/// True if a body sets the field.
+pub fn sets(body: &Map<String, Value>, path: &FieldPath) -> bool {
+    find(body, path).is_some()
+}
+
+/// The patch that removes these fields; none if none of them is there.
+pub fn removal(body: &Map<String, Value>, paths: &[FieldPath]) -> Option<Value> {
+    let mut found: Vec<(Vec<Step>, &Value)> = paths.iter().filter_map(|path| find(body, path)).collect();
+    found.sort_by(|(one, _), (other, _)| one.cmp(other));
+    // What lies in something that is removed goes with it.
+    found.dedup_by(|(inner, _), (outer, _)| inner.starts_with(outer));
+    if found.is_empty() {
+        return None;
+    }
+    let version = body.get("metadata").and_then(|metadata| metadata.get("resourceVersion"));
+    let guard = version.map(|version| test("/metadata/resourceVersion", version));
+    // From the end, so that no removal moves what another one means.
+    let operations = found.iter().rev().flat_map(|(steps, value)| {
+        let pointer = pointer(steps);
+        [test(&pointer, value), json!({"op": "remove", "path": pointer})]
+    });
+    Some(guard.into_iter().chain(operations).collect())
+}
+
+fn test(pointer: &str, value: &Value) -> Value {
+    json!({"op": "test", "path": pointer, "value": value})
+}
+
+fn pointer(steps: &[Step]) -> String {
+    let text = |step: &Step| match step {
+        Step::Field(name) => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
+        Step::Item(at) => format!("/{at}"),
+    };
+    steps.iter().map(text).collect()
+}
+
+/// Where a path leads in a body. A path into a list names an item by what is in it, and is found only if it is the
+/// only one.
+fn find<'a>(body: &'a Map<String, Value>, path: &FieldPath) -> Option<(Vec<Step>, &'a Value)> {
+    let (first, rest) = path.elements().split_first()?;
+    let Element::Field(name) = first else { return None };
+    let mut steps = vec![Step::Field(name.clone())];
+    let mut value = body.get(&**name)?;
+    for element in rest {
+        let step = step(value, element)?;
+        value = match &step {
+            Step::Field(name) => value.get(&**name)?,
+            Step::Item(at) => value.get(at)?,
+        };
+        steps.push(step);
+    }
+    Some((steps, value))
+}
+
+fn step(value: &Value, element: &Element) -> Option<Step> {
+    let fits = |item: &Value| match element {
+        Element::Key(json) => serde_json::from_str::<Map<String, Value>>(json)
+            .is_ok_and(|key| key.iter().all(|(field, wanted)| item.get(field) == Some(wanted))),
+        Element::Value(json) => serde_json::from_str::<Value>(json).is_ok_and(|wanted| wanted == *item),
+        Element::Field(_) | Element::Index(_) | Element::Other(_) => false,
+    };
+    match element {
+        Element::Field(name) => Some(Step::Field(name.clone())),
+        Element::Index(at) => usize::try_from(*at).ok().map(Step::Item),
+        Element::Key(_) | Element::Value(_) => {
+            let mut places = value.as_array()?.iter().enumerate().filter(|(_, item)| fits(item));
+            let (at, _) = places.next()?;
+            places.next().is_none().then_some(Step::Item(at))
+        }
+        Element::Other(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use moorline_managed_fields::FieldSet;
+
+    #[test]
+    fn a_removal_is_guarded_and_goes_from_the_end() {
+        let body = json!({
+            "metadata": {"resourceVersion": "7", "annotations": {"a/b": "x"}, "finalizers": ["one", "two"]},
+            "spec": {"containers": [{"name": "app"}, {"name": "side"}, {"name": "more", "env": [{"name": "X", "value": "1"}]}]},
+        });
+        let fields = json!({
+            "f:metadata": {"f:annotations": {"f:a/b": {}}, "f:finalizers": {"v:\"two\"": {}}},
+            "f:spec": {"f:gone": {}, "f:containers": {
+                "k:{\"name\":\"side\"}": {}, "k:{\"name\":\"more\"}": {"f:env": {"k:{\"name\":\"X\"}": {".": {}, "f:value": {}}}},
+            }},
+        });
+        let paths = FieldSet::parse(&fields).members();
+        let patch = removal(body.as_object().unwrap(), &paths).unwrap();
+        let pointers: Vec<String> = patch
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|op| format!("{} {}", op["op"], op["path"]).replace('"', ""))
+            .collect();
+        assert_eq!(
+            pointers,
+            [
+                "test /metadata/resourceVersion",
+                "test /spec/containers/2/env/0",
+                "remove /spec/containers/2/env/0",
+                "test /spec/containers/1",
+                "remove /spec/containers/1",
+                "test /metadata/finalizers/1",
+                "remove /metadata/finalizers/1",
+                "test /metadata/annotations/a~1b",
+                "remove /metadata/annotations/a~1b",
+            ]
+        );
+        let gone = FieldSet::parse(&json!({"f:spec": {"f:gone": {}}})).members();
+        assert_eq!(removal(body.as_object().unwrap(), &gone), None);
+    }
+}

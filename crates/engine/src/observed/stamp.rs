@@ -1,0 +1,99 @@
+//! Whether the spec of an object may have changed between two of its events.
+//!
+//! In: metadata. Out: [`Stamp`]s, to be compared. A scaler's status is written all the time, and its spec is not to be
+//! read for that; where there is no generation, what was written to the object itself tells.
+
+use serde_json::{Map, Value};
+
+use moorline_managed_fields::{Entry, entries};
+
+/// What one event says about writes to an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp {
+    uid: Box<str>,
+    version: u64,
+    generation: Option<i64>,
+    /// Who wrote the object itself, and when.
+    main: Vec<Entry>,
+    /// The same for its subresources.
+    aside: Vec<Entry>,
+}
+
+impl Stamp {
+    /// Reads metadata.
+    pub fn of(metadata: &Map<String, Value>) -> Self {
+        let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (main, aside) = entries(metadata).into_iter().partition(|entry| entry.subresource.is_empty());
+        Self {
+            uid: text("uid").into(),
+            version: text("resourceVersion").parse().unwrap_or_default(),
+            generation: metadata.get("generation").and_then(Value::as_i64),
+            main,
+            aside,
+        }
+    }
+
+    /// From now on everything that is told is new, as after a history that has begun anew.
+    pub fn doubt(&mut self) {
+        self.version = 0;
+    }
+
+    /// True if this is of the same object, and of no later state than the other.
+    pub fn is_old_beside(&self, other: &Self) -> bool {
+        self.uid == other.uid && self.version <= other.version
+    }
+
+    /// True if the spec may have changed since `before`.
+    pub fn may_differ_from(&self, before: &Self) -> bool {
+        if self.uid != before.uid {
+            return true;
+        }
+        match (before.generation, self.generation) {
+            (Some(old), Some(new)) if old > 0 => old != new,
+            // Two writes in one second may leave the same entries, so that only a write aside explains an event.
+            _ => self.main != before.main || self.main.is_empty() || self.aside == before.aside,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn stamp(version: &str, generation: Option<i64>, main: &str, aside: &str) -> Stamp {
+        let entry = |time: &str, subresource: &str| json!({"manager": "m", "operation": "Update", "time": time, "subresource": subresource});
+        let metadata = json!({
+            "uid": "u", "resourceVersion": version, "generation": generation,
+            "managedFields": [entry(main, ""), entry(aside, "status")],
+        });
+        Stamp::of(metadata.as_object().unwrap())
+    }
+
+    #[test]
+    fn a_status_is_no_reason_to_read() {
+        let check = |before: Stamp, after: Stamp, expect: bool| {
+            assert_eq!(after.may_differ_from(&before), expect, "{before:?} {after:?}");
+        };
+        check(stamp("1", None, "a", "a"), stamp("2", None, "a", "b"), false);
+        check(stamp("1", None, "a", "a"), stamp("2", None, "b", "a"), true);
+        check(stamp("1", None, "a", "a"), stamp("2", None, "a", "a"), true);
+        check(stamp("1", Some(1), "a", "a"), stamp("2", Some(1), "b", "a"), false);
+        check(stamp("1", Some(1), "a", "a"), stamp("2", Some(2), "a", "b"), true);
+        let other = Stamp { uid: "v".into(), ..stamp("2", Some(1), "a", "a") };
+        check(stamp("1", Some(1), "a", "a"), other, true);
+        let bare = Stamp { main: Vec::new(), aside: Vec::new(), ..stamp("1", None, "a", "a") };
+        check(bare.clone(), Stamp { version: 2, ..bare }, true);
+    }
+
+    #[test]
+    fn an_event_that_comes_late_says_nothing() {
+        let (old, new) = (stamp("9", None, "a", "a"), stamp("10", None, "a", "b"));
+        assert!(old.is_old_beside(&new) && new.is_old_beside(&new) && !new.is_old_beside(&old));
+        let other = Stamp { uid: "v".into(), ..old.clone() };
+        assert!(!other.is_old_beside(&new));
+        let mut doubted = new;
+        doubted.doubt();
+        assert!(!old.is_old_beside(&doubted));
+    }
+}

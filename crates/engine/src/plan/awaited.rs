@@ -1,0 +1,154 @@
+//! Webhook configurations and APIServices wait for the custom resources of their set.
+//!
+//! In: what becomes of objects while a plan is carried out. Out: the resource that a webhook configuration or an APIService
+//! waits for: one whose kind is not served yet, although its definition is in the set. A webhook that came first would be
+//! asked about the resource before anything serves the webhook. A kind that nobody in the set defines holds nothing back.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::order::Rank;
+use super::{Action, Change, Hold, Outcome, Step};
+use crate::desired::{DesiredSet, Turn};
+use moorline_core::object::{GroupKind, ObjectId};
+
+/// The resources whose kinds are awaited.
+#[derive(Debug)]
+pub struct AwaitedKinds<'a> {
+    desired: &'a DesiredSet,
+    /// Resources that were awaited for long enough.
+    late: BTreeSet<ObjectId>,
+    /// The kinds that the set defines, once somebody asked.
+    defined: Option<BTreeSet<GroupKind>>,
+    resources: BTreeSet<(Turn, ObjectId)>,
+}
+
+impl<'a> AwaitedKinds<'a> {
+    /// Nothing is awaited yet; `late` are resources that hold nothing back any more.
+    pub fn new(desired: &'a DesiredSet, late: BTreeSet<ObjectId>) -> Self {
+        Self { desired, late, defined: None, resources: BTreeSet::new() }
+    }
+
+    /// Notes the outcome of an object; `is_served` says whether the server serves its kind.
+    pub fn note(&mut self, id: &ObjectId, outcome: &Outcome, is_served: impl FnOnce() -> bool) {
+        let is_awaited = match outcome {
+            Outcome::Held(Hold::UnknownKind) => true,
+            Outcome::Held(Hold::Waits(_)) => !is_served(),
+            Outcome::Failed(why) => why.reason == "KindMissing" || !is_served(),
+            _ => false,
+        };
+        let Some(wanted) = self.desired.get(id).filter(|_| is_awaited) else { return };
+        let desired = self.desired;
+        if self.defined.get_or_insert_with(|| defined(desired)).contains(&id.group_kind()) {
+            self.resources.insert((wanted.switches.turn(), id.clone()));
+        }
+    }
+
+    /// The resource that a step waits for. A resource of a later turn holds nothing back, because it waits itself.
+    pub fn before(&self, step: &Step) -> Option<ObjectId> {
+        let waits = matches!(
+            step.action,
+            Action::Create
+                | Action::Follow { .. }
+                | Action::Adopt { .. }
+                | Action::Update(Change::Committed | Change::Again)
+        );
+        if self.resources.is_empty() || !waits || Rank::of(&step.id) != Rank::Interception {
+            return None;
+        }
+        let turn = self.desired.get(&step.id)?.switches.turn();
+        let mut earlier = self.resources.iter().take_while(|(first, _)| *first <= turn);
+        earlier.find(|(_, id)| !self.late.contains(id)).map(|(_, id)| id.clone())
+    }
+
+    /// Every resource that is awaited, also those that hold nothing back any more.
+    pub fn resources(self) -> impl Iterator<Item = ObjectId> {
+        self.resources.into_iter().map(|(_, id)| id)
+    }
+}
+
+/// The kinds that a set defines.
+fn defined(desired: &DesiredSet) -> BTreeSet<GroupKind> {
+    let definitions =
+        desired.objects().iter().filter(|it| it.id.is("apiextensions.k8s.io", "CustomResourceDefinition"));
+    let kind = |body: &Value| {
+        let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
+        Some(GroupKind::new(text("/spec/group")?, text("/spec/names/kind")?))
+    };
+    definitions.filter_map(|it| kind(&Value::Object(it.body()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::given::{id, manifest, wanted};
+    use super::*;
+    use crate::observed::Drift;
+    use crate::plan::Failed;
+
+    const WIDGET: &str = "example.com/Widget|a/x";
+    const FLOW: &str = "argoproj.io/Workflow|a/x";
+    const CONFIGURATION: &str = "admissionregistration.k8s.io/ValidatingWebhookConfiguration|/check";
+    const SERVED_APART: &str = "apiregistration.k8s.io/APIService|/v1.metrics.example.com";
+
+    /// The resource that a step waits for after an outcome of another.
+    fn waits(resource: (&str, i32, Outcome), is_served: bool, step: (&str, Action)) -> Option<String> {
+        let (text, wave, outcome) = resource;
+        let mut definition =
+            manifest("apiextensions.k8s.io/CustomResourceDefinition|/widgets.example.com", 0);
+        definition["spec"] =
+            serde_json::json!({"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"}});
+        let set = wanted(&[
+            definition,
+            manifest(text, wave),
+            manifest(CONFIGURATION, 5),
+            manifest(SERVED_APART, 5),
+            manifest("/ConfigMap|a/x", 5),
+        ]);
+        let mut kinds = AwaitedKinds::new(&set, BTreeSet::new());
+        kinds.note(&id(text), &outcome, || is_served);
+        let step = Step { id: id(step.0), action: step.1 };
+        let found = kinds.before(&step);
+        let mut late = AwaitedKinds::new(&set, kinds.resources().collect());
+        late.note(&id(text), &outcome, || is_served);
+        assert_eq!(late.before(&step), None, "it was awaited for long enough");
+        found.map(|id| id.to_string())
+    }
+
+    fn unknown(text: &str, wave: i32) -> (&str, i32, Outcome) {
+        (text, wave, Outcome::Held(Hold::UnknownKind))
+    }
+
+    #[test]
+    fn webhooks_wait_for_a_kind_that_the_set_defines() {
+        let create = |text| (text, Action::Create);
+        let expect = Some("Widget.example.com a/x".to_owned());
+        for text in [CONFIGURATION, SERVED_APART] {
+            assert_eq!(waits(unknown(WIDGET, 5), false, create(text)), expect);
+            assert_eq!(waits(unknown(WIDGET, 0), false, create(text)), expect);
+            assert_eq!(waits(unknown(WIDGET, 6), false, create(text)), None, "it comes later itself");
+            assert_eq!(waits(unknown(FLOW, 5), false, create(text)), None, "nobody defines it");
+        }
+        assert_eq!(waits(unknown(WIDGET, 5), false, create("/ConfigMap|a/x")), None, "only webhooks wait");
+        let committed = Action::Update(Change::Committed);
+        assert_eq!(waits(unknown(WIDGET, 5), false, (CONFIGURATION, committed)), expect);
+        let drifted = Action::Update(Change::Drifted(Box::<Drift>::default()));
+        assert_eq!(
+            waits(unknown(WIDGET, 5), false, (CONFIGURATION, drifted)),
+            None,
+            "a repair does not wait"
+        );
+    }
+
+    #[test]
+    fn a_resource_is_awaited_only_while_its_kind_is_not_served() {
+        let failed = |reason| Outcome::Failed(Failed { reason, message: String::new(), manifest: false });
+        let step = || (CONFIGURATION, Action::Create);
+        let behind = || Outcome::Held(Hold::Waits(id("/Namespace|/a")));
+        assert!(waits((WIDGET, 5, failed("KindMissing")), true, step()).is_some());
+        assert!(waits((WIDGET, 5, failed("WebhookDenied")), true, step()).is_none());
+        assert!(waits((WIDGET, 5, behind()), false, step()).is_some());
+        assert!(waits((WIDGET, 5, behind()), true, step()).is_none());
+        assert!(waits((WIDGET, 5, Outcome::Created), true, step()).is_none());
+    }
+}

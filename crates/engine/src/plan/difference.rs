@@ -1,0 +1,254 @@
+//! Where a live object is not as Git says: the fields that Git sets and that have another value.
+//!
+//! In: two bodies. Out: [`Difference`]s. Fields that only the live object has are defaults, status, or the
+//! business of others. Items of a list are paired by what names them, as the API server does; lists without
+//! such a key are one value. Only people's previews compare bodies; the daemon never does.
+
+use serde_json::{Map, Value};
+
+use moorline_core::object::ObjectId;
+
+/// One field that is not as Git says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// The path, as in `spec.template.spec.containers[name=web].image`.
+    pub path: String,
+    /// The live value, if there is one.
+    pub live: Option<Value>,
+    /// The value in Git; none for a field that an apply removes.
+    pub wanted: Option<Value>,
+    /// The values are shown nowhere.
+    pub secret: bool,
+}
+
+/// What is shown in the place of values that are not shown.
+pub const HIDDEN: &str = "hidden: may contain Secret values";
+
+impl Difference {
+    /// The live and the wanted value of a field of this object; none if they are hidden.
+    pub fn values(&self, of: &ObjectId) -> Option<(Option<&Value>, Option<&Value>)> {
+        let hidden = self.secret || of.is("", "Secret");
+        (!hidden).then_some((self.live.as_ref(), self.wanted.as_ref()))
+    }
+}
+
+/// What names an item of a list, the most telling key first.
+const ITEM_KEYS: [&str; 8] =
+    ["name", "mountPath", "devicePath", "containerPort", "port", "ip", "topologyKey", "uid"];
+
+/// The fields of `wanted` that `live` does not have, or has with another value.
+pub(super) fn differences(wanted: &Map<String, Value>, live: &Map<String, Value>) -> Vec<Difference> {
+    let mut found = Vec::new();
+    maps(&mut String::new(), wanted, live, &mut found);
+    found
+}
+
+fn maps(
+    path: &mut String,
+    wanted: &Map<String, Value>,
+    live: &Map<String, Value>,
+    found: &mut Vec<Difference>,
+) {
+    for (key, value) in wanted {
+        let before = path.len();
+        push_key(path, key);
+        values(path, value, live.get(key), found);
+        path.truncate(before);
+    }
+}
+
+fn values(path: &mut String, wanted: &Value, live: Option<&Value>, found: &mut Vec<Difference>) {
+    match (wanted, live) {
+        (Value::Object(wanted), Some(Value::Object(live))) => maps(path, wanted, live, found),
+        (Value::Array(wanted), Some(Value::Array(live))) if !wanted.is_empty() => {
+            lists(path, wanted, live, found);
+        }
+        (wanted, live) if is_same(path, wanted, live) => {}
+        (wanted, live) => {
+            let (live, wanted) = (live.cloned(), Some(wanted.clone()));
+            found.push(Difference { path: path.clone(), live, wanted, secret: false });
+        }
+    }
+}
+
+fn lists(path: &mut String, wanted: &[Value], live: &[Value], found: &mut Vec<Difference>) {
+    let key = ITEM_KEYS.into_iter().find(|key| names_each(wanted, key) && names_each(live, key));
+    for (at, item) in wanted.iter().enumerate() {
+        let before = path.len();
+        let partner = match key {
+            Some(key) => {
+                push_item(path, key, &item[key]);
+                live.iter().find(|live| live[key] == item[key])
+            }
+            None if wanted.len() == live.len() => {
+                path.push_str(&format!("[{at}]"));
+                live.get(at)
+            }
+            None => {
+                let (live, wanted) = (Some(Value::Array(live.to_vec())), Some(Value::Array(wanted.to_vec())));
+                found.push(Difference { path: path.clone(), live, wanted, secret: false });
+                return;
+            }
+        };
+        values(path, item, partner, found);
+        path.truncate(before);
+    }
+}
+
+/// True if every item has the key, and no two the same value.
+fn names_each(items: &[Value], key: &str) -> bool {
+    let mut seen = std::collections::HashSet::new();
+    items.iter().all(|item| {
+        item.get(key)
+            .is_some_and(|value| (value.is_string() || value.is_number()) && seen.insert(value.to_string()))
+    })
+}
+
+/// Equal as the API server sees it: what is empty is as good as absent, and quantities have many spellings.
+fn is_same(path: &str, wanted: &Value, live: Option<&Value>) -> bool {
+    let empty = match wanted {
+        Value::Null => true,
+        Value::Bool(on) => !on,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.values().all(|value| is_same(path, value, None)),
+        Value::Number(number) => number.as_i64() == Some(0),
+    };
+    match live {
+        None | Some(Value::Null) => empty,
+        Some(live) if wanted == live => true,
+        Some(live) => holds_quantities(path) && quantity(wanted).is_some_and(|it| quantity(live) == Some(it)),
+    }
+}
+
+fn holds_quantities(path: &str) -> bool {
+    let holder = |part: &str| {
+        matches!(
+            part,
+            "requests"
+                | "limits"
+                | "hard"
+                | "capacity"
+                | "sizeLimit"
+                | "default"
+                | "defaultRequest"
+                | "min"
+                | "max"
+                | "averageValue"
+                | "divisor"
+        )
+    };
+    // A key that is quoted, such as limits["nvidia.com/gpu"], begins with a bracket.
+    path.split(['.', '[']).any(holder)
+}
+
+/// The value of a quantity in thousandths, where it is exact.
+fn quantity(value: &Value) -> Option<i128> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    let digits = text.find(|char: char| !matches!(char, '0'..='9' | '.' | '-' | '+')).unwrap_or(text.len());
+    let (number, suffix) = text.split_at(digits);
+    let unit: i128 = match suffix {
+        "m" => 1,
+        "" => 1000,
+        "k" => 1000 * 1000,
+        "Ki" => 1000 << 10,
+        _ => {
+            let power = "MGTPE".find(suffix.chars().next()?)? as u32 + 2;
+            match &suffix[1..] {
+                "" => 1000 * 1000_i128.pow(power),
+                "i" => 1000 << (10 * power),
+                _ => return None,
+            }
+        }
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let scale = 10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let number: i128 = format!("{whole}{fraction}").parse().ok()?;
+    let scaled = number.checked_mul(unit)?;
+    (scaled % scale == 0).then_some(scaled / scale)
+}
+
+/// Appends `.key`, quoted where a dot would mislead.
+fn push_key(path: &mut String, key: &str) {
+    match key.contains(['.', '/', '[']) {
+        true => path.push_str(&format!("[{key:?}]")),
+        false if path.is_empty() => path.push_str(key),
+        false => {
+            path.push('.');
+            path.push_str(key);
+        }
+    }
+}
+
+fn push_item(path: &mut String, key: &str, value: &Value) {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    path.push_str(&format!("[{key}={text}]"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(wanted: Value, live: Value, expect: &[&str]) {
+        let (Value::Object(wanted), Value::Object(live)) = (wanted, live) else {
+            panic!("bodies are mappings")
+        };
+        let found: Vec<String> = differences(&wanted, &live).into_iter().map(|found| found.path).collect();
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn what_only_the_live_object_has_is_no_difference() {
+        check(json!({"a": 1}), json!({"a": 1, "b": 2}), &[]);
+        check(
+            json!({"spec": {"containers": [{"name": "a", "image": "x"}]}}),
+            json!({"spec": {"containers": [{"name": "sidecar"}, {"name": "a", "image": "x", "tty": false}]}}),
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_difference_is_named_by_its_path() {
+        check(
+            json!({"spec": {"containers": [{"name": "a", "image": "x"}], "replicas": 3}}),
+            json!({"spec": {"containers": [{"name": "a", "image": "y"}], "replicas": 5}}),
+            &["spec.containers[name=a].image", "spec.replicas"],
+        );
+        check(json!({"metadata": {"labels": {"a.b/c": "1"}}}), json!({"metadata": {}}), &["metadata.labels"]);
+        check(
+            json!({"config": {"node.store": false, "a": true}}),
+            json!({"config": {"node.store": true}}),
+            &["config.a", "config[\"node.store\"]"],
+        );
+    }
+
+    #[test]
+    fn a_list_without_keys_is_one_value() {
+        check(
+            json!({"rules": [{"verbs": ["get"]}]}),
+            json!({"rules": [{"verbs": ["get", "list"]}]}),
+            &["rules[0].verbs"],
+        );
+        check(json!({"args": ["a"]}), json!({"args": ["a", "b"]}), &["args"]);
+        check(json!({"args": ["a", "b"]}), json!({"args": ["b", "a"]}), &["args[0]", "args[1]"]);
+    }
+
+    #[test]
+    fn spellings_of_one_value_are_no_difference() {
+        check(
+            json!({"limits": {"cpu": 0.5, "memory": "1Gi"}}),
+            json!({"limits": {"cpu": "500m", "memory": "1024Mi"}}),
+            &[],
+        );
+        check(json!({"limits": {"cpu": 1}}), json!({"limits": {"cpu": "2"}}), &["limits.cpu"]);
+        check(json!({"limits": {"nvidia.com/gpu": 1}}), json!({"limits": {"nvidia.com/gpu": "1"}}), &[]);
+        check(json!({"hard": {"requests.cpu": 1}}), json!({"hard": {"requests.cpu": "1"}}), &[]);
+        check(json!({"a": "", "b": null, "c": {}, "d": [], "e": false}), json!({}), &[]);
+        check(json!({"version": "1.0"}), json!({"version": "1"}), &["version"]);
+    }
+}

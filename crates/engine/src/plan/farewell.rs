@@ -1,0 +1,115 @@
+//! What is deleted with a Sync that asks for that.
+//!
+//! In: what is there, and what other Syncs want. Out: prunes for everything of ours that nobody else wants, in strict
+//! reverse. The deletion of the Sync is the consent, so that no budget and no empty render stand against it; what is
+//! protected stays, and what another Sync claims goes to that one or stays.
+
+use std::collections::BTreeMap;
+
+use super::{Action, ClaimStanding, Decided, Decision, Hold, Plan, Policy, order, prune, wait};
+use crate::desired::DesiredSet;
+use crate::observed::{Observed, ObservedSet, Part};
+use moorline_core::object::ObjectId;
+
+/// Decides what is deleted with the Sync.
+pub fn farewell(observed: &ObservedSet, policy: &Policy) -> Plan {
+    let nothing = DesiredSet::nothing();
+    let mut decided = Decided { steps: Vec::new(), held: Vec::new(), kept: Vec::new() };
+    let ours: Vec<prune::Entry<'_>> = observed.iter().filter(|(_, seen)| prune::is_ours(seen)).collect();
+    for (id, seen) in &ours {
+        decided.add((*id).clone(), fate(id, seen, policy), order::in_wave(seen.wave));
+    }
+    wait::hold_back(&nothing, observed, &ours, &mut decided);
+    decided.held.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let stages = order::stages(decided.steps);
+    Plan { stages, held: decided.held, kept: decided.kept, approval: None, consented: BTreeMap::new() }
+}
+
+/// What becomes of one object of ours.
+fn fate(id: &ObjectId, seen: &Observed, policy: &Policy) -> Decision {
+    let hold = match policy.claims.get(id) {
+        _ if policy.own_keys.as_ref() == Some(id) || seen.part == Part::Keys => Hold::OwnKeys,
+        _ if seen.deleting => Hold::BeingDeleted(seen.finalizers.clone()),
+        _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
+        Some(claim) if claim.standing == ClaimStanding::Takes => {
+            return Decision::Write(Action::HandOver { to: claim.sync.clone() });
+        }
+        // It stays, and the other takes it once this Sync is gone.
+        Some(claim) if claim.standing == ClaimStanding::CannotTake => Hold::ClaimedBy(claim.sync.clone()),
+        _ if seen.prune_disabled => Hold::kept(seen),
+        _ if !seen.applied_by_us => policy.protects(id, seen).unwrap_or(Hold::NotAppliedByUs),
+        _ if seen.uid.is_empty() || seen.resource_version.is_empty() => {
+            policy.protects(id, seen).unwrap_or(Hold::Unidentified)
+        }
+        claim => match policy.asks(id, seen).or_else(|| claim?.waits()) {
+            Some(hold) => hold,
+            None => {
+                return Decision::Write(Action::Prune {
+                    uid: seen.uid.clone(),
+                    resource_version: seen.resource_version.clone(),
+                });
+            }
+        },
+    };
+    Decision::Hold(hold)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Claim;
+    use super::super::given::{id, there};
+    use super::*;
+
+    const OURS: &str = "/ConfigMap|shop/a";
+
+    fn fate(change: impl FnOnce(&mut Observed), policy: impl FnOnce(&mut Policy)) -> &'static str {
+        let mut observed = there([OURS]);
+        observed.change(&id(OURS), change);
+        let mut rules = Policy::default();
+        policy(&mut rules);
+        let plan = farewell(&observed, &rules);
+        let step = plan.steps().next().map(|step| step.action.verb());
+        step.or(plan.held.first().map(|(_, hold)| hold.reason())).unwrap_or("nothing")
+    }
+
+    #[test]
+    fn what_others_want_is_not_deleted() {
+        let of = |standing| (id(OURS), Claim { sync: "ops/other".into(), standing });
+        let claim = |is_ready| of(if is_ready { ClaimStanding::Takes } else { ClaimStanding::CannotTake });
+        let behind = |it: &mut Policy| it.claims.extend([of(ClaimStanding::MayWant)]);
+        assert_eq!(fate(|_| {}, |_| {}), "prune");
+        assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(true)])), "hand over");
+        assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(false)])), "ClaimedBy");
+        assert_eq!(fate(|_| {}, behind), "MayBeClaimed");
+        let named = |it: &mut Policy| it.claims.extend([of(ClaimStanding::Named)]);
+        assert_eq!(fate(|_| {}, named), "MayBeClaimed");
+        // Nobody is there to approve, so that the object stays.
+        assert_eq!(fate(|_| {}, |it| it.claims.extend([of(ClaimStanding::Overdue)])), "ClaimOverdue");
+        assert_eq!(
+            fate(|_| {}, |it| it.claims.extend([of(ClaimStanding::WithoutRights)])),
+            "ClaimedWithoutRights"
+        );
+        // Neither a protection nor a switch against pruning keeps an object from the one who wants it.
+        let protected = |it: &mut Policy| {
+            it.protected.insert(id(OURS).group_kind());
+        };
+        let both = |it: &mut Policy| {
+            protected(it);
+            it.claims.extend([claim(true)]);
+        };
+        assert_eq!(fate(|it| it.prune_disabled = true, both), "hand over");
+        assert_eq!(fate(|_| {}, protected), "Protected");
+        assert_eq!(fate(|it| it.part = Part::Keys, |_| {}), "OwnKeys");
+        assert_eq!(
+            fate(|_| {}, |it| it.guarded.extend([(id(OURS), crate::plan::Guard::TakesMore)])),
+            "Protected"
+        );
+        // What would stay anyway is not waited for.
+        assert_eq!(fate(|it| it.prune_disabled = true, behind), "PruneDisabled");
+        assert_eq!(
+            fate(|it| it.reconcile_disabled = true, |it| it.claims.extend([claim(true)])),
+            "ReconcileDisabled"
+        );
+        assert_eq!(fate(|it| it.deleting = true, |it| it.claims.extend([claim(true)])), "BeingDeleted");
+    }
+}

@@ -1,0 +1,376 @@
+//! Why an object is left alone although something would be to do.
+//!
+//! In: what a decision came to. Out: [`Hold`], its word for conditions and metrics, and its sentence for people.
+
+use std::fmt;
+
+use super::{Backend, Contest, Replacement, Unserved};
+use crate::observed::{Drift, Observed};
+use moorline_api::MOVES_TO_ANNOTATION;
+use moorline_core::grammar;
+use moorline_core::object::{GroupKind, ObjectId};
+
+/// Why an object is left alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hold {
+    /// The Sync is suspended.
+    Suspended,
+    /// Neither the server nor a definition at hand knows the kind, so nobody can tell which object is meant.
+    UnknownKind,
+    /// An annotation, in Git or live, asks to leave it alone.
+    ReconcileDisabled,
+    /// It is being deleted, and these finalizers keep it.
+    BeingDeleted(Box<[Box<str>]>),
+    /// Another Sync applies it.
+    OwnedBy(Box<str>),
+    /// Others own fields that Git sets, and the Sync does not take them.
+    Conflict {
+        /// Who owns them.
+        managers: Vec<Box<str>>,
+        /// Which fields, as the API server writes them.
+        fields: Vec<Box<str>>,
+    },
+    /// Its namespace is not there.
+    NamespaceMissing(Box<str>),
+    /// Its namespace is being deleted.
+    NamespaceTerminating(Box<str>),
+    /// Fields that Git sets were changed, and the Sync only reports that.
+    DriftReported(Box<Drift>),
+    /// Somebody deleted it after this revision was applied, and the Sync only reports that.
+    Deleted,
+    /// Git says something else than when it was applied, or nothing any more, and a person asks to leave it as it is until
+    /// this time: milliseconds since 1970.
+    Paused(i64),
+    /// It is the Secret with the keys of the daemon: no Sync fills it in, and none deletes it.
+    OwnKeys,
+    /// It is no longer wanted, it bears our marks, and the proof that we wrote them is missing or not valid.
+    Unproven,
+    /// Its number of replicas may be an autoscaler's, and this keeps us from seeing whether it is.
+    MayBeScaled(Box<str>),
+    /// Others undo every repair, so that it is repaired less and less often.
+    Contested(Box<Contest>),
+    /// Whether it is as Git says is not known, since the start or since somebody wrote to it, and the Sync only
+    /// reports: it is compared, not applied.
+    Unverified,
+    /// Something that comes before it is not there yet, or still there.
+    Waits(ObjectId),
+    /// A webhook guards it, and nothing serves the webhook.
+    Unserved(Box<Unserved>),
+    /// It is a hook that still runs for what was wanted before.
+    Runs,
+    /// Another Sync claims it, and cannot take it now.
+    ClaimedBy(Box<str>),
+    /// It is no longer wanted, and another Sync may want it: it has not rendered this commit.
+    MayBeClaimed(Box<str>),
+    /// It is no longer wanted, and the Sync to which this one moves has not looked since.
+    MovesTo(Box<str>),
+    /// It is no longer wanted, and a Sync that wants it or may want it has been in the way for long.
+    ClaimOverdue(Box<str>),
+    /// It is no longer wanted, and a Sync of its namespace wants it, but may not patch it.
+    ClaimedWithoutRights(Box<str>),
+    /// It would be deleted, but this newer commit or spec cannot be applied, and may want it.
+    NewerRefused(Box<str>),
+    /// It is no longer wanted, and the Sync does not prune, or an annotation asks not to.
+    PruneDisabled,
+    /// It is no longer wanted, and the annotation or label with this key asks to keep it.
+    KeptBy(&'static str),
+    /// It is no longer wanted, and nothing at all is wanted, which is more likely a mistake.
+    EmptyRender,
+    /// It is no longer wanted, and its kind could not be listed completely.
+    Unlisted,
+    /// It bears our identity and we did not apply it.
+    NotAppliedByUs,
+    /// It is no longer wanted, but which object it is is not known: its uid or its version is missing.
+    Unidentified,
+    /// It is the very object that is wanted under another id.
+    StillWanted(ObjectId),
+    /// It is no longer wanted, but what lives in it would go with it.
+    Occupied(ObjectId),
+    /// It is no longer wanted, but whether objects of this kind live in it, which would go with it, cannot be seen.
+    MayBeOccupied(GroupKind),
+    /// It is no longer wanted, and objects of its kind are pruned only by approval.
+    Protected,
+    /// It is no longer wanted, and is pruned only by approval for what it is, whatever its kind.
+    Guarded(Guard),
+    /// It can only change by being deleted and created anew, which waits for approval.
+    ReplacementWaits(Box<Replacement>),
+    /// It is no longer wanted, and may be what this one needs to go, which waits for approval.
+    GoesAfter(ObjectId),
+    /// It is no longer wanted, and so many are not that a person should look first.
+    OverBudget {
+        /// How many would be pruned.
+        prunes: usize,
+        /// How many are owned.
+        owned: usize,
+    },
+}
+
+/// Why an object is pruned only by approval, whatever its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// It takes others with it that no commit brings back.
+    TakesMore,
+    /// On the way back from a commit that was given up: it may have been there before that.
+    WasThere,
+    /// It is a part of an installation of Moorline: the daemon that deletes it may delete itself.
+    OfMoorline,
+}
+
+impl Hold {
+    /// The hold of an object that an annotation or label asks to keep.
+    pub(super) fn kept(seen: &Observed) -> Self {
+        seen.kept_by.map_or(Self::PruneDisabled, Self::KeptBy)
+    }
+
+    /// The class of the hold, for conditions, events and metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Suspended => "Suspended",
+            Self::UnknownKind => "UnknownKind",
+            Self::ReconcileDisabled => "ReconcileDisabled",
+            Self::BeingDeleted(_) => "BeingDeleted",
+            Self::OwnedBy(_) => "OwnedBy",
+            Self::Conflict { .. } => "Conflict",
+            Self::NamespaceMissing(_) => "NamespaceMissing",
+            Self::NamespaceTerminating(_) => "NamespaceTerminating",
+            Self::DriftReported(_) => "DriftReported",
+            Self::Deleted => "Deleted",
+            Self::Paused(_) => "Paused",
+            Self::OwnKeys => "OwnKeys",
+            Self::Unproven => "Unproven",
+            Self::MayBeScaled(_) => "MayBeScaled",
+            Self::Contested(_) => "Contested",
+            Self::Unverified => "Unverified",
+            Self::Waits(_) | Self::Unserved(_) => "Waits",
+            Self::Runs => "Runs",
+            Self::ClaimedBy(_) => "ClaimedBy",
+            Self::MayBeClaimed(_) | Self::MovesTo(_) => "MayBeClaimed",
+            Self::ClaimOverdue(_) => "ClaimOverdue",
+            Self::ClaimedWithoutRights(_) => "ClaimedWithoutRights",
+            Self::NewerRefused(_) => "NewerRefused",
+            Self::PruneDisabled | Self::KeptBy(_) => "PruneDisabled",
+            Self::EmptyRender => "EmptyRender",
+            Self::Unlisted => "Unlisted",
+            Self::NotAppliedByUs => "NotAppliedByUs",
+            Self::Unidentified => "Unidentified",
+            Self::StillWanted(_) => "StillWanted",
+            Self::Occupied(_) => "Occupied",
+            Self::MayBeOccupied(_) => "MayBeOccupied",
+            Self::Protected | Self::Guarded(_) => "Protected",
+            Self::ReplacementWaits(replacement) => replacement.why.reason(),
+            Self::GoesAfter(_) => "GoesAfter",
+            Self::OverBudget { .. } => "OverBudget",
+        }
+    }
+
+    /// The sentence of a hold because of another Sync.
+    fn between(&self, sync: &str) -> String {
+        match self {
+            Self::ClaimedBy(_) => format!("the Sync {sync} claims it, and cannot take it now"),
+            Self::MayBeClaimed(_) => format!(
+                "no longer in Git here, but the Sync {sync} follows the same repository, has not rendered this commit, and may want it"
+            ),
+            Self::MovesTo(_) if is_no_name(sync) => format!(
+                "no longer in Git here, but {MOVES_TO_ANNOTATION} is {sync}, which is no name of another Sync"
+            ),
+            Self::MovesTo(_) => format!(
+                "no longer in Git here, but {MOVES_TO_ANNOTATION} names {sync}, which has not looked at its repository since and rendered what it found"
+            ),
+            Self::ClaimOverdue(_) if is_no_name(sync) => format!(
+                "no longer in Git here, but {MOVES_TO_ANNOTATION} is {sync}, which is no name of another Sync; correct that, or approve the deletion"
+            ),
+            Self::ClaimOverdue(_) => format!(
+                "no longer in Git here, but the Sync {sync} wants it or may want it, and has not taken it for too long; mend that Sync, or approve the deletion"
+            ),
+            Self::ClaimedWithoutRights(_) => format!(
+                "no longer in Git here, but the Sync {sync} wants it and has no right to patch it; grant that right, or approve the deletion"
+            ),
+            _ => format!("the Sync {sync} applies it"),
+        }
+    }
+
+    /// True where an object that is wanted is not as it should be, although nobody asked for that.
+    pub fn is_missing(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownKind
+                | Self::BeingDeleted(_)
+                | Self::OwnedBy(_)
+                | Self::Waits(_)
+                | Self::Unserved(_)
+                | Self::Runs
+                | Self::Conflict { .. }
+                | Self::NamespaceMissing(_)
+                | Self::NamespaceTerminating(_)
+                | Self::Paused(_)
+                | Self::MayBeScaled(_)
+                | Self::ReplacementWaits(_)
+        )
+    }
+
+    /// True for an object that is no longer wanted and is deleted once a person approves.
+    pub fn is_prune_to_approve(&self) -> bool {
+        matches!(
+            self,
+            Self::Protected
+                | Self::Guarded(_)
+                | Self::GoesAfter(_)
+                | Self::OverBudget { .. }
+                | Self::NewerRefused(_)
+                | Self::Unproven
+                | Self::ClaimOverdue(_)
+                | Self::ClaimedWithoutRights(_)
+        )
+    }
+}
+
+fn being_deleted(finalizers: &[Box<str>]) -> String {
+    match finalizers {
+        [] => "it is being deleted".to_owned(),
+        all => format!("it is being deleted, and waits for the finalizer {}", all.join(" and ")),
+    }
+}
+
+/// True for what somebody wrote in quotes, where a Sync should be named.
+fn is_no_name(sync: &str) -> bool {
+    sync.starts_with('"')
+}
+
+const RUNS: &str = "it still runs for what Git said before, and runs again when that has ended";
+
+const OWN_KEYS: &str = "it holds the keys of the daemon: no Sync may set its data or delete it; leave data and stringData out in Git";
+
+const UNPROVEN: &str = "no longer in Git, and it bears the marks of this Sync without a valid moorline.dev/proof, \
+     so that it is pruned only by approval";
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Suspended => f.write_str("the Sync is suspended"),
+            Self::UnknownKind => f.write_str("the kind is not known; it waits for its definition"),
+            Self::ReconcileDisabled => write!(f, "{} is disabled", moorline_api::RECONCILE_ANNOTATION),
+            Self::BeingDeleted(finalizers) => f.write_str(&being_deleted(finalizers)),
+            Self::OwnedBy(sync)
+            | Self::ClaimedBy(sync)
+            | Self::MayBeClaimed(sync)
+            | Self::MovesTo(sync)
+            | Self::ClaimOverdue(sync)
+            | Self::ClaimedWithoutRights(sync) => f.write_str(&self.between(sync)),
+            Self::Conflict { managers, fields } => {
+                write!(f, "{} belongs to {}", fields.join(", "), managers.join(", "))?;
+                f.write_str(", and the Sync does not take it (spec.conflicts)")
+            }
+            Self::NamespaceMissing(name) => write!(f, "there is no namespace {name}"),
+            Self::NamespaceTerminating(name) => write!(f, "the namespace {name} is being deleted"),
+            Self::DriftReported(drift) => {
+                write!(f, "changed by {}, and only reported", drift.author())
+            }
+            Self::OwnKeys => f.write_str(OWN_KEYS),
+            Self::Unproven => f.write_str(UNPROVEN),
+            Self::Deleted => f.write_str("deleted by somebody, and only reported"),
+            Self::Paused(until) => {
+                let until = jiff::Timestamp::from_millisecond(*until).unwrap_or_default();
+                write!(f, "changed in Git, but {} is {until}", moorline_api::PAUSE_ANNOTATION)
+            }
+            Self::MayBeScaled(why) => {
+                write!(f, "whether an autoscaler scales it cannot be seen now: {why}")
+            }
+            Self::Contested(contest) => contest.fmt(f),
+            Self::Unverified => f.write_str(
+                "whether it is as in Git is not known yet; it is compared, and drift is only reported",
+            ),
+            Self::Waits(id) => write!(f, "it waits for {id}"),
+            Self::Unserved(why) => why.fmt(f),
+            Self::Runs => f.write_str(RUNS),
+            Self::NewerRefused(newer) => write!(
+                f,
+                "it is not deleted while {newer} cannot be applied, which may want it; mend that, or approve the deletion"
+            ),
+            Self::PruneDisabled => f.write_str("no longer in Git, and pruning is disabled"),
+            Self::KeptBy(key) => write!(f, "no longer in Git, and {key} on the object asks to keep it"),
+            Self::EmptyRender => f.write_str("no longer in Git, but an empty render prunes nothing"),
+            Self::Unlisted => f.write_str("no longer in Git, but its kind could not be listed completely"),
+            Self::NotAppliedByUs => f.write_str("it bears our identity, but we did not apply it"),
+            Self::Unidentified => {
+                f.write_str("no longer in Git, but its uid and resourceVersion are not known")
+            }
+            Self::StillWanted(id) => write!(f, "it is {id} under another name, which is in Git"),
+            Self::Occupied(id) => write!(f, "no longer in Git, but {id} would be deleted with it"),
+            Self::MayBeOccupied(kind) => write!(
+                f,
+                "no longer in Git, but whether any {kind} would be deleted with it cannot be seen: it may not be listed"
+            ),
+            Self::Protected => f.write_str("no longer in Git, and its kind is pruned only by approval"),
+            Self::Guarded(guard) => guard.fmt(f),
+            Self::ReplacementWaits(replacement) => replacement.fmt(f),
+            Self::GoesAfter(id) => {
+                write!(f, "no longer in Git, and goes after {id}, which waits for approval")
+            }
+            Self::OverBudget { prunes, owned } => {
+                let owned = grammar::counted(*owned, "object");
+                write!(f, "no longer in Git, but {prunes} of {owned} would be pruned")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Replacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match &self.why {
+            Hold::NewerRefused(newer) => format!("{newer} cannot be applied"),
+            Hold::Guarded(Guard::TakesMore) => "it takes others with it".to_owned(),
+            Hold::Guarded(Guard::OfMoorline) => "it is a part of Moorline itself".to_owned(),
+            Hold::Unproven => format!("it has no valid {}", moorline_api::PROOF_ANNOTATION),
+            _ => "its kind is protected".to_owned(),
+        };
+        write!(
+            f,
+            "Git changes an immutable field, so that the object must be deleted and created again; that needs approval, because {why}"
+        )
+    }
+}
+
+impl fmt::Display for Unserved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it waits for {}, which serves the webhook {}", self.backend, self.webhook)?;
+        f.write_str(match self.state {
+            Backend::Ready | Backend::NotReady => "",
+            Backend::ScaledToZero => " and is scaled to zero",
+            Backend::Unreached => ", and which the API server does not reach yet",
+        })
+    }
+}
+
+impl fmt::Display for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TakesMore => {
+                "no longer in Git, and it takes others with it, so that it is pruned only by approval"
+            }
+            Self::WasThere => {
+                "not in the commit that is held again, but it may have been there before the one that was given up, so that it is pruned only by approval"
+            }
+            Self::OfMoorline => {
+                "no longer in Git, and it is a part of Moorline itself, so that it is pruned only by approval"
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_objects_is_told_in_the_form_that_it_needs() {
+        let told = |prunes, owned| Hold::OverBudget { prunes, owned }.to_string();
+        assert_eq!(told(1, 1), "no longer in Git, but 1 of 1 object would be pruned");
+        assert_eq!(told(11, 20), "no longer in Git, but 11 of 20 objects would be pruned");
+    }
+
+    #[test]
+    fn who_asks_to_keep_an_object_is_named() {
+        let told = Hold::KeptBy("helm.sh/resource-policy").to_string();
+        assert_eq!(told, "no longer in Git, and helm.sh/resource-policy on the object asks to keep it");
+    }
+}

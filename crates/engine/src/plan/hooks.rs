@@ -1,0 +1,450 @@
+//! What becomes of an object that runs at a moment of a roll-out.
+//!
+//! In: a hook as it is wanted and as it is seen, and how far the roll-out is. Out: whether it runs now, has run, or waits; none
+//! where it is an object like any other. A hook that has run for this very set does not run again, whoever deletes it.
+
+use super::prune::{Entry, is_ours};
+use super::rest::{contested, finished};
+use super::rollout::Rollout;
+use super::{Action, Change, Decided, Decision, Hold, Policy};
+use crate::desired::{DesiredObject, DesiredSet, Hook, Rollouts, is_of_same_base};
+use crate::observed::{Ended, Mark, Observed, may_end};
+use moorline_core::object::ObjectId;
+
+/// Kinds that run to an end, each by its group. A hook of one of these is deleted and made anew for another run; of every other
+/// kind it is changed in place, as what is no hook, unless it says that it makes room for itself: nobody knows what would
+/// go with it.
+const RUNNING: [(&str, &str); 5] = [
+    ("batch", "Job"),
+    ("", "Pod"),
+    ("argoproj.io", "Workflow"),
+    ("tekton.dev", "PipelineRun"),
+    ("tekton.dev", "TaskRun"),
+];
+
+/// Which hooks of a roll-out have all come to their end, so that nothing needs any more what is there for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Over {
+    /// Those that are part of it, and well.
+    parts: bool,
+    /// Those that run when it has failed.
+    on_failure: bool,
+}
+
+impl Over {
+    /// Finds out which, from how each has ended, if it has.
+    pub fn of(
+        desired: &DesiredSet,
+        rollout: Option<&Rollout>,
+        ended_well: impl Fn(&DesiredObject) -> Option<bool>,
+    ) -> Self {
+        let mut over = Self { parts: true, on_failure: true };
+        // Once a roll-out is over, so are its hooks.
+        let Some(rollout) = rollout else { return over };
+        for object in desired.objects() {
+            let Some(hook) = object.switches.hook else { continue };
+            // One that has failed may be asked to run again.
+            over.parts &= !is_part(hook, rollout) || ended_well(object) == Some(true);
+            over.on_failure &= !hook.on_failure || ended_well(object).is_some();
+        }
+        over
+    }
+
+    /// The same, where it counts only once it is written down.
+    pub(super) fn before(desired: &DesiredSet, policy: &Policy) -> Self {
+        let ended = |object: &DesiredObject| {
+            policy.ended_well.get(&object.id).copied().filter(|_| finished(object, policy))
+        };
+        Self::of(desired, policy.rollout.as_ref(), ended)
+    }
+
+    /// True if a hook that has ended is deleted now.
+    pub fn clears(self, id: &ObjectId, hook: Hook, well: bool) -> bool {
+        let asks = if well { hook.clears_success } else { hook.clears_failure };
+        asks && !self.needs(id, hook)
+    }
+
+    /// True for what is there for the others, such as a ServiceAccount. Nobody needs what only runs, once it has ended.
+    fn needs(self, id: &ObjectId, hook: Hook) -> bool {
+        let are_over = if hook.phase.is_some() { self.parts } else { self.on_failure };
+        !may_run(id) && !are_over
+    }
+}
+
+/// Decides about a hook.
+pub(super) fn hook(
+    object: &DesiredObject,
+    hook: Hook,
+    seen: Option<&Observed>,
+    over: Over,
+    policy: &Policy,
+) -> Option<Decision> {
+    let is_due = policy.rollout.as_ref().is_some_and(|rollout| is_due(hook, rollout));
+    let again = is_due && is_asked_again(object, policy);
+    let Some(seen) = seen else {
+        if again {
+            return Some(Decision::Write(Action::Create));
+        }
+        // What is there for others is made again while they need it.
+        if is_due && over.needs(&object.id, hook) && !is_of_a_definition(&object.id) {
+            return Some(contested(object, policy).unwrap_or(Decision::Write(Action::Create)));
+        }
+        return (finished(object, policy) || !is_due).then_some(Decision::Keep);
+    };
+    if seen.deleting || seen.mark != Mark::Ours || !seen.applied_by_us {
+        // Whose it is, and what is on its way out, is decided as for every object.
+        return (!is_due && seen.mark != Mark::Ours).then_some(Decision::Keep);
+    }
+    let recorded = seen.recorded?;
+    if object.is_recorded_as(&recorded) && again && runs(&object.id, hook, policy) {
+        return Some(Decision::Write(Action::Update(Change::Again)));
+    }
+    if object.is_recorded_as(&recorded) {
+        return cleared(object, hook, seen, over, policy);
+    }
+    if !is_due {
+        return Some(Decision::Keep);
+    }
+    if !runs(&object.id, hook, policy) {
+        return None;
+    }
+    // Its own run for the set of before is let come to its end, unless that takes too long.
+    let given_up = policy.rollout.as_ref().is_some_and(|rollout| rollout.degraded.contains(&object.id));
+    let runs_still = match may_end(&object.id) {
+        true => seen.ended == Ended::No,
+        false => policy.rollout.as_ref().is_some_and(|rollout| rollout.running.contains(&object.id)),
+    };
+    Some(match runs_still && object.is_same_hook(&recorded) && !given_up {
+        true => Decision::Hold(Hold::Runs),
+        false => Decision::Write(Action::Update(Change::Again)),
+    })
+}
+
+/// Lets a hook whose name its content gives follow its runs under older names, as one that keeps its name follows its own: no
+/// two of them are ever under way. Where such a run may not be deleted it is waited for, as far as its end can be seen.
+pub(super) fn follow(desired: &DesiredSet, unwanted: &[Entry<'_>], policy: &Policy, decided: &mut Decided) {
+    let is_run = |(id, seen): &&Entry<'_>| {
+        may_run(id) && is_ours(seen) && seen.applied_by_us && seen.proven && seen.ended != Ended::Yes
+    };
+    let all: Vec<Entry<'_>> = unwanted.iter().filter(is_run).copied().collect();
+    if all.is_empty() {
+        return;
+    }
+    let is_hook = |id: &ObjectId| desired.get(id).is_some_and(|it| it.switches.hook.is_some());
+    let may_go = |(id, seen): &&Entry<'_>| {
+        let is_kept = seen.deleting || seen.prune_disabled || seen.reconcile_disabled;
+        !is_kept && !policy.protected.contains(&id.group_kind()) && !policy.claims.contains_key(*id)
+    };
+    for (turn, mut step) in std::mem::take(&mut decided.steps) {
+        let is_new = step.action == Action::Create && is_hook(&step.id);
+        let older = all.iter().filter(|(id, _)| is_new && is_of_same_base(&step.id, id));
+        let (go, stay): (Vec<_>, Vec<_>) = older.partition(may_go);
+        if let Some((run, _)) = stay.iter().find(|(id, seen)| seen.deleting || may_end(id)) {
+            decided.held.push((step.id, Hold::Waits((*run).clone())));
+            continue;
+        }
+        if !go.is_empty() {
+            step.action = Action::Follow { runs: go.into_iter().map(|(id, _)| (*id).clone()).collect() };
+        }
+        decided.steps.push((turn, step));
+    }
+}
+
+/// True if the roll-out has come to it, as far as that depends on what kind of roll-out it is.
+fn is_due(hook: Hook, rollout: &Rollout) -> bool {
+    is_part(hook, rollout) || hook.on_failure && rollout.failed
+}
+
+/// True if it is part of such a roll-out, whether that fails or not.
+fn is_part(hook: Hook, rollout: &Rollout) -> bool {
+    hook.phase.is_some()
+        && match hook.rollouts {
+            Rollouts::All => true,
+            Rollouts::First => !rollout.is_later,
+            Rollouts::Later => rollout.is_later,
+        }
+}
+
+/// True for a hook that has failed, while a person asks for another run.
+fn is_asked_again(object: &DesiredObject, policy: &Policy) -> bool {
+    let failed = || {
+        let degraded = policy.rollout.as_ref().is_some_and(|rollout| rollout.degraded.contains(&object.id));
+        let ended_badly = finished(object, policy) && policy.ended_well.get(&object.id) == Some(&false);
+        // A run that only takes long is not ended for the next one.
+        ended_badly || degraded && !may_end(&object.id)
+    };
+    policy.rollout.as_ref().is_some_and(|rollout| rollout.again) && failed()
+}
+
+/// A hook that has run is deleted where it asks for that, once it is written down that it has.
+fn cleared(
+    object: &DesiredObject,
+    hook: Hook,
+    seen: &Observed,
+    over: Over,
+    policy: &Policy,
+) -> Option<Decision> {
+    let well = *policy.ended_well.get(&object.id)?;
+    let may_go =
+        finished(object, policy) && seen.proven && !policy.protected.contains(&object.id.group_kind());
+    (may_go && over.clears(&object.id, hook, well)).then(|| {
+        Decision::Write(Action::Prune {
+            uid: seen.uid.clone(),
+            resource_version: seen.resource_version.clone(),
+        })
+    })
+}
+
+/// True for what is deleted and made anew for another run.
+fn runs(id: &ObjectId, hook: Hook, policy: &Policy) -> bool {
+    (may_run(id) || hook.replaces && is_of_a_definition(id)) && !policy.protected.contains(&id.group_kind())
+}
+
+/// True for a kind that is not one of Kubernetes' own: of those only Jobs and Pods do anything when they are made.
+fn is_of_a_definition(id: &ObjectId) -> bool {
+    id.group().contains('.') && !id.group().ends_with(".k8s.io")
+}
+
+/// True for the kinds that run to an end.
+pub fn may_run(id: &ObjectId) -> bool {
+    RUNNING.iter().any(|(group, kind)| id.is(group, kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
+
+    use super::super::given::{id, manifest, seen, wanted};
+    use super::super::plan;
+    use super::*;
+    use crate::observed::ObservedSet;
+    use moorline_api::SpecHash;
+
+    const JOB: &str = "batch/Job|a/up";
+
+    fn hook_with(annotations: &Value, text: &str) -> Value {
+        let mut manifest = manifest(text, 0);
+        manifest["metadata"]["annotations"] = annotations.clone();
+        manifest
+    }
+
+    type Seen<'a> = &'a dyn Fn(&mut Observed, SpecHash);
+
+    /// What becomes of a hook, in one word; `change` says how it is seen, if it is.
+    fn fate(
+        annotations: &Value,
+        text: &str,
+        change: Option<Seen<'_>>,
+        policy: impl FnOnce(&mut Policy, SpecHash),
+    ) -> String {
+        let desired = wanted(&[hook_with(annotations, text)]);
+        let hash = desired.objects()[0].hash;
+        let mut observed = ObservedSet::default();
+        if let Some(change) = change {
+            let mut object = Observed { recorded: Some(hash), ..seen(&id(text)) };
+            change(&mut object, hash);
+            observed.insert(id(text), object);
+        }
+        let mut rules = Policy::default();
+        policy(&mut rules, hash);
+        let plan = plan(&desired, &observed, &rules);
+        let step = plan.steps().next().map(|step| match &step.action {
+            Action::Update(change) => format!("{change:?}"),
+            other => other.verb().to_owned(),
+        });
+        step.or(plan.held.first().map(|(_, hold)| hold.reason().to_owned())).unwrap_or("keep".into())
+    }
+
+    const ACCOUNT: &str = "/ServiceAccount|a/up";
+
+    /// What becomes of a ServiceAccount beside a Job, both hooks of Helm, once the Job has ended like this.
+    fn account(is_there: bool, job: Option<bool>, change: impl FnOnce(&mut Policy)) -> String {
+        let helm = |weight: &str| {
+            json!({"helm.sh/hook": "pre-install,pre-upgrade", "helm.sh/hook-weight": weight,
+                "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded"})
+        };
+        let desired = wanted(&[hook_with(&helm("-5"), ACCOUNT), hook_with(&helm("0"), JOB)]);
+        let mut observed = ObservedSet::default();
+        let mut policy = Policy { ended_well: BTreeMap::from([(id(ACCOUNT), true)]), ..Policy::default() };
+        policy.ended_well.extend(job.map(|well| (id(JOB), well)));
+        for object in desired.objects() {
+            let has_ended = policy.ended_well.contains_key(&object.id);
+            policy.finished.extend(has_ended.then(|| (object.id.clone(), object.hash)));
+            if is_there || object.id.is("batch", "Job") {
+                let seen = Observed { recorded: Some(object.hash), ..seen(&object.id) };
+                observed.insert(object.id.clone(), seen);
+            }
+        }
+        change(&mut policy);
+        let plan = plan(&desired, &observed, &policy);
+        let step = plan.steps().find(|step| step.id == id(ACCOUNT)).map(|step| step.action.verb());
+        step.unwrap_or("keep").to_owned()
+    }
+
+    #[test]
+    fn what_hooks_need_goes_when_all_of_them_have_run() {
+        let over = |policy: &mut Policy| policy.rollout = None;
+        assert_eq!(account(true, None, |_| {}), "keep");
+        assert_eq!(account(true, Some(true), |_| {}), "prune");
+        assert_eq!(account(true, Some(false), |_| {}), "keep", "a person may have it run again");
+        assert_eq!(account(true, Some(false), over), "prune");
+        let protects = |policy: &mut Policy| policy.protected.extend([id(ACCOUNT).group_kind()]);
+        assert_eq!(account(true, Some(true), protects), "keep");
+        // It is missed as long as one of them needs it, and not longer.
+        assert_eq!(account(false, None, |_| {}), "create");
+        assert_eq!(account(false, Some(true), |_| {}), "keep");
+        assert_eq!(account(false, None, over), "keep");
+    }
+
+    #[test]
+    fn a_run_under_an_older_name_goes_before_the_next_begins() {
+        let before = json!({"moorline.dev/hook": "before"});
+        let (old, new) = ("batch/Job|a/up-0123456789", "batch/Job|a/up-abcdef0123");
+        let desired = wanted(&[hook_with(&before, new), manifest("/ConfigMap|a/x", 0)]);
+        let fate = |change: &dyn Fn(&mut Observed), text: &str| {
+            let mut observed = ObservedSet::default();
+            let mut run = seen(&id(text));
+            change(&mut run);
+            observed.insert(id(text), run);
+            let plan = plan(&desired, &observed, &Policy { prune: false, ..Policy::default() });
+            let step = plan.steps().find(|step| step.id == id(new)).map(|step| format!("{:?}", step.action));
+            let held = plan.held.iter().find(|(held, _)| *held == id(new));
+            step.or(held.map(|(_, hold)| hold.to_string())).unwrap_or_default()
+        };
+        assert!(fate(&|_| {}, old).starts_with("Follow"), "{}", fate(&|_| {}, old));
+        assert_eq!(fate(&|it| it.ended = Ended::Yes, old), "Create");
+        assert_eq!(fate(&|it| it.mark = Mark::None, old), "Create");
+        assert_eq!(fate(&|_| {}, "batch/Job|a/other-0123456789"), "Create");
+        let waits = "it waits for Job.batch a/up-0123456789";
+        assert_eq!(fate(&|it| it.deleting = true, old), waits);
+        assert_eq!(fate(&|it| it.prune_disabled = true, old), waits);
+    }
+
+    #[test]
+    fn a_run_of_any_kind_is_waited_for_and_made_anew_where_that_is_asked_for() {
+        let (sync, workflow) = (json!({"argocd.argoproj.io/hook": "Sync"}), "argoproj.io/Workflow|a/up");
+        let older = |seen: &mut Observed, hash| seen.recorded = Some(for_another_set(hash));
+        let runs = |text: &'static str| {
+            move |policy: &mut Policy, _| {
+                policy.rollout.iter_mut().for_each(|it| it.running = [id(text)].into_iter().collect());
+            }
+        };
+        assert_eq!(fate(&sync, workflow, Some(&older), runs(workflow)), "Runs");
+        assert_eq!(fate(&sync, workflow, Some(&older), |_, _| {}), "Again");
+        let replaced = json!({"argocd.argoproj.io/hook": "Sync", "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation"});
+        let widget = "example.com/Widget|a/up";
+        assert_eq!(fate(&sync, widget, Some(&older), |_, _| {}), "Committed");
+        assert_eq!(fate(&replaced, widget, Some(&older), |_, _| {}), "Again");
+        assert_eq!(fate(&replaced, widget, Some(&older), runs(widget)), "Runs");
+        assert_eq!(fate(&replaced, "/ConfigMap|a/x", Some(&older), |_, _| {}), "Committed");
+        let ended = |policy: &mut Policy, hash| policy.finished = BTreeMap::from([(id(widget), hash)]);
+        assert_eq!(fate(&sync, widget, None, ended), "keep", "cleared away since");
+    }
+
+    fn rolled_out(policy: &mut Policy, _: SpecHash) {
+        policy.rollout = None;
+    }
+
+    /// The hash of the same hook for another set.
+    fn for_another_set(hash: SpecHash) -> SpecHash {
+        let mut other = hash;
+        other.digest[31] ^= 1;
+        other
+    }
+
+    #[test]
+    fn it_runs_in_a_roll_out_and_once() {
+        let before = json!({"moorline.dev/hook": "before"});
+        let finished = |policy: &mut Policy, hash| policy.finished = BTreeMap::from([(id(JOB), hash)]);
+        assert_eq!(fate(&before, JOB, None, |_, _| {}), "create");
+        assert_eq!(fate(&before, JOB, None, rolled_out), "keep");
+        assert_eq!(fate(&before, JOB, None, finished), "keep");
+        assert_eq!(fate(&before, JOB, Some(&|_, _| {}), |_, _| {}), "keep");
+        let failure = json!({"moorline.dev/hook": "failure"});
+        let failed = |policy: &mut Policy, _| policy.rollout.iter_mut().for_each(|it| it.failed = true);
+        assert_eq!(fate(&failure, JOB, None, |_, _| {}), "keep");
+        assert_eq!(fate(&failure, JOB, None, failed), "create");
+        assert_eq!(fate(&json!({"moorline.dev/hook": "before-delete"}), JOB, None, failed), "keep");
+        assert_eq!(fate(&json!({"helm.sh/hook": "test"}), JOB, None, failed), "keep");
+    }
+
+    #[test]
+    fn a_chart_is_installed_once_and_upgraded_from_then_on() {
+        let later = |policy: &mut Policy, _| policy.rollout.iter_mut().for_each(|it| it.is_later = true);
+        let (install, upgrade) =
+            (json!({"helm.sh/hook": "pre-install"}), json!({"helm.sh/hook": "pre-upgrade"}));
+        assert_eq!(fate(&install, JOB, None, |_, _| {}), "create");
+        assert_eq!(fate(&install, JOB, None, later), "keep");
+        assert_eq!(fate(&upgrade, JOB, None, |_, _| {}), "keep");
+        assert_eq!(fate(&upgrade, JOB, None, later), "create");
+    }
+
+    #[test]
+    fn for_another_set_it_runs_again_once_its_run_has_ended() {
+        let before = json!({"moorline.dev/hook": "before"});
+        let running = |seen: &mut Observed, hash| seen.recorded = Some(for_another_set(hash));
+        let ended = |seen: &mut Observed, hash| (running(seen, hash), seen.ended = Ended::Yes).1;
+        let other = |seen: &mut Observed, hash: SpecHash| {
+            seen.recorded = Some(SpecHash { digest: [7; 32], ..hash });
+        };
+        assert_eq!(fate(&before, JOB, Some(&running), |_, _| {}), "Runs");
+        assert_eq!(fate(&before, JOB, Some(&ended), |_, _| {}), "Again");
+        assert_eq!(
+            fate(&before, JOB, Some(&other), |_, _| {}),
+            "Again",
+            "a commit that changes it goes first"
+        );
+        assert_eq!(fate(&before, JOB, Some(&running), rolled_out), "keep");
+        let hangs = |policy: &mut Policy, _| {
+            policy.rollout.iter_mut().for_each(|it| it.degraded = [id(JOB)].into_iter().collect());
+        };
+        assert_eq!(fate(&before, JOB, Some(&running), hangs), "Again", "nobody waits for what hangs");
+        // What is there for others is changed in place.
+        assert_eq!(fate(&before, "/ConfigMap|a/x", Some(&other), |_, _| {}), "Committed");
+        assert_eq!(fate(&before, "rbac.authorization.k8s.io/Role|a/x", Some(&other), |_, _| {}), "Committed");
+        assert_eq!(fate(&before, "apps/StatefulSet|a/x", Some(&other), |_, _| {}), "Committed");
+        assert_eq!(fate(&before, "/PersistentVolumeClaim|a/x", Some(&other), |_, _| {}), "Committed");
+        // What goes only by approval is never replaced, whatever runs it.
+        let protects = |policy: &mut Policy, _| policy.protected.extend([id(JOB).group_kind()]);
+        assert_eq!(fate(&before, JOB, Some(&other), protects), "Committed");
+    }
+
+    #[test]
+    fn one_that_has_failed_runs_again_when_a_person_asks() {
+        let before = json!({"moorline.dev/hook": "before"});
+        let ended = |well: bool, again: bool| {
+            move |policy: &mut Policy, hash| {
+                policy.finished = BTreeMap::from([(id(JOB), hash)]);
+                policy.ended_well = BTreeMap::from([(id(JOB), well)]);
+                policy.rollout.iter_mut().for_each(|it| it.again = again);
+            }
+        };
+        let there: Option<Seen<'_>> = Some(&|_, _| {});
+        assert_eq!(fate(&before, JOB, there, ended(false, true)), "Again");
+        assert_eq!(fate(&before, JOB, there, ended(false, false)), "keep");
+        assert_eq!(fate(&before, JOB, there, ended(true, true)), "keep");
+        // Cleared away since, as by its deadline.
+        assert_eq!(fate(&before, JOB, None, ended(false, true)), "create");
+        assert_eq!(fate(&before, JOB, None, ended(false, false)), "keep");
+    }
+
+    #[test]
+    fn it_is_deleted_when_it_is_written_down_that_it_has_run() {
+        let clears =
+            |policy: &str| json!({"moorline.dev/hook": "before", "moorline.dev/hook-delete": policy});
+        let ended = |well: Option<bool>| {
+            move |policy: &mut Policy, hash| {
+                policy.finished = BTreeMap::from([(id(JOB), hash)]);
+                policy.ended_well = well.map(|well| (id(JOB), well)).into_iter().collect();
+            }
+        };
+        let there: Option<Seen<'_>> = Some(&|_, _| {});
+        assert_eq!(fate(&clears("succeeded"), JOB, there, ended(Some(true))), "prune");
+        assert_eq!(fate(&clears("succeeded"), JOB, there, ended(Some(false))), "keep");
+        assert_eq!(fate(&clears("failed"), JOB, there, ended(Some(false))), "prune");
+        assert_eq!(fate(&clears("succeeded"), JOB, there, ended(None)), "keep", "not written down yet");
+        assert_eq!(fate(&json!({"moorline.dev/hook": "before"}), JOB, there, ended(Some(true))), "keep");
+    }
+}

@@ -1,0 +1,424 @@
+//! What becomes of objects that are there and no longer wanted.
+//!
+//! Deleting is the one thing that cannot be taken back. An object is pruned only if every proof is at hand
+//! that it is ours, that it is the one we applied, and that its absence from Git is meant; else it is held
+//! and the missing proof is named.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use sha2::{Digest, Sha256};
+
+use super::order::in_wave;
+use super::rest::paused;
+use super::{Action, ClaimStanding, Decided, Decision, Hold, Policy, Replacement, wait};
+use crate::desired::DesiredSet;
+use crate::observed::{Mark, Observed, ObservedSet, Part};
+use moorline_core::object::{GroupKind, ObjectId};
+
+/// How many hex digits of its hash an approval has.
+const APPROVAL_DIGITS: usize = 16;
+
+/// An object that was seen.
+pub(super) type Entry<'a> = (&'a ObjectId, &'a Observed);
+
+/// What a person is asked, and has said.
+#[derive(Debug, Default)]
+pub(super) struct Approval {
+    /// What would approve the prunes that wait for a person.
+    pub(super) asked: Option<String>,
+    /// Those that are approved, by uid.
+    pub(super) consented: BTreeMap<ObjectId, Box<str>>,
+}
+
+/// Adds a decision for every unwanted object of ours.
+pub(super) fn decide(
+    desired: &DesiredSet,
+    observed: &ObservedSet,
+    policy: &Policy,
+    (unwanted, replaced): (&[Entry<'_>], &BTreeMap<&ObjectId, &Replacement>),
+    decided: &mut Decided,
+) -> Approval {
+    let ours: Vec<Entry<'_>> = unwanted.iter().copied().filter(|(_, seen)| is_ours(seen)).collect();
+    if ours.is_empty() && replaced.is_empty() {
+        return Approval::default();
+    }
+    let world = World::new(desired, observed, policy);
+    // Not ours for long, or counted already under the id that is wanted.
+    let (mut candidates, mut elsewhere) = (Vec::new(), 0);
+    for (id, seen) in ours {
+        match world.missing_proof(id, seen) {
+            Some(decision) => {
+                let uncounted = seen.proven
+                    && matches!(decision, Decision::Write(_) | Decision::Hold(Hold::StillWanted(_)));
+                elsewhere += usize::from(uncounted);
+                decided.add(id.clone(), decision, in_wave(seen.wave));
+            }
+            None => candidates.push((id, seen)),
+        }
+    }
+    candidates = world.keep_occupied(candidates, decided);
+    let (protected, prunes): (Vec<_>, Vec<_>) =
+        candidates.into_iter().partition(|(id, seen)| policy.asks(id, seen).is_some());
+    let (count, owned) = (prunes.len(), owned(observed, decided) - elsewhere);
+    let over_budget = policy.budget.is_exceeded(count, owned);
+    // An approval speaks of what waits for it, so that prunes that need none do not make it stale; nor do those that it
+    // has set free itself, one after the other.
+    let asks = over_budget || policy.refused.is_some();
+    let waiting: Vec<Entry<'_>> = prunes.iter().filter(|_| asks).chain(&protected).copied().collect();
+    let is_granted = |id: &ObjectId, uid: &str| policy.consented.get(id).is_some_and(|it| **it == *uid);
+    let open: Vec<Entry<'_>> = waiting.into_iter().filter(|(id, seen)| !is_granted(id, &seen.uid)).collect();
+    let (granted_replaced, open_replaced): (Vec<_>, Vec<_>) =
+        replaced.iter().map(|(id, it)| (*id, &*it.uid)).partition(|(id, uid)| is_granted(id, uid));
+    let asked = approval(&open, &open_replaced, policy.refused.as_deref());
+    let approved = policy.approved.as_deref() == Some(asked.as_str());
+    // Whatever else holds an object for a while, its approval stands.
+    let granted = unwanted.iter().filter(|(id, seen)| is_granted(id, &seen.uid));
+    let granted = granted.chain(open.iter().filter(|_| approved)).map(|(id, seen)| (*id, &*seen.uid));
+    let granted = granted.chain(granted_replaced).chain(open_replaced.iter().filter(|_| approved).copied());
+    let consented: BTreeMap<ObjectId, Box<str>> = granted.map(|(id, uid)| (id.clone(), uid.into())).collect();
+    let waits = match &policy.refused {
+        Some(newer) => Hold::NewerRefused(newer.clone()),
+        None => Hold::OverBudget { prunes: count, owned },
+    };
+    for (entries, needs_approval, hold) in [(prunes, asks, waits), (protected, true, Hold::Protected)] {
+        for (id, seen) in entries {
+            let decision = match needs_approval && !consented.contains_key(id) {
+                true => Decision::Hold(policy.asks(id, seen).unwrap_or_else(|| hold.clone())),
+                false => Decision::Write(Action::Prune {
+                    uid: seen.uid.clone(),
+                    resource_version: seen.resource_version.clone(),
+                }),
+            };
+            decided.add(id.clone(), decision, in_wave(seen.wave));
+        }
+    }
+    let asks = !(open.is_empty() && open_replaced.is_empty() || approved);
+    Approval { asked: asks.then_some(asked), consented }
+}
+
+/// An object is ours if its identity says so and nobody else controls it. Whatever else bears our label is
+/// a copy or a child, and is neither pruned nor counted. An object without a proof is pruned only by approval.
+pub(super) fn is_ours(seen: &Observed) -> bool {
+    seen.mark == Mark::Ours && !seen.controlled
+}
+
+/// How many objects are ours once everything is applied. Those that are about to be created count already:
+/// else a prune that is over budget would come within it by the creations of the same commit, and what is
+/// held now would be deleted a moment later with nobody asked.
+fn owned(observed: &ObservedSet, decided: &Decided) -> usize {
+    let is_proven = |seen: &Observed| seen.mark == Mark::Ours && seen.proven;
+    let ours = observed.iter().filter(|(_, seen)| is_ours(seen) && is_proven(seen)).count();
+    let becomes_ours = |seen: &Observed| !is_proven(seen) && !seen.controlled;
+    let gained = decided.steps.iter().filter(|(_, step)| match step.action {
+        Action::Create | Action::Follow { .. } => true,
+        Action::Adopt { .. } | Action::Update(_) => observed.get(&step.id).is_some_and(becomes_ours),
+        Action::HandOver { .. } | Action::Prune { .. } => false,
+    });
+    ours + gained.count()
+}
+
+/// What is asked about every object that is no longer wanted.
+struct World<'a> {
+    desired: &'a DesiredSet,
+    observed: &'a ObservedSet,
+    policy: &'a Policy,
+    /// Kinds of wanted objects whose scope is not known. Such an object may be there under an id with another
+    /// namespace than the one that is wanted for now.
+    unknown: BTreeSet<GroupKind>,
+    /// The wanted objects that are there, by uid: one object may be served under two groups.
+    wanted: HashMap<&'a str, &'a ObjectId>,
+}
+
+impl<'a> World<'a> {
+    fn new(desired: &'a DesiredSet, observed: &'a ObservedSet, policy: &'a Policy) -> Self {
+        let unknown = desired.objects().iter().filter(|object| object.scope.is_none());
+        let wanted = desired.objects().iter().filter_map(|object| {
+            let seen = observed.get(&object.id)?;
+            (!seen.uid.is_empty()).then_some((&*seen.uid, &object.id))
+        });
+        let (unknown, wanted) = (unknown.map(|object| object.id.group_kind()).collect(), wanted.collect());
+        Self { desired, observed, policy, unknown, wanted }
+    }
+
+    /// The first proof that is missing, if any, or what is done instead.
+    fn missing_proof(&self, id: &ObjectId, seen: &Observed) -> Option<Decision> {
+        if let Some(other) = self.wanted.get(&*seen.uid) {
+            return Some(Decision::Hold(Hold::StillWanted((*other).clone())));
+        }
+        let claim = self.policy.claims.get(id);
+        let stands = |standing| claim.filter(|claim| claim.standing == standing);
+        let pause = paused(seen, self.policy);
+        let hold = match stands(ClaimStanding::Takes) {
+            _ if self.policy.own_keys.as_ref() == Some(id) || seen.part == Part::Keys => Hold::OwnKeys,
+            _ if seen.deleting => Hold::BeingDeleted(seen.finalizers.clone()),
+            _ if seen.reconcile_disabled => Hold::ReconcileDisabled,
+            _ if pause.is_some() => Hold::Paused(pause.unwrap_or_default()),
+            // It may be wanted, and then it is neither deleted nor given away.
+            _ if self.unknown.contains(&id.group_kind()) => Hold::UnknownKind,
+            Some(claim) => return Some(Decision::Write(Action::HandOver { to: claim.sync.clone() })),
+            None if self.desired.is_empty() => Hold::EmptyRender,
+            None if !self.policy.prune => Hold::PruneDisabled,
+            None if seen.prune_disabled => Hold::kept(seen),
+            None if !self.observed.is_listed(id) => Hold::Unlisted,
+            None if !seen.applied_by_us => Hold::NotAppliedByUs,
+            None if seen.uid.is_empty() || seen.resource_version.is_empty() => Hold::Unidentified,
+            None => claim?.waits()?,
+        };
+        Some(Decision::Hold(hold))
+    }
+
+    /// Holds the namespaces and definitions in which something else lives: it would go with them.
+    fn keep_occupied(&self, candidates: Vec<Entry<'a>>, decided: &mut Decided) -> Vec<Entry<'a>> {
+        if !candidates.iter().any(|(id, _)| wait::is_container(id)) {
+            return candidates;
+        }
+        let going: HashSet<&ObjectId> = candidates.iter().map(|(id, _)| *id).collect();
+        let wanted = self.desired.objects().iter().map(|object| &object.id);
+        let seen = self.observed.iter().filter(|(_, seen)| !seen.deleting).map(|(id, _)| id);
+        let staying: Vec<&ObjectId> = wanted.chain(seen).filter(|id| !going.contains(id)).collect();
+        let mut empty = Vec::with_capacity(candidates.len());
+        for (id, entry) in candidates {
+            match staying.iter().filter(|resident| wait::contains(id, resident)).min() {
+                Some(resident) => {
+                    let hold = Decision::Hold(Hold::Occupied((*resident).clone()));
+                    decided.add(id.clone(), hold, in_wave(entry.wave));
+                }
+                None => empty.push((id, entry)),
+            }
+        }
+        empty
+    }
+}
+
+/// The hash over what would be deleted. Another object, or the same one made anew, is another approval. A newer commit that
+/// cannot be applied is part of it, so that an approval given before that commit does not count.
+fn approval(prunes: &[Entry<'_>], replaced: &[(&ObjectId, &str)], refused: Option<&str>) -> String {
+    let pruned = prunes.iter().map(|(id, seen)| format!("{} {}\n", id.as_str(), seen.uid));
+    let replaced = replaced.iter().map(|(id, uid)| format!("replace {} {uid}\n", id.as_str()));
+    let mut lines: Vec<String> = pruned.chain(replaced).collect();
+    lines.sort();
+    lines.extend(refused.map(|refused| format!("despite {refused}\n")));
+    let digest = Sha256::digest(lines.concat().as_bytes());
+    let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    text[..APPROVAL_DIGITS].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::given::{id, manifest, seen, there, wanted};
+    use super::super::{Budget, Claim, Plan, plan};
+    use super::*;
+
+    const UNWANTED: &str = "/ConfigMap|shop/old";
+
+    /// What becomes of one unwanted object beside two that stay.
+    fn fate(change: impl FnOnce(&mut Observed), policy: impl FnOnce(&mut Policy)) -> String {
+        let desired = wanted(&[manifest("/ConfigMap|shop/a", 0), manifest("/ConfigMap|shop/b", 0)]);
+        let (mut observed, old) = (there(["/ConfigMap|shop/a", "/ConfigMap|shop/b"]), id(UNWANTED));
+        let mut entry = seen(&old);
+        change(&mut entry);
+        observed.insert(old.clone(), entry);
+        let mut rules = Policy::default();
+        policy(&mut rules);
+        fate_in(&plan(&desired, &observed, &rules), &old)
+    }
+
+    fn fate_in(plan: &Plan, id: &ObjectId) -> String {
+        let step = plan.steps().find(|step| step.id == *id).map(|step| step.action.verb());
+        let hold = plan.held.iter().find(|(held, _)| held == id).map(|(_, hold)| hold.reason());
+        step.or(hold).unwrap_or("nothing").to_owned()
+    }
+
+    #[test]
+    fn the_proof_that_is_missing_is_named() {
+        let seen = |change: fn(&mut Observed), expect: &str| assert_eq!(fate(change, |_| {}), expect);
+        seen(|_| {}, "prune");
+        seen(|it| it.deleting = true, "BeingDeleted");
+        seen(|it| it.reconcile_disabled = true, "ReconcileDisabled");
+        seen(|it| it.prune_disabled = true, "PruneDisabled");
+        seen(|it| it.part = Part::Keys, "OwnKeys");
+        seen(|it| it.part = Part::Installation, "prune");
+        seen(|it| (it.prune_disabled, it.kept_by) = (true, Some("helm.sh/resource-policy")), "PruneDisabled");
+        seen(|it| it.applied_by_us = false, "NotAppliedByUs");
+        seen(|it| it.proven = false, "Unproven");
+        seen(|it| it.uid = "".into(), "Unidentified");
+        seen(|it| it.resource_version = "".into(), "Unidentified");
+        seen(|it| it.uid = "uid of /ConfigMap|shop/a".into(), "StillWanted");
+        // What is not ours is not spoken of.
+        seen(|it| it.mark = Mark::None, "nothing");
+        seen(|it| it.mark = Mark::Copied, "nothing");
+        seen(|it| it.mark = Mark::Sync("ops/other".into()), "nothing");
+        seen(|it| it.controlled = true, "nothing");
+    }
+
+    #[test]
+    fn the_policy_says_what_may_go() {
+        let policy = |change: fn(&mut Policy), expect: &str| assert_eq!(fate(|_| {}, change), expect);
+        let claim = |standing| (id(UNWANTED), Claim { sync: "ops/other".into(), standing });
+        policy(|it| it.prune = false, "PruneDisabled");
+        policy(|it| it.own_keys = Some(id(UNWANTED)), "OwnKeys");
+        policy(|it| it.suspended = true, "Suspended");
+        policy(|it| it.protected.extend([GroupKind::new("", "ConfigMap")]), "Protected");
+        policy(|it| it.guarded.extend([(id(UNWANTED), crate::plan::Guard::TakesMore)]), "Protected");
+        policy(|it| it.budget.count = Some(0), "OverBudget");
+        policy(|it| it.budget.percent = Some(33), "OverBudget");
+        policy(|it| it.budget.percent = Some(34), "prune");
+        for (standing, expect) in [
+            (ClaimStanding::Takes, "hand over"),
+            (ClaimStanding::CannotTake, "ClaimedBy"),
+            (ClaimStanding::MayWant, "MayBeClaimed"),
+            (ClaimStanding::Named, "MayBeClaimed"),
+            (ClaimStanding::WithoutRights, "ClaimedWithoutRights"),
+            (ClaimStanding::Overdue, "ClaimOverdue"),
+        ] {
+            assert_eq!(fate(|_| {}, |it| it.claims.extend([claim(standing)])), expect);
+            // An object that stays anyway waits for nobody.
+            let kept = fate(|it| it.prune_disabled = true, |it| it.claims.extend([claim(standing)]));
+            let is_taken = standing == ClaimStanding::Takes;
+            assert_eq!(kept, if is_taken { "hand over" } else { "PruneDisabled" });
+        }
+        // A claim is stronger than the permission to prune, and weaker than a switch on the object.
+        assert_eq!(
+            fate(|it| it.reconcile_disabled = true, |it| it.claims.extend([claim(ClaimStanding::Takes)])),
+            "ReconcileDisabled"
+        );
+    }
+
+    #[test]
+    fn a_kind_that_was_not_listed_or_is_not_known_is_not_pruned() {
+        let old = id("example.com/Widget|shop/old");
+        let desired = wanted(&[manifest("/ConfigMap|shop/a", 0)]);
+        let mut observed = there([old.as_str()]);
+        assert_eq!(fate_in(&plan(&desired, &observed, &Policy::default()), &old), "prune");
+        observed.unlisted(old.group_kind());
+        assert_eq!(fate_in(&plan(&desired, &observed, &Policy::default()), &old), "Unlisted");
+        // Wanted without a namespace, and nobody knows whether it would get one: it may be this very object.
+        let there_already = id("unknown.example.com/Gadget|shop/a");
+        let desired = wanted(&[manifest("unknown.example.com/Gadget|/a", 0)]);
+        let plan = plan(&desired, &there([there_already.as_str()]), &Policy::default());
+        assert_eq!(fate_in(&plan, &there_already), "UnknownKind");
+    }
+
+    #[test]
+    fn nothing_is_pruned_by_an_empty_render() {
+        let observed = there([UNWANTED]);
+        let plan = plan(&DesiredSet::nothing(), &observed, &Policy::default());
+        assert_eq!(fate_in(&plan, &id(UNWANTED)), "EmptyRender");
+    }
+
+    #[test]
+    fn a_container_stays_while_something_in_it_stays() {
+        let (namespace, crd) =
+            (id("/Namespace|/old"), id("apiextensions.k8s.io/CustomResourceDefinition|/widgets.example.com"));
+        let mut policy = Policy::default();
+        policy.protected.clear();
+        let check = |wants: &str, there_too: &str, container: &ObjectId, policy: &Policy, expect: &str| {
+            let observed = there([container.as_str(), there_too]);
+            let plan = plan(&wanted(&[manifest(wants, 0)]), &observed, policy);
+            assert_eq!(fate_in(&plan, container), expect, "{wants} {there_too}");
+        };
+        check("/ConfigMap|shop/a", "/ConfigMap|shop/a", &namespace, &policy, "prune");
+        check("/ConfigMap|shop/a", "/ConfigMap|old/x", &namespace, &policy, "prune");
+        check("/ConfigMap|old/a", "/ConfigMap|shop/a", &namespace, &policy, "Occupied");
+        check("/ConfigMap|old/a", "/ConfigMap|old/a", &namespace, &policy, "Occupied");
+        check("/ConfigMap|shop/a", "/ConfigMap|shop/b", &crd, &policy, "prune");
+        check("example.com/Widget|shop/a", "/ConfigMap|shop/b", &crd, &policy, "Occupied");
+        check("/ConfigMap|shop/a", "other.com/Widget|shop/b", &crd, &policy, "prune");
+        let claim = Claim { sync: "ops/other".into(), standing: ClaimStanding::Takes };
+        policy.claims.insert(id("/ConfigMap|old/x"), claim);
+        check("/ConfigMap|shop/a", "/ConfigMap|old/x", &namespace, &policy, "Occupied");
+    }
+
+    #[test]
+    fn an_approval_is_for_certain_objects() {
+        let desired = wanted(&[manifest("/ConfigMap|shop/a", 0)]);
+        let mut observed = there(["/ConfigMap|shop/x", "/ConfigMap|shop/y"]);
+        let mut policy = Policy { budget: Budget { count: Some(1), percent: None }, ..Policy::default() };
+        let asked = plan(&desired, &observed, &policy);
+        assert_eq!((asked.approval.as_ref().unwrap().len(), asked.waiting().len()), (16, 2));
+        policy.approved = asked.approval.clone();
+        let approved = plan(&desired, &observed, &policy);
+        assert_eq!((approved.approval.clone(), approved.held.len(), approved.steps().count()), (None, 0, 3));
+        // The same object made anew is another one.
+        let x = id("/ConfigMap|shop/x");
+        observed.insert(x.clone(), Observed { uid: "new".into(), ..seen(&x) });
+        let stale = plan(&desired, &observed, &policy);
+        assert!(stale.approval.is_some() && stale.approval != asked.approval);
+        assert_eq!(stale.held.len(), 2);
+    }
+
+    #[test]
+    fn an_approval_holds_until_all_of_it_is_gone() {
+        let desired = wanted(&[manifest("/ConfigMap|shop/a", 0)]);
+        let [database, claim] = ["example.com/Database|shop/x", "/PersistentVolumeClaim|shop/y"];
+        let mut policy = Policy::default();
+        policy.approved = plan(&desired, &there([database, claim]), &policy).approval;
+        let approved = plan(&desired, &there([database, claim]), &policy);
+        assert_eq!((approved.steps().count(), approved.consented.len()), (3, 2));
+        // The database went first, and the approval is of another set now.
+        policy.consented = approved.consented;
+        let rest = plan(&desired, &there([claim]), &policy);
+        assert_eq!((rest.steps().count(), rest.approval), (2, None));
+        // What comes to it is asked for by itself.
+        let more = "/PersistentVolumeClaim|shop/z";
+        let joined = plan(&desired, &there([claim, more]), &policy);
+        assert_eq!((joined.steps().count(), joined.waiting().len()), (2, 1));
+        // Another hold for a while does not take it back.
+        let waits = Claim { sync: "ops/other".into(), standing: ClaimStanding::MayWant };
+        let held = Policy { claims: BTreeMap::from([(id(claim), waits)]), ..policy.clone() };
+        assert_eq!(plan(&desired, &there([claim]), &held).consented, rest.consented);
+        // The same object made anew is another one.
+        let mut anew = there([claim]);
+        anew.change(&id(claim), |seen| seen.uid = "new".into());
+        assert_eq!(plan(&desired, &anew, &policy).waiting().len(), 1);
+    }
+
+    #[test]
+    fn a_claim_that_a_person_decides_about_is_approved_like_a_protected_kind() {
+        let (desired, observed) =
+            (wanted(&[manifest("/ConfigMap|shop/a", 0)]), there(["/ConfigMap|shop/a", UNWANTED]));
+        let claim = Claim { sync: "ops/other".into(), standing: ClaimStanding::Overdue };
+        let mut policy = Policy { claims: BTreeMap::from([(id(UNWANTED), claim)]), ..Policy::default() };
+        let asked = plan(&desired, &observed, &policy);
+        assert_eq!((fate_in(&asked, &id(UNWANTED)), asked.waiting().len()), ("ClaimOverdue".into(), 1));
+        policy.approved = asked.approval;
+        assert_eq!(fate_in(&plan(&desired, &observed, &policy), &id(UNWANTED)), "prune");
+    }
+
+    #[test]
+    fn a_newer_commit_that_cannot_be_applied_makes_every_prune_ask() {
+        let old = "/ConfigMap|shop/old";
+        let (desired, observed) =
+            (wanted(&[manifest("/ConfigMap|shop/a", 0)]), there(["/ConfigMap|shop/a", old]));
+        let refused = |newer: &str| Policy { refused: Some(newer.into()), ..Policy::default() };
+        let held = plan(&desired, &observed, &refused("main@3"));
+        assert_eq!(fate_in(&held, &id(old)), "NewerRefused");
+        let other = plan(&desired, &observed, &refused("main@4"));
+        assert_ne!(held.approval, other.approval, "another commit is another question");
+        let approved = Policy { approved: held.approval.clone(), ..refused("main@3") };
+        assert_eq!(fate_in(&plan(&desired, &observed, &approved), &id(old)), "prune");
+        let stale = Policy { approved: held.approval, ..refused("main@4") };
+        assert_eq!(fate_in(&plan(&desired, &observed, &stale), &id(old)), "NewerRefused");
+        assert_eq!(fate_in(&plan(&desired, &observed, &Policy::default()), &id(old)), "prune");
+    }
+
+    #[test]
+    fn what_a_commit_creates_counts_before_it_is_there() {
+        // 11 of 30 are over budget, and 11 of the 37 that are ours once all is created are not.
+        let (kept, old) = (
+            (0..19).map(|at| format!("/ConfigMap|shop/kept-{at}")),
+            (0..11).map(|at| format!("/ConfigMap|shop/old-{at}")),
+        );
+        let names: Vec<String> = kept.clone().chain(old).collect();
+        let check = |new: usize, expect: bool| {
+            let new = (0..new).map(|at| format!("/ConfigMap|shop/new-{at}"));
+            let manifests: Vec<_> = kept.clone().chain(new).map(|id| manifest(&id, 0)).collect();
+            let plan =
+                plan(&wanted(&manifests), &there(names.iter().map(String::as_str)), &Policy::default());
+            assert_eq!(plan.waiting().len() == 11, expect, "{:?}", plan.held.first());
+        };
+        check(0, true);
+        check(6, true);
+        check(7, false);
+    }
+}

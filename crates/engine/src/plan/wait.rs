@@ -1,0 +1,302 @@
+//! What waits for something else: for an object that cannot be there yet, or one that is still going.
+//!
+//! In: what every object comes to, before it is put in order. Out: the same, with the writes held whose turn
+//! has not come. A wave begins when the one before it stands, and nothing is created in a namespace or of a
+//! kind that is going. Prunes go in strict reverse: while a custom resource is still being deleted, the
+//! operator that has to let it go is not.
+
+use std::collections::BTreeSet;
+
+use super::order::{Stage, in_wave, stage};
+use super::prune::{Entry, is_ours};
+use super::{Action, Decided, Hold, Step};
+use crate::desired::{DesiredSet, Turn};
+use crate::observed::ObservedSet;
+use moorline_core::object::ObjectId;
+
+/// Holds every write whose turn has not come.
+pub(super) fn hold_back(
+    desired: &DesiredSet,
+    observed: &ObservedSet,
+    unwanted: &[Entry<'_>],
+    decided: &mut Decided,
+) {
+    if decided.steps.is_empty() {
+        return;
+    }
+    let gate = Gate::new(desired, observed, unwanted, &decided.held);
+    let steps = std::mem::take(&mut decided.steps);
+    for (turn, step) in steps {
+        match gate.before(turn, &step) {
+            Some(blocker) => decided.held.push((step.id, Hold::Waits(blocker.clone()))),
+            None => decided.steps.push((turn, step)),
+        }
+    }
+}
+
+/// Holds what may be the operator of a custom resource that waits for approval: its workload, its rights and its settings.
+/// Without them the resource could not go once a person approves. Who takes the definition of the kind out of Git with
+/// it takes the whole system out; where the definition stays, its operator does.
+pub(super) fn for_approval(unwanted: &[Entry<'_>], decided: &mut Decided) {
+    let definitions: Vec<&ObjectId> = unwanted
+        .iter()
+        .filter(|(id, seen)| id.is("apiextensions.k8s.io", "CustomResourceDefinition") && is_ours(seen))
+        .map(|(id, _)| *id)
+        .collect();
+    if definitions.is_empty() {
+        return;
+    }
+    let protected =
+        decided.held.iter().filter(|(_, hold)| matches!(hold, Hold::Protected | Hold::Guarded(_)));
+    let protected: BTreeSet<ObjectId> = protected.map(|(id, _)| id.clone()).collect();
+    let waits = |id: &ObjectId| protected.contains(id);
+    let asked = unwanted
+        .iter()
+        .filter(|(id, _)| definitions.iter().any(|definition| contains(definition, id)) && waits(id));
+    let Some((first, blocker)) = asked.map(|(id, seen)| (stage(id, in_wave(seen.wave), true), *id)).min()
+    else {
+        return;
+    };
+    let (held, steps) =
+        std::mem::take(&mut decided.steps).into_iter().partition(|(turn, step): &(Turn, Step)| {
+            matches!(step.action, Action::Prune { .. }) && first < stage(&step.id, *turn, true)
+        });
+    let held: Vec<(Turn, Step)> = held;
+    decided.steps = steps;
+    decided.held.extend(held.into_iter().map(|(_, step)| (step.id, Hold::GoesAfter(blocker.clone()))));
+}
+
+/// What a step of this stage waits for, once these objects could not be written or are still going, each with its
+/// stage. Nothing is pruned while something that is wanted could not be applied: what would go may be what it
+/// takes the place of.
+pub fn holds_back(failed: &[(Stage, ObjectId)], stage: Stage, id: &ObjectId) -> Option<ObjectId> {
+    let holds = |(first, blocker): &&(Stage, ObjectId)| match (first, stage) {
+        (Stage::Apply { turn: first, .. }, Stage::Apply { turn, .. }) => {
+            *first < turn || contains(blocker, id)
+        }
+        (Stage::Apply { .. }, Stage::Prune { .. }) => true,
+        (Stage::Prune { .. }, _) => *first < stage,
+    };
+    failed.iter().find(holds).map(|(_, blocker)| blocker.clone())
+}
+
+/// True if one more of these holds back what none of the others does. Every step looks at all of them, and most say nothing new.
+pub fn holds_more(failed: &[(Stage, ObjectId)], stage: Stage, id: &ObjectId) -> bool {
+    let says_as_much = |(first, _): &(Stage, ObjectId)| match (first, stage) {
+        (Stage::Apply { turn: first, .. }, Stage::Apply { turn, .. }) => *first <= turn,
+        (Stage::Prune { .. }, Stage::Prune { .. }) => *first <= stage,
+        (Stage::Apply { .. }, Stage::Prune { .. }) | (Stage::Prune { .. }, Stage::Apply { .. }) => false,
+    };
+    is_container(id) || !failed.iter().any(says_as_much)
+}
+
+/// True for kinds that take others with them when they are deleted.
+pub(super) fn is_container(id: &ObjectId) -> bool {
+    id.is("", "Namespace") || id.is("apiextensions.k8s.io", "CustomResourceDefinition")
+}
+
+/// True if `resident` goes when `container` is deleted.
+pub(super) fn contains(container: &ObjectId, resident: &ObjectId) -> bool {
+    if container.is("", "Namespace") {
+        return resident.namespace() == Some(container.name());
+    }
+    is_container(container) && defines(container.name(), resident)
+}
+
+/// True if a definition of this name, `<plural>.<group>`, is that of the object's kind. The plural is known
+/// from the kind up to its ending: `policies` and `widgets` are, `Policy` and `Widget` are not.
+fn defines(name: &str, id: &ObjectId) -> bool {
+    let Some((plural, group)) = name.split_once('.') else { return false };
+    let kind = id.kind().to_ascii_lowercase();
+    let stem = kind.char_indices().last().map_or("", |(end, _)| &kind[..end]);
+    group == id.group() && plural.starts_with(stem)
+}
+
+struct Gate<'a> {
+    /// The wanted object whose turn is the first of those that cannot be there yet.
+    missing: Option<(Turn, &'a ObjectId)>,
+    /// Namespaces and definitions that are being deleted.
+    going: Vec<&'a ObjectId>,
+    /// The unwanted object that is being deleted and goes before all others that are.
+    leaving: Option<(super::Stage, &'a ObjectId)>,
+}
+
+impl<'a> Gate<'a> {
+    fn new(
+        desired: &'a DesiredSet,
+        observed: &'a ObservedSet,
+        unwanted: &[Entry<'a>],
+        held: &[(ObjectId, Hold)],
+    ) -> Self {
+        let blocking: BTreeSet<&ObjectId> =
+            held.iter().filter(|(_, hold)| hold.is_missing()).map(|(id, _)| id).collect();
+        let missing = blocking.into_iter().filter_map(|id| desired.get(id));
+        let leaving = unwanted.iter().filter(|(_, seen)| seen.deleting && is_ours(seen));
+        Self {
+            missing: missing.map(|object| (object.switches.turn(), &object.id)).min(),
+            going: observed
+                .iter()
+                .filter(|(id, seen)| seen.deleting && is_container(id))
+                .map(|(id, _)| id)
+                .collect(),
+            leaving: leaving.map(|(id, seen)| (stage(id, in_wave(seen.wave), true), *id)).min(),
+        }
+    }
+
+    /// What a write waits for, if anything.
+    fn before(&self, turn: Turn, step: &Step) -> Option<&'a ObjectId> {
+        match step.action {
+            Action::Create | Action::Follow { .. } | Action::Adopt { .. } | Action::Update(_) => {
+                let container = self.going.iter().find(|container| contains(container, &step.id));
+                let earlier = self.missing.filter(|(first, _)| *first < turn).map(|(_, id)| id);
+                container.copied().or(earlier)
+            }
+            Action::Prune { .. } => {
+                let here = stage(&step.id, turn, true);
+                self.leaving.filter(|(first, _)| *first < here).map(|(_, id)| id)
+            }
+            Action::HandOver { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::given::{id, manifest, seen, there, wanted};
+    use super::super::{Policy, plan};
+    use super::*;
+    use crate::observed::Observed;
+
+    /// The objects that wait, and what they wait for, when one object is being deleted.
+    fn waits(wants: &[(&str, i32)], unwanted: &[&str], deleting: &str) -> Vec<String> {
+        let manifests: Vec<_> = wants.iter().map(|(id, wave)| manifest(id, *wave)).collect();
+        let mut observed = there(unwanted.iter().copied());
+        let going = id(deleting);
+        observed.insert(going.clone(), Observed { deleting: true, ..seen(&going) });
+        let plan = plan(&wanted(&manifests), &observed, &Policy::default());
+        let waits = plan.held.iter().filter_map(|(held, hold)| match hold {
+            Hold::Waits(blocker) => Some(format!("{held} for {blocker}")),
+            _ => None,
+        });
+        waits.collect()
+    }
+
+    #[test]
+    fn a_wave_begins_when_the_one_before_it_stands() {
+        let wants = [("/ConfigMap|a/first", 0), ("/ConfigMap|a/peer", 0), ("/ConfigMap|a/next", 1)];
+        assert_eq!(waits(&wants, &[], "/ConfigMap|a/first"), ["ConfigMap a/next for ConfigMap a/first"]);
+        assert!(waits(&wants, &[], "/ConfigMap|a/next").is_empty());
+        assert!(waits(&wants, &[], "/ConfigMap|a/unwanted").is_empty());
+    }
+
+    #[test]
+    fn nothing_is_created_in_what_is_going() {
+        let wants = [("/ConfigMap|a/x", 0), ("/ConfigMap|b/x", 0), ("example.com/Widget|b/x", 0)];
+        assert_eq!(waits(&wants, &[], "/Namespace|/a"), ["ConfigMap a/x for Namespace a"]);
+        let crd = "apiextensions.k8s.io/CustomResourceDefinition|/widgets.example.com";
+        assert_eq!(waits(&wants, &[], crd).len(), 1);
+    }
+
+    #[test]
+    fn an_operator_outlives_resources_that_wait_for_approval() {
+        const CRD: &str = "apiextensions.k8s.io/CustomResourceDefinition|/databases.example.com";
+        let operator = ["apps/Deployment|a/operator", "/ServiceAccount|a/operator"];
+        let check = |more: &[&str], expect: &[&str]| {
+            let unwanted = operator.iter().chain(more).copied();
+            let plan = plan(&wanted(&[manifest("/ConfigMap|a/x", 0)]), &there(unwanted), &Policy::default());
+            let after = |(id, hold): &(ObjectId, Hold)| match hold {
+                Hold::GoesAfter(first) => Some(format!("{id} after {first}")),
+                _ => None,
+            };
+            assert_eq!(plan.held.iter().filter_map(after).collect::<Vec<_>>(), expect, "{more:?}");
+        };
+        let database = "example.com/Database|a/orders";
+        let after = [
+            "ServiceAccount a/operator after Database.example.com a/orders",
+            "Deployment.apps a/operator after Database.example.com a/orders",
+        ];
+        check(&[database, CRD], &after);
+        check(&[CRD], &[]);
+        check(&["example.com/Cache|a/orders", CRD], &[]);
+        // The definition stays, and with it whoever sees to its kind.
+        check(&[database], &[]);
+        // What goes before the resource is no part of its operator.
+        check(&[database, CRD, "admissionregistration.k8s.io/ValidatingWebhookConfiguration|/a"], &after);
+        // A claim has no operator.
+        check(&["/PersistentVolumeClaim|a/data"], &[]);
+    }
+
+    #[test]
+    fn an_operator_outlives_its_resources() {
+        let wants = [("/ConfigMap|a/x", 0)];
+        let unwanted = ["apps/Deployment|a/operator", "example.com/Widget|a/peer"];
+        let expect = ["Deployment.apps a/operator for Widget.example.com a/going"];
+        assert_eq!(waits(&wants, &unwanted, "example.com/Widget|a/going"), expect);
+        assert!(waits(&wants, &unwanted, "/Secret|a/later").is_empty());
+    }
+
+    /// Checks what a step waits for once another could not be done; each is an id, its wave and whether it is pruned.
+    #[track_caller]
+    fn holds(failed: (&str, i32, bool), next: (&str, i32, bool), expect: bool) {
+        let stage = |(text, wave, prune): (&str, i32, bool)| {
+            (super::stage(&id(text), in_wave(wave), prune), id(text))
+        };
+        let ((first, blocker), (then, step)) = (stage(failed), stage(next));
+        let held = holds_back(&[(first, blocker.clone())], then, &step);
+        assert_eq!(held, expect.then_some(blocker), "{next:?} after {failed:?}");
+        assert_eq!(holds_back(&[], then, &step), None);
+    }
+
+    #[test]
+    fn what_could_not_be_written_holds_higher_waves_and_never_its_peers() {
+        let failed = ("/ConfigMap|a/x", 0, false);
+        holds(failed, ("/ConfigMap|a/y", 1, false), true);
+        holds(failed, ("/Namespace|/b", 1, false), true);
+        holds(failed, ("/ConfigMap|a/y", 0, false), false);
+        // A Deployment comes later in the same wave, and does without its peers' success.
+        holds(failed, ("apps/Deployment|a/y", 0, false), false);
+        holds(failed, ("/ConfigMap|a/y", -1, false), false);
+        holds(("/ConfigMap|a/x", -2, false), ("/ConfigMap|a/y", -1, false), true);
+    }
+
+    #[test]
+    fn what_could_not_be_written_holds_what_cannot_be_without_it() {
+        let namespace = ("/Namespace|/a", 0, false);
+        holds(namespace, ("/ConfigMap|a/x", 0, false), true);
+        holds(namespace, ("example.com/Widget|a/x", 0, false), true);
+        holds(namespace, ("/ConfigMap|b/x", 0, false), false);
+        holds(namespace, ("rbac.authorization.k8s.io/ClusterRole|/a", 0, false), false);
+        holds(namespace, ("/ConfigMap|a/x", -1, false), true);
+        let definition = ("apiextensions.k8s.io/CustomResourceDefinition|/widgets.example.com", 0, false);
+        holds(definition, ("example.com/Widget|a/x", 0, false), true);
+        holds(definition, ("example.com/Gadget|a/x", 0, false), false);
+        holds(definition, ("other.com/Widget|a/x", 0, false), false);
+        // A ConfigMap that is called as the namespace is no namespace.
+        holds(("/ConfigMap|b/a", 0, false), ("/ConfigMap|a/x", 0, false), false);
+    }
+
+    #[test]
+    fn prunes_wait_for_all_that_is_written_and_for_what_goes_before_them() {
+        holds(("/ConfigMap|a/x", 5, false), ("/ConfigMap|a/y", 9, true), true);
+        holds(("/ConfigMap|a/x", 5, false), ("/ConfigMap|b/y", 0, true), true);
+        let going = ("example.com/Widget|a/x", 0, true);
+        holds(going, ("apps/Deployment|a/operator", 0, true), true);
+        let definition = "apiextensions.k8s.io/CustomResourceDefinition|/widgets.example.com";
+        holds(going, (definition, 0, true), true);
+        holds(going, ("example.com/Widget|a/y", 0, true), false);
+        holds(going, ("/ConfigMap|a/y", -1, true), true);
+        holds(going, ("/ConfigMap|a/y", 1, true), false);
+        // Nothing that is wanted waits for what is not.
+        holds(going, ("/ConfigMap|a/y", 9, false), false);
+    }
+
+    #[test]
+    fn a_definition_is_known_by_its_plural() {
+        let defines = |name, text: &str| defines(name, &id(text));
+        assert!(defines("widgets.example.com", "example.com/Widget|a/x"));
+        assert!(defines("policies.example.com", "example.com/Policy|a/x"));
+        assert!(!defines("widgets.example.com", "other.com/Widget|a/x"));
+        assert!(!defines("widgets.example.com", "example.com/Gadget|a/x"));
+        assert!(!defines("nonsense", "example.com/Widget|a/x"));
+    }
+}

@@ -1,0 +1,60 @@
+//! What the repository's own Roles and bindings ask of who applies them.
+//!
+//! The API server lets nobody grant what they do not hold: to create a Role takes every right in it, and to bind a
+//! role that is not at hand takes the right to bind that one.
+
+use serde_json::{Map, Value};
+
+use super::{Rights, Rule};
+use crate::desired::DesiredSet;
+use moorline_core::object::ObjectId;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// Adds what an object grants.
+pub(super) fn grants(rights: &mut Rights, id: &ObjectId, body: &Map<String, Value>, desired: &DesiredSet) {
+    if id.group() != RBAC {
+        return;
+    }
+    match id.kind() {
+        "Role" | "ClusterRole" => role(rights, id, body),
+        "RoleBinding" | "ClusterRoleBinding" => binding(rights, id, body, desired),
+        _ => {}
+    }
+}
+
+fn role(rights: &mut Rights, id: &ObjectId, body: &Map<String, Value>) {
+    let rules = place(rights, id);
+    let granted = body.get("rules").and_then(Value::as_array).into_iter().flatten();
+    rules.extend(granted.filter_map(Rule::parse));
+    if body.get("aggregationRule").is_some_and(Value::is_object) {
+        // Whatever is labelled so later is granted with it, so that only who may do everything may create it.
+        rules.insert(Rule::of("*", "*", &["*"]));
+    }
+}
+
+fn binding(rights: &mut Rights, id: &ObjectId, body: &Map<String, Value>, desired: &DesiredSet) {
+    let text = |field: &str| body.get("roleRef").and_then(|role| role.get(field)).and_then(Value::as_str);
+    let (Some(kind), Some(name)) = (text("kind"), text("name")) else { return };
+    let namespace = if kind == "Role" { id.namespace().unwrap_or_default() } else { "" };
+    let role = ObjectId::new(RBAC, kind, namespace, name).ok().and_then(|role| desired.get(&role));
+    let rules = place(rights, id);
+    match role.map(|role| role.body()) {
+        Some(role) => {
+            let granted = role.get("rules").and_then(Value::as_array).into_iter().flatten();
+            rules.extend(granted.filter_map(Rule::parse));
+        }
+        None => {
+            let resource = if kind == "Role" { "roles" } else { "clusterroles" };
+            rules.insert(Rule::of(RBAC, resource, &["bind"]).named([name]));
+        }
+    }
+}
+
+/// Where the rights are needed that an object grants.
+fn place<'a>(rights: &'a mut Rights, id: &ObjectId) -> &'a mut std::collections::BTreeSet<Rule> {
+    match id.namespace() {
+        Some(namespace) => rights.namespaces.entry(namespace.into()).or_default(),
+        None => &mut rights.cluster,
+    }
+}

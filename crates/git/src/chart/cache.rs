@@ -1,0 +1,148 @@
+//! Charts that were fetched before, on the daemon's own disk, by their digests and by whose login fetched them: to know a digest is no right
+//! to read what has it.
+//!
+//! In: bytes. Out: the same bytes, if they still have their digest. What is damaged is removed and fetched again. A bound on all of it is
+//! kept by removing what was not used for longest. Nothing here fails: a disk that cannot be written to costs a request the next time.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use super::reference::Digest;
+
+/// The most bytes of all that is kept.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// The most files.
+const MAX_FILES: usize = 512;
+
+/// The end of the name of a file that does not count yet.
+const UNFINISHED: &str = ".unfinished";
+
+/// A folder for charts; it is made when something is kept.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    folder: PathBuf,
+    /// So that two who write the same do it into two files.
+    written: AtomicU64,
+}
+
+impl Cache {
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), written: AtomicU64::new(0) }
+    }
+
+    /// True if there is a file for this digest.
+    pub(crate) fn has(&self, owner: &str, digest: Digest) -> bool {
+        self.folder.join(name(owner, digest)).is_file()
+    }
+
+    /// The bytes with this digest.
+    pub(super) fn read(&self, owner: &str, digest: Digest) -> Option<Vec<u8>> {
+        let path = self.folder.join(name(owner, digest));
+        let file = fs::File::open(&path).ok()?;
+        if file.metadata().ok()?.len() > super::MAX_PACKED_BYTES {
+            return None;
+        }
+        let bytes = fs::read(&path).ok()?;
+        if Digest::of(&bytes) != digest {
+            drop(fs::remove_file(&path));
+            return None;
+        }
+        // When it was used last decides who stays.
+        drop(file.set_modified(SystemTime::now()));
+        Some(bytes)
+    }
+
+    /// Keeps these bytes.
+    pub(super) fn write(&self, owner: &str, bytes: &[u8]) {
+        let name = name(owner, Digest::of(bytes));
+        let number = self.written.fetch_add(1, Ordering::Relaxed);
+        let beside = self.folder.join(format!("{name}.{number}{UNFINISHED}"));
+        let write = || -> io::Result<()> {
+            fs::create_dir_all(&self.folder)?;
+            fs::write(&beside, bytes)?;
+            fs::rename(&beside, self.folder.join(&name))
+        };
+        if write().is_err() {
+            drop(fs::remove_file(&beside));
+        }
+        self.tidy(MAX_FILES, MAX_BYTES);
+    }
+
+    /// Removes what was not used for longest, until the rest is within the bounds.
+    fn tidy(&self, most_files: usize, most_bytes: u64) {
+        let mut kept = Vec::new();
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let Ok(found) = entry.metadata() else { continue };
+            let used = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            kept.push((used, found.len(), entry.path()));
+        }
+        kept.sort();
+        let (mut files, mut bytes) = (kept.len(), kept.iter().map(|(_, size, _)| size).sum::<u64>());
+        for (_, size, path) in kept {
+            if files <= most_files && bytes <= most_bytes {
+                break;
+            }
+            drop(fs::remove_file(path));
+            (files, bytes) = (files - 1, bytes - size);
+        }
+    }
+}
+
+/// What a file is called; it says nothing of the Secret that is named by `owner`.
+fn name(owner: &str, digest: Digest) -> String {
+    if owner.is_empty() {
+        digest.digits()
+    } else {
+        Digest::of(format!("{owner}\0{digest}").as_bytes()).digits()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_what_it_was() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::new(&root.path().join("charts"));
+        let digest = Digest::of(b"one");
+        assert_eq!(cache.read("", digest), None);
+        cache.write("", b"one");
+        assert_eq!(cache.read("", digest).as_deref(), Some(&b"one"[..]));
+        assert_eq!(cache.read("team/login", digest), None);
+        cache.write("team/login", b"one");
+        assert!(cache.read("team/login", digest).is_some() && cache.read("team/other", digest).is_none());
+        let file = root.path().join("charts").join(digest.digits());
+        fs::write(&file, b"another").unwrap();
+        assert_eq!(cache.read("", digest), None);
+        assert!(!file.exists(), "what is damaged is removed");
+    }
+
+    #[test]
+    fn what_was_not_used_for_longest_goes_first() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::new(root.path());
+        let digests = [&b"one"[..], b"two", b"three"].map(|bytes| {
+            cache.write("", bytes);
+            Digest::of(bytes)
+        });
+        for (at, digest) in (1..).zip(digests) {
+            let used = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
+            fs::File::open(root.path().join(digest.digits())).unwrap().set_modified(used).unwrap();
+        }
+        assert!(cache.read("", digests[0]).is_some(), "and so it is the one that was used last");
+        cache.tidy(2, MAX_BYTES);
+        assert_eq!(digests.map(|digest| cache.read("", digest).is_some()), [true, false, true]);
+        cache.tidy(2, 7);
+        assert_eq!(
+            digests.map(|digest| cache.read("", digest).is_some()).iter().filter(|is| **is).count(),
+            1
+        );
+    }
+}

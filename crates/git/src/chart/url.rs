@@ -1,0 +1,122 @@
+//! A URL that is asked for a file: an address with a query.
+//!
+//! In: text, or a reference in a text of a server. Out: [`Url`]. What a repository's address may not have, a file's may not have either,
+//! but for the query, which often holds a signature and is never shown.
+
+use std::fmt;
+
+use super::super::address::{Address, HttpAddress, Kind};
+use moorline_core::tree::normalise;
+
+/// The most bytes of a query.
+const MAX_QUERY_BYTES: usize = 8 * 1024;
+
+/// The URL of a file.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Url {
+    address: HttpAddress,
+    /// With its question mark; empty without one.
+    query: Box<str>,
+}
+
+impl Url {
+    /// A whole URL over https or http.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let text = text.split('#').next().unwrap_or_default();
+        let (front, query) = text.split_at(text.find('?').unwrap_or(text.len()));
+        let is_sound = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte);
+        if query.len() > MAX_QUERY_BYTES || !query.bytes().all(is_sound) {
+            return None;
+        }
+        match Address::remote(front).ok()?.kind() {
+            Kind::Http(address) => Some(Self { address: address.clone(), query: query.into() }),
+            Kind::Ssh(_) | Kind::Local(_) => None,
+        }
+    }
+
+    /// Where a reference leads that is written in the file of this URL.
+    pub(super) fn joined(&self, reference: &str) -> Option<Self> {
+        if reference.contains("://") {
+            return Self::parse(reference);
+        }
+        if let Some(host) = reference.strip_prefix("//") {
+            let scheme = if self.address.tls { "https" } else { "http" };
+            return Self::parse(&format!("{scheme}://{host}"));
+        }
+        let (path, query) = reference.split_at(reference.find(['?', '#']).unwrap_or(reference.len()));
+        if path.is_empty() {
+            return None;
+        }
+        let folder = self.address.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let path = normalise(if path.starts_with('/') { "" } else { folder }, path)?;
+        Self::parse(&format!("{}/{path}{query}", self.address.server()))
+    }
+
+    /// The same with another path and query.
+    pub(super) fn at(&self, path: &str) -> Option<Self> {
+        Self::parse(&format!("{}{path}", self.address.server()))
+    }
+
+    /// Scheme, host and port, as messages name a server.
+    pub(super) fn server(&self) -> Box<str> {
+        self.address.server().into()
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.address.host
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.address.path
+    }
+
+    pub(super) fn is_tls(&self) -> bool {
+        self.address.tls
+    }
+
+    /// True if both are of one server, asked in the same way.
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        self.address.server() == other.address.server()
+    }
+
+    /// The whole of it, for the request alone.
+    pub(super) fn whole(&self) -> String {
+        format!("{}{}", self.address, self.query)
+    }
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_lead_where_a_browser_would_go_and_no_higher() {
+        let index = Url::parse("https://host/charts/index.yaml").unwrap();
+        let table = [
+            ("web-1.tgz", Some("https://host/charts/web-1.tgz")),
+            ("./a/web-1.tgz?x=%2F", Some("https://host/charts/a/web-1.tgz?x=%2F")),
+            ("../web-1.tgz", Some("https://host/web-1.tgz")),
+            ("/web-1.tgz", Some("https://host/web-1.tgz")),
+            ("//other/web-1.tgz", Some("https://other/web-1.tgz")),
+            ("https://other:8443/web-1.tgz#x", Some("https://other:8443/web-1.tgz")),
+            ("../../web-1.tgz", None),
+            ("oci://other/web", None),
+            ("https://me:planted@other/web-1.tgz", None),
+            ("https://other/a/%2e%2e/web-1.tgz", None),
+            ("file:///etc/passwd", None),
+            ("", None),
+        ];
+        for (reference, expect) in table {
+            let found = index.joined(reference).map(|url| url.whole());
+            assert_eq!(found.as_deref(), expect, "{reference}");
+        }
+        let signed = Url::parse("https://host/a?signature=planted").unwrap();
+        assert!(!format!("{signed:?}").contains("planted"));
+    }
+}

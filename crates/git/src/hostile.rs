@@ -1,0 +1,57 @@
+//! The readers of what strangers send, for who tries to break them.
+//!
+//! In: any bytes. Out: nothing: each may refuse them, and may neither panic nor go on without end. Fuzzing and its test call these; the
+//! daemon does not.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::chart;
+use super::known_hosts::KnownHosts;
+use super::memory::Memory;
+use super::packet::Packets;
+use super::{protocol, store};
+use moorline_core::tree::Room;
+
+/// As long may one input take.
+const SPAN: Duration = Duration::from_secs(30);
+
+/// The memory that a daemon has by the chart.
+const BYTES: u64 = 512 * 1024 * 1024;
+
+/// Takes up a pack, in an empty folder.
+pub fn pack(bytes: &[u8], folder: &Path) {
+    let (memory, by) = (Memory::new(Some(BYTES)), Instant::now() + SPAN);
+    let Ok(store) = store::begin(folder, 1) else { return };
+    let taken = store.add((&memory, by), |pack| {
+        pack.write_all(bytes).map_err(|_| super::Error::Corrupt { what: "a pack cannot be read" })
+    });
+    drop(taken);
+    store.discard();
+}
+
+/// Reads the frames of an answer, as refs and as objects.
+pub fn frames(bytes: &[u8]) {
+    drop(protocol::refs(&mut Packets::new(bytes, BYTES)));
+    for version in [protocol::Version::One, protocol::Version::Two] {
+        let greeting = protocol::Greeting { version, shallow: true, filter: true };
+        for deepened in [true, false] {
+            let mut packets = Packets::new(bytes, BYTES);
+            drop(protocol::objects(&mut packets, &greeting, deepened, &mut std::io::sink()));
+        }
+    }
+}
+
+/// Unpacks a chart.
+pub fn archive(bytes: &[u8]) {
+    drop(chart::unpack(bytes, &Room::of(BYTES)));
+}
+
+/// Reads a file of known hosts, and looks for some in it.
+pub fn known_hosts(text: &str) {
+    let Ok(known) = KnownHosts::parse(text) else { return };
+    for (host, port) in [("example.com", 22), ("[::1]", 2222), ("*", 0)] {
+        known.kinds(host, port);
+        drop(known.judge(host, port, text.as_bytes()));
+    }
+}

@@ -1,0 +1,402 @@
+//! The https client of one repository: two kinds of request, each with a deadline, on rustls.
+//!
+//! In: an address, credentials, a proxy. Out: [`Client`], whose answers are a status, a content type and a body
+//! that is read with deadlines. A request runs on the thread that asks and starts none, so a silent server holds
+//! one thread until the deadline and no more.
+
+use std::io::{self, Read};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use rustls::crypto::ring;
+use ureq::Agent;
+use ureq::http;
+use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+use ureq::unversioned::transport::DefaultConnector;
+
+use super::address::HttpAddress;
+use super::credentials::{ClientCertificate, Credentials, CredentialsError, Hidden};
+use super::error::Error;
+use super::guard::Refusal;
+use super::hosts::{Hosts, Refused};
+use super::packet::Fault;
+use super::resolve::{Reach, SameThread, host_and_port};
+use moorline_runtime::clock;
+
+/// The longest wait for a connection.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest silence in the middle of a talk. Git servers send a sign of life every five seconds.
+pub(super) const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The most bytes of the headers of an answer.
+const MAX_HEADER_BYTES: usize = 64 * 1024;
+
+/// How long a connection is kept for the next poll.
+const KEEP_ALIVE: Duration = Duration::from_secs(90);
+
+/// How we name ourselves.
+const USER_AGENT: &str = concat!("moorline/", env!("CARGO_PKG_VERSION"));
+
+/// The proxy that stands between the daemon and the repositories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proxy {
+    proxy: Hidden<ureq::Proxy>,
+    direct: Vec<Box<str>>,
+}
+
+impl Proxy {
+    /// A proxy from its URL, such as `http://proxy:3128`; it may have a user and a password. Hosts in `direct`
+    /// are reached without it: a name stands for itself and what lies below it, `*` for all.
+    pub fn new(url: &str, direct: &[&str]) -> Result<Self, Error> {
+        let refuse = |problem| Error::Setting { setting: "proxy", problem };
+        if !url.starts_with("http://") {
+            return Err(refuse("must be a URL such as http://proxy:3128"));
+        }
+        let proxy = ureq::Proxy::new(url).map_err(|_| refuse("is not a URL"))?;
+        let direct = direct.iter().map(|host| host.trim().trim_start_matches("*.").trim_start_matches('.'));
+        let direct = direct.filter(|host| !host.is_empty()).map(|host| host.to_ascii_lowercase().into());
+        Ok(Self { proxy: Hidden::new(proxy), direct: direct.collect() })
+    }
+
+    /// The proxy, if it stands before `host`.
+    fn before(&self, host: &str) -> Option<ureq::Proxy> {
+        let is_direct = self.direct.iter().any(|direct| {
+            let front = host.strip_suffix(&**direct);
+            &**direct == "*" || front.is_some_and(|front| front.is_empty() || front.ends_with('.'))
+        });
+        (!is_direct).then(|| self.proxy.reveal().clone())
+    }
+}
+
+/// What all clients of a daemon share.
+#[derive(Debug)]
+pub(super) struct Network {
+    proxy: Option<Proxy>,
+    /// Which hosts may be asked.
+    hosts: Hosts,
+    /// The authorities that the system trusts and the public ones, read when the first client is made.
+    system: OnceLock<RootCerts>,
+}
+
+impl Network {
+    pub(super) fn new(proxy: Option<Proxy>, hosts: Hosts) -> Self {
+        Self { proxy, hosts, system: OnceLock::new() }
+    }
+
+    /// Which hosts may be asked.
+    pub(super) fn hosts(&self) -> &Hosts {
+        &self.hosts
+    }
+
+    fn system(&self) -> &RootCerts {
+        self.system.get_or_init(|| {
+            // One broken certificate of the system must not stop the others.
+            let system = rustls_native_certs::load_native_certs().certs;
+            // An image without certificates still knows the public authorities; whoever names a file means
+            // that file alone.
+            let public = match std::env::var_os("SSL_CERT_FILE") {
+                Some(_) => &[],
+                None => webpki_root_certs::TLS_SERVER_ROOT_CERTS,
+            };
+            system
+                .iter()
+                .chain(public)
+                .map(|certificate| Certificate::from_der(certificate).to_owned())
+                .into()
+        })
+    }
+
+    /// The system's authorities, and those of a Secret beside them.
+    fn roots(&self, own: Vec<Certificate<'static>>) -> RootCerts {
+        match self.system() {
+            RootCerts::Specific(system) if !own.is_empty() => system.iter().cloned().chain(own).into(),
+            system => system.clone(),
+        }
+    }
+}
+
+/// Says that version 2 of Git's protocol is spoken.
+const PROTOCOL: &str = "Git-Protocol";
+const VERSION: &str = "version=2";
+
+/// Requests to one server with one set of credentials.
+#[derive(Debug)]
+pub(super) struct Client {
+    agent: Agent,
+    /// Where a proxy looks names up: which names it is asked for.
+    proxied: Option<(Reach, Hosts)>,
+    authorization: Option<Hidden<String>>,
+}
+
+/// The head of an answer, and its body.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) location: Option<String>,
+    pub(super) content_type: String,
+    /// What is demanded of who asks.
+    pub(super) challenge: Option<String>,
+    pub(super) body: Box<dyn Read>,
+}
+
+impl Client {
+    /// A client for `host` alone: redirects stay with the host.
+    pub(super) fn new(host: &str, credentials: &Credentials, network: &Network) -> Result<Self, Error> {
+        Self::reaching(Reach::Anywhere, host, credentials, network)
+    }
+
+    /// The same, where a name stands for such addresses only. Where a proxy looks names up, that is for the proxy to see to.
+    pub(super) fn reaching(
+        reach: Reach,
+        host: &str,
+        credentials: &Credentials,
+        network: &Network,
+    ) -> Result<Self, Error> {
+        let proxy = network.proxy.as_ref().and_then(|proxy| proxy.before(host));
+        let judge = (reach, network.hosts.clone());
+        // Behind a proxy only the proxy itself is looked up here, and that is where whoever runs the daemon says.
+        let (proxied, resolver) = match proxy.is_some() {
+            true => (Some(judge), SameThread(Reach::Anywhere, Hosts::anywhere())),
+            false => (None, SameThread(judge.0, judge.1)),
+        };
+        let config = Agent::config_builder()
+            .tls_config(tls(credentials, network)?)
+            .proxy(proxy)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .max_response_header_size(MAX_HEADER_BYTES)
+            .max_idle_connections(1)
+            .max_idle_age(KEEP_ALIVE)
+            .user_agent(USER_AGENT)
+            .build();
+        Ok(Self {
+            agent: Agent::with_parts(config, DefaultConnector::default(), resolver),
+            proxied,
+            authorization: credentials.authorization(),
+        })
+    }
+
+    /// Asks `address` at `endpoint` (with the query), saying that version 2 is spoken.
+    pub(super) fn get(&self, address: &HttpAddress, endpoint: &str, by: Instant) -> Result<Answer, Error> {
+        let request = http::Request::get(format!("{address}{endpoint}")).header(PROTOCOL, VERSION);
+        self.send(request.body(()), address.server(), self.authorization.as_ref(), by)
+    }
+
+    /// Asks for a file by its whole URL, as whom and in which form it is said.
+    pub(super) fn file(
+        &self,
+        (url, server): (&str, &str),
+        accept: &str,
+        authorization: Option<&Hidden<String>>,
+        by: Instant,
+    ) -> Result<Answer, Error> {
+        let request = http::Request::get(url).header(http::header::ACCEPT, accept).body(());
+        self.send(request, server.to_owned(), authorization, by)
+    }
+
+    /// Sends `body` to `address` at `endpoint`; `version` is the protocol's.
+    pub(super) fn post(&self, address: &HttpAddress, body: &[u8], by: Instant) -> Result<Answer, Error> {
+        let request = http::Request::post(format!("{address}/git-upload-pack"))
+            .header("Content-Type", "application/x-git-upload-pack-request")
+            .header("Accept", "application/x-git-upload-pack-result")
+            .header(PROTOCOL, VERSION)
+            .body(body);
+        self.send(request, address.server(), self.authorization.as_ref(), by)
+    }
+
+    fn send<B: ureq::AsSendBody>(
+        &self,
+        request: Result<http::Request<B>, http::Error>,
+        server: String,
+        authorization: Option<&Hidden<String>>,
+        by: Instant,
+    ) -> Result<Answer, Error> {
+        let bad = |what| Error::BadAnswer { server: server.as_str().into(), what };
+        let mut request = request.map_err(|_| bad("its address cannot be asked for"))?;
+        if let Some((reach, hosts)) = &self.proxied {
+            let (host, port) = host_and_port(request.uri()).ok_or_else(|| bad("its address has no host"))?;
+            let judged = hosts.named(host, port).and_then(|()| reach.of_literal(host));
+            judged.map_err(|Refused(why)| Error::NotAllowed { server: server.as_str().into(), why })?;
+        }
+        let headers = request.headers_mut();
+        if let Some(value) = authorization {
+            let value = http::HeaderValue::from_str(value.reveal());
+            let mut value = value.map_err(|_| bad("the login cannot be sent as a header"))?;
+            value.set_sensitive(true);
+            headers.insert(http::header::AUTHORIZATION, value);
+        }
+        let left = by.saturating_duration_since(clock::now());
+        if left.is_zero() {
+            return Err(Error::Timeout { server: server.as_str().into(), what: "answer" });
+        }
+        let request = self
+            .agent
+            .configure_request(request)
+            .timeout_global(Some(left))
+            .timeout_connect(Some(CONNECT_TIMEOUT.min(left)))
+            .timeout_recv_response(Some(SILENCE_TIMEOUT.min(left)))
+            .timeout_per_read(Some(SILENCE_TIMEOUT))
+            .timeout_per_write(Some(SILENCE_TIMEOUT))
+            .build();
+        let answer = self.agent.run(request).map_err(|error| failure(&server, &error))?;
+        let header = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
+        Ok(Answer {
+            status: answer.status().as_u16(),
+            location: header(http::header::LOCATION).map(str::to_owned),
+            content_type: header(http::header::CONTENT_TYPE).unwrap_or_default().to_owned(),
+            challenge: header(http::header::WWW_AUTHENTICATE).map(str::to_owned),
+            body: Box::new(answer.into_body().into_reader()),
+        })
+    }
+}
+
+/// What a failed request means.
+fn failure(server: &str, error: &ureq::Error) -> Error {
+    let server: Box<str> = server.into();
+    match error {
+        ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
+            Error::Timeout { server, what: "accept a connection" }
+        }
+        ureq::Error::Timeout(_) => Error::Timeout { server, what: "answer" },
+        ureq::Error::Other(cause) if let Some(Refused(why)) = cause.downcast_ref() => {
+            Error::NotAllowed { server, why }
+        }
+        ureq::Error::HostNotFound => Error::Unreachable { server, cause: "its name is unknown".into() },
+        ureq::Error::Io(cause) => input_failure(server, cause),
+        ureq::Error::Rustls(cause) => Error::Untrusted { server, cause: distrust(cause) },
+        ureq::Error::Tls(cause) => Error::Untrusted { server, cause: (*cause).into() },
+        ureq::Error::ConnectionFailed | ureq::Error::ConnectProxyFailed(_) => {
+            Error::Unreachable { server, cause: "no connection, directly or through the proxy".into() }
+        }
+        _ => Error::BadAnswer { server, what: "it does not speak HTTP" },
+    }
+}
+
+/// Why a certificate is not trusted, as a sentence.
+fn distrust(error: &rustls::Error) -> Box<str> {
+    let text = error.to_string();
+    match text.contains("CaUsedAsEndEntity") {
+        true => SELF_SIGNED.into(),
+        false => text.into(),
+    }
+}
+
+/// A certificate that `openssl req -x509` makes is an authority and no server, unless it is told otherwise.
+const SELF_SIGNED: &str = "the server shows a certificate that is marked as an authority (CA:TRUE), as a self-signed one often is: make it anew with basicConstraints=CA:FALSE (openssl req -x509 -addext basicConstraints=critical,CA:FALSE), or sign the server's certificate with that authority";
+
+fn input_failure(server: Box<str>, cause: &io::Error) -> Error {
+    let inner = cause.get_ref();
+    if let Some(error) = inner.and_then(|inner| inner.downcast_ref::<ureq::Error>()) {
+        return failure(&server, error);
+    }
+    if let Some(error) = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        return Error::Untrusted { server, cause: distrust(error) };
+    }
+    match cause.kind() {
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Error::Timeout { server, what: "answer" },
+        io::ErrorKind::UnexpectedEof => {
+            Error::BadAnswer { server, what: "it ends in the middle of an answer" }
+        }
+        _ => Error::Unreachable { server, cause: cause.to_string().into() },
+    }
+}
+
+/// What a fault in an answer of `server` means; `what` was being sent.
+pub(super) fn fault(server: &str, what: &'static str, fault: Fault) -> Error {
+    let server: Box<str> = server.into();
+    match fault {
+        Fault::Input(cause) => input_failure(server, &cause),
+        Fault::Output(cause) => match cause.get_ref() {
+            Some(inner) if inner.is::<git2::Error>() => {
+                Error::BadAnswer { server, what: "its pack is damaged" }
+            }
+            Some(inner) => match inner.downcast_ref::<Refusal>() {
+                Some(Refusal::Damaged(what)) => Error::BadAnswer { server, what },
+                Some(Refusal::TooLarge { what, limit }) => Error::TooLarge { server, what, limit: *limit },
+                Some(Refusal::Crowded) => Error::Crowded,
+                None => Error::Disk { what: "write a pack", cause: cause.to_string().into() },
+            },
+            None => Error::Disk { what: "write a pack", cause: cause.to_string().into() },
+        },
+        Fault::Bad(what) => Error::BadAnswer { server, what },
+        Fault::TooLarge(limit) => Error::TooLarge { server, what, limit },
+        Fault::Refused => Error::BadAnswer { server, what: "it reports an error of its own" },
+        Fault::NotGiven => Error::NoCommit { commit: "".into() },
+    }
+}
+
+/// Trust in the system's authorities and those of the Secret, and our own certificate.
+fn tls(credentials: &Credentials, network: &Network) -> Result<TlsConfig, Error> {
+    let own = match &credentials.authorities {
+        Some(pem) => certificates("ca.crt", pem.reveal())?,
+        None => Vec::new(),
+    };
+    let provider = Arc::new(ring::default_provider());
+    let client =
+        credentials.client.as_ref().map(|client| client_certificate(client, &provider)).transpose()?;
+    Ok(TlsConfig::builder()
+        .root_certs(network.roots(own))
+        .client_cert(client)
+        .unversioned_rustls_crypto_provider(provider)
+        .build())
+}
+
+fn certificates(key: &'static str, pem: &[u8]) -> Result<Vec<Certificate<'static>>, Error> {
+    let broken = CredentialsError::Value { key, problem: "has no certificate that can be read" };
+    let mut found = Vec::new();
+    let mut trial = rustls::RootCertStore::empty();
+    for item in parse_pem(pem) {
+        if let PemItem::Certificate(certificate) = item.map_err(|_| broken.clone())? {
+            trial.add(certificate.der().to_vec().into()).map_err(|_| broken.clone())?;
+            found.push(certificate);
+        }
+    }
+    if found.is_empty() { Err(broken.into()) } else { Ok(found) }
+}
+
+/// The client takes the pair on trust later, so it is tried here.
+fn client_certificate(
+    pair: &ClientCertificate,
+    provider: &Arc<rustls::crypto::CryptoProvider>,
+) -> Result<ClientCert, Error> {
+    let problem = "has no private key that can be read (a key with a password cannot be used)";
+    let no_key = CredentialsError::Value { key: "tls.key", problem };
+    let chain = certificates("tls.crt", pair.certificates.reveal())?;
+    let key = PrivateKey::from_pem(pair.key.reveal()).map_err(|_| no_key.clone())?;
+    let der = rustls::pki_types::pem::PemObject::from_pem_slice(pair.key.reveal()).map_err(|_| no_key)?;
+    rustls::ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map(|builder| builder.with_root_certificates(rustls::RootCertStore::empty()))
+        .and_then(|builder| {
+            builder.with_client_auth_cert(chain.iter().map(|one| one.der().to_vec().into()).collect(), der)
+        })
+        .map_err(|_| CredentialsError::Value { key: "tls.key", problem: "does not belong to tls.crt" })?;
+    Ok(ClientCert::new_with_certs(&chain, key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_stands_before_all_hosts_but_those_that_are_named() {
+        let proxy =
+            Proxy::new("http://user:planted@proxy:3128", &["inside.example", ".svc", "10.0.0.1"]).unwrap();
+        let table = [
+            ("outside.example", true),
+            ("notinside.example", true),
+            ("inside.example", false),
+            ("git.inside.example", false),
+            ("git.default.svc", false),
+            ("10.0.0.1", false),
+            ("10.0.0.11", true),
+        ];
+        for (host, expect) in table {
+            assert_eq!(proxy.before(host).is_some(), expect, "{host}");
+        }
+        assert!(Proxy::new("http://proxy:3128", &["*"]).unwrap().before("any").is_none());
+        assert!(Proxy::new("socks5://proxy", &[]).is_err() && Proxy::new("http://", &[]).is_err());
+        assert!(!format!("{proxy:?}").contains("planted"));
+    }
+}

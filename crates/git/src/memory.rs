@@ -1,0 +1,432 @@
+//! The memory that all Syncs share: who may take how much of it, and in which turn.
+//!
+//! In: the bytes that this process may have, from the setting `memory` or from its cgroup. Out: [`Share`]s, each given back when it is
+//! dropped. Memory for what is worked on is waited for in turn, and never while something is waited for that a server could
+//! withhold; memory for what is kept, and for packs, is there or is not. What can never fit is refused.
+
+use std::any::Any;
+use std::collections::{HashMap, VecDeque};
+use std::fs;
+use std::pin::pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use moorline_core::tree::{Behind, Room};
+
+/// So many bytes are there where nothing bounds the process.
+const WITHOUT_BOUND: u64 = 4 * 1024 * 1024 * 1024;
+
+/// The least that a daemon is run with.
+const LEAST: u64 = 64 * 1024 * 1024;
+
+/// A bound of this size is none: kernels write a number near their largest one.
+const NO_BOUND: u64 = 1 << 60;
+
+/// How much of all that, in hundredths: what is worked on, what is kept of every Sync, and packs that are unpacked. The
+/// rest is for the process itself, and for what is between one object and another.
+const WORK: u64 = 40;
+const KEPT: u64 = 20;
+const PACKS: u64 = 15;
+
+/// How often somebody who waits looks whether there is still time.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The memory of this process; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Memory(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    work: Arc<Ledger>,
+    kept: Arc<Ledger>,
+    packs: Arc<Ledger>,
+    turns: Arc<Ledger>,
+    /// The shares of each Sync in the memory for what is kept.
+    holders: Mutex<HashMap<Box<str>, Holder>>,
+}
+
+/// The shares of one Sync.
+#[derive(Debug, Default)]
+struct Holder {
+    /// Reserved, and not used yet.
+    reserved: Option<Share>,
+    /// Used for the objects that it kept last, as long as they are there.
+    kept: Weak<Share>,
+}
+
+/// A part of the memory that is one's own until it is dropped.
+#[derive(Debug)]
+pub struct Share {
+    ledger: Arc<Ledger>,
+    bytes: u64,
+}
+
+impl Memory {
+    /// So many bytes for this process; none: what the cgroup of this process may have.
+    pub fn new(bytes: Option<u64>) -> Self {
+        let all = bytes.or_else(of_cgroup).unwrap_or(WITHOUT_BOUND).max(LEAST);
+        let part = |hundredths: u64| Ledger::of(all / 100 * hundredths);
+        // One processor is left for what is no work on the input of strangers.
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+        let turns = Ledger::of(cores.saturating_sub(1).max(1));
+        let (work, kept, packs) = (part(WORK), part(KEPT), part(PACKS));
+        Self(Arc::new(Parts { work, kept, packs, turns, holders: Mutex::default() }))
+    }
+
+    /// The most that one piece of work may take.
+    pub fn most_for_work(&self) -> u64 {
+        self.0.work.all
+    }
+
+    /// The most that is kept of all Syncs together.
+    pub fn most_kept(&self) -> u64 {
+        self.0.kept.all
+    }
+
+    /// The most that one pack may take while it is unpacked.
+    pub fn most_for_packs(&self) -> u64 {
+        self.0.packs.all
+    }
+
+    /// Makes sure that the bytes of a room are there, if nobody waits for some; false if not. A caller that holds a lock uses
+    /// this: a Sync that has memory may wait for the lock.
+    pub(super) fn back_now(&self, room: &Room) -> bool {
+        room.is_backed() || self.backs(room, Ledger::in_turn(&self.0.work, room.limit()))
+    }
+
+    /// Makes sure that the bytes of a room are there, and waits for them in turn; false if there is no time left.
+    pub(super) async fn back(&self, room: &Room, by: Instant) -> bool {
+        if room.is_backed() {
+            return true;
+        }
+        let share = tokio::time::timeout_at(by.into(), Ledger::come(&self.0.work, room.limit())).await;
+        self.backs(room, share.ok().flatten())
+    }
+
+    fn backs(&self, room: &Room, share: Option<Share>) -> bool {
+        let found = share.is_some();
+        let memory = self.clone();
+        share.into_iter().for_each(|share| room.back(Backing { memory: memory.clone(), _share: share }));
+        found
+    }
+
+    /// A processor for work on what strangers sent, waited for in turn.
+    pub(super) fn turn(&self, go_on: impl Fn() -> bool) -> Option<Share> {
+        Ledger::wait(&self.0.turns, 1, go_on)
+    }
+
+    /// Memory for what is kept, if there is as much. What was reserved for `who` counts as free, and so does what it kept last:
+    /// that goes as soon as this is there.
+    pub fn keep(&self, who: &str, bytes: u64) -> Option<Arc<Share>> {
+        let mut holders = self.holders();
+        let holder = holders.entry(who.into()).or_default();
+        let reserved = holder.reserved.as_ref().map_or(0, |share| share.bytes);
+        let last = holder.kept.upgrade().map_or(0, |share| share.bytes);
+        let share = Arc::new(Ledger::now(&self.0.kept, reserved.saturating_add(last), bytes)?);
+        (holder.reserved, holder.kept) = (None, Arc::downgrade(&share));
+        Some(share)
+    }
+
+    /// Reserves memory for what `who` is going to keep, if there is as much, and it neither has that nor keeps anything yet.
+    pub fn reserve(&self, who: &str, bytes: u64) {
+        let mut holders = self.holders();
+        let holder = holders.entry(who.into()).or_default();
+        if holder.reserved.is_none() && holder.kept.strong_count() == 0 {
+            holder.reserved = Ledger::now(&self.0.kept, 0, bytes);
+        }
+    }
+
+    /// `who` is gone, and comes for nothing.
+    pub fn release(&self, who: &str) {
+        self.holders().remove(who);
+    }
+
+    fn holders(&self) -> MutexGuard<'_, HashMap<Box<str>, Holder>> {
+        self.0.holders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory for a pack, if there is as much now.
+    pub(super) fn unpack(&self, bytes: u64) -> Option<Share> {
+        Ledger::now(&self.0.packs, 0, bytes)
+    }
+}
+
+/// What a room stands on.
+struct Backing {
+    memory: Memory,
+    _share: Share,
+}
+
+impl Behind for Backing {
+    fn turn(&self, go_on: &dyn Fn() -> bool) -> Option<Box<dyn Any + Send>> {
+        self.memory.turn(go_on).map(|share| Box::new(share) as Box<dyn Any + Send>)
+    }
+}
+
+/// An amount that is given out.
+#[derive(Debug)]
+struct Ledger {
+    all: u64,
+    given: Mutex<Given>,
+    changed: Condvar,
+    /// The same for those who wait without a thread.
+    told: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Given {
+    bytes: u64,
+    /// Who waits, the first one first.
+    queue: VecDeque<u64>,
+    next: u64,
+}
+
+impl Ledger {
+    fn of(all: u64) -> Arc<Self> {
+        Arc::new(Self { all, given: Mutex::default(), changed: Condvar::new(), told: Notify::new() })
+    }
+
+    /// A share, if there is as much once so many bytes came `back`, which are about to.
+    fn now(this: &Arc<Self>, back: u64, bytes: u64) -> Option<Share> {
+        let mut given = this.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = given.bytes.checked_add(bytes).filter(|sum| sum.saturating_sub(back) <= this.all)?;
+        given.bytes = sum;
+        Some(Share { ledger: this.clone(), bytes })
+    }
+
+    /// The same, if nobody waits.
+    fn in_turn(this: &Arc<Self>, bytes: u64) -> Option<Share> {
+        let mut given = this.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = given.bytes.checked_add(bytes).filter(|sum| *sum <= this.all && given.queue.is_empty())?;
+        given.bytes = sum;
+        Some(Share { ledger: this.clone(), bytes })
+    }
+
+    /// Waits in turn, without a thread; none if there can never be as much.
+    async fn come(this: &Arc<Self>, bytes: u64) -> Option<Share> {
+        if bytes > this.all {
+            return None;
+        }
+        let ticket = Ticket::of(this);
+        loop {
+            let mut told = pin!(this.told.notified());
+            told.as_mut().enable();
+            let found = {
+                let mut given = this.given.lock().unwrap_or_else(PoisonError::into_inner);
+                ticket.redeem(&mut given, bytes)
+            };
+            match found {
+                Some(share) => return Some(share),
+                None => told.await,
+            }
+        }
+    }
+
+    fn tell(&self) {
+        self.changed.notify_all();
+        self.told.notify_waiters();
+    }
+
+    /// Waits in turn, for as long as `go_on` says so.
+    fn wait(this: &Arc<Self>, bytes: u64, go_on: impl Fn() -> bool) -> Option<Share> {
+        if bytes > this.all {
+            return None;
+        }
+        let ticket = Ticket::of(this);
+        // Given back before the ticket is, which takes it once more.
+        let mut given = this.given.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(share) = ticket.redeem(&mut given, bytes) {
+                return Some(share);
+            }
+            if !go_on() {
+                return None;
+            }
+            let waited = this.changed.wait_timeout(given, LOOK);
+            given = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// A place in the queue of a ledger, until it is dropped.
+struct Ticket {
+    ledger: Arc<Ledger>,
+    turn: u64,
+}
+
+impl Ticket {
+    fn of(ledger: &Arc<Ledger>) -> Self {
+        let mut given = ledger.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = given.next;
+        given.next += 1;
+        given.queue.push_back(turn);
+        Self { ledger: ledger.clone(), turn }
+    }
+
+    /// The share, if it is the first one's turn and there is as much.
+    fn redeem(&self, given: &mut Given, bytes: u64) -> Option<Share> {
+        let is_due = given.queue.front() == Some(&self.turn) && self.ledger.all - given.bytes >= bytes;
+        is_due.then(|| {
+            given.bytes += bytes;
+            Share { ledger: self.ledger.clone(), bytes }
+        })
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut given = self.ledger.given.lock().unwrap_or_else(PoisonError::into_inner);
+        given.queue.retain(|other| *other != self.turn);
+        drop(given);
+        self.ledger.tell();
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut given = self.ledger.given.lock().unwrap_or_else(PoisonError::into_inner);
+        given.bytes = given.bytes.saturating_sub(self.bytes);
+        drop(given);
+        self.ledger.tell();
+    }
+}
+
+/// The bytes that the cgroup of this process may have; none where nothing bounds it.
+fn of_cgroup() -> Option<u64> {
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    places(&own).iter().filter_map(|place| bound(&fs::read_to_string(place).ok()?)).min()
+}
+
+/// The files in which the bound stands: those of the group of this process and of all above it, in both versions.
+fn places(own: &str) -> Vec<String> {
+    let mut places = Vec::new();
+    for line in own.lines() {
+        let mut words = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
+        let (root, file) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            some if some.split(',').any(|one| one == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let path = path.trim_matches('/');
+        let ends = path.match_indices('/').map(|(at, _)| at).chain([0, path.len()]);
+        places.extend(ends.map(|end| format!("{root}/{}/{file}", &path[..end])));
+    }
+    places
+}
+
+/// The bound that such a file tells.
+fn bound(text: &str) -> Option<u64> {
+    text.trim().parse().ok().filter(|bytes| *bytes < NO_BOUND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use moorline_runtime::clock;
+
+    #[test]
+    fn memory_is_given_in_turn() {
+        let ledger = Ledger::of(10);
+        let first = Ledger::now(&ledger, 0, 8).unwrap();
+        assert!(Ledger::now(&ledger, 0, 3).is_none() && Ledger::wait(&ledger, 11, || true).is_none());
+        assert!(Ledger::wait(&ledger, 3, || false).is_none());
+        std::thread::scope(|scope| {
+            let large = scope.spawn(|| Ledger::wait(&ledger, 9, || true));
+            while ledger.given.lock().unwrap().queue.is_empty() {
+                std::thread::yield_now();
+            }
+            // What would fit does not overtake who waits for more.
+            let small = scope.spawn(|| Ledger::wait(&ledger, 2, || true));
+            while ledger.given.lock().unwrap().queue.len() < 2 {
+                std::thread::yield_now();
+            }
+            assert_eq!(ledger.given.lock().unwrap().bytes, 8);
+            drop(first);
+            drop(large.join().unwrap().unwrap());
+            assert!(small.join().unwrap().is_some());
+        });
+        assert_eq!(ledger.given.lock().unwrap().bytes, 0);
+    }
+
+    #[test]
+    fn what_is_reserved_is_there_for_who_comes_for_it_and_for_nobody_else() {
+        let memory = Memory::new(Some(100 << 20));
+        let all = memory.most_kept();
+        let given = || memory.0.kept.given.lock().unwrap().bytes;
+        memory.reserve("good", all / 2);
+        memory.reserve("good", all / 4);
+        assert_eq!(given(), all / 2, "once");
+        memory.reserve("greedy", all);
+        assert_eq!(given(), all / 2, "nothing is reserved that is not there");
+        assert!(memory.keep("bomb", all / 2 + 1).is_none());
+        let other = memory.keep("other", all / 2).unwrap();
+        assert!(memory.keep("good", all / 2 + 1).is_none(), "more than was reserved");
+        let own = memory.keep("good", all / 2).unwrap();
+        assert_eq!(given(), all / 2 * 2);
+        // The next one of the same takes the place of this one.
+        let next = memory.keep("good", all / 2).unwrap();
+        assert!(memory.keep("bomb", 1).is_none());
+        drop(own);
+        assert_eq!(given(), all / 2 * 2);
+        assert!(memory.keep("good", all / 2 + 1).is_none());
+        drop(other);
+        memory.reserve("good", all / 2);
+        assert_eq!(given(), all / 2, "a new term reserves nothing for who keeps something");
+        drop(next);
+        assert_eq!(given(), 0);
+        memory.reserve("gone", all);
+        memory.release("gone");
+        assert_eq!(given(), 0);
+    }
+
+    #[test]
+    fn the_bound_of_a_cgroup_is_that_of_all_above_it() {
+        let two =
+            ["/sys/fs/cgroup/a/memory.max", "/sys/fs/cgroup//memory.max", "/sys/fs/cgroup/a/b/memory.max"];
+        assert_eq!(places("0::/a/b\n"), two);
+        let one = places("5:cpu,memory:/\n6:pids:/x\n");
+        assert!(one.iter().all(|place| place == "/sys/fs/cgroup/memory//memory.limit_in_bytes"), "{one:?}");
+        let table =
+            [("max\n", None), ("536870912\n", Some(536_870_912)), ("9223372036854771712", None), ("", None)];
+        table.iter().for_each(|(text, expect)| assert_eq!(bound(text), *expect, "{text}"));
+    }
+
+    #[tokio::test]
+    async fn a_room_is_backed_once() {
+        let memory = Memory::new(Some(100 << 20));
+        let room = Room::of(memory.most_for_work());
+        assert!(memory.back(&room, clock::now() + Duration::from_secs(5)).await);
+        assert!(memory.back(&room, clock::now()).await && memory.back_now(&room));
+        let other = Room::of(1);
+        assert!(!memory.back_now(&other) && !memory.back(&other, clock::now()).await);
+        drop(room);
+        assert!(memory.back_now(&other));
+    }
+
+    #[tokio::test]
+    async fn who_waits_without_a_thread_is_not_overtaken_and_leaves_no_place_behind() {
+        let ledger = Ledger::of(10);
+        let first = Ledger::now(&ledger, 0, 8).unwrap();
+        let of = ledger.clone();
+        let large = tokio::spawn(async move { Ledger::come(&of, 9).await });
+        let of = ledger.clone();
+        let given_up = tokio::spawn(async move { Ledger::come(&of, 10).await });
+        while ledger.given.lock().unwrap().queue.len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        assert!(Ledger::in_turn(&ledger, 1).is_none(), "others have waited longer");
+        given_up.abort();
+        drop(first);
+        drop(large.await.unwrap().unwrap());
+        assert!(given_up.await.is_err());
+        assert!(Ledger::in_turn(&ledger, 10).is_some());
+        assert!(Ledger::come(&ledger, 11).await.is_none());
+    }
+}

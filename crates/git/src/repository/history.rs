@@ -1,0 +1,112 @@
+//! How two commits of a shared repository are related.
+//!
+//! In: two commits that were seen. Out: [`History`], asked once for all who want to know it.
+
+use std::collections::VecDeque;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use super::super::error::Error;
+use super::super::mirror::{FAR, NEAR};
+use super::super::revision::{History, ObjectHash};
+use super::{Need, Place, Repository};
+use moorline_runtime::clock;
+
+impl Repository {
+    /// How two commits are related. It may fetch up to 200 commits of history, which are not kept. Many Syncs ask the
+    /// same one after the other.
+    pub async fn history(&self, old: ObjectHash, new: ObjectHash, by: Instant) -> Result<History, Error> {
+        self.related(old, new, NEAR, by).await
+    }
+
+    /// The same where it has to be known: as much of the history is fetched as it takes, within bounds.
+    pub async fn whole_history(
+        &self,
+        old: ObjectHash,
+        new: ObjectHash,
+        by: Instant,
+    ) -> Result<History, Error> {
+        self.related(old, new, FAR, by).await
+    }
+
+    async fn related(
+        &self,
+        old: ObjectHash,
+        new: ObjectHash,
+        depths: &'static [u32],
+        by: Instant,
+    ) -> Result<History, Error> {
+        let pair = (old, new);
+        if let Some(known) =
+            self.shared.related.lock().unwrap_or_else(PoisonError::into_inner).of(pair, depths)
+        {
+            return Ok(known);
+        }
+        let asked = self.run(Need::Server, by, move |state| match &mut state.place {
+            Place::Mirrored(mirror) => mirror.history((old, new), depths, by),
+            Place::Local(local) => local.history(old, new),
+            Place::Unopened(_) => Err(Error::Stopped),
+        });
+        let history = asked.await?;
+        self.shared.related.lock().unwrap_or_else(PoisonError::into_inner).learn(pair, depths, history);
+        Ok(history)
+    }
+}
+
+/// The last answers about two commits.
+#[derive(Debug, Default)]
+pub(super) struct Related(VecDeque<Answer>);
+
+#[derive(Debug)]
+struct Answer {
+    pair: (ObjectHash, ObjectHash),
+    history: History,
+    /// How far somebody has looked.
+    depth: Option<u32>,
+    at: Instant,
+}
+
+/// The most answers that are kept.
+const MAX_ANSWERS: usize = 16;
+/// So long nobody asks again what could not be found out: it may have cost much.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+impl Related {
+    fn of(&self, pair: (ObjectHash, ObjectHash), depths: &[u32]) -> Option<History> {
+        let known = self.0.iter().find(|answer| answer.pair == pair)?;
+        let stands = known.history != History::Unknown
+            || known.depth >= depths.last().copied() && clock::since(known.at) < PATIENCE;
+        stands.then_some(known.history)
+    }
+
+    fn learn(&mut self, pair: (ObjectHash, ObjectHash), depths: &[u32], history: History) {
+        self.0.retain(|answer| answer.pair != pair);
+        self.0.push_front(Answer { pair, history, depth: depths.last().copied(), at: clock::now() });
+        self.0.truncate(MAX_ANSWERS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_found_out_is_not_asked_again_at_once() {
+        let id = |digit: &str| ObjectHash::parse(&digit.repeat(40)).unwrap();
+        let pair = |old: &str, new: &str| (id(old), id(new));
+        let mut related = Related::default();
+        related.learn(pair("a", "b"), NEAR, History::Unknown);
+        assert_eq!(related.of(pair("a", "b"), NEAR), Some(History::Unknown));
+        assert_eq!(related.of(pair("a", "b"), FAR), None, "nobody has looked so far");
+        related.learn(pair("a", "b"), FAR, History::Unknown);
+        assert_eq!(related.of(pair("a", "b"), FAR), Some(History::Unknown));
+        related.0[0].at = clock::now().checked_sub(PATIENCE).unwrap();
+        assert_eq!(related.of(pair("a", "b"), FAR), None);
+        related.learn(pair("c", "d"), NEAR, History::Forward);
+        related.0[0].at = clock::now().checked_sub(PATIENCE).unwrap();
+        assert_eq!(related.of(pair("c", "d"), FAR), Some(History::Forward), "what is proven stays so");
+        (0..MAX_ANSWERS)
+            .for_each(|at| related.learn(pair("e", &at.to_string()[..1]), NEAR, History::Forward));
+        assert!(related.0.len() <= MAX_ANSWERS);
+    }
+}

@@ -1,0 +1,189 @@
+//! The files of submodules, in their places among those of the repository.
+//!
+//! In: a snapshot that names submodules. Out: the same with their files, as deep as they are nested. A submodule that is not
+//! followed stays a folder that cannot be read, with the reason.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::Instant;
+
+use super::super::error::Error;
+use super::super::mirror::MAX_PACK_BYTES;
+use super::super::revision::{ObjectHash, Revision};
+use super::super::snapshot::{Ids, Snapshot, no_path};
+use super::super::submodules;
+use super::super::within::Within;
+use super::{House, PoisonError, Reading, Repository, key};
+use moorline_core::tree::{Entry, FileTree, MAX_FILES, MAX_TREE_BYTES};
+use moorline_runtime::chance;
+
+/// The most submodules of one revision, nested ones counted.
+const MAX_MODULES: usize = 64;
+/// The most bytes that all of them take on disk.
+const MAX_MIRRORED: u64 = 2 * MAX_PACK_BYTES;
+
+impl Repository {
+    /// The same as [`Repository::read_anew`], with the files of submodules.
+    pub async fn read_with_modules(
+        &self,
+        revision: &Revision,
+        (folders, beside): (&[&str], &[Box<str>]),
+        earlier: &Ids,
+        within: &Within,
+        by: Instant,
+    ) -> Result<Reading, Error> {
+        let mut reading = self.read_again(revision, (folders, beside), earlier, within, by).await?;
+        if let Some(snapshot) = &mut reading.snapshot {
+            let added = self.add_modules(snapshot, within, by).await;
+            if let Err(Error::TooMuch { .. }) = added {
+                // What is too much is not kept until somebody looks for it. What is good for the next attempt is.
+                let (house, unwanted) = (self.house.clone(), std::mem::take(&mut snapshot.beside));
+                let _ = chance::aside(move || house.remove(unwanted)).await;
+            }
+            added?;
+            is_there(snapshot, revision)?;
+        }
+        Ok(reading)
+    }
+
+    async fn add_modules(&self, snapshot: &mut Snapshot, within: &Within, by: Instant) -> Result<(), Error> {
+        let mut files: BTreeMap<Box<str>, Entry> = own(&snapshot.files, "");
+        let mut waiting: Vec<Wanted> = wanted(self, snapshot, "");
+        // Which of the files are manifests of the whole is not known in a part of it.
+        let all = Within { room: within.room.clone(), ..Within::default() };
+        let (mut count, mut size, mut sized) = (0, 0, BTreeSet::new());
+        while let Some(Wanted { place, path, commit, said, from }) = waiting.pop() {
+            count += 1;
+            if count > MAX_MODULES {
+                return Err(too_much("submodules", MAX_MODULES as u64));
+            }
+            let module = match from.module(&said, &path) {
+                Ok(module) => module,
+                Err(reason) => {
+                    files.insert(place, Entry::Unreadable { folder: true, reason: reason.into() });
+                    continue;
+                }
+            };
+            let revision = Revision { commit, name: commit.to_string().into(), tag: None };
+            // As long as somebody holds them, their mirrors stay.
+            snapshot.beside.push(module.clone());
+            let told = |error| Error::Module { path: place.clone(), cause: Box::new(error) };
+            let inner = module.read_here(&revision, &[""], &all, by).await.map_err(told)?;
+            // One repository may be at many places.
+            if sized.insert(key(&module.shared.address, &module.shared.owner)) {
+                size += module.size(by).await.map_err(told)?.1;
+            }
+            if size > MAX_MIRRORED {
+                return Err(too_much("bytes on disk", MAX_MIRRORED));
+            }
+            waiting.extend(wanted(&module, &inner, &place));
+            files.remove(&place);
+            files.extend(own(&inner.files, &place));
+            check_size(&files)?;
+        }
+        let files = files.into_iter().collect::<FileTree>().within(within.room.clone());
+        snapshot.files = files.holding(snapshot.ids.keys().cloned());
+        Ok(())
+    }
+
+    /// The repository of a submodule, asked for with the credentials of this one.
+    fn module(&self, said: &str, path: &str) -> Result<Self, &'static str> {
+        let shared = &self.shared;
+        let address = submodules::address(said, path, &shared.address)?;
+        let credentials = shared.credentials.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        House::repository(&self.house, &address, &shared.owner, &credentials)
+            .map(|module| module.asked_by(&self.asker))
+            .map_err(|_| "it is a submodule for whose server the Secret does not fit")
+    }
+}
+
+impl House {
+    /// Removes the mirrors of these, as far as nobody else holds them.
+    fn remove(&self, unwanted: Vec<Repository>) {
+        let keys: Vec<Box<str>> =
+            unwanted.iter().map(|module| key(&module.shared.address, &module.shared.owner)).collect();
+        drop(unwanted);
+        let gone = |key: &str| self.data.join(format!("{key}.gone"));
+        {
+            // Whoever opens one waits for this: it is only put aside here.
+            let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_held = |key: &str| open.get(key).is_some_and(|one| one.strong_count() > 0);
+            for unheld in keys.iter().filter(|key| !is_held(key)) {
+                drop(fs::rename(self.data.join(&**unheld), gone(unheld)));
+            }
+        }
+        // What cannot be removed now is removed the next time that somebody looks for it.
+        keys.iter().for_each(|key| drop(fs::remove_dir_all(gone(key))));
+    }
+}
+
+/// Makes sure that there is something where something was asked for.
+fn is_there(snapshot: &Snapshot, revision: &Revision) -> Result<(), Error> {
+    for path in &snapshot.inside {
+        let refused = snapshot.files.entries().find_map(|(place, entry)| match entry {
+            Entry::Unreadable { reason, .. } if lies_in(path, place) => Some(reason),
+            _ => None,
+        });
+        let problem: Cow<'static, str> = match refused {
+            Some(reason) => format!("cannot be read: {reason}").into(),
+            None if snapshot.files.contains(path) => continue,
+            None => "does not exist".into(),
+        };
+        return Err(no_path(path, problem, revision.commit));
+    }
+    Ok(())
+}
+
+fn lies_in(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A submodule that is to be read.
+struct Wanted {
+    /// Its path from the root of the whole.
+    place: Box<str>,
+    /// Its path in the repository that names it.
+    path: Box<str>,
+    commit: ObjectHash,
+    said: Box<str>,
+    from: Repository,
+}
+
+fn wanted(from: &Repository, snapshot: &Snapshot, below: &str) -> Vec<Wanted> {
+    let one = |(path, commit): &(Box<str>, ObjectHash)| Wanted {
+        place: join(below, path),
+        path: path.clone(),
+        commit: *commit,
+        said: snapshot.said.clone(),
+        from: from.clone(),
+    };
+    snapshot.modules.iter().map(one).collect()
+}
+
+/// The files of a tree, below a folder.
+fn own(files: &FileTree, below: &str) -> BTreeMap<Box<str>, Entry> {
+    files.entries().map(|(path, entry)| (join(below, path), entry.clone())).collect()
+}
+
+fn join(folder: &str, path: &str) -> Box<str> {
+    if folder.is_empty() { path.into() } else { format!("{folder}/{path}").into() }
+}
+
+fn check_size(files: &BTreeMap<Box<str>, Entry>) -> Result<(), Error> {
+    let size = |entry: &Entry| match entry {
+        Entry::File(bytes) => bytes.len() as u64,
+        _ => 0,
+    };
+    if files.len() > MAX_FILES {
+        return Err(too_much("files", MAX_FILES as u64));
+    }
+    match files.values().map(size).sum::<u64>() > MAX_TREE_BYTES {
+        true => Err(too_much("bytes", MAX_TREE_BYTES)),
+        false => Ok(()),
+    }
+}
+
+fn too_much(of: &'static str, limit: u64) -> Error {
+    Error::TooMuch { path: "the repository with its submodules".into(), of, limit }
+}

@@ -1,0 +1,148 @@
+//! How a job on a repository gets its thread: the repository's lock first, then a worker.
+//!
+//! In: a job, and what it needs of the server. Out: what the job came to, or that there was no time for it. What is here already
+//! is read without the server's share of the workers, so that a silent server holds up nobody who only reads.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use tokio::sync::OwnedMutexGuard;
+
+use super::super::error::Error;
+use super::super::revision::ObjectHash;
+use super::super::turns::{Ask, Heard, Turn};
+use super::waiting::Waiting;
+use super::{Place, Repository, State};
+use moorline_runtime::chance;
+
+/// What a job needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Need {
+    /// An answer of the server.
+    Server,
+    /// These objects: an answer of the server unless all of them are here.
+    Objects(Vec<ObjectHash>),
+    /// Nothing that is not here.
+    Disk,
+}
+
+impl Need {
+    /// The files of a commit.
+    pub(super) fn commit(commit: ObjectHash) -> Self {
+        Self::Objects(vec![commit])
+    }
+
+    /// True if the server need not be asked for it.
+    fn is_here(&self, state: &State) -> bool {
+        match (&state.place, self) {
+            (Place::Local(_), _) | (_, Self::Disk) => true,
+            (Place::Mirrored(mirror), Self::Objects(wanted)) => wanted.iter().all(|one| mirror.has(*one)),
+            (Place::Unopened(_), Self::Objects(_)) | (_, Self::Server) => false,
+        }
+    }
+}
+
+/// What a thread gives back: what the job came to, or the job, for which the server has to be asked.
+enum Worked<T, J> {
+    Done(Result<T, Error>),
+    Undone(OwnedMutexGuard<State>, J),
+}
+
+impl Repository {
+    /// Runs `job` on a thread that may block. Lock and worker go with the job, not with the caller.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        need: Need,
+        by: Instant,
+        job: impl FnOnce(&mut State) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let waiting = Waiting::of(&self.shared);
+        let locked = self.shared.state.clone().lock_owned();
+        let state = tokio::time::timeout_at(by.into(), locked).await.map_err(|_| self.late())?;
+        drop(waiting);
+        let (state, job) = match need {
+            Need::Server if !self.shared.address.is_local() => (state, job),
+            need => {
+                let turn = self.turn(false, by).await?;
+                match self.aside(turn, state, job, Some(need), by).await? {
+                    Worked::Done(done) => return done,
+                    Worked::Undone(state, job) => (state, job),
+                }
+            }
+        };
+        let turn = self.turn(true, by).await?;
+        match self.aside(turn, state, job, None, by).await? {
+            Worked::Done(done) => done,
+            Worked::Undone(..) => Err(Error::Stopped),
+        }
+    }
+
+    /// Why the server was not asked yet, if somebody waits for a worker to ask it.
+    pub fn waits(&self) -> Option<Error> {
+        let why =
+            self.house.turns.why(&self.ask(true)).filter(|_| self.shared.queued.load(Ordering::Relaxed))?;
+        Some(Error::Waiting { server: (&*self.shared.server).into(), why: why.text() })
+    }
+
+    fn ask(&self, server: bool) -> Ask {
+        Ask { namespace: self.asker.clone(), server: server.then(|| self.shared.server.clone()) }
+    }
+
+    /// Waits for a worker.
+    async fn turn(&self, server: bool, by: Instant) -> Result<Turn, Error> {
+        let queued = &self.shared.queued;
+        queued.store(true, Ordering::Relaxed);
+        let took = tokio::time::timeout_at(by.into(), self.house.turns.take(self.ask(server))).await;
+        let late = took.map_err(|_| self.late());
+        queued.store(false, Ordering::Relaxed);
+        late
+    }
+
+    /// That time is up, and for what.
+    fn late(&self) -> Error {
+        let silent = || Error::Timeout { server: (&*self.shared.server).into(), what: "answer" };
+        self.waits().unwrap_or_else(silent)
+    }
+
+    async fn aside<T: Send + 'static, J: FnOnce(&mut State) -> Result<T, Error> + Send + 'static>(
+        &self,
+        mut turn: Turn,
+        mut state: OwnedMutexGuard<State>,
+        job: J,
+        need: Option<Need>,
+        by: Instant,
+    ) -> Result<Worked<T, J>, Error> {
+        let (shared, house) = (self.shared.clone(), self.house.clone());
+        let work = chance::aside(move || {
+            let prepared = state.prepare(&shared);
+            if prepared.is_ok() && need.is_some_and(|need| !need.is_here(&state)) {
+                return Worked::Undone(state, job);
+            }
+            let done = prepared.and_then(|()| job(&mut state));
+            turn.heard(state.heard());
+            if shared.waiting.load(Ordering::Relaxed) == 0 {
+                state.rest();
+            }
+            let has_grown = state.has_grown();
+            drop(state);
+            if has_grown {
+                house.tidy();
+            }
+            Worked::Done(done)
+        });
+        match tokio::time::timeout_at(by.into(), work).await {
+            Ok(worked) => worked.map_err(|_| Error::Stopped),
+            Err(_) => Err(self.late()),
+        }
+    }
+}
+
+impl State {
+    /// How the server has behaved since this was asked last.
+    fn heard(&mut self) -> Heard {
+        match &mut self.place {
+            Place::Mirrored(mirror) => mirror.heard(),
+            Place::Unopened(_) | Place::Local(_) => Heard::Nothing,
+        }
+    }
+}

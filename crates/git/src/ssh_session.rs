@@ -1,0 +1,351 @@
+//! One ssh connection with one program at its other end, for code that blocks.
+//!
+//! In: an address, a login, a command. Out: [`Session`]: bytes go in, bytes come out, and every wait has a deadline.
+//! The library is asynchronous, so a session has a small runtime of its own, which runs on the thread that asks and
+//! only while it asks; given up, it closes the connection. What a server says to people is never kept.
+
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use russh::client::{self, Handle, Msg};
+use russh::keys::{Algorithm, HashAlg, PrivateKeyWithHashAlg, PublicKeyOrCertificate};
+use russh::{Channel, ChannelMsg, Disconnect, Preferred};
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+
+use super::address::SshAddress;
+use super::error::Error;
+use super::hosts::{Hosts, Refused};
+use super::http::{CONNECT_TIMEOUT, SILENCE_TIMEOUT};
+use super::known_hosts::KnownHosts;
+use super::resolve::{MAX_ADDRESSES, Unresolved, resolved};
+use super::ssh::Login;
+use moorline_runtime::clock;
+
+/// The longest time for the end of a talk. An end that is lost costs the server a line in its log.
+const END_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How long a program that ended may take to tell its status.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What the server may send before we have read it.
+const WINDOW_BYTES: u32 = 2 * 1024 * 1024;
+
+/// A program that runs on a server.
+pub(super) struct Session {
+    /// None only while it is dropped.
+    runtime: Option<Runtime>,
+    server: Box<str>,
+    handle: Handle<Guard>,
+    channel: Channel<Msg>,
+    /// Bytes that came and were not read yet.
+    waiting: Vec<u8>,
+    taken: usize,
+    has_spoken: bool,
+    has_ended: bool,
+    exit: Option<u32>,
+}
+
+impl Session {
+    /// Connects, checks the server, logs in and runs `command`.
+    pub(super) fn open(
+        address: &SshAddress,
+        login: &Login,
+        hosts: &Hosts,
+        command: String,
+        by: Instant,
+    ) -> Result<Self, Error> {
+        let server: Box<str> = address.server().into();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(|_| Error::Stopped)?;
+        let opened = addresses(address, hosts).and_then(|places| {
+            let connect = connect(&server, &places);
+            let stream = within(&runtime, &server, "accept a connection", by, CONNECT_TIMEOUT, connect)?;
+            let begin = begin(&server, address, login, stream, command);
+            within(&runtime, &server, "finish the ssh login", by, SILENCE_TIMEOUT, begin)
+        });
+        match opened {
+            Ok((handle, channel)) => Ok(Self {
+                runtime: Some(runtime),
+                server,
+                handle,
+                channel,
+                waiting: Vec::new(),
+                taken: 0,
+                has_spoken: false,
+                has_ended: false,
+                exit: None,
+            }),
+            Err(error) => {
+                runtime.shutdown_background();
+                Err(error)
+            }
+        }
+    }
+
+    /// Sends all of `bytes`.
+    pub(super) fn send(&mut self, bytes: Vec<u8>, by: Instant) -> Result<(), Error> {
+        let runtime = self.runtime.as_ref().ok_or(Error::Stopped)?;
+        let lost =
+            || Error::Unreachable { server: self.server.clone(), cause: "it closed the connection".into() };
+        within(runtime, &self.server, "take a request", by, SILENCE_TIMEOUT, async {
+            self.channel.data_bytes(bytes).await.map_err(|_| lost())
+        })
+    }
+
+    /// What the program writes, until `by`.
+    pub(super) fn answer(&mut self, by: Instant) -> impl Read + '_ {
+        Answer { session: self, by }
+    }
+
+    /// True once the program has written anything.
+    pub(super) fn has_said_something(&self) -> bool {
+        self.has_spoken
+    }
+
+    /// The status that the program ended with, if the server tells it.
+    pub(super) fn exit(&mut self, by: Instant) -> Option<u32> {
+        let by = by.min(clock::now() + EXIT_TIMEOUT);
+        while self.exit.is_none() {
+            match self.message(by) {
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+        self.exit
+    }
+
+    /// Ends the program and the connection in order.
+    pub(super) fn close(mut self) {
+        let Some(runtime) = self.runtime.take() else { return };
+        let end = async {
+            // A flush in the place of a request is how Git says that there is none.
+            let flushed = self.channel.data_bytes(&b"0000"[..]).await;
+            let told = self.handle.disconnect(Disconnect::ByApplication, "", "").await;
+            if flushed.is_ok() && told.is_ok() {
+                drop((&mut self.handle).await);
+            }
+        };
+        // Who cannot be told finds out by the connection's end.
+        drop(runtime.block_on(async { tokio::time::timeout(END_TIMEOUT, end).await }));
+        runtime.shutdown_background();
+    }
+
+    /// The next message of the server; none after the last one.
+    fn message(&mut self, by: Instant) -> io::Result<Option<ChannelMsg>> {
+        let Some(runtime) = &self.runtime else { return Ok(None) };
+        let until = by.min(clock::now() + SILENCE_TIMEOUT);
+        let channel = &mut self.channel;
+        let message = runtime.block_on(async { tokio::time::timeout_at(until.into(), channel.wait()).await });
+        let message = message.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
+        if let Some(ChannelMsg::ExitStatus { exit_status }) = message {
+            self.exit = Some(exit_status);
+        }
+        Ok(message)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // The usual end waits for what runs; this one does not, and may happen anywhere.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+struct Answer<'a> {
+    session: &'a mut Session,
+    by: Instant,
+}
+
+impl Read for Answer<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let session = &mut *self.session;
+        while session.taken == session.waiting.len() && !session.has_ended {
+            match session.message(self.by)? {
+                Some(ChannelMsg::Data { data }) => {
+                    session.has_spoken |= !data.is_empty();
+                    session.waiting.clear();
+                    session.waiting.extend_from_slice(&data);
+                    session.taken = 0;
+                }
+                Some(ChannelMsg::Eof | ChannelMsg::Close) | None => session.has_ended = true,
+                Some(_) => {}
+            }
+        }
+        let waiting = session.waiting.get(session.taken..).unwrap_or_default();
+        let length = waiting.len().min(out.len());
+        out[..length].copy_from_slice(&waiting[..length]);
+        session.taken += length;
+        Ok(length)
+    }
+}
+
+/// Looks the host up on this thread: the runtime would start another for it.
+fn addresses(address: &SshAddress, hosts: &Hosts) -> Result<Vec<SocketAddr>, Error> {
+    let host = address.host.trim_start_matches('[').trim_end_matches(']');
+    let server = || address.server().into();
+    let mut found = resolved(hosts, host, address.port).map_err(|error| match error {
+        Unresolved::Unknown => Error::Unreachable { server: server(), cause: "its name is unknown".into() },
+        Unresolved::Refused(Refused(why)) => Error::NotAllowed { server: server(), why },
+    })?;
+    found.truncate(MAX_ADDRESSES);
+    Ok(found)
+}
+
+/// Waits for `work`, at most `longest` and until `by`.
+fn within<T>(
+    runtime: &Runtime,
+    server: &str,
+    what: &'static str,
+    by: Instant,
+    longest: Duration,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let until = by.min(clock::now() + longest);
+    let done = runtime.block_on(async { tokio::time::timeout_at(until.into(), work).await });
+    done.unwrap_or_else(|_| Err(Error::Timeout { server: server.into(), what }))
+}
+
+async fn connect(server: &str, places: &[SocketAddr]) -> Result<TcpStream, Error> {
+    let mut cause = io::Error::from(io::ErrorKind::NotFound);
+    for place in places {
+        match TcpStream::connect(place).await {
+            Ok(stream) => {
+                // Requests are small and wait for nothing; without this one may wait for the answer to another.
+                drop(stream.set_nodelay(true));
+                return Ok(stream);
+            }
+            Err(error) => cause = error,
+        }
+    }
+    Err(Error::Unreachable { server: server.into(), cause: cause.to_string().into() })
+}
+
+/// Checks the server, logs in and runs `command`.
+async fn begin(
+    server: &str,
+    address: &SshAddress,
+    login: &Login,
+    stream: TcpStream,
+    command: String,
+) -> Result<(Handle<Guard>, Channel<Msg>), Error> {
+    let guard = Guard { host: address.host.clone(), port: address.port, known: login.known.clone() };
+    let config = Arc::new(config(&login.known.kinds(&address.host, address.port)));
+    let connected = client::connect_stream(config, stream, guard).await;
+    let mut handle = connected.map_err(|stop| stopped(server, stop))?;
+    let failed = |error| stopped(server, Stop::Library(error));
+    let key = login.key.reveal().clone();
+    let hash = match key.algorithm() {
+        // Never with SHA-1, which a server without a word on it would be asked for otherwise.
+        Algorithm::Rsa { .. } => {
+            let best = handle.best_supported_rsa_hash().await.map_err(failed)?;
+            Some(best.flatten().unwrap_or(HashAlg::Sha512))
+        }
+        _ => None,
+    };
+    let key = PrivateKeyWithHashAlg::new(key, hash);
+    let answer = handle.authenticate_publickey(&*address.user, key).await.map_err(failed)?;
+    if !answer.success() {
+        return Err(Error::KeyRefused { server: server.into() });
+    }
+    let mut channel = handle.channel_open_session().await.map_err(failed)?;
+    // A server that does not take it speaks an older version, which is fine.
+    channel.set_env(false, "GIT_PROTOCOL", "version=2").await.map_err(failed)?;
+    channel.exec(true, command).await.map_err(failed)?;
+    let bad = |what| Error::BadAnswer { server: server.into(), what };
+    loop {
+        match channel.wait().await {
+            Some(ChannelMsg::Success) => return Ok((handle, channel)),
+            Some(ChannelMsg::Failure) => return Err(bad("it does not run git-upload-pack")),
+            Some(ChannelMsg::Data { .. }) => return Err(bad("it speaks before it was asked")),
+            Some(ChannelMsg::Close) | None => return Err(bad("it ends the connection without an answer")),
+            Some(_) => {}
+        }
+    }
+}
+
+/// Safe algorithms only, and no compression: packs are compressed. The kinds of keys that are known come first, so
+/// that a server with several shows one that can be recognised.
+fn config(known: &[&str]) -> client::Config {
+    let mut kinds: Vec<Algorithm> = Preferred::DEFAULT.key.to_vec();
+    kinds.retain(|kind| !matches!(kind, Algorithm::Rsa { hash: None }));
+    let name = |kind: &Algorithm| match kind {
+        Algorithm::Rsa { .. } => "ssh-rsa".to_owned(),
+        other => other.to_string(),
+    };
+    kinds.sort_by_key(|kind| !known.contains(&name(kind).as_str()));
+    client::Config {
+        client_id: russh::SshId::Standard(concat!("SSH-2.0-moorline_", env!("CARGO_PKG_VERSION")).into()),
+        preferred: Preferred { key: kinds.into(), ..Preferred::DEFAULT },
+        window_size: WINDOW_BYTES,
+        ..client::Config::default()
+    }
+}
+
+/// Stands at the gate: lets nobody in who is not known.
+struct Guard {
+    host: Box<str>,
+    port: u16,
+    known: Arc<KnownHosts>,
+}
+
+/// Why a connection was not opened.
+#[derive(Debug)]
+enum Stop {
+    Host(Box<str>),
+    Library(russh::Error),
+}
+
+impl From<russh::Error> for Stop {
+    fn from(error: russh::Error) -> Self {
+        Self::Library(error)
+    }
+}
+
+impl client::Handler for Guard {
+    type Error = Stop;
+
+    async fn check_server_key(&mut self, shown: &PublicKeyOrCertificate) -> Result<bool, Stop> {
+        let unreadable = |_| Stop::Host("it shows a key that cannot be read".into());
+        let key = match shown {
+            PublicKeyOrCertificate::PublicKey { key, .. } => key.to_bytes().map_err(unreadable)?,
+            PublicKeyOrCertificate::Certificate(_) => {
+                return Err(Stop::Host("it shows a certificate, which was not asked for".into()));
+            }
+        };
+        let judged = self.known.judge(&self.host, self.port, &key);
+        judged.map(|()| true).map_err(|doubt| Stop::Host(doubt.to_string().into()))
+    }
+}
+
+/// What a connection that failed means. The library's own words may hold what a server sent.
+fn stopped(server: &str, stop: Stop) -> Error {
+    use russh::Error as E;
+
+    let server: Box<str> = server.into();
+    let untrusted = |cause: &str| Error::Untrusted { server: server.clone(), cause: cause.into() };
+    let bad = |what| Error::BadAnswer { server: server.clone(), what };
+    match stop {
+        Stop::Host(cause) => Error::Untrusted { server, cause },
+        Stop::Library(E::NoCommonAlgo { kind: russh::AlgorithmKind::Key, .. }) => {
+            untrusted("it has no host key of a kind that is safe (ed25519, ecdsa, or rsa with SHA-2)")
+        }
+        Stop::Library(E::NoCommonAlgo { .. }) => bad("it offers only ways to encrypt that are not safe"),
+        Stop::Library(E::WrongServerSig | E::Signature(_)) => {
+            untrusted("it does not own the host key it shows")
+        }
+        Stop::Library(E::UnknownKey) => untrusted("its host key is not known"),
+        Stop::Library(E::IO(cause)) if cause.kind() != io::ErrorKind::UnexpectedEof => {
+            Error::Unreachable { server, cause: cause.kind().to_string().into() }
+        }
+        Stop::Library(E::IO(_) | E::HUP | E::Disconnect | E::SendError | E::RecvError) => {
+            bad("it ends the connection during the ssh login")
+        }
+        Stop::Library(E::ChannelOpenFailure(_) | E::RequestDenied) => bad("it opens no ssh session"),
+        Stop::Library(_) => bad("it does not speak ssh as it should"),
+    }
+}

@@ -1,0 +1,306 @@
+//! How a live object is: one rule a kind, and one for all the others.
+//!
+//! In: the kind, the body as the API server has it, and what the body cannot say ([`Context`]). Out: [`Health`]. A rule reads
+//! one body and nothing else; what lies beneath a workload is named by [`cause()`], what a Sync says of a kind itself is in
+//! [`rules`], and what has been going on for too long is judged by [`Progress`].
+//!
+//! [`Watchlist`] puts them together for all objects of a Sync, and says which of them have to be read, and when.
+//!
+//! Two things hold for every rule. A status that speaks of an older generation is never taken for the newest one's. And a
+//! status without any word of trouble is trusted: nothing is degraded on a guess.
+#![doc = include_str!("../README.md")]
+#![warn(unreachable_pub)]
+// Nothing panics on input; tests may.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+mod apps;
+mod autoscaling;
+mod batch;
+mod cause;
+mod condition;
+mod definitions;
+mod gateway;
+mod generic;
+mod known;
+mod live;
+mod networking;
+mod pod;
+pub mod rules;
+mod sentence;
+mod stall;
+mod storage;
+mod watchlist;
+
+use serde_json::{Map, Value};
+
+pub use cause::{Cause, cause, newest_replica_set};
+pub use known::{Answer, Known, KnownStatus, known};
+use live::Live;
+pub use stall::{Progress, deadline, judge};
+pub use watchlist::{Due, Judgement, Place, Summary, Watchlist};
+
+use moorline_core::object::GroupKind;
+
+/// How an object is. `why` is a sentence about this object, for people; it holds names, counts and what controllers say, and
+/// never what is in a Secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    /// It is as it should be.
+    Healthy,
+    /// It is on its way.
+    Progressing {
+        /// What is still to happen.
+        why: String,
+    },
+    /// It failed, or has been on its way for too long.
+    Degraded {
+        /// What is wrong.
+        why: String,
+    },
+    /// Somebody asked it to stop; nothing is wrong, and nothing waits for it.
+    Suspended,
+    /// Nobody can tell.
+    Unknown {
+        /// What is missing for an answer.
+        why: String,
+    },
+}
+
+/// Whether objects of a kind report how they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reports {
+    /// Nothing says that they do: its definition has no status subresource.
+    #[default]
+    No,
+    /// Its definition has a status subresource, and no object of the kind was seen to use it. Many definitions have one by
+    /// habit, so silence is waited for, for a minute, and is no failure.
+    Perhaps,
+    /// Another object of the kind has reported.
+    Yes,
+}
+
+/// When the class of a volume claim makes the volume: `volumeBindingMode` of the StorageClass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Binding {
+    /// At once.
+    Immediate,
+    /// When a Pod uses the claim.
+    WaitForFirstConsumer,
+}
+
+/// What a body cannot say of its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Context {
+    /// Whether objects of this kind report; asked only of kinds without a rule of their own.
+    pub reports: Reports,
+    /// The binding mode of a volume claim's class, where it is known.
+    pub binding: Option<Binding>,
+}
+
+/// How a live object is, as far as its body tells now. What has been progressing for too long is judged by [`judge`].
+#[must_use]
+pub fn health(kind: &GroupKind, body: &Map<String, Value>, context: &Context) -> Health {
+    let live = Live::new(body);
+    if let Some(deletion) = live.deletion() {
+        // A namespace says what keeps it.
+        return if family(kind).is_some_and(|family| family.kind == "Namespace") {
+            definitions::namespace(live, context)
+        } else {
+            deletion
+        };
+    }
+    match family(kind) {
+        Some(family) => (family.rule)(live, context),
+        None if is_still(kind) => Health::Healthy,
+        None => known::health(kind, live, context).unwrap_or_else(|| generic::generic(live, context)),
+    }
+}
+
+/// True for the kinds whose controllers report of every object: one without a status has not been looked at yet.
+pub fn always_reports(kind: &GroupKind) -> bool {
+    family(kind).is_some() || known::always_reports(kind)
+}
+
+/// True for the kinds whose objects may say how they are: their statuses have to be read. Of the others only a deletion is
+/// worth knowing, and their metadata tell that.
+pub fn may_report(kind: &GroupKind) -> bool {
+    family(kind).is_some() || !is_still(kind) && !known::is_still(kind)
+}
+
+impl Health {
+    /// The word for conditions, metrics and tables.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Healthy => "Healthy",
+            Self::Progressing { .. } => "Progressing",
+            Self::Degraded { .. } => "Degraded",
+            Self::Suspended => "Suspended",
+            Self::Unknown { .. } => "Unknown",
+        }
+    }
+
+    /// The sentence for people, where there is something to say.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Progressing { why } | Self::Degraded { why } | Self::Unknown { why } => Some(why),
+            Self::Healthy | Self::Suspended => None,
+        }
+    }
+
+    fn progressing(why: impl Into<String>) -> Self {
+        Self::Progressing { why: why.into() }
+    }
+
+    fn degraded(why: impl Into<String>) -> Self {
+        Self::Degraded { why: why.into() }
+    }
+
+    fn unknown(why: impl Into<String>) -> Self {
+        Self::Unknown { why: why.into() }
+    }
+}
+
+/// One kind's rule, and how long its objects may be on their way without coming further.
+struct Family {
+    group: &'static str,
+    kind: &'static str,
+    rule: fn(Live<'_>, &Context) -> Health,
+    deadline: i64,
+}
+
+const fn row(
+    group: &'static str,
+    kind: &'static str,
+    minutes: i64,
+    rule: fn(Live<'_>, &Context) -> Health,
+) -> Family {
+    Family { group, kind, rule, deadline: minutes * 60_000 }
+}
+
+const GATEWAY: &str = "gateway.networking.k8s.io";
+
+/// Every rule, with its deadline in minutes. Work that runs to an end may take an hour without a sign; what only has to be
+/// registered somewhere is done within seconds where it is done at all.
+#[rustfmt::skip]
+const FAMILIES: [Family; 25] = [
+    row("apps",                   "Deployment",              10, apps::deployment),
+    row("apps",                   "StatefulSet",             10, apps::stateful_set),
+    row("apps",                   "DaemonSet",               10, apps::daemon_set),
+    row("apps",                   "ReplicaSet",              10, apps::replica_set),
+    row("",                       "ReplicationController",   10, apps::replica_set),
+    row("",                       "Pod",                     10, pod::pod),
+    row("batch",                  "Job",                     60, batch::job),
+    row("batch",                  "CronJob",                  2, batch::cron_job),
+    row("",                       "PersistentVolumeClaim",    5, storage::claim),
+    row("",                       "Service",                 10, networking::service),
+    row("networking.k8s.io",      "Ingress",                 10, networking::ingress),
+    row("autoscaling",            "HorizontalPodAutoscaler",  5, autoscaling::autoscaler),
+    row("policy",                 "PodDisruptionBudget",      5, autoscaling::disruption_budget),
+    row("apiregistration.k8s.io", "APIService",               5, definitions::api_service),
+    row("apiextensions.k8s.io",   "CustomResourceDefinition", 2, definitions::definition),
+    row("",                       "Namespace",               10, definitions::namespace),
+    row(GATEWAY,                  "GatewayClass",            10, gateway::class),
+    row(GATEWAY,                  "Gateway",                 10, gateway::gateway),
+    row(GATEWAY,                  "HTTPRoute",               10, gateway::route),
+    row(GATEWAY,                  "GRPCRoute",               10, gateway::route),
+    row(GATEWAY,                  "TLSRoute",                10, gateway::route),
+    row(GATEWAY,                  "TCPRoute",                10, gateway::route),
+    row(GATEWAY,                  "UDPRoute",                10, gateway::route),
+    row(GATEWAY,                  "ReferenceGrant",          10, still),
+    row(GATEWAY,                  "BackendTLSPolicy",        10, gateway::policy),
+];
+
+/// The groups whose kinds only say something, with the kinds that do; `*` is every kind of the group.
+#[rustfmt::skip]
+const STILL: [(&str, &[&str]); 12] = [
+    ("", &[
+        "ConfigMap", "Secret", "ServiceAccount", "Endpoints", "Event", "LimitRange", "ResourceQuota", "PodTemplate",
+    ]),
+    ("apps", &["ControllerRevision"]),
+    ("admissionregistration.k8s.io", &[
+        "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding",
+        "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+    ]),
+    ("coordination.k8s.io", &["*"]),
+    ("discovery.k8s.io", &["*"]),
+    ("events.k8s.io", &["*"]),
+    ("networking.k8s.io", &["IngressClass", "NetworkPolicy", "IPAddress"]),
+    ("node.k8s.io", &["*"]),
+    ("policy", &["PodSecurityPolicy"]),
+    ("rbac.authorization.k8s.io", &["*"]),
+    ("scheduling.k8s.io", &["*"]),
+    ("storage.k8s.io", &["StorageClass", "CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttributesClass"]),
+];
+
+/// True for an object whose status says nothing, as far as its manifest tells: a Service that needs no load balancer.
+pub fn is_told_by_manifest(kind: &GroupKind, manifest: &[u8]) -> bool {
+    let balanced = || manifest.windows(BALANCER.len()).any(|part| part == BALANCER);
+    kind.group.is_empty() && &*kind.kind == "Service" && !balanced()
+}
+
+/// True if something reports of the object in its status.
+pub fn says_something(body: &Map<String, Value>) -> bool {
+    !generic::is_silent(Live::new(body))
+}
+
+const BALANCER: &[u8] = b"LoadBalancer";
+
+fn family(kind: &GroupKind) -> Option<&'static Family> {
+    FAMILIES.iter().find(|family| family.kind == &*kind.kind && family.group == &*kind.group)
+}
+
+fn is_still(kind: &GroupKind) -> bool {
+    let group = STILL.iter().find(|(group, _)| *group == &*kind.group);
+    group.is_some_and(|(_, kinds)| kinds.iter().any(|still| *still == "*" || *still == &*kind.kind))
+}
+
+/// The rule of a kind that only says something.
+fn still(_: Live<'_>, _: &Context) -> Health {
+    Health::Healthy
+}
+
+#[cfg(test)]
+mod fixture;
+
+#[cfg(test)]
+mod tests {
+    use super::fixture::check;
+    use super::*;
+
+    #[test]
+    fn kinds_that_only_say_something_are_healthy() {
+        for kind in
+            ["ConfigMap", "Secret", "ClusterRole.rbac.authorization.k8s.io", "Lease.coordination.k8s.io"]
+        {
+            check(kind, r#"{"data": {"a": "b"}}"#, "Healthy");
+        }
+        check(
+            "Secret",
+            r#"{"status": {"phase": "Failed", "conditions": [{"type": "Ready", "status": "False"}]}}"#,
+            "Healthy",
+        );
+        let deleted =
+            r#"{"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b", "c"]}}"#;
+        check("Secret", deleted, "Progressing: it is being deleted, and waits for the finalizer a/b and c");
+        check("Deployment.apps", &deleted.replace(r#""a/b", "c""#, ""), "Progressing: it is being deleted");
+    }
+
+    #[test]
+    fn the_shell_knows_which_statuses_to_read() {
+        let check = |group: &str, kind: &str, rule: bool, report: bool| {
+            let kind = GroupKind::new(group, kind);
+            assert_eq!((always_reports(&kind), may_report(&kind)), (rule, report), "{kind}");
+        };
+        check("apps", "Deployment", true, true);
+        check("extensions", "Deployment", false, true);
+        check("", "ConfigMap", false, false);
+        check("example.com", "Widget", false, true);
+        check("", "PersistentVolume", false, true);
+        check("rbac.authorization.k8s.io", "Role", false, false);
+        let service = GroupKind::new("", "Service");
+        assert!(is_told_by_manifest(&service, br#"{"spec":{"ports":[]}}"#));
+        assert!(!is_told_by_manifest(&service, br#"{"spec":{"type":"LoadBalancer"}}"#));
+        assert!(!is_told_by_manifest(&GroupKind::new("apps", "Deployment"), b"{}"));
+    }
+}

@@ -1,0 +1,225 @@
+//! Nothing progresses for ever.
+//!
+//! In: what a rule found, what was remembered of the object, and the time. Out: [`Progress`], which is all that has to be
+//! remembered between two looks, and the health that is shown. What comes further keeps its time: each new sentence starts
+//! the deadline anew. What only goes to and fro is stopped by the whole span, which is a few deadlines long.
+
+use serde_json::{Map, Value};
+
+use super::live::Live;
+use super::sentence::span;
+use super::{Context, Health, Reports, always_reports, family, generic, known};
+use moorline_core::object::GroupKind;
+
+/// For kinds without a rule: databases and clusters take their time in a cloud.
+const GENERIC_DEADLINE: i64 = 30 * 60_000;
+/// How many deadlines an object may progress in all, however often its sentence changes.
+const DEADLINES_IN_ALL: i64 = 6;
+/// For objects that say nothing, of a kind of which none ever did: many definitions have a status by habit.
+const MUTE: i64 = 60_000;
+/// What a controller with a deadline of its own gets on top of it, so that its word comes first.
+const GRACE: i64 = 60_000;
+/// A deadline that somebody wrote is taken up to this many seconds: a week.
+const LONGEST: u64 = 7 * 24 * 3600;
+
+/// Since when an object progresses. Times are milliseconds on any one clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    began: i64,
+    moved: i64,
+    why: Box<str>,
+}
+
+impl Progress {
+    /// What is remembered after a look: none when the object does not progress.
+    #[must_use]
+    pub fn follow(before: Option<Self>, found: &Health, now: i64) -> Option<Self> {
+        let Health::Progressing { why } = found else { return None };
+        Some(match before {
+            Some(before) if *before.why == **why => before,
+            Some(before) => Self { began: before.began, moved: now, why: why.as_str().into() },
+            None => Self { began: now, moved: now, why: why.as_str().into() },
+        })
+    }
+
+    /// When it will have been too long, if nothing changes: the time to judge again.
+    pub fn ends(&self, deadline: i64) -> i64 {
+        let all = self.began.saturating_add(deadline.saturating_mul(DEADLINES_IN_ALL));
+        self.moved.saturating_add(deadline).min(all)
+    }
+}
+
+/// How long an object may be on its way without coming further. The Sync's own word goes before this one's.
+pub fn deadline(kind: &GroupKind, body: &Map<String, Value>) -> i64 {
+    let known = || known::deadline(kind).unwrap_or(GENERIC_DEADLINE);
+    let default = family(kind).map_or_else(known, |family| family.deadline);
+    let live = Live::new(body);
+    let own = match (&*kind.group, &*kind.kind) {
+        // The controller judges by itself, and knows more: it sees each Pod that comes.
+        ("apps", "Deployment") => live.number(&["spec", "progressDeadlineSeconds"]),
+        ("batch", "Job") => live.number(&["spec", "activeDeadlineSeconds"]),
+        // Pods that run to an end are given the time of Jobs.
+        ("", "Pod") if live.text(&["spec", "restartPolicy"]).is_some_and(|policy| policy != "Always") => {
+            Some(live.number(&["spec", "activeDeadlineSeconds"]).unwrap_or(3600))
+        }
+        _ => None,
+    };
+    // Shorter ones are the controller's to keep.
+    let own = own.map(|seconds| i64::try_from(seconds.min(LONGEST)).unwrap_or_default() * 1000 + GRACE);
+    own.unwrap_or_default().max(default)
+}
+
+/// How long this object may be on its way: the Sync's own word goes before its kind's.
+pub(super) fn patience(
+    kind: &GroupKind,
+    body: &Map<String, Value>,
+    context: &Context,
+    timeout: Option<i64>,
+) -> i64 {
+    match is_mute(kind, body, context) {
+        true => MUTE,
+        false => timeout.unwrap_or_else(|| deadline(kind, body)),
+    }
+}
+
+/// True if the object has had its time to say something, of a kind that may never say anything. `now` is in milliseconds
+/// since 1970.
+pub(super) fn is_mute_for_good(
+    kind: &GroupKind,
+    body: &Map<String, Value>,
+    context: &Context,
+    now: i64,
+) -> bool {
+    let made = || Live::new(body).text(&["metadata", "creationTimestamp"])?.parse::<jiff::Timestamp>().ok();
+    is_mute(kind, body, context)
+        && made().is_some_and(|made| now.saturating_sub(made.as_millisecond()) >= MUTE)
+}
+
+fn is_mute(kind: &GroupKind, body: &Map<String, Value>, context: &Context) -> bool {
+    context.reports == Reports::Perhaps && generic::is_silent(Live::new(body)) && !always_reports(kind)
+}
+
+/// The health that is shown: what was found, unless it has been progressing for too long.
+#[must_use]
+pub fn judge(
+    kind: &GroupKind,
+    body: &Map<String, Value>,
+    context: &Context,
+    found: Health,
+    progress: Option<&Progress>,
+    now: i64,
+    deadline: i64,
+) -> Health {
+    let (Health::Progressing { why }, Some(progress)) = (&found, progress) else { return found };
+    if now < progress.ends(deadline) {
+        return found;
+    }
+    if is_mute(kind, body, context) {
+        return Health::Healthy;
+    }
+    let still = now.saturating_sub(progress.moved) >= deadline;
+    let for_long = if still { deadline } else { deadline.saturating_mul(DEADLINES_IN_ALL) };
+    Health::degraded(format!("{why}, for more than {}", span(for_long)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{body, kind, told};
+    use super::*;
+
+    const MINUTE: i64 = 60_000;
+
+    /// What is shown after looks at these minutes, each of which found this sentence; none is healthy.
+    fn shown(of: &str, looks: &[(i64, Option<&str>)], context: &Context) -> String {
+        let (kind, body) = (kind(of), Map::new());
+        let (mut progress, mut shown) = (None, Health::Healthy);
+        for (minute, why) in looks {
+            let found = why.map_or(Health::Healthy, Health::progressing);
+            progress = Progress::follow(progress, &found, minute * MINUTE);
+            shown = judge(&kind, &body, context, found, progress.as_ref(), minute * MINUTE, 10 * MINUTE);
+        }
+        told(&shown)
+    }
+
+    #[test]
+    fn what_stands_still_is_degraded() {
+        let check = |looks: &[(i64, Option<&str>)], expect: &str| {
+            assert_eq!(shown("Widget.example.com", looks, &Context::default()), expect, "{looks:?}");
+        };
+        let (a, b) = (Some("1 of 2"), Some("0 of 2"));
+        check(&[(0, a)], "Progressing: 1 of 2");
+        check(&[(0, a), (9, a)], "Progressing: 1 of 2");
+        check(&[(0, a), (10, a)], "Degraded: 1 of 2, for more than 10 minutes");
+        check(&[(0, a), (10, a), (11, a)], "Degraded: 1 of 2, for more than 10 minutes");
+        check(&[(0, a), (9, b), (10, b)], "Progressing: 0 of 2");
+        check(&[(0, a), (10, None), (11, a)], "Progressing: 1 of 2");
+        check(&[(0, a), (100, None)], "Healthy");
+    }
+
+    #[test]
+    fn what_goes_to_and_fro_is_degraded_too() {
+        let looks = |minutes: i64| -> Vec<_> {
+            (0..=minutes)
+                .map(|minute| (minute, Some(if minute % 2 == 0 { "1 of 2" } else { "0 of 2" })))
+                .collect()
+        };
+        assert_eq!(shown("Pod", &looks(59), &Context::default()), "Progressing: 0 of 2");
+        assert_eq!(shown("Pod", &looks(60), &Context::default()), "Degraded: 1 of 2, for more than 1 hour");
+    }
+
+    #[test]
+    fn silence_of_a_kind_that_may_never_speak_is_no_failure() {
+        let context = |reports| Context { reports, binding: None };
+        let looks = [(0, Some("nothing was reported")), (10, Some("nothing was reported"))];
+        assert_eq!(shown("Widget.example.com", &looks, &context(Reports::Perhaps)), "Healthy");
+        assert!(shown("Widget.example.com", &looks, &context(Reports::Yes)).starts_with("Degraded: "));
+        assert!(shown("Deployment.apps", &looks, &context(Reports::Perhaps)).starts_with("Degraded: "));
+    }
+
+    #[test]
+    fn it_is_waited_for_no_longer_than_a_minute() {
+        let (kind, perhaps) =
+            (kind("Widget.example.com"), Context { reports: Reports::Perhaps, binding: None });
+        let made = body(r#"{"metadata": {"creationTimestamp": "1970-01-01T00:10:00Z"}}"#);
+        assert_eq!(patience(&kind, &made, &perhaps, Some(10 * MINUTE)), MINUTE);
+        assert!(!is_mute_for_good(&kind, &made, &perhaps, 11 * MINUTE - 1));
+        assert!(is_mute_for_good(&kind, &made, &perhaps, 11 * MINUTE));
+        let says = body(
+            r#"{"metadata": {"creationTimestamp": "1970-01-01T00:10:00Z"}, "status": {"phase": "New"}}"#,
+        );
+        assert!(!is_mute_for_good(&kind, &says, &perhaps, 60 * MINUTE));
+        assert_eq!(patience(&kind, &says, &perhaps, Some(10 * MINUTE)), 10 * MINUTE);
+        let yes = Context { reports: Reports::Yes, binding: None };
+        assert!(!is_mute_for_good(&kind, &made, &yes, 60 * MINUTE));
+        assert_eq!(patience(&kind, &made, &yes, None), 30 * MINUTE);
+    }
+
+    #[test]
+    fn a_deadline_is_the_longer_of_two() {
+        let check = |of: &str, json: &str, minutes| {
+            assert_eq!(deadline(&kind(of), &body(json)), minutes * MINUTE, "{of} {json}");
+        };
+        check("Deployment.apps", r#"{"spec": {"progressDeadlineSeconds": 600}}"#, 11);
+        check("Deployment.apps", r#"{"spec": {"progressDeadlineSeconds": 30}}"#, 10);
+        check(
+            "Deployment.apps",
+            r#"{"spec": {"progressDeadlineSeconds": 18446744073709551615}}"#,
+            7 * 24 * 60 + 1,
+        );
+        check("StatefulSet.apps", "{}", 10);
+        check("Job.batch", r#"{"spec": {"activeDeadlineSeconds": 7200}}"#, 121);
+        check("Pod", r#"{"spec": {"restartPolicy": "Never"}}"#, 61);
+        check("Pod", r#"{"spec": {"restartPolicy": "Always"}}"#, 10);
+        check("Widget.example.com", "{}", 30);
+    }
+
+    #[test]
+    fn the_shell_knows_when_to_judge_again() {
+        let found = Health::progressing("a");
+        let progress = Progress::follow(None, &found, 1000).unwrap();
+        assert_eq!(progress.ends(5000), 6000);
+        let late = Progress::follow(Some(progress), &Health::progressing("b"), 29_000).unwrap();
+        assert_eq!(late.ends(5000), 31_000);
+        assert_eq!(late.ends(i64::MAX), i64::MAX);
+    }
+}

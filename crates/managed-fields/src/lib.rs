@@ -1,0 +1,357 @@
+//! Which fields a manager of an object owns: `managedFields` as sets of paths.
+//!
+//! In: the `fieldsV1` of an entry, or the bytes in which a set was kept. Out: [`FieldSet`], compared by its
+//! digest and by what one set has and another has not. The API server decides what owning means; here is only
+//! read what it wrote down, whatever the order of its keys.
+#![doc = include_str!("../README.md")]
+#![warn(unreachable_pub)]
+// Nothing panics on input; tests may.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+mod bytes;
+mod entry;
+mod order;
+mod path;
+mod pointer;
+mod survivor;
+mod written;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+pub use bytes::Digest;
+pub use entry::{Entry, Operation, entries};
+pub use path::safe_for_html;
+pub use path::{Element, FieldPath};
+pub use pointer::{
+    excerpt, is_in, meant, pointer_of, pointer_of_fields, removal_order, remove, remove_all, told, touches,
+};
+pub use survivor::{Survivor, removed};
+
+/// Deeper paths end here. JSON from the wire has no more levels than this.
+const MAX_DEPTH: usize = 128;
+
+/// The paths that a manager owns.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FieldSet {
+    /// The object itself, which is never owned as a whole.
+    pub root: Node,
+}
+
+/// A place in an object: whether it is owned itself, and what is owned in it. Nothing is kept of a place that
+/// is neither, except the root.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Node {
+    /// It is owned itself.
+    pub owned: bool,
+    /// The places in it of which something is owned.
+    pub children: BTreeMap<Element, Node>,
+}
+
+impl FieldSet {
+    /// Reads `fieldsV1`. What cannot be understood is kept as it is written, so that its change is seen.
+    pub fn parse(fields: &Value) -> Self {
+        let root = Node::read(fields, MAX_DEPTH);
+        Self { root: Node { owned: false, ..root } }
+    }
+
+    /// What this set owns and the other does not.
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Self {
+        Self { root: self.root.minus(Some(&other.root)).unwrap_or_default() }
+    }
+
+    /// What both sets own.
+    #[must_use]
+    pub fn intersect(&self, other: &Self) -> Self {
+        Self { root: self.root.intersect(&other.root).unwrap_or_default() }
+    }
+
+    /// What either set owns.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let mut both = self.clone();
+        both.root.merge(other.root.clone());
+        both
+    }
+
+    /// Takes off what the other set owns.
+    pub fn take_off(&mut self, other: &Self) {
+        self.root.take_off(&other.root);
+    }
+
+    /// Takes off what the other set owns, and all that is in it.
+    pub fn take_off_whole(&mut self, other: &Self) {
+        self.root.take_off_whole(&other.root);
+    }
+
+    /// Adds what the other set owns.
+    pub fn add(&mut self, other: Self) {
+        self.root.merge(other.root);
+    }
+
+    /// True if nothing is owned.
+    pub fn is_empty(&self) -> bool {
+        self.root.children.is_empty()
+    }
+
+    /// True if the path itself is owned.
+    pub fn contains(&self, path: &FieldPath) -> bool {
+        self.node(path).is_some_and(|node| node.owned)
+    }
+
+    /// True if the path is owned, or anything in it.
+    pub fn reaches(&self, path: &FieldPath) -> bool {
+        self.node(path).is_some()
+    }
+
+    /// The owned paths in which nothing else is owned, in order.
+    pub fn paths(&self) -> Vec<FieldPath> {
+        self.walk(|node| node.children.is_empty())
+    }
+
+    /// The owned paths that are in no other owned path, in order.
+    pub fn outermost(&self) -> Vec<FieldPath> {
+        let mut found = Vec::new();
+        self.root.walk(&mut Vec::new(), &mut |node, path| {
+            if node.owned {
+                found.push(FieldPath::new(path));
+            }
+            !node.owned
+        });
+        found
+    }
+
+    /// Every owned path, in order: what holds others before what it holds.
+    pub fn members(&self) -> Vec<FieldPath> {
+        self.walk(|node| node.owned)
+    }
+
+    /// A set of these paths.
+    pub fn of<'a>(paths: impl IntoIterator<Item = &'a FieldPath>) -> Self {
+        let mut set = Self::default();
+        for path in paths.into_iter().filter(|path| !path.elements().is_empty()) {
+            let place = path
+                .elements()
+                .iter()
+                .take(MAX_DEPTH)
+                .fold(&mut set.root, |node, element| node.children.entry(element.clone()).or_default());
+            place.owned = true;
+        }
+        set
+    }
+
+    fn node(&self, path: &FieldPath) -> Option<&Node> {
+        path.elements().iter().try_fold(&self.root, |node, element| node.children.get(element))
+    }
+
+    fn walk(&self, wanted: impl Fn(&Node) -> bool) -> Vec<FieldPath> {
+        let mut found = Vec::new();
+        self.root.walk(&mut Vec::new(), &mut |node, path| {
+            if !path.is_empty() && wanted(node) {
+                found.push(FieldPath::new(path));
+            }
+            true
+        });
+        found
+    }
+}
+
+impl Node {
+    /// A place that is owned, and nothing in it.
+    pub const LEAF: Self = Self { owned: true, children: BTreeMap::new() };
+
+    /// True if nothing is owned here.
+    pub fn is_empty(&self) -> bool {
+        !self.owned && self.children.is_empty()
+    }
+
+    /// Puts in what is owned in a place, unless that is nothing.
+    pub fn put(&mut self, element: &Element, inner: Self) {
+        if !inner.is_empty() {
+            self.children.insert(element.clone(), inner);
+        }
+    }
+
+    fn read(fields: &Value, depth: usize) -> Self {
+        let Some(fields) = fields.as_object().filter(|_| depth > 0) else { return Self::LEAF };
+        let mut node = Self { owned: fields.is_empty(), children: BTreeMap::new() };
+        for (key, inner) in fields {
+            match key.as_str() {
+                "." => node.owned = true,
+                key => {
+                    // Two writings of one key are one element.
+                    node.children.entry(Element::read(key)).or_default().merge(Self::read(inner, depth - 1));
+                }
+            }
+        }
+        node
+    }
+
+    /// Adds what is owned in the other.
+    pub fn merge(&mut self, other: Self) {
+        self.owned |= other.owned;
+        for (element, node) in other.children {
+            self.children.entry(element).or_default().merge(node);
+        }
+    }
+
+    /// A node, if anything is left to be kept.
+    fn kept(owned: bool, children: BTreeMap<Element, Self>) -> Option<Self> {
+        (owned || !children.is_empty()).then_some(Self { owned, children })
+    }
+
+    fn minus(&self, other: Option<&Self>) -> Option<Self> {
+        let inner = |(element, node): (&Element, &Self)| {
+            let other = other.and_then(|other| other.children.get(element));
+            Some((element.clone(), node.minus(other)?))
+        };
+        let owned = self.owned && !other.is_some_and(|other| other.owned);
+        Self::kept(owned, self.children.iter().filter_map(inner).collect())
+    }
+
+    fn take_off(&mut self, other: &Self) {
+        self.owned &= !other.owned;
+        for (element, other) in &other.children {
+            if let Some(inner) = self.children.get_mut(element) {
+                inner.take_off(other);
+                if inner.is_empty() {
+                    self.children.remove(element);
+                }
+            }
+        }
+    }
+
+    fn take_off_whole(&mut self, other: &Self) {
+        for (element, other) in &other.children {
+            let Some(inner) = self.children.get_mut(element) else { continue };
+            if !other.owned {
+                inner.take_off_whole(other);
+            }
+            if other.owned || inner.is_empty() {
+                self.children.remove(element);
+            }
+        }
+    }
+
+    fn intersect(&self, other: &Self) -> Option<Self> {
+        let inner = |(element, node): (&Element, &Self)| {
+            Some((element.clone(), node.intersect(other.children.get(element)?)?))
+        };
+        Self::kept(self.owned && other.owned, self.children.iter().filter_map(inner).collect())
+    }
+
+    /// Shows every node with its path, and goes into those for which the answer is yes.
+    fn walk<'a>(&'a self, path: &mut Vec<&'a Element>, show: &mut impl FnMut(&Self, &[&Element]) -> bool) {
+        if !show(self, path) {
+            return;
+        }
+        for (element, node) in &self.children {
+            path.push(element);
+            node.walk(path, show);
+            path.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shown(paths: &[FieldPath]) -> Vec<String> {
+        paths.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn paths_are_read_from_an_entry() {
+        let set = FieldSet::parse(&json!({
+            "f:metadata": {"f:annotations": {".": {}, "f:moorline.dev/id": {}}, "f:finalizers": {"v:\"x\"": {}}},
+            "f:spec": {"f:containers": {"k:{\"name\":\"app\"}": {".": {}, "f:image": {}, "f:name": {}}}, "f:args": {"i:0": {}}},
+        }));
+        assert_eq!(
+            shown(&set.paths()),
+            [
+                "metadata.annotations[\"moorline.dev/id\"]",
+                "metadata.finalizers[\"x\"]",
+                "spec.args[0]",
+                "spec.containers[name=app].image",
+                "spec.containers[name=app].name",
+            ]
+        );
+        assert_eq!(set.members().len(), 7);
+        assert_eq!(
+            shown(&set.outermost()),
+            [
+                "metadata.annotations",
+                "metadata.finalizers[\"x\"]",
+                "spec.args[0]",
+                "spec.containers[name=app]"
+            ]
+        );
+        assert!(set.members().iter().all(|path| set.contains(path) && set.reaches(path)));
+        assert_eq!(FieldSet::of(&set.members()), set);
+    }
+
+    #[test]
+    fn an_item_is_one_however_its_key_is_written() {
+        let item = |key: &str| FieldSet::parse(&json!({"f:ports": {key: {".": {}}}}));
+        let (one, two) = (r#"k:{"port":80,"protocol":"TCP"}"#, r#"k:{ "protocol":"TCP", "port": 80 }"#);
+        assert_eq!(item(one), item(two));
+        let both = FieldSet::parse(&json!({"f:ports": {one: {"f:port": {}}, two: {"f:protocol": {}}}}));
+        assert_eq!(both.paths().len(), 2);
+    }
+
+    #[test]
+    fn what_is_malformed_is_kept_and_compared() {
+        let sets: Vec<FieldSet> = [
+            json!({"f:a": 1}),
+            json!({"f:a": {}, "x:new": {}}),
+            json!({"f:a": {}, "k:{nonsense": {}}),
+            json!({"f:a": {}, "v:": {}, "i:x": {}}),
+            json!({"f:a": {}, "": {}}),
+        ]
+        .iter()
+        .map(FieldSet::parse)
+        .collect();
+        for (at, set) in sets.iter().enumerate() {
+            assert!(sets[..at].iter().all(|other| other != set), "{set:?}");
+            assert!(shown(&set.paths()).contains(&"a".to_owned()));
+        }
+        for nothing in [json!({}), json!(null), json!([1]), json!("f:a"), json!({".": {}})] {
+            assert!(FieldSet::parse(&nothing).is_empty(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let deep = (0..10 * MAX_DEPTH).fold(json!({}), |inner, _| json!({"f:a": inner}));
+        let set = FieldSet::parse(&deep);
+        assert_eq!(set.paths()[0].elements().len(), MAX_DEPTH);
+        assert_eq!(FieldSet::from_bytes(&set.to_bytes()), Some(set));
+    }
+
+    #[test]
+    fn what_is_lost_is_one_set_minus_the_other() {
+        let old = FieldSet::parse(
+            &json!({"f:a": {}, "f:e": {".": {}, "f:m": {}}, "f:c": {"k:{\"name\":\"x\"}": {".": {}, "f:i": {}}}}),
+        );
+        let new = FieldSet::parse(&json!({"f:e": {"f:m": {}}, "f:n": {}}));
+        let lost = old.minus(&new);
+        assert_eq!(shown(&lost.paths()), ["a", "c[name=x].i", "e"]);
+        assert_eq!(shown(&lost.outermost()), ["a", "c[name=x]", "e"]);
+        assert_eq!(shown(&old.intersect(&new).paths()), ["e.m"]);
+        assert_eq!(shown(&new.minus(&old).paths()), ["n"]);
+        let wholes = FieldSet::parse(&json!({"f:c": {}, "f:e": {"f:m": {}}}));
+        let mut left = old.clone();
+        left.take_off_whole(&wholes);
+        assert_eq!(shown(&left.members()), ["a", "e"]);
+        left.take_off(&FieldSet::parse(&json!({"f:e": {}, "f:m": {}})));
+        assert_eq!(shown(&left.members()), ["a"]);
+        let mut same = old;
+        same.take_off(&new);
+        assert_eq!(same, lost);
+    }
+}

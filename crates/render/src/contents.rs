@@ -1,0 +1,144 @@
+//! The contents of a plain folder that does not render.
+//!
+//! In: the files and the options. Out: [`Contents`]: the objects of the files that can be read, and the texts of those that
+//! cannot. It answers whether the folder may hold a certain object.
+
+use std::collections::BTreeSet;
+
+use super::{Options, PlainOptions, identity, is_read, plain};
+use moorline_core::object::{GroupKind, ObjectId};
+use moorline_core::tree::{Entry, FileTree};
+
+/// Larger texts may hold anything: they are not searched.
+const MAX_TEXT: usize = 1024 * 1024;
+
+/// The contents of a plain folder, as far as they can be read. The texts may hold values of Secrets, and are never shown.
+#[derive(Default, PartialEq, Eq)]
+pub struct Contents {
+    objects: BTreeSet<(GroupKind, Box<str>)>,
+    /// Files with something that cannot be read.
+    unread: Vec<Box<str>>,
+    /// Something in it may stand for any object.
+    anything: bool,
+    /// Some text is not searched, and may name any object.
+    unsearched: bool,
+}
+
+impl std::fmt::Debug for Contents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} objects, {} files that cannot be read", self.objects.len(), self.unread.len())
+    }
+}
+
+impl Contents {
+    /// Reads a folder, file by file.
+    pub fn of(tree: &FileTree, options: &Options) -> Self {
+        let mut contents = Self::default();
+        let root = tree.resolve(&options.path).unwrap_or_default();
+        if !root.is_empty() && tree.below(&root).next().is_none() {
+            contents.read(tree, options, &root);
+        }
+        for (path, entry) in tree.below(&root) {
+            match entry {
+                Entry::Unreadable { folder: true, .. } => contents.anything = true,
+                _ => contents.read(tree, options, path),
+            }
+        }
+        contents
+    }
+
+    fn read(&mut self, tree: &FileTree, options: &Options, path: &str) {
+        if !is_read(path) {
+            return;
+        }
+        // Files that the options leave out count, too: that costs nothing but caution.
+        let plain = PlainOptions::default();
+        let one = Options { path: path.to_owned(), plain, ..options.clone() };
+        let found =
+            plain::collect(tree, &one, &|manifest, bytes| identity::object(manifest, (bytes, tree.room())));
+        self.objects
+            .extend(found.objects.iter().map(|object| (object.id.group_kind(), Box::from(object.id.name()))));
+        if found.problems.is_empty() {
+            return;
+        }
+        let text = tree.read(path).ok().filter(|text| text.len() <= MAX_TEXT);
+        match text.map(|text| Box::from(String::from_utf8_lossy(&text))) {
+            Some(text) => {
+                self.anything |= is_template(&text);
+                self.unread.push(text);
+            }
+            None => self.unsearched = true,
+        }
+    }
+
+    /// A folder of which nothing is kept.
+    pub fn unsearched() -> Self {
+        Self { unsearched: true, ..Self::default() }
+    }
+
+    /// The bytes of the texts that are kept.
+    pub fn bytes(&self) -> u64 {
+        self.unread.iter().map(|text| text.len() as u64).sum()
+    }
+
+    /// True if the folder has the object, or its name in a text that cannot be read or is not searched.
+    pub fn names(&self, id: &ObjectId) -> bool {
+        self.unsearched
+            || self.objects.contains(&(id.group_kind(), Box::from(id.name())))
+            || self.unread.iter().any(|text| text.contains(id.name()))
+    }
+
+    /// True if the folder may hold the object.
+    pub fn may_hold(&self, id: &ObjectId) -> bool {
+        self.anything || self.names(id)
+    }
+}
+
+/// True if the names in a text may be written in another way than as they are.
+fn is_template(text: &str) -> bool {
+    ["${", "{{", "\\x", "\\u", "\\U", "\\\n", "\\\r\n"].iter().any(|sign| text.contains(sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn may_hold(files: &[(&str, &str)], id: &str) -> bool {
+        let tree = FileTree::from_texts(files.iter().copied());
+        Contents::of(&tree, &Options::default()).may_hold(&ObjectId::parse(id).unwrap())
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_may_hold_the_names_in_its_text() {
+        let bad = ("a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n\tname: moved\n");
+        assert!(may_hold(&[bad], "/ConfigMap|shop/moved"));
+        assert!(may_hold(&[bad], "/Secret|shop/moved"), "the kind may be what cannot be read");
+        assert!(!may_hold(&[bad], "/ConfigMap|shop/other"));
+        for template in ["{{ .name }}", "${NAME}", "\"\\x6d\"", "\"ot\\\nher\"", "\"ot\\\r\nher\""] {
+            let text = format!("kind: [\nname: {template}\n");
+            assert!(may_hold(&[("a.yaml", &text)], "/ConfigMap|shop/other"), "{template}");
+        }
+        assert!(!may_hold(&[("notes.txt", "moved")], "/ConfigMap|shop/moved"));
+    }
+
+    #[test]
+    fn a_template_may_hold_any_object_and_names_only_those_in_its_text() {
+        let tree = FileTree::from_texts([("a.yaml", "kind: [\nname: {{ .name }}\n# moved\n")]);
+        let contents = Contents::of(&tree, &Options::default());
+        let [moved, other] =
+            ["moved", "other"].map(|name| ObjectId::parse(&format!("/ConfigMap|shop/{name}")).unwrap());
+        assert!(contents.may_hold(&other) && !contents.names(&other));
+        assert!(contents.names(&moved));
+        let unsearched = Contents::unsearched();
+        assert!(unsearched.may_hold(&other) && unsearched.names(&other));
+    }
+
+    #[test]
+    fn a_file_that_can_be_read_holds_its_objects_and_no_others() {
+        let good = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: moved}\n";
+        let files = [("a.yaml", good), ("b.yaml", "kind: [")];
+        assert!(may_hold(&files, "/ConfigMap|shop/a"));
+        assert!(!may_hold(&files, "/Secret|shop/a"));
+        assert!(!may_hold(&files, "/ConfigMap|shop/moved"));
+    }
+}

@@ -1,0 +1,130 @@
+//! Globs that choose files.
+//!
+//! In: a glob as it is written, and a path. Out: true if it fits. Each part between slashes is fitted by itself: over a whole path the
+//! library tries every way to share a name among the stars, because a slash ends them, and ten stars come to no end.
+
+use glob::{MatchOptions, Pattern, PatternError};
+
+/// Hidden files are files like any other.
+const MATCHING: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: false,
+};
+
+/// A glob; stars do not cross folders unless there are two of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob(Vec<Part>);
+
+/// What fits one part of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    /// Any number of them.
+    Any,
+    /// One of these.
+    Name(Pattern),
+}
+
+impl Glob {
+    /// Reads a glob.
+    pub fn new(text: &str) -> Result<Self, PatternError> {
+        Pattern::new(text)?;
+        let part = |part: &str| match part {
+            "**" => Ok(Part::Any),
+            part => Pattern::new(part).map(Part::Name),
+        };
+        let mut parts = split(text);
+        // For the library, the slash after two stars belongs to them.
+        if parts.ends_with(&["**", ""]) {
+            parts.pop();
+        }
+        parts.into_iter().map(part).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// True if it fits a path.
+    pub(super) fn fits(&self, path: &str) -> bool {
+        let names: Vec<&str> = path.split('/').collect();
+        // After how many names the parts so far may end.
+        let mut ends = vec![false; names.len() + 1];
+        ends[0] = true;
+        for (at, part) in self.0.iter().enumerate() {
+            let mut next = vec![false; ends.len()];
+            match part {
+                // At the end it stands for something.
+                Part::Any if at + 1 == self.0.len() => return ends[..names.len()].contains(&true),
+                Part::Any => {
+                    if let Some(first) = ends.iter().position(|end| *end) {
+                        next[first..].fill(true);
+                    }
+                }
+                Part::Name(pattern) => {
+                    for (place, name) in names.iter().enumerate() {
+                        next[place + 1] = ends[place] && pattern.matches_with(name, MATCHING);
+                    }
+                }
+            }
+            ends = next;
+        }
+        ends[names.len()]
+    }
+}
+
+impl std::str::FromStr for Glob {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        Self::new(text)
+    }
+}
+
+/// The parts between slashes; one in a class of characters parts nothing.
+fn split(text: &str) -> Vec<&str> {
+    let bytes = text.as_bytes();
+    let (mut parts, mut begin, mut at) = (Vec::new(), 0, 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'[' => {
+                // Right at its beginning, `]` is one of the characters.
+                let first = at + if bytes.get(at + 1) == Some(&b'!') { 3 } else { 2 };
+                let end = bytes.iter().skip(first).position(|byte| *byte == b']');
+                at = end.map_or(at, |end| first + end);
+            }
+            b'/' => {
+                parts.push(&text[begin..at]);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    parts.push(&text[begin..]);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_glob_of_many_stars_comes_to_an_end() {
+        let glob = Glob::new(&format!("{}b/x", "*a".repeat(30))).unwrap();
+        let begun = std::time::Instant::now();
+        assert!(!glob.fits(&format!("{}/x", "a".repeat(200))));
+        assert!(glob.fits(&format!("{}b/x", "a".repeat(200))));
+        assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
+    }
+
+    proptest! {
+        #[test]
+        fn a_glob_means_what_the_library_says(
+            glob in "([ab*?]|\\*\\*|\\[[ab/]\\]|\\[!a\\]|/|/\\*\\*/){1,6}",
+            path in "[ab.]{1,3}(/[ab]{1,3}){0,3}",
+        ) {
+            if let (Ok(ours), Ok(theirs)) = (Glob::new(&glob), Pattern::new(&glob)) {
+                prop_assert_eq!(ours.fits(&path), theirs.matches_with(&path, MATCHING), "{} {}", glob, path);
+            }
+        }
+    }
+}

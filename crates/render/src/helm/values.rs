@@ -1,0 +1,58 @@
+//! The files of values that a chart gets beside its own.
+//!
+//! In: the tree of the repository, the chart's folder, and names. Out: the files in their order. A name climbs as far as the root
+//! of the repository and no further.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::fault::ChartFault;
+use crate::Options;
+use crate::problem::Problem;
+use moorline_core::tree::{self, FileTree, normalise};
+
+/// A file of values.
+#[derive(Debug, Clone)]
+pub(super) struct ValuesFile {
+    /// Where it lies, for people.
+    pub(super) shown: String,
+    /// What it says.
+    pub(super) bytes: Arc<[u8]>,
+}
+
+/// Reads the files in their order.
+pub(super) fn read(tree: &FileTree, folder: &str, written: &[String]) -> Result<Vec<ValuesFile>, Problem> {
+    written.iter().map(|written| one(tree, folder, written)).collect()
+}
+
+fn one(tree: &FileTree, folder: &str, written: &str) -> Result<ValuesFile, Problem> {
+    let Some(place) = place(folder, written) else {
+        return Err(ChartFault::ValuesOutside { written: written.to_owned() }.into());
+    };
+    let shown = tree.shown(&place);
+    match tree.read(&place) {
+        Ok(bytes) => Ok(ValuesFile { shown, bytes }),
+        Err(tree::Error::Missing { .. }) => {
+            Err(ChartFault::NoValues { written: written.to_owned(), shown }.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The paths at which files of values were looked for, and those of the links on the way.
+pub(super) fn places(tree: &FileTree, folder: &str, options: &Options) -> BTreeSet<String> {
+    let named = options.helm.values_files.iter().filter_map(|written| place(folder, written));
+    let all = named.flat_map(|place| {
+        let target = tree.resolve(&place).ok();
+        tree.links(&place).into_iter().chain(target).chain([place])
+    });
+    all.collect()
+}
+
+/// Where a file lies in the tree; none if it leads out of it.
+pub(super) fn place(folder: &str, written: &str) -> Option<String> {
+    match written.strip_prefix('/') {
+        Some(from_root) => normalise("", from_root),
+        None => normalise(folder, written),
+    }
+}

@@ -1,0 +1,77 @@
+//! Objects that were made come into what is there already.
+//!
+//! In: an object of a generator or a chart, and what has come together so far. Out: the same with the object, beside the others or in
+//! place of one of them, as its behaviour says.
+
+use serde_json::Value;
+
+use super::fault::{At, Class, Refusal};
+use super::provenance;
+use super::resource::{Behavior, Resource};
+
+type Step = Result<(), Refusal>;
+
+/// Adds what a generator made, or brings it into what is there.
+pub(super) fn absorb(resources: &mut Vec<Resource>, mut made: Resource, at: &At) -> Step {
+    let id = made.id();
+    let mut fits = (0..resources.len()).filter(|index| resources[*index].is_or_was(&id));
+    let (found, another) = (fits.next(), fits.next());
+    if another.is_some() {
+        return Err(at.refuse(Class::Generator, format!("more than one object is or was {id}")));
+    }
+    match (found, made.behavior) {
+        (None, Behavior::Merge | Behavior::Replace) => {
+            let text = format!("there is no {id} that could be merged or replaced");
+            Err(at.refuse(Class::Generator, text))
+        }
+        (None, Behavior::Create | Behavior::Unspecified) => {
+            resources.push(made);
+            Ok(())
+        }
+        (Some(_), Behavior::Create | Behavior::Unspecified) => {
+            let text = format!("there is a {id} already; say behavior: merge or replace");
+            Err(at.refuse(Class::Generator, text))
+        }
+        (Some(index), _) if resources[index].has_odd_namespace() || resources[index].has_null_namespace() => {
+            let text = format!("the namespace of {id} is no text; put it in quotes, or leave it out");
+            Err(at.refuse(Class::Unsupported, text))
+        }
+        (Some(index), behavior) => {
+            resources[index].make_texts("labels")?;
+            resources[index].make_texts("annotations")?;
+            if behavior == Behavior::Merge {
+                resources[index].make_data_texts()?;
+            }
+            succeed(&mut made, &resources[index], behavior);
+            provenance::succeed(&mut made, &resources[index], behavior == Behavior::Merge)?;
+            resources[index] = made;
+            Ok(())
+        }
+    }
+}
+
+/// A resource that was made takes the place of an object: its name, its labels and annotations, and its data if it merges.
+fn succeed(made: &mut Resource, old: &Resource, behavior: Behavior) {
+    for field in ["labels", "annotations"] {
+        let mut texts = old.texts(field).cloned().unwrap_or_default();
+        texts.extend(made.texts(field).cloned().unwrap_or_default());
+        if let (Some(metadata), false) = (made.metadata_mut(), texts.is_empty()) {
+            metadata.insert(field.to_owned(), Value::Object(texts));
+        }
+    }
+    made.set_name(old.name());
+    made.set_namespace(&old.namespace());
+    if behavior == Behavior::Merge {
+        for field in ["data", "binaryData"] {
+            let map = |resource: &Resource| resource.body.get(field).and_then(Value::as_object).cloned();
+            let mut data = map(old).unwrap_or_default();
+            data.extend(map(made).unwrap_or_default());
+            if !data.is_empty() {
+                made.body[field] = Value::Object(data);
+            }
+        }
+    }
+    made.needs_hash &= old.needs_hash;
+    made.behavior = old.behavior;
+    made.inherit(old);
+}

@@ -1,0 +1,394 @@
+//! The way of a kustomization: what it names, what it makes, and what it changes, in the order that counts.
+//!
+//! In: the folder of a kustomization. Out: [`Accumulator`], its resources before the last steps, which are made once for a whole
+//! build and not for each folder.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::absorbing::absorb;
+use super::bounds::LOOKS_BY_NAMES;
+use super::charts::{self, Around, Chart};
+use super::configuration::{self, Additions, Configuration};
+use super::fault::{At, Class, Refusal};
+use super::files::{Files, Folder, Found};
+use super::generating::{Made, generate};
+use super::id::Id;
+use super::kustomization::{self, Kustomization, Var};
+use super::node::Text;
+use super::plugin;
+use super::provenance;
+use super::replacement::Budget;
+use super::resource::Resource;
+use super::schema::{Schemas, Scope};
+use super::trail::Tracer;
+use super::transforming;
+use super::variables;
+use crate::cost;
+use moorline_core::grammar::with_article;
+use moorline_yaml as yaml;
+
+/// Everything that has come together so far.
+#[derive(Debug, Default)]
+pub(super) struct Accumulator {
+    pub(super) resources: Vec<Resource>,
+    pub(super) configuration: Configuration,
+    pub(super) variables: Vec<Var>,
+}
+
+/// Everything that a whole build has in common.
+#[derive(Debug)]
+pub(super) struct Build<'a> {
+    pub(super) files: &'a Files<'a>,
+    /// What is set first counts; none are those that are built in.
+    schemas: OnceCell<Option<Schemas>>,
+    /// Objects came in already.
+    began: Cell<bool>,
+    /// The annotations of `buildMetadata` are kept.
+    pub(super) tracks: bool,
+    pub(super) tracer: Tracer,
+    /// How much replacements may still write.
+    pub(super) budget: RefCell<Budget>,
+}
+
+type Step = Result<(), Refusal>;
+
+/// The longest text that counts as nothing.
+const SHORT: usize = 256;
+
+impl<'a> Build<'a> {
+    /// A build whose merge keys are those that the outermost kustomization asks for.
+    pub(super) fn new(
+        files: &'a Files<'a>,
+        folder: &Folder,
+        outer: &Kustomization,
+        tracer: Tracer,
+    ) -> Result<Self, Refusal> {
+        let tracks = outer
+            .build_metadata
+            .iter()
+            .any(|it| it.text == "originAnnotations" || it.text == "transformerAnnotations");
+        let (schemas, began, budget) = (OnceCell::new(), Cell::new(false), RefCell::default());
+        let build = Self { files, schemas, began, tracks, tracer, budget };
+        build.take_schema(folder, outer)?;
+        Ok(build)
+    }
+
+    pub(super) fn schemas(&self) -> &Schemas {
+        match self.custom() {
+            Some(schemas) => schemas,
+            None => Schemas::builtin(),
+        }
+    }
+
+    fn custom(&self) -> Option<&Schemas> {
+        self.schemas.get()?.as_ref()
+    }
+
+    /// Takes the merge keys of a kustomization, if none were set before.
+    fn take_schema(&self, folder: &Folder, from: &Kustomization) -> Step {
+        let at = from.at.key("openapi");
+        let file = match from.openapi.get("path") {
+            Some(path) => Some(self.files.file(folder, path, &at.key("path"))?),
+            None => None,
+        };
+        if from.openapi.is_empty() || self.schemas.get().is_some() {
+            return Ok(());
+        }
+        if self.began.get() {
+            let text =
+                "openapi comes after other objects, which the tool reads both ways; name this folder first";
+            return Err(at.refuse(Class::Unsupported, text));
+        }
+        if from.openapi.len() > 1 {
+            return Err(
+                at.refuse(Class::Configuration, "a path and a version are written together; leave one out")
+            );
+        }
+        for (field, value) in &from.openapi {
+            match field.as_str() {
+                "path" => {
+                    let Some((path, bytes)) = &file else { continue };
+                    let schemas = Schemas::with(&self.value(path, bytes)?);
+                    let schemas =
+                        schemas.map_err(|fault| at.refuse(Class::Configuration, fault.to_string()))?;
+                    self.schemas.get_or_init(|| Some(schemas));
+                }
+                "version" if value == "v1.21.2" || value == "v1212" => {
+                    self.schemas.get_or_init(|| None);
+                }
+                "version" => {
+                    let text =
+                        format!("the version {value} is not known; v1.21.2 is, or a path to definitions");
+                    return Err(at.refuse(Class::Unsupported, text));
+                }
+                _ => return Err(at.refuse(Class::Field, format!("there is no field {field} here"))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a step that looks at every resource.
+    pub(super) fn step(
+        &self,
+        name: (&str, &str),
+        at: &At,
+        resources: &mut Vec<Resource>,
+        change: impl FnOnce(&mut Vec<Resource>) -> Step,
+    ) -> Step {
+        self.files.look(resources.len() + self.files.bounds.weight(), 1, at)?;
+        self.tracer.step(name, at, resources, change)
+    }
+
+    /// Notes a transformer of a kustomization's own fields, where notes are asked for.
+    pub(super) fn changed(
+        &self,
+        kind: &str,
+        folder: &Folder,
+        by: &Kustomization,
+        resources: &mut [Resource],
+    ) -> Step {
+        match self.tracks {
+            true => {
+                let mark = folder.source.by_field(&by.at.file, kind);
+                provenance::changed_by(resources, mark.as_deref())
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Takes memory for long texts that a step writes into so many objects; short ones are nothing beside an object.
+    pub(super) fn write<'t>(&self, texts: impl Iterator<Item = &'t str>, into: usize, at: &At) -> Step {
+        let bytes: usize = texts.map(str::len).filter(|length| *length > SHORT).sum();
+        // A workload has most of them twice.
+        self.files.take((2 * bytes as u64).saturating_mul(into as u64), at)
+    }
+
+    /// The first document of a file.
+    pub(super) fn value(&self, path: &str, bytes: &[u8]) -> Result<Value, Refusal> {
+        self.files.take(cost::of_file(bytes), &At::file(path))?;
+        let documents = yaml::read_as_written(&self.files.shown(path), bytes, &|| self.files.is_awaited());
+        let documents = documents.map_err(|error| Refusal::unreadable(Class::Configuration, &error))?;
+        Ok(documents.into_iter().next().map_or(Value::Null, |document| document.value))
+    }
+
+    /// Everything that a kustomization comes to; a component works on what is there already.
+    pub(super) fn accumulate(
+        &self,
+        folder: &Folder,
+        kustomization: &Kustomization,
+        mut into: Accumulator,
+    ) -> Result<Accumulator, Refusal> {
+        let folder = &folder.with_namespace(&kustomization.namespace);
+        self.add_resources(folder, &kustomization.resources, &mut into)?;
+        self.configure(folder, kustomization, &mut into.configuration)?;
+        self.add_generated(folder, kustomization, &mut into)?;
+        for entry in &kustomization.components {
+            let (inner, component) = self.enter(folder, entry, true)?;
+            into = self.accumulate(&inner, &component, into)?;
+            // The tool merges all into an empty accumulator once more after each component.
+            let mut again = Configuration::default();
+            let merged = again.merge(&into.configuration);
+            merged.map_err(|text| entry.at.refuse(Class::Configuration, text))?;
+            into.configuration = again;
+        }
+        transforming::transform(self, folder, kustomization, &mut into)?;
+        plugin::transform(self, folder, &kustomization.transformers, &mut into)?;
+        plugin::validate(self, folder, &kustomization.validators, &mut into)?;
+        let vars = LOOKS_BY_NAMES * kustomization.vars.len();
+        self.files.look(into.resources.len(), vars, &kustomization.at)?;
+        variables::mark(&mut into.resources, &kustomization.vars)?;
+        variables::merge(&mut into.variables, kustomization.vars.clone())?;
+        Ok(into)
+    }
+
+    pub(super) fn read(&self, folder: &Folder, at: &At) -> Result<Kustomization, Refusal> {
+        let (path, bytes) = self.files.kustomization(folder, at)?;
+        kustomization::read(&path, &self.files.shown(&path), &bytes, &|| self.files.is_awaited())
+    }
+
+    /// The kustomization in a folder that another one names.
+    fn enter(
+        &self,
+        from: &Folder,
+        entry: &Text,
+        as_component: bool,
+    ) -> Result<(Folder, Kustomization), Refusal> {
+        self.files.bounds.enter(&entry.at)?;
+        let folder = self.files.folder(from, entry)?;
+        let found = self.read(&folder, &entry.at)?;
+        self.take_schema(&folder, &found)?;
+        match (as_component, found.is_component) {
+            (true, false) => {
+                let text = format!("{} is no component; name it under resources", entry.text);
+                Err(entry.at.refuse(Class::Component, text))
+            }
+            (false, true) => {
+                let text = format!("{} is a component; name it under components", entry.text);
+                Err(entry.at.refuse(Class::Component, text))
+            }
+            _ => Ok((folder, found)),
+        }
+    }
+
+    pub(super) fn add_resources(&self, folder: &Folder, entries: &[Text], into: &mut Accumulator) -> Step {
+        let mut known = Known::of(&into.resources);
+        for entry in entries {
+            match self.files.resource(folder, entry)? {
+                Found::File(path, bytes) => {
+                    self.files.bounds.read(bytes.len(), &entry.at)?;
+                    self.files.take(cost::of_file(&bytes), &entry.at)?;
+                    let mut found = self.files.resources(&self.files.shown(&path), &bytes)?;
+                    self.began.set(true);
+                    self.check_scopes(&found, &entry.at)?;
+                    if self.tracks {
+                        let source = folder.source.append(&entry.text);
+                        found.iter_mut().try_for_each(|it| provenance::come_from(it, &source))?;
+                    }
+                    self.tracer.named(&mut found, entry);
+                    known.add(&mut into.resources, found, &entry.at)?;
+                }
+                Found::Folder => {
+                    let (inner, base) = self.enter(folder, entry, false)?;
+                    let mut base = self.accumulate(&inner, &base, Accumulator::default())?;
+                    self.tracer.named(&mut base.resources, entry);
+                    into.merge(base, &mut known, &entry.at)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Which kinds have no namespace is known of Kubernetes' own kinds only.
+    fn check_scopes(&self, found: &[Resource], at: &At) -> Step {
+        let scope = |schemas: &Schemas, it: &Resource| schemas.scope_of(it.api_version(), it.kind());
+        let is_new = |it: &&Resource| {
+            let own = self.custom().and_then(|schemas| scope(schemas, it));
+            own == Some(Scope::Cluster) && scope(Schemas::builtin(), it).is_none()
+        };
+        match found.iter().find(is_new) {
+            None => Ok(()),
+            Some(resource) => {
+                let text = format!(
+                    "openapi says that {} has no namespace, which is not supported",
+                    with_article(resource.kind())
+                );
+                Err(at.refuse(Class::Unsupported, text))
+            }
+        }
+    }
+
+    fn configure(&self, folder: &Folder, kustomization: &Kustomization, into: &mut Configuration) -> Step {
+        let refuse = |at: &At| {
+            let at = at.clone();
+            move |text: String| at.refuse(Class::Configuration, text)
+        };
+        let mut additions = Additions::default();
+        for entry in &kustomization.configurations {
+            let (path, bytes) = self.files.file(folder, &entry.text, &entry.at)?;
+            let read = Additions::read(&self.value(&path, &bytes)?, &At::file(&path))?;
+            additions.merge(&read).map_err(refuse(&entry.at))?;
+        }
+        let at = kustomization.at.key("configurations");
+        let own = Configuration::standard_with(&additions).map_err(refuse(&at))?;
+        into.merge(&own).map_err(refuse(&at))?;
+        let mut additions = Additions::default();
+        for entry in &kustomization.crds {
+            let (path, bytes) = self.files.file(folder, &entry.text, &entry.at)?;
+            let read = configuration::of_definitions(&self.value(&path, &bytes)?);
+            read.and_then(|read| additions.merge(&read)).map_err(refuse(&entry.at))?;
+        }
+        into.add(&additions).map_err(refuse(&kustomization.at.key("crds")))
+    }
+
+    fn add_generated(&self, folder: &Folder, kustomization: &Kustomization, into: &mut Accumulator) -> Step {
+        let global = kustomization.generator_options.as_ref();
+        let kinds = [(Made::ConfigMap, &kustomization.config_maps), (Made::Secret, &kustomization.secrets)];
+        for (made, generators) in kinds {
+            for generator in generators {
+                let mut resource = generate(self.files, folder, made, generator, global)?;
+                self.began.set(true);
+                if self.tracks {
+                    let mark = folder.source.by_field(&kustomization.at.file, made.plugin());
+                    provenance::made_by(&mut resource, &folder.source, mark)?;
+                }
+                self.step((made.field(), ""), &generator.at, &mut into.resources, |resources| {
+                    absorb(resources, resource, &generator.at)
+                })?;
+            }
+        }
+        for chart in &kustomization.charts {
+            let Kustomization { chart_home: home, digests, .. } = kustomization;
+            let around = Around { home, namespace: &folder.namespace, digests };
+            self.add_chart(folder, (chart, "helmCharts"), around, into)?;
+        }
+        plugin::generate(self, folder, &kustomization.generators, into)
+    }
+
+    /// Adds the objects of a chart.
+    pub(super) fn add_chart(
+        &self,
+        folder: &Folder,
+        (chart, field): (&Chart, &str),
+        around: Around<'_>,
+        into: &mut Accumulator,
+    ) -> Step {
+        if self.tracks {
+            let text = "buildMetadata: origins and transformations beside charts are not supported";
+            return Err(chart.at.refuse(Class::Unsupported, text));
+        }
+        self.began.set(true);
+        for resource in charts::inflate(self, folder, chart, around)? {
+            self.step((field, ""), &chart.at, &mut into.resources, |resources| {
+                absorb(resources, resource, &chart.at)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Accumulator {
+    fn merge(&mut self, other: Self, known: &mut Known, at: &At) -> Step {
+        known.add(&mut self.resources, other.resources, at)?;
+        let merged = self.configuration.merge(&other.configuration);
+        merged.map_err(|text| at.refuse(Class::Configuration, text))?;
+        variables::merge(&mut self.variables, other.variables)
+    }
+}
+
+/// Which resources are there, and where in their list.
+struct Known(HashMap<Id, usize>);
+
+impl Known {
+    fn of(resources: &[Resource]) -> Self {
+        Self(resources.iter().enumerate().map(|(at, it)| (it.id().key(), at)).collect())
+    }
+
+    /// Adds resources that are not there yet.
+    fn add(&mut self, resources: &mut Vec<Resource>, more: Vec<Resource>, at: &At) -> Step {
+        for resource in more {
+            let id = resource.id();
+            if let Some(earlier) = self.0.insert(id.key(), resources.len()) {
+                let (first, second) = (&resources[earlier].origin, &resource.origin);
+                let text = format!("{id} is there twice: in {first} and in {second}");
+                return Err(at.refuse(Class::Duplicate, text));
+            }
+            resources.push(resource);
+        }
+        Ok(())
+    }
+}
+
+/// Puts resources back after a change of each, if they are still told apart.
+pub(super) fn put_back(resources: &mut Vec<Resource>, changed: Vec<Resource>, at: &At) -> Step {
+    // Most often this is enough to tell them apart, and it copies nothing.
+    let mut names = HashSet::with_capacity(changed.len());
+    if changed.iter().all(|resource| names.insert((resource.kind(), resource.name()))) {
+        *resources = changed;
+        return Ok(());
+    }
+    resources.clear();
+    Known::of(resources).add(resources, changed, at)
+}

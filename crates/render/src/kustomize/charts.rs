@@ -1,0 +1,373 @@
+//! `helmCharts`: charts whose objects are made by helm and changed by the kustomization.
+//!
+//! In: an entry of the list, or a `HelmChartInflationGenerator`. Out: the objects that helm has printed for it. Helm is not started
+//! here: the run is made and looked for among what was printed for the tree; if it is not there, it is noted as wanted, and
+//! whoever can start helm builds again. The same holds for a chart that is published elsewhere, of which the kustomization says the digest. What
+//! the run is told is what the tool tells helm.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::build::Build;
+use super::fault::{At, Class, Refusal};
+use super::files::Folder;
+use super::node::{Fields, Node, Text};
+use super::resource::Resource;
+use super::spelling::Spelling;
+use super::strategic::{self, Merged, Writing};
+use crate::cost;
+use crate::helm::{self, Inflation};
+use crate::problem::Place;
+use moorline_api::CHART_DIGEST_PREFIX;
+use moorline_core::tree::FileTree;
+use moorline_yaml::{self as yaml, Dialect};
+
+/// Where charts lie if nothing is said.
+const HOME: &str = "charts";
+
+/// The fields of a chart, and behind them those for all charts.
+pub(super) const FIELDS: [&str; 19] = [
+    "name",
+    "version",
+    "repo",
+    "releaseName",
+    "namespace",
+    "additionalValuesFiles",
+    "valuesFile",
+    "valuesInline",
+    "valuesMerge",
+    "includeCRDs",
+    "skipHooks",
+    "apiVersions",
+    "kubeVersion",
+    "nameTemplate",
+    "skipTests",
+    "debug",
+    "devel",
+    "chartHome",
+    "configHome",
+];
+const GLOBALS: usize = 17;
+
+/// One chart of a kustomization.
+#[derive(Debug, Clone)]
+pub(super) struct Chart {
+    pub(super) at: At,
+    name: String,
+    version: String,
+    repo: String,
+    namespace: String,
+    values_file: String,
+    more_values: Vec<Text>,
+    values: Map<String, Value>,
+    merge: Merge,
+    inflation: Inflation,
+}
+
+/// A chart that is not in the repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// The repository of charts, or the registry and the path in it.
+    pub url: String,
+    /// The chart's name; a registry has it in its URL.
+    pub name: Option<String>,
+    /// Its version.
+    pub version: String,
+    /// The digest that it must have.
+    pub digest: String,
+    /// Where it is named.
+    pub place: Place,
+}
+
+/// Where a chart lies.
+enum Lies {
+    /// In this folder of the repository.
+    Here(String),
+    /// In a tree of its own.
+    Fetched(FileTree),
+}
+
+/// What a kustomization says for all of its charts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Around<'a> {
+    /// The folder in which they lie.
+    pub(super) home: &'a str,
+    /// The namespace of those that name none.
+    pub(super) namespace: &'a str,
+    /// The digests of those that are published elsewhere, by name and version.
+    pub(super) digests: &'a BTreeMap<String, String>,
+}
+
+/// Which values win where a file and the kustomization both have one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Merge {
+    Inline,
+    File,
+    /// Those of the kustomization, without the file.
+    Alone,
+}
+
+/// The fields of `helmGlobals`: the folder of charts. The folder of helm's own settings is read, and nothing comes of it: helm has
+/// an empty one here.
+pub(super) fn home(node: Option<Node<'_>>) -> Result<String, Refusal> {
+    let Some(node) = node else { return Ok(HOME.to_owned()) };
+    home_of(&node.fields(&["chartHome", "configHome"])?)
+}
+
+fn home_of(fields: &Fields<'_>) -> Result<String, Refusal> {
+    fields.text("configHome")?;
+    let home = fields.text("chartHome")?;
+    Ok(if home.is_empty() { HOME.to_owned() } else { home })
+}
+
+/// An entry of `helmCharts`.
+pub(super) fn chart(node: &Node<'_>) -> Result<Chart, Refusal> {
+    read(&node.fields(&FIELDS[..GLOBALS])?, &node.at)
+}
+
+/// The chart of a `HelmChartInflationGenerator`, which has the fields for all charts among its own, and its folder of charts.
+pub(super) fn of_plugin(node: &Node<'_>) -> Result<(Chart, String), Refusal> {
+    let fields = node.fields(&FIELDS)?;
+    Ok((read(&fields, &node.at)?, home_of(&fields)?))
+}
+
+fn read(fields: &Fields<'_>, at: &At) -> Result<Chart, Refusal> {
+    let name = fields.text("name")?;
+    if name.is_empty() {
+        return Err(at.refuse(Class::Generator, "a chart needs a name"));
+    }
+    let merge = match fields.text("valuesMerge")?.as_str() {
+        "" | "override" => Merge::Inline,
+        "merge" => Merge::File,
+        "replace" => Merge::Alone,
+        _ => {
+            let text = "valuesMerge must be override, merge or replace";
+            return Err(at.key("valuesMerge").refuse(Class::Field, text));
+        }
+    };
+    let values = match fields.get("valuesInline").map(|node| (node.value, node.at)) {
+        None => Map::new(),
+        Some((Value::Object(values), at)) => exact(values, &at)?,
+        Some((_, at)) => return Err(at.refuse(Class::Field, "values are a mapping")),
+    };
+    // They say how the tool speaks to servers and of what it failed, and change nothing of what comes out.
+    fields.flag("debug")?;
+    fields.flag("devel")?;
+    let api_versions = fields.texts("apiVersions")?.into_iter().map(|it| it.text).collect();
+    let inflation = Inflation {
+        release: release(fields, at)?,
+        namespace: String::new(),
+        name_template: fields.text("nameTemplate")?,
+        values: Vec::new(),
+        api_versions,
+        kube_version: fields.text("kubeVersion")?,
+        with_crds: fields.flag("includeCRDs")?,
+        without_tests: fields.flag("skipTests")?,
+        without_hooks: fields.flag("skipHooks")?,
+    };
+    Ok(Chart {
+        at: at.clone(),
+        name,
+        version: fields.text("version")?,
+        repo: fields.text("repo")?,
+        namespace: fields.text("namespace")?,
+        values_file: fields.text("valuesFile")?,
+        more_values: fields.texts("additionalValuesFiles")?,
+        values,
+        merge,
+        inflation,
+    })
+}
+
+/// The name of the release, which helm must not take for one of its flags.
+fn release(fields: &Fields<'_>, at: &At) -> Result<String, Refusal> {
+    let name = fields.text("releaseName")?;
+    match name.is_empty() || helm::is_release(&name) {
+        true => Ok(name),
+        false => {
+            let text =
+                format!("{name:?} is no name of a release: small letters, digits and dashes, at most 53");
+            Err(at.key("releaseName").refuse(Class::Field, text))
+        }
+    }
+}
+
+/// The largest whole number that the tool keeps: it makes floats of all numbers of a kustomization.
+const MAX_EXACT: u64 = 1 << 53;
+
+/// Values without numbers that the tool would change.
+fn exact(values: &Map<String, Value>, at: &At) -> Result<Map<String, Value>, Refusal> {
+    let mut waiting: Vec<&Value> = values.values().collect();
+    while let Some(value) = waiting.pop() {
+        match value {
+            Value::Array(items) => waiting.extend(items),
+            Value::Object(map) => waiting.extend(map.values()),
+            Value::Number(number) => {
+                let large = number.as_u64().or(number.as_i64().map(i64::unsigned_abs));
+                if large.is_some_and(|large| large > MAX_EXACT) {
+                    let text =
+                        format!("{number} is larger than what kustomize keeps of a number; put it in quotes");
+                    return Err(at.refuse(Class::Unsupported, text));
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::String(_) => {}
+        }
+    }
+    Ok(values.clone())
+}
+
+impl Chart {
+    /// The folder in which the chart lies, as the kustomization would write it; the tool puts those that it fetches beside their version.
+    pub(super) fn place(&self, home: &str) -> String {
+        match self.version.is_empty() || self.repo.is_empty() {
+            true => format!("{home}/{}", self.name),
+            false => format!("{home}/{}-{}/{0}", self.name, self.version),
+        }
+    }
+
+    /// The chart as it is published elsewhere. Only one whose digest is written counts: what a server has under a version may
+    /// be another chart tomorrow.
+    fn published(&self, place: &str, digests: &BTreeMap<String, String>) -> Result<Published, Refusal> {
+        let Self { at, name, version, repo, .. } = self;
+        if repo.is_empty() {
+            let text = format!("there is no chart {place}, and no repo is named from which it could come");
+            return Err(at.refuse(Class::Missing, text));
+        }
+        if version.is_empty() {
+            let text = format!(
+                "there is no chart {place}, and one that is fetched needs its version; write it, or commit the chart"
+            );
+            return Err(at.refuse(Class::Unsupported, text));
+        }
+        let Some(digest) = digests.get(&format!("{name}-{version}")) else {
+            let text = format!(
+                "there is no chart {place}, and one is fetched by its digest only; write {CHART_DIGEST_PREFIX}{name}-{version}: sha256:... of its archive under metadata.annotations of this kustomization, or commit the chart"
+            );
+            return Err(at.refuse(Class::Unsupported, text));
+        };
+        let (url, name) = match repo.starts_with("oci://") {
+            true => (format!("{}/{name}", repo.trim_end_matches('/')), None),
+            false => (repo.clone(), Some(name.clone())),
+        };
+        let place = Place { file: at.file.to_string(), line: 1, column: 1 };
+        Ok(Published { url, name, version: version.clone(), digest: digest.clone(), place })
+    }
+}
+
+/// The objects that helm has printed for a chart; none if it was not asked yet.
+pub(super) fn inflate(
+    build: &Build<'_>,
+    folder: &Folder,
+    chart: &Chart,
+    around: Around<'_>,
+) -> Result<Vec<Resource>, Refusal> {
+    let at = &chart.at;
+    let place = chart.place(around.home);
+    let lies = match build.files.chart(folder, &place, at)? {
+        Some(here) => Lies::Here(here),
+        None => match build.files.published(chart.published(&place, around.digests)?, at)? {
+            Some(fetched) => Lies::Fetched(fetched),
+            None => return Ok(Vec::new()),
+        },
+    };
+    let mut told = chart.inflation.clone();
+    told.namespace = match chart.namespace.as_str() {
+        "" => around.namespace.to_owned(),
+        own => own.to_owned(),
+    };
+    told.values.push(first_values(build, folder, chart, (&place, &lies))?);
+    for file in &chart.more_values {
+        let (path, bytes) = build.files.file(folder, &file.text, &file.at)?;
+        told.values.push((build.files.shown(&path), bytes));
+    }
+    let run = match &lies {
+        Lies::Here(path) => build.files.run(None, path, told, at)?,
+        Lies::Fetched(tree) => build.files.run(Some(tree), "", told, at)?,
+    };
+    let Some(output) = build.files.printed(&run, at) else { return Ok(Vec::new()) };
+    build.files.take(cost::of_file(&output), at)?;
+    let names = helm::Sources::read(&run, &output);
+    let mut found = build.files.resources(&names.of(1), &output)?;
+    for resource in &mut found {
+        resource.origin.file = names.of(resource.origin.line);
+        mark(resource);
+    }
+    Ok(found)
+}
+
+/// The mark by which the tool knows such objects: it gives them no namespace, because helm has had the word.
+fn mark(resource: &mut Resource) {
+    let Some(metadata) = resource.metadata_mut() else { return };
+    let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
+    if annotations.is_null() {
+        *annotations = Value::Object(Map::new());
+    }
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(MARK.to_owned(), "true".into());
+    }
+}
+
+/// An annotation that does not come out.
+pub(super) const MARK: &str = "internal.config.kubernetes.io/helm-generated";
+
+/// The values that stand in the place of the chart's own: a file, with those of the kustomization over it or beneath it.
+fn first_values(
+    build: &Build<'_>,
+    folder: &Folder,
+    chart: &Chart,
+    (place, lies): (&str, &Lies),
+) -> Result<(String, Arc<[u8]>), Refusal> {
+    let own = format!("{place}/values.yaml");
+    let at = if chart.values_file.is_empty() { chart.at.clone() } else { chart.at.key("valuesFile") };
+    let shown_by = |(path, bytes): (String, Arc<[u8]>)| (build.files.shown(&path), bytes);
+    let file = || match (chart.values_file.as_str(), lies) {
+        ("", Lies::Fetched(tree)) => {
+            let bytes = tree.read("values.yaml").map_err(|error| Refusal::tree(&at, &error))?;
+            Ok((tree.shown("values.yaml"), bytes))
+        }
+        ("", Lies::Here(_)) => build.files.file(folder, &own, &at).map(shown_by),
+        (file, Lies::Here(_) | Lies::Fetched(_)) => build.files.file(folder, file, &at).map(shown_by),
+    };
+    let inline_at = chart.at.key("valuesInline");
+    let shown = || format!("valuesInline of {}", build.files.shown(&chart.at.file));
+    let json = |values: &Value| values.to_string().into_bytes().into();
+    if !chart.values.is_empty() && chart.merge == Merge::Alone {
+        return Ok((shown(), json(&Value::Object(chart.values.clone()))));
+    }
+    let (name, bytes) = file()?;
+    if chart.values.is_empty() {
+        return Ok((name, bytes));
+    }
+    let documents = yaml::read(&name, &bytes, Dialect::Kustomize);
+    let documents = documents.map_err(|error| Refusal::unreadable(Class::Generator, &error))?;
+    let Some(of_file) = documents.into_iter().next() else {
+        return Err(
+            at.refuse(Class::Generator, format!("{name} holds nothing, with which no values are merged"))
+        );
+    };
+    let spelling = Spelling::of(&of_file);
+    let unclear = |text: &str| at.refuse(Class::Unsupported, format!("{name} {text}"));
+    let of_file = of_file.value;
+    let inline = Value::Object(chart.values.clone());
+    if spelling.has_nulls_in_braces() {
+        return Err(unclear("has a field without a value inside braces; write null or ''"));
+    }
+    let (below, above, keeps_nulls) = match chart.merge {
+        Merge::Inline => (of_file, inline, spelling.keeps_nulls().map_err(unclear)?),
+        Merge::File | Merge::Alone => (inline, of_file, true),
+    };
+    if !below.is_object() || !above.is_object() {
+        return Err(at.refuse(Class::Generator, format!("{name} holds no values, which are a mapping")));
+    }
+    // The values are never written out in between, so that quotes make no text of a number.
+    let writing = Writing { keeps_nulls, is_quoted: None };
+    build.files.take(cost::of_file(&bytes), &at)?;
+    match strategic::merge(below, &above, build.schemas(), writing)
+        .map_err(|fault| inline_at.refuse(Class::Generator, fault.to_string()))?
+    {
+        Merged::Object(values) => Ok((shown(), json(&values))),
+        Merged::Deleted => Ok((shown(), json(&Value::Object(Map::new())))),
+    }
+}

@@ -1,0 +1,295 @@
+//! Every field of an object that a path of a replacement means: with `*`, with expressions, and with fields that are made.
+//!
+//! In: an object and the parts of a path. Out: the ways to the fields.
+
+use serde_json::{Map, Value};
+
+use super::field_path::{Miss, Step, at, index, is_selection, not_a, selection};
+use super::field_spec::scalar_text;
+use super::select::{Expression, expression};
+use super::spelling::Spelling;
+use moorline_yaml::{self as yaml, Dialect};
+
+/// The kind of value that a field gets when it is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    Scalar,
+    List,
+    Mapping,
+}
+
+impl Shape {
+    pub(super) fn of(value: &Value) -> Self {
+        match value {
+            Value::Array(_) => Self::List,
+            Value::Object(_) => Self::Mapping,
+            _ => Self::Scalar,
+        }
+    }
+
+    fn empty(self) -> Value {
+        match self {
+            Self::Scalar => Value::Null,
+            Self::List => Value::Array(Vec::new()),
+            Self::Mapping => Value::Object(Map::new()),
+        }
+    }
+
+    /// The value that a part has to hold, so that the next one leads on from it.
+    fn before(next: Option<&String>, last: Self) -> Self {
+        match next.map(String::as_str) {
+            None | Some("") => last,
+            Some(part) if is_selection(part) || index(part).is_some() => Self::List,
+            Some(_) => Self::Mapping,
+        }
+    }
+}
+
+/// A field that fits.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// It is there, or was made.
+    Field(Vec<Step>),
+    /// It is inside a text, and whatever is written to it is lost.
+    Lost(Shape),
+}
+
+/// Every field that a path means; with `make`, what is not there is made, and noted.
+pub(super) fn fields(
+    value: &mut Value,
+    parts: &[String],
+    make: Option<Shape>,
+    spelling: &mut Spelling,
+) -> Result<Vec<Found>, Miss> {
+    let mut walk = Walk { make, way: Vec::new(), found: Vec::new(), spelling };
+    walk.on(value, parts)?;
+    Ok(walk.found)
+}
+
+struct Walk<'s> {
+    make: Option<Shape>,
+    way: Vec<Step>,
+    found: Vec<Found>,
+    spelling: &'s mut Spelling,
+}
+
+impl Walk<'_> {
+    fn on(&mut self, value: &mut Value, parts: &[String]) -> Result<(), Miss> {
+        let Some((part, rest)) = parts.split_first() else {
+            self.found.push(Found::Field(self.way.clone()));
+            return Ok(());
+        };
+        if value.is_null() && self.make.is_some() {
+            return Err(Miss::unsupported(format!("{part} is to be made in a null; write {{}} or [] there")));
+        }
+        if let Some(index) = index(part) {
+            return self.item(value, part, index, rest);
+        }
+        if is_selection(part) {
+            return self.select(value, part, rest);
+        }
+        if part == "*" {
+            return match value {
+                Value::Array(items) => {
+                    (0..).zip(items).try_for_each(|(at, item)| self.enter_item(item, at, rest))
+                }
+                Value::Null => Ok(()),
+                _ => Err(not_a("list", part)),
+            };
+        }
+        self.field(value, part, rest)
+    }
+
+    fn enter_item(&mut self, item: &mut Value, at: usize, rest: &[String]) -> Result<(), Miss> {
+        self.way.push(Step::Item(at));
+        let done = self.on(item, rest);
+        self.way.pop();
+        done
+    }
+
+    /// The thing that was just made: the end of the path, or a step on it.
+    fn enter_made(&mut self, made: &mut Value, step: Step, rest: &[String]) -> Result<(), Miss> {
+        self.way.push(step);
+        let done = match (rest.is_empty(), made.is_null()) {
+            (true, true) => {
+                self.spelling.note_untyped(&self.way, "");
+                self.found.push(Found::Field(self.way.clone()));
+                Ok(())
+            }
+            _ => self.on(made, rest),
+        };
+        self.way.pop();
+        done
+    }
+
+    fn item(&mut self, value: &mut Value, part: &str, at: usize, rest: &[String]) -> Result<(), Miss> {
+        let items = match value {
+            Value::Array(items) => items,
+            Value::Null => return Err(Miss::new(format!("there is no item {part}"))),
+            _ => return Err(not_a("list", part)),
+        };
+        if let Some(last) = self.make.filter(|_| items.len() == at) {
+            let mut made = Shape::before(rest.first(), last).empty();
+            let done = self.enter_made(&mut made, Step::Item(at), rest);
+            items.push(made);
+            return done;
+        }
+        let count = items.len();
+        match items.get_mut(at) {
+            Some(item) => self.enter_item(item, at, rest),
+            None => Err(Miss::new(format!("there is no item {part}: the list has {count}"))),
+        }
+    }
+
+    fn field(&mut self, value: &mut Value, name: &str, rest: &[String]) -> Result<(), Miss> {
+        let map = match value {
+            _ if name.is_empty() => return Err(Miss::new("a part of the path is empty")),
+            Value::Object(map) => map,
+            Value::Null => return Ok(()),
+            _ => return Err(not_a("mapping", name)),
+        };
+        let step = || Step::Key(name.to_owned());
+        match (map.get_mut(name), self.make) {
+            (None, None) => Ok(()),
+            (None, Some(last)) => {
+                let made = map.entry(name).or_insert_with(|| Shape::before(rest.first(), last).empty());
+                self.enter_made(made, step(), rest)
+            }
+            (Some(Value::String(text)), _) if !rest.is_empty() => self.inside(text, name, rest),
+            (Some(Value::Number(_) | Value::Bool(_)), _) if !rest.is_empty() => {
+                Err(not_a("mapping", &rest[0]))
+            }
+            (Some(field), _) => {
+                self.way.push(step());
+                let done = self.on(field, rest);
+                self.way.pop();
+                done
+            }
+        }
+    }
+
+    /// The path leads on into a text that is YAML: what fits there is found, and a change of it is lost.
+    fn inside(&mut self, text: &str, name: &str, rest: &[String]) -> Result<(), Miss> {
+        let document = document(text).ok_or_else(|| not_a("mapping", &format!("{} (in {name})", rest[0])))?;
+        let mut value = document.value;
+        for found in fields(&mut value, rest, self.make, &mut Spelling::default())? {
+            self.found.push(match found {
+                Found::Field(way) => {
+                    Found::Lost(at(&mut value, &way).map_or(Shape::Scalar, |it| Shape::of(it)))
+                }
+                Found::Lost(shape) => Found::Lost(shape),
+            });
+        }
+        Ok(())
+    }
+
+    fn select(&mut self, value: &mut Value, part: &str, rest: &[String]) -> Result<(), Miss> {
+        let (field, text) = selection(part)?;
+        let items = match value {
+            Value::Array(items) => items,
+            Value::Null => return Ok(()),
+            _ => return Err(not_a("list", part)),
+        };
+        let fits = Fit::new(text)?;
+        let before = self.found.len();
+        for (at, item) in items.iter_mut().enumerate() {
+            if field.is_empty() {
+                // The rest of the path is not asked for, as the tool does not.
+                if fits.value(item)? {
+                    self.way.push(Step::Item(at));
+                    self.found.push(Found::Field(self.way.clone()));
+                    self.way.pop();
+                }
+            } else if let Some(value) = item.as_object().and_then(|map| map.get(field))
+                && fits.value(value)?
+            {
+                self.enter_item(item, at, rest)?;
+            }
+        }
+        if self.found.len() > before || self.make.is_none() {
+            return Ok(());
+        }
+        let endless = || Miss::new(format!("{part} does not fit the item that would be made for it"));
+        let plain =
+            yaml::scalar(text, None, Dialect::Kustomize).filter(|_| !text.is_empty()).ok_or_else(endless)?;
+        if !fits.value(&plain)? {
+            return Err(endless());
+        }
+        let at = items.len();
+        self.way.push(Step::Item(at));
+        if field.is_empty() {
+            items.push(plain);
+            self.spelling.note_untyped(&self.way, text);
+            self.found.push(Found::Field(self.way.clone()));
+            self.way.pop();
+            return Ok(());
+        }
+        self.way.push(Step::Key(field.to_owned()));
+        self.spelling.note_untyped(&self.way, text);
+        self.way.truncate(self.way.len() - 2);
+        let mut made = Value::Object(Map::from_iter([(field.to_owned(), plain)]));
+        let done = self.enter_item(&mut made, at, rest);
+        items.push(made);
+        done?;
+        if self.found.len() == before { Err(endless()) } else { Ok(()) }
+    }
+}
+
+/// The mapping or list that a text is, if it is one as YAML, and no more than one.
+pub(super) fn document(text: &str) -> Option<yaml::Document> {
+    let mut documents = yaml::read("", text.as_bytes(), Dialect::Kustomize).ok()?;
+    let document =
+        documents.pop().filter(|it| it.index == 0 && (it.value.is_object() || it.value.is_array()))?;
+    documents.is_empty().then_some(document)
+}
+
+/// An expression that fits somewhere in an item's text. The text that the tool asks has the quotes with which it was written,
+/// which nobody knows here: what would fit with one way of writing and not with another is refused.
+struct Fit<'a> {
+    text: &'a str,
+    expression: Option<Expression>,
+}
+
+impl<'a> Fit<'a> {
+    fn new(text: &'a str) -> Result<Self, Miss> {
+        if !text.contains(|it: char| r"\.+*?()|[]{}^$".contains(it)) {
+            return Ok(Self { text, expression: None });
+        }
+        let wrong = |()| Miss::unsupported(format!("{text:?} is no regular expression that is supported"));
+        Ok(Self { text, expression: Some(expression(text).map_err(wrong)?) })
+    }
+
+    fn fits(&self, text: &str) -> bool {
+        match &self.expression {
+            Some(expression) => expression.is_match(text),
+            None => text.contains(self.text),
+        }
+    }
+
+    fn value(&self, value: &Value) -> Result<bool, Miss> {
+        let texts = match value {
+            Value::Null => ["null", "~", ""].map(str::to_owned).to_vec(),
+            Value::String(text) => {
+                let double = text.replace('\\', "\\\\").replace('"', "\\\"");
+                vec![text.clone(), format!("\"{double}\""), format!("'{}'", text.replace('\'', "''"))]
+            }
+            value => scalar_text(value).into_iter().collect(),
+        };
+        let unsure = || {
+            let text = format!(
+                "whether [..={}] fits an item depends on how that is written: ask for less",
+                self.text
+            );
+            Err(Miss::unsupported(text))
+        };
+        let is_odd = texts
+            .iter()
+            .any(|text| text.contains(char::is_control) || (self.expression.is_some() && !text.is_ascii()));
+        match texts.split_first() {
+            Some((first, others)) if !is_odd && others.iter().all(|it| self.fits(it) == self.fits(first)) => {
+                Ok(self.fits(first))
+            }
+            _ => unsure(),
+        }
+    }
+}

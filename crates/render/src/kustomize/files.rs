@@ -1,0 +1,394 @@
+//! The files that a build reads, and the wall around them.
+//!
+//! In: the tree of a revision. Out: bytes and folders, by paths as kustomizations write them. A file has to lie in or below the folder
+//! of its kustomization, a folder anywhere in the repository but on the way to itself. Every path that was asked for is
+//! noted: what a build has read is what its result depends on.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::bounds::Bounds;
+use super::charts::Published;
+use super::fault::{At, Class, Refusal};
+use super::kustomization::NAMES;
+use super::node::Text;
+use super::provenance::Source;
+use super::remote::{self, Remote};
+use crate::helm::{self, Inflation, Invocation};
+use moorline_core::tree::FileTree;
+
+/// How deep kustomizations may be nested.
+const MAX_NESTING: usize = 64;
+
+/// The most charts from elsewhere of one build.
+const MAX_FETCHED: usize = 32;
+/// The most charts of one build, and the most bytes of them, each counted as often as it is named.
+pub(super) const MAX_CHARTS: usize = 128;
+const MAX_CHART_BYTES: usize = 256 * 1024 * 1024;
+/// So many bytes are searched in the time in which an object is looked at.
+const BYTES_OF_A_LOOK: usize = 64;
+/// What a file of a run takes beside its path.
+const FILE_COST: usize = 128;
+
+/// A tree, and what was read of it.
+#[derive(Debug)]
+pub(super) struct Files<'a> {
+    tree: &'a FileTree,
+    read: RefCell<BTreeSet<String>>,
+    /// Runs of helm of which nothing is known yet.
+    wanted: RefCell<Vec<(Arc<Invocation>, At)>>,
+    /// Charts that are published elsewhere, and are not here.
+    unfetched: RefCell<Vec<Published>>,
+    /// How many were named so far.
+    fetched: Cell<usize>,
+    /// How many charts there were so far, and their bytes.
+    charts: Cell<(usize, usize)>,
+    /// Helm has printed some of it.
+    by_helm: Cell<bool>,
+    pub(super) bounds: Bounds,
+}
+
+/// The folder of a kustomization, and those that led to it.
+#[derive(Debug, Clone)]
+pub(super) struct Folder {
+    /// Its path, links resolved.
+    pub(super) path: String,
+    /// The folders before it, outermost first.
+    before: Vec<String>,
+    /// The URLs that led to it, as they were written.
+    urls: Vec<String>,
+    /// The same way as it was written.
+    pub(super) source: Source,
+    /// The namespace of its charts that name none.
+    pub(super) namespace: String,
+}
+
+impl Folder {
+    /// The same folder, whose charts and those below it are for this namespace, if it is one.
+    pub(super) fn with_namespace(&self, namespace: &str) -> Self {
+        let mut folder = self.clone();
+        if !namespace.is_empty() {
+            folder.namespace = namespace.to_owned();
+        }
+        folder
+    }
+}
+
+/// The target of a path of `resources`.
+#[derive(Debug)]
+pub(super) enum Found {
+    File(String, Arc<[u8]>),
+    /// It is no file.
+    Folder,
+}
+
+impl<'a> Files<'a> {
+    pub(super) fn new(tree: &'a FileTree) -> Self {
+        Self {
+            tree,
+            read: RefCell::default(),
+            wanted: RefCell::default(),
+            by_helm: Cell::default(),
+            unfetched: RefCell::default(),
+            fetched: Cell::default(),
+            charts: Cell::default(),
+            bounds: Bounds::default(),
+        }
+    }
+
+    /// Every path that was looked at.
+    pub(super) fn into_read(self) -> BTreeSet<String> {
+        self.read.into_inner()
+    }
+
+    /// Takes memory for what is about to be made.
+    pub(super) fn take(&self, bytes: u64, at: &At) -> Result<(), Refusal> {
+        self.tree.room().take(bytes).map_err(|no_room| at.refuse(Class::Bound, no_room.to_string()))
+    }
+
+    /// True as long as somebody waits for the build.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.tree.room().is_open()
+    }
+
+    /// Gives memory back for what is gone.
+    pub(super) fn give(&self, bytes: u64) {
+        self.tree.room().give(bytes);
+    }
+
+    pub(super) fn shown(&self, path: &str) -> String {
+        self.tree.shown(path)
+    }
+
+    /// The folder that a build begins with.
+    pub(super) fn root(&self, path: &str) -> Result<Folder, Refusal> {
+        let resolved = self.tree.resolve(path).map_err(|error| Refusal::tree(&At::file(path), &error))?;
+        Ok(Folder {
+            path: resolved,
+            before: Vec::new(),
+            urls: Vec::new(),
+            namespace: String::new(),
+            source: Source::default(),
+        })
+    }
+
+    /// The kustomization of a folder: its path and its bytes.
+    pub(super) fn kustomization(&self, folder: &Folder, at: &At) -> Result<(String, Arc<[u8]>), Refusal> {
+        let mut found = Vec::new();
+        for name in NAMES {
+            let path = join(&folder.path, name);
+            self.note(&path);
+            let is_inside =
+                self.tree.resolve(&path).is_ok_and(|resolved| lies_below(&resolved, &folder.path));
+            // One that a link brings from elsewhere is not seen.
+            if is_inside && self.is_file(&path) {
+                self.tree.links(&path).iter().for_each(|link| self.note(link));
+                let bytes = self.tree.read(&path).map_err(|error| Refusal::tree(&At::file(&path), &error))?;
+                found.push((path, bytes));
+            }
+        }
+        let shown = self.shown(&folder.path);
+        match (found.pop(), found.pop()) {
+            (Some(one), None) => Ok(one),
+            (Some(_), Some(_)) => {
+                let text =
+                    format!("{shown} has more than one kustomization; keep one of {}", NAMES.join(", "));
+                Err(at.refuse(Class::Kustomization, text))
+            }
+            (None, _) => {
+                let text = format!("{shown} has no kustomization (one of {})", NAMES.join(", "));
+                Err(at.refuse(Class::Kustomization, text))
+            }
+        }
+    }
+
+    /// The bytes of a file that a kustomization names, and its path.
+    pub(super) fn file(&self, folder: &Folder, path: &str, at: &At) -> Result<(String, Arc<[u8]>), Refusal> {
+        if path.contains("://") {
+            let shown = remote::shown(path);
+            let text =
+                format!("{shown} is not in the repository, and single files are not fetched; commit it");
+            return Err(at.refuse(Class::Unsupported, text));
+        }
+        let inside = self.inside(folder, path, at)?;
+        let resolved = self.resolve(&inside, at)?;
+        self.note(&resolved);
+        if !lies_below(&resolved, &folder.path) {
+            let text = format!("{path} does not lie below the folder of its kustomization; move it there");
+            return Err(at.refuse(Class::Restricted, text));
+        }
+        let bytes = self.tree.read(&resolved).map_err(|error| Refusal::tree(at, &error))?;
+        Ok((resolved, bytes))
+    }
+
+    /// The target of an entry of `resources`.
+    pub(super) fn resource(&self, folder: &Folder, entry: &Text) -> Result<Found, Refusal> {
+        let (path, at) = (entry.text.as_str(), &entry.at);
+        if path.is_empty() {
+            return Err(at.refuse(Class::Missing, "an empty path leads nowhere"));
+        }
+        // The tool asks for such a URL as a file first; whatever answers, ours is only ever a folder.
+        if path.contains("://") {
+            return Ok(Found::Folder);
+        }
+        let inside = self.inside(folder, path, at)?;
+        match self.is_file(&inside) {
+            true => self.file(folder, path, at).map(|(path, bytes)| Found::File(path, bytes)),
+            false => Ok(Found::Folder),
+        }
+    }
+
+    /// The folder that an entry of `resources` or `components` leads to.
+    pub(super) fn folder(&self, from: &Folder, entry: &Text) -> Result<Folder, Refusal> {
+        let (path, at) = (entry.text.as_str(), &entry.at);
+        let remote = self.remote(entry)?;
+        let inside = match &remote {
+            Some((place, remote)) => self.inside_of(place, &remote.path, at)?,
+            None => self.inside(from, path, at)?,
+        };
+        let resolved = self.resolve(&inside, at)?;
+        if self.is_file(&resolved) || !(resolved.is_empty() || self.tree.contains(&resolved)) {
+            return Err(
+                at.refuse(Class::Missing, format!("there is no file or folder {}", self.shown(&inside)))
+            );
+        }
+        let leads_back = |visited: &String| {
+            resolved.is_empty() || *visited == resolved || visited.starts_with(&format!("{resolved}/"))
+        };
+        let named_before = remote.is_some() && from.urls.iter().any(|url| url.starts_with(path));
+        if named_before || from.before.iter().chain([&from.path]).any(leads_back) {
+            let text = format!("{path} leads back to {}, a folder on the way to it", self.shown(&resolved));
+            return Err(at.refuse(Class::Cycle, text));
+        }
+        if from.before.len() >= MAX_NESTING {
+            let text = format!("kustomizations are nested deeper than {MAX_NESTING}");
+            return Err(at.refuse(Class::Bound, text));
+        }
+        let before = from.before.iter().cloned().chain([from.path.clone()]).collect();
+        let urls = from.urls.iter().cloned().chain(remote.map(|_| path.to_owned())).collect();
+        Ok(Folder {
+            path: resolved,
+            before,
+            urls,
+            namespace: from.namespace.clone(),
+            source: from.source.append(path),
+        })
+    }
+
+    /// The folder of a chart, if it is there. All that is in it counts, and what its links lead to.
+    pub(super) fn chart(&self, folder: &Folder, path: &str, at: &At) -> Result<Option<String>, Refusal> {
+        let inside = self.inside(folder, path, at)?;
+        self.note(&inside);
+        let resolved = self.resolve(&inside, at)?;
+        self.note(&resolved);
+        if self.is_file(&resolved) || !self.tree.contains(&resolved) {
+            return Ok(None);
+        }
+        helm::linked(self.tree, resolved.clone()).iter().for_each(|target| self.note(target));
+        Ok(Some(resolved))
+    }
+
+    /// A chart that was fetched; one that was not is wanted.
+    pub(super) fn published(&self, chart: Published, at: &At) -> Result<Option<FileTree>, Refusal> {
+        if self.fetched.replace(self.fetched.get() + 1) >= MAX_FETCHED {
+            let text = format!("a build fetches at most {MAX_FETCHED} charts; commit some of them");
+            return Err(at.refuse(Class::Bound, text));
+        }
+        let found = self.tree.chart(&chart.digest).cloned();
+        if found.is_none() {
+            self.unfetched.borrow_mut().push(Published { place: at.place(self.tree), ..chart });
+        }
+        Ok(found)
+    }
+
+    /// Charts that are not here.
+    pub(super) fn unfetched(&self) -> Vec<Published> {
+        self.unfetched.borrow().clone()
+    }
+
+    /// The run of helm for a chart, in the repository if it has no tree of its own.
+    pub(super) fn run(
+        &self,
+        fetched: Option<&FileTree>,
+        chart: &str,
+        told: Inflation,
+        at: &At,
+    ) -> Result<Invocation, Refusal> {
+        let run = helm::inflation((fetched.unwrap_or(self.tree), chart), told, self.tree.room());
+        let run = run.map_err(|problem| at.refuse(Class::Generator, problem.to_string()))?;
+        let (mut cost, (mut count, mut bytes)) = (0, self.charts.get());
+        count += 1;
+        for (path, file) in run.files() {
+            (cost, bytes) = (cost + path.len() + FILE_COST, bytes + file.len());
+        }
+        self.charts.set((count, bytes));
+        if count > MAX_CHARTS || bytes > MAX_CHART_BYTES {
+            let text = format!(
+                "a build has at most {MAX_CHARTS} charts and {} MiB of them; make several of it",
+                MAX_CHART_BYTES / (1024 * 1024)
+            );
+            return Err(at.refuse(Class::Bound, text));
+        }
+        self.take(cost as u64, at)?;
+        Ok(run)
+    }
+
+    /// What helm has printed for a run; a run of which that is not known is wanted.
+    pub(super) fn printed(&self, run: &Invocation, at: &At) -> Option<Arc<[u8]>> {
+        self.by_helm.set(true);
+        let printed = self.tree.printed(&run.digest());
+        if printed.is_none() {
+            self.wanted.borrow_mut().push((Arc::new(run.clone()), at.clone()));
+        }
+        printed
+    }
+
+    /// Runs of helm of which nothing is known yet, and where each is named.
+    pub(super) fn wanted(&self) -> Vec<(Arc<Invocation>, At)> {
+        self.wanted.borrow().clone()
+    }
+
+    /// True if helm has printed some of it.
+    pub(super) fn is_by_helm(&self) -> bool {
+        self.by_helm.get()
+    }
+
+    /// The place of the repository that an entry names by a URL, and what it names there; none if it names a path.
+    fn remote(&self, entry: &Text) -> Result<Option<(String, Remote)>, Refusal> {
+        let refuse = |class, why: &str| {
+            let shown = remote::shown(&entry.text);
+            Err(entry.at.refuse(class, format!("{shown} {why}")))
+        };
+        let remote = match Remote::read(&entry.text) {
+            None => return Ok(None),
+            Some(Err(refused)) => return refuse(Class::Remote, refused.0),
+            Some(Ok(remote)) => remote,
+        };
+        match self.tree.mounted(&remote.name()) {
+            Some(Ok(place)) => Ok(Some((place.to_string(), remote))),
+            Some(Err(why)) => refuse(Class::Remote, why),
+            None => refuse(Class::Remote, NOT_FETCHED),
+        }
+    }
+
+    fn inside(&self, folder: &Folder, path: &str, at: &At) -> Result<String, Refusal> {
+        match path.starts_with('/') {
+            true => Err(leads_out(path, at)),
+            false => self.inside_of(&folder.path, path, at),
+        }
+    }
+
+    fn inside_of(&self, folder: &str, path: &str, at: &At) -> Result<String, Refusal> {
+        let inside = self.tree.normal(folder, path);
+        inside.ok_or_else(|| leads_out(path, at))
+    }
+
+    /// True if a text of a file has quotes; none if some have and some have not, or it is not there at all.
+    pub(super) fn is_quoted(&self, shown: &str, text: &str) -> Option<bool> {
+        let bytes = self.tree.read(self.tree.hidden(shown)).ok()?;
+        // Each text is looked for in the whole file.
+        self.look(bytes.len() / BYTES_OF_A_LOOK, 1, &At::file(shown)).ok()?;
+        let file = std::str::from_utf8(&bytes).ok()?;
+        let all = file.matches(text).count();
+        let quoted = ['"', '\''].map(|quote| file.matches(&format!("{quote}{text}{quote}")).count());
+        match quoted.iter().sum::<usize>() {
+            _ if all == 0 => None,
+            0 => Some(false),
+            quoted if quoted == all => Some(true),
+            _ => None,
+        }
+    }
+
+    /// Where a path leads; what decides that is noted, too.
+    fn resolve(&self, inside: &str, at: &At) -> Result<String, Refusal> {
+        self.tree.links(inside).iter().for_each(|link| self.note(link));
+        self.tree.resolve(inside).map_err(|error| Refusal::tree(at, &error))
+    }
+
+    fn is_file(&self, path: &str) -> bool {
+        self.tree.is_file(path)
+    }
+
+    fn note(&self, path: &str) {
+        self.read.borrow_mut().insert(path.to_owned());
+    }
+}
+
+const NOT_FETCHED: &str = "is not in the repository, and is not fetched: neither the setting remoteBases of the daemon nor --allow-remote on \
+                           the command line has a prefix of it; commit the files, or ask who runs the daemon for it";
+
+fn leads_out(path: &str, at: &At) -> Refusal {
+    at.refuse(Class::Restricted, format!("{path} leads out of the repository"))
+}
+
+fn lies_below(path: &str, folder: &str) -> bool {
+    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn join(folder: &str, name: &str) -> String {
+    match folder {
+        "" => name.to_owned(),
+        folder => format!("{folder}/{name}"),
+    }
+}

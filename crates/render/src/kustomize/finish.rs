@@ -1,0 +1,145 @@
+//! The last steps of a build, made once and not for each folder: hashes, references, variables, order.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::Object;
+use super::build::Accumulator;
+use super::charts::MARK;
+use super::configuration::{FieldSpec, Use};
+use super::fault::{Class, Refusal};
+use super::field_spec::scalar_text;
+use super::files::Files;
+use super::hashing::add_hashes;
+use super::id::Gvk;
+use super::kustomization::Kustomization;
+use super::marking::set_texts;
+use super::parse;
+use super::provenance::{CHANGES, ORIGIN};
+use super::referring::follow;
+use super::resource::Resource;
+use super::sort::sort;
+use super::trail::Tracer;
+use super::transforming::FIELDS_OF_A_LOOK;
+use super::variables;
+
+/// The mark of an object that is only for the build itself.
+const LOCAL: &str = "config.kubernetes.io/local-config";
+
+/// The objects as they come out.
+pub(super) fn finish(
+    accumulator: Accumulator,
+    outer: &Kustomization,
+    tracer: &Tracer,
+    files: &Files<'_>,
+) -> Result<Vec<Object>, Refusal> {
+    let Accumulator { mut resources, configuration, variables } = accumulator;
+    let (at, fields) = (&outer.at, configuration.fields(Use::Variables));
+    tracer.step(("hash of the content", ""), at, &mut resources, |it| {
+        add_hashes(it);
+        Ok(())
+    })?;
+    let references = configuration.references();
+    let look = |objects: usize, things: usize| files.look(objects, things, at);
+    tracer.step(("names of others", ""), at, &mut resources, |it| follow(it, &references, &look))?;
+    if !variables.is_empty() {
+        look(resources.len(), fields.len() / FIELDS_OF_A_LOOK)?;
+    }
+    tracer.step(("vars", ""), at, &mut resources, |it| variables::resolve(it, &variables, &fields))?;
+    check_ids(&resources)?;
+    resources.retain(|resource| !resource.is_empty() && !is_local(resource));
+    sort(&mut resources, outer.sorting.as_ref())?;
+    tracer.step(("buildMetadata", ""), at, &mut resources, |it| describe(it, outer))?;
+    let is_asked = |name: &str| outer.build_metadata.iter().any(|option| option.text == name);
+    let kept: Vec<&str> = [("originAnnotations", ORIGIN), ("transformerAnnotations", CHANGES)]
+        .into_iter()
+        .filter_map(|(name, key)| is_asked(name).then_some(key))
+        .collect();
+    let each = |resource| {
+        files.take(0, at)?;
+        done(resource, &kept)
+    };
+    resources.into_iter().filter_map(|resource| each(resource).transpose()).collect()
+}
+
+/// A replacement or a JSON patch may have given two objects one name, over which the tool panics.
+fn check_ids(resources: &[Resource]) -> Result<(), Refusal> {
+    let mut known = HashSet::with_capacity(resources.len());
+    match resources.iter().find(|resource| !known.insert(resource.id().key())) {
+        None => Ok(()),
+        Some(resource) => {
+            let text = format!("a change has made two objects that are {}", resource.id());
+            Err(parse::refuse(&resource.origin, text).of(Class::Duplicate))
+        }
+    }
+}
+
+fn is_local(resource: &Resource) -> bool {
+    let said =
+        resource.texts("annotations").and_then(|annotations| annotations.get(LOCAL)).and_then(scalar_text);
+    said.is_some_and(|said| said != "false")
+}
+
+/// The words of the tool about itself, where it is asked for them.
+fn describe(resources: &mut [Resource], outer: &Kustomization) -> Result<(), Refusal> {
+    // Origins and transformations were kept during the build, and the tool does not mind an unknown word.
+    for option in outer.build_metadata.iter().filter(|option| option.text == "managedByLabel") {
+        let texts = BTreeMap::from([(MANAGED_BY.to_owned(), TOOL.to_owned())]);
+        let field = FieldSpec { gvk: Gvk::default(), path: "metadata/labels".to_owned(), create: true };
+        set_texts(resources, &texts, &[field], &option.at)?;
+    }
+    Ok(())
+}
+
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The version whose builds these are equal to.
+const TOOL: &str = "kustomize-v5.8.1";
+
+/// Annotations that are the tool's own, and do not come out unless they are asked for.
+const OWN: [&str; 6] =
+    [ORIGIN, CHANGES, "config.kubernetes.io/path", "config.kubernetes.io/index", "config.k8s.io/id", MARK];
+
+/// Separators of lines that are none in JSON: the tool writes them out as YAML, and what comes back depends on their depth.
+const SEPARATORS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
+
+/// The object as it comes out, without what was noted on the way.
+fn done(mut resource: Resource, kept: &[&str]) -> Result<Option<Object>, Refusal> {
+    let origin = resource.origin.clone();
+    if let Some(key) = resource.sharing.broken(&mut resource.body) {
+        let text = format!(
+            "{key} was set in several fields of {} at once, and was changed in one of them since; set it again by labels",
+            resource.id()
+        );
+        return Err(parse::refuse(&origin, text).of(Class::Unsupported));
+    }
+    resource.make_texts("annotations")?;
+    if let Some(metadata) = resource.metadata_mut() {
+        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+            annotations.retain(|key, _| kept.contains(&key.as_str()) || !OWN.contains(&key.as_str()));
+        }
+        // None is no field.
+        if metadata
+            .get("annotations")
+            .is_some_and(|it| it.is_null() || it.as_object().is_some_and(Map::is_empty))
+        {
+            metadata.remove("annotations");
+        }
+    }
+    if has_separators(&resource.body) {
+        let text =
+            format!("a text in {} has a line separator of Unicode (U+0085, U+2028 or U+2029)", resource.id());
+        return Err(parse::refuse(&origin, text).of(Class::Unsupported));
+    }
+    let Value::Object(body) = resource.body else { return Ok(None) };
+    Ok(Some(Object { body, origin, notes: resource.trail.notes }))
+}
+
+fn has_separators(value: &Value) -> bool {
+    match value {
+        Value::String(text) => !text.is_ascii() && text.contains(SEPARATORS),
+        Value::Array(items) => items.iter().any(has_separators),
+        Value::Object(map) => map.values().any(has_separators),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}

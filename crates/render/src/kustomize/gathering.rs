@@ -1,0 +1,113 @@
+//! The files that a build will want to read and that were not brought.
+//!
+//! In: a tree that may hold a part of a repository only. Out: [`Missing`], the folders that kustomizations name and of which nothing is
+//! known yet, here and in other repositories. Whoever brings them asks again, because they may name others. What is wrong is left to the
+//! build to say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::fault::At;
+use super::files::{Files, Folder, MAX_CHARTS};
+use super::kustomization::{self, Kustomization};
+use super::node::Text;
+use super::remote::Remote;
+use crate::helm;
+use crate::problem::Place;
+use moorline_core::tree::FileTree;
+
+/// The most folders that are looked into.
+const MAX_FOLDERS: usize = 10_000;
+
+/// So many repositories get the line in which they are named: more are not fetched, and each line costs another reading of the file.
+const MAX_PLACES: usize = 64;
+
+/// The files and repositories that a build needs.
+#[derive(Debug, Default)]
+pub struct Missing {
+    /// Paths of the tree.
+    pub folders: BTreeSet<String>,
+    /// Folders in repositories of which the tree knows nothing, and where each is named first.
+    pub remotes: BTreeMap<Remote, Place>,
+}
+
+/// The files and repositories that a build of this folder needs.
+pub(crate) fn missing(tree: &FileTree, path: &str) -> Missing {
+    let files = Files::new(tree);
+    let mut missing = Missing::default();
+    let mut seen = BTreeSet::new();
+    let mut waiting: Vec<Folder> = files.root(path).into_iter().collect();
+    while let Some(folder) = waiting.pop() {
+        if !files.is_awaited() {
+            break;
+        }
+        if seen.len() >= MAX_FOLDERS || !seen.insert(folder.path.clone()) {
+            continue;
+        }
+        for entry in named(&files, &folder) {
+            let Some(resolved) = missing.place(tree, &folder, &entry) else { continue };
+            if !tree.holds(&resolved) {
+                missing.folders.insert(resolved);
+            } else if let Ok(inner) = files.folder(&folder, &entry) {
+                waiting.push(inner);
+            }
+        }
+        missing.folders.extend(charts(tree, &files, &folder));
+    }
+    missing
+}
+
+impl Missing {
+    /// Where an entry leads in the tree, if it may be a folder and is not in a repository that is missing.
+    fn place(&mut self, tree: &FileTree, folder: &Folder, entry: &Text) -> Option<String> {
+        let path = tree.normal(&folder.path, &entry.text);
+        let remote = match path.as_ref().is_some_and(|path| tree.is_file(path)) && !entry.text.contains("://")
+        {
+            true => return None,
+            false => Remote::read(&entry.text),
+        };
+        let inside = match remote {
+            None => path?,
+            Some(Err(_)) => return None,
+            Some(Ok(remote)) => match tree.mounted(&remote.name()) {
+                Some(Ok(place)) => tree.normal(place, &remote.path)?,
+                Some(Err(_)) => return None,
+                None => {
+                    let is_told = self.remotes.len() < MAX_PLACES;
+                    let place = || match is_told {
+                        true => entry.at.place(tree),
+                        false => Place { file: tree.shown(&entry.at.file), line: 1, column: 1 },
+                    };
+                    self.remotes.entry(remote).or_insert_with(place);
+                    return None;
+                }
+            },
+        };
+        tree.resolve(&inside).ok().filter(|resolved| !tree.is_file(resolved))
+    }
+}
+
+/// The folders of its charts, and what links in these lead to, of which nothing is known yet.
+fn charts(tree: &FileTree, files: &Files<'_>, folder: &Folder) -> Vec<String> {
+    let Some(read) = read(files, folder) else { return Vec::new() };
+    // A build of more charts is refused.
+    let places = read.charts.iter().take(MAX_CHARTS + 1).filter_map(|chart| {
+        let place = tree.normal(&folder.path, &chart.place(&read.chart_home))?;
+        tree.resolve(&place).ok()
+    });
+    let places: BTreeSet<String> = places.collect();
+    let all =
+        places.into_iter().flat_map(|place| helm::linked(tree, place.clone()).into_iter().chain([place]));
+    all.filter(|place| !tree.holds(place)).collect()
+}
+
+fn read(files: &Files<'_>, folder: &Folder) -> Option<Kustomization> {
+    let (path, bytes) = files.kustomization(folder, &At::file(&folder.path)).ok()?;
+    kustomization::read(&path, &path, &bytes, &|| files.is_awaited()).ok()
+}
+
+/// The entries of a kustomization that may be folders.
+fn named(files: &Files<'_>, folder: &Folder) -> Vec<Text> {
+    let Some(read) = read(files, folder) else { return Vec::new() };
+    let lists = [read.resources, read.components, read.generators, read.transformers, read.validators];
+    lists.into_iter().flatten().filter(|entry| !entry.text.contains('\n')).collect()
+}

@@ -1,0 +1,238 @@
+//! ConfigMaps and Secrets made of literals and files.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use super::fault::{At, Class, Refusal};
+use super::files::{Files, Folder};
+use super::kustomization::{Generator, GeneratorOptions};
+use super::node::Text;
+use super::resource::{Behavior, Resource};
+use moorline_core::object::Origin;
+
+/// How long a line of base64 is where there are more of them.
+const BASE64_LINE: usize = 70;
+
+/// How often a value is there until its object is done: as bytes, as text or base64, and in the text of the object.
+const TIMES: usize = 4;
+
+/// The kinds of objects that are generated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Made {
+    ConfigMap,
+    Secret,
+}
+
+impl Made {
+    /// The field of a kustomization by which it is made.
+    pub(super) fn field(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "configMapGenerator",
+            Self::Secret => "secretGenerator",
+        }
+    }
+
+    /// The name that the tool has for what makes it.
+    pub(super) fn plugin(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "ConfigMapGenerator",
+            Self::Secret => "SecretGenerator",
+        }
+    }
+}
+
+/// Makes the object of a generator.
+pub(super) fn generate(
+    files: &Files<'_>,
+    folder: &Folder,
+    made: Made,
+    generator: &Generator,
+    global: Option<&GeneratorOptions>,
+) -> Result<Resource, Refusal> {
+    if generator.name.is_empty() {
+        return Err(generator.at.refuse(Class::Generator, "a generator needs a name"));
+    }
+    let options = merged(generator.options.as_ref(), global);
+    let mut metadata = json!({"name": generator.name});
+    if !generator.namespace.is_empty() {
+        metadata["namespace"] = generator.namespace.as_str().into();
+    }
+    for (field, texts) in [("labels", &options.labels), ("annotations", &options.annotations)] {
+        if !texts.is_empty() {
+            metadata[field] = json!(texts);
+        }
+    }
+    let pairs = pairs(files, folder, generator)?;
+    let mut body = match made {
+        Made::ConfigMap => config_map(pairs),
+        Made::Secret => secret(generator, pairs),
+    };
+    body["apiVersion"] = "v1".into();
+    body["metadata"] = metadata;
+    if options.immutable {
+        body["immutable"] = true.into();
+    }
+    let file = files.shown(&generator.at.file).into();
+    let mut resource = Resource::new(body, Origin { file, document: 0, line: 1, item: None });
+    resource.behavior = Behavior::of(&generator.behavior);
+    resource.needs_hash = !options.no_hash;
+    Ok(resource)
+}
+
+/// Options for all generators count where one says nothing; labels and annotations of all are added to each.
+fn merged(own: Option<&GeneratorOptions>, global: Option<&GeneratorOptions>) -> GeneratorOptions {
+    let mut options = own.cloned().unwrap_or_default();
+    let Some(global) = global else { return options };
+    for (own, global) in
+        [(&mut options.labels, &global.labels), (&mut options.annotations, &global.annotations)]
+    {
+        for (key, value) in global {
+            own.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    options.no_hash |= global.no_hash;
+    options.immutable |= global.immutable;
+    options
+}
+
+fn config_map(pairs: BTreeMap<String, Vec<u8>>) -> Value {
+    let mut body = json!({"kind": "ConfigMap"});
+    for (key, bytes) in pairs {
+        let (field, text) = match String::from_utf8(bytes) {
+            Ok(text) => ("data", text),
+            Err(error) => ("binaryData", encoded(error.as_bytes())),
+        };
+        body[field][key] = text.into();
+    }
+    body
+}
+
+fn secret(generator: &Generator, pairs: BTreeMap<String, Vec<u8>>) -> Value {
+    let data: Map<String, Value> =
+        pairs.into_iter().map(|(key, bytes)| (key, encoded(&bytes).into())).collect();
+    let kind = if generator.secret_type.is_empty() { "Opaque" } else { &generator.secret_type };
+    json!({"kind": "Secret", "type": kind, "data": data})
+}
+
+/// Base64, in lines where it is long.
+fn encoded(bytes: &[u8]) -> String {
+    let text = STANDARD.encode(bytes);
+    if text.len() < BASE64_LINE {
+        return text;
+    }
+    let mut lines = String::with_capacity(text.len() + text.len() / BASE64_LINE + 1);
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let (line, others) = rest.split_at(rest.len().min(BASE64_LINE));
+        lines.push_str(line);
+        lines.push('\n');
+        rest = others;
+    }
+    lines
+}
+
+fn pairs(
+    files: &Files<'_>,
+    folder: &Folder,
+    generator: &Generator,
+) -> Result<BTreeMap<String, Vec<u8>>, Refusal> {
+    let mut pairs = BTreeMap::new();
+    let mut add = |key: String, value: &[u8], at: &At| {
+        files.take((TIMES * (key.len() + value.len() + BASE64_LINE)) as u64, at)?;
+        match pairs.contains_key(&key) {
+            true => Err(at.refuse(Class::Generator, format!("the key {key} is there twice"))),
+            false => {
+                pairs.insert(key, value.to_vec());
+                Ok(())
+            }
+        }
+    };
+    for env in &generator.envs {
+        let (_, bytes) = files.file(folder, &env.text, &env.at)?;
+        for (key, value) in lines(&bytes, env)? {
+            add(key, &value, &env.at)?;
+        }
+    }
+    for literal in &generator.literals {
+        let (key, value) =
+            literal.text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
+                literal.at.refuse(Class::Generator, "a literal has to be written as key=value")
+            })?;
+        add(key.to_owned(), unquoted(value).as_bytes(), &literal.at)?;
+    }
+    for file in &generator.files {
+        let (key, path) = source(file)?;
+        let (_, bytes) = files.file(folder, path, &file.at)?;
+        add(key.to_owned(), &bytes, &file.at)?;
+    }
+    Ok(pairs)
+}
+
+/// The key and the path of an entry of `files`.
+fn source(file: &Text) -> Result<(&str, &str), Refusal> {
+    let text = file.text.as_str();
+    let refuse = |words: &str| Err(file.at.refuse(Class::Generator, format!("{text}: {words}")));
+    match text.split_once('=') {
+        None => Ok((text.rsplit('/').find(|part| !part.is_empty()).unwrap_or("/"), text)),
+        Some((_, path)) if path.contains('=') => refuse("there is more than one equals sign in it"),
+        Some(("", _)) => refuse("there is no key before the equals sign"),
+        Some((_, "")) => refuse("there is no path behind the equals sign"),
+        Some(found) => Ok(found),
+    }
+}
+
+/// A literal's value without one pair of quotes around it.
+fn unquoted(text: &str) -> &str {
+    let quoted = |quote: char| text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));
+    quoted('"').or_else(|| quoted('\'')).unwrap_or(text)
+}
+
+/// The longest line of a file of variables, as the tool reads lines.
+const MAX_LINE: usize = 64 * 1024;
+
+fn lines(bytes: &[u8], env: &Text) -> Result<Vec<(String, Vec<u8>)>, Refusal> {
+    let mut found = Vec::new();
+    for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let refuse =
+            |words: &str| env.at.refuse(Class::Generator, format!("{}:{}: {words}", env.text, number + 1));
+        if line.len() >= MAX_LINE {
+            return Err(refuse("the line is too long"));
+        }
+        let line = std::str::from_utf8(line).map_err(|_| refuse("the line is not UTF-8"))?;
+        let line = if number == 0 { line.strip_prefix('\u{feff}').unwrap_or(line) } else { line };
+        let line = line.trim_start();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
+        if !key.is_empty() {
+            found.push((key.to_owned(), value.as_bytes().to_vec()));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_base64_has_lines() {
+        assert_eq!(encoded(b"abc"), "YWJj");
+        let long = encoded(&[b'a'; 60]);
+        assert_eq!(long.lines().map(str::len).collect::<Vec<_>>(), [70, 10]);
+        assert!(long.ends_with('\n'));
+    }
+
+    #[test]
+    fn one_pair_of_quotes_is_taken_away() {
+        assert_eq!(unquoted("\"a\""), "a");
+        assert_eq!(unquoted("'\"a\"'"), "\"a\"");
+        assert_eq!(unquoted("\""), "\"");
+        assert_eq!(unquoted("\"a'"), "\"a'");
+    }
+}

@@ -1,0 +1,317 @@
+//! JSON patches (RFC 6902), as kustomize reads and applies them.
+//!
+//! In: a list of operations, and an object. Out: the object as patched, or the operation that does not apply and why. A
+//! few rules are looser than the RFC's, because the library behind kustomize is: an index may be negative, `copy` of a
+//! field that is not there gives null, and what a path says before its first `/` is passed over. Faults name places
+//! and never values, because the object may be a Secret.
+
+mod pointer;
+
+use serde_json::Value;
+
+use self::pointer::{Container, Missing, Pointer};
+use moorline_yaml::MAX_DEPTH;
+
+/// How many steps a patch may take on one object, one for each part of a path, each value that is gone through, and each item of a list that
+/// makes room for another one or closes its gap: about a second.
+const MAX_STEPS: usize = 100_000_000;
+
+/// How many values one patch may copy within an object: each copy can double what is there.
+const MAX_COPIED: usize = 1_000_000;
+
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+
+/// One operation of a patch.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Operation {
+    /// Its position in the patch, from 1.
+    number: usize,
+    path: Pointer,
+    action: Action,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Action {
+    Add(Value),
+    Remove,
+    Replace(Value),
+    Move(Pointer),
+    Copy(Pointer),
+    Test(Value),
+}
+
+/// A fault of a patch, or a reason why it cannot be applied.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Fault {
+    /// The patch is something else than a list.
+    #[error("a JSON patch must be a list of operations")]
+    NotAList,
+    /// An operation that is not one.
+    #[error("operation {number} of the JSON patch {what}")]
+    NotAnOperation {
+        /// Its position, from 1.
+        number: usize,
+        /// The fault.
+        what: &'static str,
+    },
+    /// An operation that does not apply to the object.
+    #[error("operation {number} of the JSON patch ({action} {path}) does not apply: {what}")]
+    DoesNotApply {
+        /// Its position, from 1.
+        number: usize,
+        /// Its `op`.
+        action: &'static str,
+        /// Its `path`.
+        path: String,
+        /// The fault.
+        what: What,
+    },
+}
+
+/// Why an operation does not apply.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum What {
+    /// A path leads nowhere.
+    #[error("{0}")]
+    Missing(Missing),
+    /// The same of the path under `from`.
+    #[error("from {path}: {missing}")]
+    From {
+        /// The path.
+        path: String,
+        /// The missing part.
+        missing: Missing,
+    },
+    /// A `test` that does not hold.
+    #[error("the value there is another one")]
+    Test,
+    /// A `test` of a number that would hold for other numbers as well.
+    #[error("a number from 2^63 on cannot be tested")]
+    Large,
+    /// A `replace` of the whole object by something that cannot be one.
+    #[error("the whole object can only be replaced by a map or a list")]
+    Whole,
+    /// The result is too large.
+    #[error("it copies more than {MAX_COPIED} values, or nests them deeper than {MAX_DEPTH}")]
+    TooMuch,
+    /// The patch takes too long.
+    #[error("the patch takes more than {MAX_STEPS} steps on this object")]
+    TooLong,
+}
+
+impl Operation {
+    /// True if it puts the text of an annotation elsewhere.
+    pub(crate) fn takes_annotation(&self) -> bool {
+        match &self.action {
+            Action::Move(from) | Action::Copy(from) => from.text().starts_with("/metadata/annotations/"),
+            Action::Add(_) | Action::Remove | Action::Replace(_) | Action::Test(_) => false,
+        }
+    }
+
+    /// True if it compares a value.
+    pub(crate) fn is_test(&self) -> bool {
+        matches!(self.action, Action::Test(_))
+    }
+
+    /// True if it reads all annotations of an object, and not single ones.
+    pub(crate) fn sees_annotations(&self) -> bool {
+        let read = match &self.action {
+            Action::Add(_) | Action::Remove | Action::Replace(_) => return false,
+            Action::Test(_) => &self.path,
+            Action::Move(from) | Action::Copy(from) => from,
+        };
+        ["", "/metadata", "/metadata/annotations"].contains(&read.text())
+    }
+}
+
+/// Reads the operations of a patch.
+pub(crate) fn parse(patch: &Value) -> Result<Vec<Operation>, Fault> {
+    let operations = patch.as_array().ok_or(Fault::NotAList)?;
+    operations.iter().zip(1..).map(|(operation, number)| read(operation, number)).collect()
+}
+
+/// Applies operations to an object, one after the other. With a fault, the object is half patched and of no use.
+pub(crate) fn apply(object: &mut Value, operations: &[Operation]) -> Result<(), Fault> {
+    within(MAX_STEPS, object, operations)
+}
+
+fn within(steps: usize, object: &mut Value, operations: &[Operation]) -> Result<(), Fault> {
+    let mut left = Left { copies: MAX_COPIED, steps };
+    for operation in operations {
+        operation.apply(object, &mut left).map_err(|what| Fault::DoesNotApply {
+            number: operation.number,
+            action: operation.action.name(),
+            path: operation.path.shown(),
+            what,
+        })?;
+    }
+    Ok(())
+}
+
+fn read(operation: &Value, number: usize) -> Result<Operation, Fault> {
+    let fault = |what| Fault::NotAnOperation { number, what };
+    let fields = operation.as_object().ok_or_else(|| fault("must be a map with op and path"))?;
+    let pointer = |name, what| match fields.get(name) {
+        Some(Value::String(text)) => Ok(Pointer::of(text)),
+        _ => Err(fault(what)),
+    };
+    let path = || pointer("path", "needs a path, a string such as /spec/replicas");
+    let from = || pointer("from", "needs a from, a string such as /spec/replicas");
+    // A value that is not given is null.
+    let value = || fields.get("value").cloned().unwrap_or_default();
+    let action = match fields.get("op").and_then(Value::as_str) {
+        Some("add") => Action::Add(value()),
+        Some("remove") => Action::Remove,
+        Some("replace") => Action::Replace(value()),
+        Some("move") => Action::Move(from()?),
+        Some("copy") => Action::Copy(from()?),
+        Some("test") => Action::Test(value()),
+        _ => return Err(fault("needs an op: add, remove, replace, move, copy or test")),
+    };
+    Ok(Operation { number, path: path()?, action })
+}
+
+impl Action {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Add(_) => "add",
+            Self::Remove => "remove",
+            Self::Replace(_) => "replace",
+            Self::Move(_) => "move",
+            Self::Copy(_) => "copy",
+            Self::Test(_) => "test",
+        }
+    }
+}
+
+/// What a patch may still do.
+struct Left {
+    copies: usize,
+    steps: usize,
+}
+
+impl Left {
+    fn step(&mut self, steps: usize) -> Result<(), What> {
+        self.steps = self.steps.checked_sub(steps).ok_or(What::TooLong)?;
+        Ok(())
+    }
+}
+
+impl Operation {
+    fn apply(&self, object: &mut Value, left: &mut Left) -> Result<(), What> {
+        let path = &self.path;
+        left.step(1 + path.depth())?;
+        let from = |from: &Pointer, missing| What::From { path: from.shown(), missing };
+        match &self.action {
+            Action::Add(value) => self.put(object, value.clone(), left),
+            Action::Remove => {
+                let place = path.container(object).map_err(What::Missing)?;
+                left.step(place.items())?;
+                place.remove().map(drop).map_err(What::Missing)
+            }
+            Action::Replace(value) if path.is_whole() => match value {
+                Value::Object(_) | Value::Array(_) => {
+                    *object = value.clone();
+                    Ok(())
+                }
+                _ => Err(What::Whole),
+            },
+            Action::Replace(value) => {
+                self.fits(value)?;
+                path.container(object).and_then(|place| place.replace(value.clone())).map_err(What::Missing)
+            }
+            Action::Move(source) => {
+                let place = source.container(object).map_err(|missing| from(source, missing))?;
+                left.step(source.depth() + place.items())?;
+                let value = place.remove().map_err(|missing| from(source, missing))?;
+                left.step(size(&value))?;
+                self.put(object, value, left)
+            }
+            Action::Copy(source) => {
+                let place = source.container(object);
+                let value = place.and_then(|place| place.get()).map_err(|missing| from(source, missing))?;
+                let copies = size(value.unwrap_or(&Value::Null));
+                left.copies = left.copies.checked_sub(copies).ok_or(What::TooMuch)?;
+                left.step(source.depth())?;
+                let value = value.cloned().unwrap_or_default();
+                self.put(object, value, left)
+            }
+            Action::Test(expect) => {
+                let found = match path.is_whole() {
+                    true => Some(&*object),
+                    false => path.container(object).and_then(|place| place.get()).map_err(What::Missing)?,
+                };
+                // A field that is not there is as good as null.
+                match equal(found.unwrap_or(&Value::Null), expect) {
+                    true if has_large_numbers(expect) => Err(What::Large),
+                    true => Ok(()),
+                    false => Err(What::Test),
+                }
+            }
+        }
+    }
+
+    fn put(&self, object: &mut Value, value: Value, left: &mut Left) -> Result<(), What> {
+        self.fits(&value)?;
+        let place: Container<'_> = self.path.container(object).map_err(What::Missing)?;
+        left.step(if self.path.is_at_end() { 0 } else { place.items() })?;
+        place.add(value).map_err(What::Missing)
+    }
+
+    /// Values are gone through by calls within calls, so nothing may lie deeper than what can be read.
+    fn fits(&self, value: &Value) -> Result<(), What> {
+        match self.path.depth().saturating_add(depth(value)) > MAX_DEPTH {
+            true => Err(What::TooMuch),
+            false => Ok(()),
+        }
+    }
+}
+
+/// True if two values are equal to the library behind kustomize: lists with nulls never are.
+fn equal(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Array(one), Value::Array(other)) => {
+            let pairs = || one.iter().zip(other);
+            one.len() == other.len()
+                && pairs().all(|(one, other)| !one.is_null() && !other.is_null() && equal(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(name, value)| other.get(name).is_some_and(|other| equal(value, other)))
+        }
+        // Whole numbers below 2^63 are integers here, whatever they are written as.
+        (one, other) => one == other,
+    }
+}
+
+/// True if a value has numbers that the library tells apart by digits which nobody knows here: from 2^63 on, all are floats.
+fn has_large_numbers(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(has_large_numbers),
+        Value::Object(fields) => fields.values().any(has_large_numbers),
+        Value::Number(number) => {
+            number.is_f64()
+                && number.as_f64().is_some_and(|float| (TWO_TO_63..2.0 * TWO_TO_63).contains(&float))
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(size).sum::<usize>(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

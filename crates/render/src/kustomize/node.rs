@@ -1,0 +1,166 @@
+//! Values of a kustomization, decoded as Go's JSON decodes them: names of fields in any case, unknown fields refused,
+//! null for "not written", and no conversion from one type to another.
+//!
+//! In: a value and its place. Out: texts, flags, lists and fields, or a refusal that names the place.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::fault::{At, Class, Refusal};
+use crate::documents::kind_of;
+use moorline_core::nearest::nearest;
+
+/// A value and where it stands.
+#[derive(Debug, Clone)]
+pub(super) struct Node<'a> {
+    pub(super) value: &'a Value,
+    pub(super) at: At,
+}
+
+/// The fields of a mapping, by the names that are known.
+#[derive(Debug)]
+pub(super) struct Fields<'a> {
+    pub(super) at: At,
+    values: BTreeMap<&'static str, (String, &'a Value)>,
+}
+
+type Read<T> = Result<T, Refusal>;
+
+impl<'a> Node<'a> {
+    pub(super) fn new(value: &'a Value, at: At) -> Self {
+        Self { value, at }
+    }
+
+    fn expected(&self, what: &str) -> Refusal {
+        let hint = match (what, self.value) {
+            ("text", Value::Number(_) | Value::Bool(_)) => "; put it in quotes",
+            _ => "",
+        };
+        let found = kind_of(self.value);
+        self.at.refuse(Class::Field, format!("found {found}, expected {what}{hint}"))
+    }
+
+    /// The fields of a mapping; none of null.
+    pub(super) fn fields(&self, known: &[&'static str]) -> Read<Fields<'a>> {
+        let mut values: BTreeMap<&'static str, (String, &'a Value)> = BTreeMap::new();
+        let map = match self.value {
+            Value::Null => return Ok(Fields { at: self.at.clone(), values }),
+            Value::Object(map) => map,
+            _ => return Err(self.expected("a mapping")),
+        };
+        for (key, value) in map {
+            let exact = known.iter().find(|name| *name == key);
+            let Some(name) = exact.or_else(|| known.iter().find(|name| name.eq_ignore_ascii_case(key)))
+            else {
+                let meant = nearest(key, known.iter().copied());
+                let meant = meant.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+                let text = format!("there is no field {key} here{meant}");
+                return Err(self.at.key(key).refuse(Class::UnknownField, text));
+            };
+            // Null says nothing about a field that is written in another case as well.
+            if !value.is_null() || !values.contains_key(name) {
+                values.insert(name, (key.clone(), value));
+            }
+        }
+        Ok(Fields { at: self.at.clone(), values })
+    }
+
+    pub(super) fn text(&self) -> Read<String> {
+        match self.value {
+            Value::Null => Ok(String::new()),
+            Value::String(text) => Ok(text.clone()),
+            _ => Err(self.expected("text")),
+        }
+    }
+
+    pub(super) fn flag(&self) -> Read<bool> {
+        match self.value {
+            Value::Null => Ok(false),
+            Value::Bool(flag) => Ok(*flag),
+            _ => Err(self.expected("true or false")),
+        }
+    }
+
+    pub(super) fn integer(&self) -> Read<i64> {
+        match self.value {
+            Value::Null => Ok(0),
+            value => value.as_i64().ok_or_else(|| self.expected("an integer")),
+        }
+    }
+
+    pub(super) fn list(&self) -> Read<Vec<Node<'a>>> {
+        match self.value {
+            Value::Null => Ok(Vec::new()),
+            Value::Array(items) => {
+                let node = |(index, value)| Node { value, at: self.at.item(index) };
+                Ok(items.iter().enumerate().map(node).collect())
+            }
+            _ => Err(self.expected("a list")),
+        }
+    }
+
+    pub(super) fn text_map(&self) -> Read<BTreeMap<String, String>> {
+        match self.value {
+            Value::Null => Ok(BTreeMap::new()),
+            Value::Object(map) => {
+                let text = |(key, value): (&String, &'a Value)| {
+                    Ok((key.clone(), Node { value, at: self.at.key(key) }.text()?))
+                };
+                map.iter().map(text).collect()
+            }
+            _ => Err(self.expected("a mapping of texts")),
+        }
+    }
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn get(&self, name: &'static str) -> Option<Node<'a>> {
+        let (key, value) = self.values.get(name)?;
+        (!value.is_null()).then(|| Node { value, at: self.at.key(key) })
+    }
+
+    pub(super) fn text(&self, name: &'static str) -> Read<String> {
+        self.get(name).map_or(Ok(String::new()), |node| node.text())
+    }
+
+    pub(super) fn flag(&self, name: &'static str) -> Read<bool> {
+        self.get(name).map_or(Ok(false), |node| node.flag())
+    }
+
+    pub(super) fn integer(&self, name: &'static str) -> Read<i64> {
+        self.get(name).map_or(Ok(0), |node| node.integer())
+    }
+
+    pub(super) fn list(&self, name: &'static str) -> Read<Vec<Node<'a>>> {
+        self.get(name).map_or(Ok(Vec::new()), |node| node.list())
+    }
+
+    pub(super) fn text_map(&self, name: &'static str) -> Read<BTreeMap<String, String>> {
+        self.get(name).map_or(Ok(BTreeMap::new()), |node| node.text_map())
+    }
+
+    /// The texts of a list, each with its place.
+    pub(super) fn texts(&self, name: &'static str) -> Read<Vec<Text>> {
+        self.list(name)?.into_iter().map(|node| Ok(Text { text: node.text()?, at: node.at })).collect()
+    }
+
+    /// Every item of a list, read.
+    pub(super) fn each<T>(&self, name: &'static str, read: impl Fn(&Node<'a>) -> Read<T>) -> Read<Vec<T>> {
+        self.list(name)?.iter().map(read).collect()
+    }
+}
+
+/// A text and where it stands.
+#[derive(Debug, Clone)]
+pub(super) struct Text {
+    pub(super) text: String,
+    pub(super) at: At,
+}
+
+impl Text {
+    /// It, if it is one line, as a path is; else nothing.
+    pub(super) fn one_line(&self) -> &str {
+        if self.text.contains('\n') { "" } else { &self.text }
+    }
+}

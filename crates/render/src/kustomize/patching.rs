@@ -1,0 +1,389 @@
+//! Patches: which kind one is, which objects it means, and what becomes of them.
+
+use serde_json::{Map, Value};
+
+use super::bounds::LOOKS_BY_NAMES;
+use super::build::put_back;
+use super::configuration::FieldSpec;
+use super::fault::{At, Class, Refusal};
+use super::files::{Files, Folder};
+use super::json_patch::{self, Operation};
+use super::json_text::is_written_as_go_does;
+use super::kustomization::Patch;
+use super::node::Text;
+use super::resource::Resource;
+use super::schema::Schemas;
+use super::select::Selector;
+use super::strategic::{Merged, Writing, merge};
+use crate::cost;
+use moorline_yaml as yaml;
+
+/// A patch as it was read.
+#[derive(Debug)]
+enum Read {
+    Merges(Vec<Resource>),
+    Operations(Vec<Operation>),
+    Nothing,
+}
+
+/// Where patches are read, and by what they merge.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub(super) files: &'a Files<'a>,
+    pub(super) folder: &'a Folder,
+    pub(super) schemas: &'a Schemas,
+}
+
+/// Applies one entry of `patches`.
+pub(super) fn apply(resources: &mut Vec<Resource>, patch: &Patch, ground: Ground<'_>) -> Result<(), Refusal> {
+    let (name, bytes) = ground.source(patch)?;
+    let cost = cost::of_file(&bytes);
+    ground.files.take(cost, &patch.at)?;
+    let done = apply_read(resources, patch, read(&name, &bytes, &patch.at, ground.files)?, ground);
+    ground.files.give(cost);
+    done
+}
+
+fn apply_read(
+    resources: &mut Vec<Resource>,
+    patch: &Patch,
+    read: Read,
+    ground: Ground<'_>,
+) -> Result<(), Refusal> {
+    match read {
+        Read::Nothing => Ok(()),
+        Read::Operations(operations) => {
+            let Some(target) = &patch.target else {
+                let text = "a JSON patch needs a target: it does not say itself which object it changes";
+                return Err(patch.at.refuse(Class::Patch, text));
+            };
+            operate(resources, &operations, target, (&patch.at, true), ground)
+        }
+        Read::Merges(mut merges) => {
+            for merge in &mut merges {
+                (merge.allows_name, merge.allows_kind) = (patch.allow_name_change, patch.allow_kind_change);
+                // The tool writes all annotations of a patch when it notes among them that there are options, and all labels
+                // as well when it fits the patch to what a target selects. A null becomes a text then, and deletes nothing.
+                if patch.target.is_some() {
+                    merge.make_texts("labels")?;
+                }
+                if patch.target.is_some() || merge.allows_name || merge.allows_kind {
+                    merge.make_texts("annotations")?;
+                }
+            }
+            match (&patch.target, merges.as_slice()) {
+                (Some(target), [merge]) => merge_selected(resources, merge, target, ground, &patch.at),
+                (Some(_), _) => {
+                    let text = "a patch of several documents cannot have a target; make an entry of each";
+                    Err(patch.at.refuse(Class::Patch, text))
+                }
+                (None, _) => merge_all(resources, &merges, ground, &patch.at),
+            }
+        }
+    }
+}
+
+/// Applies an entry of `patchesStrategicMerge`.
+pub(super) fn apply_merge(
+    resources: &mut Vec<Resource>,
+    entry: &Text,
+    ground: Ground<'_>,
+) -> Result<(), Refusal> {
+    let inline = ground.files.resources(&ground.files.shown(&entry.at.file), entry.text.as_bytes());
+    let mut merges = match inline {
+        Ok(merges) => merges,
+        Err(_) => {
+            let (path, bytes) = ground.files.file(ground.folder, &entry.text, &entry.at)?;
+            ground.files.resources(&ground.files.shown(&path), &bytes)?
+        }
+    };
+    if merges.is_empty() {
+        return Err(entry.at.refuse(Class::Patch, "the patch is empty"));
+    }
+    for merge in &mut merges {
+        merge.make_texts("labels")?;
+        merge.make_texts("annotations")?;
+    }
+    merge_all(resources, &merges, ground, &entry.at)
+}
+
+/// Applies an entry of `patchesJson6902`.
+pub(super) fn apply_operations(
+    resources: &mut [Resource],
+    patch: &Patch,
+    ground: Ground<'_>,
+) -> Result<(), Refusal> {
+    let target = patch.target.as_ref().filter(|target| !target.name.is_empty());
+    let Some(target) = target else {
+        return Err(patch.at.refuse(Class::Patch, "the target needs a name"));
+    };
+    let (name, bytes) = ground.source(patch)?;
+    match operations(&name, &bytes, &patch.at, ground.files)? {
+        operations if operations.is_empty() => Err(patch.at.refuse(Class::Patch, "the patch is empty")),
+        operations => operate(resources, &operations, target, (&patch.at, false), ground),
+    }
+}
+
+impl Ground<'_> {
+    /// The text of a patch, and the name of the file that it is in.
+    fn source(&self, patch: &Patch) -> Result<(String, Vec<u8>), Refusal> {
+        let inline = patch.patch.trim();
+        match (inline.is_empty(), patch.path.is_empty()) {
+            (true, true) => Err(patch.at.refuse(Class::Patch, "a patch needs a path or a patch in place")),
+            (false, false) => {
+                Err(patch.at.refuse(Class::Patch, "a patch has either a path or a patch in place, not both"))
+            }
+            (false, true) => Ok((self.files.shown(&patch.at.file), inline.as_bytes().to_vec())),
+            (true, false) => {
+                let (path, bytes) = self.files.file(self.folder, &patch.path, &patch.at.key("path"))?;
+                Ok((self.files.shown(&path), bytes.to_vec()))
+            }
+        }
+    }
+}
+
+fn read(name: &str, bytes: &[u8], at: &At, files: &Files<'_>) -> Result<Read, Refusal> {
+    match files.resources(name, bytes) {
+        Ok(merges) if merges.is_empty() => Ok(Read::Nothing),
+        Ok(merges) => Ok(Read::Merges(merges)),
+        Err(refusal) => match operations(name, bytes, at, files) {
+            Ok(operations) => Ok(Read::Operations(operations)),
+            Err(other) if is_list(bytes, files) => Err(other),
+            Err(_) => Err(refusal.of(Class::Patch)),
+        },
+    }
+}
+
+/// True if it was meant as a JSON patch.
+fn is_list(bytes: &[u8], files: &Files<'_>) -> bool {
+    let read = yaml::read_as_written("", bytes, &|| files.is_awaited());
+    let first = read.ok().and_then(|documents| documents.into_iter().next());
+    first.is_some_and(|first| first.value.is_array())
+}
+
+fn operations(name: &str, bytes: &[u8], at: &At, files: &Files<'_>) -> Result<Vec<Operation>, Refusal> {
+    // The tool reads a patch that begins with a bracket as JSON, and any other one as YAML.
+    if let (b"[", Err(error)) = (&bytes[..bytes.len().min(1)], serde_json::from_slice::<Value>(bytes)) {
+        let text = format!(
+            "the patch begins with [ and is no JSON; write it as JSON, or as a list in lines: {error}"
+        );
+        return Err(at.refuse(Class::Patch, text));
+    }
+    let documents = yaml::read_as_written(name, bytes, &|| files.is_awaited());
+    let documents = documents.map_err(|error| Refusal::unreadable(Class::Patch, &error))?;
+    let value = documents.into_iter().next().map_or(Value::Null, |document| document.value);
+    let operations = json_patch::parse(&value).map_err(|fault| at.refuse(Class::Patch, fault.to_string()))?;
+    let is_json = bytes.starts_with(b"[");
+    if is_json
+        && operations.iter().any(Operation::is_test)
+        && !std::str::from_utf8(bytes).is_ok_and(is_written_as_go_does)
+    {
+        let text = "a test in a patch that is JSON compares texts and numbers as they are written; write the patch as a list in lines";
+        return Err(at.refuse(Class::Unsupported, text));
+    }
+    Ok(operations)
+}
+
+fn operate(
+    resources: &mut [Resource],
+    operations: &[Operation],
+    target: &Selector,
+    (at, remembers): (&At, bool),
+    ground: Ground<'_>,
+) -> Result<(), Refusal> {
+    let selection = target.selection()?;
+    if operations.iter().any(Operation::sees_annotations) {
+        let text = "the operation looks at all annotations, among which the tool keeps some of its own";
+        return Err(at.refuse(Class::Unsupported, text));
+    }
+    let takes_annotation = operations.iter().any(Operation::takes_annotation);
+    for resource in resources.iter_mut().filter(|resource| selection.takes(resource)) {
+        ground.files.look(1, operations.len(), at)?;
+        if takes_annotation && resource.spelling.has_folded_texts() {
+            let text = format!(
+                "an annotation of {} is folded and has an indented line; write it with |",
+                resource.id()
+            );
+            return Err(at.refuse(Class::Unsupported, text));
+        }
+        if remembers {
+            resource.remember();
+            // For the tool there always are some: its own.
+            if let Some(metadata) = resource.metadata_mut() {
+                metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
+            }
+        }
+        let before = cost::of(&resource.body);
+        let done = json_patch::apply(&mut resource.body, operations);
+        ground.files.take(cost::of(&resource.body).saturating_sub(before), at)?;
+        done.map_err(|fault| at.refuse(Class::Patch, format!("{}: {fault}", resource.first_id())))?;
+        through_floats(&mut resource.body);
+        resource.spelling.went_through_json(&resource.body);
+        resource.sharing.forget();
+        resource.make_texts("annotations")?;
+        if !resource.body.is_object() {
+            return Err(at.refuse(Class::Patch, "what is left of the object is no mapping"));
+        }
+    }
+    Ok(())
+}
+
+/// The largest integer up to which floats hold every one.
+const EXACT: u64 = 1 << 53;
+
+/// Integers as they are after they were floats: what the tool's JSON patches leave knows no others.
+#[expect(clippy::cast_precision_loss, reason = "it is what the tool does")]
+fn through_floats(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if let Some(integer) = number.as_i64().filter(|integer| integer.unsigned_abs() > EXACT) {
+                let float = integer as f64;
+                // Go writes as many digits as it takes to tell a float, and zeros; above 64 bits it stays a float.
+                *value = float.to_string().parse::<i64>().map_or_else(|_| Value::from(float), Value::from);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(through_floats),
+        Value::Object(map) => map.values_mut().for_each(through_floats),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// Merges each patch into the object that it names.
+fn merge_all(
+    resources: &mut Vec<Resource>,
+    merges: &[Resource],
+    ground: Ground<'_>,
+    at: &At,
+) -> Result<(), Refusal> {
+    for patch in merges {
+        ground.files.look(resources.len(), LOOKS_BY_NAMES, at)?;
+        let wanted = patch.first_id();
+        // For the tool a null is the text that it is written with, and no object has that.
+        if patch.body.get("apiVersion").is_some_and(|version| !version.is_string()) {
+            return Err(
+                at.refuse(Class::Target, format!("the patch of {wanted} has an apiVersion that is no text"))
+            );
+        }
+        let mut fits = resources.iter().enumerate().filter(|(_, resource)| resource.is_or_was(&wanted));
+        let target = match (fits.next(), fits.next()) {
+            (Some((target, _)), None) => target,
+            (found, _) => {
+                let number = if found.is_some() { "more than one object is" } else { "no object is" };
+                return Err(at.refuse(Class::Target, format!("{number} {wanted}, which the patch changes")));
+            }
+        };
+        if !merged(&mut resources[target], patch, ground, at)? {
+            resources.remove(target);
+        }
+    }
+    Ok(())
+}
+
+fn merge_selected(
+    resources: &mut Vec<Resource>,
+    patch: &Resource,
+    target: &Selector,
+    ground: Ground<'_>,
+    at: &At,
+) -> Result<(), Refusal> {
+    let selection = target.selection()?;
+    let mut kept = Vec::with_capacity(resources.len());
+    for mut resource in resources.drain(..) {
+        if selection.takes(&resource) {
+            let mut patch = patch.clone();
+            let api_version = resource.api_version().to_owned();
+            if api_version.is_empty() {
+                let text = format!("{} has no apiVersion, which the patch would take", resource.id());
+                return Err(at.refuse(Class::Unsupported, text));
+            }
+            patch.set("apiVersion", &api_version);
+            if !merged(&mut resource, &patch, ground, at)? {
+                continue;
+            }
+        }
+        kept.push(resource);
+    }
+    put_back(resources, kept, at)
+}
+
+/// True if a merge deletes or replaces all annotations, with the notes that the tool keeps among them.
+fn takes_annotations(patch: &Value) -> bool {
+    let is_taken = |value: &Value| {
+        let word = value.get("$patch").and_then(Value::as_str);
+        value.is_null() || word.is_some_and(|word| word != "merge")
+    };
+    let metadata = patch.get("metadata");
+    metadata.is_some_and(is_taken) || metadata.and_then(|it| it.get("annotations")).is_some_and(is_taken)
+}
+
+/// True if a patch replaces a field, or something around it, as a whole.
+fn replaces(patch: &Value, field: &FieldSpec) -> bool {
+    let is_replaced = |value: &Value| value.get("$patch").is_some_and(|word| word != "merge");
+    let mut here = Some(patch);
+    for step in field.path.split('/') {
+        if here.is_some_and(is_replaced) {
+            return true;
+        }
+        here = here.and_then(|value| value.get(step));
+    }
+    here.is_some_and(is_replaced)
+}
+
+/// Merges a patch; false if nothing is left.
+fn merged(resource: &mut Resource, patch: &Resource, ground: Ground<'_>, at: &At) -> Result<bool, Refusal> {
+    let id = resource.id();
+    if resource.has_null_namespace() {
+        let text = format!("the namespace of {id} is null; leave it out");
+        return Err(at.refuse(Class::Unsupported, text));
+    }
+    if patch.allows_name || patch.allows_kind {
+        resource.remember();
+    }
+    let keeps_nulls = resource
+        .spelling
+        .keeps_nulls()
+        .map_err(|text| at.refuse(Class::Unsupported, format!("{id} {text}")))?;
+    if patch.spelling.has_nulls_in_braces() {
+        let text = "the patch has a field without a value inside braces; write null or ''";
+        return Err(at.refuse(Class::Unsupported, text));
+    }
+    for field in ["labels", "annotations"] {
+        for key in patch.texts(field).into_iter().flat_map(Map::keys) {
+            resource.spelling.forget_text(&format!("{field}/{key}"));
+        }
+    }
+    let Resource { body, spelling, .. } = resource;
+    spelling.type_untyped(body).map_err(|text| at.refuse(Class::Unsupported, format!("{id} {text}")))?;
+    let shared = resource.sharing.before(&mut resource.body);
+    let body = resource.body.take();
+    let in_file = |text: &str| ground.files.is_quoted(&resource.origin.file, text);
+    let is_quoted = |text: &str| resource.spelling.is_quoted(text, in_file);
+    let writing = Writing { keeps_nulls, is_quoted: Some(&is_quoted) };
+    let before = cost::of(&body);
+    let done = merge(body, &patch.body, ground.schemas, writing);
+    ground.files.look(1, 1, at)?;
+    if let Ok(Merged::Object(body)) = &done {
+        ground.files.take(cost::of(body).saturating_sub(before), at)?;
+    }
+    resource.spelling.merge(&patch.spelling);
+    if takes_annotations(&patch.body) {
+        resource.lose_notes();
+    }
+    match done.map_err(|fault| at.refuse(Class::Patch, format!("{id}: {fault}")))? {
+        Merged::Deleted => return Ok(false),
+        Merged::Object(body) => resource.body = body,
+    }
+    let is_new = |field: &FieldSpec| replaces(&patch.body, field);
+    resource.sharing.follow(shared, &mut resource.body, is_new, |_| true);
+    if resource.is_empty() {
+        return Ok(false);
+    }
+    if !patch.allows_kind {
+        resource.set("kind", &id.gvk.kind);
+    }
+    if !patch.allows_name {
+        resource.set_name(&id.name);
+    }
+    resource.set_namespace(&id.namespace);
+    Ok(true)
+}

@@ -1,0 +1,282 @@
+//! Annotations that tell where an object comes from and which steps looked at it, where `buildMetadata` asks for them.
+//!
+//! In: the way from the outermost kustomization to a file. Out: annotations as the tool writes them. They stand among the others during the
+//! build, as with the tool, because patches and selections see them there. What somebody else wrote in their place is refused.
+
+use serde_json::{Map, Value};
+
+use super::fault::{Class, Refusal};
+use super::parse;
+use super::remote::Remote;
+use super::resource::Resource;
+
+/// The annotation that tells where an object comes from.
+pub(super) const ORIGIN: &str = "config.kubernetes.io/origin";
+/// The annotation that tells which transformers looked at an object.
+pub(super) const CHANGES: &str = "alpha.config.kubernetes.io/transformations";
+
+/// A place as it was written: the way from the outermost kustomization, or from the root of another repository.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Source {
+    path: String,
+    repository: String,
+    reference: String,
+}
+
+/// The annotations that were written, to tell them from what others write there.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Marks {
+    source: Source,
+    origin: String,
+    changes: String,
+}
+
+impl Source {
+    /// The place that an entry leads to from here.
+    pub(super) fn append(&self, entry: &str) -> Self {
+        let Some(Ok(remote)) = Remote::read(entry) else {
+            return Self { path: joined(&self.path, entry), ..self.clone() };
+        };
+        // The tool names the folder in which it would have cloned the repository.
+        let path = if remote.path.is_empty() { "notCloned".to_owned() } else { joined("", &remote.path) };
+        Self { path, repository: remote.repository, reference: remote.reference.unwrap_or_default() }
+    }
+
+    fn text(&self) -> Option<String> {
+        lines(&[("path", &self.path), ("repo", &self.repository), ("ref", &self.reference)])
+    }
+
+    /// The mark of a plugin that is configured in this file.
+    fn by(&self, configured: [(&str, &str); 4]) -> Option<String> {
+        let places = [("repo", &*self.repository), ("ref", &*self.reference), ("configuredIn", &*self.path)];
+        let by: String = lines(&configured)?.lines().map(|line| format!("  {line}\n")).collect();
+        Some(format!("{}configuredBy:\n{by}", lines(&places)?))
+    }
+
+    /// The mark of what the fields of a kustomization do.
+    pub(super) fn by_field(&self, kustomization: &str, kind: &str) -> Option<String> {
+        let name = kustomization.rsplit('/').next().unwrap_or_default();
+        let file = Self { path: joined(&self.path, name), ..self.clone() };
+        file.by([("apiVersion", "builtin"), ("kind", kind), ("name", ""), ("namespace", "")])
+    }
+}
+
+/// The mark of a generator or a transformer that an object configures; none if the object does not tell where it comes from.
+pub(super) fn by_plugin(plugin: &Resource) -> Option<String> {
+    plugin.texts("annotations")?.get(ORIGIN)?;
+    plugin.marks.source.by([
+        ("apiVersion", plugin.api_version()),
+        ("kind", plugin.kind()),
+        ("name", plugin.name()),
+        ("namespace", &*plugin.namespace()),
+    ])
+}
+
+/// Notes the file that an object is written in.
+pub(super) fn come_from(resource: &mut Resource, source: &Source) -> Result<(), Refusal> {
+    let text = source.text().ok_or_else(|| unwritten(resource))?;
+    resource.marks.source = source.clone();
+    // The others stay as they are written.
+    insert(resource, ORIGIN, &text);
+    resource.marks.origin = text;
+    Ok(())
+}
+
+/// Notes the generator that made an object.
+pub(super) fn made_by(resource: &mut Resource, source: &Source, mark: Option<String>) -> Result<(), Refusal> {
+    let mark = mark.ok_or_else(|| unwritten(resource))?;
+    if resource.texts("annotations").is_some_and(|it| it.contains_key(ORIGIN)) {
+        return Err(written_by_others(resource, ORIGIN));
+    }
+    resource.marks.source = Source { path: String::new(), ..source.clone() };
+    set_origin(resource, mark)
+}
+
+/// Notes a transformer that looked at these objects, whether it changed them or not.
+pub(super) fn changed_by(resources: &mut [Resource], mark: Option<&str>) -> Result<(), Refusal> {
+    for resource in resources {
+        let mark = mark.ok_or_else(|| unwritten(resource))?;
+        let text = |key| resource.texts("annotations").and_then(|it| it.get(key));
+        match text(ORIGIN) {
+            None => set_origin(resource, mark.to_owned())?,
+            Some(origin) if *origin != resource.marks.origin => {
+                return Err(written_by_others(resource, ORIGIN));
+            }
+            Some(_) => {
+                let mut all = match text(CHANGES) {
+                    None => String::new(),
+                    Some(changes) if *changes == resource.marks.changes => resource.marks.changes.clone(),
+                    Some(_) => return Err(written_by_others(resource, CHANGES)),
+                };
+                for (at, line) in mark.lines().enumerate() {
+                    all.push_str(if at == 0 { "- " } else { "  " });
+                    all.push_str(line);
+                    all.push('\n');
+                }
+                set(resource, CHANGES, &all)?;
+                resource.marks.changes = all;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An object that was made takes the place of another: what changed that one stays, and where it comes from if they are merged.
+pub(super) fn succeed(made: &mut Resource, old: &Resource, merges: bool) -> Result<(), Refusal> {
+    if made.marks.origin.is_empty() {
+        return Ok(());
+    }
+    made.marks.changes = old.marks.changes.clone();
+    match old.texts("annotations").and_then(|it| it.get(ORIGIN)) {
+        Some(origin) if merges && *origin == old.marks.origin => {
+            made.marks.source = old.marks.source.clone();
+            set_origin(made, old.marks.origin.clone())
+        }
+        Some(_) if merges => Err(written_by_others(old, ORIGIN)),
+        _ => Ok(()),
+    }
+}
+
+fn set_origin(resource: &mut Resource, text: String) -> Result<(), Refusal> {
+    set(resource, ORIGIN, &text)?;
+    resource.marks.origin = text;
+    Ok(())
+}
+
+fn set(resource: &mut Resource, key: &str, text: &str) -> Result<(), Refusal> {
+    // All of them become texts where the tool writes one of them.
+    resource.make_texts("annotations")?;
+    insert(resource, key, text);
+    Ok(())
+}
+
+fn insert(resource: &mut Resource, key: &str, text: &str) {
+    resource.spelling.is_text_now(&format!("annotations/{key}"), text);
+    let Some(metadata) = resource.metadata_mut() else { return };
+    let annotations = metadata.entry("annotations").or_insert(Value::Null);
+    if !annotations.is_object() {
+        *annotations = Value::Object(Map::new());
+    }
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(key.to_owned(), text.into());
+    }
+}
+
+fn unwritten(resource: &Resource) -> Refusal {
+    let text = format!(
+        "buildMetadata: the origin of {} has a path or a name that YAML writes in quotes, which is not supported; rename it",
+        resource.id()
+    );
+    parse::refuse(&resource.origin, text).of(Class::Unsupported)
+}
+
+fn written_by_others(resource: &Resource, key: &str) -> Refusal {
+    let text = format!(
+        "buildMetadata: the annotation {key} of {} was written by hand, which is not supported; remove it",
+        resource.id()
+    );
+    parse::refuse(&resource.origin, text).of(Class::Unsupported)
+}
+
+/// Fields of YAML, without those that are empty; none if it is not known how one of them is written.
+fn lines(fields: &[(&str, &str)]) -> Option<String> {
+    let mut text = String::new();
+    for (key, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+        match (is_plain(value), is_word(value)) {
+            (true, _) => text.push_str(&format!("{key}: {value}\n")),
+            (false, true) => text.push_str(&format!("{key}: \"{value}\"\n")),
+            (false, false) => return None,
+        }
+    }
+    Some(text)
+}
+
+/// True if YAML of any version reads the text without quotes as this text.
+fn is_plain(text: &str) -> bool {
+    let mut characters = text.chars();
+    let starts = match characters.next() {
+        Some('.' | '/') => text.chars().any(|it| it.is_ascii_alphabetic()),
+        // Two letters and no prefix of a base make no number.
+        Some(first) if first.is_ascii_digit() => {
+            let letters = text.chars().filter(char::is_ascii_alphabetic).count();
+            letters >= 2 && !text.chars().nth(1).is_some_and(|it| "xobXOB".contains(it))
+        }
+        Some(first) => first.is_ascii_alphabetic(),
+        None => false,
+    };
+    let known = |it: char| it.is_ascii_alphanumeric() || "./_-:@+=".contains(it);
+    // A colon says something of its own unless a slash follows; times of the day have it too.
+    let colons = text.split(':').skip(1).all(|rest| rest.starts_with('/'));
+    starts
+        && colons
+        && text.chars().all(known)
+        && !is_word(text)
+        && !text.starts_with(".i")
+        && !text.starts_with(".n")
+}
+
+/// True if YAML of some version reads the text as a truth or as null, so that the tool writes quotes.
+fn is_word(text: &str) -> bool {
+    const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
+    let (lower, upper) = (text.to_ascii_lowercase(), text.to_ascii_uppercase());
+    let is_title = text.get(1..).is_some_and(|rest| rest == &lower[1..]);
+    WORDS.contains(&lower.as_str()) && (text == lower || text == upper || is_title)
+}
+
+/// Two paths as one, without steps that lead back where that can be told.
+fn joined(first: &str, second: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in first.split('/').chain(second.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_in_another_repository_names_it() {
+        let folder =
+            Source::default().append("../base").append("https://example.com/group/it//deep/er?ref=v1");
+        let file = folder.append("../a.yaml");
+        assert_eq!(
+            file.text().as_deref(),
+            Some("path: deep/a.yaml\nrepo: https://example.com/group/it\nref: v1\n")
+        );
+        let mark = folder
+            .by_field("https://example.com/group/it at 1f0c/deep/er/kustomization.yml", "LabelTransformer");
+        let expect = "repo: https://example.com/group/it\nref: v1\nconfiguredIn: deep/er/kustomization.yml\n\
+                      configuredBy:\n  apiVersion: builtin\n  kind: LabelTransformer\n";
+        assert_eq!(mark.as_deref(), Some(expect));
+    }
+
+    #[test]
+    fn a_text_that_yaml_quotes_is_not_guessed() {
+        for (text, plain) in [
+            ("a.yaml", true),
+            ("../../b/c", true),
+            ("https://example.com/a", true),
+            ("1f0c9aa", true),
+            ("12e5", false),
+            ("0x1f", false),
+            ("1.50", false),
+            ("2001-12-14", false),
+            ("yes", false),
+            ("On", false),
+            ("..", false),
+            (".inf", false),
+            ("a b", false),
+            ("a#", false),
+            ("a:", false),
+            ("", false),
+        ] {
+            assert_eq!(is_plain(text), plain, "{text}");
+        }
+    }
+}

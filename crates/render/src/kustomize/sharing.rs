@@ -1,0 +1,133 @@
+//! Labels and annotations that were made in several fields at once.
+//!
+//! For the tool these are one value: whoever changes it in one field changes it in all of them. Here they are noted, so that a later
+//! label, a merge or a replacement does the same; and an object in which something else has made them differ is refused, because
+//! the tool would not.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::configuration::FieldSpec;
+use super::field_spec::{Make, visit};
+
+/// The groups of fields that share a value.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sharing {
+    groups: Vec<Group>,
+    /// An entry that was changed in a way that does not tell what became of the others.
+    torn: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Group {
+    key: String,
+    fields: Vec<FieldSpec>,
+}
+
+/// The values of all groups before a change: for each field, as JSON.
+pub(super) struct Before(Vec<Vec<Vec<String>>>);
+
+impl Sharing {
+    /// Notes the fields in which an entry was made.
+    pub(super) fn add(&mut self, key: &str, made: Vec<FieldSpec>) {
+        if !made.is_empty() {
+            self.groups.push(Group { key: key.to_owned(), fields: made });
+        }
+    }
+
+    /// The other fields that share an entry with this one.
+    pub(super) fn of(&self, key: &str, path: &str) -> Vec<FieldSpec> {
+        let holds = |group: &&Group| group.key == key && group.fields.iter().any(|field| field.path == path);
+        self.groups.iter().filter(holds).flat_map(|group| group.fields.clone()).collect()
+    }
+
+    /// On the way through JSON everything becomes a value of its own.
+    pub(super) fn forget(&mut self) {
+        self.groups.clear();
+    }
+
+    /// The values of all groups, to be told from those after a change.
+    pub(super) fn before(&self, body: &mut Value) -> Before {
+        Before(self.groups.iter().map(|group| group.texts(body)).collect())
+    }
+
+    /// Changes an entry in all fields that share it, where one of them has changed; true if any was. A field of which `is_new` holds was
+    /// replaced as a whole and shares nothing any more; where the change was not one of the entry itself, nobody knows what is shared.
+    pub(super) fn follow(
+        &mut self,
+        Before(before): Before,
+        body: &mut Value,
+        is_new: impl Fn(&FieldSpec) -> bool,
+        is_entry: impl Fn(&str) -> bool,
+    ) -> bool {
+        let mut is_changed = false;
+        for (group, before) in self.groups.iter_mut().zip(before) {
+            let fields = std::mem::take(&mut group.fields).into_iter().zip(before);
+            let (fields, before): (Vec<_>, Vec<_>) = fields.filter(|(field, _)| !is_new(field)).unzip();
+            group.fields = fields;
+            let after = group.texts(body);
+            let old: BTreeSet<&String> = before.iter().flatten().collect();
+            let new: BTreeSet<&String> = after.iter().flatten().filter(|text| !old.contains(text)).collect();
+            let was_there =
+                before.iter().zip(&after).all(|(old, new)| new.is_empty() || new.len() == old.len());
+            // Where it is deleted it is shared no more.
+            let mut is_there = after.iter().map(|texts| !texts.is_empty());
+            group.fields.retain(|_| is_there.next().unwrap_or_default());
+            let is_one = new.len() == 1 && was_there && is_entry(&group.key) && group.is_of_labels(body);
+            let value = new.first().filter(|_| is_one).and_then(|text| serde_json::from_str(text).ok());
+            match value {
+                _ if new.is_empty() => {}
+                Some(value) => {
+                    group.set(body, &value);
+                    is_changed = true;
+                }
+                None => self.torn = Some(group.key.clone()),
+            }
+        }
+        is_changed
+    }
+
+    /// An entry that is not the same everywhere any more.
+    pub(super) fn broken(&self, body: &mut Value) -> Option<&str> {
+        let is_broken =
+            |group: &&Group| group.texts(body).iter().flatten().collect::<BTreeSet<_>>().len() > 1;
+        self.torn.as_deref().or_else(|| self.groups.iter().find(is_broken).map(|group| group.key.as_str()))
+    }
+}
+
+impl Group {
+    /// What the entry is in each field. A value that cannot be visited any more shares nothing.
+    fn texts(&self, body: &mut Value) -> Vec<Vec<String>> {
+        let texts = |field: &FieldSpec| {
+            let mut texts = Vec::new();
+            let mut note = |value: &mut Value| {
+                texts.extend(value.get(&self.key).map(ToString::to_string));
+                Ok(())
+            };
+            drop(visit(body, field, Make::Nothing, &mut note));
+            texts
+        };
+        self.fields.iter().map(texts).collect()
+    }
+
+    fn set(&self, body: &mut Value, new: &Value) {
+        for field in &self.fields {
+            let mut set = |value: &mut Value| {
+                if let Some(entry) = value.get_mut(&self.key) {
+                    *entry = new.clone();
+                }
+                Ok(())
+            };
+            drop(visit(body, field, Make::Nothing, &mut set));
+        }
+    }
+
+    /// True if all are labels of mappings within mappings. Annotations become values of their own whenever the tool keeps a note
+    /// among them, and lists are replaced as a whole.
+    fn is_of_labels(&self, body: &Value) -> bool {
+        self.fields.iter().all(|field| {
+            !field.path.ends_with("annotations") && body.pointer(&format!("/{}", field.path)).is_some()
+        })
+    }
+}

@@ -1,0 +1,276 @@
+//! The way the value of a field was written, which a replacement or a variable depends on: `1.50` is
+//! the text `1.50` where it is put into a text, and the number 1.5 where it stands.
+//!
+//! In: what the reader of YAML noted ([`Document::odd`](moorline_yaml::Document)), and what replacements have made. Out: whether the
+//! text of a value is known.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::field_path::{Step, at};
+use super::field_spec::scalar_text;
+use moorline_yaml::{self as yaml, Dialect, Document, Nulls};
+
+/// The way an object is written, as far as it is known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Spelling {
+    /// The JSON of values that are written in another way somewhere in the object.
+    odd: Arc<BTreeSet<String>>,
+    /// Fields that a replacement has made, as texts that have no type yet.
+    untyped: BTreeMap<Vec<Step>, String>,
+    /// Labels and annotations whose values do not tell what they are written as, by `labels/key`: the value, and the text.
+    texts: BTreeMap<String, (Value, String)>,
+    nulls: Nulls,
+    /// It went through JSON, and nothing else has come in since.
+    is_json: bool,
+    /// It went through JSON.
+    was_json: bool,
+}
+
+impl Spelling {
+    /// Of a document as it was read.
+    pub(super) fn new(odd: BTreeSet<String>, nulls: Nulls) -> Self {
+        Self { odd: Arc::new(odd), nulls, ..Self::default() }
+    }
+
+    /// Of a document with its labels and annotations.
+    pub(super) fn of(document: &Document) -> Self {
+        let metadata = document.value.get("metadata");
+        let value = |place: &str| {
+            let (field, key) = place.split_once('/')?;
+            metadata?.get(field)?.get(key).cloned()
+        };
+        let texts = document.texts.iter();
+        let texts = texts.filter_map(|(place, text)| Some((place.clone(), (value(place)?, text.clone()))));
+        Self { texts: texts.collect(), ..Self::new(document.odd.clone(), document.nulls) }
+    }
+
+    /// True if a merge keeps the nulls that are there: it drops those that are not written, which nobody can tell from others
+    /// in the same object.
+    pub(super) fn keeps_nulls(&self) -> Result<bool, &'static str> {
+        match self.nulls {
+            Nulls { in_braces: true, .. } => Err(
+                "has a field without a value inside braces, which a merge takes for null; write null or ''",
+            ),
+            Nulls { left_out: true, written: true, .. } => Err(
+                "has fields without a value and fields with null, of which a merge keeps the latter only; write all alike",
+            ),
+            Nulls { left_out, .. } => Ok(!left_out),
+        }
+    }
+
+    /// The spelling of nulls, where all are written alike.
+    pub(super) fn null_text(&self) -> Option<&'static str> {
+        match self.nulls {
+            Nulls { left_out: true, written: false, .. } => Some(""),
+            Nulls { left_out: false, .. } => Some("null"),
+            Nulls { left_out: true, written: true, .. } => None,
+        }
+    }
+
+    /// The text of a label or an annotation, by `labels/key`. None if the value does not tell. What is no scalar has no text.
+    pub(super) fn text(&self, place: &str, value: &Value) -> Option<String> {
+        match (self.texts.get(place), value) {
+            (_, Value::Object(_) | Value::Array(_)) => Some(String::new()),
+            (Some((written, text)), value) if written == value => Some(text.clone()),
+            (_, Value::Null) => self.null_text().map(str::to_owned),
+            (_, value) => self.scalar(value),
+        }
+    }
+
+    /// True if lines of a label or an annotation are other ones than the value tells: a folded text with an indented line gets one more.
+    pub(super) fn has_folded_texts(&self) -> bool {
+        self.texts.values().any(|(value, text)| text.contains('\n') && value.as_str() != Some(text))
+    }
+
+    /// Forgets what a label or an annotation was written as, because it gets another value.
+    pub(super) fn forget_text(&mut self, place: &str) {
+        self.texts.remove(place);
+    }
+
+    /// Forgets what all labels and annotations were written as.
+    pub(super) fn forget_texts(&mut self) {
+        self.texts.clear();
+    }
+
+    /// A label or an annotation became a text.
+    pub(super) fn is_text_now(&mut self, place: &str, text: &str) {
+        let value = Value::String(text.to_owned());
+        self.texts.remove(place);
+        if self.is_odd(&value) {
+            self.texts.insert(place.to_owned(), (value, text.to_owned()));
+        }
+    }
+
+    /// True if a value inside braces is not written.
+    pub(super) fn has_nulls_in_braces(&self) -> bool {
+        self.nulls.in_braces
+    }
+
+    /// From here on every null is written.
+    pub(super) fn writes_nulls(&mut self) {
+        self.nulls.left_out = false;
+    }
+
+    /// A JSON patch was applied: every null is written, and numbers were floats, of which the large ones are written with
+    /// an exponent.
+    pub(super) fn went_through_json(&mut self, body: &Value) {
+        self.writes_nulls();
+        self.forget_texts();
+        self.untyped.clear();
+        let mut odd = BTreeSet::new();
+        note_exponents(body, &mut odd);
+        self.odd = Arc::new(odd);
+        (self.is_json, self.was_json) = (true, true);
+    }
+
+    /// True if a text that needs no quotes has some; none if nobody knows. In what came out of JSON only those have quotes that older
+    /// YAML takes for something else.
+    pub(super) fn is_quoted(&self, text: &str, in_file: impl Fn(&str) -> Option<bool>) -> Option<bool> {
+        if !self.was_json {
+            return in_file(text);
+        }
+        let is_word = ["y", "n", "yes", "no", "on", "off"].iter().any(|word| {
+            let title = format!("{}{}", word[..1].to_uppercase(), &word[1..]);
+            text == *word || text == title || text == word.to_uppercase()
+        });
+        let is_plain = text.chars().all(|char| char.is_ascii_alphanumeric() || "._/-".contains(char));
+        match self.is_json {
+            true if is_word => Some(true),
+            true => is_plain.then_some(false),
+            // A patch has come in since, with or without quotes.
+            false => in_file(text).filter(|is_quoted| !is_quoted),
+        }
+    }
+
+    /// The text of a scalar; none if the value does not tell.
+    pub(super) fn scalar(&self, value: &Value) -> Option<String> {
+        match value {
+            Value::Number(number) if self.is_json => Some(float_text(number)),
+            value if self.is_odd(value) => None,
+            value => scalar_text(value),
+        }
+    }
+
+    /// Adds what is known of a patch that was merged in.
+    pub(super) fn merge(&mut self, other: &Self) {
+        // Those that were not written are gone, and those of the patch have deleted something.
+        self.nulls.left_out = false;
+        self.is_json = false;
+        self.texts.extend(other.texts.clone());
+        if !other.odd.is_empty() {
+            Arc::make_mut(&mut self.odd).extend(other.odd.iter().cloned());
+        }
+    }
+
+    /// True if a value like this one may have been written in another way than JSON writes it.
+    pub(super) fn is_odd(&self, value: &Value) -> bool {
+        !self.odd.is_empty()
+            && !value.is_array()
+            && !value.is_object()
+            && self.odd.contains(&value.to_string())
+    }
+
+    /// Notes a field that was made.
+    pub(super) fn note_untyped(&mut self, way: &[Step], text: &str) {
+        self.untyped.insert(way.to_vec(), text.to_owned());
+    }
+
+    /// The text of a field that was made and has not changed since.
+    pub(super) fn untyped(&self, way: &[Step], value: &Value) -> Option<&str> {
+        let text = self.untyped.get(way)?;
+        (yaml::scalar(text, None, Dialect::Kustomize).as_ref() == Some(value)).then_some(text)
+    }
+
+    /// A merge makes texts of the fields that replacements have made. Those inside of lists become what the list tells.
+    pub(super) fn type_untyped(&mut self, body: &mut Value) -> Result<(), &'static str> {
+        for (way, text) in std::mem::take(&mut self.untyped) {
+            let plain = yaml::scalar(&text, None, Dialect::Kustomize);
+            let Some(field) = at(body, &way).filter(|field| Some(&**field) == plain.as_ref()) else {
+                continue;
+            };
+            if field.is_string() {
+                continue;
+            }
+            if way.iter().any(|step| matches!(step, Step::Item(_))) {
+                return Err(
+                    "has a field in a list that a replacement has made, whose type a merge changes; write the field",
+                );
+            }
+            *field = Value::String(text);
+        }
+        Ok(())
+    }
+
+    /// True if fields that were made hold something else than text.
+    pub(super) fn has_untyped_values(&self) -> bool {
+        let is_text = |text: &String| {
+            yaml::scalar(text, None, Dialect::Kustomize).is_some_and(|value| value.is_string())
+        };
+        !self.untyped.values().all(is_text)
+    }
+}
+
+/// Notes the numbers that are written with an exponent when they were floats.
+fn note_exponents(value: &Value, odd: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| note_exponents(item, odd)),
+        Value::Object(fields) => fields.values().for_each(|field| note_exponents(field, odd)),
+        Value::Number(number) => {
+            let text = number.to_string();
+            if float_text(number) != text {
+                odd.insert(text);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// A number as Go writes a float in YAML: with an exponent below 1e-4 and from 1e6 on.
+pub(super) fn float_text(number: &serde_json::Number) -> String {
+    let Some(float) = number.as_f64() else { return number.to_string() };
+    let text = format!("{float:e}");
+    let Some((digits, exponent)) = text.split_once('e') else { return text };
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..6).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+        }
+        _ => float.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn odd(text: &str) -> Vec<String> {
+        let documents = yaml::read("r.yaml", text.as_bytes(), Dialect::Kustomize).unwrap();
+        documents.into_iter().flat_map(|document| document.odd).collect()
+    }
+
+    #[test]
+    fn what_is_written_in_another_way_is_noted() {
+        assert_eq!(odd("a: 1\nb: x\nc: \"8\"\nd: true\ne: ~\nf: 1.5\n"), [""; 0]);
+        let text = "a: 1.50\nb: 0x10\nc: True\nd: 2020-01-01\ne: 1e3\nf: &a 0644\ng: *a\n";
+        assert_eq!(odd(text), ["\"2020-01-01T00:00:00Z\"", "1.5", "1000", "16", "420", "true"]);
+        let spelling = Spelling::new(odd(text).into_iter().collect(), Nulls::default());
+        assert!(
+            spelling.is_odd(&json!(1.5)) && !spelling.is_odd(&json!(2.5)) && !spelling.is_odd(&json!({}))
+        );
+    }
+
+    #[test]
+    fn a_field_that_was_made_is_known_until_it_changes() {
+        let mut spelling = Spelling::default();
+        let way = [Step::Key("a".into())];
+        spelling.note_untyped(&way, "0x7");
+        assert_eq!(spelling.untyped(&way, &json!(7)), Some("0x7"));
+        assert_eq!(spelling.untyped(&way, &json!("7")), None);
+        assert!(spelling.has_untyped_values());
+    }
+}

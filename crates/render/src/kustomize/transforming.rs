@@ -1,0 +1,189 @@
+//! The changes that a kustomization makes by its own fields, in the order that counts.
+//!
+//! In: what has come together so far. Out: the same with patches, namespace, names, labels, numbers, images and replacements.
+
+use super::build::{Accumulator, Build};
+use super::configuration::{Configuration, FieldSpec, Use, merge_fields};
+use super::fault::{At, Class, Refusal};
+use super::files::Folder;
+use super::id::Gvk;
+use super::kustomization::{Kustomization, Labels};
+use super::marking::{set_image, set_replicas, set_texts};
+use super::naming::{Namespacing, Subjects, affixes, set_namespace};
+use super::patching::{self, Ground};
+use super::replacement::{self, Replacements};
+use super::resource::Resource;
+
+type Done = Result<(), Refusal>;
+
+/// So many fields are looked for in the time in which an object is looked at: most are of other kinds.
+pub(super) const FIELDS_OF_A_LOOK: usize = 16;
+
+/// Makes all changes of a kustomization but those of its plugins.
+pub(super) fn transform(
+    build: &Build<'_>,
+    folder: &Folder,
+    kustomization: &Kustomization,
+    into: &mut Accumulator,
+) -> Done {
+    let ground = Ground { files: build.files, folder, schemas: build.schemas() };
+    let Accumulator { resources, configuration, .. } = into;
+    for entry in &kustomization.merge_patches {
+        let step = ("patchesStrategicMerge", entry.one_line());
+        build.step(step, &entry.at, resources, |it| patching::apply_merge(it, entry, ground))?;
+    }
+    if !kustomization.merge_patches.is_empty() {
+        build.changed("PatchStrategicMergeTransformer", folder, kustomization, resources)?;
+    }
+    for patch in &kustomization.patches {
+        let step = ("patches", patch.path.as_str());
+        build.step(step, &patch.at, resources, |it| patching::apply(it, patch, ground))?;
+        build.changed("PatchTransformer", folder, kustomization, resources)?;
+    }
+    rename(build, folder, kustomization, configuration, resources)?;
+    mark(build, folder, kustomization, configuration, resources)?;
+    for patch in &kustomization.json_patches {
+        let step = ("patchesJson6902", patch.path.as_str());
+        build.step(step, &patch.at, resources, |it| patching::apply_operations(it, patch, ground))?;
+        build.changed("PatchJson6902Transformer", folder, kustomization, resources)?;
+    }
+    for replicas in &kustomization.replicas {
+        let fields = configuration.fields(Use::Replicas);
+        build.files.look(resources.len(), fields.len() / FIELDS_OF_A_LOOK, &replicas.at)?;
+        build.step(("replicas", ""), &replicas.at, resources, |it| set_replicas(it, replicas, &fields))?;
+        build.changed("ReplicaCountTransformer", folder, kustomization, resources)?;
+    }
+    for image in &kustomization.images {
+        let fields = configuration.fields(Use::Images);
+        build.write([&*image.new_name, &*image.new_tag].into_iter(), resources.len(), &image.at)?;
+        build.files.look(resources.len(), fields.len() / FIELDS_OF_A_LOOK, &image.at)?;
+        build.step(("images", ""), &image.at, resources, |it| set_image(it, image, &fields))?;
+        build.changed("ImageTagTransformer", folder, kustomization, resources)?;
+    }
+    let at = kustomization.at.key("replacements");
+    replace(build, folder, (&kustomization.replacements, &at), resources)?;
+    match kustomization.replacements.is_empty() {
+        true => Ok(()),
+        false => build.changed("ReplacementTransformer", folder, kustomization, resources),
+    }
+}
+
+/// Sets the namespace, and what stands before and behind names.
+fn rename(
+    build: &Build<'_>,
+    folder: &Folder,
+    from: &Kustomization,
+    by: &Configuration,
+    resources: &mut Vec<Resource>,
+) -> Done {
+    let at = from.at.key("namespace");
+    let namespacing = Namespacing {
+        namespace: &from.namespace,
+        fields: &by.fields(Use::Namespace),
+        subjects: Subjects::Default,
+        only_unset: false,
+    };
+    let texts = (from.name_prefix.as_str(), from.name_suffix.as_str());
+    let asks = [from.namespace.as_str(), texts.0, texts.1].map(|text| !text.is_empty());
+    for (asks, what) in asks.into_iter().zip([Use::Namespace, Use::NamePrefix, Use::NameSuffix]) {
+        let fields = if asks { by.fields(what).len() } else { 0 };
+        build.files.look(resources.len(), fields / FIELDS_OF_A_LOOK, &at)?;
+    }
+    build.write([from.namespace.as_str(), texts.0, texts.1].into_iter(), resources.len(), &at)?;
+    build.step(("namespace", ""), &at, resources, |it| set_namespace(it, &namespacing, &at))?;
+    if !from.namespace.is_empty() {
+        build.changed("NamespaceTransformer", folder, from, resources)?;
+    }
+    let name = if texts.0.is_empty() { "nameSuffix" } else { "namePrefix" };
+    build.step((name, ""), &from.at.key(name), resources, |it| affixes(it, texts, by, &from.at))?;
+    for (text, kind) in [(texts.0, "PrefixTransformer"), (texts.1, "SuffixTransformer")] {
+        if !text.is_empty() {
+            build.changed(kind, folder, from, resources)?;
+        }
+    }
+    Ok(())
+}
+
+/// Sets labels and annotations.
+fn mark(
+    build: &Build<'_>,
+    folder: &Folder,
+    from: &Kustomization,
+    by: &Configuration,
+    resources: &mut Vec<Resource>,
+) -> Done {
+    for labels in &from.labels {
+        let fields = fields_of(labels, by);
+        let fields = fields.map_err(|text| labels.at.refuse(Class::Configuration, text))?;
+        build.files.look(resources.len(), labels.pairs.len() * fields.len(), &labels.at)?;
+        let texts = labels.pairs.iter().flat_map(|(key, text)| [key.as_str(), text.as_str()]);
+        build.write(texts, resources.len(), &labels.at)?;
+        let change = |it: &mut Vec<Resource>| set_texts(it, &labels.pairs, &fields, &labels.at);
+        build.step(("labels", ""), &labels.at, resources, change)?;
+        build.changed("LabelTransformer", folder, from, resources)?;
+    }
+    let common = [
+        ("commonLabels", &from.common_labels, Use::CommonLabels),
+        ("commonAnnotations", &from.common_annotations, Use::CommonAnnotations),
+    ];
+    common.into_iter().try_for_each(|(name, texts, to)| {
+        let (at, fields) = (from.at.key(name), by.fields(to));
+        build.files.look(resources.len(), texts.len() * fields.len(), &at)?;
+        let written = texts.iter().flat_map(|(key, text)| [key.as_str(), text.as_str()]);
+        build.write(written, resources.len(), &at)?;
+        build.step((name, ""), &at, resources, |it| set_texts(it, texts, &fields, &at))?;
+        // The tool runs the one for commonLabels wherever there are labels of either kind.
+        match to {
+            Use::CommonLabels if !(texts.is_empty() && from.labels.is_empty()) => {
+                build.changed("LabelTransformer", folder, from, resources)
+            }
+            Use::CommonAnnotations if !texts.is_empty() => {
+                build.changed("AnnotationsTransformer", folder, from, resources)
+            }
+            _ => Ok(()),
+        }
+    })
+}
+
+/// The fields that get an entry of `labels`.
+fn fields_of(labels: &Labels, configuration: &Configuration) -> Result<Vec<FieldSpec>, String> {
+    let fields = merge_fields(labels.fields.clone(), &configuration.fields(Use::Labels))?;
+    if labels.include_selectors {
+        return merge_fields(fields, &configuration.fields(Use::CommonLabels));
+    }
+    let fields = match labels.include_templates {
+        true => merge_fields(fields, &configuration.fields(Use::TemplateLabels))?,
+        false => fields,
+    };
+    let own = FieldSpec { gvk: Gvk::default(), path: "metadata/labels".to_owned(), create: true };
+    merge_fields(fields, &[own])
+}
+
+/// Makes replacements, in place or from files.
+pub(super) fn replace(
+    build: &Build<'_>,
+    folder: &Folder,
+    (entries, at): (&[Replacements], &At),
+    resources: &mut Vec<Resource>,
+) -> Done {
+    let budget = &mut *build.budget.borrow_mut();
+    let look = |objects: usize, things: usize, at: &At| build.files.look(objects, things, at);
+    for entry in entries {
+        match entry {
+            Replacements::Inline(one) => {
+                let one = std::slice::from_ref(&**one);
+                let change = |it: &mut Vec<Resource>| replacement::apply(it, one, budget, &look);
+                build.step(("replacements", ""), at, resources, change)?;
+            }
+            Replacements::File(file) => {
+                let (path, bytes) = build.files.file(folder, &file.text, &file.at)?;
+                let read = replacement::read(&path, &build.files.shown(&path), &bytes, &|| {
+                    build.files.is_awaited()
+                })?;
+                let change = |it: &mut Vec<Resource>| replacement::apply(it, &read, budget, &look);
+                build.step(("replacements", &file.text), &file.at, resources, change)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,363 @@
+//! Variables: `$(NAME)` in texts, which stands for a field of an object.
+//!
+//! In: the `vars` of kustomizations, the objects and the fields that may refer to variables. Out: the objects, with what the
+//! variables stand for. Which object a variable means is settled where it is declared, and what it is at the very end.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::configuration::FieldSpec;
+use super::fault::{Class, Refusal};
+use super::field_path::{Miss, find, parts};
+use super::field_spec::{Make, visit};
+use super::id::{Gvk, Id};
+use super::kustomization::Var;
+use super::resource::Resource;
+use super::spelling::float_text;
+
+type Done<T> = Result<T, Refusal>;
+
+/// From here on, what was written cannot be told from the value.
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+
+/// Notes at the objects which variables mean them, in the kustomization that declares the variables.
+pub(super) fn mark(resources: &mut [Resource], vars: &[Var]) -> Done<()> {
+    for var in vars {
+        let gvk = gvk(var);
+        let means = |id: &Id| {
+            let is_there = var.namespace.is_empty() || var.namespace == id.namespace();
+            id.gvk == gvk && id.name == var.object && is_there
+        };
+        let mut meant = resources.iter_mut().filter(|resource| resource.ids().any(|id| means(&id)));
+        let Some(first) = meant.next() else { continue };
+        if let Some(other) = meant.next() {
+            let text =
+                format!("{} could mean {} and {}; name the namespace", var.name, first.id(), other.id());
+            return Err(var.at.refuse(Class::Variable, text));
+        }
+        first.vars.push(var.name.clone());
+    }
+    Ok(())
+}
+
+/// Adds variables to those that are known; a name stands for one thing.
+pub(super) fn merge(known: &mut Vec<Var>, more: Vec<Var>) -> Done<()> {
+    if more.is_empty() {
+        return Ok(());
+    }
+    let mut names: HashSet<String> = known.iter().map(|known| known.name.clone()).collect();
+    for var in more {
+        if !names.insert(var.name.clone()) {
+            let text = format!("there is a variable {} already", var.name);
+            return Err(var.at.refuse(Class::Variable, text));
+        }
+        known.push(var);
+    }
+    Ok(())
+}
+
+/// Puts in what the variables stand for.
+pub(super) fn resolve(resources: &mut [Resource], vars: &[Var], specs: &[FieldSpec]) -> Done<()> {
+    let Some(first) = vars.first() else { return Ok(()) };
+    let sources = sources(resources);
+    let values = vars.iter().map(|var| Ok((var.name.as_str(), value(&sources, var)?)));
+    let values: BTreeMap<&str, Value> = values.collect::<Done<_>>()?;
+    let mut budget = MAX_BYTES;
+    for resource in resources {
+        if resource.spelling.has_untyped_values() {
+            let text = format!(
+                "a replacement has made a field in {} whose type variables would change",
+                resource.id()
+            );
+            return Err(first.at.refuse(Class::Unsupported, text));
+        }
+        for spec in specs {
+            let mut change = |field: &mut Value| replace(field, &values, &mut budget);
+            if let Err(text) = visit(&mut resource.body, spec, Make::Nothing, &mut change) {
+                let text = format!("in {}, {text}", resource.id());
+                let class = if text.ends_with(NOT_ASCII) { Class::Unsupported } else { Class::Variable };
+                return Err(first.at.refuse(class, text));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn gvk(var: &Var) -> Gvk {
+    let (mut group, mut version) = (&*var.group, &*var.version);
+    match var.api_version.split('/').collect::<Vec<_>>()[..] {
+        [""] => {}
+        [only] => version = only,
+        [first, second] => (group, version) = (first, second),
+        _ => {}
+    }
+    Gvk { group: group.to_owned(), version: version.to_owned(), kind: var.kind.clone() }
+}
+
+/// The first object from which each variable takes its value.
+fn sources(resources: &[Resource]) -> HashMap<&str, &Resource> {
+    let mut sources = HashMap::new();
+    for resource in resources {
+        for name in &resource.vars {
+            sources.entry(name.as_str()).or_insert(resource);
+        }
+    }
+    sources
+}
+
+/// The value that a variable stands for.
+fn value(sources: &HashMap<&str, &Resource>, var: &Var) -> Done<Value> {
+    let refuse = |class, text: String| var.at.refuse(class, text);
+    let Some(resource) = sources.get(var.name.as_str()) else {
+        let text = format!("there is no {} {} of which {} takes its value", var.kind, var.object, var.name);
+        return Err(refuse(Class::Variable, text));
+    };
+    let missed = |miss: Miss| refuse(miss.class, format!("{}: {}", var.field, miss.text));
+    let parts = indexed(parts(&var.field).map_err(missed)?);
+    let found = find(&resource.body, &parts).map_err(|miss| match miss.class {
+        Class::Replacement => missed(Miss { class: Class::Variable, ..miss }),
+        _ => missed(miss),
+    })?;
+    match found {
+        None => Err(refuse(Class::Variable, format!("{} has no field {}", resource.id(), var.field))),
+        Some((_, Value::Null)) => {
+            let text =
+                format!("{} of {} is null, which could be written in several ways", var.field, resource.id());
+            Err(refuse(Class::Unsupported, text))
+        }
+        Some((_, Value::Number(number))) if number.as_f64().is_some_and(|it| it.abs() >= TWO_TO_63) => Err(
+            refuse(Class::Unsupported, format!("{} of {} is too large a number", var.field, resource.id())),
+        ),
+        Some((way, value)) => match resource.spelling.untyped(&way, value) {
+            Some(text) => Ok(Value::String(text.to_owned())),
+            None if resource.spelling.is_odd(value) => {
+                let text = format!(
+                    "{} of {} may be written in another way; put it in quotes",
+                    var.field,
+                    resource.id()
+                );
+                Err(refuse(Class::Unsupported, text))
+            }
+            None => Ok(value.clone()),
+        },
+    }
+}
+
+/// `ports[0]` means `ports` and `0`.
+fn indexed(parts: Vec<String>) -> Vec<String> {
+    let mut all = Vec::new();
+    for part in parts {
+        let index = part.strip_suffix(']').and_then(|part| part.rsplit_once('['));
+        match index.filter(|(_, index)| !index.is_empty() && index.bytes().all(|it| it.is_ascii_digit())) {
+            Some((name, index)) => {
+                all.extend((!name.is_empty()).then(|| name.to_owned()));
+                all.push(index.to_owned());
+            }
+            None => all.push(part),
+        }
+    }
+    all
+}
+
+/// The most text that variables may make.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
+const NOT_ASCII: &str = "a $ stands before a character that is not ASCII";
+
+type Values<'v> = BTreeMap<&'v str, Value>;
+
+/// Puts values into a text, the texts of a list, or those of a mapping.
+fn replace(field: &mut Value, values: &Values<'_>, budget: &mut usize) -> Result<(), String> {
+    match field {
+        Value::String(text) => {
+            if let Some(new) = replaced(text, values, budget)? {
+                *field = new;
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                match item {
+                    Value::String(_) => replace(item, values, budget)?,
+                    _ => return Err("the list has something else than texts".to_owned()),
+                }
+            }
+        }
+        Value::Object(map) => {
+            for field in map.values_mut().filter(|field| field.is_string()) {
+                replace(field, values, budget)?;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+    Ok(())
+}
+
+/// The text with values in it, or the value alone if the text is nothing but a reference; none if there is nothing to replace.
+fn replaced(text: &str, values: &Values<'_>, budget: &mut usize) -> Result<Option<Value>, String> {
+    let Some(begin) = text.find('$') else { return Ok(None) };
+    let whole = text.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')'));
+    let whole = whole.filter(|name| !name.contains(')')).and_then(|name| values.get(name));
+    let new = match whole.filter(|value| !is_composite(value)) {
+        Some(value) => value.clone(),
+        None => Value::String(put(text, begin, values, *budget)?),
+    };
+    let bytes = new.as_str().map_or(0, str::len);
+    *budget = budget.checked_sub(bytes).ok_or_else(too_much)?;
+    Ok(Some(new))
+}
+
+fn too_much() -> String {
+    format!("variables make more than {MAX_BYTES} bytes")
+}
+
+fn is_composite(value: &Value) -> bool {
+    matches!(value, Value::Array(_) | Value::Object(_))
+}
+
+fn put(text: &str, begin: usize, values: &Values<'_>, budget: usize) -> Result<String, String> {
+    let (before, mut rest) = text.split_at(begin);
+    let mut out = before.to_owned();
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        let after = &rest[at + 1..];
+        let Some(next) = after.chars().next() else {
+            rest = &rest[at..];
+            break;
+        };
+        rest = match next {
+            '$' => {
+                out.push('$');
+                &after[1..]
+            }
+            '(' => match after.split_once(')') {
+                Some((name, behind)) => {
+                    let name = &name[1..];
+                    match values.get(name).and_then(inside_text) {
+                        Some(value) => out.push_str(&value),
+                        None => out.extend(["$(", name, ")"]),
+                    }
+                    behind
+                }
+                None => {
+                    out.push_str("$(");
+                    &after[1..]
+                }
+            },
+            next if next.is_ascii() => {
+                out.extend(['$', next]);
+                &after[1..]
+            }
+            _ => return Err(NOT_ASCII.to_owned()),
+        };
+        if out.len() > budget {
+            return Err(too_much());
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// A value inside a text; a mapping or a list has none.
+fn inside_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Number(number) if number.is_f64() => Some(float_text(number)),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kustomize::fault::At;
+    use moorline_core::object::Origin;
+
+    fn object(body: Value) -> Resource {
+        Resource::new(body, Origin { file: "r.yaml".into(), document: 0, line: 1, item: None })
+    }
+
+    fn var(name: &str, field: &str) -> Var {
+        Var {
+            at: At::default(),
+            name: name.to_owned(),
+            api_version: "apps/v1".to_owned(),
+            group: String::new(),
+            version: String::new(),
+            kind: "Deployment".to_owned(),
+            object: "web".to_owned(),
+            namespace: String::new(),
+            field: field.to_owned(),
+        }
+    }
+
+    fn built(text: &Value) -> Result<Value, Class> {
+        let spec = json!({"n": 3, "f": 1.5, "tiny": 0.00001, "t": true, "s": "$(N)", "m": {}, "list": ["a"], "field": text});
+        let body =
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec});
+        let mut resources = [object(body)];
+        let fields = [
+            ("N", "spec.n"),
+            ("F", "spec.f"),
+            ("TINY", "spec.tiny"),
+            ("T", "spec.t"),
+            ("S", "spec.s"),
+            ("M", "spec.m"),
+        ];
+        let mut vars: Vec<Var> = fields.iter().map(|(name, field)| var(name, field)).collect();
+        vars.extend([var("I", "spec.list[0]"), var("NAME", "metadata.name")]);
+        let specs = [FieldSpec { gvk: Gvk::default(), path: "spec/field".to_owned(), create: false }];
+        mark(&mut resources, &vars)
+            .and_then(|()| resolve(&mut resources, &vars, &specs))
+            .map_err(|refusal| refusal.class())?;
+        Ok(resources[0].body["spec"]["field"].clone())
+    }
+
+    // Recorded from Kustomize 5.8.1.
+    #[test]
+    fn references_are_replaced_as_the_tool_does() {
+        for (text, expected) in [
+            (json!("$(N)"), json!(3)),
+            (json!("$(F)"), json!(1.5)),
+            (json!("$(T)"), json!(true)),
+            (json!("x$(N)$(F)$(T)$(NAME)$(I)"), json!("x31.5trueweba")),
+            (json!("a $(TINY)"), json!("a 1e-05")),
+            (json!("$(S)"), json!("$(N)")),
+            (json!("$(M)/$(NOPE)/$()"), json!("$(M)/$(NOPE)/$()")),
+            (json!("$$(N) $$ $x $( $"), json!("$(N) $ $x $( $")),
+            (json!("$(N"), json!("$(N")),
+            (json!("$(N)$"), json!("3$")),
+            (json!(["$(N)", "b"]), json!([3, "b"])),
+            (json!({"a": "$(N)", "b": 7}), json!({"a": 3, "b": 7})),
+            (json!(7), json!(7)),
+            (json!(null), json!(null)),
+        ] {
+            assert_eq!(built(&text), Ok(expected), "{text}");
+        }
+        assert_eq!(built(&json!(["a", 7])), Err(Class::Variable));
+        assert_eq!(built(&json!("$é")), Err(Class::Unsupported));
+    }
+
+    #[test]
+    fn a_variable_means_one_object_and_a_name_one_variable() {
+        let body = |namespace: &str| {
+            let metadata = json!({"name": "web", "namespace": namespace});
+            object(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}))
+        };
+        let mut resources = [body("a"), body("b")];
+        let refused = mark(&mut resources, &[var("X", "metadata.name")]).unwrap_err();
+        assert_eq!(refused.class(), Class::Variable);
+        let one = Var { namespace: "b".to_owned(), ..var("X", "metadata.namespace") };
+        mark(&mut resources, std::slice::from_ref(&one)).unwrap();
+        assert_eq!(value(&sources(&resources), &one).unwrap(), json!("b"));
+        let mut known = vec![one.clone()];
+        assert_eq!(merge(&mut known, vec![one]).unwrap_err().class(), Class::Variable);
+        let missing = [var("Y", "metadata.name"), var("X", "spec.missing")];
+        for var in &missing {
+            assert_eq!(value(&sources(&resources), var).unwrap_err().class(), Class::Variable);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! A value on its way into a field, where text becomes what the field held before: a number stays a number.
+//!
+//! In: a value, a path and an object. Out: the object, changed. The rules are those of YAML nodes, each of which has a text and a
+//! tag: a scalar that is there keeps its tag and gets the text; anything else is replaced as a whole.
+
+use serde_json::Value;
+
+use super::fault::Class;
+use super::field_path::{Miss, Step, at, find};
+use super::field_spec::scalar_text;
+use super::field_walk::{Found, Shape, document, fields};
+use super::json_text::json_text;
+use super::resource::Resource;
+use super::spelling::Spelling;
+use moorline_yaml::{self as yaml, Dialect};
+
+/// How a value is read or written.
+#[derive(Debug, Default)]
+pub(super) struct Options {
+    pub(super) delimiter: Option<String>,
+    pub(super) index: i64,
+    pub(super) create: bool,
+}
+
+/// A value to be written.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// The value that a scalar gets.
+    text: String,
+    /// The replacement for anything else; none if there is no such value.
+    value: Option<Value>,
+    shape: Shape,
+    /// True if it is a text that has no type yet.
+    is_untyped: bool,
+    /// The field that it is read from, if a change of that field changes it.
+    source: Option<Vec<Step>>,
+}
+
+/// How much may be written in one build.
+#[derive(Debug)]
+pub(super) struct Budget(usize);
+
+const MAX_BYTES: usize = 64 * 1024 * 1024;
+/// The type that a value counts as beside its text.
+const NODE_BYTES: usize = 32;
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(MAX_BYTES)
+    }
+}
+
+impl Budget {
+    #[cfg(test)]
+    pub(super) fn of(bytes: usize) -> Self {
+        Self(bytes)
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), Miss> {
+        let left = self.0.checked_sub(bytes);
+        self.0 = left.ok_or_else(|| {
+            Miss::of(Class::Bound, format!("replacements write more than {MAX_BYTES} bytes"))
+        })?;
+        Ok(())
+    }
+}
+
+type Done<T> = Result<T, Miss>;
+
+impl Written {
+    /// A text without a type.
+    pub(super) fn plain(text: &str) -> Self {
+        let value = untyped(text).ok();
+        Self { text: text.to_owned(), value, shape: Shape::Scalar, is_untyped: true, source: None }
+    }
+
+    /// A value of an object, or a part of it.
+    pub(super) fn of(spelling: &Spelling, way: &[Step], value: &Value, options: &Options) -> Done<Self> {
+        let shape = Shape::of(value);
+        let (text, is_untyped) = match spelling.untyped(way, value) {
+            Some(text) => (text.to_owned(), true),
+            None if Shape::of(value) != Shape::Scalar => (String::new(), false),
+            None => (spelling.scalar(value).ok_or_else(|| odd(value))?, false),
+        };
+        let Some(delimiter) = &options.delimiter else {
+            let source = Some(way.to_vec());
+            return Ok(Self { text, value: Some(value.clone()), shape, is_untyped, source });
+        };
+        if shape != Shape::Scalar {
+            return Err(scalars_only());
+        }
+        let index = usize::try_from(options.index).ok();
+        let part = index.and_then(|index| text.split(delimiter.as_str()).nth(index)).ok_or_else(|| {
+            let text = format!("there is no part {} between {delimiter:?}", options.index);
+            Miss::of(Class::Replacement, text)
+        })?;
+        if is_untyped {
+            return Ok(Self::plain(part));
+        }
+        Ok(Self { value: typed(part, value).ok(), text: part.to_owned(), shape, is_untyped, source: None })
+    }
+
+    /// Reads it again after a field of the source's object was written: the tool holds the field itself, not a copy of it.
+    fn refresh(&mut self, body: &mut Value, spelling: &Spelling, written: &[Step]) -> Done<()> {
+        let Some(source) = self.source.take() else { return Ok(()) };
+        if written.starts_with(&source) {
+            if let Some(value) = at(body, &source) {
+                *self = Self::of(spelling, &source, value, &Options::default())?;
+            }
+        } else if !source.starts_with(written) {
+            self.source = Some(source);
+        }
+        // Where something around the source was replaced, the tool goes on with the field that is no part of the object any more.
+        Ok(())
+    }
+
+    /// Reads it again after fields have changed that share their values with others.
+    pub(super) fn reread(&mut self, body: &mut Value, spelling: &Spelling) -> Done<()> {
+        let source = self.source.clone().unwrap_or_default();
+        self.refresh(body, spelling, &source)
+    }
+
+    fn bytes(&self) -> usize {
+        self.text.len() + self.value.as_ref().map_or(0, size)
+    }
+}
+
+fn size(value: &Value) -> usize {
+    NODE_BYTES
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(size).sum(),
+            Value::Object(map) => map.iter().map(|(key, field)| key.len() + size(field)).sum(),
+            _ => 0,
+        }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn odd(value: &Value) -> Miss {
+    let text = scalar_text(value).unwrap_or_default();
+    Miss::unsupported(format!(
+        "{text} is perhaps written in another way, as 1.5 is in 1.50; put it in quotes"
+    ))
+}
+
+fn scalars_only() -> Miss {
+    Miss::of(Class::Replacement, "a delimiter parts text, and a mapping or a list is there")
+}
+
+/// Writes a value into every field that the path means.
+pub(super) fn write(
+    resource: &mut Resource,
+    parts: &[String],
+    (value, is_source): (&mut Written, bool),
+    options: &Options,
+    budget: &mut Budget,
+) -> Done<()> {
+    let make = options.create.then_some(value.shape);
+    let Resource { body, spelling, .. } = resource;
+    if let Some(way) = write_inside(body, parts, value, make, budget)? {
+        return if is_source { value.refresh(body, spelling, &way) } else { Ok(()) };
+    }
+    let found = fields(body, parts, make, spelling)?;
+    if found.is_empty() {
+        return Err(Miss::of(
+            Class::Replacement,
+            "there is no such field; it is made with options.create: true",
+        ));
+    }
+    for found in found {
+        put((&mut *body, &mut *spelling), &found, value, options, budget)?;
+        if let (true, Found::Field(way)) = (is_source, &found) {
+            value.refresh(body, spelling, way)?;
+        }
+    }
+    Ok(())
+}
+
+type Target<'t> = (&'t mut Value, &'t mut Spelling);
+
+fn put(
+    target: Target<'_>,
+    found: &Found,
+    value: &Written,
+    options: &Options,
+    budget: &mut Budget,
+) -> Done<()> {
+    let (body, spelling) = target;
+    let way = match found {
+        Found::Field(way) => way,
+        Found::Lost(Shape::Scalar) => return Ok(()),
+        Found::Lost(_) if options.delimiter.is_some() => return Err(scalars_only()),
+        Found::Lost(_) => return Ok(()),
+    };
+    let Some(field) = at(body, way) else { return Ok(()) };
+    let untyped_text = spelling.untyped(way, field);
+    let is_untyped = untyped_text.is_some();
+    let known = if is_untyped { untyped_text.map(str::to_owned) } else { spelling.scalar(field) };
+    let is_unknown =
+        !is_untyped && (field.is_null() || (known.is_none() && Shape::of(field) == Shape::Scalar));
+    let old = known.or_else(|| scalar_text(field));
+    let text = match (&options.delimiter, old) {
+        (None, _) => value.text.clone(),
+        (Some(_), None) => return Err(scalars_only()),
+        (Some(_), Some(_)) if is_unknown => return Err(odd(field)),
+        (Some(delimiter), Some(old)) => joined(&old, &value.text, delimiter, options.index),
+    };
+    budget.spend(text.len() + value.bytes())?;
+    let is_scalar = Shape::of(field) == Shape::Scalar;
+    let stays_untyped = if is_scalar { is_untyped } else { value.is_untyped };
+    let new = match is_scalar {
+        true if is_untyped => untyped(&text),
+        // A date is a text here, and was none in the file.
+        true if field.is_string() && is_unknown => Err(odd(field)),
+        true => typed(&text, field),
+        false => whole(value, way.len()),
+    };
+    // Annotations are made texts at the end, whatever they are; a mapping has none.
+    if is_annotation(way) && (stays_untyped || new.as_ref().is_ok_and(|new| Shape::of(new) != Shape::Scalar))
+    {
+        *field = Value::String(text);
+        return Ok(());
+    }
+    *field = new?;
+    if stays_untyped {
+        spelling.note_untyped(way, &text);
+    }
+    Ok(())
+}
+
+fn is_annotation(way: &[Step]) -> bool {
+    let is = |step: &Step, name: &str| matches!(step, Step::Key(key) if key == name);
+    matches!(way, [first, second, Step::Key(_)] if is(first, "metadata") && is(second, "annotations"))
+}
+
+fn whole(value: &Written, depth_of_field: usize) -> Done<Value> {
+    let value = match &value.value {
+        Some(value) => value.clone(),
+        None if value.is_untyped => untyped(&value.text)?,
+        None => return Err(not_of_type(&value.text)),
+    };
+    match depth(&value) + depth_of_field > yaml::MAX_DEPTH {
+        true => Err(Miss::of(Class::Bound, format!("values are nested deeper than {}", yaml::MAX_DEPTH))),
+        false => Ok(value),
+    }
+}
+
+/// The old text with the new one in place of one of its parts, before them or behind them.
+fn joined(old: &str, new: &str, delimiter: &str, index: i64) -> String {
+    let mut parts: Vec<&str> = old.split(delimiter).collect();
+    match usize::try_from(index) {
+        Err(_) => parts.insert(0, new),
+        Ok(index) => match parts.get_mut(index) {
+            Some(part) => *part = new,
+            None => parts.push(new),
+        },
+    }
+    parts.join(delimiter)
+}
+
+fn plain(text: &str) -> Option<Value> {
+    yaml::scalar(text, None, Dialect::Kustomize)
+}
+
+fn untyped(text: &str) -> Done<Value> {
+    match text {
+        // Null in a block, and an empty text in braces.
+        "" => Err(Miss::unsupported("an empty text without a type is not supported")),
+        text => plain(text).ok_or_else(|| not_of_type(text)),
+    }
+}
+
+fn not_of_type(text: &str) -> Miss {
+    Miss::of(Class::Replacement, format!("{text:?} is not of the type of the value that is there"))
+}
+
+/// The form of a text in the place of this value.
+fn typed(text: &str, old: &Value) -> Done<Value> {
+    let tagged = |tag: &str| yaml::scalar(text, Some(tag), Dialect::Kustomize);
+    let found = match old {
+        Value::String(_) => Some(Value::String(text.to_owned())),
+        Value::Bool(_) => tagged("bool"),
+        Value::Null => tagged("null"),
+        Value::Number(number) if number.is_f64() => tagged("float"),
+        Value::Number(_) => match (tagged("int"), tagged("float")) {
+            (None, Some(_)) => {
+                let text = format!("{text} replaces a number that could be written as an integer or not");
+                return Err(Miss::unsupported(text));
+            }
+            (found, _) => found,
+        },
+        Value::Array(_) | Value::Object(_) => None,
+    };
+    found.ok_or_else(|| not_of_type(text))
+}
+
+/// Writes into a text that holds JSON, if the path leads into one. What cannot be written there is left as it is, as the tool
+/// does, which then goes on as if the text were none.
+fn write_inside(
+    body: &mut Value,
+    parts: &[String],
+    value: &Written,
+    make: Option<Shape>,
+    budget: &mut Budget,
+) -> Done<Option<Vec<Step>>> {
+    let Some((way, rest, text)) = text_on_the_way(body, parts) else { return Ok(None) };
+    let Some(yaml::Document { value: mut inner, odd, .. }) = document(&text) else { return Ok(None) };
+    let (options, mut spelling) = (Options::default(), Spelling::new(odd, yaml::Nulls::default()));
+    let found = match fields(&mut inner, rest, make, &mut spelling) {
+        Ok(found) if !found.is_empty() => found,
+        Err(miss) if miss.class != Class::Replacement => return Err(miss),
+        Ok(_) | Err(_) => return Ok(None),
+    };
+    if !text.trim_start().starts_with(['{', '[']) {
+        let text = "the path leads into a text that is YAML; only JSON is supported there";
+        return Err(Miss::unsupported(text));
+    }
+    for found in found {
+        match put((&mut inner, &mut spelling), &found, value, &options, budget) {
+            Ok(()) => {}
+            Err(miss) if miss.class == Class::Replacement => return Ok(None),
+            Err(miss) => return Err(miss),
+        }
+    }
+    let is_indented = text.contains('\n') && text.contains("  ");
+    let text = json_text(&inner, is_indented)
+        .ok_or_else(|| Miss::unsupported("a number in the JSON there is too large"))?;
+    budget.spend(text.len())?;
+    if let Some(field) = at(body, &way) {
+        *field = Value::String(text);
+    }
+    Ok(Some(way))
+}
+
+type Inside<'p> = (Vec<Step>, &'p [String], String);
+
+/// The text on the way of a path, and the rest of the path.
+fn text_on_the_way<'p>(body: &Value, parts: &'p [String]) -> Option<Inside<'p>> {
+    (1..parts.len()).find_map(|end| match find(body, &parts[..end]) {
+        Ok(Some((way, Value::String(text)))) => Some((way, &parts[end..], text.clone())),
+        _ => None,
+    })
+}

@@ -1,0 +1,422 @@
+//! From the files of a revision to the objects that they describe.
+//!
+//! In: a [`FileTree`] and [`Options`]. Out: [`Rendered`], which is either `Complete` or `Incomplete`. Only
+//! this station can make a [`Complete`], and only a [`Complete`] can become a desired set, so that half a
+//! render can be shown and can never prune.
+#![doc = include_str!("../README.md")]
+#![warn(unreachable_pub)]
+// Nothing panics on input; tests may.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+mod contents;
+mod cost;
+mod documents;
+mod dump;
+mod fields;
+mod glob;
+pub mod helm;
+mod identity;
+mod kustomize;
+mod packed;
+mod plain;
+mod problem;
+mod rules;
+mod secret;
+mod substitute;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+pub use contents::Contents;
+pub use documents::FieldPath;
+pub use dump::{Dump, dump};
+pub use glob::Glob;
+pub use helm::HelmOptions;
+pub use identity::HOOK_NAME_DIGITS;
+pub use kustomize::{
+    Class, Fault, Missing, NAMES as KUSTOMIZATIONS, Published as PublishedChart, Remote, Step,
+};
+pub use packed::Packed;
+pub use plain::{PlainOptions, is_kustomization, is_read};
+pub use problem::{Place, Problem};
+pub use rules::{dns_label as namespace_rule, sync_name as sync_name_rule};
+use serde_json::{Map, Value};
+pub use substitute::{Fault as VariableFault, Seen, Variables, variable_rule};
+
+use moorline_core::object::{ObjectId, Origin};
+use moorline_core::tree::{FileTree, Room};
+
+/// What to render.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The folder (or one file) in the tree; empty for all of it.
+    pub path: String,
+    /// How it is read.
+    pub kind: Kind,
+    /// How plain directories are read.
+    pub plain: PlainOptions,
+    /// What variables in manifests are replaced by; none leaves what looks like one as it is.
+    pub variables: Option<Arc<Variables>>,
+    /// How a chart is rendered.
+    pub helm: HelmOptions,
+}
+
+/// How a folder is read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// As a chart if it is one, else as a kustomization if it holds one, else as plain manifests.
+    #[default]
+    Auto,
+    /// As plain manifests.
+    Plain,
+    /// As a kustomization.
+    Kustomize,
+    /// As a chart, by helm.
+    Helm,
+}
+
+impl Kind {
+    /// What it is for this folder.
+    pub fn chosen(self, tree: &FileTree, path: &str) -> Self {
+        let holds_one = || {
+            let root = tree.resolve(path).unwrap_or_default();
+            let inside =
+                |name: &str| if root.is_empty() { name.to_owned() } else { format!("{root}/{name}") };
+            kustomize::NAMES.iter().any(|name| tree.is_file(&inside(name)))
+        };
+        match self {
+            // What is both is a chart to Argo CD, too.
+            Self::Auto if helm::is_chart(tree, path) => Self::Helm,
+            Self::Auto if holds_one() => Self::Kustomize,
+            Self::Auto => Self::Plain,
+            chosen => chosen,
+        }
+    }
+}
+
+/// The most bytes of objects of one render: so much is held of each Sync, for as long as it is there.
+const MAX_BYTES: usize = 256 * 1024 * 1024;
+
+fn too_much(path: &str, objects: &[Packed], most: usize) -> Option<Problem> {
+    let size: usize = objects.iter().map(Packed::size).sum();
+    let mib = |bytes: usize| bytes.div_ceil(1024 * 1024);
+    (size > most).then(|| Problem::TooMuch { path: path.to_owned(), mib: mib(size), most: mib(most) })
+}
+
+/// The answer of a renderer.
+#[derive(Debug)]
+pub enum Rendered {
+    /// Every file was read and every object is sound.
+    Complete(Complete),
+    /// Something is wrong; what could be read is there to be shown.
+    Incomplete(Incomplete),
+}
+
+/// All objects of a revision, each once, each sound.
+#[derive(Debug, Clone)]
+pub struct Complete {
+    objects: Vec<Packed>,
+    skipped: Vec<Skipped>,
+    read: Option<BTreeSet<String>>,
+    looks: bool,
+    by_helm: bool,
+    tree: FileTree,
+}
+
+/// What a render with problems came to.
+#[derive(Debug)]
+pub struct Incomplete {
+    /// The objects that were sound.
+    pub objects: Vec<Packed>,
+    /// Files that hold no manifests.
+    pub skipped: Vec<Skipped>,
+    /// Everything that is wrong, in the order of the files; never empty.
+    pub problems: Vec<Problem>,
+    /// Runs of helm whose output a kustomization needs. With it in the tree ([`helm::printing`]) it is rendered again.
+    pub wanted: Vec<Arc<helm::Invocation>>,
+    /// Charts that a kustomization needs and that are published elsewhere. With them in the tree it is rendered again.
+    pub unfetched: Vec<PublishedChart>,
+}
+
+/// A file that ends in `.yaml`, `.yml` or `.json` and holds no manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// The file's path.
+    pub file: String,
+    /// Why it was passed over, as a clause.
+    pub reason: &'static str,
+}
+
+/// Renders a folder of the tree. A chart is not rendered here but by helm, and [`charted`] reads what that prints.
+pub fn render(tree: &FileTree, options: &Options) -> Rendered {
+    let kind = options.kind.chosen(tree, &options.path);
+    let mut found = match kind {
+        Kind::Kustomize => kustomized(tree, options),
+        Kind::Helm => {
+            let path = tree.shown(&options.path);
+            Found { problems: vec![Problem::ChartUnrendered { path }], ..Found::default() }
+        }
+        Kind::Auto | Kind::Plain => {
+            let variables = options.variables.as_deref();
+            let taken = |manifest, bytes: &[u8]| object(manifest, bytes, variables, tree.room());
+            plain::collect(tree, options, &taken)
+        }
+    };
+    if found.problems.is_empty() && found.objects.is_empty() {
+        let path = tree.shown(&options.path);
+        found.problems.push(match kind {
+            Kind::Kustomize => Problem::NothingBuilt { path },
+            Kind::Auto | Kind::Plain | Kind::Helm => Problem::NothingFound {
+                path,
+                skipped: found.skipped.iter().map(|skipped| skipped.file.clone()).collect(),
+            },
+        });
+    }
+    finished(found, tree.clone(), &tree.shown(&options.path))
+}
+
+/// What a chart comes to, from what helm printed.
+pub fn charted(run: &helm::Invocation, output: Arc<[u8]>, variables: Option<&Variables>) -> Rendered {
+    let (mut found, tree) = helm::templated(run, output, variables);
+    (found.read, found.looks, found.by_helm) = (run.read.clone(), run.looks_at_served(), true);
+    finished(found, tree, run.shown())
+}
+
+/// The answer, with the files in which the places of objects are.
+fn finished(mut found: Found<Packed>, tree: FileTree, path: &str) -> Rendered {
+    refuse_duplicates(&mut found, |object| (&object.id, &object.origin));
+    let Found { objects, skipped, mut problems, read, looks, by_helm, wanted, unfetched } = found;
+    problems.extend(too_much(path, &objects, MAX_BYTES));
+    match problems.is_empty() {
+        true => Rendered::Complete(Complete { objects, skipped, read, looks, by_helm, tree }),
+        false => Rendered::Incomplete(Incomplete { objects, skipped, problems, wanted, unfetched }),
+    }
+}
+
+/// What has to be brought into the tree before it can be rendered: none of it is known, and what it names may be missing then.
+pub fn missing(tree: &FileTree, options: &Options) -> Missing {
+    match options.kind.chosen(tree, &options.path) {
+        Kind::Kustomize => kustomize::missing(tree, &options.path),
+        Kind::Helm => Missing { folders: helm::missing(tree, options), ..Missing::default() },
+        Kind::Auto | Kind::Plain => Missing::default(),
+    }
+}
+
+/// What a kustomization comes to before its objects are checked: what the tool prints.
+pub fn kustomization(tree: &FileTree, path: &str) -> Result<Vec<Map<String, Value>>, Fault> {
+    let built = kustomize::build(tree, path).map_err(|unbuilt| unbuilt.fault)?;
+    Ok(built.objects.into_iter().map(|object| object.body).collect())
+}
+
+/// Which steps of a kustomization made and changed each object. Kustomizations only: the objects of plain files are as they are
+/// written.
+pub fn steps(tree: &FileTree, options: &Options) -> Result<Vec<(ObjectId, Vec<Step>)>, Fault> {
+    let mut told = Vec::new();
+    for (kustomize::Object { body, origin, .. }, steps) in kustomize::explain(tree, &options.path)? {
+        let bytes = tree.read(tree.hidden(&origin.file)).unwrap_or_else(|_| [].into());
+        let manifest = documents::Manifest { body, origin };
+        let made = object(manifest, &bytes, options.variables.as_deref(), tree.room());
+        if let Ok(object) = made {
+            told.push((object.id, steps));
+        }
+    }
+    Ok(told)
+}
+
+/// What a kustomization comes to, each object checked as those of plain files are.
+fn kustomized(tree: &FileTree, options: &Options) -> Found<Packed> {
+    let mut found = Found::default();
+    let built = match kustomize::build(tree, &options.path) {
+        Ok(built) => built,
+        Err(kustomize::Unbuilt { fault, wanted, unfetched }) => {
+            found.problems.push(Problem::Kustomize(fault));
+            (found.wanted, found.unfetched) = (wanted, unfetched);
+            return found;
+        }
+    };
+    let mut read = built.read;
+    found.by_helm = built.by_helm;
+    if options.kind == Kind::Auto {
+        // With it the folder would be a chart.
+        read.extend(helm::place_of_chart(tree, &options.path));
+    }
+    found.read = Some(read);
+    for kustomize::Object { body, origin, .. } in built.objects {
+        if found.problems.len() >= documents::MAX_PROBLEMS_PER_FILE {
+            // Each costs another reading of its file.
+            break;
+        }
+        // Messages need the text of the file; what a generator made stands in its kustomization.
+        let bytes = tree.read(tree.hidden(&origin.file)).unwrap_or_else(|_| [].into());
+        let manifest = documents::Manifest { body, origin };
+        match object(manifest, &bytes, options.variables.as_deref(), tree.room()) {
+            Ok(object) => found.objects.push(object),
+            Err(problems) => found.problems.extend(problems),
+        }
+    }
+    found
+}
+
+/// How often an object is there as a text: as it is rendered, and in its canonical form.
+const TEXTS: u64 = 2;
+
+/// The object that a manifest comes to: its variables replaced, then its head checked.
+fn object(
+    manifest: documents::Manifest,
+    bytes: &[u8],
+    variables: Option<&Variables>,
+    room: &Room,
+) -> Result<Packed, Vec<Problem>> {
+    let object = made(manifest, (bytes, room), variables)?;
+    let cost = TEXTS * object.size() as u64;
+    room.take(cost).map_err(|no_room| vec![no_room.into()])?;
+    Ok(object)
+}
+
+fn made(
+    manifest: documents::Manifest,
+    source: (&[u8], &Room),
+    variables: Option<&Variables>,
+) -> Result<Packed, Vec<Problem>> {
+    let Some(variables) = variables else { return identity::object(manifest, source).map(Packed::of) };
+    let substitute::Substituted { manifest, secret } = substitute::substitute(manifest, source, variables)?;
+    match identity::object(manifest, source) {
+        Ok(object) => {
+            let mut object = Packed::of(object);
+            object.secret = secret;
+            Ok(object)
+        }
+        Err(problems) if secret => Err(problems.into_iter().map(Problem::without_texts).collect()),
+        Err(problems) => Err(problems),
+    }
+}
+
+impl Rendered {
+    /// The folder of a kustomization without any object, where nothing else is wrong. A desired set is never made of it.
+    pub fn empty_kustomization(&self) -> Option<&str> {
+        match self {
+            Self::Incomplete(Incomplete { problems, .. }) => match problems.as_slice() {
+                [Problem::NothingBuilt { path }] => Some(if path.is_empty() { "." } else { path }),
+                _ => None,
+            },
+            Self::Complete(_) => None,
+        }
+    }
+}
+
+impl Complete {
+    /// The objects, in the order of files and documents.
+    pub fn objects(&self) -> &[Packed] {
+        &self.objects
+    }
+
+    /// The objects by value, and what is left of the render without them: the way to places.
+    pub fn into_parts(mut self) -> (Self, Vec<Packed>) {
+        let objects = std::mem::take(&mut self.objects);
+        (self, objects)
+    }
+
+    /// The paths on which the render depends, where that is not its folder as a whole: with the same files there, or none
+    /// where there was none, the same comes out.
+    pub fn read(&self) -> Option<&BTreeSet<String>> {
+        self.read.as_ref()
+    }
+
+    /// True if it may depend on what the server serves.
+    pub fn looks_at_served(&self) -> bool {
+        self.looks
+    }
+
+    /// True if helm has printed some of it.
+    pub fn is_by_helm(&self) -> bool {
+        self.by_helm
+    }
+
+    /// Files that hold no manifests.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    /// False once nobody waits for it any more.
+    pub fn is_awaited(&self) -> bool {
+        self.tree.room().is_open()
+    }
+
+    /// The place of a field of an object, for a later station's message about it.
+    pub fn place(&self, origin: &Origin, path: &FieldPath<'_>) -> Place {
+        documents::place(&self.tree, origin, path)
+    }
+}
+
+impl<T> Default for Found<T> {
+    fn default() -> Self {
+        let (objects, skipped, problems) = (Vec::new(), Vec::new(), Vec::new());
+        Self {
+            objects,
+            skipped,
+            problems,
+            read: None,
+            looks: false,
+            by_helm: false,
+            wanted: Vec::new(),
+            unfetched: Vec::new(),
+        }
+    }
+}
+
+/// What a renderer collects on its way.
+#[derive(Debug)]
+struct Found<T> {
+    objects: Vec<T>,
+    skipped: Vec<Skipped>,
+    problems: Vec<Problem>,
+    /// The paths that were looked at, where that is not the folder as a whole.
+    read: Option<BTreeSet<String>>,
+    /// Something in it may ask what the server serves.
+    looks: bool,
+    /// Helm has printed some of it.
+    by_helm: bool,
+    /// Runs of helm whose output is missing.
+    wanted: Vec<Arc<helm::Invocation>>,
+    /// Charts that are published elsewhere, and are missing.
+    unfetched: Vec<PublishedChart>,
+}
+
+/// One object may be written once: the second writing is refused, and both places are named.
+fn refuse_duplicates<T>(found: &mut Found<T>, name: fn(&T) -> (&ObjectId, &Origin)) {
+    let mut first: HashMap<ObjectId, Origin> = HashMap::with_capacity(found.objects.len());
+    let problems = &mut found.problems;
+    found.objects.retain(|object| {
+        let (id, origin) = name(object);
+        let Some(earlier) = first.get(id) else {
+            first.insert(id.clone(), origin.clone());
+            return true;
+        };
+        problems.push(Problem::Duplicate { id: id.clone(), first: earlier.clone(), second: origin.clone() });
+        false
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_of_a_sync_is_bounded() {
+        let text = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {}}}\n",
+            "x".repeat(3 << 20)
+        );
+        let tree = FileTree::from_texts([("a.yaml", text.as_str())]);
+        let Rendered::Complete(complete) = render(&tree, &Options::default()) else {
+            unreachable!("the bound is higher")
+        };
+        let refused = |most: usize| too_much("", complete.objects(), most);
+        assert!(refused(4 << 20).is_none());
+        let told = refused(2 << 20).map(|problem| (problem.reason(), problem.to_string()));
+        let (reason, told) = told.unwrap_or_default();
+        assert_eq!(reason, "RenderTooLarge");
+        assert!(told.contains("come to 4 MiB, and at most 2 MiB are held"), "{told}");
+    }
+}

@@ -1,0 +1,69 @@
+//! Objects of a render as texts.
+//!
+//! In: an object. Out: the same, with its body as JSON. A render holds all of its objects at one time, and their values
+//! as trees of maps would take twenty times the memory of their texts.
+
+use serde_json::{Map, Value};
+
+use moorline_core::object::{Object, ObjectId, Origin};
+
+/// An object of a render.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Packed {
+    /// Group, kind, namespace (as written, so possibly none) and name.
+    pub id: ObjectId,
+    /// Where the object was written.
+    pub origin: Origin,
+    /// A value from a Secret went into it, so that its values are shown nowhere.
+    pub secret: bool,
+    version: Box<str>,
+    body: Box<[u8]>,
+}
+
+impl Packed {
+    pub(super) fn of(object: Object) -> Self {
+        let Object { id, version, body, origin } = object;
+        // Only a map whose keys are no texts cannot be written, and this one has texts.
+        Self {
+            id,
+            origin,
+            secret: false,
+            version,
+            body: serde_json::to_vec(&body).unwrap_or_default().into(),
+        }
+    }
+
+    /// How many bytes its body takes.
+    pub(super) fn size(&self) -> usize {
+        self.body.len()
+    }
+
+    /// The object with its values.
+    pub fn object(&self) -> Object {
+        let mut reader = serde_json::Deserializer::from_slice(&self.body);
+        // How deep a manifest may be was decided when it was read.
+        reader.disable_recursion_limit();
+        let body: Map<String, Value> = serde::Deserialize::deserialize(&mut reader).unwrap_or_default();
+        Object { id: self.id.clone(), version: self.version.clone(), body, origin: self.origin.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_object_is_the_same_after_it_was_packed() {
+        let mut deep = json!([0.1, -0.0, 1e300, u64::MAX, i64::MIN, "\u{0}\u{85}é", null, {}, []]);
+        (0..300).for_each(|_| deep = json!({ "in": deep }));
+        let Value::Object(body) = json!({"kind": "ConfigMap", "data": deep}) else {
+            unreachable!("a mapping")
+        };
+        let id = ObjectId::new("", "ConfigMap", "shop", "a").unwrap();
+        let origin = Origin { file: "a.yaml".into(), document: 0, line: 1, item: None };
+        let object = Object { id, version: "v1".into(), body, origin };
+        assert_eq!(Packed::of(object.clone()).object(), object);
+    }
+}

@@ -1,0 +1,203 @@
+//! A plain directory: every `.yaml`, `.yml` and `.json` file below a path, as `kubectl apply -f` reads them.
+//!
+//! In: the tree and the options. Out: what was found, problems and skipped files included.
+
+use super::documents::{self, FileContent, MAX_PROBLEMS_PER_FILE, Manifest};
+use super::glob::Glob;
+use super::kustomize::NAMES;
+use super::problem::Problem;
+use super::{Found, Options, Skipped};
+
+use moorline_core::tree::{self, Entry, FileTree, Room};
+
+/// Which files of a directory are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlainOptions {
+    /// Folders below the path are read, too.
+    pub recurse: bool,
+    /// Only files that match one of these are read; all if there are none. Relative to the path.
+    pub include: Vec<Glob>,
+    /// Files that match one of these are not read.
+    pub exclude: Vec<Glob>,
+}
+
+impl Default for PlainOptions {
+    fn default() -> Self {
+        Self { recurse: true, include: Vec::new(), exclude: Vec::new() }
+    }
+}
+
+/// What makes something of a manifest, or says what is wrong with it.
+type Reader<'a, T> = &'a dyn Fn(Manifest, &[u8]) -> Result<T, Vec<Problem>>;
+
+/// True for the names of files that a render may read; a source need not bring others.
+pub fn is_read(name: &str) -> bool {
+    is_manifest_file(name) || is_kustomization(name)
+}
+
+/// Reads every file of the directory that the options choose.
+pub(super) fn collect<T>(tree: &FileTree, options: &Options, reader: Reader<'_, T>) -> Found<T> {
+    let mut found = Found::default();
+    let path = options.path.as_str();
+    let root = match tree.resolve(path) {
+        Ok(root) if tree.contains(&root) => root,
+        Ok(_) => {
+            found.problems.push(Problem::NoSuchPath { path: path.to_owned() });
+            return found;
+        }
+        Err(error) => {
+            found.problems.push(Problem::Tree(error));
+            return found;
+        }
+    };
+    match root.is_empty() || tree.below(&root).next().is_some() {
+        true => directory(tree, &root, &options.plain, reader, &mut found),
+        false if options.plain.chooses(root.rsplit_once('/').map_or(&root, |(_, name)| name)) => {
+            file(tree, &root, reader, &mut found);
+        }
+        false => {}
+    }
+    found
+}
+
+fn directory<T>(
+    tree: &FileTree,
+    root: &str,
+    options: &PlainOptions,
+    reader: Reader<'_, T>,
+    found: &mut Found<T>,
+) {
+    for (path, entry) in tree.below(root) {
+        let inside = match root {
+            "" => path,
+            root => &path[root.len() + 1..],
+        };
+        if !options.recurse && inside.contains('/') {
+            continue;
+        }
+        // Without a word half of the files would count as all of them.
+        if let Err(no_room) = tree.room().is_sound() {
+            found.problems.push(no_room.into());
+            return;
+        }
+        match entry {
+            // What is to be included is said of files, and nobody knows which are in there.
+            Entry::Unreadable { folder: true, .. } if !options.recurse || options.excludes(inside) => {}
+            Entry::Unreadable { folder: true, reason } => {
+                let (path, reason) = (tree.shown(path), reason.clone());
+                found.problems.push(Problem::Tree(tree::Error::Unreadable { path, reason }));
+            }
+            Entry::Link(_) if options.chooses(inside) && is_folder(tree, path) => {
+                found.skipped.push(Skipped {
+                    file: tree.shown(path),
+                    reason: "it is a link to a folder; name the folder itself",
+                })
+            }
+            _ if options.chooses(inside) && is_read(inside) => file(tree, path, reader, found),
+            _ => {}
+        }
+    }
+}
+
+/// Reads one file and keeps the sound objects of it.
+fn file<T>(tree: &FileTree, path: &str, reader: Reader<'_, T>, found: &mut Found<T>) {
+    if is_kustomization(path) {
+        found.problems.push(Problem::Kustomization { file: tree.shown(path) });
+        return;
+    }
+    let bytes = match tree.read(path) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            found.problems.push(Problem::Tree(error));
+            return;
+        }
+    };
+    let shown = tree.shown(path);
+    let cost = super::cost::of_file(&bytes);
+    if let Err(no_room) = tree.room().take(cost) {
+        found.problems.push(no_room.into());
+        return;
+    }
+    manifests(shown, (&bytes, tree.room()), reader, found);
+    tree.room().give(cost);
+}
+
+/// Keeps the sound objects of a file that was read.
+fn manifests<T>(shown: String, (bytes, room): (&[u8], &Room), reader: Reader<'_, T>, found: &mut Found<T>) {
+    match documents::read(&shown, bytes, room) {
+        Err(problem) => found.problems.push(problem),
+        Ok(FileContent::NoManifests) => found
+            .skipped
+            .push(Skipped { file: shown, reason: "no document in it has an apiVersion or a kind" }),
+        Ok(FileContent::Manifests(manifests)) => {
+            let allowed = found.problems.len() + MAX_PROBLEMS_PER_FILE;
+            for manifest in manifests {
+                match manifest.map_err(|problem| vec![problem]).and_then(|manifest| reader(manifest, bytes)) {
+                    Ok(object) => found.objects.push(object),
+                    Err(problems) => found.problems.extend(problems),
+                }
+                if found.problems.len() >= allowed {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl PlainOptions {
+    fn chooses(&self, path: &str) -> bool {
+        (self.include.is_empty() || matches_any(&self.include, path)) && !self.excludes(path)
+    }
+
+    fn excludes(&self, path: &str) -> bool {
+        matches_any(&self.exclude, path)
+    }
+}
+
+fn matches_any(globs: &[Glob], path: &str) -> bool {
+    globs.iter().any(|glob| glob.fits(path))
+}
+
+/// True if a link leads to a folder inside the tree.
+fn is_folder(tree: &FileTree, link: &str) -> bool {
+    tree.resolve(link).is_ok_and(|target| tree.below(&target).next().is_some())
+}
+
+fn is_manifest_file(path: &str) -> bool {
+    [".yaml", ".yml", ".json"].iter().any(|ending| path.ends_with(ending))
+}
+
+/// True for the names of kustomizations.
+pub fn is_kustomization(path: &str) -> bool {
+    let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+    NAMES.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, Rendered, render};
+
+    #[test]
+    fn an_unreadable_folder_is_never_passed_over_as_not_included() {
+        let manifest = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}"#;
+        let tree: FileTree = [
+            ("a.json", Entry::File(manifest.as_bytes().into())),
+            ("closed", Entry::Unreadable { folder: true, reason: "permission denied".into() }),
+        ]
+        .into_iter()
+        .collect();
+        let complete = |include: &[&str], exclude: &[&str], recurse| {
+            let patterns = |texts: &[&str]| texts.iter().map(|text| Glob::new(text).unwrap()).collect();
+            let plain = PlainOptions { recurse, include: patterns(include), exclude: patterns(exclude) };
+            matches!(
+                render(&tree, &Options { plain, kind: Kind::Plain, ..Options::default() }),
+                Rendered::Complete(_)
+            )
+        };
+        assert!(!complete(&[], &[], true));
+        assert!(!complete(&["**/*.json"], &[], true), "an object may be in there, and would be pruned");
+        assert!(complete(&[], &["closed"], true));
+        assert!(complete(&[], &[], false), "nothing in it would be read");
+    }
+}

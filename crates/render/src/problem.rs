@@ -1,0 +1,338 @@
+//! What can be wrong with the files of a revision, in words for the person who wrote them.
+//!
+//! Each message says what was found, where it stands, and what to write instead. Values of Secrets are
+//! never part of one.
+
+use std::fmt;
+
+use super::helm::ChartFault;
+use super::kustomize::{Class, Fault};
+use super::substitute;
+use moorline_core::grammar::with_article;
+use moorline_core::object::{ObjectId, Origin};
+use moorline_core::tree;
+use moorline_yaml as yaml;
+
+/// A file, a line and a column, all as an editor counts them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file's path.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1.
+    pub column: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// One thing that keeps a render from being complete.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// A file that is not YAML as Kubernetes reads it.
+    #[error(transparent)]
+    Unreadable(#[from] yaml::Error),
+    /// A path that the tree refuses.
+    #[error(transparent)]
+    Tree(#[from] tree::Error),
+    /// The path to render is not in the tree.
+    #[error("there is no {path}; check the spelling and the revision")]
+    NoSuchPath {
+        /// The path asked for.
+        path: String,
+    },
+    /// No manifest lies below the path.
+    #[error(
+        "there is no manifest below {}: files that end in .yaml, .yml or .json and hold an apiVersion and a kind are read{}",
+        shown_path(.path), passed_over(.skipped)
+    )]
+    NothingFound {
+        /// The path asked for.
+        path: String,
+        /// Files of the right name without a manifest.
+        skipped: Vec<String>,
+    },
+    /// A kustomization without any object.
+    #[error("the kustomization in {} comes to no object; name resources in it", shown_path(.path))]
+    NothingBuilt {
+        /// The path asked for.
+        path: String,
+    },
+    /// More objects than a daemon should hold for one Sync.
+    #[error(
+        "the objects of {} come to {mib} MiB, and at most {most} MiB are held; give parts of them to Syncs of their own",
+        shown_path(.path)
+    )]
+    TooMuch {
+        /// The path asked for.
+        path: String,
+        /// What they come to.
+        mib: usize,
+        /// The bound.
+        most: usize,
+    },
+    /// More memory or time than there is for it.
+    #[error("{no_room}")]
+    NoRoom {
+        /// Which of them.
+        no_room: tree::NoRoom,
+    },
+    /// A chart without any object.
+    #[error("the chart in {path} comes to no object with these values; switch something in it on")]
+    NothingTemplated {
+        /// The chart's folder.
+        path: String,
+    },
+    /// A chart where helm is not run.
+    #[error(
+        "{path}: this is a Helm chart, and helm is not run here; render it first, and name what it comes to"
+    )]
+    ChartUnrendered {
+        /// The chart's folder.
+        path: String,
+    },
+    /// A chart that cannot be rendered.
+    #[error(transparent)]
+    Chart(#[from] ChartFault),
+    /// A kustomization that cannot be built.
+    #[error(transparent)]
+    Kustomize(#[from] Fault),
+    /// A kustomization in a plain directory: applying its parts one by one would not be what it says.
+    #[error(
+        "{file}: a kustomization among plain manifests; name its folder to have it built, or exclude the file"
+    )]
+    Kustomization {
+        /// The kustomization's path.
+        file: String,
+    },
+    /// A document that is not a mapping among manifests.
+    #[error("{place}: expected an object with apiVersion and kind, found {found}")]
+    NotAMapping {
+        /// Where the document stands.
+        place: Place,
+        /// What it is.
+        found: &'static str,
+    },
+    /// A document with only one of `apiVersion` and `kind`, or with neither among manifests.
+    #[error("{place}: the document has {}; add {lacks}, or move the document to a file without manifests",
+        .has.map_or_else(|| "neither an apiVersion nor a kind".to_owned(), |has| format!("{} but no {lacks}", with_article(has))))]
+    HalfTyped {
+        /// Where the document stands.
+        place: Place,
+        /// The field that it has.
+        has: Option<&'static str>,
+        /// The field that it lacks.
+        lacks: &'static str,
+    },
+    /// A list within a list.
+    #[error(
+        "{place}: a list within a list; write its items into the outer list or as documents of their own"
+    )]
+    NestedList {
+        /// Where the inner list stands.
+        place: Place,
+    },
+    /// A file encrypted by SOPS.
+    #[error(
+        "{place}: the file is encrypted with SOPS, which Moorline does not decrypt; it would be applied as ciphertext"
+    )]
+    Encrypted {
+        /// Where the `sops` field stands.
+        place: Place,
+    },
+    /// A field with a value of the wrong kind.
+    #[error("{place}: {field} must be {expected}, found {found}{}", quote_hint(.expected, .found))]
+    WrongType {
+        /// Where the field stands.
+        place: Place,
+        /// The field's path.
+        field: String,
+        /// What it must be.
+        expected: &'static str,
+        /// What it is.
+        found: &'static str,
+    },
+    /// A field that must be there and is not.
+    #[error("{place}: the {kind} has no {field}{}", .nearest.as_ref().map_or_else(|| "; add it".to_owned(), |_| meant(.nearest)))]
+    MissingField {
+        /// Where the object stands.
+        place: Place,
+        /// The object's kind.
+        kind: String,
+        /// The field that is missing.
+        field: &'static str,
+        /// A field of nearly that name beside it.
+        nearest: Option<String>,
+    },
+    /// A field that does not exist.
+    #[error("{place}: {of} has no field {field}{}", meant(.nearest))]
+    UnknownField {
+        /// Where the field stands.
+        place: Place,
+        /// What does not have the field.
+        of: String,
+        /// The field as written.
+        field: String,
+        /// The known field of nearly that name.
+        nearest: Option<String>,
+    },
+    /// A name, namespace, kind, label or other text that the API server would refuse.
+    #[error("{place}: {field} {text:?} {rule}{}", not_substituted(.text))]
+    BadText {
+        /// Where the text stands.
+        place: Place,
+        /// What the text is.
+        field: String,
+        /// The text.
+        text: String,
+        /// The rule that it breaks, as a clause.
+        rule: &'static str,
+    },
+    /// A name that the API server would choose.
+    #[error(
+        "{place}: generateName makes a new object on every apply; write a metadata.name that Moorline can find again"
+    )]
+    GenerateName {
+        /// Where the field stands.
+        place: Place,
+    },
+    /// An owner by uid.
+    #[error(
+        "{place}: ownerReferences name an owner by its uid in one cluster, and an object with a vanished owner is deleted; remove them"
+    )]
+    OwnerReferences {
+        /// Where the field stands.
+        place: Place,
+    },
+    /// A Secret whose data the API server would refuse. The value is not repeated.
+    #[error("{place}: {field} of the Secret {rule} (the value is not shown)")]
+    SecretData {
+        /// Where the value stands.
+        place: Place,
+        /// The field's path.
+        field: String,
+        /// The rule that the value breaks, as a clause.
+        rule: &'static str,
+    },
+    /// A variable that cannot be replaced.
+    #[error("{place}: {field} of {object}: {fault}")]
+    Substitution {
+        /// Where the field stands.
+        place: Place,
+        /// The field's path.
+        field: String,
+        /// What the object is called, as it is written.
+        object: String,
+        /// What is wrong.
+        fault: Box<substitute::Fault>,
+    },
+    /// One object, written twice.
+    #[error("{second}: {id} is written a second time; the first is at {first}; remove one")]
+    Duplicate {
+        /// The object.
+        id: ObjectId,
+        /// Where it is written first.
+        first: Origin,
+        /// Where it is written again.
+        second: Origin,
+    },
+}
+
+impl Problem {
+    /// The problem without the text that it is about, where a value that nobody may see may be part of that.
+    pub(super) fn without_texts(mut self) -> Self {
+        if let Self::BadText { text, .. } = &mut self {
+            *text = NOT_SHOWN.to_owned();
+        }
+        self
+    }
+
+    /// The class of the problem, for conditions, events and metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "YamlInvalid",
+            Self::Tree(_) => "FileUnreadable",
+            Self::NoSuchPath { .. } => "PathMissing",
+            Self::NothingFound { .. } | Self::NothingBuilt { .. } | Self::NothingTemplated { .. } => {
+                "NoManifests"
+            }
+            Self::ChartUnrendered { .. } => "ChartInvalid",
+            Self::Chart(fault) => fault.reason(),
+            Self::Kustomization { .. } => "KustomizeUnsupported",
+            Self::Kustomize(fault) => match fault.class {
+                Class::Unsupported => "KustomizeUnsupported",
+                Class::Remote => "RemoteBaseRefused",
+                _ => "KustomizeInvalid",
+            },
+            Self::NotAMapping { .. }
+            | Self::HalfTyped { .. }
+            | Self::NestedList { .. }
+            | Self::WrongType { .. }
+            | Self::MissingField { .. }
+            | Self::UnknownField { .. }
+            | Self::BadText { .. }
+            | Self::GenerateName { .. }
+            | Self::OwnerReferences { .. }
+            | Self::SecretData { .. } => "ManifestInvalid",
+            Self::TooMuch { .. } => "RenderTooLarge",
+            Self::NoRoom { no_room: tree::NoRoom::Full } => "MemoryExceeded",
+            Self::NoRoom { no_room: tree::NoRoom::Stopped } => "RenderFailed",
+            Self::Substitution { fault, .. } => fault.reason(),
+            Self::Encrypted { .. } => "Encrypted",
+            Self::Duplicate { .. } => "DuplicateObject",
+        }
+    }
+}
+
+impl From<tree::NoRoom> for Problem {
+    fn from(no_room: tree::NoRoom) -> Self {
+        Self::NoRoom { no_room }
+    }
+}
+
+/// Names the variable whose value is missing in a text.
+fn not_substituted(text: &str) -> String {
+    let name = text.split_once("${").map(|(_, rest)| {
+        rest.split(|character: char| !character.is_ascii_alphanumeric() && character != '_')
+            .next()
+            .unwrap_or_default()
+    });
+    match name.filter(|name| !name.is_empty()) {
+        Some(name) => format!(
+            "; the variable {name} is not substituted: give it a value with spec.render.substitute, or with --var {name}=VALUE"
+        ),
+        None => String::new(),
+    }
+}
+
+/// Instead of a text.
+const NOT_SHOWN: &str = "(not shown, a value from a Secret is in it)";
+
+fn shown_path(path: &str) -> &str {
+    match path {
+        "" => "the root of the repository",
+        path => path,
+    }
+}
+
+fn passed_over(skipped: &[String]) -> String {
+    match skipped {
+        [] => String::new(),
+        files => format!("; passed over, without either: {}", files.join(", ")),
+    }
+}
+
+fn meant(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|name| format!("; did you mean {name}?")).unwrap_or_default()
+}
+
+fn quote_hint(expected: &str, found: &str) -> &'static str {
+    match (expected, found) {
+        ("a string", "a number" | "a boolean") => "; put it in quotes",
+        _ => "",
+    }
+}

@@ -1,0 +1,247 @@
+//! Variables in manifests: `${name}` becomes a value, with the operators that shells have.
+//!
+//! In: the body of an object as it was built, and [`Variables`]. Out: the body with values in it, and whether one of them comes from a
+//! Secret; or every problem with its place. It is decided on values and not on the text of a file, so that a value never becomes
+//! other fields than the one in which its variable stands.
+
+mod evaluate;
+mod expression;
+mod fault;
+mod kind_of_place;
+mod pattern;
+#[cfg(test)]
+mod tests;
+mod variables;
+
+use serde_json::{Map, Value};
+
+pub use fault::Fault;
+pub use variables::{Seen, Variables, variable_rule};
+
+use super::documents::{DIALECT, MAX_PROBLEMS_PER_FILE, Manifest, place_in};
+use super::problem::Problem;
+use evaluate::{Evaluation, MAX_BYTES};
+use expression::Template;
+use moorline_api::SUBSTITUTE_SWITCHES;
+use moorline_core::tree::Room;
+use moorline_yaml::{self as yaml, Step};
+
+/// A manifest, once its variables are replaced.
+#[derive(Debug)]
+pub(super) struct Substituted {
+    pub(super) manifest: Manifest,
+    /// A value from a Secret went into it.
+    pub(super) secret: bool,
+}
+
+/// Replaces the variables of a manifest, unless it asks to be left as it is.
+pub(super) fn substitute(
+    manifest: Manifest,
+    source: (&[u8], &Room),
+    variables: &Variables,
+) -> Result<Substituted, Vec<Problem>> {
+    let Manifest { body, origin } = manifest;
+    if is_left_out(&body) || !body.iter().any(|(key, value)| key.contains('$') || has_any(value)) {
+        return Ok(Substituted { manifest: Manifest { body, origin }, secret: false });
+    }
+    let called = called(&body);
+    let text = |field: &str| body.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    let evaluation = Evaluation { variables, left: MAX_BYTES };
+    let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+    let mut walk =
+        Walk { group, kind: &kind, evaluation, path: Vec::new(), faults: Vec::new(), secret: false };
+    let body = walk.map(body);
+    let (secret, faults) = (walk.secret, walk.faults);
+    if faults.is_empty() {
+        return Ok(Substituted { manifest: Manifest { body, origin }, secret });
+    }
+    let problem = |(path, fault): (Vec<Taken>, Fault)| {
+        let steps: Vec<Step<'_>> = path.iter().map(Taken::step).collect();
+        let place = place_in(source, &origin, &steps);
+        Problem::Substitution { place, field: shown(&steps), object: called.clone(), fault: Box::new(fault) }
+    };
+    Err(faults.into_iter().map(problem).collect())
+}
+
+/// True if the object asks to be left as it is.
+fn is_left_out(body: &Map<String, Value>) -> bool {
+    let Some(metadata) = body.get("metadata") else { return false };
+    let said = |field: &str, key: &str| metadata.get(field).and_then(|texts| texts.get(key));
+    let places = ["annotations", "labels"].into_iter();
+    let mut said = places.flat_map(|field| SUBSTITUTE_SWITCHES.map(|key| said(field, key)));
+    said.any(|text| text.and_then(Value::as_str) == Some("disabled"))
+}
+
+/// True if there may be a variable in it.
+fn has_any(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('$'),
+        Value::Array(items) => items.iter().any(has_any),
+        Value::Object(map) => map.iter().any(|(key, value)| key.contains('$') || has_any(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// What the object is called, as it is written.
+fn called(body: &Map<String, Value>) -> String {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let metadata = |field: &str| text(body.get("metadata").and_then(|metadata| metadata.get(field)));
+    let (kind, namespace, name) = (text(body.get("kind")), metadata("namespace"), metadata("name"));
+    match &*namespace {
+        "" => format!("{kind} {name}"),
+        namespace => format!("{kind} {namespace}/{name}"),
+    }
+}
+
+/// A step of the way to a field.
+#[derive(Debug, Clone)]
+enum Taken {
+    Key(String),
+    Item(usize),
+}
+
+impl Taken {
+    fn step(&self) -> Step<'_> {
+        match self {
+            Self::Key(key) => Step::Key(key),
+            Self::Item(at) => Step::Item(*at),
+        }
+    }
+}
+
+/// The way through an object.
+struct Walk<'a> {
+    group: &'a str,
+    kind: &'a str,
+    evaluation: Evaluation<'a>,
+    path: Vec<Taken>,
+    faults: Vec<(Vec<Taken>, Fault)>,
+    secret: bool,
+}
+
+impl Walk<'_> {
+    fn map(&mut self, map: Map<String, Value>) -> Map<String, Value> {
+        let mut made = Map::new();
+        for (key, value) in map {
+            // What is left out here is in an object that is refused.
+            if self.faults.len() >= MAX_PROBLEMS_PER_FILE {
+                break;
+            }
+            self.path.push(Taken::Key(key.clone()));
+            let key = if key.contains('$') { self.key(key) } else { key };
+            let value = self.value(value);
+            if made.insert(key, value).is_some() {
+                self.fails(Fault::KeyTwice);
+            }
+            self.path.pop();
+        }
+        made
+    }
+
+    fn value(&mut self, value: Value) -> Value {
+        if self.faults.len() >= MAX_PROBLEMS_PER_FILE {
+            return value;
+        }
+        match value {
+            Value::String(text) if text.contains('$') => self.text(text),
+            Value::Array(items) => {
+                let mut made = Vec::with_capacity(items.len());
+                for (at, item) in items.into_iter().enumerate() {
+                    self.path.push(Taken::Item(at));
+                    made.push(self.value(item));
+                    self.path.pop();
+                }
+                Value::Array(made)
+            }
+            Value::Object(map) => Value::Object(self.map(map)),
+            value => value,
+        }
+    }
+
+    fn key(&mut self, key: String) -> String {
+        let found = Template::read(&key).and_then(|template| self.evaluation.text(&template));
+        match found {
+            Ok(found) if found.secret => self.fails(Fault::SecretInKey),
+            Ok(found) => return found.text,
+            Err(fault) => self.fails(fault),
+        }
+        key
+    }
+
+    fn text(&mut self, text: String) -> Value {
+        match self.replaced(&text) {
+            Ok(value) => value,
+            Err(fault) => {
+                self.fails(fault);
+                Value::String(text)
+            }
+        }
+    }
+
+    fn replaced(&mut self, text: &str) -> Result<Value, Fault> {
+        let template = Template::read(text)?;
+        let made = self.evaluation.text(&template)?;
+        let steps: Vec<Step<'_>> = self.path.iter().map(Taken::step).collect();
+        if made.secret && kind_of_place::is_name(self.group, self.kind, &steps) {
+            return Err(Fault::SecretInName);
+        }
+        self.secret |= made.secret;
+        if !template.has_expressions() {
+            return Ok(Value::String(made.text));
+        }
+        let is_whole = template.is_one_expression();
+        let is_text = kind_of_place::is_text(self.group, self.kind, &steps);
+        read(made.text, is_whole, is_text, made.secret)
+    }
+
+    fn fails(&mut self, fault: Fault) {
+        self.faults.push((self.path.clone(), fault));
+    }
+}
+
+/// What a text is that came out of variables: in most places `3` is a number and `true` is no text. What is in quotes is text, and in a
+/// field that is nothing but one variable there may be a list or a mapping.
+fn read(text: String, is_whole: bool, is_text: bool, secret: bool) -> Result<Value, Fault> {
+    let quoted = |quote: char| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
+    if is_whole && (quoted('"') || quoted('\'')) {
+        return Ok(whole(&text).filter(Value::is_string).unwrap_or(Value::String(text)));
+    }
+    if is_text {
+        return Ok(Value::String(text));
+    }
+    if is_whole && !secret && text.starts_with(['[', '{']) {
+        return whole(&text).ok_or(Fault::Broken);
+    }
+    match yaml::scalar(&text, None, DIALECT) {
+        Some(value) if !value.is_string() => Ok(value),
+        Some(_) | None => Ok(Value::String(text)),
+    }
+}
+
+/// What a text is as the value of a field.
+fn whole(text: &str) -> Option<Value> {
+    // In a mapping, because what begins with a brace would be read as JSON.
+    let documents = yaml::read("", format!("field: {text}").as_bytes(), DIALECT).ok()?;
+    match <[_; 1]>::try_from(documents) {
+        Ok([document]) => match document.value {
+            Value::Object(mut map) if map.len() == 1 => map.remove("field"),
+            _ => None,
+        },
+        Err(_) => None,
+    }
+}
+
+/// A path as people read it.
+fn shown(path: &[Step<'_>]) -> String {
+    let mut text = String::new();
+    for step in path {
+        match step {
+            Step::Key(key) if key.contains(['.', '/', '[']) => text.push_str(&format!("[{key:?}]")),
+            Step::Key(key) if text.is_empty() => text.push_str(key),
+            Step::Key(key) => text.push_str(&format!(".{key}")),
+            Step::Item(at) => text.push_str(&format!("[{at}]")),
+        }
+    }
+    text
+}

@@ -1,0 +1,76 @@
+//! The variables of a render: names and texts, and which texts nobody may see.
+//!
+//! In: the spec, the data of ConfigMaps and Secrets. Out: [`Variables`]. They are never formatted: only their names are.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::expression::is_name;
+use moorline_core::nearest::nearest;
+
+/// Names and their values.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Variables(BTreeMap<Box<str>, Variable>);
+
+/// The value of a variable.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Variable {
+    pub(super) text: Box<str>,
+    /// It comes from a Secret.
+    pub(super) secret: bool,
+}
+
+/// Whose values they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// They may be shown.
+    ByAll,
+    /// They come from a Secret.
+    ByNobody,
+}
+
+impl Variables {
+    /// Adds values, over those that are there. What no expression could name is passed over; line breaks are dropped.
+    #[must_use]
+    pub fn with<N: AsRef<str>, T: AsRef<str>>(
+        mut self,
+        values: impl IntoIterator<Item = (N, T)>,
+        seen: Seen,
+    ) -> Self {
+        for (name, text) in values {
+            if is_name(name.as_ref()) {
+                let text = text.as_ref().replace(['\n', '\r'], "").into();
+                let secret = seen == Seen::ByNobody;
+                self.0.insert(name.as_ref().into(), Variable { text, secret });
+            }
+        }
+        self
+    }
+
+    /// Adds these over those that are there.
+    #[must_use]
+    pub fn under(mut self, over: &Self) -> Self {
+        self.0.extend(over.0.iter().map(|(name, value)| (name.clone(), value.clone())));
+        self
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Variable> {
+        self.0.get(name)
+    }
+
+    /// The known name that was meant.
+    pub(super) fn nearest(&self, name: &str) -> Option<String> {
+        nearest(name, self.0.keys().map(|known| &**known)).map(str::to_owned)
+    }
+}
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// The rule for names of variables, if this is none.
+pub fn variable_rule(name: &str) -> Option<&'static str> {
+    (!is_name(name)).then_some("must be letters, digits and _, and must not begin with a digit")
+}

@@ -1,0 +1,341 @@
+//! What a request asks for.
+//!
+//! In: method, path, query, headers and body. Out: [`Ask`]; its query and headers are read where they are needed. A
+//! path that no API server has is no error here: its [`Place`] says so.
+
+use http::{HeaderMap, Method, Uri, header};
+use serde_json::Value;
+
+use super::protobuf;
+use super::refusal::Refusal;
+use moorline_yaml::{self as yaml, Dialect};
+
+/// One request.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) method: Method,
+    pub(crate) place: Place,
+    /// Path and query as they were sent.
+    pub(crate) uri: String,
+    query: Vec<(String, String)>,
+    headers: HeaderMap,
+    body: Vec<u8>,
+    /// The path is one of those that can only be watched.
+    pub(crate) only_watches: bool,
+    /// Of whoever holds the server itself in its hands.
+    is_of_owner: bool,
+}
+
+/// Where a path leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// `/healthz`, `/livez`, `/readyz`.
+    Health,
+    /// `/version`.
+    Version,
+    /// `/api` and `/apis`.
+    Groups { core: bool },
+    /// `/apis/GROUP`.
+    Group { group: String },
+    /// `/api/v1` and `/apis/GROUP/VERSION`.
+    Resources { group: String, version: String },
+    /// `/openapi/v3`, and what lies in it; empty for the index.
+    OpenApi { group_version: String },
+    /// `/openapi/v2`, the older form.
+    OldOpenApi,
+    /// Objects.
+    Objects(Objects),
+    /// Anything else.
+    Unknown,
+}
+
+/// A collection, an object in it, or a part of that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Objects {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) plural: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) subresource: Option<String>,
+}
+
+/// In which form objects are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Whole,
+    Metadata,
+    Table,
+}
+
+/// The forms of a body that are read.
+const BODIES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// Those of a kind whose protobuf is not read.
+const PLAIN_BODIES: &str = "application/json, application/yaml";
+
+impl Ask {
+    /// Reads a request.
+    pub(crate) fn new(method: Method, uri: &Uri, headers: HeaderMap, body: Vec<u8>) -> Self {
+        let query = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decoded(name), decoded(value))
+        });
+        let mut query: Vec<_> = query.collect();
+        let watched = watched(uri.path(), &mut query);
+        let only_watches = watched.is_some();
+        let place = watched.unwrap_or_else(|| place(uri.path()));
+        Self { method, place, uri: uri.to_string(), query, headers, body, only_watches, is_of_owner: false }
+    }
+
+    /// The same, from whoever holds the server itself in its hands.
+    pub(crate) fn of_owner(self) -> Self {
+        Self { is_of_owner: true, ..self }
+    }
+
+    /// True if the expressions of a definition are asked about what is written.
+    pub(crate) fn asks_rules(&self) -> bool {
+        !self.is_of_owner
+    }
+
+    /// True if webhooks admit what is written. The owner waits for nobody.
+    pub(crate) fn asks_admission(&self) -> bool {
+        !self.is_of_owner
+    }
+
+    /// A value of the query, if it is given and not empty.
+    pub(crate) fn query(&self, name: &str) -> Option<&str> {
+        self.query
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+            .filter(|it| !it.is_empty())
+    }
+
+    /// A switch in the query.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        matches!(self.query(name), Some("true" | "1"))
+    }
+
+    /// True if nothing is to be kept.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.query("dryRun") == Some("All")
+    }
+
+    /// Who owns what is written.
+    pub(crate) fn manager(&self) -> String {
+        let agent = || self.headers.get(header::USER_AGENT)?.to_str().ok()?.split('/').next();
+        let manager = self.query("fieldManager").or_else(agent).unwrap_or("unknown");
+        manager.chars().take(128).collect()
+    }
+
+    /// The token of the client; empty without one.
+    pub(crate) fn token(&self) -> &str {
+        let value = self.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        value.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default()
+    }
+
+    /// What the body is said to be, without parameters.
+    pub(crate) fn content_type(&self) -> &str {
+        let value = self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        value.unwrap_or("application/json").split(';').next().unwrap_or_default().trim()
+    }
+
+    /// The command of kubectl that sends it, such as `kubectl logs`.
+    pub(crate) fn command(&self) -> Option<&str> {
+        self.headers.get("kubectl-command")?.to_str().ok()
+    }
+
+    fn accept(&self) -> &str {
+        self.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// The first form in what is accepted that can be given.
+    pub(crate) fn form(&self) -> Form {
+        for media in self.accept().split(',') {
+            if media.contains("as=Table") {
+                return Form::Table;
+            }
+            if media.contains("as=PartialObjectMetadata") {
+                return Form::Metadata;
+            }
+            if media.trim().starts_with("application/json") || media.trim() == "*/*" {
+                break;
+            }
+        }
+        Form::Whole
+    }
+
+    /// True if the kinds of all groups are wanted in one answer.
+    pub(crate) fn wants_aggregated(&self) -> bool {
+        self.accept()
+            .split(',')
+            .any(|media| media.contains("as=APIGroupDiscoveryList") && media.contains("v=v2;"))
+            || self.accept().contains("v=v2;as=APIGroupDiscoveryList")
+            || self.accept().contains("as=APIGroupDiscoveryList;v=v2;")
+    }
+
+    /// True if the answer goes on.
+    pub(crate) fn is_watch(&self) -> bool {
+        self.is_set("watch")
+    }
+
+    /// The body as it was sent.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// The body as JSON; none where there is no body.
+    pub(crate) fn body(&self) -> Result<Option<Value>, Refusal> {
+        if self.body.is_empty() {
+            return Ok(None);
+        }
+        let content = self.content_type();
+        if content.ends_with("protobuf") {
+            let read =
+                protobuf::read(&self.body).ok_or_else(|| Refusal::unsupported_media_type(PLAIN_BODIES));
+            return read.map(Some);
+        }
+        if content.ends_with("yaml") && !self.body.starts_with(b"{") {
+            let documents = yaml::read("body", &self.body, Dialect::Kubectl)
+                .map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}")))?;
+            return Ok(documents.into_iter().next().map(|document| document.value));
+        }
+        if !content.ends_with("json") && !content.ends_with("yaml") {
+            return Err(Refusal::unsupported_media_type(BODIES));
+        }
+        serde_json::from_slice(&self.body)
+            .map(Some)
+            .map_err(|error| Refusal::bad_request(format!("error decoding JSON: {error}")))
+    }
+}
+
+/// Before there was a word for it in the query, a part of the path said that something is watched.
+fn watched(path: &str, query: &mut Vec<(String, String)>) -> Option<Place> {
+    let own = if path.starts_with("/api/") { 2 } else { 3 };
+    let mut parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    if parts.len() <= own + 1 || parts[own] != "watch" {
+        return None;
+    }
+    parts.remove(own);
+    let mut place = place(&parts.join("/"));
+    query.push(("watch".to_owned(), "true".to_owned()));
+    if let Place::Objects(objects) = &mut place
+        && let Some(name) = objects.name.take()
+    {
+        query.push(("fieldSelector".to_owned(), format!("metadata.name={name}")));
+    }
+    Some(place)
+}
+
+fn place(path: &str) -> Place {
+    let parts: Vec<String> = path.trim_matches('/').split('/').map(decoded).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    match *parts.as_slice() {
+        ["healthz" | "livez" | "readyz", ..] => Place::Health,
+        ["version"] => Place::Version,
+        ["api"] => Place::Groups { core: true },
+        ["apis"] => Place::Groups { core: false },
+        ["apis", group] => Place::Group { group: group.to_owned() },
+        ["api", version] => Place::Resources { group: String::new(), version: version.to_owned() },
+        ["apis", group, version] => Place::Resources { group: group.to_owned(), version: version.to_owned() },
+        ["openapi", "v2"] => Place::OldOpenApi,
+        ["openapi", "v3", ref rest @ ..] => Place::OpenApi { group_version: rest.join("/") },
+        ["api", version, ref rest @ ..] => objects("", version, rest),
+        ["apis", group, version, ref rest @ ..] => objects(group, version, rest),
+        _ => Place::Unknown,
+    }
+}
+
+fn objects(group: &str, version: &str, parts: &[&str]) -> Place {
+    let of = |namespace: Option<&str>, plural: &str, name: Option<&str>, subresource: Option<&str>| {
+        Place::Objects(Objects {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            plural: plural.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            name: name.map(str::to_owned),
+            subresource: subresource.map(str::to_owned),
+        })
+    };
+    match *parts {
+        // A namespace itself has parts of its own.
+        ["namespaces", name, part @ ("status" | "finalize")] if group.is_empty() => {
+            of(None, "namespaces", Some(name), Some(part))
+        }
+        ["namespaces", namespace, plural] => of(Some(namespace), plural, None, None),
+        ["namespaces", namespace, plural, name] => of(Some(namespace), plural, Some(name), None),
+        ["namespaces", namespace, plural, name, part] => of(Some(namespace), plural, Some(name), Some(part)),
+        [plural] => of(None, plural, None, None),
+        [plural, name] => of(None, plural, Some(name), None),
+        [plural, name, part] => of(None, plural, Some(name), Some(part)),
+        _ => Place::Unknown,
+    }
+}
+
+/// Text of a URL, read: `%2F` is a slash, and `+` a space.
+fn decoded(text: &str) -> String {
+    if !text.contains(['%', '+']) {
+        return text.to_owned();
+    }
+    let (bytes, mut read, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+    while at < bytes.len() {
+        let hex = || u8::from_str_radix(text.get(at + 1..at + 3)?, 16).ok();
+        match (bytes[at], hex()) {
+            (b'%', Some(byte)) => {
+                read.push(byte);
+                at += 2;
+            }
+            (b'+', _) => read.push(b' '),
+            (byte, _) => read.push(byte),
+        }
+        at += 1;
+    }
+    String::from_utf8_lossy(&read).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn objects(path: &str) -> (String, Option<String>, Option<String>, Option<String>) {
+        match place(path) {
+            Place::Objects(it) => {
+                (format!("{}/{}/{}", it.group, it.version, it.plural), it.namespace, it.name, it.subresource)
+            }
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn paths_lead_to_objects() {
+        let check =
+            |path: &str, what: &str, namespace: Option<&str>, name: Option<&str>, part: Option<&str>| {
+                let own = |text: Option<&str>| text.map(str::to_owned);
+                assert_eq!(objects(path), (what.to_owned(), own(namespace), own(name), own(part)), "{path}");
+            };
+        check("/api/v1/pods", "/v1/pods", None, None, None);
+        check("/api/v1/namespaces/a", "/v1/namespaces", None, Some("a"), None);
+        check("/api/v1/namespaces/a/status", "/v1/namespaces", None, Some("a"), Some("status"));
+        check("/api/v1/namespaces/a/pods/b/log", "/v1/pods", Some("a"), Some("b"), Some("log"));
+        check("/apis/apps/v1/namespaces/a/deployments", "apps/v1/deployments", Some("a"), None, None);
+        check(
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aa",
+            "rbac.authorization.k8s.io/v1/clusterroles",
+            None,
+            Some("system:a"),
+            None,
+        );
+        assert_eq!(place("/apis/apps/v1/a/b/c/d"), Place::Unknown);
+        assert_eq!(place("/metrics"), Place::Unknown);
+    }
+
+    #[test]
+    fn queries_are_decoded() {
+        let uri: Uri = "/api/v1/pods?labelSelector=a%3Db%2Cc+in+(d)&watch=1&limit=".parse().unwrap();
+        let ask = Ask::new(Method::GET, &uri, HeaderMap::new(), Vec::new());
+        assert_eq!(ask.query("labelSelector"), Some("a=b,c in (d)"));
+        assert!(ask.is_watch());
+        assert_eq!(ask.query("limit"), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! Dependents follow their owners.
+//!
+//! In: owners that are gone, or that go after their dependents. Out: dependents that nobody owns any more are deleted,
+//! those of an owner who leaves them behind are let go.
+
+use serde_json::Value;
+
+use crate::state::State;
+use crate::store::Key;
+use crate::write::{FOREGROUND, ORPHAN, Target, Wish};
+
+/// Deletes what has no owner any more.
+pub(super) fn collect(state: &mut State) {
+    while let Some(uid) = state.gone.pop() {
+        for (home, key) in state.dependents(&uid) {
+            if let Some(target) = target_of(state, &home, key)
+                && is_ownerless(state, &target)
+            {
+                // Gone meanwhile, or held: both are well.
+                let _ = state.delete(&target, &Wish::background());
+            }
+        }
+    }
+    for (home, key) in std::mem::take(&mut state.leaving) {
+        let Some(target) = target_of(state, &home, key) else { continue };
+        leave(state, &target);
+    }
+}
+
+/// True if none of its owners is there.
+fn is_ownerless(state: &State, target: &Target) -> bool {
+    let Some(stored) = state.store.get(&target.resource.home, &target.key) else { return false };
+    let body = stored.body();
+    let owners = body["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+    owners.iter().all(|owner| {
+        let text = |field: &str| owner[field].as_str().unwrap_or_default();
+        let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
+        let Some(resource) = state.served.of_kind(group, text("kind")) else { return true };
+        let namespace = if resource.namespaced { &*target.key.namespace } else { "" };
+        let found = state.store.get(&resource.home, &Key::new(namespace, text("name")));
+        found.is_none_or(|found| *found.uid != *text("uid"))
+    })
+}
+
+/// An owner that goes before or after its dependents.
+fn leave(state: &mut State, target: &Target) {
+    let Some(stored) = state.store.get(&target.resource.home, &target.key).cloned() else { return };
+    let body = stored.body();
+    let held: Vec<&str> =
+        body["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let dependents = state.dependents(&stored.uid);
+    if held.contains(&ORPHAN) {
+        for (home, key) in dependents {
+            if let Some(dependent) = target_of(state, &home, key) {
+                disown(state, &dependent, &stored.uid);
+            }
+        }
+        return release(state, target, body.clone(), ORPHAN);
+    }
+    if !held.contains(&FOREGROUND) {
+        return;
+    }
+    let mut blocked = false;
+    for (home, key) in dependents {
+        let Some(dependent) = target_of(state, &home, key) else { continue };
+        let _ = state.delete(&dependent, &Wish::background());
+        blocked |= state.store.get(&home, &dependent.key).is_some();
+    }
+    match blocked {
+        // Looked at again with the next change.
+        true => state.leaving.push((target.resource.home.clone(), target.key.clone())),
+        false => release(state, target, body.clone(), FOREGROUND),
+    }
+}
+
+fn disown(state: &mut State, target: &Target, owner: &str) {
+    let Some(before) = state.store.get(&target.resource.home, &target.key).map(|stored| stored.body()) else {
+        return;
+    };
+    let mut body = before.clone();
+    if let Some(owners) = body["metadata"]["ownerReferences"].as_array_mut() {
+        owners.retain(|one| one["uid"] != owner);
+        if owners.is_empty()
+            && let Some(metadata) = body["metadata"].as_object_mut()
+        {
+            metadata.remove("ownerReferences");
+        }
+    }
+    let _ = state.write_as("kube-controller-manager", target, &before, body);
+}
+
+fn release(state: &mut State, target: &Target, mut body: Value, finalizer: &str) {
+    if let Some(finalizers) = body["metadata"]["finalizers"].as_array_mut() {
+        finalizers.retain(|one| one != finalizer);
+    }
+    let _ = state.store_as_kept(target, body);
+}
+
+/// The stored object as a target, in the version in which it is.
+pub(crate) fn target_of(state: &State, home: &str, key: Key) -> Option<Target> {
+    let resource = state.served.iter().find(|resource| &*resource.home == home)?.clone();
+    let own = state.store.get(home, &key).and_then(|stored| {
+        (0..resource.versions.len()).find(|at| resource.api_version(*at) == stored.api_version())
+    });
+    let version = own.unwrap_or_else(|| resource.stored_version());
+    Some(Target { resource, version, key, subresource: String::new() })
+}

@@ -1,0 +1,79 @@
+//! The end of namespaces, and of definitions.
+//!
+//! In: a namespace that is to be deleted, or a definition. Out: what lies in it is deleted; when nothing does any more,
+//! it is let go.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::collect::target_of;
+use crate::served::stored_as;
+use crate::state::State;
+use crate::store::Key;
+use crate::write::{CLEANUP, Wish};
+
+/// Goes on with every end that has begun.
+pub(super) fn end(state: &mut State) {
+    let ending = std::mem::take(&mut state.ending);
+    for (home, key) in ending {
+        let Some(body) = state.store.get(&home, &key).map(|stored| stored.body()) else { continue };
+        let is_over = match &*home {
+            "/namespaces" => empty_namespace(state, &key.name),
+            _ => empty_definition(state, &key.name),
+        };
+        let Some(target) = target_of(state, &home, key.clone()) else { continue };
+        if !is_over {
+            state.ending.push((home, key));
+            continue;
+        }
+        let _ = state.store_as_kept(&target, released(&home, body));
+    }
+}
+
+fn released(home: &str, mut body: Value) -> Value {
+    match home {
+        "/namespaces" => body["spec"]["finalizers"] = json!([]),
+        _ => {
+            if let Some(finalizers) = body["metadata"]["finalizers"].as_array_mut() {
+                finalizers.retain(|one| one != CLEANUP);
+            }
+        }
+    }
+    body
+}
+
+/// Deletes what lies in a namespace; true if nothing is left.
+fn empty_namespace(state: &mut State, namespace: &str) -> bool {
+    let mut left = false;
+    for home in state.store.resources() {
+        let keys: Vec<Key> =
+            state.store.all(&home, Some(namespace)).map(|stored| stored.key.clone()).collect();
+        left |= empty(state, &home, keys);
+    }
+    !left
+}
+
+/// Deletes the objects of a definition; true if none is left.
+fn empty_definition(state: &mut State, name: &str) -> bool {
+    let Some((plural, group)) = name.split_once('.') else { return true };
+    let home = stored_as(group, plural);
+    let keys: Vec<Key> = state.store.all(&home, None).map(|stored| stored.key.clone()).collect();
+    !empty(state, &home, keys)
+}
+
+fn empty(state: &mut State, home: &Arc<str>, keys: Vec<Key>) -> bool {
+    let mut left = false;
+    for key in keys {
+        let Some(target) = target_of(state, home, key) else { continue };
+        let is_held = state
+            .store
+            .get(home, &target.key)
+            .is_some_and(|stored| !stored.body()["metadata"]["deletionTimestamp"].is_null());
+        if !is_held {
+            let _ = state.delete(&target, &Wish::background());
+        }
+        left |= state.store.get(home, &target.key).is_some();
+    }
+    left
+}

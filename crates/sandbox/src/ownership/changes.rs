@@ -1,0 +1,139 @@
+//! What a write changes for each manager, in the version in which that one owns its fields.
+//!
+//! In: the object before and after, who owns what, and how it is in other versions. Out: [`Changes`]; what the managers own
+//! after the schema of a definition has changed; or why an object cannot be had in a version.
+
+use serde_json::Value;
+
+use super::super::schema::Schema;
+use super::compare::{Change, compare};
+use super::managers::{Fields, Identity, Managers, Owned};
+use super::{InVersion, Writer, reconcile, set_of, typed};
+use moorline_managed_fields::FieldSet;
+
+/// What a write changed, in every version in which somebody owns something.
+pub(super) struct Changes {
+    pub(super) own: Change,
+    others: Vec<(String, Option<Change>)>,
+}
+
+impl Changes {
+    pub(super) fn of(
+        schema: &Schema,
+        managers: &Managers<'_>,
+        old: &Value,
+        new: &Value,
+        writer: &Writer<'_>,
+    ) -> Result<Self, String> {
+        let reset = set_of(writer.reset);
+        let own = compare(schema, old, new).without(&reset);
+        let mut others: Vec<(String, Option<Change>)> = Vec::new();
+        for owned in managers.0.values() {
+            let version = owned.api_version;
+            if version == writer.api_version || others.iter().any(|(known, _)| known == version) {
+                continue;
+            }
+            let failed = |what: &str, words: &str| Err(format!("failed to convert {what} object: {words}"));
+            let change = match (writer.seen(version, old), writer.seen(version, new)) {
+                (InVersion::Failed(words), _) => return failed("old", &words),
+                (_, InVersion::Failed(words)) => return failed("new", &words),
+                (InVersion::Other(schema, old), InVersion::Other(_, new)) => {
+                    Some(compare(&schema, &old, &new).without(&reset))
+                }
+                (InVersion::Gone, _) | (_, InVersion::Gone) => None,
+                (InVersion::Same | InVersion::Other(..), InVersion::Same | InVersion::Other(..)) => continue,
+            };
+            others.push((version.to_owned(), change));
+        }
+        Ok(Self { own, others })
+    }
+
+    /// The change as a manager sees it; none where its version is gone.
+    fn seen(&self, owned: &Owned<'_>) -> Option<&Change> {
+        let other = self.others.iter().find(|(version, _)| *version == owned.api_version);
+        other.map_or(Some(&self.own), |(_, change)| change.as_ref())
+    }
+
+    /// What each manager but one would lose to other values.
+    pub(super) fn lost<'a>(
+        &self,
+        managers: &Managers<'a>,
+        but: Identity<'a>,
+    ) -> Vec<(Identity<'a>, &'a str, FieldSet)> {
+        let others = managers.0.iter().filter(|(identity, _)| **identity != but);
+        let lost = others.filter_map(|(identity, owned)| {
+            let change = self.seen(owned)?;
+            let mut fields = owned.fields.shared_with(&change.modified);
+            fields.add(owned.fields.shared_with(&change.added));
+            (!fields.is_empty()).then_some((*identity, owned.api_version, fields))
+        });
+        lost.collect()
+    }
+
+    /// Takes from each manager but one what was changed or removed.
+    pub(super) fn take_from(&self, managers: &mut Managers<'_>, but: Option<Identity<'_>>) {
+        for (identity, owned) in &mut managers.0 {
+            if Some(*identity) == but {
+                continue;
+            }
+            match self.seen(owned) {
+                Some(change) => {
+                    for gone in [&change.modified, &change.added, &change.removed] {
+                        owned.fields.take_off(gone);
+                    }
+                }
+                None => owned.fields = Fields::default(),
+            }
+        }
+        managers.drop_empty();
+    }
+}
+
+/// Only the schema of a definition changes while there are objects of it. What a manager owns follows that of its version.
+pub(super) fn follow_schema(
+    schema: &Schema,
+    managers: &mut Managers<'_>,
+    live: &Value,
+    writer: &Writer<'_>,
+) -> Result<(), String> {
+    if !schema.is_of_definition() {
+        return Ok(());
+    }
+    for owned in managers.0.values_mut() {
+        let seen = match owned.api_version {
+            own if own == writer.api_version => InVersion::Same,
+            other => writer.seen(other, live),
+        };
+        let schema = match &seen {
+            InVersion::Same => schema,
+            InVersion::Other(schema, _) => schema,
+            InVersion::Gone => {
+                return Err(format!(
+                    "request to convert CR to an invalid group/version: {}",
+                    owned.api_version
+                ));
+            }
+            InVersion::Failed(words) => return Err(words.clone()),
+        };
+        if !owned.fields.unchanged().is_some_and(|fields| reconcile::is_so(schema, fields)) {
+            reconcile::reconcile(schema, owned.fields.set_mut());
+        }
+    }
+    Ok(())
+}
+
+impl Writer<'_> {
+    /// An object in another version, if it is of the type that it has there: a conversion may leave what its schema does not
+    /// know.
+    pub(super) fn seen(&self, version: &str, object: &Value) -> InVersion {
+        match (self.in_version)(version, object) {
+            InVersion::Other(schema, object) if schema.is_of_definition() => {
+                match typed::check(&schema, &object) {
+                    Ok(()) => InVersion::Other(schema, object),
+                    Err(words) => InVersion::Failed(words),
+                }
+            }
+            seen => seen,
+        }
+    }
+}

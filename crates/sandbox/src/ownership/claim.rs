@@ -1,0 +1,60 @@
+//! Which fields a configuration names.
+//!
+//! In: an object as it is applied. Out: the set of its leaves, and of the items of its lists.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::super::schema::{List, Schema};
+use super::way::{Way, items, list_of, way};
+use moorline_managed_fields::{Element, FieldSet, Node};
+
+/// The fields that an object names.
+pub(super) fn claim(schema: &Schema, object: &Value) -> FieldSet {
+    FieldSet { root: Node { owned: false, ..walk(schema, object) } }
+}
+
+fn walk(schema: &Schema, value: &Value) -> Node {
+    match way(schema, value) {
+        Way::Leaf => Node::LEAF,
+        Way::Map => value.as_object().map(|fields| by_name(schema, fields)).unwrap_or_default(),
+        Way::List => match (list_of(schema), value.as_array()) {
+            (Some(list), Some(values)) => by_item(list, values),
+            _ => Node::default(),
+        },
+    }
+}
+
+fn by_name(schema: &Schema, fields: &Map<String, Value>) -> Node {
+    let mut node = Node::default();
+    for (name, value) in fields {
+        let Some(inner) = schema.field(name) else { continue };
+        let mut inner = walk(inner, value);
+        // What says nothing else says that it is there. So does every key of a map.
+        inner.owned |= value.is_null()
+            || value.as_object().is_some_and(Map::is_empty)
+            || schema.declared(name).is_none();
+        node.put(&Element::Field(name.as_str().into()), inner);
+    }
+    node
+}
+
+fn by_item(list: &List, values: &[Value]) -> Node {
+    let mut node = Node::default();
+    let mut twice = BTreeSet::new();
+    for (element, item) in items(list, values) {
+        if node.children.contains_key(&element) {
+            twice.insert(element);
+            continue;
+        }
+        let mut inner = walk(list.items(), item);
+        inner.owned = true;
+        node.put(&element, inner);
+    }
+    // An item that stands twice is owned as one.
+    for element in twice {
+        node.children.insert(element, Node::LEAF);
+    }
+    node
+}

@@ -1,0 +1,150 @@
+//! An applied configuration and the live object become one.
+//!
+//! In: the live object, and what is applied to it. Out: the live object with every value that is applied. Nothing is
+//! removed here. Where a list with keys is changed, its items come in the order in which they are applied, and items
+//! of others stay beside those beside which they stood.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde_json::Value;
+
+use super::super::schema::{List, Schema};
+use super::way::{Way, list_of, step, way};
+use moorline_managed_fields::Element;
+
+/// Merges a configuration into the live object.
+pub(super) fn merge(schema: &Schema, live: &mut Value, config: &Value) {
+    match way(schema, config) {
+        Way::Leaf => live.clone_from(config),
+        Way::Map => match (live.as_object_mut(), config.as_object()) {
+            (Some(into), Some(fields)) if !into.is_empty() => {
+                for (name, value) in fields {
+                    match (into.get_mut(name), schema.field(name)) {
+                        (Some(inner), Some(schema)) => merge(schema, inner, value),
+                        _ => drop(into.insert(name.clone(), value.clone())),
+                    }
+                }
+            }
+            // Nothing leaves what there is.
+            (Some(into), None) if !into.is_empty() => {}
+            _ => live.clone_from(config),
+        },
+        Way::List => match (list_of(schema), live.as_array_mut(), config.as_array()) {
+            (Some(list), Some(into), Some(items)) if !into.is_empty() => {
+                let old = std::mem::take(into);
+                *into = merge_items(list, old, items);
+            }
+            (_, Some(into), None) if !into.is_empty() => {}
+            _ => live.clone_from(config),
+        },
+    }
+}
+
+/// The items of both lists. The walk goes along both at once: an item that only the live list has keeps its place, one
+/// that both have stands where the applied list has it.
+fn merge_items(list: &List, live: Vec<Value>, config: &[Value]) -> Vec<Value> {
+    let mut items = Items::of(list, live, config);
+    let mut out = Vec::with_capacity(items.old.len().max(items.new.len()));
+    let mut next = items.shared.pop_front();
+    let (mut left, mut right) = (0, 0);
+    while left < items.old.len() || right < items.new.len() {
+        if left < items.old.len() && right < items.new.len() {
+            let element = &items.old[left];
+            if *element == items.new[right] {
+                out.push(items.merged(list, right));
+                items.done.insert(items.new[right].clone());
+                (left, right) = (left + 1, right + 1);
+                next = items.shared.pop_front();
+                continue;
+            }
+            if items.is_new(element) && next.as_ref().is_some_and(|next| next != element) {
+                // It comes later, where the applied list has it.
+                left += 1;
+                continue;
+            }
+        }
+        if left < items.old.len() {
+            let element = &items.old[left];
+            if !items.is_new(element) {
+                out.extend(items.values[left].take());
+                left += 1;
+                continue;
+            }
+            if items.done.contains(element) {
+                left += 1;
+            }
+        }
+        if right < items.new.len() {
+            out.push(items.merged(list, right));
+            let element = items.new[right].clone();
+            if next.as_ref() == Some(&element) {
+                next = items.shared.pop_front();
+            }
+            items.done.insert(element);
+            right += 1;
+        }
+    }
+    out
+}
+
+/// The items of both lists by their steps.
+struct Items<'a> {
+    old: Vec<Element>,
+    new: Vec<Element>,
+    values: Vec<Option<Value>>,
+    config: Vec<&'a Value>,
+    /// Where an item stands in the live list; nowhere if it stands there twice.
+    places: BTreeMap<Element, Option<usize>>,
+    is_new: BTreeSet<Element>,
+    /// Items of both lists, in the order of the applied one.
+    shared: VecDeque<Element>,
+    done: BTreeSet<Element>,
+}
+
+impl<'a> Items<'a> {
+    fn of(list: &List, live: Vec<Value>, config: &'a [Value]) -> Self {
+        let mut items = Self {
+            old: Vec::with_capacity(live.len()),
+            new: Vec::with_capacity(config.len()),
+            values: Vec::with_capacity(live.len()),
+            config: Vec::with_capacity(config.len()),
+            places: BTreeMap::new(),
+            is_new: BTreeSet::new(),
+            shared: VecDeque::new(),
+            done: BTreeSet::new(),
+        };
+        for value in live {
+            let Ok(element) = step(list, &value) else { continue };
+            let place = items.old.len();
+            items.places.entry(element.clone()).and_modify(|place| *place = None).or_insert(Some(place));
+            items.old.push(element);
+            items.values.push(Some(value));
+        }
+        for value in config {
+            let Ok(element) = step(list, value) else { continue };
+            if items.places.contains_key(&element) {
+                items.shared.push_back(element.clone());
+            }
+            items.is_new.insert(element.clone());
+            items.new.push(element);
+            items.config.push(value);
+        }
+        items
+    }
+
+    fn is_new(&self, element: &Element) -> bool {
+        self.is_new.contains(element)
+    }
+
+    /// An applied item, merged into the live one if there is one.
+    fn merged(&mut self, list: &List, at: usize) -> Value {
+        let place = self.places.get(&self.new[at]).copied().flatten();
+        match place.and_then(|place| self.values[place].take()) {
+            Some(mut value) => {
+                merge(list.items(), &mut value, self.config[at]);
+                value
+            }
+            None => self.config[at].clone(),
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Who owns which fields of an object, and what an apply makes of it: server-side apply and `managedFields`.
+//!
+//! In: the live object, what is written, and by whom. Out: the object with its new `managedFields`, or the conflicts.
+//! It follows structured-merge-diff and the field manager of the API server in all that can be seen from outside,
+//! because what a daemon knows of a cluster it knows from these fields.
+
+mod changes;
+mod claim;
+mod compare;
+mod conflict;
+mod last_applied;
+mod managers;
+mod merge;
+mod prune;
+mod reconcile;
+mod scaled;
+#[cfg(test)]
+mod tests;
+mod typed;
+mod versions;
+mod way;
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::schema::Schema;
+use changes::{Changes, follow_schema};
+pub(crate) use conflict::{Conflict, conflict_message};
+use managers::{Fields, Identity, Managers, Owned};
+use moorline_managed_fields::{FieldPath, FieldSet, Operation};
+pub(crate) use scaled::scale;
+pub(crate) use typed::go_type;
+
+/// The manager of what stood before anything was applied.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// What nobody owns: an object's identity, and what the server keeps.
+const NEVER_OWNED: [&[&str]; 12] = [
+    &["apiVersion"],
+    &["kind"],
+    &["metadata"],
+    &["metadata", "name"],
+    &["metadata", "namespace"],
+    &["metadata", "creationTimestamp"],
+    &["metadata", "selfLink"],
+    &["metadata", "uid"],
+    &["metadata", "clusterName"],
+    &["metadata", "generation"],
+    &["metadata", "managedFields"],
+    &["metadata", "resourceVersion"],
+];
+
+/// The same as a set.
+static NOBODYS: LazyLock<FieldSet> = LazyLock::new(|| set_of(&NEVER_OWNED));
+
+/// Who writes, when, and by which endpoint.
+pub(crate) struct Writer<'a> {
+    /// The field manager.
+    pub(crate) manager: &'a str,
+    /// The version in which the object is written.
+    pub(crate) api_version: &'a str,
+    /// Empty for the object itself. A write to `scale` is a write of its object with this word.
+    pub(crate) subresource: &'a str,
+    /// RFC 3339, with seconds.
+    pub(crate) now: &'a str,
+    /// What is never owned through this endpoint, such as `["status"]`.
+    pub(crate) reset: &'a [&'a [&'a str]],
+    /// The object in another version, in which another manager wrote.
+    pub(crate) in_version: &'a dyn Fn(&str, &Value) -> InVersion,
+}
+
+/// An object in another version.
+pub(crate) enum InVersion {
+    /// The fields have the same paths there.
+    Same,
+    /// It is this value of this type.
+    Other(Schema, Value),
+    /// There is no such version any more.
+    Gone,
+    /// It cannot be converted, in the words of the answer 500.
+    Failed(String),
+}
+
+/// Why nothing is applied.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// Others own what would be changed: an answer 409, with [`conflict_message`].
+    Conflicts(Vec<Conflict>),
+    /// The configuration is not of its type, in the words of the answer 500.
+    Typed(String),
+    /// It asks for what cannot be had, in the words of the answer 400.
+    Refused(String),
+}
+
+/// Applies a configuration to the live object (none: there is none). The answer is the merged object with its new
+/// `managedFields`, before it is brought to its normal form and defaults are set.
+pub(crate) fn apply(
+    schema: &Schema,
+    live: Option<&Value>,
+    config: &Value,
+    writer: &Writer<'_>,
+    force: bool,
+) -> Result<Value, Fault> {
+    if config.pointer("/metadata/managedFields").is_some_and(|given| !given.is_null()) {
+        return Err(Fault::Refused("metadata.managedFields must be nil".to_owned()));
+    }
+    let mut managers = Managers::read(live.and_then(managed_fields))
+        .map_err(|words| Fault::Refused(format!("failed to decode managed fields: {words}")))?;
+    typed::check(schema, config).map_err(|words| {
+        Fault::Typed(format!("failed to create typed patch object ({}): {words}", title(config)))
+    })?;
+    let empty;
+    let old = match live {
+        Some(live) => live,
+        None => {
+            empty = schema.zero_object(config);
+            &empty
+        }
+    };
+    if managers.0.is_empty() && live.is_some() {
+        let first = Writer { manager: BEFORE_FIRST_APPLY, ..*writer };
+        take(schema, &mut managers, &schema.zero_object(config), old, &first).map_err(Fault::Typed)?;
+    }
+    let is_kubectl = writer.manager == last_applied::MANAGER;
+    let before = is_kubectl.then(|| managers.clone());
+    let (mut merged, is_new) = match (write(schema, &mut managers, old, config, writer, force), before) {
+        (Err(Fault::Conflicts(conflicts)), Some(before)) => {
+            let left = last_applied::left(schema, old, conflicts, writer.api_version);
+            if !left.is_empty() {
+                return Err(Fault::Conflicts(left));
+            }
+            managers = before;
+            write(schema, &mut managers, old, config, writer, true)?
+        }
+        (written, _) => written?,
+    };
+    if is_kubectl {
+        last_applied::note(&mut merged, config);
+    }
+    let identity = Identity::new(writer.manager, Operation::Apply, writer.api_version, writer.subresource);
+    if is_new && let Some(owned) = managers.0.get_mut(&identity) {
+        owned.time = Some(writer.now);
+    }
+    set_managed_fields(&mut merged, managers);
+    Ok(merged)
+}
+
+/// Notes who owns what after any other write: of `new`, seen from what `live` was (none: it is created). The managers
+/// are those that `new` says; where it says none, those of the live object.
+pub(crate) fn update(schema: &Schema, live: Option<&Value>, new: &mut Value, writer: &Writer<'_>) {
+    let given =
+        new.get_mut("metadata").and_then(Value::as_object_mut).and_then(|it| it.remove("managedFields"));
+    let mut managers = of_request(live, given.as_ref(), writer);
+    if managers.0.is_empty() && live.is_some() {
+        return;
+    }
+    let taken = match live {
+        Some(live) => take(schema, &mut managers, live, new, writer),
+        None => take(schema, &mut managers, &schema.zero_object(new), new, writer),
+    };
+    // Where the object cannot be had in the version of an entry, the server gives up all of them.
+    if taken.is_err() {
+        return;
+    }
+    managers.cap_updates();
+    set_managed_fields(new, managers);
+}
+
+/// Where a write changed nothing but times of managers, they stay as they were: such a write is none.
+pub(crate) fn keep_times(live: &Value, new: &mut Value) {
+    let timeless = |entry: &Value| {
+        let mut entry = entry.as_object().cloned().unwrap_or_default();
+        entry.remove("time");
+        entry
+    };
+    let (Some(Value::Array(before)), Some(Value::Array(after))) = (managed_fields(live), managed_fields(new))
+    else {
+        return;
+    };
+    let is_same = before != after
+        && before.len() == after.len()
+        && before.iter().zip(after).all(|(one, other)| timeless(one) == timeless(other))
+        && is_same_but_managers(live, new);
+    if is_same {
+        let before = Value::Array(before.clone());
+        new["metadata"]["managedFields"] = before;
+    }
+}
+
+/// The managers that a request starts from.
+fn of_request<'a>(live: Option<&'a Value>, given: Option<&'a Value>, writer: &Writer<'_>) -> Managers<'a> {
+    let of_live = || Managers::read(live.and_then(managed_fields)).unwrap_or_default();
+    let Some(given) = given.filter(|_| writer.subresource.is_empty()) else { return of_live() };
+    match given.as_array().map(Vec::as_slice) {
+        // Whoever writes an empty list, or one empty entry, wants to be rid of them.
+        Some([]) => Managers::default(),
+        Some([Value::Object(entry)]) if entry.is_empty() => Managers::default(),
+        Some(_) => match Managers::read_request(given) {
+            Ok(managers) if !managers.0.is_empty() => managers,
+            Ok(_) | Err(_) => of_live(),
+        },
+        None => of_live(),
+    }
+}
+
+/// A writer takes what it changed from all others.
+fn take<'a>(
+    schema: &Schema,
+    managers: &mut Managers<'a>,
+    old: &Value,
+    new: &Value,
+    writer: &Writer<'a>,
+) -> Result<(), String> {
+    follow_schema(schema, managers, old, writer)?;
+    let changes = Changes::of(schema, managers, old, new, writer)?;
+    changes.take_from(managers, None);
+    let mut own = changes.own.set();
+    own.take_off(&NOBODYS);
+    if own.is_empty() {
+        return Ok(());
+    }
+    let identity = Identity::new(writer.manager, Operation::Update, writer.api_version, writer.subresource);
+    let owned = managers.0.entry(identity).or_insert_with(|| Owned {
+        fields: Fields::default(),
+        api_version: writer.api_version,
+        time: None,
+    });
+    owned.fields.set_mut().add(own);
+    owned.time = Some(writer.now);
+    Ok(())
+}
+
+/// An applied object, and whether it is another than it was.
+fn write<'a>(
+    schema: &Schema,
+    managers: &mut Managers<'a>,
+    old: &Value,
+    config: &Value,
+    writer: &Writer<'a>,
+    force: bool,
+) -> Result<(Value, bool), Fault> {
+    follow_schema(schema, managers, old, writer).map_err(Fault::Typed)?;
+    let mut merged = without_managed_fields(old);
+    merge::merge(schema, &mut merged, config);
+    let mut fields = claim::claim(schema, config);
+    fields.take_off_whole(&set_of(writer.reset));
+    fields.take_off(&NOBODYS);
+    let identity = Identity::new(writer.manager, Operation::Apply, writer.api_version, writer.subresource);
+    let last = managers.0.remove(&identity);
+    let time = last.as_ref().and_then(|last| last.time);
+    let last_version = last.as_ref().map_or(writer.api_version, |last| last.api_version);
+    let (fields, dropped) = match last.map(|last| last.fields) {
+        // What is owned now is written as it was, so nothing was dropped.
+        Some(last)
+            if last_version == writer.api_version
+                && last.unchanged().is_some_and(|written| fields.is_written(written)) =>
+        {
+            (last, None)
+        }
+        Some(last) => {
+            let is_less =
+                |last: &FieldSet| last_version != writer.api_version || !last.minus(&fields).is_empty();
+            let last = Some(last.set().into_owned()).filter(is_less);
+            (Fields::known(fields), last)
+        }
+        None => (Fields::known(fields), None),
+    };
+    managers.0.insert(identity, Owned { fields, api_version: writer.api_version, time });
+    if let Some(last) = dropped {
+        let live = versions::Versioned { schema: schema.clone(), version: writer.api_version, value: merged };
+        merged = versions::pruned(live, managers, (last_version, &last), writer)
+            .map_err(|words| Fault::Typed(format!("failed to prune fields: {words}")))?;
+    }
+    let changes = Changes::of(schema, managers, old, &merged, writer).map_err(Fault::Typed)?;
+    let lost = changes.lost(managers, identity);
+    if !force && !lost.is_empty() {
+        return Err(Fault::Conflicts(conflict::conflicts(lost)));
+    }
+    changes.take_from(managers, Some(identity));
+    let is_new = !is_same_but_managers(old, &merged);
+    Ok((merged, is_new))
+}
+
+fn set_of(paths: &[&[&str]]) -> FieldSet {
+    let paths: Vec<FieldPath> = paths.iter().map(|path| FieldPath::of_fields(path)).collect();
+    FieldSet::of(&paths)
+}
+
+fn managed_fields(object: &Value) -> Option<&Value> {
+    object.get("metadata")?.get("managedFields")
+}
+
+fn set_managed_fields(object: &mut Value, managers: Managers<'_>) {
+    if let (Some(entries), Some(object)) = (managers.written(), object.as_object_mut()) {
+        let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("managedFields".to_owned(), entries);
+        }
+    }
+}
+
+/// A copy without the managers, which are most of many objects.
+fn without_managed_fields(object: &Value) -> Value {
+    let Value::Object(fields) = object else { return object.clone() };
+    let copied = fields.iter().map(|(name, value)| {
+        let value = match value {
+            Value::Object(metadata) if name == "metadata" => {
+                let kept = metadata.iter().filter(|(name, _)| *name != "managedFields");
+                Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
+            }
+            value => value.clone(),
+        };
+        (name.clone(), value)
+    });
+    Value::Object(copied.collect())
+}
+
+fn is_same_but_managers(one: &Value, other: &Value) -> bool {
+    let (Value::Object(one), Value::Object(other)) = (one, other) else { return one == other };
+    one.len() == other.len()
+        && one.iter().all(|(name, value)| match (value, other.get(name)) {
+            (Value::Object(value), Some(Value::Object(found))) if name == "metadata" => {
+                let kept = |fields: &Map<String, Value>| {
+                    fields.len() - usize::from(fields.contains_key("managedFields"))
+                };
+                kept(value) == kept(found)
+                    && value.iter().all(|(name, value)| {
+                        name == "managedFields"
+                            || found.get(name).is_some_and(|found| way::same(value, found))
+                    })
+            }
+            (value, found) => found.is_some_and(|found| way::same(value, found)),
+        })
+}
+
+/// An object as the server names it in its messages: `ns/name; apps/v1, Kind=Deployment`.
+fn title(object: &Value) -> String {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let api_version = text("/apiVersion");
+    let slash = if api_version.contains('/') { "" } else { "/" };
+    let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+    format!("{namespace}/{name}; {slash}{api_version}, Kind={}", text("/kind"))
+}

@@ -1,0 +1,60 @@
+//! Sets of fields follow the schema of a definition when it changes.
+//!
+//! In: what a manager owns, and the schema as it is now. Out: what it owns by that schema: of a list or mapping that is
+//! replaced whole since then, the whole and nothing in it.
+
+use serde_json::{Map, Value};
+
+use super::super::schema::{ListType, Schema, Shape};
+use moorline_managed_fields::{Element, FieldSet, Node};
+
+/// True if a set, as it is written, is by the schema as it is now. Most are.
+pub(super) fn is_so(schema: &Schema, fields: &Value) -> bool {
+    fields.as_object().into_iter().flatten().all(|(key, inner)| {
+        let schema = match key.split_at_checked(2) {
+            Some(("f:", name)) => schema.field(name),
+            Some(("k:" | "v:" | "i:", _)) => schema.items(),
+            _ => None,
+        };
+        schema.is_none_or(|schema| match is_whole(schema) {
+            Some(true) => inner.as_object().is_some_and(Map::is_empty),
+            Some(false) => is_so(schema, inner),
+            None => true,
+        })
+    })
+}
+
+/// Brings a set to the schema as it is now.
+pub(super) fn reconcile(schema: &Schema, fields: &mut FieldSet) {
+    below(schema, &mut fields.root);
+}
+
+fn below(schema: &Schema, node: &mut Node) {
+    for (element, inner) in &mut node.children {
+        let schema = match element {
+            Element::Field(name) => schema.field(name),
+            Element::Key(_) | Element::Value(_) | Element::Index(_) => schema.items(),
+            Element::Other(_) => None,
+        };
+        if let Some(schema) = schema {
+            follow(schema, inner);
+        }
+    }
+}
+
+fn follow(schema: &Schema, node: &mut Node) {
+    match is_whole(schema) {
+        Some(true) if !node.children.is_empty() => *node = Node::LEAF,
+        Some(false) => below(schema, node),
+        Some(true) | None => {}
+    }
+}
+
+/// True for what is replaced whole. What is open, or one value, is neither.
+fn is_whole(schema: &Schema) -> Option<bool> {
+    match schema.shape() {
+        Shape::Fields(fields) => Some(fields.atomic),
+        Shape::List(list) => Some(list.merge == ListType::Atomic),
+        Shape::Scalar(_) | Shape::Anything | Shape::Opaque => None,
+    }
+}

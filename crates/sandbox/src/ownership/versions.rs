@@ -1,0 +1,97 @@
+//! What an applier drops when it applied in another version before, or others own fields in other versions.
+//!
+//! In: the merged object, and who owns what in which version. Out: the object without what only the applier owned. Each step
+//! is done in the version of those whose fields it is about.
+
+use serde_json::Value;
+
+use super::super::schema::Schema;
+use super::managers::Managers;
+use super::{InVersion, NOBODYS, Writer, prune};
+use moorline_managed_fields::FieldSet;
+
+/// An object in one version.
+#[derive(Clone)]
+pub(super) struct Versioned<'a> {
+    pub(super) schema: Schema,
+    pub(super) version: &'a str,
+    pub(super) value: Value,
+}
+
+/// Takes out what was owned by the applier alone: `last` is what it applied before, and in which version.
+pub(super) fn pruned(
+    merged: Versioned<'_>,
+    managers: &Managers<'_>,
+    (version, last): (&str, &FieldSet),
+    writer: &Writer<'_>,
+) -> Result<Value, String> {
+    let all = match in_version(&merged, version, writer) {
+        Ok(Some(converted)) => converted,
+        // What nobody knows any more cannot be told apart.
+        Ok(None) => return Ok(merged.value),
+        Err(words) => {
+            return Err(format!("failed to convert merged object to last applied version: {words}"));
+        }
+    };
+    let value = prune::without(&all.schema, &all.value, last);
+    let (mut seen, mut left) = (all.clone(), Versioned { value, ..all.clone() });
+    for (version, managed) in owned_by_version(managers, version) {
+        let failed = |what: &str, words| {
+            format!(
+                "failed add back owned items: failed to convert {what} object at version {version}: {words}"
+            )
+        };
+        let converted = in_version(&seen, version, writer).map_err(|words| failed("merged", words))?;
+        let Some(converted) = converted else { continue };
+        seen = converted;
+        let converted = in_version(&left, version, writer).map_err(|words| failed("pruned", words))?;
+        let Some(converted) = converted else { continue };
+        let value = prune::owned_back(&seen.schema, &seen.value, &converted.value, &managed);
+        left = Versioned { value, ..seen.clone() };
+    }
+    let failed = |words| {
+        format!(
+            "failed add back dangling items: failed to convert pruned object to last applied version: {words}"
+        )
+    };
+    let value = match in_version(&left, version, writer).map_err(failed)? {
+        Some(left) => prune::never_owned_back(&all.schema, &all.value, &left.value, last),
+        None => all.value.clone(),
+    };
+    let done = Versioned { value, ..all };
+    Ok(in_version(&done, writer.api_version, writer)?.unwrap_or(done).value)
+}
+
+/// What everybody owns, by version, that of the applier's last configuration first.
+fn owned_by_version<'a>(managers: &Managers<'a>, first: &str) -> Vec<(&'a str, FieldSet)> {
+    let mut found: Vec<(&str, FieldSet)> = Vec::new();
+    for owned in managers.0.values() {
+        let fields = owned.fields.set().into_owned();
+        match found.iter_mut().find(|(version, _)| *version == owned.api_version) {
+            Some((_, all)) => all.add(fields),
+            None => found.push((owned.api_version, fields)),
+        }
+    }
+    for (_, all) in &mut found {
+        all.add(NOBODYS.clone());
+    }
+    found.sort_by_key(|(version, _)| *version != first);
+    found
+}
+
+/// An object in another version; none if there is no such version any more.
+fn in_version<'a>(
+    object: &Versioned<'a>,
+    version: &'a str,
+    writer: &Writer<'_>,
+) -> Result<Option<Versioned<'a>>, String> {
+    if object.version == version {
+        return Ok(Some(object.clone()));
+    }
+    match writer.seen(version, &object.value) {
+        InVersion::Same => Ok(Some(Versioned { version, ..object.clone() })),
+        InVersion::Other(schema, value) => Ok(Some(Versioned { schema, version, value })),
+        InVersion::Gone => Ok(None),
+        InVersion::Failed(words) => Err(words),
+    }
+}

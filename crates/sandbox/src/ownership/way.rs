@@ -1,0 +1,118 @@
+//! How a walk goes on from a value: as its type says, and where the type leaves it open, as the value is.
+//!
+//! In: a [`Schema`] and a value of it. Out: [`Way`]; the steps to the items of lists.
+
+use serde_json::{Map, Value};
+
+use super::super::schema::{Field, List, ListType, Scalar, Schema, Shape, Written};
+use moorline_managed_fields::Element;
+
+/// How a walk goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Not at all: the value is one.
+    Leaf,
+    /// By the names of fields.
+    Map,
+    /// By the items of a list that merges.
+    List,
+}
+
+/// The way from a value of a type.
+pub(super) fn way(schema: &Schema, value: &Value) -> Way {
+    match schema.shape() {
+        Shape::Scalar(_) | Shape::Opaque => Way::Leaf,
+        Shape::Fields(fields) if fields.atomic => Way::Leaf,
+        Shape::Fields(_) => Way::Map,
+        Shape::List(list) if list.merge == ListType::Atomic => Way::Leaf,
+        Shape::List(_) => Way::List,
+        // Nothing is taken for an empty mapping.
+        Shape::Anything => match value {
+            Value::Object(_) | Value::Null => Way::Map,
+            Value::Array(_) | Value::Bool(_) | Value::Number(_) | Value::String(_) => Way::Leaf,
+        },
+    }
+}
+
+/// The list that a type is.
+pub(super) fn list_of(schema: &Schema) -> Option<&List> {
+    match schema.shape() {
+        Shape::List(list) => Some(list),
+        Shape::Scalar(_) | Shape::Fields(_) | Shape::Anything | Shape::Opaque => None,
+    }
+}
+
+/// The items of a list with the steps to them; those to which none leads are left out.
+pub(super) fn items<'a>(list: &List, items: &'a [Value]) -> Vec<(Element, &'a Value)> {
+    items.iter().filter_map(|item| Some((step(list, item).ok()?, item))).collect()
+}
+
+/// The step to an item of a list that merges, or why there is none, in the server's words.
+pub(super) fn step(list: &List, item: &Value) -> Result<Element, String> {
+    let keys = match &list.merge {
+        ListType::Keyed(keys) => keys,
+        ListType::Set | ListType::Atomic => return value_step(item).map_err(str::to_owned),
+    };
+    let fields = match item {
+        Value::Object(fields) => fields,
+        Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
+        Value::Array(_) | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            return Err("associative list with keys may not have non-map elements".to_owned());
+        }
+    };
+    let mut named = Map::new();
+    for key in keys {
+        let value = fields.get(&**key).cloned().or_else(|| absent(list.items().declared(key)?));
+        if let Some(value) = value {
+            named.insert(key.to_string(), value);
+        }
+    }
+    if named.is_empty() && !keys.is_empty() {
+        let keys: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
+        return Err(format!(
+            "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
+            keys.join(" ")
+        ));
+    }
+    Ok(Element::Key(Value::Object(named).to_string().into()))
+}
+
+fn value_step(item: &Value) -> Result<Element, &'static str> {
+    match item {
+        Value::Object(_) => Err("associative list without keys has an element that's a map type"),
+        Value::Array(_) => Err("not supported: associative list with lists as elements"),
+        Value::Null => Err("associative list without keys has an element that's an explicit null"),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(Element::Value(item.to_string().into())),
+    }
+}
+
+/// What a key field is where it is not written: its default, or what Go has where nothing is.
+fn absent(field: &Field) -> Option<Value> {
+    if let Some(default) = &field.default {
+        return Some(default.clone());
+    }
+    if field.pointer || field.written != Written::Always {
+        return None;
+    }
+    match field.schema().shape() {
+        Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Number) => Some(Value::from(0)),
+        Shape::Scalar(Scalar::Boolean) => Some(Value::Bool(false)),
+        Shape::Scalar(Scalar::String) => Some(Value::from("")),
+        Shape::Scalar(_) | Shape::Fields(_) | Shape::List(_) | Shape::Anything | Shape::Opaque => None,
+    }
+}
+
+/// True if two values are the same: 1 and 1.0 are.
+pub(super) fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().zip(other).all(|(one, other)| one.0 == other.0 && same(one.1, other.1))
+        }
+        (one, other) => one == other,
+    }
+}

@@ -1,0 +1,223 @@
+//! Asks the rules, and says what is broken.
+//!
+//! In: the rules of a schema, an object, and what it was. Out: [`Broken`]. A rule is asked at every value that it is for. One
+//! that speaks of what the value was is asked only if that is known. One that does not hold for a value that is what it was is only
+//! warned of; one that has no answer is always refused.
+
+use serde_json::Value;
+
+use super::super::schema::{Problem, shown};
+use super::read::{Place, Rule};
+use super::since::{Since, counterpart};
+use moorline_cel::{Fault, Meter, Sum, Val, evaluate};
+
+/// Steps of one evaluation.
+const MAX_STEPS: usize = 1_000_000;
+/// Steps of all evaluations for one object.
+const MAX_STEPS_OF_ALL: usize = 10_000_000;
+/// Bytes of a message that a rule makes.
+const MAX_MESSAGE: usize = 5 * 1024;
+
+/// What rules say against an object.
+#[derive(Debug, Default)]
+pub(crate) struct Broken {
+    pub(crate) problems: Vec<Problem>,
+    /// What was so before, and is only told.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// On the way through an object.
+pub(super) struct Judge {
+    path: String,
+    broken: Broken,
+    /// Steps that are left for all.
+    left: usize,
+    /// A rule took more than there were: no more are asked.
+    is_over: bool,
+}
+
+impl Judge {
+    pub(super) fn new() -> Self {
+        Self { path: String::new(), broken: Broken::default(), left: MAX_STEPS_OF_ALL, is_over: false }
+    }
+
+    pub(super) fn into_broken(self) -> Broken {
+        self.broken
+    }
+
+    /// Asks the rules for a value, and for what is in it. Null is not looked at.
+    pub(super) fn value<'a>(
+        &mut self,
+        place: &'a Place,
+        schema: &'a Value,
+        old: Option<&'a Value>,
+        new: &'a Value,
+        since: Since<'a>,
+    ) {
+        if new.is_null() {
+            return;
+        }
+        let old = old.filter(|old| !old.is_null());
+        for rule in &place.rules {
+            self.rule(place, rule, schema, old, new, since);
+        }
+        match new {
+            Value::Object(map) => {
+                for (name, value) in map {
+                    let before = old.and_then(|old| old.get(name));
+                    if let Some(inner) = &place.inner {
+                        let step = format!("[{name}]");
+                        self.below(
+                            &step,
+                            inner,
+                            &schema["additionalProperties"],
+                            before,
+                            value,
+                            since.field(name),
+                        );
+                    }
+                    if let Some(field) = place.fields.get(&**name) {
+                        let step = if self.path.is_empty() { name.clone() } else { format!(".{name}") };
+                        let schema = &schema["properties"][name];
+                        self.below(&step, field, schema, before, value, since.field(name));
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(inner) = &place.inner else { return };
+                for (at, item) in items.iter().enumerate() {
+                    let before = counterpart(schema, old, item);
+                    self.below(&format!("[{at}]"), inner, &schema["items"], before, item, since.item(at));
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn below<'a>(
+        &mut self,
+        step: &str,
+        place: &'a Place,
+        schema: &'a Value,
+        old: Option<&'a Value>,
+        new: &'a Value,
+        since: Since<'a>,
+    ) {
+        let length = self.path.len();
+        self.path.push_str(step);
+        self.value(place, schema, old, new, since);
+        self.path.truncate(length);
+    }
+
+    fn rule<'a>(
+        &mut self,
+        place: &'a Place,
+        rule: &'a Rule,
+        schema: &Value,
+        old: Option<&'a Value>,
+        new: &'a Value,
+        since: Since<'_>,
+    ) {
+        if self.is_over || rule.uses_old && old.is_none() && !rule.old_is_optional {
+            return;
+        }
+        let of = |value: &'a Value| Val::of(value, &place.kind);
+        let before = match (old, rule.old_is_optional) {
+            (old, true) => Val::optional(old.map(of)),
+            (Some(old), false) => of(old),
+            (None, false) => Val::Null,
+        };
+        let variables = [of(new), before];
+        let answer = self.evaluate(&rule.holds, &variables);
+        let of_type = schema["type"].as_str().unwrap_or_default();
+        let words = match answer {
+            Ok(Val::Bool(true)) => return,
+            Ok(_) => {
+                let said = rule.says.as_ref().and_then(|says| self.evaluate(says, &variables).ok());
+                let said = said.and_then(message).unwrap_or_else(|| rule.message.clone());
+                let value = (!["object", "array"].contains(&of_type)).then(|| shown(new));
+                return self.tell(rule, value, &said, since);
+            }
+            Err(fault) => without_answer(&fault, &rule.shown),
+        };
+        let problem = Problem::new(
+            "FieldValueInvalid",
+            self.path_or_nil(),
+            format!("Invalid value: {of_type:?}: {words}"),
+        );
+        self.broken.problems.push(problem);
+    }
+
+    fn evaluate<'a>(
+        &mut self,
+        expression: &'a moorline_cel::Expression,
+        variables: &[Val<'a>],
+    ) -> Result<Val<'a>, Fault> {
+        let given = self.left.min(MAX_STEPS);
+        let mut meter = Meter::new(given);
+        let answer = evaluate(expression, variables, false, &mut meter);
+        self.left -= given - meter.left();
+        self.is_over = self.is_over || answer == Err(Fault::TooMuch);
+        answer
+    }
+
+    /// Refuses a value that breaks a rule, or warns of it.
+    fn tell(&mut self, rule: &Rule, value: Option<String>, said: &str, since: Since<'_>) {
+        let of_value = |what: &str| match &value {
+            Some(value) => format!("{what}: {value}"),
+            None => what.to_owned(),
+        };
+        let (reason, message) = match &*rule.reason {
+            "FieldValueForbidden" => ("FieldValueForbidden", format!("Forbidden: {said}")),
+            "FieldValueRequired" => ("FieldValueRequired", format!("Required value: {said}")),
+            "FieldValueDuplicate" => ("FieldValueDuplicate", of_value("Duplicate value")),
+            _ => ("FieldValueInvalid", format!("{}: {said}", of_value("Invalid value"))),
+        };
+        let path = match (&*self.path, &*rule.field) {
+            (_, "") => self.path_or_nil().to_owned(),
+            ("", field) => field.to_owned(),
+            (path, field) => format!("{path}.{field}"),
+        };
+        if !rule.uses_old && since.is_unchanged() {
+            self.broken.warnings.push(format!("{path}: {message}"));
+        } else {
+            self.broken.problems.push(Problem::new(reason, &path, message));
+        }
+    }
+
+    fn path_or_nil(&self) -> &str {
+        if self.path.is_empty() { "<nil>" } else { &self.path }
+    }
+}
+
+/// A message that a rule made, if it is one.
+fn message(said: Val<'_>) -> Option<String> {
+    let Val::Text(text) = said else { return None };
+    let text = text.trim();
+    (!text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n')).then(|| text.to_owned())
+}
+
+/// What is said of a rule that has no answer.
+fn without_answer(fault: &Fault, rule: &str) -> String {
+    let why = match fault {
+        Fault::Missing(name) if name.contains(' ') => name.to_string(),
+        Fault::Missing(name) => format!("no such key: {name}"),
+        Fault::Kinds(_) => {
+            return format!(
+                "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {rule}"
+            );
+        }
+        Fault::Number(Sum::TooLarge) => "integer overflow".to_owned(),
+        Fault::Number(Sum::ByZero) => "division by zero".to_owned(),
+        Fault::Number(Sum::RestOfZero) => "modulus by zero".to_owned(),
+        Fault::Number(Sum::NoIndex(at)) => format!("index out of bounds: {at}"),
+        Fault::Number(Sum::NoNumber) => "a text is not what it is to be read as".to_owned(),
+        Fault::Unknown => "the sandbox does not know a function of this rule".to_owned(),
+        Fault::TooMuch => {
+            return format!(
+                "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: {rule}"
+            );
+        }
+    };
+    format!("{why} evaluating rule: {rule}")
+}

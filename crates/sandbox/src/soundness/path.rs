@@ -1,0 +1,74 @@
+//! Paths of fields as messages print them.
+//!
+//! In: a text such as `spec.containers[0].image` or `metadata.labels["a.b/c"]`, and the object. Out: the steps from the
+//! object to the field, as far as they exist. Keys with dots are found by trying what the object has.
+
+use serde_json::Value;
+
+/// One step into an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Into the field of a mapping.
+    Key(String),
+    /// Into the item of a list, counted from 0.
+    Item(usize),
+}
+
+/// The steps to a field; they end where the object has nothing more of the path.
+pub fn places(object: &Value, field: &str) -> Vec<Place> {
+    walk(object, field).0
+}
+
+/// The value of a field.
+pub(super) fn value<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
+    walk(object, field).1
+}
+
+/// Appends a field to a path; a name that would mislead is quoted.
+pub(super) fn push_key(path: &mut String, key: &str) {
+    if key.contains(['.', '/', '[']) {
+        path.push_str(&format!("[{key:?}]"));
+    } else {
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(key);
+    }
+}
+
+fn walk<'a>(object: &'a Value, field: &str) -> (Vec<Place>, Option<&'a Value>) {
+    let (mut value, mut rest, mut steps) = (object, field.trim_start_matches('.'), Vec::new());
+    while !rest.is_empty() {
+        let (step, after) = match value {
+            Value::Object(map) => match rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+                Some((key, after)) => (Place::Key(key.trim_matches('"').to_owned()), after),
+                None => {
+                    let fits = |key: &&String| {
+                        rest.strip_prefix(key.as_str())
+                            .is_some_and(|after| after.is_empty() || after.starts_with(['.', '[']))
+                    };
+                    let Some(key) = map.keys().filter(fits).max_by_key(|key| key.len()) else {
+                        return (steps, None);
+                    };
+                    (Place::Key(key.clone()), &rest[key.len()..])
+                }
+            },
+            Value::Array(_) => {
+                let inner = rest.strip_prefix('[').and_then(|inner| inner.split_once(']'));
+                let Some((Ok(at), after)) = inner.map(|(at, after)| (at.parse(), after)) else {
+                    return (steps, None);
+                };
+                (Place::Item(at), after)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return (steps, None),
+        };
+        let inner = match &step {
+            Place::Key(key) => value.get(key),
+            Place::Item(at) => value.get(at),
+        };
+        let Some(inner) = inner else { return (steps, None) };
+        steps.push(step);
+        (value, rest) = (inner, after.strip_prefix('.').unwrap_or(after));
+    }
+    (steps, Some(value))
+}

@@ -1,0 +1,126 @@
+//! What admission makes of a write.
+//!
+//! In: an object of which it is noted who owns what. Out: the same as the webhooks leave it, in its normal form again. Whose
+//! field something is does not change, nor what only the server gives to an object.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::{KEPT, Target, carry};
+use crate::admission::Admission;
+use crate::ask::Ask;
+use crate::kinds;
+use crate::refusal::Refusal;
+use crate::state::State;
+
+impl State {
+    /// Has an object admitted as it is about to be kept; the webhooks' warnings.
+    pub(super) fn admit_object(
+        &mut self,
+        target: &Target,
+        ask: &Ask,
+        old: Option<&Value>,
+        new: &mut Value,
+    ) -> Result<Vec<String>, Refusal> {
+        // A scale is admitted as what it is, before it is part of an object.
+        if !self.has_admission(ask) || target.subresource == "scale" {
+            return Ok(Vec::new());
+        }
+        let before = new.clone();
+        self.show_as_given(ask, old, new)?;
+        let shown = new.clone();
+        let warnings = self.ask_admission(&about(target, ask, old), new)?;
+        if *new == shown {
+            *new = before;
+            return Ok(warnings);
+        }
+        let schema = &target.served().schema;
+        match target.resource.builtin() {
+            Some(kind) => {
+                if let Some(words) = schema.mismatch(new) {
+                    return Err(Refusal::internal(&words));
+                }
+                kinds::normalize(schema, kind.kind, new);
+                kinds::default(kind.group, kind.kind, new);
+            }
+            // What is unknown is dropped only when it is kept: until then it makes a difference, as it does on a real server.
+            None => {
+                schema.without_nulls(new);
+                schema.with_defaults(new);
+            }
+        }
+        keep_own(&before, new);
+        Ok(warnings)
+    }
+
+    /// Takes off what the server has given to the object already, and gives on a real one only after admission.
+    fn show_as_given(&self, ask: &Ask, old: Option<&Value>, new: &mut Value) -> Result<(), Refusal> {
+        let Some(metadata) = new["metadata"].as_object_mut() else { return Ok(()) };
+        if old.is_none() {
+            metadata.remove("uid");
+            metadata.remove("creationTimestamp");
+            if self.conversions.has_named() {
+                metadata.remove("name");
+            }
+        } else if ask.method == Method::PUT {
+            let given = ask.body()?.unwrap_or_default();
+            metadata
+                .retain(|field, _| !KEPT.contains(&field.as_str()) || !given["metadata"][field].is_null());
+        }
+        Ok(())
+    }
+
+    /// The same of a scale.
+    pub(super) fn admit_scale(
+        &mut self,
+        target: &Target,
+        ask: &Ask,
+        old: &Value,
+        new: &mut Value,
+    ) -> Result<Vec<String>, Refusal> {
+        match self.has_admission(ask) {
+            true => self.ask_admission(&about(target, ask, Some(old)), new),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    fn has_admission(&self, ask: &Ask) -> bool {
+        !self.admitters.is_empty() && ask.asks_admission()
+    }
+}
+
+fn about<'a>(target: &'a Target, ask: &Ask, old: Option<&'a Value>) -> Admission<'a> {
+    let (operation, kind) = match old {
+        Some(_) => ("UPDATE", "UpdateOptions"),
+        None => ("CREATE", "CreateOptions"),
+    };
+    let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+    for field in ["fieldManager", "fieldValidation"] {
+        if let Some(value) = ask.query(field) {
+            options[field] = value.into();
+        }
+    }
+    if ask.is_dry_run() {
+        options["dryRun"] = json!(["All"]);
+    }
+    Admission { target, name: &target.key.name, operation, old, options, is_dry_run: ask.is_dry_run() }
+}
+
+/// What admission does not change.
+fn keep_own(before: &Value, new: &mut Value) {
+    const OWN: [&str; 3] = ["name", "namespace", "managedFields"];
+    for field in ["apiVersion", "kind"] {
+        new[field] = before[field].clone();
+    }
+    let Some(metadata) = new["metadata"].as_object_mut() else {
+        new["metadata"] = before["metadata"].clone();
+        return;
+    };
+    carry(before, metadata);
+    for field in OWN {
+        match before["metadata"].get(field) {
+            Some(value) => metadata.insert(field.to_owned(), value.clone()),
+            None => metadata.remove(field),
+        };
+    }
+}

@@ -1,0 +1,81 @@
+//! POST: an object that is new.
+//!
+//! In: a collection, and the object. Out: the object as it is kept, under a name that it had or got.
+
+use serde_json::{Value, json};
+
+use super::{Draft, Target, Written};
+use crate::ask::Ask;
+use crate::refusal::Refusal;
+use crate::served::stored_as;
+use crate::state::State;
+use crate::store::Key;
+
+impl State {
+    /// Creates an object.
+    pub(crate) fn create(
+        &mut self,
+        mut target: Target,
+        ask: &Ask,
+        mut body: Value,
+    ) -> Result<Written, Refusal> {
+        super::same_kind(&target, &body)?;
+        let given = |field: &str| body["metadata"][field].as_str().unwrap_or_default().to_owned();
+        if !given("resourceVersion").is_empty() {
+            return Err(Refusal::failed(
+                "resourceVersion should not be set on objects to be created".to_owned(),
+            ));
+        }
+        let namespace = given("namespace");
+        if target.resource.namespaced && !namespace.is_empty() && *namespace != *target.key.namespace {
+            return Err(Refusal::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        let mut name = given("name");
+        let prefix = given("generateName");
+        if name.is_empty() && !prefix.is_empty() {
+            let chance = &mut self.chance;
+            name = self.conversions.name(|| format!("{prefix}{}", chance.suffix()));
+        }
+        if let Some(metadata) = body["metadata"].as_object_mut() {
+            metadata.remove("managedFields");
+        }
+        target.key.name = name.into();
+        self.create_as(&target, ask, Draft { old: None, new: body, applied: false })
+    }
+
+    /// Creates an object whose name is known.
+    pub(crate) fn create_as(
+        &mut self,
+        target: &Target,
+        ask: &Ask,
+        draft: Draft<'_>,
+    ) -> Result<Written, Refusal> {
+        self.admit(target)?;
+        self.keep(target, ask, draft)
+    }
+
+    /// New objects need a namespace that stays.
+    fn admit(&self, target: &Target) -> Result<(), Refusal> {
+        let namespace = &*target.key.namespace;
+        if namespace.is_empty() {
+            return Ok(());
+        }
+        let home = stored_as("", "namespaces");
+        let Some(found) = self.store.get(&home, &Key::new("", namespace)) else {
+            let namespaces =
+                crate::refusal::About { group: "", plural: "namespaces", kind: "Namespace", name: namespace };
+            return Err(Refusal::not_found(namespaces));
+        };
+        if found.body()["metadata"]["deletionTimestamp"].is_null() {
+            return Ok(());
+        }
+        let message = format!("namespace {namespace} is being terminated");
+        let causes =
+            json!([{"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}]);
+        let why =
+            format!("unable to create new content in namespace {namespace} because it is being terminated");
+        Err(Refusal::forbidden(target.about(), &why, Some(causes)))
+    }
+}

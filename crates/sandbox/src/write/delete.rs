@@ -1,0 +1,224 @@
+//! DELETE: an object, or all of a collection.
+//!
+//! In: which, and on what terms. Out: what is left of it, or that nothing is. Whoever holds an object by a finalizer
+//! lets it go by a write, so that the end of most objects is in `write/mod.rs`.
+
+use serde_json::{Value, json};
+
+use super::Target;
+use crate::admission::Admission;
+use crate::answer::Answer;
+use crate::ask::{Ask, Place};
+use crate::refusal::{About, Refusal};
+use crate::state::State;
+
+/// The terms of a deletion.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Wish {
+    uid: Option<String>,
+    version: Option<String>,
+    propagation: Option<String>,
+    grace: Option<i64>,
+    dry_run: bool,
+    /// The options as webhooks are told them; none are asked where there are none.
+    told: Option<Value>,
+    /// It is about all of a collection.
+    is_of_all: bool,
+}
+
+/// The finalizer of an owner that goes after its dependents.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer of an owner whose dependents stay.
+pub(crate) const ORPHAN: &str = "orphan";
+/// The finalizer of a definition whose objects go first.
+pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+impl Wish {
+    /// What body and query say.
+    pub(crate) fn of(ask: &Ask) -> Result<Self, Refusal> {
+        let body = ask.body()?.unwrap_or_default();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let orphans = body["orphanDependents"].as_bool().map(|orphans| match orphans {
+            true => "Orphan".to_owned(),
+            false => "Background".to_owned(),
+        });
+        let propagation = text(&body["propagationPolicy"]);
+        Ok(Self {
+            uid: text(&body["preconditions"]["uid"]),
+            version: text(&body["preconditions"]["resourceVersion"]),
+            propagation: propagation
+                .or(orphans)
+                .or_else(|| ask.query("propagationPolicy").map(str::to_owned)),
+            grace: body["gracePeriodSeconds"]
+                .as_i64()
+                .or_else(|| ask.query("gracePeriodSeconds").and_then(|text| text.parse().ok())),
+            dry_run: ask.is_dry_run() || body["dryRun"][0] == "All",
+            is_of_all: matches!(&ask.place, Place::Objects(objects) if objects.name.is_none()),
+            told: ask.asks_admission().then(|| told(ask, body)),
+        })
+    }
+
+    /// In the background, on no terms: as the controllers delete.
+    pub(crate) fn background() -> Self {
+        Self { propagation: Some("Background".to_owned()), ..Self::default() }
+    }
+}
+
+impl State {
+    /// Deletes an object.
+    pub(crate) fn delete(&mut self, target: &Target, wish: &Wish) -> Result<Answer, Refusal> {
+        let (stored, mut live) = self.must_live(target)?;
+        check(target, &live, wish)?;
+        let warnings = self.admit_deletion(target, &live, wish)?;
+        let uid = stored.uid.clone();
+        let finalizers = finalizers(target, &live, wish);
+        let is_namespace = &*target.resource.kind == "Namespace" && target.resource.group.is_empty();
+        if finalizers.is_empty() && !is_namespace {
+            if !wish.dry_run {
+                let deleted = self.remove(&target.resource.home, &target.key);
+                self.definition_changed(&target.resource, &target.key, true);
+                live = deleted.map(|deleted| deleted.body()).unwrap_or(live);
+            }
+            return Ok(Answer::json(200, &gone(target, &uid, live)).warning(warnings));
+        }
+        let metadata = &mut live["metadata"];
+        let first = metadata["deletionTimestamp"].is_null();
+        let held = json!(finalizers);
+        if first || metadata["finalizers"] != held && !finalizers.is_empty() {
+            if first {
+                metadata["deletionTimestamp"] = self.clock.text().into();
+                let is_definition = finalizers.iter().any(|one| one == CLEANUP);
+                if !is_namespace && !is_definition {
+                    metadata["deletionGracePeriodSeconds"] = 0.into();
+                }
+                if let Some(generation) = metadata["generation"].as_i64().filter(|_| !is_definition) {
+                    metadata["generation"] = (generation + 1).into();
+                }
+            }
+            if !finalizers.is_empty() {
+                metadata["finalizers"] = held;
+            }
+            if is_namespace {
+                live["status"]["phase"] = "Terminating".into();
+            }
+            if first && finalizers.iter().any(|one| one == CLEANUP) {
+                terminating(&mut live, &self.clock.text());
+            }
+            if !wish.dry_run {
+                live = self.store_as_kept(target, live)?;
+                self.begin_end(target, &finalizers);
+            }
+        }
+        Ok(Answer::json(200, &live).warning(warnings))
+    }
+
+    fn admit_deletion(&mut self, target: &Target, live: &Value, wish: &Wish) -> Result<Vec<String>, Refusal> {
+        let (Some(options), false) = (&wish.told, self.admitters.is_empty()) else { return Ok(Vec::new()) };
+        let (options, is_dry_run) = (options.clone(), wish.dry_run);
+        let name = if wish.is_of_all { "" } else { &*target.key.name };
+        let about = Admission { target, name, operation: "DELETE", old: Some(live), options, is_dry_run };
+        self.ask_admission(&about, &mut Value::Null)
+    }
+
+    /// The controllers see to what has to be gone or let go first.
+    fn begin_end(&mut self, target: &Target, finalizers: &[String]) {
+        let place = (target.resource.home.clone(), target.key.clone());
+        if matches!(&*target.resource.kind, "Namespace" | "CustomResourceDefinition")
+            && !self.ending.contains(&place)
+        {
+            self.ending.push(place.clone());
+        }
+        if finalizers.iter().any(|one| one == FOREGROUND || one == ORPHAN) && !self.leaving.contains(&place) {
+            self.leaving.push(place);
+        }
+    }
+}
+
+/// The options of a deletion, whether body or query says them.
+fn told(ask: &Ask, mut options: Value) -> Value {
+    if !options.is_object() {
+        options = json!({});
+        for field in ["propagationPolicy", "gracePeriodSeconds"] {
+            if let Some(value) = ask.query(field) {
+                options[field] = value.parse().map_or_else(|_| value.into(), |number: i64| number.into());
+            }
+        }
+        if ask.is_dry_run() {
+            options["dryRun"] = json!(["All"]);
+        }
+    }
+    options["kind"] = "DeleteOptions".into();
+    options["apiVersion"] = "meta.k8s.io/v1".into();
+    options
+}
+
+/// A definition says that its objects will go.
+fn terminating(definition: &mut Value, now: &str) {
+    let condition = json!({
+        "type": "Terminating", "status": "True", "reason": "InstanceDeletionPending", "lastTransitionTime": now,
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    });
+    if let Some(conditions) = definition["status"]["conditions"].as_array_mut() {
+        conditions.push(condition);
+    }
+}
+
+/// Nobody is deleted in the place of another.
+fn check(target: &Target, live: &Value, wish: &Wish) -> Result<(), Refusal> {
+    let metadata = &live["metadata"];
+    const AGAIN: &str = "The object might have been deleted and then recreated";
+    const CHANGED: &str = "The object might have been modified";
+    for (word, wanted, field, why) in
+        [("UID", &wish.uid, "uid", AGAIN), ("ResourceVersion", &wish.version, "resourceVersion", CHANGED)]
+    {
+        let known = metadata[field].as_str().unwrap_or_default();
+        if let Some(wanted) = wanted
+            && wanted != known
+        {
+            let why = format!(
+                "the {word} in the precondition ({wanted}) does not match the {word} in record ({known}). {why}"
+            );
+            // The kind stands where the resource does elsewhere.
+            return Err(Refusal::conflict(About { plural: &target.resource.kind, ..target.about() }, &why));
+        }
+    }
+    Ok(())
+}
+
+/// Who holds the object once it is to be deleted on these terms.
+fn finalizers(target: &Target, live: &Value, wish: &Wish) -> Vec<String> {
+    let held = live["metadata"]["finalizers"].as_array().into_iter().flatten();
+    let mut held: Vec<String> = held.filter_map(|one| one.as_str().map(str::to_owned)).collect();
+    let wanted = match wish.propagation.as_deref() {
+        Some("Foreground") => Some(FOREGROUND),
+        Some("Orphan") => Some(ORPHAN),
+        _ => None,
+    };
+    if wish.propagation.is_some() {
+        held.retain(|one| (one != FOREGROUND && one != ORPHAN) || wanted == Some(one));
+    }
+    if let Some(wanted) = wanted
+        && !held.iter().any(|one| one == wanted)
+    {
+        held.push(wanted.to_owned());
+    }
+    if &*target.resource.kind == "CustomResourceDefinition" && !held.iter().any(|one| one == CLEANUP) {
+        held.push(CLEANUP.to_owned());
+    }
+    held
+}
+
+/// The answer about what is gone: kinds that go at once without a status of their own are told as they were.
+fn gone(target: &Target, uid: &str, live: Value) -> Value {
+    // These say what was deleted.
+    const TOLD: [&str; 6] =
+        ["Pod", "Service", "ServiceAccount", "PersistentVolume", "PersistentVolumeClaim", "ResourceQuota"];
+    if target.resource.builtin().is_some() && TOLD.contains(&&*target.resource.kind) {
+        return live;
+    }
+    let mut details = json!({"name": &*target.key.name, "kind": &*target.resource.plural, "uid": uid});
+    if !target.resource.group.is_empty() {
+        details["group"] = (&*target.resource.group).into();
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}

@@ -1,0 +1,105 @@
+//! PUT: an object as a whole, or its status.
+//!
+//! In: an object that is there, and what it is to be. Out: the object as it is kept.
+
+use serde_json::Value;
+
+use super::{Draft, Target, Written};
+use crate::ask::Ask;
+use crate::kinds;
+use crate::refusal::{About, Refusal};
+use crate::state::State;
+
+impl State {
+    /// Replaces an object.
+    pub(crate) fn update(&mut self, target: &Target, ask: &Ask, body: Value) -> Result<Written, Refusal> {
+        super::same_kind(target, &body)?;
+        named_alike(target, &body)?;
+        let Some((_, live)) = self.live(target)? else {
+            let kind = target.resource.builtin();
+            let makes =
+                target.subresource.is_empty() && kind.is_some_and(|kind| kinds::is_made_by_update(kind.kind));
+            return match makes {
+                true => self.create_as(target, ask, Draft { old: None, new: body, applied: false }),
+                false => Err(Refusal::not_found(target.about())),
+            };
+        };
+        let uid = body["metadata"]["uid"].as_str().unwrap_or_default();
+        let known = live["metadata"]["uid"].as_str().unwrap_or_default();
+        if !uid.is_empty() && uid != known {
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
+                 Precondition failed: UID in precondition: {uid}, UID in object meta: {known}",
+                registry(target),
+                target.key.name,
+            );
+            return Err(Refusal::conflict(target.about(), &why));
+        }
+        let unversioned = body["metadata"]["resourceVersion"].as_str().unwrap_or_default().is_empty();
+        let needs = target.resource.builtin().is_none_or(|kind| kinds::needs_version(kind.kind));
+        if unversioned && needs {
+            let cause = serde_json::json!({
+                "reason": "FieldValueInvalid", "field": "metadata.resourceVersion",
+                "message": "Invalid value: 0: must be specified for an update",
+            });
+            // The resource stands where the kind does elsewhere.
+            let about = target.about();
+            return Err(Refusal::invalid(About { kind: about.plural, ..about }, &[cause]));
+        }
+        same_version(target, &live, &body)?;
+        self.keep(target, ask, Draft { old: Some(&live), new: body, applied: false })
+    }
+}
+
+/// Where a real server keeps the object.
+fn registry(target: &Target) -> String {
+    let resource = &target.resource;
+    let root = match (&*resource.group, &*resource.plural) {
+        ("", "services") => "services/specs".to_owned(),
+        ("", "nodes") => "minions".to_owned(),
+        ("networking.k8s.io", "ingresses") => "ingress".to_owned(),
+        (
+            "coordination.k8s.io" | "scheduling.k8s.io" | "storage.k8s.io" | "rbac.authorization.k8s.io",
+            plural,
+        )
+        | ("", plural) => plural.to_owned(),
+        (_, plural) if resource.builtin().is_some() => plural.to_owned(),
+        (group, plural) => format!("{group}/{plural}"),
+    };
+    if resource.namespaced { format!("{root}/{}", target.key.namespace) } else { root }
+}
+
+/// A writer that names a version means that one.
+pub(super) fn same_version(target: &Target, live: &Value, body: &Value) -> Result<(), Refusal> {
+    let version = |of: &Value| of["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+    let wanted = version(body);
+    match wanted.is_empty() || wanted == version(live) {
+        true => Ok(()),
+        false => Err(Refusal::modified(target.about())),
+    }
+}
+
+/// A body has to be about what its path names.
+pub(super) fn named_alike(target: &Target, body: &Value) -> Result<(), Refusal> {
+    let given = |field: &str| body["metadata"][field].as_str().unwrap_or_default();
+    let (name, namespace) = (given("name"), given("namespace"));
+    if name.is_empty() {
+        let cause = serde_json::json!({
+            "reason": "FieldValueRequired", "field": "metadata.name",
+            "message": "Required value: name is required",
+        });
+        return Err(Refusal::invalid(target.resource.about(""), &[cause]));
+    }
+    if *name != *target.key.name {
+        return Err(Refusal::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            target.key.name
+        )));
+    }
+    if !namespace.is_empty() && *namespace != *target.key.namespace {
+        return Err(Refusal::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}

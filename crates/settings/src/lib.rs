@@ -1,0 +1,323 @@
+//! The settings of the daemon itself; what a Sync wants is in the Sync.
+//!
+//! In: the settings file as a value, the environment, the flags. Out: [`Settings`], every value checked, or all
+//! that is wrong at once. A flag counts more than a variable, a variable more than the file; a value that is
+//! outvoted is checked as well, for it counts as soon as the other goes.
+#![doc = include_str!("../README.md")]
+#![warn(unreachable_pub)]
+// Nothing panics on input; tests may.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+mod amount;
+pub mod duration;
+mod error;
+mod given;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+pub use amount::bytes;
+pub use error::{Origin, SettingsError};
+use given::Given;
+use moorline_core::harmless::harmless;
+use moorline_core::nearest::nearest;
+pub use table::{Row, TABLE};
+
+/// How logs are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// A line for people.
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+/// How much of the fence around helm has to stand before a chart is rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HelmFence {
+    /// The walls around files and system calls.
+    Required,
+    /// What the kernel gives; the status says what is missing.
+    BestEffort,
+}
+
+/// The least important messages that are logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Only what failed.
+    Error,
+    /// And what may fail.
+    Warn,
+    /// And what was done.
+    Info,
+    /// And why.
+    Debug,
+    /// And what the libraries do.
+    Trace,
+}
+
+/// The URL of a proxy, which may hold a password and is not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProxyUrl(Box<str>);
+
+impl ProxyUrl {
+    /// The URL, password included.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ProxyUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(table::HIDDEN)
+    }
+}
+
+/// The settings of the daemon. What each means is in [`TABLE`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "the table explains each field, and a test compares it with config/daemon.yaml"
+)]
+pub struct Settings {
+    pub data_dir: PathBuf,
+    pub data_quota: Box<str>,
+    pub memory: Option<Box<str>>,
+    pub listen: Box<str>,
+    pub probes: Option<Box<str>>,
+    pub page: Option<Box<str>>,
+    pub log_format: LogFormat,
+    pub log_level: LogLevel,
+    pub instance: Option<Box<str>>,
+    pub key_secret: Option<Box<str>>,
+    pub daemon_identity_namespaces: Vec<Box<str>>,
+    pub proxy: Option<ProxyUrl>,
+    pub proxy_direct: Vec<Box<str>>,
+    pub allowed_hosts: Vec<Box<str>>,
+    pub remote_bases: Vec<Box<str>>,
+    pub webhook_secret_file: Option<PathBuf>,
+    pub helm: PathBuf,
+    pub helm_fence: HelmFence,
+    pub concurrency: usize,
+    pub qps: u32,
+    pub burst: u32,
+    pub request_timeout: Duration,
+    pub watch_timeout_min: Duration,
+    pub watch_timeout_max: Duration,
+    pub retry_base: Duration,
+    pub retry_cap: Duration,
+    pub manifest_retry: Duration,
+    /// How long a deletion waits for another Sync that may want the object, before it asks for approval.
+    pub claim_timeout: Duration,
+    pub verify_every: Duration,
+    pub verify_rate: u32,
+    pub lease_duration: Duration,
+    pub lease_renew_deadline: Duration,
+    pub lease_retry_period: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            data_dir: "/var/lib/moorline".into(),
+            data_quota: "8Gi".into(),
+            memory: None,
+            listen: "0.0.0.0:8080".into(),
+            probes: None,
+            page: Some("127.0.0.1:8081".into()),
+            log_format: LogFormat::Text,
+            log_level: LogLevel::Info,
+            instance: None,
+            key_secret: None,
+            daemon_identity_namespaces: Vec::new(),
+            proxy: None,
+            proxy_direct: Vec::new(),
+            allowed_hosts: Vec::new(),
+            remote_bases: Vec::new(),
+            webhook_secret_file: None,
+            helm: "helm".into(),
+            helm_fence: HelmFence::Required,
+            concurrency: 16,
+            qps: 0,
+            burst: 100,
+            request_timeout: Duration::from_secs(30),
+            watch_timeout_min: Duration::from_secs(120),
+            watch_timeout_max: Duration::from_secs(290),
+            retry_base: Duration::from_secs(1),
+            retry_cap: Duration::from_secs(60),
+            manifest_retry: Duration::from_secs(600),
+            claim_timeout: Duration::from_secs(60),
+            verify_every: Duration::from_secs(24 * 3600),
+            verify_rate: 100,
+            lease_duration: Duration::from_secs(15),
+            lease_renew_deadline: Duration::from_secs(10),
+            lease_retry_period: Duration::from_secs(2),
+        }
+    }
+}
+
+impl Settings {
+    /// The settings from the file, the whole environment, and the flags (names without the dashes in front).
+    pub fn from(
+        file: Option<&Value>,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, Vec<SettingsError>> {
+        let mut reading = Reading::default();
+        if let Some(file) = file {
+            reading.file(file);
+        }
+        for (name, value) in environment {
+            reading.variable(&name, &value);
+        }
+        for (name, value) in flags {
+            reading.flag(&name, &value);
+        }
+        reading.check_pairs();
+        if reading.errors.is_empty() { Ok(reading.settings) } else { Err(reading.errors) }
+    }
+}
+
+/// Settings that are being read.
+#[derive(Default)]
+struct Reading {
+    settings: Settings,
+    /// Where the values came from that count.
+    origins: BTreeMap<&'static str, Origin>,
+    errors: Vec<SettingsError>,
+}
+
+impl Reading {
+    fn file(&mut self, file: &Value) {
+        let Value::Object(entries) = file else {
+            let given = Given::Json(file).shown().into();
+            return self.errors.push(SettingsError::NoMap { given });
+        };
+        for (name, value) in entries {
+            match TABLE.iter().find(|row| row.name == name) {
+                // A name without a value gives none.
+                Some(_) if value.is_null() => {}
+                Some(row) => self.value(row, Given::Json(value), Origin::File),
+                None => self.unknown(name, nearest(name, TABLE.iter().map(|row| row.name)), Origin::File),
+            }
+        }
+    }
+
+    fn variable(&mut self, name: &str, value: &str) {
+        let Some(own) = name.strip_prefix(table::VARIABLES).filter(|own| !is_of_a_service(own)) else {
+            return;
+        };
+        let origin = Origin::Variable(harmless(name).into());
+        match TABLE.iter().find(|row| row.variable() == name) {
+            Some(row) => self.value(row, Given::Text(value), origin),
+            None => {
+                // Compared without what all have in common, which would make all of them near.
+                let known: Vec<_> = TABLE.iter().map(Row::variable).collect();
+                let known = known.iter().filter_map(|known| known.strip_prefix(table::VARIABLES));
+                let found = nearest(own, known).map(|found| format!("{}{found}", table::VARIABLES));
+                self.unknown(name, found.as_deref(), origin);
+            }
+        }
+    }
+
+    fn flag(&mut self, name: &str, value: &str) {
+        let origin = Origin::Flag(harmless(&format!("--{name}")).into());
+        match TABLE.iter().find(|row| row.flag() == name) {
+            Some(row) => self.value(row, Given::Text(value), origin),
+            None => {
+                let known: Vec<_> = TABLE.iter().map(Row::flag).collect();
+                let found = nearest(name, known.iter().map(String::as_str)).map(|found| format!("--{found}"));
+                self.unknown(&format!("--{name}"), found.as_deref(), origin);
+            }
+        }
+    }
+
+    fn value(&mut self, row: &'static Row, given: Given<'_>, origin: Origin) {
+        match (row.read)(&mut self.settings, given) {
+            Ok(()) => drop(self.origins.insert(row.name, origin)),
+            Err(refused) => {
+                let shown = if row.secret { table::HIDDEN.to_owned() } else { given.shown() };
+                self.errors.push(SettingsError::Value {
+                    setting: row.name,
+                    given: shown.into(),
+                    allowed: refused.0.into(),
+                    origin,
+                });
+            }
+        }
+    }
+
+    fn unknown(&mut self, name: &str, nearest: Option<&str>, origin: Origin) {
+        let name = Given::Text(name).shown().into();
+        self.errors.push(SettingsError::Unknown { name, nearest: nearest.map(Into::into), origin });
+    }
+
+    /// Values that are sound alone, but not together.
+    fn check_pairs(&mut self) {
+        let now = &self.settings;
+        let pairs = [
+            ("retryBase", now.retry_base <= now.retry_cap, "at most", "retryCap"),
+            ("watchTimeoutMin", now.watch_timeout_min <= now.watch_timeout_max, "at most", "watchTimeoutMax"),
+            (
+                "leaseRenewDeadline",
+                now.lease_renew_deadline < now.lease_duration,
+                "less than",
+                "leaseDuration",
+            ),
+            (
+                "leaseRetryPeriod",
+                now.lease_retry_period < now.lease_renew_deadline,
+                "less than",
+                "leaseRenewDeadline",
+            ),
+        ];
+        for (setting, sound, rule, other) in pairs {
+            let refused = |name| {
+                let of_it = |error: &SettingsError| matches!(error, SettingsError::Value { setting, .. } if *setting == name);
+                self.errors.iter().any(of_it)
+            };
+            // Which value would count is not known where one was refused.
+            if sound || refused(setting) || refused(other) {
+                continue;
+            }
+            let (given, origin) = self.stands(setting);
+            let (limit, other_origin) = self.stands(other);
+            self.errors.push(SettingsError::Together {
+                setting,
+                given,
+                origin,
+                rule,
+                other,
+                limit,
+                other_origin,
+            });
+        }
+    }
+
+    /// The value of a setting and where it came from, for a message.
+    fn stands(&self, name: &'static str) -> (Box<str>, Origin) {
+        let value = TABLE.iter().find(|row| row.name == name).map(|row| row.value(&self.settings));
+        let value = value.as_ref().and_then(Value::as_str).unwrap_or_default();
+        (value.into(), self.origins.get(name).cloned().unwrap_or(Origin::Default))
+    }
+}
+
+/// Whether Kubernetes set a variable, for it does so in every pod, for every Service of the namespace: a Service
+/// named `moorline` makes `MOORLINE_SERVICE_HOST`, `MOORLINE_PORT` and `MOORLINE_PORT_8080_TCP_ADDR`, one named
+/// `moorline-hooks` the same with more in front. `own` is the name after our prefix.
+fn is_of_a_service(own: &str) -> bool {
+    let words: Vec<&str> = own.split('_').collect();
+    let port = words.iter().rposition(|word| *word == "PORT");
+    let service = words.iter().rposition(|word| *word == "SERVICE");
+    let behind = |at: Option<usize>| at.map(|at| &words[at + 1..]);
+    let digits = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let of_port = behind(port).is_some_and(|behind| behind.first().is_none_or(digits));
+    let of_service = behind(service).is_some_and(|behind| matches!(behind, ["HOST"] | ["PORT", ..]));
+    of_port || of_service
+}

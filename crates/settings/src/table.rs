@@ -1,0 +1,262 @@
+//! Every setting: its name, what it means, how a value is checked and how it is shown.
+//!
+//! In: nothing. Out: [`TABLE`]. A setting has one name in three spellings: `retryBase` in the file,
+//! `MOORLINE_RETRY_BASE` in the environment and `--retry-base` on the command line.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::given::{Given, Refused};
+use super::{HelmFence, LogFormat, LogLevel, ProxyUrl, Settings, amount, duration};
+
+/// What every variable of ours begins with.
+pub(super) const VARIABLES: &str = "MOORLINE_";
+
+const FORMATS: [(&str, LogFormat); 2] = [("text", LogFormat::Text), ("json", LogFormat::Json)];
+const FENCES: [(&str, HelmFence); 2] =
+    [("required", HelmFence::Required), ("bestEffort", HelmFence::BestEffort)];
+const LEVELS: [(&str, LogLevel); 5] = [
+    ("error", LogLevel::Error),
+    ("warn", LogLevel::Warn),
+    ("info", LogLevel::Info),
+    ("debug", LogLevel::Debug),
+    ("trace", LogLevel::Trace),
+];
+
+/// The settings that may change while the daemon runs.
+const LIVE: [&str; 10] = [
+    "logLevel",
+    "daemonIdentityNamespaces",
+    "qps",
+    "burst",
+    "retryBase",
+    "retryCap",
+    "manifestRetry",
+    "claimTimeout",
+    "verifyEvery",
+    "verifyRate",
+];
+
+/// One setting.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// Its name in the settings file.
+    pub name: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// Whether its value may hold a password, so that no message repeats it.
+    pub(super) secret: bool,
+    pub(super) read: fn(&mut Settings, Given<'_>) -> Result<(), Refused>,
+    pub(super) show: fn(&Settings) -> Value,
+}
+
+impl Row {
+    /// Its name in the environment.
+    pub fn variable(&self) -> String {
+        VARIABLES.to_owned() + &self.words('_').to_ascii_uppercase()
+    }
+
+    /// Its name on the command line, without the dashes in front.
+    pub fn flag(&self) -> String {
+        self.words('-')
+    }
+
+    /// True if a change takes effect while the daemon runs.
+    pub fn is_live(&self) -> bool {
+        LIVE.contains(&self.name)
+    }
+
+    /// What it means, and when a change of it does.
+    pub fn explained(&self) -> String {
+        let when = if self.is_live() { " A change takes effect at once." } else { "" };
+        format!("{}{when}", self.meaning)
+    }
+
+    /// Its value as the settings file would have it; what may hold a password is not shown.
+    pub fn value(&self, settings: &Settings) -> Value {
+        (self.show)(settings)
+    }
+
+    /// The name in lower case, with something between its words.
+    fn words(&self, between: char) -> String {
+        let mut words = String::new();
+        for char in self.name.chars() {
+            if char.is_ascii_uppercase() {
+                words.push(between);
+            }
+            words.push(char.to_ascii_lowercase());
+        }
+        words
+    }
+}
+
+const fn ms(least: u64, most: u64) -> RangeInclusive<Duration> {
+    Duration::from_millis(least)..=Duration::from_millis(most)
+}
+
+const SECOND: u64 = 1000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+
+macro_rules! row {
+    ($name:literal $meaning:literal $field:ident = $value:ident => $read:expr, $shown:ident => $show:expr $(, $secret:literal)?) => {
+        Row {
+            name: $name,
+            meaning: $meaning,
+            secret: false $(|| $secret)?,
+            read: |settings, $value| {
+                settings.$field = $read;
+                Ok(())
+            },
+            show: |settings| {
+                let $shown = &settings.$field;
+                $show
+            },
+        }
+    };
+}
+
+/// A row of a duration within bounds.
+macro_rules! time {
+    ($name:literal $meaning:literal $field:ident $least:expr, $most:expr) => {
+        row!($name $meaning $field = given => given.duration(ms($least, $most))?, time => json!(duration::show(*time)))
+    };
+}
+
+/// A row of a whole number within bounds.
+macro_rules! number {
+    ($name:literal $meaning:literal $field:ident $range:expr) => {
+        row!($name $meaning $field = given => given.number($range)?, number => json!(number))
+    };
+}
+
+/// Every setting, in the order of `config/daemon.yaml`.
+#[rustfmt::skip]
+pub const TABLE: &[Row] = &[
+    row!("dataDir" "Folder for mirrors of repositories and for what charts came to; without it both are made anew, and charts draw their random numbers anew."
+        data_dir = given => given.text("an absolute path, such as /var/lib/moorline", is_absolute)?.into_string().into(),
+        path => json!(path.to_string_lossy())),
+    row!("dataQuota" "The most that mirrors and charts take in dataDir; beyond it goes what was not used for longest, and is fetched anew when it is wanted."
+        data_quota = given => given.text(AMOUNT, is_amount)?, amount => json!(amount)),
+    row!("memory" "The most memory that the daemon and its helm may take; empty: what the cgroup of the daemon allows. What can never fit is refused, the rest waits."
+        memory = given => given.optional(AMOUNT, is_amount)?, amount => json!(amount)),
+    row!("listen" "Address and port of /healthz, /readyz, /metrics and /hooks/."
+        listen = given => given.text("an address and a port, such as 0.0.0.0:8080 or [::]:8080", is_address)?,
+        address => json!(address)),
+    row!("probes" "Address and port of /healthz and /readyz alone, where strangers cannot delay them; empty: only `listen` answers them."
+        probes = given => given.optional("an address and a port, such as 0.0.0.0:8082 or [::]:8082", is_address)?, address => json!(address)),
+    row!("page" "Address and port of the status page and its JSON, which show everything but what is in Secrets; empty: there is none."
+        page = given => given.optional("an address and a port, such as 127.0.0.1:8081 or [::1]:8081", is_address)?, address => json!(address)),
+    row!("logFormat" "How logs are written: text for people, json for collectors."
+        log_format = given => given.word(&FORMATS)?, format => word(&FORMATS, *format)),
+    row!("logLevel" "The least important messages that are logged: error, warn, info, debug or trace."
+        log_level = given => given.word(&LEVELS)?, level => word(&LEVELS, *level)),
+    row!("instance" "Serves only the Syncs labelled moorline.dev/instance with this value; empty: those without the label."
+        instance = given => given.optional(LABEL, is_label)?, name => json!(name)),
+    row!("keySecret" "Secret of the daemon's own namespace with the keys that objects are proven with; empty: the name of the Lease with -key. Instances may share one."
+        key_secret = given => given.optional(LABEL, is_label)?, name => json!(name)),
+    row!("daemonIdentityNamespaces" "Namespaces whose Syncs may act with the daemon's own rights, beside the daemon's own namespace."
+        daemon_identity_namespaces = given => given.list(LABEL, is_label)?, names => json!(names)),
+    row!("proxy" "Proxy before the repositories, such as http://proxy:3128; it may have a user and a password."
+        proxy = given => given.optional("a URL such as http://proxy:3128", is_proxy)?.map(ProxyUrl),
+        url => json!(url.as_ref().map(|_| HIDDEN)), true),
+    row!("proxyDirect" "Hosts that are reached without the proxy: a name stands for itself and what lies below it."
+        proxy_direct = given => given.list("a host name", is_host)?, hosts => json!(hosts)),
+    row!("allowedHosts" "Hosts that may be asked for repositories and charts: a name stands for itself and what lies below it, * for all; an address or a network such as 10.0.0.0/8 is reached whatever it is. Empty: all but this machine, its links, metadata of clouds and the API server."
+        allowed_hosts = given => given.list("a host name, *, an address or a network such as 10.0.0.0/8", is_host_or_network)?, hosts => json!(hosts)),
+    row!("remoteBases" "Prefixes of the URLs that kustomizations may name as bases, such as https://example.com/group; empty: none is fetched."
+        remote_bases = given => given.list("a prefix of URLs, such as https://example.com/group, without a user", is_prefix)?, prefixes => json!(prefixes), true),
+    row!("webhookSecretFile" "File with the secret that calls of /hooks/ are signed with; empty: they are not answered."
+        webhook_secret_file = given => given.optional("an absolute path, such as /etc/moorline/webhook/secret", is_absolute)?.map(|path| path.into_string().into()),
+        path => json!(path.as_ref().map(|path: &std::path::PathBuf| path.to_string_lossy()))),
+    row!("helm" "Program that renders charts: a name on PATH or an absolute path. It is started only for Helm charts."
+        helm = given => given.text("the name of a program, such as helm, or an absolute path", is_program)?.into_string().into(),
+        path => json!(path.to_string_lossy())),
+    row!("helmFence" "What has to stand around helm: required, the walls around files and system calls, or no chart is rendered; bestEffort, what the kernel gives, and the status says what is missing."
+        helm_fence = given => given.word(&FENCES)?, fence => word(&FENCES, *fence)),
+    row!("concurrency" "Writes to the API server that are in flight at a time, for each user that the daemon acts as."
+        concurrency = given => given.number(1..=256)? as usize, number => json!(number)),
+    number!("qps" "Writes to the API server per second; 0: no limit of ours." qps 0..=10_000),
+    number!("burst" "Writes that may go at once before qps counts." burst 1..=10_000),
+    time!("requestTimeout" "The longest wait for the answer to a request; the end of the lease cuts it short." request_timeout SECOND, 5 * MINUTE),
+    time!("watchTimeoutMin" "The shortest time after which a watch is continued by a new request." watch_timeout_min 10 * SECOND, 290 * SECOND),
+    // The client library refuses 295 s and more.
+    time!("watchTimeoutMax" "The longest time after which a watch is continued by a new request." watch_timeout_max 10 * SECOND, 290 * SECOND),
+    time!("retryBase" "The wait before something that the cluster refused twice is sent again; the first time it is sent again at once, and each further wait is twice as long." retry_base 10, 10 * MINUTE),
+    time!("retryCap" "The longest wait before something that the cluster refused is sent again." retry_cap 10, HOUR),
+    time!("manifestRetry" "The wait before an object whose manifest was refused is sent again unchanged." manifest_retry 10 * SECOND, 24 * HOUR),
+    time!("claimTimeout" "How long a deletion waits for another Sync that may want the object, before it asks for approval." claim_timeout SECOND, HOUR),
+    time!("verifyEvery" "How often every object is made sure of without a sign of change." verify_every HOUR, 30 * 24 * HOUR),
+    number!("verifyRate" "Objects that are made sure of per second, at most." verify_rate 1..=1000),
+    time!("leaseDuration" "How long a daemon that is silent keeps its lease." lease_duration 2 * SECOND, 10 * MINUTE),
+    time!("leaseRenewDeadline" "How long a daemon that cannot renew its lease goes on writing." lease_renew_deadline SECOND, 10 * MINUTE),
+    time!("leaseRetryPeriod" "How often the lease is renewed." lease_retry_period 100, 5 * MINUTE),
+];
+
+/// What stands for a value that is not shown.
+pub(super) const HIDDEN: &str = "(not shown)";
+
+const AMOUNT: &str = "an amount of bytes, such as 512Mi or 8Gi";
+
+fn is_amount(text: &str) -> bool {
+    amount::bytes(text).is_some()
+}
+
+const LABEL: &str = "a name of lower-case letters, digits and dashes, at most 63 characters";
+
+fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> Value {
+    json!(words.iter().find(|(_, other)| *other == value).map(|(word, _)| word))
+}
+
+fn is_absolute(path: &str) -> bool {
+    path.starts_with('/') && !path.contains('\0')
+}
+
+fn is_program(text: &str) -> bool {
+    is_absolute(text) || (!text.is_empty() && !text.contains(['/', '\0']) && !text.starts_with('-'))
+}
+
+/// Looked at for its shape only: whether it can be listened on is found by listening.
+fn is_address(text: &str) -> bool {
+    text.rsplit_once(':').is_some_and(|(host, port)| {
+        let bracketed = host.starts_with('[') && host.ends_with(']');
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let hex = host.chars().all(|char| char.is_ascii_hexdigit() || ":.".contains(char));
+        !host.is_empty() && hex && bracketed == host.contains(':') && port.parse::<u16>().is_ok()
+    })
+}
+
+fn is_label(text: &str) -> bool {
+    let alphanumeric = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit();
+    (1..=63).contains(&text.len())
+        && text.starts_with(alphanumeric)
+        && text.ends_with(alphanumeric)
+        && text.chars().all(|char| alphanumeric(char) || char == '-')
+}
+
+fn is_host(text: &str) -> bool {
+    let allowed = |char: char| char.is_ascii_alphanumeric() || "-_.:[]*".contains(char);
+    (1..=255).contains(&text.len()) && text.chars().all(allowed)
+}
+
+/// Looked at for its shape only, like a prefix.
+fn is_host_or_network(text: &str) -> bool {
+    is_host(text.split_once('/').map_or(text, |(address, bits)| if is_number(bits) { address } else { "" }))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Looked at for its shape only; the rest is found when the list is made of it.
+fn is_prefix(text: &str) -> bool {
+    ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme)) && !text.contains('@')
+}
+
+fn is_proxy(text: &str) -> bool {
+    let host = text.strip_prefix("http://").and_then(|rest| rest.rsplit('@').next());
+    host.is_some_and(|host| is_host(host.trim_end_matches('/')))
+        && text.chars().all(|char| char.is_ascii_graphic())
+}

@@ -1,0 +1,365 @@
+//! From a document's events to its value.
+//!
+//! In: one document's text. Out: its JSON value and the mark of its first node. Values are built in one pass
+//! and without recursion; every node, every level and every copy that an alias makes is counted before
+//! memory is spent on it.
+
+mod notes;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::budget::{Budget, Spent};
+use super::error::{Kind, MAX_DEPTH};
+use super::parser::{Event, Offset, Parser, Scalar, Style, SyntaxError};
+use super::{Dialect, GoOn, NODES_AT_ONCE, Nulls, Texts, scalar};
+
+/// The document in `text`: its value and where its first node stands. Nothing if it holds no node.
+pub(super) fn document(text: &str, dialect: Dialect, go_on: GoOn<'_>) -> Result<Option<Found>, Refusal> {
+    let mut parser = Parser::new(text);
+    let mut composer = Composer::new(dialect);
+    let mut first = None;
+    for count in 1_usize.. {
+        let (event, at) = parser.next()?;
+        if count.is_multiple_of(NODES_AT_ONCE) && !go_on() {
+            return Err(refusal(at, Kind::Stopped));
+        }
+        match event {
+            Event::StreamStart | Event::DocumentStart => continue,
+            // What follows `...`, or follows a JSON value, is never read: kubectl and Kustomize do the same.
+            Event::DocumentEnd | Event::StreamEnd => break,
+            event => {
+                first.get_or_insert(at);
+                composer.take(event, at)?;
+            }
+        }
+    }
+    let (odd, nulls, texts) = (composer.odd, composer.nulls, composer.texts);
+    Ok(composer.root.zip(first).map(|(value, begin)| Found { value, begin, odd, nulls, texts }))
+}
+
+/// What a document says.
+pub(super) struct Found {
+    pub(super) value: Value,
+    /// Where its first node begins.
+    pub(super) begin: Offset,
+    /// For Kustomize, the JSON of values that are written in another way.
+    pub(super) odd: BTreeSet<String>,
+    /// For Kustomize, which nulls there are.
+    pub(super) nulls: Nulls,
+    /// For Kustomize, the labels and annotations that are written in another way than their values say.
+    pub(super) texts: Texts,
+}
+
+/// A problem at a place of the document's text.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// Where it is.
+    pub(super) at: Offset,
+    /// What it is.
+    pub(super) kind: Kind,
+}
+
+impl From<SyntaxError> for Refusal {
+    fn from(error: SyntaxError) -> Self {
+        refusal(error.offset, Kind::Syntax(error.problem.into()))
+    }
+}
+
+fn refusal(at: Offset, kind: Kind) -> Refusal {
+    Refusal { at, kind }
+}
+
+/// A value that an alias can stand for.
+struct Anchor {
+    value: Value,
+    /// The text it has as a key, if it is a scalar.
+    key: Option<Result<String, Kind>>,
+    spent: Spent,
+    height: usize,
+}
+
+/// A map or a list that is not closed yet.
+struct Frame {
+    shape: Shape,
+    flow: bool,
+    /// The anchor's name, with what was spent before its value began.
+    anchor: Option<(Box<str>, Spent)>,
+    /// Levels below this one.
+    height: usize,
+}
+
+enum Shape {
+    List(Vec<Value>),
+    Map(Fields),
+}
+
+/// The fields of an open map.
+#[derive(Default)]
+struct Fields {
+    entries: Vec<(String, Value)>,
+    /// Where the keys stand; only kept where duplicates are refused.
+    places: Vec<Offset>,
+    /// The key whose value comes next.
+    key: Key,
+    /// What Kustomize merges in: explicit fields win wherever they stand.
+    merged: Option<Map<String, Value>>,
+}
+
+#[derive(Default)]
+enum Key {
+    /// A key comes next.
+    #[default]
+    None,
+    /// The value of this key comes next.
+    Text(String),
+    /// The maps to merge come next.
+    Merge,
+    /// A value that is read and dropped.
+    Dropped,
+}
+
+struct Composer {
+    dialect: Dialect,
+    frames: Vec<Frame>,
+    anchors: BTreeMap<Box<str>, Anchor>,
+    budget: Budget,
+    root: Option<Value>,
+    odd: BTreeSet<String>,
+    nulls: Nulls,
+    texts: Texts,
+}
+
+impl Composer {
+    fn new(dialect: Dialect) -> Self {
+        let (anchors, odd) = (BTreeMap::new(), BTreeSet::new());
+        Self {
+            dialect,
+            frames: Vec::new(),
+            anchors,
+            budget: Budget::default(),
+            root: None,
+            odd,
+            nulls: Nulls::default(),
+            texts: Texts::default(),
+        }
+    }
+
+    /// Takes one event of the document.
+    fn take(&mut self, event: Event<'_>, at: Offset) -> Result<(), Refusal> {
+        match event {
+            Event::Scalar(scalar) => self.scalar(&scalar, at),
+            Event::Alias(name) => self.alias(&name, at),
+            Event::SequenceStart { flow, anchor } => {
+                self.open(Shape::List(Vec::new()), flow, anchor.as_deref(), at)
+            }
+            Event::MappingStart { flow, anchor } => {
+                self.open(Shape::Map(Fields::default()), flow, anchor.as_deref(), at)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(at),
+            Event::StreamStart | Event::DocumentStart | Event::DocumentEnd | Event::StreamEnd => Ok(()),
+        }
+    }
+
+    fn scalar(&mut self, scalar: &Scalar<'_>, at: Offset) -> Result<(), Refusal> {
+        let fault = |kind| refusal(at, kind);
+        let before = self.budget.spent();
+        self.budget.node(scalar.text.len()).map_err(fault)?;
+        let (flow, dialect) = (self.frames.last().is_some_and(|frame| frame.flow), self.dialect);
+        let outermost = self.frames.len() == 1;
+        // The Go readers end a plain scalar inside braces at a question at, and then find no comma.
+        if flow && scalar.style == Style::Plain && scalar.text.contains('?') {
+            return Err(fault(Kind::Syntax("did not find expected ',' before a question mark".into())));
+        }
+        if let Some(name) = &scalar.anchor {
+            let anchor = Anchor {
+                value: scalar::value(scalar, flow, dialect).map_err(fault)?,
+                key: Some(scalar::key(scalar, dialect)),
+                spent: self.budget.spent().since(before),
+                height: 0,
+            };
+            self.define(name.as_ref().into(), anchor, at)?;
+        }
+        match self.fields() {
+            Some(fields) if matches!(fields.key, Key::None) => {
+                fields.key = match () {
+                    () if scalar::is_merge(scalar) => Key::Merge,
+                    // Kustomize loses a quoted `<<`: it clears the field by name after it merged.
+                    () if dialect == Dialect::Kustomize && scalar.text == "<<" => Key::Dropped,
+                    () if dialect == Dialect::Kustomize && outermost => {
+                        Key::Text(scalar::outermost_key(scalar).map_err(fault)?)
+                    }
+                    () => Key::Text(scalar::key(scalar, dialect).map_err(fault)?),
+                };
+                fields.note(at, dialect);
+                Ok(())
+            }
+            _ => {
+                let mut value = scalar::value(scalar, flow, dialect).map_err(fault)?;
+                if dialect == Dialect::Kustomize {
+                    self.note(scalar, flow, &mut value);
+                }
+                self.put(value, 0, at)
+            }
+        }
+    }
+
+    fn alias(&mut self, name: &str, at: Offset) -> Result<(), Refusal> {
+        let fault = |kind| refusal(at, kind);
+        let open = |frame: &Frame| frame.anchor.as_ref().is_some_and(|(anchor, _)| &**anchor == name);
+        if self.frames.iter().any(open) {
+            return Err(fault(Kind::SelfAlias(name.into())));
+        }
+        let Some(anchor) = self.anchors.get(name) else {
+            return Err(fault(Kind::UnknownAnchor(name.into())));
+        };
+        self.budget.alias(anchor.spent).map_err(fault)?;
+        let dialect = self.dialect;
+        let fields = match self.frames.last_mut() {
+            Some(Frame { shape: Shape::Map(fields), .. }) => Some(fields),
+            _ => None,
+        };
+        match fields {
+            Some(fields) if matches!(fields.key, Key::None) => {
+                let key = anchor.key.clone().unwrap_or(Err(Kind::KeyCollection)).map_err(fault)?;
+                fields.key = Key::Text(key);
+                fields.note(at, dialect);
+                return Ok(());
+            }
+            // An alias of a list is no list of maps.
+            Some(fields) if matches!(fields.key, Key::Merge) && !anchor.value.is_object() => {
+                return Err(fault(Kind::Merge));
+            }
+            _ => {}
+        }
+        let (value, height) = (anchor.value.clone(), anchor.height);
+        self.put(value, height, at)
+    }
+
+    fn open(&mut self, shape: Shape, flow: bool, anchor: Option<&str>, at: Offset) -> Result<(), Refusal> {
+        if matches!(self.fields(), Some(fields) if matches!(fields.key, Key::None)) {
+            return Err(refusal(at, Kind::KeyCollection));
+        }
+        if self.frames.len() >= MAX_DEPTH {
+            return Err(refusal(at, Kind::Depth));
+        }
+        let anchor = anchor.map(|name| (name.into(), self.budget.spent()));
+        self.budget.node(0).map_err(|kind| refusal(at, kind))?;
+        // Inside braces everything is inside braces.
+        let flow = flow || self.frames.last().is_some_and(|frame| frame.flow);
+        self.frames.push(Frame { shape, flow, anchor, height: 1 });
+        Ok(())
+    }
+
+    fn close(&mut self, at: Offset) -> Result<(), Refusal> {
+        let Some(Frame { shape, flow: _, anchor, height }) = self.frames.pop() else {
+            return Ok(());
+        };
+        let value = match shape {
+            Shape::List(items) => Value::Array(items),
+            Shape::Map(fields) => Value::Object(fields.close()?),
+        };
+        if let Some((name, before)) = anchor {
+            let anchor =
+                Anchor { value: value.clone(), key: None, spent: self.budget.spent().since(before), height };
+            self.define(name, anchor, at)?;
+        }
+        self.put(value, height, at)
+    }
+
+    fn define(&mut self, name: Box<str>, anchor: Anchor, at: Offset) -> Result<(), Refusal> {
+        self.budget.copy(anchor.spent).map_err(|kind| refusal(at, kind))?;
+        self.anchors.insert(name, anchor);
+        Ok(())
+    }
+
+    /// Puts a finished value where it belongs.
+    fn put(&mut self, value: Value, height: usize, at: Offset) -> Result<(), Refusal> {
+        if self.frames.len() + height > MAX_DEPTH {
+            return Err(refusal(at, Kind::Depth));
+        }
+        let dialect = self.dialect;
+        let Some(frame) = self.frames.last_mut() else {
+            self.root = Some(value);
+            return Ok(());
+        };
+        frame.height = frame.height.max(height + 1);
+        match &mut frame.shape {
+            Shape::List(items) => items.push(value),
+            Shape::Map(fields) => fields.put(value, dialect).map_err(|kind| refusal(at, kind))?,
+        }
+        Ok(())
+    }
+
+    /// The fields of the innermost collection, if it is a map.
+    fn fields(&mut self) -> Option<&mut Fields> {
+        match &mut self.frames.last_mut()?.shape {
+            Shape::Map(fields) => Some(fields),
+            Shape::List(_) => None,
+        }
+    }
+}
+
+impl Fields {
+    /// Notes where the key stands that was just taken.
+    fn note(&mut self, at: Offset, dialect: Dialect) {
+        if dialect == Dialect::Kustomize && matches!(self.key, Key::Text(_)) {
+            self.places.push(at);
+        }
+    }
+
+    fn put(&mut self, value: Value, dialect: Dialect) -> Result<(), Kind> {
+        match std::mem::take(&mut self.key) {
+            Key::Text(key) => self.entries.push((key, value)),
+            Key::Merge => self.merge(value, dialect)?,
+            Key::None | Key::Dropped => {}
+        }
+        Ok(())
+    }
+
+    /// Merges maps in: what kubectl merges counts as written at this place, so that it overrides fields
+    /// above it and is overridden by those below. Of a list of maps, the first one wins.
+    fn merge(&mut self, value: Value, dialect: Dialect) -> Result<(), Kind> {
+        let maps = match value {
+            Value::Object(map) => vec![map],
+            Value::Array(items) => {
+                let maps = items.into_iter().map(|item| match item {
+                    Value::Object(map) => Ok(map),
+                    _ => Err(Kind::Merge),
+                });
+                maps.collect::<Result<_, _>>()?
+            }
+            _ => return Err(Kind::Merge),
+        };
+        match dialect {
+            Dialect::Kubectl => self.entries.extend(maps.into_iter().rev().flatten()),
+            Dialect::Kustomize if self.merged.is_some() => return Err(Kind::DuplicateKey("<<".into())),
+            Dialect::Kustomize => self.merged = Some(maps.into_iter().rev().flatten().collect()),
+        }
+        Ok(())
+    }
+
+    /// The finished map. Of equal keys the last one wins, or they are refused where their places were kept.
+    fn close(self) -> Result<Map<String, Value>, Refusal> {
+        let Self { entries, places, key: _, merged } = self;
+        // Keys are mostly written in order; then no two are equal.
+        let ordered = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        if !places.is_empty() && !ordered {
+            let mut order: Vec<usize> = (0..entries.len()).collect();
+            order.sort_by(|a, b| entries[*a].0.cmp(&entries[*b].0));
+            let twice = order.windows(2).find(|pair| entries[pair[0]].0 == entries[pair[1]].0);
+            if let Some(&[_, second]) = twice {
+                let key = entries[second].0.as_str().into();
+                return Err(refusal(places[second], Kind::DuplicateKey(key)));
+            }
+        }
+        Ok(match merged {
+            Some(mut merged) => {
+                merged.extend(entries);
+                merged
+            }
+            None => entries.into_iter().collect(),
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! Files that are JSON.
+//!
+//! In: a file that begins with a brace. Out: the JSON values in it, one after another, each with the line it
+//! begins on. kubectl reads such a file with a JSON reader, so `\/` is an escape and comments are errors;
+//! numbers and repeated keys mean what they mean in YAML.
+
+use std::cell::Cell;
+use std::fmt;
+
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::error::{Fault, Kind, MAX_DEPTH, MAX_DOCUMENTS, MAX_NODES};
+use super::parser::Mark;
+use super::{GoOn, scalar};
+
+/// A value with its place.
+pub(super) struct Found {
+    /// What it says.
+    pub(super) value: Value,
+    /// Where it begins, in bytes.
+    pub(super) start: usize,
+    /// Where it begins, for people.
+    pub(super) mark: Mark,
+}
+
+/// The values of a file.
+pub(super) fn documents(text: &str, go_on: GoOn<'_>) -> Result<Vec<Found>, Fault> {
+    let mut documents = Vec::new();
+    let (mut mark, mut start) = (Mark::default(), 0);
+    loop {
+        let rest = &text[start..];
+        let value = rest.trim_start_matches([' ', '\t', '\r', '\n']);
+        let blank = rest.len() - value.len();
+        mark = mark.after(&rest[..blank]);
+        start += blank;
+        if value.is_empty() {
+            return Ok(documents);
+        }
+        if !go_on() {
+            return Err(Fault::new(mark, Kind::Stopped));
+        }
+        if documents.len() >= MAX_DOCUMENTS as usize {
+            return Err(Fault::new(mark, Kind::Documents));
+        }
+        let mut deserializer = serde_json::Deserializer::from_str(value);
+        // Depth is counted below, against the same bound as in YAML.
+        deserializer.disable_recursion_limit();
+        let mut stream = deserializer.into_iter::<Document>();
+        match stream.next() {
+            Some(Ok(Document(value))) => documents.push(Found { value, start, mark }),
+            Some(Err(error)) => return Err(fault(&error, mark)),
+            None => return Ok(documents),
+        }
+        let end = stream.byte_offset();
+        mark = mark.after(&value[..end]);
+        start += end;
+    }
+}
+
+/// A refusal of serde_json, with the place taken out of its text.
+fn fault(error: &serde_json::Error, origin: Mark) -> Fault {
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let text = error.to_string();
+    let text = text.strip_suffix(&place).unwrap_or(&text);
+    let count = |number: usize| u32::try_from(number.saturating_sub(1)).unwrap_or(u32::MAX);
+    let mark = match count(error.line()) {
+        0 => Mark { line: origin.line, column: origin.column.saturating_add(count(error.column())) },
+        line => Mark { line: origin.line.saturating_add(line), column: count(error.column()) },
+    };
+    match text {
+        DEPTH => Fault::new(mark, Kind::Depth),
+        NODES => Fault::new(mark, Kind::Nodes),
+        text => Fault::new(mark, Kind::Json(text.into())),
+    }
+}
+
+/// How errors of ours are known again after they went through serde_json.
+const DEPTH: &str = "nested too deep";
+const NODES: &str = "too many values";
+
+/// One value of the file.
+struct Document(Value);
+
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Node { depth: 0, nodes: &Cell::new(0) }.deserialize(deserializer).map(Self)
+    }
+}
+
+/// Reads a value that stands below `depth` others; the document has had so many nodes before it.
+#[derive(Clone, Copy)]
+struct Node<'a> {
+    depth: usize,
+    nodes: &'a Cell<usize>,
+}
+
+impl Node<'_> {
+    fn below<E: serde::de::Error>(self) -> Result<Self, E> {
+        match self.depth < MAX_DEPTH {
+            true => Ok(Self { depth: self.depth + 1, ..self }),
+            false => Err(E::custom(DEPTH)),
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.nodes.set(self.nodes.get() + 1);
+        if self.nodes.get() > MAX_NODES {
+            return Err(serde::de::Error::custom(NODES));
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Value, E> {
+        match i64::try_from(value) {
+            Ok(value) => self.visit_i64(value),
+            Err(_) => self.visit_f64(value as f64),
+        }
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        scalar::float(value).map(Value::Number).map_err(E::custom)
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let below = self.below()?;
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element_seed(below)? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let below = self.below()?;
+        let mut map = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            map.insert(key, access.next_value_seed(below)?);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Dialect, read};
+
+    #[test]
+    fn json_has_the_bounds_of_yaml() {
+        let refusal =
+            |text: String| read("a.json", text.as_bytes(), Dialect::Kubectl).unwrap_err().to_string();
+        let many = refusal(format!("{{\"a\": [{}0]}}", "0,".repeat(super::MAX_NODES)));
+        assert!(many.contains("found more than 8000000 nodes"), "{many}");
+        let deep = refusal(format!("{{\"a\": {}", "[".repeat(100_000)));
+        assert!(deep.contains("512"), "{deep}");
+    }
+}

@@ -1,0 +1,246 @@
+//! YAML as Kubernetes reads it.
+//!
+//! In: the bytes of one file. Out: its documents as JSON values, each with the line it begins on; the place
+//! of a field, for messages; and text for values that are written. No library reads YAML as the API server's
+//! tools do (`0644` is 420, `yes` is true, `<<` merges in order), so scalars and maps are resolved here, over
+//! the events of libyaml, and every rule is held against answers recorded from `kubectl`
+//! (`tests/yaml/recorded.json`).
+//!
+//! There are two dialects, because there are two readers in the field: see [`Dialect`].
+#![doc = include_str!("../README.md")]
+#![warn(unreachable_pub)]
+// Nothing panics on input; tests may.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+mod budget;
+mod clue;
+mod compose;
+mod error;
+mod json;
+mod locate;
+mod parser;
+mod scalar;
+mod split;
+mod timestamp;
+mod write;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+pub use error::{
+    Error, MAX_ALIAS_BYTES, MAX_ALIAS_NODES, MAX_DEPTH, MAX_DOCUMENTS, MAX_FILE_BYTES, MAX_NODES,
+};
+use error::{Fault, Kind};
+pub use locate::{Position, Step, locate};
+use parser::Mark;
+pub use write::write;
+
+/// The documents of one file, in order; those without any value are left out, as kubectl does.
+///
+/// Reading is pure and bounded: the bounds are the constants of this module.
+pub fn read(file: &str, bytes: &[u8], dialect: Dialect) -> Result<Vec<Document>, Error> {
+    read_while(file, bytes, dialect, &|| true)
+}
+
+/// The same for as long as `go_on` says so: a large file takes seconds.
+pub fn read_while(
+    file: &str,
+    bytes: &[u8],
+    dialect: Dialect,
+    go_on: GoOn<'_>,
+) -> Result<Vec<Document>, Error> {
+    documents(bytes, dialect, true, go_on).map_err(|fault| clue::plainer(bytes, fault).in_file(file))
+}
+
+/// The same as kubectl's own reader gives it, for whom nobody ended the last line: what kustomize reads of its own files.
+pub fn read_as_written(file: &str, bytes: &[u8], go_on: GoOn<'_>) -> Result<Vec<Document>, Error> {
+    let read = documents(bytes, Dialect::Kubectl, false, go_on);
+    read.map_err(|fault| clue::plainer(bytes, fault).in_file(file))
+}
+
+/// False once what is being read is to be given up.
+pub type GoOn<'a> = &'a dyn Fn() -> bool;
+
+/// It is asked whether to go on after so many nodes.
+const NODES_AT_ONCE: usize = 4096;
+
+/// What a scalar of this text is: one with a standard tag, such as `int`, or a plain one without any.
+/// None if the text is nothing of that sort.
+pub fn scalar(text: &str, tag: Option<&str>, dialect: Dialect) -> Option<Value> {
+    scalar::value(&scalar::written(text, tag), false, dialect).ok()
+}
+
+/// Which reader's rules hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// kubectl and the API server: `yes` is true, keys become text, the last of equal keys wins.
+    Kubectl,
+    /// Kustomize's resources: `yes` is text, dates become times, keys must be text and differ.
+    Kustomize,
+}
+
+/// One document of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    /// What it says.
+    pub value: Value,
+    /// The line of its first node, from 1.
+    pub line: u32,
+    /// Its position in the file, from 0, with empty documents counted: what [`locate`] wants to know.
+    pub index: u32,
+    /// For Kustomize, the JSON of values that are written in another way: `1.5` where the file says `1.50`.
+    pub odd: BTreeSet<String>,
+    /// For Kustomize, which nulls there are.
+    pub nulls: Nulls,
+    /// For Kustomize, the labels and annotations that are written in another way than their values say.
+    pub texts: Texts,
+}
+
+/// What labels and annotations are written as, by `labels/` or `annotations/` with the key.
+pub type Texts = BTreeMap<String, String>;
+
+/// How nulls are written: Kustomize keeps those that say so when it merges, and drops those that say nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Nulls {
+    /// Some value is not written at all.
+    pub left_out: bool,
+    /// Some value is written, as `null` or `~`.
+    pub written: bool,
+    /// Some value inside braces is not written, which is an empty text or null.
+    pub in_braces: bool,
+}
+
+fn documents(
+    bytes: &[u8],
+    dialect: Dialect,
+    completes: bool,
+    go_on: GoOn<'_>,
+) -> Result<Vec<Document>, Fault> {
+    let text = text(bytes)?;
+    let mut documents = Vec::new();
+    if split::is_json(text, dialect) {
+        for (index, found) in (0..).zip(json::documents(text, go_on)?) {
+            let line = found.mark.line;
+            let found = compose::Found {
+                value: found.value,
+                begin: 0,
+                odd: BTreeSet::new(),
+                nulls: Nulls::default(),
+                texts: Texts::new(),
+            };
+            push(&mut documents, found, line, index);
+        }
+        return Ok(documents);
+    }
+    // Too many documents are refused before the first one is read; few files are large enough to hold them.
+    if text.len() > MAX_DOCUMENTS as usize {
+        let fault = split::chunks(text, dialect).find_map(Result::err);
+        if let Some(fault) = fault.filter(|fault| fault.kind == Kind::Documents) {
+            return Err(fault);
+        }
+    }
+    for (index, chunk) in (0..).zip(split::chunks(text, dialect)) {
+        let chunk = chunk?;
+        if !go_on() {
+            return Err(Fault::new(chunk.mark(), Kind::Stopped));
+        }
+        if chunk.is_blank() {
+            continue;
+        }
+        if let Some(mark) = chunk.directive() {
+            return Err(Fault::new(mark, Kind::Directive));
+        }
+        // A byte order mark would count as a column, and end the mapping before the second field.
+        let without_mark = chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text);
+        let text = if completes { chunk.complete(dialect) } else { without_mark.into() };
+        let place = |offset| chunk.mark().after(text.get(..offset).unwrap_or(&text));
+        let found = compose::document(&text, dialect, go_on);
+        let found = found.map_err(|refusal| Fault::new(place(refusal.at), refusal.kind))?;
+        if let Some(found) = found {
+            let line = place(found.begin).line;
+            push(&mut documents, found, line, index);
+        }
+    }
+    Ok(documents)
+}
+
+/// Keeps a document unless it is empty.
+fn push(documents: &mut Vec<Document>, found: compose::Found, line: u32, index: u32) {
+    let compose::Found { value, odd, nulls, texts, .. } = found;
+    if !value.is_null() {
+        documents.push(Document { value, line: line.saturating_add(1), index, odd, nulls, texts });
+    }
+}
+
+/// The file as text.
+fn text(bytes: &[u8]) -> Result<&str, Fault> {
+    if bytes.len() > MAX_FILE_BYTES {
+        return Err(Fault::new(Mark::default(), Kind::FileBytes(bytes.len())));
+    }
+    std::str::from_utf8(bytes).map_err(|error| {
+        let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+        Fault::new(Mark::default().after(&valid), Kind::Encoding)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lines(text: &str, dialect: Dialect) -> Vec<(u32, u32)> {
+        let documents = read("f.yaml", text.as_bytes(), dialect).expect("reads");
+        documents.iter().map(|document| (document.line, document.index)).collect()
+    }
+
+    #[test]
+    fn documents_know_their_line_and_their_index() {
+        let text = "# head\n---\n\na: 1\n---\n# nothing\n---\r\n# c\r\nb: 2\r\n---\nc: |\n  x";
+        for dialect in [Dialect::Kubectl, Dialect::Kustomize] {
+            assert_eq!(lines(text, dialect), [(4, 1), (9, 3), (11, 4)]);
+        }
+        assert_eq!(lines("\n{\"a\": 1}\n\n {\"b\":\n2}{}", Dialect::Kubectl), [(2, 0), (4, 1), (5, 2)]);
+        assert_eq!(lines("\u{feff}a: 1\n---\n\u{feff}b: 1\n", Dialect::Kubectl), [(1, 0), (3, 1)]);
+    }
+
+    #[test]
+    fn a_missing_last_break_is_added_for_kubectl_only() {
+        let value = |dialect| read("f.yaml", b"a: |\n  x", dialect).expect("reads")[0].value.clone();
+        assert_eq!(value(Dialect::Kubectl), json!({"a": "x\n"}));
+        assert_eq!(value(Dialect::Kustomize), json!({"a": "x"}));
+    }
+
+    fn check(text: &str, expect: &str) {
+        let error = read("dir/f.yaml", text.as_bytes(), Dialect::Kustomize).expect_err(text);
+        assert_eq!(error.to_string(), expect);
+        assert!(!error.reason().is_empty());
+    }
+
+    #[test]
+    fn refusals_say_where_and_what() {
+        check(
+            "a: 1\n---\nb: [é, *x]\n",
+            "dir/f.yaml:3:8: found an alias of the anchor \"x\", which stands nowhere above it in this document",
+        );
+        check("a: 1\nb: 2\na: 3\n", "dir/f.yaml:3:1: found the key \"a\" a second time in one map");
+        check(
+            "a: b\u{2028}\nc: {d: \u{1}}\n",
+            "dir/f.yaml:2:8: found text that is not YAML: control characters are not allowed",
+        );
+        check(
+            "# c\n%YAML 1.2\n---\na: 1\n",
+            "dir/f.yaml:2:1: found a % directive, expected a document without one",
+        );
+        check(
+            "a: {{ .x }}\n",
+            "dir/f.yaml:1:4: found `{{`, expected plain YAML: this is a template that nothing has rendered",
+        );
+        check(
+            "a: 1\n--- {b: 1}\n",
+            "dir/f.yaml:2:4: found text after `---`, expected the end of the line or a comment",
+        );
+    }
+}

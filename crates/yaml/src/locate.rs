@@ -1,0 +1,205 @@
+//! Where a field of a document stands.
+//!
+//! In: a file's bytes and the path of a field. Out: the line and column of its key or item. Positions are
+//! not kept while reading, because only messages need them: the file is parsed again when one is written.
+
+use std::borrow::Cow;
+
+use super::parser::{Event, Mark, Offset, Parser};
+use super::{Dialect, json, scalar, split, text};
+
+/// A place in a file, for people: both count from 1, the column in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// The line.
+    pub line: u32,
+    /// The column.
+    pub column: u32,
+}
+
+/// One step from a value to a value inside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// Into the field of a map.
+    Key(&'a str),
+    /// Into the item of a list, counted from 0.
+    Item(usize),
+}
+
+/// Where the field at `path` stands in the document with this `index` (see [`super::Document`]).
+///
+/// What comes out of an alias or a merge stands nowhere itself: then the deepest part of the path that does
+/// is named. Nothing comes out if the file cannot be read or has no such document.
+pub fn locate(bytes: &[u8], dialect: Dialect, document: u32, path: &[Step<'_>]) -> Option<Position> {
+    let text = text(bytes).ok()?;
+    let index = usize::try_from(document).ok()?;
+    let (text, origin) = match split::is_json(text, dialect) {
+        true => {
+            let found = json::documents(text, &|| true).ok()?.into_iter().nth(index)?;
+            (readable(&text[found.start..]), found.mark)
+        }
+        false => {
+            let chunk = split::chunks(text, dialect).nth(index)?.ok()?;
+            (Cow::Borrowed(chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text)), chunk.mark())
+        }
+    };
+    let offset = walk(&text, dialect, path)?;
+    let Mark { line, column } = origin.after(text.get(..offset)?);
+    Some(Position { line: line.saturating_add(1), column: column.saturating_add(1) })
+}
+
+/// JSON without the characters that it may hold and YAML may not. Every other one stays where it is.
+fn readable(text: &str) -> Cow<'_, str> {
+    let stands_for = |character: char| match character {
+        '\u{7f}' => Some('?'),
+        '\u{80}'..='\u{84}' | '\u{86}'..='\u{9f}' => Some('\u{a0}'),
+        '\u{fffe}' | '\u{ffff}' | '\u{feff}' => Some('\u{fffd}'),
+        _ => None,
+    };
+    match text.contains(|character| stands_for(character).is_some()) {
+        false => Cow::Borrowed(text),
+        true => text.chars().map(|character| stands_for(character).unwrap_or(character)).collect(),
+    }
+}
+
+/// An open map or list.
+struct Level {
+    /// How many steps of the path lead here, if this is on it.
+    on: Option<usize>,
+    content: Content,
+}
+
+enum Content {
+    List { next: usize },
+    Map { value: Option<Option<usize>> },
+}
+
+/// Where the deepest part of the path stands.
+fn walk(text: &str, dialect: Dialect, path: &[Step<'_>]) -> Option<Offset> {
+    let mut parser = Parser::new(text);
+    let mut levels: Vec<Level> = Vec::new();
+    let mut best: Option<(usize, Offset)> = None;
+    // A text that breaks off still has places before the break.
+    while let Ok((event, at)) = parser.next() {
+        let content = match &event {
+            Event::StreamStart | Event::DocumentStart => continue,
+            Event::DocumentEnd | Event::StreamEnd => break,
+            Event::SequenceEnd | Event::MappingEnd => {
+                levels.pop();
+                continue;
+            }
+            Event::SequenceStart { .. } => Some(Content::List { next: 0 }),
+            Event::MappingStart { .. } => Some(Content::Map { value: None }),
+            Event::Scalar(_) | Event::Alias(_) => None,
+        };
+        let entered = match levels.last_mut() {
+            Some(level) => level.enter(&event, dialect, path),
+            None => Entered::Item(Some(0)),
+        };
+        let (on, named) = match entered {
+            Entered::Key(on) | Entered::Item(on) => (on, true),
+            Entered::Value(on) => (on, false),
+        };
+        if let Some(depth) = on.filter(|depth| named && best.is_none_or(|(deepest, _)| *depth >= deepest)) {
+            best = Some((depth, at));
+        }
+        if let Some(content) = content {
+            levels.push(Level { on, content });
+        }
+    }
+    best.map(|(_, at)| at)
+}
+
+/// What a node is to the level that it stands in, with its steps on the path.
+enum Entered {
+    /// A key: it names its field.
+    Key(Option<usize>),
+    /// A field's value, which the key before it names.
+    Value(Option<usize>),
+    /// An item, or the document itself.
+    Item(Option<usize>),
+}
+
+impl Level {
+    /// Takes the next node of this level.
+    fn enter(&mut self, event: &Event<'_>, dialect: Dialect, path: &[Step<'_>]) -> Entered {
+        let step = self.on.and_then(|on| path.get(on));
+        let deeper = self.on.map(|on| on + 1);
+        match &mut self.content {
+            Content::List { next } => {
+                let item = Step::Item(*next);
+                *next += 1;
+                Entered::Item(deeper.filter(|_| step == Some(&item)))
+            }
+            Content::Map { value } => match value.take() {
+                Some(on) => Entered::Value(on),
+                None => {
+                    let key = match event {
+                        // Kustomize takes any text as a key of the outermost map.
+                        Event::Scalar(scalar) => {
+                            Some(scalar::key(scalar, dialect).unwrap_or_else(|_| scalar.text.to_owned()))
+                        }
+                        _ => None,
+                    };
+                    let here = key.is_some_and(|key| step == Some(&Step::Key(&key)));
+                    let on = deeper.filter(|_| here);
+                    *value = Some(on);
+                    Entered::Key(on)
+                }
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, document: u32, path: &[Step<'_>], expect: (u32, u32)) {
+        let found = locate(text.as_bytes(), Dialect::Kubectl, document, path).expect("a place");
+        assert_eq!((found.line, found.column), expect, "{path:?} in {text:?}");
+    }
+
+    #[test]
+    fn fields_and_items_are_found_where_they_stand() {
+        let text =
+            "# c\na: 1\n---\nspec:\n  ports:\n  - name: x\n    port: 1\n  - {name: y, port: 2}\n  on: 3\n";
+        let port = |item| [Step::Key("spec"), Step::Key("ports"), Step::Item(item), Step::Key("port")];
+        check(text, 0, &[Step::Key("a")], (2, 1));
+        check(text, 1, &[], (4, 1));
+        check(text, 1, &port(0), (7, 5));
+        check(text, 1, &port(1), (8, 15));
+        check(text, 1, &port(1)[..3], (8, 5));
+        // Keys are compared as they are read.
+        check(text, 1, &[Step::Key("spec"), Step::Key("true")], (9, 3));
+    }
+
+    #[test]
+    fn json_may_hold_characters_that_yaml_may_not() {
+        let text = "{\"\u{7f}\": \"\u{9b}\u{ffff}\",\n \"a\": [1, 2]}";
+        check(text, 0, &[Step::Key("a"), Step::Item(1)], (2, 11));
+        check(text, 0, &[Step::Key("\u{7f}")], (1, 1));
+    }
+
+    #[test]
+    fn what_stands_nowhere_is_its_deepest_part() {
+        let text = "a: &a {b: {c: 1}}\nd: *a\ne:\n  <<: *a\n";
+        check(text, 0, &[Step::Key("a"), Step::Key("b"), Step::Key("x")], (1, 8));
+        check(text, 0, &[Step::Key("d"), Step::Key("b")], (2, 1));
+        check(text, 0, &[Step::Key("e"), Step::Key("b")], (3, 1));
+        check(text, 0, &[Step::Key("x")], (1, 1));
+        check(text, 0, &[Step::Item(0)], (1, 1));
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_is_the_one_that_counts() {
+        check("a: 1\nb: 2\na: 3\n", 0, &[Step::Key("a")], (3, 1));
+    }
+
+    #[test]
+    fn values_of_json_files_are_found() {
+        check("{\"a\": 1}\n  {\"b\": [1,\n 2]}", 1, &[Step::Key("b"), Step::Item(1)], (3, 2));
+        check("{\"a\": 1}\n  {\"b\": [1,\n 2]}", 1, &[Step::Key("b")], (2, 4));
+        assert_eq!(locate(b"{\"a\": 1}", Dialect::Kubectl, 1, &[]), None);
+    }
+}

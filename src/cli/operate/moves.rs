@@ -1,0 +1,91 @@
+//! `moorline move`: name the Sync that takes the objects of another one over, across repositories.
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::super::Streams;
+use super::super::exit::Exit;
+use super::{Target, on_cluster};
+use crate::api::{INSTANCE_LABEL, MOVES_TO_ANNOTATION, SyncName, moves_to};
+use crate::cluster::Seen;
+
+/// Move objects from a Sync to one of another repository
+///
+/// Names the other Sync on this one, so that nothing is deleted in between: what leaves the repository of this one waits until the other one
+/// has looked at its own, and what that one wants is handed over as it is. Push the files to the other repository first, and take them out
+/// of this one then.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  moorline move shop --to shop-next
+  moorline move shop --to team/shop      a Sync of another namespace
+  moorline move shop --done              the move is over
+
+Exit codes: 0 it is named, or not any more, 1 one of the two is not there, or may not be changed.")]
+pub(in super::super) struct Arguments {
+    #[command(flatten)]
+    target: Target,
+
+    /// The Sync that takes the objects over: NAME, or NAMESPACE/NAME
+    #[arg(long, required_unless_present = "done", conflicts_with = "done")]
+    to: Option<String>,
+
+    /// The move is over: what leaves the repository from now on is deleted as without it
+    #[arg(long)]
+    done: bool,
+}
+
+pub(in super::super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    on_cluster(async |connection| {
+        let name = arguments.target.of(&connection);
+        let old = connection.sync(&name).await?;
+        let patch = |to: Value| json!({"metadata": {"annotations": {MOVES_TO_ANNOTATION: to}}});
+        let Some(text) = arguments.to.as_deref().filter(|text| !text.is_empty()) else {
+            let said = match written(&old) {
+                Some(to) => {
+                    format!("{name} moves to {} no more: what leaves Git is deleted again", shown(to, &name))
+                }
+                None => format!("{name} moves to no other Sync"),
+            };
+            connection.change_sync(&name, patch(Value::Null)).await?;
+            streams.say(&said);
+            return Ok(Exit::Done);
+        };
+        let Some(to) = moves_to(text, &name) else {
+            bail!("--to {text:?} names no other Sync than {name}: write NAME, or NAMESPACE/NAME");
+        };
+        let new = connection.sync(&to).await?;
+        if instance(&old) != instance(&new) {
+            bail!(
+                "another daemon serves {to} ({INSTANCE_LABEL}), and objects are handed over only by the one that serves both"
+            );
+        }
+        connection.change_sync(&name, patch(to.to_string().into())).await?;
+        streams
+            .say(&format!("{name} moves to {to}: what leaves Git is not deleted before that one has looked"));
+        streams.say(&format!(
+            "push the files to the repository of {to}, then take them out of the one of {name}; when all are moved: moorline move {} -n {} --done",
+            name.name, name.namespace
+        ));
+        Ok(Exit::Done)
+    })
+}
+
+/// The value of the annotation.
+fn written(sync: &Seen) -> Option<&String> {
+    sync.whole.metadata.annotations.as_ref()?.get(MOVES_TO_ANNOTATION)
+}
+
+/// The instance of the daemon that serves a Sync.
+fn instance(sync: &Seen) -> Option<&str> {
+    let labels = sync.whole.metadata.labels.as_ref()?;
+    labels.get(INSTANCE_LABEL).map(String::as_str).filter(|instance| !instance.is_empty())
+}
+
+/// The Sync that a value names, or the value where it names none.
+pub(in super::super) fn shown(text: &str, own: &SyncName) -> String {
+    match moves_to(text, own) {
+        Some(to) => to.to_string(),
+        None => format!("{text:?}, which is no name of another Sync"),
+    }
+}

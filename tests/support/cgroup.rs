@@ -1,0 +1,50 @@
+//! A daemon under the memory that the chart gives it.
+//!
+//! In: a process. Out: a group of processes that may have only so much memory, and the most that the process ever had.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A group of processes that may have only so much memory; where none can be made, the peak alone is looked at.
+pub(crate) struct Cgroup(PathBuf);
+
+impl Cgroup {
+    /// Puts a process into a group of its own.
+    pub(crate) fn around(process: u32, bytes: u64) -> Option<Self> {
+        let process = process.to_string();
+        let versions = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+        versions.into_iter().find_map(|(root, bound)| {
+            let group = Self(Path::new(root).join(format!("moorline-bombs-{process}")));
+            std::fs::create_dir(&group.0).ok()?;
+            std::fs::write(group.0.join(bound), bytes.to_string()).ok()?;
+            std::fs::write(group.0.join("cgroup.procs"), &process).ok()?;
+            Some(group)
+        })
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // While a process is in it, it stays.
+        let end = Instant::now() + Duration::from_secs(5);
+        while std::fs::remove_dir(&self.0).is_err() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// The number of arenas of the allocator, as the image sets it.
+pub(crate) fn arenas() -> String {
+    let file =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Dockerfile")).expect("the file");
+    let set: Vec<&str> = file.lines().filter_map(|line| line.strip_prefix("ENV MALLOC_ARENA_MAX=")).collect();
+    assert!(set.len() == 2 && set[0] == set[1], "both images set it: {set:?}");
+    set[0].to_owned()
+}
+
+/// The most memory that a process ever had, in MiB; none once it has ended.
+pub(crate) fn peak_mib(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? / 1024)
+}

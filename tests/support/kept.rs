@@ -1,0 +1,64 @@
+//! What tests look at while an older revision is kept.
+//!
+//! In: a scene with the Sync `shop`. Out: words for what its status says, for repairs, and for what is left as it is.
+
+use std::time::{Duration, Instant};
+
+use kube::api::DeleteParams;
+
+use super::daemon::until;
+use super::scene::Scene;
+
+/// How long nothing must happen where nothing may.
+pub(crate) const QUIET: Duration = Duration::from_secs(2);
+
+/// Ready=False with this reason, and one line that names the refused and the kept commit.
+pub(crate) async fn until_kept(scene: &Scene, reason: &str, refused: &str, kept: &str) {
+    until(&format!("{reason}: {refused} is refused and {kept} is kept"), async || {
+        let ready = scene.status("shop", "/conditions/0").await;
+        let message = ready["message"].as_str().unwrap_or_default().to_owned();
+        let held = scene.status("shop", "/revision/held/revision").await;
+        let is_said = message.contains(&format!("{refused} cannot be applied: "))
+            && message.ends_with(&format!("@{kept} is kept"));
+        let is_told = ready["status"] == "False" && ready["reason"] == reason;
+        (is_told && is_said && held.as_str()?.ends_with(kept)).then_some(())
+    })
+    .await;
+}
+
+/// Ready=False with this reason, and the word that this commit is not kept.
+pub(crate) async fn until_not_kept(scene: &Scene, reason: &str, commit: &str) {
+    until(&format!("{reason}: {commit} is not kept"), async || {
+        let ready = scene.status("shop", "/conditions/0").await;
+        let is_told = ready["status"] == "False" && ready["reason"] == reason;
+        (is_told && ready["message"].as_str()?.contains(&format!("{commit} is not kept"))).then_some(())
+    })
+    .await;
+}
+
+/// Waits until a ConfigMap has this value.
+pub(crate) async fn until_value(scene: &Scene, name: &str, expect: &str) {
+    until(&format!("{name} has the value {expect}"), async || {
+        (scene.values().await.get(name)? == expect).then_some(())
+    })
+    .await;
+}
+
+/// A hand edit and a deletion are undone; the time that the first of these took.
+pub(crate) async fn is_repaired(scene: &Scene, name: &str) -> Duration {
+    scene.edit(name, "edited").await;
+    let begun = Instant::now();
+    until_value(scene, name, "one").await;
+    let took = begun.elapsed();
+    scene.maps().delete(name, &DeleteParams::default()).await.unwrap();
+    until_value(scene, name, "one").await;
+    took
+}
+
+/// A hand edit stays: nothing is written.
+pub(crate) async fn is_left(scene: &Scene, name: &str, edit: &str) {
+    scene.edit(name, edit).await;
+    let before = scene.versions().await;
+    tokio::time::sleep(QUIET).await;
+    assert_eq!(scene.versions().await, before, "nothing is written after {edit}");
+}
