@@ -1,8 +1,11 @@
-//! What people added to objects by hand: told, or taken away again.
+//! Reports or removes extra fields that people added to objects by hand (`spec.drift.extraFields`).
 //!
-//! In: the additions that the watches show. Out: a line for the status each, or a patch that removes them. By the rules
-//! of server-side apply an addition is no drift, so an apply cannot remove it; a JSON patch does, guarded by what was
-//! read, and only what tools in the hands of people added.
+//! In: the extra fields that the watches show.
+//! Out: one status line for each object, or a JSON patch that removes the fields.
+//!
+//! Under the rules of server-side apply an extra field is no drift, so an apply cannot remove it. A
+//! JSON patch can. It is guarded by the values that were read, and it removes only fields that were
+//! set with interactive tools.
 
 use std::collections::BTreeMap;
 
@@ -21,14 +24,14 @@ use crate::object::ObjectId;
 use crate::observed::{Drift, Mark, Observed, Part, Standing, additions, removal, sets};
 use crate::plan::{Change, Failed, Outcome};
 
-/// One object with what was added to it.
+/// An object, and the text about the fields that were added to it.
 pub(crate) type Added = (ObjectId, Box<str>);
 
-/// So often a removal begins anew because somebody wrote meanwhile.
+/// Attempts to remove extra fields of one object while others keep writing to it.
 const MAX_REMOVALS: usize = 3;
 
 impl Work<'_> {
-    /// Removes what people added, where the Sync asks for that; gives what is only told.
+    /// Removes extra fields if the Sync says so; returns those that are only reported.
     pub(crate) async fn additions(
         &self,
         wish: &Wish,
@@ -60,7 +63,8 @@ impl Work<'_> {
         told
     }
 
-    /// The object without what Git sets after all: whoever took a field of ours added nothing. None if nothing is left.
+    /// Returns the object with the extra fields that Git does not set; `None` if none are left. A
+    /// manager that took over a field of ours has added nothing.
     fn only_added(&self, id: &ObjectId, seen: &Observed) -> Option<Observed> {
         let paths: Vec<FieldPath> = seen.extras.iter().map(|extra| extra.path.clone()).collect();
         let added = added(self.desired.get(id)?, &paths);
@@ -69,13 +73,13 @@ impl Work<'_> {
         (!extras.is_empty()).then(|| Observed { extras, ..seen.clone() })
     }
 
-    /// What is not known to be as Git says is repaired first.
+    /// Returns true if extra fields may be removed now: drift and failed writes are repaired first.
     fn may_remove(&self, memory: &Memory, id: &ObjectId, seen: &Observed) -> bool {
         let now: Time = self.context.now();
         let left_alone = |it: &DesiredObject| it.switches.reconcile_disabled || it.switches.apply_once;
         let disabled = self.desired.get(id).is_some_and(left_alone);
         let paused = seen.pause_until.is_some_and(|until| until > super::survey::wall_clock());
-        // A rotation adds keys that Git does not have.
+        // Key rotation adds keys that Git does not have.
         let is_keys = seen.part == Part::Keys || self.cluster.notary().place().as_ref() == Some(id);
         seen.standing == Standing::Verified
             && !is_keys
@@ -86,7 +90,8 @@ impl Work<'_> {
     async fn remove(&self, id: &ObjectId) -> Result<Option<Outcome>, Failure> {
         for _ in 0..MAX_REMOVALS {
             match self.remove_once(id).await {
-                // A guard of the patch did not hold: somebody wrote since it was made.
+                // A guard of the patch did not hold: the object changed after the patch was
+                // computed.
                 Err(Failure::Refused(refusal)) if refusal.code == 422 && refusal.causes.is_empty() => {}
                 done => return done,
             }
@@ -112,7 +117,7 @@ impl Work<'_> {
     }
 }
 
-/// What of these was added: not what Git sets after all, nor what is left to others.
+/// Returns the paths that are true additions: Git does not set them and they are not ignored.
 fn added(wanted: &DesiredObject, paths: &[FieldPath]) -> Vec<FieldPath> {
     let body = wanted.body();
     let left = left(wanted, &FieldSet::of(paths), &[]);

@@ -1,7 +1,10 @@
-//! Whether a Sync still asks for that by which deletions were decided.
+//! Checks right before the first deletion that the Sync still asks for what the plan was made from.
 //!
-//! In: the order that a pass goes by. Out: yes, as the API server has the Sync now, or why nothing is deleted. The watch of Syncs
-//! may be late, and a commit may overtake it: who has said `prune: false` does not lose what the next commit leaves out.
+//! In: the spec revision that this reconcile uses.
+//! Out: permission to delete, or the outcome that replaces the deletion.
+//!
+//! The watch of Syncs may lag, and a commit may arrive before the watch event. Without this check,
+//! a user who has just set `prune: false` would lose the objects that the next commit leaves out.
 
 use tokio::sync::OnceCell;
 
@@ -12,34 +15,34 @@ use crate::api::SyncName;
 use crate::cluster::Standing;
 use crate::plan::{Failed, Outcome};
 
-/// What is known of that. It is asked once, before the first deletion of a pass.
+/// Reads the Sync once, before the first deletion of a reconcile, and caches the answer.
 pub(crate) struct Asked<'a> {
     by: By<'a>,
     answer: OnceCell<Result<(), Outcome>>,
 }
 
-/// By which the deletions were decided.
+/// Input on which the deletions were decided.
 enum By<'a> {
-    /// By what does not change any more.
+    /// An input that cannot change any more.
     Nothing,
-    /// By an order, by its number.
+    /// A spec revision, by its number.
     Order(&'a Desk, u64),
-    /// By a Sync that is being deleted.
+    /// A Sync that is being deleted.
     Deletion(&'a SyncName, &'a Standing),
 }
 
 impl<'a> Asked<'a> {
-    /// By this order, which was made from a Sync if there is a desk for one.
+    /// Checks against this spec revision; without a status handle there is no Sync to check.
     pub(crate) fn by(order: u64, desk: Option<&'a Desk>) -> Self {
         Self::of(desk.map_or(By::Nothing, |desk| By::Order(desk, order)))
     }
 
-    /// By what does not change any more.
+    /// Skips the check: the input cannot change any more.
     pub(crate) fn finally() -> Self {
         Self::of(By::Nothing)
     }
 
-    /// By a Sync that is being deleted, as long as it stands as it was then.
+    /// Checks that the Sync that is being deleted asks for the same as `standing` did.
     pub(crate) fn while_it_stands(name: &'a SyncName, standing: &'a Standing) -> Self {
         Self::of(By::Deletion(name, standing))
     }
@@ -48,7 +51,8 @@ impl<'a> Asked<'a> {
         Self { by, answer: OnceCell::new() }
     }
 
-    /// An error is what the deletions come to instead; they are tried again as whatever fails.
+    /// Returns the outcome to report instead of the deletion as an error; it is retried like a
+    /// failure.
     pub(crate) async fn still(&self, context: &Context) -> Result<(), Outcome> {
         self.answer.get_or_init(|| self.ask(context)).await.clone()
     }

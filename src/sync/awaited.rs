@@ -1,7 +1,10 @@
-//! The resources whose kinds are not served yet, and for how long webhooks wait for them.
+//! Resources whose kinds are not served yet, and the time limit for webhooks that wait for them.
 //!
-//! In: the resources that a pass awaited in vain. Out: those that were awaited for long enough, and when the next of them
-//! will be. A definition that never serves its kind keeps a webhook back for a minute, and not for ever.
+//! In: resources that the last reconcile could not send because their kind is not served.
+//! Out: the resources that were awaited for long enough, and the time at which the next one will
+//! be.
+//!
+//! A CRD that never serves its kind delays a webhook for a minute, and not forever.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,33 +12,33 @@ use std::time::Duration;
 use super::schedule::Time;
 use crate::object::ObjectId;
 
-/// The longest that a webhook configuration or an APIService waits for a kind.
+/// Longest time that a webhook configuration or an APIService waits for a kind.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Since when each resource is awaited.
+/// Time at which each awaited resource was first seen missing.
 #[derive(Debug, Default)]
 pub(crate) struct Awaited(BTreeMap<ObjectId, Time>);
 
 impl Awaited {
-    /// The resources that hold nothing back any more.
+    /// Returns the resources that delay nothing any more.
     pub(super) fn late(&self, now: Time) -> BTreeSet<ObjectId> {
         let late = self.0.iter().filter(|(_, since)| now.saturating_sub(**since) >= PATIENCE);
         late.map(|(id, _)| id.clone()).collect()
     }
 
-    /// These are awaited now.
+    /// Replaces the awaited resources; known ones keep their start time.
     pub(super) fn learn(&mut self, resources: impl Iterator<Item = ObjectId>, now: Time) {
         let mut known = std::mem::take(&mut self.0);
         self.0 =
             resources.map(|id| (known.remove(&id).unwrap_or(now), id)).map(|(at, id)| (id, at)).collect();
     }
 
-    /// When the next of them holds nothing back any more.
+    /// Returns the time at which the next resource delays nothing any more.
     pub(super) fn next(&self, now: Time) -> Option<Time> {
         self.0.values().map(|since| *since + PATIENCE).filter(|due| *due > now).min()
     }
 
-    /// The time until then; without limit where nothing is held back.
+    /// Returns the time until then, or `Duration::MAX` if nothing is delayed.
     pub(super) fn left(&self, now: Time) -> Duration {
         self.next(now).map_or(Duration::MAX, |due| due.saturating_sub(now))
     }
@@ -57,7 +60,7 @@ mod tests {
         assert!(awaited.late(at(64)).is_empty());
         assert_eq!(awaited.late(at(65)), [id("a")].into());
         assert_eq!(awaited.next(at(65)), Some(at(90)));
-        // A kind that was served and is gone again is awaited anew.
+        // A kind that was served and is gone again starts a new minute.
         awaited.learn([id("b")].into_iter(), at(70));
         awaited.learn([id("a"), id("b")].into_iter(), at(80));
         assert_eq!(awaited.late(at(100)), [id("b")].into());

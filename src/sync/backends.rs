@@ -1,9 +1,12 @@
-//! Objects wait for the webhook that guards them.
+//! Holds objects while the webhook that would admit them has no ready backend.
 //!
-//! In: a step that is about to be sent. Out: its hold, while no backend serves a webhook that the API server would ask about it.
-//! The backend is read once for each pass that sends something guarded. Whoever waits is tried again when the backend is
-//! ready, and from time to time. A webhook of another Sync, or of nobody, is known by the answer to what it guards: the object
-//! waits for its Service for a minute, and has failed after that.
+//! In: a step that is about to be sent.
+//! Out: a hold, while no backend serves a webhook that the API server would call for the object.
+//!
+//! Backends are read once per reconcile, and only if something guarded is sent. A held object is
+//! retried when the backend is ready, and periodically. A webhook that this Sync does not apply is
+//! only noticed when it fails a write: the object then waits for its Service for a minute, and is
+//! reported as failed after that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -18,17 +21,17 @@ use crate::plan::{
     Action, Backend, Change, Hold, Outcome, Request, Step, Unserved, Webhooks, backend_state, may_wait_behind,
 };
 
-/// The longest that a webhook whose backend is ready may fail before that is a failure of the object. The address of a Pod
-/// reaches the API server some time after the Pod is ready.
+/// Longest time that a webhook with a ready backend may fail before the object counts as failed.
+/// The address of a Pod reaches the API server some time after the Pod is ready.
 const MAX_LAG: Duration = Duration::from_secs(30);
 
-/// The longest that a webhook may fail whose backend is not this set's: its Sync may be applied at this moment.
+/// The same limit for a backend of another Sync, which may be applied at this moment.
 const MAX_LAG_OF_OTHERS: Duration = Duration::from_secs(60);
 
-/// Objects that are verified one after the other share what was read of backends for this time.
+/// Time for which objects that are verified one after the other share one read of the backends.
 const FRESH: Duration = Duration::from_secs(10);
 
-/// The webhooks of a set and their backends, as they are in one pass.
+/// Webhooks of a desired set and the state of their backends during one reconcile.
 #[derive(Debug, Default)]
 pub(crate) struct Backends {
     webhooks: OnceLock<Webhooks>,
@@ -37,22 +40,23 @@ pub(crate) struct Backends {
     late: BTreeSet<ObjectId>,
 }
 
-/// Until when the webhooks of objects may fail.
+/// Deadlines until which the webhooks of objects may fail.
 #[derive(Debug, Default)]
 pub(crate) struct Unreached {
     until: BTreeMap<ObjectId, Time>,
-    /// What verifications share, and since when.
+    /// Backends that verifications share, with the time at which they were created.
     shared: Option<(Time, Arc<Backends>)>,
 }
 
 impl Unreached {
-    /// What is known at the begin of a pass. Its set may be another than that of the verifications before.
+    /// Starts a reconcile with unread backends: its desired set may differ from the one verified
+    /// before.
     pub(crate) fn backends(&mut self, now: Time) -> Backends {
         self.shared = None;
         self.known(now)
     }
 
-    /// What is known when an object of the last pass is verified.
+    /// Returns the backends for verifying an object of the last reconcile.
     pub(crate) fn shared(&mut self, now: Time) -> Arc<Backends> {
         match &self.shared {
             Some((begun, backends)) if now.saturating_sub(*begun) < FRESH => backends.clone(),
@@ -69,7 +73,7 @@ impl Unreached {
         Backends { late: late.map(|(id, _)| id.clone()).collect(), ..Backends::default() }
     }
 
-    /// Takes in what became of objects.
+    /// Records the outcomes of objects.
     pub(super) fn learn(&mut self, outcomes: &BTreeMap<ObjectId, Outcome>, now: Time) {
         for (id, outcome) in outcomes {
             match outcome {
@@ -84,14 +88,15 @@ impl Unreached {
         }
     }
 
-    /// For how long the webhook of an object may still fail: it is tried then at the latest, so that a failure is told in time.
+    /// Returns the time until the webhook of an object counts as failed; it is retried then at the
+    /// latest.
     pub(super) fn left(&self, id: &ObjectId, now: Time) -> Duration {
         self.until.get(id).map_or(Duration::MAX, |until| until.saturating_sub(now))
     }
 }
 
 impl Work<'_> {
-    /// The hold of a step that a webhook guards which nothing serves; none if nothing guards it.
+    /// Returns the hold of a step if a webhook guards it and no backend of that webhook is ready.
     pub(super) async fn guarded(&self, step: &Step) -> Option<Hold> {
         for (webhook, backends) in self.guardians(step) {
             let mut first = None;
@@ -108,8 +113,8 @@ impl Work<'_> {
         None
     }
 
-    /// The outcome of a step that was refused. A webhook whose backend became ready a moment ago may still fail, and one that
-    /// is not this set's is waited for as well.
+    /// Turns a refused write into an outcome. A webhook whose backend became ready a moment ago may
+    /// still fail, and so may a webhook of another Sync: the object waits for both.
     pub(super) fn refusal(&self, step: &Step, failure: &Failure) -> Outcome {
         let backend = uncalled(failure).filter(|_| !self.backends.late.contains(&step.id)).and_then(|it| {
             let guardian = self.guardians(step).into_iter().find(|(webhook, _)| **webhook == *it.webhook);
@@ -126,14 +131,15 @@ impl Work<'_> {
         Outcome::Held(Hold::Unserved(Box::new(Unserved { backend, webhook, state: Backend::Unreached })))
     }
 
-    /// The Service of a webhook, if the object may wait for what is behind it.
+    /// Returns the Service of a webhook, if the object may wait for its backend.
     fn behind_service(&self, step: &Step, (namespace, name): (&str, &str)) -> Option<ObjectId> {
         let service = ObjectId::new("", "Service", namespace, name).ok()?;
         let object = self.desired.get(&step.id)?;
         may_wait_behind(object, &service, self.desired).then_some(service)
     }
 
-    /// The webhooks in the cluster that guard a step, each with the workloads behind it.
+    /// Returns the webhooks in the cluster that guard a step, each with the workloads that serve
+    /// it.
     fn guardians(&self, step: &Step) -> Vec<(Box<str>, Vec<ObjectId>)> {
         let creates = match step.action {
             Action::Create | Action::Follow { .. } | Action::Update(Change::Again) => true,
@@ -157,7 +163,7 @@ impl Work<'_> {
         guarding.into_iter().map(|it| (it.webhook.into(), it.backends.to_vec())).collect()
     }
 
-    /// How far a backend serves. One that may not be read is taken for one that does.
+    /// Reads the state of a backend. A backend that cannot be read counts as ready.
     async fn backend(&self, id: &ObjectId) -> Backend {
         let mut states = self.backends.states.lock().await;
         if let Some(known) = states.get(id) {
@@ -173,7 +179,7 @@ impl Work<'_> {
 }
 
 impl Memory {
-    /// Has those objects tried again now that wait for these backends; true if there are any.
+    /// Retries the objects that wait for these backends; returns true if there are any.
     pub(crate) fn try_behind(&mut self, ready: &BTreeSet<ObjectId>) -> bool {
         let before = self.failing.len();
         self.failing.retain(|_, failing| {

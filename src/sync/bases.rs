@@ -1,8 +1,11 @@
-//! Repositories that kustomizations name by a URL: whether they may be asked, which commits are meant, and their files.
+//! Remote bases: repositories that kustomizations reference by URL.
 //!
-//! In: what a render misses, and whose word counts. Out: the same files with those of the other repositories in places of their own.
-//! A repository is asked like any other, without a login. One that may not be asked is a reason in the tree, which the render tells
-//! with the place where it is named; one that gives no answer is [`Trouble`], which may pass.
+//! In: the references that a render could not resolve, and the allow list.
+//! Out: the same file tree with the files of the other repositories mounted in it.
+//!
+//! A remote base is fetched like any other repository, but without credentials. A base that may not
+//! be fetched becomes a reason in the tree, and the render reports it with the line that names it.
+//! A base that does not answer is a reconcile error, which may be temporary.
 
 mod followed;
 
@@ -24,40 +27,40 @@ use crate::source::{
 };
 use crate::tree::{Entry, FileTree, MAX_FILES, MAX_TREE_BYTES};
 
-/// The most repositories and references that one render names by URLs.
+/// Most remote bases that one render may name.
 const MAX_BASES: usize = 32;
 
-/// By what it is decided who is asked, and who asks.
+/// Everything that resolving remote bases needs: pool, allow list, cache and requester.
 pub struct Ground<'a> {
-    /// Where repositories are kept.
+    /// Pool of repository mirrors.
     pub repositories: &'a Repositories,
-    /// The newest revisions.
+    /// Cache of the newest revisions.
     pub heads: &'a Heads,
-    /// Which repositories may be asked.
+    /// Allow list of repositories that may be fetched.
     pub allowed: &'a AllowList,
-    /// Where it is told which ones were read.
+    /// Receives the bases that the last render named.
     pub followed: &'a Followed,
-    /// The namespace on whose behalf they are asked.
+    /// Namespace on whose behalf they are fetched.
     pub asker: &'a str,
-    /// The Sync for which they are asked, if there is one.
+    /// Sync that needs them; empty if there is none.
     pub sync: Box<str>,
-    /// What is counted.
+    /// Metrics of the Git requests.
     pub metrics: &'a Metrics,
-    /// Only what is named by a commit's full id is read.
+    /// True if only bases pinned to a full commit id are fetched.
     pub pinned: bool,
-    /// What was seen within this time is new enough.
+    /// Age up to which a cached revision is new enough.
     pub fresh: Duration,
 }
 
-/// What a render has named so far.
+/// Remote bases that a render has named so far.
 #[derive(Debug, Default)]
 pub struct Bases {
     named: BTreeMap<Box<str>, Result<Base, Box<str>>>,
-    /// The files that were read, by their places, and what was asked for.
+    /// Files that were read, by mount point, with the folders that were requested.
     read: BTreeMap<Box<str>, (BTreeSet<Box<str>>, FileTree)>,
 }
 
-/// A repository that is named by a URL, at the commit that is meant.
+/// A remote base at its resolved commit.
 #[derive(Debug, Clone)]
 pub struct Base {
     address: Address,
@@ -67,12 +70,12 @@ pub struct Base {
     revision: Revision,
     /// Folders of it that are named.
     paths: BTreeSet<Box<str>>,
-    /// What was read of it; the same ids mean the same files.
+    /// Git object ids of the files that were read; equal ids mean equal files.
     ids: Ids,
 }
 
 impl Bases {
-    /// The tree with the files of all repositories that are known so far.
+    /// Returns the tree with the files of all remote bases that are known so far.
     pub async fn mount(&mut self, files: FileTree, by: Instant) -> Result<FileTree, Trouble> {
         let mut wanted: BTreeMap<Box<str>, (&Base, BTreeSet<Box<str>>)> = BTreeMap::new();
         for base in self.named.values().flatten() {
@@ -103,8 +106,9 @@ impl Bases {
         Ok(if self.named.is_empty() { files } else { files.mounting(names.collect(), there) })
     }
 
-    /// Takes in what is missing in `files`, which this has mounted. What is left of it lies in the tree itself; with it, whether there
-    /// is anything to be mounted anew.
+    /// Resolves the paths that are missing in `files`, a tree that [`Self::mount`] returned.
+    /// Returns the missing folders of the repository itself, and true if the tree has to be mounted
+    /// again.
     pub async fn take(
         &mut self,
         missing: Missing,
@@ -141,7 +145,7 @@ impl Bases {
         Ok((own, grown))
     }
 
-    /// What was found, with what a render has read of it.
+    /// Returns all remote bases, each with the object ids of the paths that the render read.
     pub async fn read<'a>(
         &self,
         files: &FileTree,
@@ -161,7 +165,7 @@ impl Bases {
         Ok(found)
     }
 
-    /// Each repository and its commit, as people should read them.
+    /// Returns one line for each remote base: its address and its commit.
     pub fn told(&self) -> Vec<String> {
         self.found().iter().map(|base| format!("{} is {}", base.address, base.revision)).collect()
     }
@@ -170,7 +174,7 @@ impl Bases {
         self.named.values().flatten().cloned().collect()
     }
 
-    /// All files together are bounded as those of one tree.
+    /// Checks the limits of one tree against all mounted trees together.
     fn check_size(&self, own: &FileTree) -> Result<(), Trouble> {
         let trees = || self.read.values().map(|(_, files)| files).chain([own]);
         let entries = || trees().flat_map(|tree| tree.entries().map(|(_, entry)| entry));
@@ -185,7 +189,7 @@ impl Bases {
 }
 
 impl Base {
-    /// Where its files lie in a tree. No path of a repository has two slashes, and no address a space.
+    /// Returns the mount point. No repository path has two slashes, and no address has a space.
     fn place(&self) -> Box<str> {
         format!("{} at {}", self.address, self.revision.commit).into()
     }
@@ -194,7 +198,7 @@ impl Base {
         trouble(&self.address, error)
     }
 
-    /// The newest revision that anybody has seen.
+    /// Returns the newest revision in the shared cache.
     fn newest(&self) -> Revision {
         match &self.reference {
             Reference::Commit(_) => self.revision.clone(),
@@ -206,13 +210,13 @@ impl Base {
         }
     }
 
-    /// The revision that its reference stands for.
+    /// Resolves the reference to a revision.
     async fn look(&self, ground: &Ground<'_>, by: Instant) -> Result<Revision, Error> {
         look((&self.repository, &self.head), &self.reference, ground, by).await
     }
 }
 
-/// The same at the newest commits, if nothing that was read of them has changed.
+/// Returns the bases at their newest commits, or `None` if a file that was read has changed.
 pub(crate) async fn renewed(
     bases: &Arc<[Base]>,
     ground: &Ground<'_>,
@@ -237,7 +241,7 @@ pub(crate) async fn renewed(
     Ok(Some(now.into()))
 }
 
-/// The repository that an entry names, or why it is not read.
+/// Resolves a remote reference to a base; the inner error is the reason for not fetching it.
 async fn find(
     remote: &Remote,
     place: &Place,
@@ -262,7 +266,7 @@ async fn find(
     };
     let opened = ground.repositories.repository(&address, "", &Credentials::default());
     let repository = opened.map_err(told)?.asked_by(ground.asker);
-    // The key of those who follow this repository without a Secret.
+    // The cache key that Syncs without a Secret use for this repository.
     let head = ground.heads.of((format!("{address}\n/").into(), reference.clone()));
     let revision = look((&repository, &head), &reference, ground, by).await.map_err(told)?;
     let (paths, ids) = (BTreeSet::new(), Ids::new());
@@ -300,7 +304,7 @@ fn trouble(address: &Address, error: Error) -> Trouble {
     Trouble { message: format!("the remote base {address}: {}", trouble.message), ..trouble }
 }
 
-/// A path as the tree has it; the grammar has made sure that it does not climb.
+/// Normalises a path; the kustomization parser has made sure that it does not leave the repository.
 fn normal(path: &str) -> Box<str> {
     crate::tree::normalise("", path).unwrap_or_default().into()
 }

@@ -1,8 +1,12 @@
-//! Whether the mark of another Sync on an object of this one is believed.
+//! Finds ownership marks of other Syncs that do not count on objects of this Sync.
 //!
-//! In: the objects that this Sync wants and that name another Sync. Out: those whose mark counts for nothing: no proof stands behind it, or
-//! one of before: this Sync has applied the object since, and the other has rendered without it. A proof that was seen once can be
-//! written again; it says whose the object was, and not that it is still wanted. What the other Sync did apply is still in the managed
+//! In: desired objects that carry the mark of another Sync.
+//! Out: the objects whose mark is ignored.
+//!
+//! A mark is ignored if it has no valid proof. It is also ignored if it is out of date: this Sync
+//! has applied the object since, and the other Sync has rendered without it. A proof can be copied
+//! back by anyone who has seen it, so it shows who owned the object at some time and not that the
+//! other Sync still desires it. Fields that the other Sync did apply are still in the managed
 //! fields.
 
 use std::collections::BTreeSet;
@@ -15,16 +19,16 @@ use crate::object::ObjectId;
 use crate::observed::{Mark, Observed};
 use crate::proof::Proof;
 
-/// An object that names another Sync.
+/// An object that carries the mark of another Sync.
 struct Named {
     id: ObjectId,
     sync: Box<str>,
     proof: Option<Box<Proof>>,
-    /// This Sync has applied it, so that the mark of the other is of before.
+    /// True if this Sync has applied the object, which makes the other mark out of date.
     is_taken_over: bool,
 }
 
-/// The wanted objects of which the mark of another Sync is not believed.
+/// Returns the desired objects on which the mark of another Sync is ignored.
 pub(super) fn disbelieved(
     context: &Context,
     cluster: &Cluster,
@@ -42,7 +46,8 @@ pub(super) fn disbelieved(
         let proven = sync.split_once('/').is_some_and(|(namespace, name)| {
             cluster.notary().is_valid(&SyncName::new(namespace, name), id, proof.as_deref())
         });
-        // What this Sync has not applied yet is handed over by the other; two at a time would be in each other's way.
+        // An object that this Sync has not applied yet is handed over by the other Sync; if both
+        // Syncs acted, they would interfere with each other.
         proven && !(*is_taken_over && context.registry.has_let_go(sync, id))
     };
     all.into_iter().filter(|named| !is_believed(named)).map(|named| named.id).collect()

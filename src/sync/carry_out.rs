@@ -1,8 +1,11 @@
-//! Carries out a plan.
+//! Executes a plan.
 //!
-//! In: a [`Plan`] and what it was made from. Out: what became of each object. Stages go one after the other, the
-//! steps of a stage side by side. What failed holds back higher waves and what cannot be without it, never its
-//! peers. Before each write it is asked whether a newer commit has come.
+//! In: a [`Plan`] and the context that it was made from.
+//! Out: the outcome of each object.
+//!
+//! Stages run one after the other, and the steps of a stage run concurrently. A failure delays
+//! higher waves and objects that depend on the failed one, never its peers. Before each write the
+//! cancel flag is checked, so that nothing is sent after a newer commit has arrived.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,37 +30,39 @@ use crate::plan::{
 };
 use futures::StreamExt as _;
 
-/// Steps that wait for their turn at one time. How many of them are sent is for the gate before the cluster to say.
+/// Steps that are prepared concurrently. The write limiter of the cluster decides how many of them
+/// are sent.
 const SIDE_BY_SIDE: usize = 64;
 
-/// Who writes, where, and what.
+/// Dependencies of every step of a plan: client, owner, desired set, conflict policy, cancel flag.
 pub(crate) struct Work<'a> {
     pub(crate) context: &'a Context,
     pub(crate) cluster: &'a Cluster,
     pub(crate) owner: &'a SyncName,
     pub(crate) desired: &'a DesiredSet,
     pub(crate) conflicts: Conflicts,
-    /// Whose objects these were before.
+    /// The tool that managed these objects before, if the Sync was adopted from one.
     pub(crate) predecessor: Option<&'a Predecessor>,
     pub(crate) ledger: &'a Ledger,
-    /// Whose repairs others undo.
+    /// Contested objects, whose repairs other controllers undo.
     pub(crate) contested: Arc<BTreeMap<ObjectId, Contest>>,
-    /// The numbers of replicas that Git says.
+    /// Numbers of replicas that Git sets.
     pub(crate) numbers: Arc<BTreeMap<ObjectId, Replicas>>,
     pub(crate) deletions: Arc<Deletions>,
-    /// Whether that is still what is asked for.
+    /// Check that the Sync still asks for the deletions.
     pub(crate) asked: &'a Asked<'a>,
-    /// The webhooks of the set, and their backends.
+    /// Webhooks of the desired set, and their backends.
     pub(crate) backends: &'a Backends,
-    /// A newer commit or spec that cannot be applied: until it can, nothing is deleted to be created again.
+    /// A newer commit or spec that cannot be applied. While there is one, no object is deleted to
+    /// be created again.
     pub(crate) refused: Option<&'a str>,
     pub(crate) stop: &'a Stop,
 }
 
-/// What is known about deletions when a plan is made.
+/// Limits on deletions, as known when the plan was made.
 #[derive(Debug, Default)]
 pub(crate) struct Deletions {
-    /// Objects that other Syncs claim, where a person decides about the claim.
+    /// Objects that other Syncs claim and for which a person decides about the claim.
     pub(crate) claimed: BTreeSet<ObjectId>,
     /// Kinds whose objects are deleted only by approval.
     pub(crate) protected: BTreeSet<GroupKind>,
@@ -65,9 +70,21 @@ pub(crate) struct Deletions {
     pub(crate) consented: BTreeMap<ObjectId, Box<str>>,
 }
 
-/// Carries out every step but those that only verify.
-/// `before` could not be done before, and is not tried now; `awaits` knows what has to be well first, and `kinds` which
-/// resources go before webhooks.
+/// Executes every step of a plan except those that only verify.
+///
+/// `before` are objects that failed earlier and are not retried now; later stages wait for them.
+/// `awaits` knows the objects that must be healthy first, and `kinds` knows the resources that go
+/// before webhooks.
+///
+/// # Guarantees
+///
+/// A step of a later stage is sent only if no earlier failure blocks it. Objects that are held or
+/// failed are in the result with their reason.
+///
+/// # Cancellation
+///
+/// Once `work.stop` is set, no further step is sent and unsent steps are missing in the result. A
+/// hand-over of an object is finished, because its second write must follow the first.
 pub(crate) async fn carry_out(
     work: &Work<'_>,
     plan: Plan,
@@ -128,7 +145,7 @@ pub(crate) async fn carry_out(
     outcomes
 }
 
-/// True if what comes later must wait.
+/// Returns true if later stages must wait for this outcome.
 fn blocks(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Failed(_) | Outcome::Pruned { gone: false } => true,
@@ -138,11 +155,11 @@ fn blocks(outcome: &Outcome) -> bool {
 }
 
 impl Work<'_> {
-    /// Carries out one step; none if it was stopped while it waited for its turn. Many wait there at a time, and after
-    /// a newer commit none of them is sent.
+    /// Executes one step; `None` if it was cancelled before it was sent. Many steps wait for a
+    /// write slot at the same time, and after a newer commit none of them is sent.
     pub(crate) async fn step(&self, step: &Step) -> Option<Outcome> {
         let cluster = match step.action {
-            // Of its two writes the first is another Sync's, and the second must follow.
+            // The first of its two writes belongs to another Sync, and the second must follow.
             Action::HandOver { .. } => self.cluster.clone(),
             _ => self.cluster.until(self.stop),
         };
@@ -190,7 +207,8 @@ impl Work<'_> {
         }
     }
 
-    /// The object was not seen. That it is there all the same is found out by the write itself.
+    /// Creates or adopts an object that the cache does not have; the write shows if it exists after
+    /// all.
     async fn first_contact(&self, id: &ObjectId) -> Result<Outcome, Failure> {
         if let Some(wanted) = self.desired.get(id) {
             match self.create_new(wanted).await {
@@ -212,22 +230,24 @@ impl Work<'_> {
         .await
     }
 
-    /// Another Sync wants the object: it is applied as that one says, and then we let go of it. Nothing is deleted.
+    /// Hands an object over to another Sync: applies it as that Sync desires it, then releases our
+    /// fields. Nothing is deleted.
     async fn hand_over(&self, id: &ObjectId, to: &str) -> Result<Outcome, Failure> {
         let held = || Ok(Outcome::Held(Hold::ClaimedBy(to.into())));
         let Some(claimed) = self.context.registry.wanted_by(to, id) else { return held() };
         let Claimed { sync: other, wanted, cluster, receiving } = claimed;
         let Some(leave) = receiving.begin() else { return held() };
         let cluster = cluster.until(&leave.stop);
-        // What the other leaves to others must not go with us.
+        // Fields that the other Sync ignores must not be lost with our ownership.
         if let Some(own) = self.cluster.observed(self.owner, |set| set.get(id)?.owned()) {
             self.hand_fields_over(&wanted, &own, &[]).await?;
         }
-        // With the rights of the other: to claim something gives nobody more than he has.
+        // Uses the permissions of the other Sync: claiming an object must not extend its rights.
         match cluster.apply(&wanted, &other, Force::Yes).await {
             Ok(_) => {}
             Err(failure) if matches!(failure.code(), Some(401 | 403)) => return held(),
-            // It wants something newer, which it takes itself, or is given next time.
+            // The other Sync desires something newer. It takes the object itself, or gets it next
+            // time.
             Err(Failure::Superseded) => return held(),
             // The object is still ours.
             Err(failure) if self.make_way(&wanted, &failure, true).await? => {
@@ -237,21 +257,22 @@ impl Work<'_> {
         }
         drop(leave);
         self.cluster.release(id, &wanted.version, &self.owner.to_string()).await?;
-        // Where the watch tells of it late, it would be handed over again and again until then.
+        // If the watch event is late, the object would be handed over repeatedly until it arrives.
         self.cluster.let_go(self.owner, id);
-        // To the store this was a write of its own, which wakes nobody.
+        // To the store this was a write of its own, which wakes no one.
         cluster.wake(&other).notify_one();
         Ok(Outcome::HandedOver(to.into()))
     }
 
-    /// The Sync that claims an object, unless a person decides about that claim.
+    /// Returns the Sync that claims an object, unless a person decides about that claim.
     pub(super) fn claimed(&self, id: &ObjectId) -> Option<Box<str>> {
         self.context.claimed(self.owner, id).filter(|_| !self.deletions.claimed.contains(id))
     }
 
-    /// Looks once more, and deletes what is still the object that was meant, if that is still meant.
+    /// Reads the object once more, and deletes it if it is still the one that the plan meant and
+    /// the Sync still asks for it.
     async fn prune(&self, id: &ObjectId, uid: &str, version: &str) -> Result<Outcome, Failure> {
-        // Somebody may want it since the plan was made.
+        // Another Sync may have claimed it since the plan was made.
         if let Some(sync) = self.claimed(id) {
             return Ok(Outcome::Held(Hold::ClaimedBy(sync)));
         }
@@ -275,13 +296,14 @@ impl Work<'_> {
             return Ok(instead);
         }
         let version = if live.resource_version.is_empty() { version } else { &live.resource_version };
-        // Before its end is told.
+        // Noted before the watch reports the deletion.
         self.context.registry.note_pruned(uid);
         let gone = self.cluster.delete(id, self.owner, uid, version).await?;
         Ok(Outcome::Pruned { gone })
     }
 
-    /// Our entry before an object is looked at to which somebody wrote.
+    /// Returns our managed fields entry before an object is verified to which another manager
+    /// wrote.
     fn own(&self, id: &ObjectId, change: &Change) -> Option<Own> {
         let is_look = matches!(change, Change::Moved);
         self.cluster
@@ -289,14 +311,15 @@ impl Work<'_> {
             .filter(|_| is_look)
     }
 
-    /// True if an apply has left our entry as it was, time included: then it changed nothing, and a newer version is of
-    /// somebody who wrote at the same moment.
+    /// Returns true if an apply left our entry unchanged, including its time. Then the apply
+    /// changed nothing, and a newer version comes from a concurrent write of another manager.
     fn has_left(&self, own: &Own, applied: &Applied) -> bool {
         let now = Observed::applied(&applied.object, self.owner).baseline.and_then(|baseline| baseline.own);
         now.is_some_and(|now| (now.digest, &now.time) == (own.digest, &own.time))
     }
 
-    /// Our fields of an object whose proof is missing or of a former key, before the look that follows every start.
+    /// Returns our fields of an object whose proof is missing or was made with an old key, before
+    /// the verification that follows every start.
     fn fields_without_proof(&self, id: &ObjectId, change: &Change) -> Option<FieldSet> {
         let proof = self.cluster.notary().prove(self.owner, id)?;
         self.cluster
@@ -307,14 +330,15 @@ impl Work<'_> {
             .filter(|_| *change == Change::Unverified)
     }
 
-    /// True if an apply has changed none of our fields but the proof: then the object was as Git says.
+    /// Returns true if an apply changed none of our fields except the proof: the object was in
+    /// sync.
     fn has_only_proven(&self, before: &FieldSet, applied: &Applied) -> bool {
         let Some(now) = Observed::seen(&applied.object, self.owner).owned() else { return false };
         let proof = FieldPath::of_fields(&["metadata", "annotations", PROOF_ANNOTATION]);
         before.minus(&now).is_empty() && now.minus(before).members().iter().all(|path| *path == proof)
     }
 
-    /// The hash that was recorded on the object.
+    /// Returns the hash that is recorded on the object.
     pub(super) fn recorded(&self, id: &ObjectId) -> Option<SpecHash> {
         let read = |set: &crate::observed::ObservedSet| set.get(id).and_then(|seen| seen.recorded);
         self.cluster.observed(self.owner, read)
@@ -326,9 +350,10 @@ impl Work<'_> {
     }
 }
 
-/// What a failed write comes to; of some objects the server's words are not told.
+/// Maps a failed write to an outcome; with `hides`, the message of the server is left out.
 pub(crate) fn failed(failure: &Failure, hides: bool) -> Outcome {
-    // Discovery lags behind a definition that was established a moment ago. The pass asks again by itself.
+    // Discovery lags behind a CRD that was established a moment ago. The reconcile retries on its
+    // own.
     if matches!(failure, Failure::UnknownKind(_)) {
         return Outcome::Held(Hold::UnknownKind);
     }

@@ -1,6 +1,7 @@
-//! The changes that a pass made to objects, in counts and in words.
+//! Summarises the changes that a reconcile made, as counts and as Event notes.
 //!
-//! In: the report of a pass, or what became of one object; statuses. Out: [`ChangeCounts`], and the notes of Events.
+//! In: the result of a reconcile, the outcome of one object, or two statuses.
+//! Out: [`ChangeCounts`] and notes of Events.
 
 use super::event::repair;
 use super::event_queue::Note;
@@ -10,17 +11,17 @@ use crate::grammar;
 use crate::object::ObjectId;
 use crate::plan::{Change, Outcome};
 
-/// The most objects that a note about deletions names.
+/// Most objects that a note about deletions names.
 const MAX_NAMED: usize = 5;
 
-/// How many objects a pass changed.
+/// Counts the objects that a reconcile changed.
 pub(crate) fn changes(report: &Report) -> ChangeCounts {
     let mut all = ChangeCounts::default();
     report.outcomes.iter().for_each(|(id, outcome)| all += change(outcome, report.restored.contains(id)));
     all
 }
 
-/// The same of one object; `is_restored` if others had deleted it.
+/// Counts the change of one object; `is_restored` if another actor had deleted it.
 pub(crate) fn change(outcome: &Outcome, is_restored: bool) -> ChangeCounts {
     let mut one = ChangeCounts::default();
     match outcome {
@@ -35,7 +36,7 @@ pub(crate) fn change(outcome: &Outcome, is_restored: bool) -> ChangeCounts {
     one
 }
 
-/// A note for each object that a pass repaired or created again, and one for all that it deleted.
+/// Returns a note for each object that was repaired or created again, and one for all deletions.
 pub(crate) fn notes(report: &Report) -> Vec<Note> {
     let namespace = report.restored_namespace.iter().map(|name| restored(&format!("Namespace {name}")));
     let objects = report.outcomes.iter();
@@ -43,7 +44,7 @@ pub(crate) fn notes(report: &Report) -> Vec<Note> {
     namespace.chain(repairs).chain(pruned(report)).collect()
 }
 
-/// The note about a repair; `is_restored` if others had deleted the object.
+/// Returns the note about a repair; `is_restored` if another actor had deleted the object.
 pub(crate) fn repair_note(id: &ObjectId, outcome: &Outcome, is_restored: bool) -> Option<Note> {
     if is_restored {
         return Some(restored(&id.to_string()));
@@ -51,14 +52,14 @@ pub(crate) fn repair_note(id: &ObjectId, outcome: &Outcome, is_restored: bool) -
     repair(id, outcome).map(|text| note(EventReason::DriftRepaired, text))
 }
 
-/// The note about an approval of so many deletions.
+/// Returns the note about an approval of `objects` deletions.
 pub(crate) fn approval_note(hash: &str, objects: i64) -> Note {
     let objects = grammar::counted(objects, "object");
     note(EventReason::Approved, format!("the deletion of {objects} is approved by {hash}"))
 }
 
-/// The note about a revision that is applied now, if it changed anything that is wanted. A commit that changes nothing of
-/// this Sync is in the history only.
+/// Returns the note about a revision that is now applied, if it changed the desired set. A commit
+/// that changes nothing for this Sync is only in the history.
 pub(crate) fn applied_note(before: &SyncStatus, next: &SyncStatus) -> Option<Note> {
     let now = next.revision.as_ref()?;
     let applied = now.applied.as_ref()?;

@@ -1,7 +1,10 @@
-//! The rights by which claims on objects count.
+//! Caches if a Sync may patch an object; a claim on an object counts only with that right.
 //!
-//! In: a Sync, the cluster as it sees it, and an object. Out: whether it may patch that object. Answers are kept for a minute,
-//! for a whole kind in a namespace where they are the same for all of its objects.
+//! In: a Sync, the cluster with its identity, and an object.
+//! Out: the right to patch that object.
+//!
+//! Answers are cached for a minute, for a whole kind in a namespace if all of its objects have the
+//! same answer.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,35 +16,35 @@ use crate::clock;
 use crate::cluster::{Cluster, jitter};
 use crate::object::{GroupKind, ObjectId};
 
-/// How long an answer counts.
+/// Time for which an answer is valid.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// How long it counts that there was no answer.
+/// Time for which a missing answer is valid.
 const SILENT: Duration = Duration::from_secs(10);
 
-/// So often it is asked before there is no answer, with this pause in between.
+/// Attempts before the answer is unknown, and the pause between them.
 const ATTEMPTS: usize = 3;
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// The most objects of one kind and namespace that are asked about by name within a minute.
+/// Most objects of one kind and namespace that are reviewed by name within a minute.
 const MAX_NAMED: usize = 32;
 
-/// So many answers are kept before those are forgotten that do not count any more.
+/// Number of cached answers above which expired ones are removed.
 const MANY: usize = 4096;
 
-/// A Sync, and a kind in a namespace.
+/// Cache key: a Sync, and a kind in a namespace.
 type Place = (SyncName, GroupKind, Box<str>);
 
-/// The answers about one kind in one namespace.
+/// Answers about one kind in one namespace.
 #[derive(Debug)]
 struct Answers {
-    /// About all objects of it.
+    /// Answer for all objects of the kind.
     all: (Right, Instant),
-    /// About single ones, where not all may be patched.
+    /// Answers for single objects, needed if not all of them may be patched.
     named: HashMap<Box<str>, Right>,
 }
 
-/// All answers that count.
+/// Cache of all answers.
 #[derive(Debug, Default)]
 pub(crate) struct ClaimRights(Mutex<HashMap<Place, Answers>>);
 
@@ -58,13 +61,14 @@ impl Answers {
 }
 
 impl ClaimRights {
-    /// The answer, if one counts.
+    /// Returns the cached answer, if one is valid.
     pub(crate) fn known(&self, sync: &SyncName, id: &ObjectId) -> Option<Right> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let answers = all.get(&place(sync, id)).filter(|answers| answers.is_fresh(clock::now()))?;
         match answers.all.0 {
-            // A Sync that may patch none of so many may patch no other one, but for those of its own namespace: else it would
-            // hold objects of others by naming many of them.
+            // A Sync that may patch none of so many objects may patch no other one, except in its
+            // own namespace. Otherwise it could delay the deletion of other Syncs' objects by
+            // naming many of them.
             Right::No if answers.named.len() >= MAX_NAMED && !answers.named.contains_key(id.name()) => {
                 let is_at_home = id.namespace() == Some(&*sync.namespace);
                 let may_none = answers.named.values().all(|right| *right == Right::No);
@@ -75,7 +79,7 @@ impl ClaimRights {
         }
     }
 
-    /// Asks the API server.
+    /// Queries the API server and caches the answer.
     pub(crate) async fn ask(&self, sync: &SyncName, cluster: &Cluster, id: &ObjectId) {
         let place = place(sync, id);
         let known = {
@@ -104,7 +108,7 @@ impl ClaimRights {
         }
     }
 
-    /// Forgets a Sync that is gone or acts as somebody else.
+    /// Removes the answers of a Sync that is gone or has changed its ServiceAccount.
     pub(crate) fn forget(&self, sync: &SyncName) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|(name, ..), _| name != sync);

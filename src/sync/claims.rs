@@ -1,7 +1,9 @@
-//! The claims of other Syncs on objects that a Sync would delete.
+//! Claims of other Syncs on objects that a Sync is about to delete.
 //!
-//! In: the objects, and what is known of the other Syncs. Out: [`Claims`], or the rights that have to be known first. Claims
-//! that stand for too long are put before a person.
+//! In: the objects, and the state of the other Syncs.
+//! Out: [`Claims`], or the patch rights that have to be queried first.
+//!
+//! A claim that lasts for too long is put up for approval by a person.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,43 +19,44 @@ use crate::object::ObjectId;
 use crate::plan::{Claim, ClaimStanding};
 use crate::source::ObjectHash;
 
-/// What others claim.
+/// Claims of other Syncs.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     pub(crate) by_object: BTreeMap<ObjectId, Claim>,
-    /// When a Sync that is waited for is waited for no more.
+    /// Time at which a Sync that is waited for is waited for no longer.
     pub(crate) due: Option<Instant>,
 }
 
-/// A right that has to be known before a claim can be weighed.
+/// A patch right that has to be queried before a claim can be weighed.
 pub(crate) struct OpenRight {
     sync: SyncName,
     cluster: Cluster,
     object: ObjectId,
 }
 
-/// A Sync whose objects others may claim.
+/// A Sync whose objects other Syncs may claim.
 pub(super) struct Leaves<'a> {
-    /// The commits in which objects were wanted last.
+    /// Commits that last contained objects which are no longer desired.
     pub(super) left: &'a BTreeMap<ObjectId, ObjectHash>,
-    /// When the deletion of the Sync began, if it is being deleted.
+    /// Time at which the deletion of the Sync began, if it is being deleted.
     pub(super) begun: Option<Instant>,
-    /// The Sync to which it moves its objects, as somebody wrote it.
+    /// The Sync to which it moves its objects, as written in the resource.
     pub(super) moves_to: Option<&'a str>,
 }
 
-/// The Sync that takes the objects of another one over, and has not looked since; or, where none is named, what was written.
+/// The Sync that takes over the objects of another one and has not polled since; the raw text if it
+/// is not a valid name.
 struct Named {
     sync: Result<SyncName, Box<str>>,
-    /// When it is to be asked to look.
+    /// Time at which it is triggered to poll.
     due: Option<Instant>,
 }
 
-/// The most characters of a value that somebody else wrote.
+/// Most characters that are shown of a value from a resource.
 const MAX_SHOWN: usize = 40;
 
 impl Context {
-    /// The claims of others on these objects.
+    /// Returns the claims of other Syncs on these objects.
     pub(super) fn claims<'a>(
         &self,
         own: &SyncName,
@@ -64,7 +67,7 @@ impl Context {
         if objects.peek().is_none() {
             return Ok(Claims::default());
         }
-        // Before the claims: a Sync that is not behind has made its claims.
+        // Read before the claims: a Sync that is up to date has registered its claims.
         let behind = self.neighbours.behind(own, begun, Some(self.cluster.terms().began()));
         let named = moves_to.and_then(|text| self.named(own, text, begun));
         let (mut claims, mut open) = (Claims::default(), Vec::new());
@@ -100,7 +103,7 @@ impl Context {
         if open.is_empty() { Ok(claims) } else { Err(open) }
     }
 
-    /// The Sync to which this one moves, if that has not looked since.
+    /// Returns the Sync to which this one moves, if that Sync has not polled since.
     fn named(&self, own: &SyncName, text: &str, begun: Option<Instant>) -> Option<Named> {
         let sync = moves_to(text, own);
         let began = self.cluster.terms().began();
@@ -111,7 +114,7 @@ impl Context {
         Some(Named { sync: sync.ok_or_else(written), due })
     }
 
-    /// The Syncs that want an object by a complete render, as far as that counts.
+    /// Returns the Syncs that desire an object by a complete render, as far as their claim counts.
     fn wanted_by_others(
         &self,
         own: &SyncName,
@@ -126,7 +129,8 @@ impl Context {
         .collect()
     }
 
-    /// A Sync with its right to patch an object; none while that has to be asked for.
+    /// Returns a Sync with its right to patch an object; `None` if the right has to be queried
+    /// first.
     fn claimant(
         &self,
         sync: &SyncName,
@@ -142,7 +146,8 @@ impl Context {
         Some(Claimant { may_patch, is_at_home })
     }
 
-    /// A claim by a complete render that stands against the deletion of an object at the last moment; none if there is none.
+    /// Returns a Sync whose complete render claims the object, for the last check before a
+    /// deletion.
     pub(super) fn claimed(&self, own: &SyncName, id: &ObjectId) -> Option<Box<str>> {
         let mut open = Vec::new();
         let wanted = self.wanted_by_others(own, id, &mut open).into_iter().next().map(|(sync, _)| sync);
@@ -152,7 +157,7 @@ impl Context {
         Some(sync.to_string().into())
     }
 
-    /// Asks for rights.
+    /// Queries rights.
     pub(super) async fn learn_rights(&self, open: Vec<OpenRight>) {
         for OpenRight { sync, cluster, object } in open {
             if self.claim_rights.known(&sync, &object).is_none() {
@@ -162,18 +167,18 @@ impl Context {
     }
 }
 
-/// Since when objects wait for other Syncs.
+/// Start times of objects that wait for other Syncs.
 #[derive(Debug, Default)]
 pub(crate) struct ClaimWaits {
     since: BTreeMap<ObjectId, Time>,
-    /// When the claims are to be looked at again.
+    /// Time at which the claims are evaluated again.
     due: Option<Time>,
-    /// The commits in which objects were wanted last that are wanted no more.
+    /// Commits that last contained objects which are no longer desired.
     left: BTreeMap<ObjectId, ObjectHash>,
 }
 
 impl ClaimWaits {
-    /// A commit is taken up after another one.
+    /// Records the objects that a newly accepted commit no longer contains.
     pub(crate) fn takes_up(&mut self, before: Option<(&DesiredSet, ObjectHash)>, now: &DesiredSet) {
         self.left.retain(|id, _| now.get(id).is_none());
         let Some((before, commit)) = before else { return };
@@ -181,12 +186,13 @@ impl ClaimWaits {
         self.left.extend(gone.map(|id| (id.clone(), commit)));
     }
 
-    /// The commits in which objects were wanted last.
+    /// Returns the commits that last contained objects which are no longer desired.
     pub(crate) fn left(&self) -> &BTreeMap<ObjectId, ObjectHash> {
         &self.left
     }
 
-    /// Puts claims before a person that have stood for longer than `limit`. `due` is when one ends by itself.
+    /// Marks claims that have lasted for longer than `limit` as overdue, so that a person decides.
+    /// `due` is the time at which one of them ends without a decision.
     pub(crate) fn judge(
         &mut self,
         claims: &mut BTreeMap<ObjectId, Claim>,
@@ -212,7 +218,7 @@ impl ClaimWaits {
         }
     }
 
-    /// When the claims are to be looked at again, if that is to come.
+    /// Returns the next time at which the claims are evaluated again.
     pub(crate) fn next(&self, now: Time) -> Option<Time> {
         self.due.filter(|due| *due > now)
     }
@@ -248,7 +254,7 @@ mod tests {
         assert_eq!(judge(64), (vec![cannot, may, takes, named], Some(at(65))));
         let overdue = ClaimStanding::Overdue;
         assert_eq!(judge(65), (vec![overdue, overdue, takes, overdue], None));
-        // Without a claim in between, the time begins anew.
+        // Without a claim in between, the time starts again.
         waits.judge(&mut BTreeMap::new(), Some(at(70)), at(66), at(60));
         assert_eq!((waits.next(at(66)), waits.next(at(70))), (Some(at(70)), None));
         let mut claims = BTreeMap::from(all());

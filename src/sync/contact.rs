@@ -1,8 +1,11 @@
-//! One object is applied, and whoever else has a claim on its fields is dealt with as the Sync asks.
+//! Applies one object, and resolves conflicts over its fields as `spec.conflicts` says.
 //!
-//! In: an object, and why it is applied. Out: what became of it. Before the apply, fields that are left to others
-//! from now on are handed over with their values (`handover.rs`); after it, fields that Git does not say any more
-//! are taken from where they outlived it (`removed.rs`).
+//! In: an object, and the reason for applying it.
+//! Out: its outcome.
+//!
+//! Before the apply, fields that are ignored from now on are handed over with their values
+//! (`field_handover.rs`). After it, fields that Git no longer sets are removed if another manager
+//! has kept them alive (`removed_fields.rs`).
 
 use serde_json::Value;
 
@@ -15,11 +18,12 @@ use crate::fields::{Entry, FieldSet, entries, meant, pointer_of, told, touches};
 use crate::object::ObjectId;
 use crate::plan::{Change, Hold, Outcome, may_fill_keys};
 
-/// How often one object is applied anew because others' claims on it changed meanwhile.
+/// Attempts to apply one object while the owners of its fields keep changing.
 const MAX_ROUNDS: usize = 3;
 
 impl Work<'_> {
-    /// Applies an object; `change` is none for one that was not seen or is not ours yet.
+    /// Applies an object; `change` is `None` for one that the cache does not have or that is not
+    /// ours yet.
     pub(super) async fn apply(
         &self,
         id: &ObjectId,
@@ -50,7 +54,7 @@ impl Work<'_> {
         }
     }
 
-    /// Applies it once more if what stood in the way could be moved aside.
+    /// Applies the object once more if the conflicting list item could be replaced.
     async fn once_more(
         &self,
         wanted: &DesiredObject,
@@ -64,8 +68,9 @@ impl Work<'_> {
         Ok(outcome(&self.send(wanted, Force::Yes, change).await?))
     }
 
-    /// Whether others' fields are taken at once. What is known to have been ours is; after a start nobody knows who
-    /// changed what, and who is to yield does not find out by force.
+    /// Decides if fields of other managers are taken at once. Fields that are known to have been
+    /// ours are. After a start it is not known who changed a field, and a Sync that yields must not
+    /// find out by force.
     fn force(&self, change: Option<&Change>) -> Force {
         match (self.conflicts, change) {
             (_, None) => Force::No,
@@ -76,14 +81,17 @@ impl Work<'_> {
         }
     }
 
-    /// True for an object that is only ever created, and that others have made: it gets our marks, and keeps what it says.
+    /// Returns true for an object that is applied only once and that another manager has created:
+    /// it gets our marks, and its values stay.
     async fn is_there_for_once(&self, wanted: &DesiredObject) -> Result<bool, Failure> {
-        // What we hold of it would go with an apply that does not say it.
+        // An apply that omits the fields that we own would delete them.
         Ok(wanted.switches.apply_once && self.entry(wanted).await?.is_some_and(|own| own.is_empty()))
     }
 
-    /// Creates an object that must not be written again as it is created: with the number of replicas in Git, which is let
-    /// go of then, or once for all. So is a Secret, which may be there with the keys of another daemon. None if it is there already.
+    /// Creates an object whose first manifest differs from later ones: with the number of replicas
+    /// in Git, which is released right after, or only once. A Secret is created this way as well,
+    /// because it may exist with the keys of another daemon. Returns `None` if the object exists
+    /// already.
     pub(super) async fn create_new(&self, wanted: &DesiredObject) -> Result<Option<Outcome>, Failure> {
         let first = match wanted.created_as.as_deref() {
             Some(first) => first,
@@ -101,7 +109,7 @@ impl Work<'_> {
         Ok(Some(Outcome::Created))
     }
 
-    /// Applies what is ours of an object, and sees to what was.
+    /// Applies our fields of an object, and cleans up fields that were ours before.
     async fn send(
         &self,
         wanted: &DesiredObject,
@@ -110,7 +118,8 @@ impl Work<'_> {
     ) -> Result<Applied, Failure> {
         let before = match change {
             Some(Change::Committed) => self.before(wanted).await?,
-            // One that others scale may be ours although it was not seen, as without its label.
+            // An object with an autoscaler may be ours although the cache does not have it, for
+            // example if its label was removed.
             None if wanted.created_as.is_some() => self.entry(wanted).await?.filter(|own| !own.is_empty()),
             _ => None,
         };
@@ -135,7 +144,8 @@ impl Work<'_> {
         Ok(applied)
     }
 
-    /// Ends what a Sync still holds that has let go of the object, as when it ended between the two requests of a move.
+    /// Removes managed fields of a Sync that has released the object already, for example if it
+    /// ended between the two requests of a hand-over.
     async fn release_others(&self, wanted: &DesiredObject, applied: &Applied) {
         let own = self.owner.manager();
         let managers = applied.object.metadata("managedFields").and_then(Value::as_array);
@@ -143,15 +153,15 @@ impl Work<'_> {
         let others = managers.filter(|manager| **manager != *own);
         let syncs = others.filter_map(|manager| manager.strip_prefix(api::MANAGER_PREFIX));
         for sync in syncs.filter(|sync| self.context.registry.has_let_go(sync, &wanted.id)) {
-            // It is tried again with the next apply.
+            // The next apply tries it again.
             if let Err(failure) = self.cluster.release(&wanted.id, &wanted.version, sync).await {
                 tracing::debug!(sync = %self.owner, object = %wanted.id, %failure, "another Sync still holds fields of it");
             }
         }
     }
 
-    /// The places that others have taken and fight for. What is ours of them at the moment stays: not to name it would
-    /// delete it.
+    /// Returns the contested fields that another manager owns now. Fields that we own at the moment
+    /// stay in the apply: omitting them would delete them.
     fn contested(&self, wanted: &DesiredObject) -> Vec<Box<str>> {
         let contest = self.contested.get(&wanted.id).filter(|contest| wanted.is_recorded_as(&contest.hash));
         let Some(contest) = contest.filter(|contest| !contest.fields.is_empty()) else { return Vec::new() };
@@ -163,29 +173,30 @@ impl Work<'_> {
         taken.into_iter().flat_map(|field| told(&body, field)).map(Box::from).collect()
     }
 
-    /// What our entry owned until now; none where we have none.
+    /// Returns the fields that we owned until now; `None` if we had none.
     async fn before(&self, wanted: &DesiredObject) -> Result<Option<FieldSet>, Failure> {
         let known = self.cluster.observed(self.owner, |set| {
-            // An entry that others wiped was ours all the same.
+            // An entry that another manager wiped was ours all the same.
             let seen = set.get(&wanted.id).filter(|seen| seen.applied_by_us || seen.baseline.is_some())?;
             Some(seen.owned())
         });
         match known {
             None => Ok(None),
             Some(Some(own)) => Ok(Some(own)),
-            // It was made anew, or forgotten, and after the apply it is too late.
+            // The object was created again or is not cached, and after the apply it is too late to
+            // look.
             Some(None) => self.entry(wanted).await,
         }
     }
 
-    /// Our entry as it is now; none if the object is not there.
+    /// Reads our managed fields from the cluster; `None` if the object does not exist.
     async fn entry(&self, wanted: &DesiredObject) -> Result<Option<FieldSet>, Failure> {
         let live = self.cluster.metadata(&wanted.id, &wanted.version).await?;
         let entries = live.map(|live| own_and_foreign(&live, &self.owner.manager()));
         Ok(entries.map(|(own, _)| own))
     }
 
-    /// The places that were left to others of which nobody holds anything any more.
+    /// Returns the yielded fields that no other manager owns any more.
     fn unclaimed(&self, wanted: &DesiredObject, applied: &Applied, less: &[Box<str>]) -> Vec<Box<str>> {
         if less.is_empty() {
             return Vec::new();
@@ -201,7 +212,8 @@ impl Work<'_> {
         less.iter().filter(|place| !is_held(place)).cloned().collect()
     }
 
-    /// Others own fields that Git sets. Gives those that the object was taken from, if it was.
+    /// Resolves a conflict over fields that Git sets. Returns the managers from which the object
+    /// was adopted, if it was.
     async fn conflict(
         &self,
         wanted: &DesiredObject,
@@ -213,7 +225,8 @@ impl Work<'_> {
         for _ in 0..MAX_ROUNDS {
             let managers = refusal.managers();
             if let Some(other) = self.other_sync(&managers) {
-                // What a Sync applied that is no more, or that it cannot see any more, is nobody's.
+                // Fields of a Sync that is gone, or that cannot see the object any more, have no
+                // owner.
                 if !self.is_gone(other).await? && !self.has_lost(other, wanted).await? {
                     return Err(Stuck::Held(Hold::OwnedBy(other.into())));
                 }
@@ -247,8 +260,8 @@ impl Work<'_> {
         others.find_map(|manager| manager.strip_prefix(api::MANAGER_PREFIX))
     }
 
-    /// Leaves the fields of a conflict to those who own them; false if it is not clear which these are. Our marks
-    /// are never left to others: without them the object is not ours.
+    /// Yields the fields of a conflict to their owners; returns false if the fields cannot be
+    /// identified. Our marks are never yielded: without them the object is not ours.
     fn yields(&self, wanted: &DesiredObject, refusal: &Refusal, force: &mut Force) -> bool {
         let body = body(wanted);
         let mut fields = Vec::new();
@@ -275,7 +288,7 @@ impl Work<'_> {
         clear
     }
 
-    /// What an apply that was refused comes to.
+    /// Maps a refused apply to an outcome; an object that may be recreated is replaced.
     pub(super) async fn refused(&self, wanted: &DesiredObject, failure: Failure) -> Result<Outcome, Failure> {
         let namespace = || wanted.id.namespace().unwrap_or_default().into();
         match answer(&failure, wanted.secret).reason {
@@ -287,7 +300,7 @@ impl Work<'_> {
     }
 }
 
-/// Why a conflict was not resolved.
+/// Reason for a conflict that was not resolved.
 enum Stuck {
     Held(Hold),
     Failed(Failure),
@@ -307,7 +320,8 @@ fn held(refusal: &Refusal) -> Hold {
     Hold::Conflict { managers: refusal.managers(), fields }
 }
 
-/// The fields of a conflict, each with its manager, which stands between quotation marks.
+/// Returns the conflicting fields, each with its manager, which the server puts between quotation
+/// marks.
 fn conflicts(refusal: &Refusal) -> impl Iterator<Item = (&Cause, &str)> {
     let of_fields = refusal.causes.iter().filter(|cause| &*cause.reason == "FieldManagerConflict");
     of_fields.map(|cause| (cause, cause.message.split('"').nth(1).unwrap_or_default()))
@@ -327,7 +341,7 @@ pub(super) fn body(wanted: &DesiredObject) -> Value {
     Value::Object(wanted.body())
 }
 
-/// Our entry among the managed fields, and those of others.
+/// Splits the managed fields into our entry and the entries of other managers.
 pub(super) fn own_and_foreign(object: &crate::object::Object, manager: &str) -> (FieldSet, Vec<Entry>) {
     let metadata = object.body.get("metadata").and_then(Value::as_object);
     let all = metadata.map(entries).unwrap_or_default();

@@ -1,7 +1,10 @@
-//! What a changed definition makes doubtful.
+//! Reacts to changed CustomResourceDefinitions.
 //!
-//! In: news of CustomResourceDefinitions. Out: what is known of kinds is asked for anew, and the objects of redefined
-//! kinds are verified once more, or tried once more: the server may read their fields in another way now, and tells nobody.
+//! In: changes of CustomResourceDefinitions.
+//! Out: discovery is refreshed, and objects of changed kinds are verified or retried.
+//!
+//! The server may read the fields of such objects differently now, and sends no watch event for
+//! that.
 
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
@@ -15,7 +18,7 @@ use crate::object::{GroupKind, ObjectId};
 use crate::report::Trouble;
 
 impl Subject<'_> {
-    /// Takes in what has become of definitions.
+    /// Processes the changes of CRDs that have been collected so far.
     pub(super) async fn heed_definitions(&self, memory: &mut Memory) -> Result<(), Trouble> {
         memory.definitions.extend(self.cluster.definition_news(self.owner));
         let moved = self.cluster.find_misplaced(self.owner).await.map_err(|failure| of_failure(&failure))?;
@@ -23,7 +26,7 @@ impl Subject<'_> {
         if memory.definitions.is_empty() {
             return Ok(());
         }
-        // A kind that has come is asked for only where it is missing, and then at once.
+        // A new kind is requested only where it is missing, and then at once.
         memory.unknown = None;
         let looks = memory.prepared.as_ref().is_some_and(Prepared::looks_at_kinds);
         if looks || memory.definitions.values().any(|news| *news != News::Came) {
@@ -46,7 +49,7 @@ impl Subject<'_> {
             .collect();
         self.cluster.forget_replicas_paths(&redefined).await;
         memory.scaling.forget();
-        // What the server refused by the old definition it may take by the new one.
+        // The new CRD may accept an object that the old one rejected.
         memory.failing.retain(|id, _| !redefined.contains(&id.group_kind()));
         let doubtful: Vec<ObjectId> = self.cluster.observed(self.owner, |observed| {
             let ids = observed.iter().map(|(id, _)| id).filter(|id| redefined.contains(&id.group_kind()));
@@ -55,10 +58,10 @@ impl Subject<'_> {
         self.cluster.distrust(self.owner, &doubtful);
     }
 
-    /// Asks to be told of definitions, if anything that is needed is of a kind that they may define, or a chart looks at kinds.
+    /// Watches CRDs, if a needed kind may be defined by one or a chart reads the served kinds.
     pub(super) fn follow_definitions(&self, need: &Need, looks: bool) {
         let own = LazyCell::new(Scopes::builtin);
-        // The group of a definition has a dot.
+        // The API group of a custom resource has a dot.
         let defined =
             |kind: &GroupKind| kind.group.contains('.') && own.of(&kind.group, &kind.kind).is_none();
         self.cluster.follow_definitions(self.owner, looks || need.kinds.iter().any(defined));

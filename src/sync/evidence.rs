@@ -1,7 +1,10 @@
-//! The weight of another Sync's word on an object that would be deleted.
+//! Weighs the claim of another Sync on an object that would be deleted.
 //!
-//! In: what is known of the other Sync: a complete render, or a try that failed. Out: the standing of its claim, if it has
-//! any. Objects that move between folders in one commit are not lost, and a Sync that is broken stops no others.
+//! In: a complete render of the other Sync, or the evidence of a failed one.
+//! Out: the standing of its claim, if it has any.
+//!
+//! Objects that move between folders in one commit are not lost, and a broken Sync does not block
+//! the others.
 
 use std::sync::Arc;
 
@@ -11,19 +14,19 @@ use crate::plan::ClaimStanding;
 use crate::render::Contents;
 use crate::source::{Memory, Share};
 
-/// What a Sync may want of a commit that it could not render.
+/// The objects that a Sync may desire of a commit that it could not render.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    /// Nothing that it did not want before: the commit changes none of the files that it reads, or has none for it.
+    /// Nothing new: the commit changes none of the files that it reads, or has none for it.
     Nothing,
     /// The objects of plain files, as far as they can be read.
     Files(Contents),
-    /// Anything. Of its files these could be read.
+    /// Any object; these are the files that could be read.
     Anything(Contents),
 }
 
 impl Evidence {
-    /// True if the files of the Sync may hold the object.
+    /// Returns true if the files of the Sync may contain the object.
     pub(crate) fn may_hold(&self, id: &ObjectId) -> bool {
         match self {
             Self::Nothing => false,
@@ -32,7 +35,7 @@ impl Evidence {
         }
     }
 
-    /// The same in the memory that all Syncs share; where there is none for its texts, anything.
+    /// Reserves shared memory for the texts; without free memory the evidence becomes `Anything`.
     pub(crate) fn kept(self, memory: &Memory, sync: &SyncName) -> (Self, Option<Arc<Share>>) {
         let bytes = match &self {
             Self::Nothing => 0,
@@ -44,7 +47,7 @@ impl Evidence {
         }
     }
 
-    /// True if the files of the Sync have the object, or its name where they cannot be read.
+    /// Returns true if the files contain the object, or its name in files that cannot be parsed.
     pub(crate) fn names(&self, id: &ObjectId) -> bool {
         match self {
             Self::Nothing => false,
@@ -53,12 +56,12 @@ impl Evidence {
     }
 }
 
-/// The name under which the evidence of a Sync has its memory.
+/// Returns the name under which the evidence of a Sync reserves memory.
 pub(crate) fn holder(sync: &SyncName) -> String {
     format!("evidence of {sync}")
 }
 
-/// The right of a Sync to patch an object.
+/// Right of a Sync to patch an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Right {
     Yes,
@@ -67,7 +70,7 @@ pub(crate) enum Right {
     Unknown,
 }
 
-/// Another Sync, seen from an object.
+/// Relation of another Sync to one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Claimant {
     pub(crate) may_patch: Right,
@@ -76,7 +79,7 @@ pub(crate) struct Claimant {
 }
 
 impl Claimant {
-    /// The standing of a Sync whose files may hold the object, although they could not be rendered.
+    /// Returns the standing of a Sync whose files may contain the object but could not be rendered.
     pub(crate) fn may_hold(self) -> Option<ClaimStanding> {
         let counts = match self.may_patch {
             Right::Yes => true,
@@ -86,12 +89,12 @@ impl Claimant {
         counts.then_some(ClaimStanding::MayWant)
     }
 
-    /// The standing of a Sync that wants the object by a complete render.
+    /// Returns the standing of a Sync that desires the object by a complete render.
     pub(crate) fn wants(self, takes: bool) -> Option<ClaimStanding> {
         match (self.may_patch, self.is_at_home) {
             (Right::Yes, _) if takes => Some(ClaimStanding::Takes),
             (Right::Yes, _) => Some(ClaimStanding::CannotTake),
-            // The answer comes, and nothing is deleted before it.
+            // The answer is still to come, and nothing is deleted before it.
             (Right::Unknown, _) => Some(ClaimStanding::CannotTake),
             (Right::No, true) => Some(ClaimStanding::WithoutRights),
             (Right::No, false) => None,
@@ -99,7 +102,8 @@ impl Claimant {
     }
 }
 
-/// The claim that counts, of all that stand: several that want one object settle that between themselves first.
+/// Returns the strongest of several claims. Syncs that desire the same object must settle that
+/// between themselves first, so none of them can take it.
 pub(crate) fn strongest<T>(mut claims: Vec<(T, ClaimStanding)>) -> Option<(T, ClaimStanding)> {
     let wants =
         |standing: &ClaimStanding| matches!(standing, ClaimStanding::Takes | ClaimStanding::CannotTake);

@@ -1,8 +1,12 @@
-//! What becomes of the objects of a Sync that is being deleted.
+//! Finalizes a Sync that is being deleted.
 //!
-//! In: a Sync with a deletion timestamp. Out: its objects are gone where it asks for that, in reverse order, and its
-//! finalizer too; what another Sync wants goes to that one; what may not be deleted, or takes too long, stays and is
-//! named. While it is suspended, or asks to leave its objects after all, nothing more is deleted: `farewell/mandate.rs` decides that.
+//! In: a Sync with a deletion timestamp.
+//! Out: its objects are deleted in reverse order if the Sync asks for that, and its finalizer is
+//! removed.
+//!
+//! An object that another Sync claims is handed over. An object that may not be deleted, or takes
+//! too long, stays and is reported. While the Sync is suspended, or its policy has changed to
+//! `Orphan`, nothing more is deleted; `deletion/decision.rs` decides that.
 
 mod brake;
 mod going;
@@ -37,29 +41,40 @@ use crate::plan::{Hold, Outcome, Plan, Policy, farewell};
 pub(crate) use brake::Brake;
 pub(crate) use mandate::{Mandate, has_begun};
 
-/// Between two rounds of a deletion.
+/// Pause between two rounds of a deletion.
 const ROUND: Duration = Duration::from_millis(500);
 
-/// The same while there is nothing to do but to wait for others.
+/// The same pause while every object waits for something else.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a Sync that is being deleted asks for; or why it may not ask for anything, so that all that it has made stays.
+/// The validated spec of a Sync that is being deleted, or the reason why it is invalid; with an
+/// invalid spec all of its objects stay.
 pub(crate) type Leaving = Result<Box<Wish>, &'static str>;
 
-/// A Sync that is being deleted.
+/// Context of the deletion of one Sync.
 pub(crate) struct Going<'a> {
     pub(crate) context: &'a Context,
     pub(crate) desk: &'a Desk,
     pub(crate) sync: &'a Value,
     pub(crate) brake: &'a Brake,
-    /// Its deletion had begun before.
+    /// True if the deletion had begun before this worker started.
     pub(crate) has_begun: bool,
 }
 
-/// Deletes what is to be deleted, and lets the Sync go; true if that is to be tried again.
+/// Deletes the objects of a Sync and removes its finalizer; returns true if it has to be retried.
+///
+/// # Guarantees
+///
+/// No object is deleted unless the decision is [`DeletionDecision::Delete`]. Objects that stay are
+/// reported before the finalizer is removed.
+///
+/// # Cancellation
+///
+/// It can be dropped at any time; the next call continues with the objects that exist then.
 pub(crate) async fn leave(going: &Going<'_>, leaving: &Leaving, mandate: Mandate) -> bool {
     let (context, name) = (going.context, going.desk.name());
-    // Who goes wants nothing: what two Syncs leave would else go from one to the other.
+    // A Sync that is being deleted desires nothing: otherwise two deleted Syncs would hand their
+    // objects over to each other.
     let held = context.registry.wants_nothing(name);
     context.neighbours.wake(&held);
     if !going.brake.decided_by.finalizers.iter().any(|one| one == FINALIZER) {
@@ -75,20 +90,21 @@ pub(crate) async fn leave(going: &Going<'_>, leaving: &Leaving, mandate: Mandate
             Ok(wish) => part(going, wish).await,
         },
     };
-    // Before the Sync goes: with it goes who keeps it, and what that one was about to tell.
+    // Reported before the finalizer goes: its removal ends the worker and everything that the
+    // worker still had to report.
     orphans.tell(context, name, going.sync).await;
     going.release().await
 }
 
-/// Deletes what is to be deleted with the Sync, and gives what stays.
+/// Deletes the objects of the Sync, and returns those that stay.
 async fn part(going: &Going<'_>, wish: &Wish) -> Orphans {
     let (context, name) = (going.context, going.desk.name());
     let cluster = context.cluster_of(name, wish).await.ok();
     let (mut pauses, until) = (context.pauses().cluster, clock::now() + wish.timeout);
-    // Whoever depends on it goes first, as it came last.
+    // Dependents are deleted first, in reverse order of creation.
     let _ = tokio::time::timeout_at(until.into(), context.dependencies.last(name, GRACE)).await;
     loop {
-        // Without an answer nothing is known, and who knows nothing lets go of nothing before the time is over.
+        // Without an answer the objects are not known, and nothing is released before the timeout.
         let failure = match delete(going, wish, until).await {
             Ok(orphans) => return orphans,
             Err(failure) => failure,
@@ -102,15 +118,16 @@ async fn part(going: &Going<'_>, wish: &Wish) -> Orphans {
     }
 }
 
-/// So long after a Sync others that depend on it may be deleted with it: nobody deletes several at one time.
+/// Time to wait for dependents that are deleted together with the Sync: deletions of several Syncs
+/// do not arrive at the same instant.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// The rights are gone, and no waiting brings them back.
+/// The permissions are gone, and waiting does not bring them back.
 fn is_denied(failure: &Failure) -> bool {
     matches!(failure.code(), Some(401 | 403))
 }
 
-/// Sees to it that everything of the Sync is seen.
+/// Makes sure that all objects of the Sync are in the cache.
 async fn look(cluster: &Cluster, name: &SyncName, sync: &Value, wish: &Wish) -> Result<(), Failure> {
     cluster.know().await?;
     let status: Option<SyncStatus> =
@@ -123,8 +140,8 @@ async fn look(cluster: &Cluster, name: &SyncName, sync: &Value, wish: &Wish) -> 
     blind.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure))
 }
 
-/// Why nothing is deleted, if the Sync goes only because something around it does. Whoever deletes a namespace, or the
-/// definition of Syncs, has not asked for the end of what the Sync has made.
+/// Returns the reason to delete nothing, if the Sync goes only because its namespace or the CRD of
+/// Syncs does. Deleting a namespace or a CRD is no request to delete the objects of a Sync.
 async fn goes_with(context: &Context, name: &SyncName) -> Result<Option<&'static str>, Failure> {
     context.cluster.know().await?;
     let around = [
@@ -138,7 +155,7 @@ async fn goes_with(context: &Context, name: &SyncName) -> Result<Option<&'static
                 return Ok(Some(why));
             }
             Ok(_) => {}
-            // Who may not see definitions is not told of their end.
+            // Without the right to read CRDs, their end cannot be noticed.
             Err(failure) if is_denied(&failure) && id.kind() == CRD.1 => {}
             Err(failure) => return Err(failure),
         }
@@ -146,7 +163,7 @@ async fn goes_with(context: &Context, name: &SyncName) -> Result<Option<&'static
     Ok(None)
 }
 
-/// The kind of definitions.
+/// Group and kind of CRDs.
 const CRD: (&str, &str) = ("apiextensions.k8s.io", "CustomResourceDefinition");
 
 async fn delete(going: &Going<'_>, wish: &Wish, until: Instant) -> Result<Orphans, Failure> {
@@ -188,8 +205,8 @@ async fn delete(going: &Going<'_>, wish: &Wish, until: Instant) -> Result<Orphan
         refused: None,
         stop: &going.brake.stop,
     };
-    // Hooks go last, so that whoever goes on with this finds which have run; and once all else is gone there is nothing left
-    // to be saved.
+    // Hooks are deleted last, so that a retry can tell which of them have run. Once all other
+    // objects are gone, a hook before the deletion has nothing left to save.
     let is_hook = |id: &ObjectId| last.get(id).is_some();
     let others = |seen: &ObservedSet| seen.iter().any(|(id, it)| it.mark == Mark::Ours && !is_hook(id));
     if cluster.observed(name, others) && !work.last_hooks(Parting::Before, desk, until).await? {
@@ -199,14 +216,14 @@ async fn delete(going: &Going<'_>, wish: &Wish, until: Instant) -> Result<Orphan
     if orphans.all.is_some() {
         return Ok(orphans);
     }
-    // What they say now changes nothing any more.
+    // Their result changes nothing any more.
     let _ = work.last_hooks(Parting::After, desk, until).await?;
     let left = clear_away(going, &work, wish, until, is_hook).await?;
     orphans.objects.extend(left.objects);
     Ok(Orphans { all: left.all, ..orphans })
 }
 
-/// Deletes what is to be deleted of these, round by round.
+/// Deletes the matching objects, round by round.
 async fn clear_away(
     going: &Going<'_>,
     work: &Work<'_>,
@@ -242,7 +259,7 @@ async fn clear_away(
             going.tell(told::deleting(&plan, &going.left(cluster)));
         }
         is_slow = true;
-        // The rights are gone, and asking again does not bring them back.
+        // The permissions are gone, and a retry does not bring them back.
         plan.stages.iter_mut().for_each(|(_, steps)| steps.retain(|step| !forbidden.contains(&step.id)));
         let round = if plan.steps().next().is_none() { PATIENCE } else { ROUND };
         for (id, outcome) in going.write(work, plan).await {
@@ -264,7 +281,7 @@ async fn clear_away(
     }
 }
 
-/// What stays if nothing more is done.
+/// Returns the objects that stay if nothing more is done.
 fn orphans(plan: &Plan, forbidden: &BTreeSet<ObjectId>) -> Orphans {
     let why = |id| if forbidden.contains(id) { "Forbidden" } else { "Timeout" };
     let late = plan.steps().map(|step| (step.id.clone(), why(&step.id)));
@@ -275,7 +292,7 @@ fn orphans(plan: &Plan, forbidden: &BTreeSet<ObjectId>) -> Orphans {
     Orphans { objects: late.chain(held).collect(), all: None }
 }
 
-/// True while something is to be done, or to be waited for.
+/// Returns true while there are objects to delete or to wait for.
 fn is_open(plan: &Plan, forbidden: &BTreeSet<ObjectId>) -> bool {
     let waits = |hold: &Hold| match hold {
         Hold::Waits(other) => !forbidden.contains(other),
@@ -284,7 +301,7 @@ fn is_open(plan: &Plan, forbidden: &BTreeSet<ObjectId>) -> bool {
     plan.steps().any(|step| !forbidden.contains(&step.id)) || plan.held.iter().any(|(_, hold)| waits(hold))
 }
 
-/// True if an object is held for a while only.
+/// Returns true for a hold that ends without a person.
 fn is_passing(hold: &Hold) -> bool {
     matches!(
         hold,

@@ -1,9 +1,11 @@
-//! Who undoes our repairs, and for how long we leave it at that.
+//! Detects controllers that keep undoing our repairs, and backs off from the contested fields.
 //!
-//! In: repairs and deletions, each with its time. Out: [`Contest`]s for the plan. Repairing against somebody who
-//! repairs as fast costs the API server more than the drift costs anybody; so after some rounds about one field that
-//! field is left as it is, said to be contested, and tried again less and less often. Who changes one field after
-//! another fights for none of them.
+//! In: repairs and deletions, each with its time.
+//! Out: [`Contest`]s for the plan.
+//!
+//! Fighting another controller over a field costs the API server more than the drift itself. After
+//! a few repairs of one field it is left with its live value, reported as contested, and retried
+//! with growing pauses. A manager that changes one field after another contests none of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,16 +16,16 @@ use crate::desired::DesiredSet;
 use crate::object::ObjectId;
 use crate::plan::{Change, Contest, Outcome};
 
-/// So many repairs of a field against the same manager within [`WINDOW`] are a fight.
+/// Repairs of a field against the same manager within [`WINDOW`] that make it contested.
 const MAX_REPAIRS: usize = 5;
-/// More deletions than this within [`WINDOW`] are one as well.
+/// Deletions of an object within [`WINDOW`] that are tolerated before it is contested.
 const MAX_DELETIONS: usize = 3;
-/// What is older counts no more, and a contest without a repair for so long is over.
+/// Age after which a revert is forgotten. A contest without a revert for this long is over.
 const WINDOW: Duration = Duration::from_secs(600);
-/// The pauses between attempts: the first, and the longest.
+/// First and longest pause between attempts.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
 
-/// All objects that others changed lately.
+/// Contention of all objects that other actors changed recently.
 #[derive(Debug, Default)]
 pub(crate) struct Fights(BTreeMap<ObjectId, Fight>);
 
@@ -34,27 +36,27 @@ struct Fight {
     contests: Vec<Dispute>,
 }
 
-/// What is left to somebody for a while.
+/// Fields that are left to another manager for a while.
 #[derive(Debug)]
 struct Dispute {
     manager: Option<Box<str>>,
-    /// The fields; none where it is about the whole object.
+    /// The fields; empty if the whole object is contested.
     fields: Vec<String>,
-    /// When it is tried again.
+    /// Time of the next attempt.
     until: Time,
     pause: Duration,
 }
 
-/// Something that had to be repaired.
+/// A change by another actor that had to be repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Blow {
-    /// These fields were changed by this manager, where it is known.
+    /// These fields were changed, by this manager if it is known.
     Changed(Option<Box<str>>, Vec<String>),
     Deleted,
 }
 
 impl Blow {
-    /// True if both are about this field; about no field in particular, if none is given.
+    /// Returns true if both reverts are about this field; without a field, if both are about none.
     fn is_like(&self, other: &Self, field: Option<&String>) -> bool {
         match (self, other) {
             (Self::Deleted, Self::Deleted) => true,
@@ -66,7 +68,7 @@ impl Blow {
         }
     }
 
-    /// True if this is what has been fought about.
+    /// Returns true if this revert continues the contest.
     fn goes_on_with(&self, dispute: &Dispute) -> bool {
         match self {
             Self::Changed(manager, fields) => {
@@ -79,8 +81,8 @@ impl Blow {
 }
 
 impl Fight {
-    /// The fields about which there have been so many blows like this one, itself among them; empty where blows are
-    /// about no field. None if there have not.
+    /// Returns the fields with at least `limit` reverts like this one, itself included; empty if
+    /// the reverts are about no field. `None` if there are not as many.
     fn contested(&self, blow: &Blow, limit: usize) -> Option<Vec<String>> {
         let is_often = |field: Option<&String>| {
             self.blows.iter().filter(|(_, known)| known.is_like(blow, field)).count() >= limit
@@ -95,7 +97,8 @@ impl Fight {
         }
     }
 
-    /// The dispute that begins with this blow, if it is one too many about something that is not disputed yet.
+    /// Returns the contest that starts with this revert, if it is one too many about uncontested
+    /// fields.
     fn begins(&self, blow: &Blow, now: Time) -> Option<Dispute> {
         let (limit, manager) = match blow {
             Blow::Changed(manager, _) => (MAX_REPAIRS, manager.clone()),
@@ -115,7 +118,7 @@ impl Fight {
 }
 
 impl Fights {
-    /// Takes in what was repaired.
+    /// Records the repairs among these outcomes.
     pub(crate) fn learn<'a>(
         &mut self,
         outcomes: impl IntoIterator<Item = (&'a ObjectId, &'a Outcome)>,
@@ -129,14 +132,15 @@ impl Fights {
                 Change::Drifted(drift) => {
                     Blow::Changed(drift.manager.as_deref().map(Box::from), drift.fields.clone())
                 }
-                // An apply that changes what the last one left has somebody against it who leaves no trace.
+                // If an apply changes the result of the last one, another actor works against it
+                // without leaving a trace.
                 Change::EntryLost | Change::Unverified | Change::Moved => Blow::Changed(None, Vec::new()),
             };
             self.blow(id, wanted.hash, blow, now);
         }
     }
 
-    /// Somebody deleted an object that is wanted.
+    /// Records that another actor deleted a desired object.
     pub(crate) fn deleted(&mut self, id: &ObjectId, hash: SpecHash, now: Time) {
         self.blow(id, hash, Blow::Deleted, now);
     }
@@ -145,12 +149,12 @@ impl Fights {
         let new = || Fight { hash, blows: Vec::new(), contests: Vec::new() };
         let fight = self.0.entry(id.clone()).or_insert_with(new);
         if fight.hash != hash {
-            // Nobody has undone this commit yet.
+            // No one has undone this commit yet.
             *fight = new();
         }
         fight.blows.retain(|(time, _)| *time + WINDOW > now);
         fight.blows.push((now, blow.clone()));
-        // What was tried again was undone again.
+        // The retried repair was undone again.
         for dispute in fight.contests.iter_mut().filter(|dispute| blow.goes_on_with(dispute)) {
             dispute.pause = (dispute.pause * 2).min(PAUSE.1);
             dispute.until = now + dispute.pause;
@@ -158,7 +162,7 @@ impl Fights {
         fight.contests.extend(fight.begins(&blow, now));
     }
 
-    /// What is left as it is for now. What has been quiet is forgotten.
+    /// Returns the contests that are in effect now. Quiet ones are forgotten.
     pub(crate) fn contested(&mut self, now: Time) -> BTreeMap<ObjectId, Contest> {
         self.0.retain(|_, fight| {
             fight.contests.retain(|dispute| dispute.until + WINDOW > now);
@@ -167,16 +171,16 @@ impl Fights {
         self.all(|dispute| dispute.until > now)
     }
 
-    /// Fields that were left to others, and are claimed again now.
+    /// Returns the contested fields that are claimed again now.
     pub(crate) fn again(&self, now: Time) -> BTreeMap<ObjectId, Contest> {
         self.all(|dispute| dispute.until <= now && !dispute.fields.is_empty())
     }
 
-    /// One contest for each object with such disputes.
+    /// Returns one contest for each object with matching entries.
     fn all(&self, which: impl Fn(&Dispute) -> bool) -> BTreeMap<ObjectId, Contest> {
         let contest = |(id, fight): (&ObjectId, &Fight)| {
             let disputes: Vec<&Dispute> = fight.contests.iter().filter(|it| which(it)).collect();
-            // One about the whole object is about each of its fields.
+            // A contest about the whole object covers each of its fields.
             let whole = disputes.iter().any(|dispute| dispute.fields.is_empty());
             let fields = disputes.iter().flat_map(|dispute| &dispute.fields).filter(|_| !whole);
             let managers: BTreeSet<&str> = disputes.iter().filter_map(|it| it.manager.as_deref()).collect();
@@ -191,7 +195,7 @@ impl Fights {
         self.0.iter().filter_map(contest).collect()
     }
 
-    /// When the next of them is tried again.
+    /// Returns the time of the next attempt.
     pub(crate) fn next(&self, now: Time) -> Option<Time> {
         let disputes = self.0.values().flat_map(|fight| &fight.contests);
         disputes.map(|dispute| dispute.until).filter(|until| *until > now).min()
@@ -217,7 +221,7 @@ mod tests {
         Blow::Changed(Some(manager.into()), fields.iter().map(|&field| field.to_owned()).collect())
     }
 
-    /// Whether the object is contested after each of these blows.
+    /// Returns for each revert if the object is contested after it.
     fn after(blows: &[(u64, Blow)]) -> Vec<bool> {
         let mut fights = Fights::default();
         let blow = |(seconds, blow): &(u64, Blow)| {
@@ -249,7 +253,7 @@ mod tests {
             fights.blow(&id(), HASH, changed("a", &["x", fields[second as usize]]), at(second));
         }
         assert_eq!(fights.contested(at(5))[&id()].fields, ["x"], "only what was changed again and again");
-        // What is undone of another field meanwhile does not make this contest last longer.
+        // A revert of another field does not prolong this contest.
         fights.blow(&id(), HASH, changed("a", &["y"]), at(64));
         assert!(fights.contested(at(64)).is_empty());
     }

@@ -1,7 +1,10 @@
-//! What a Sync has written on its objects about itself is taken off them, for who takes them back.
+//! Removes the marks of a Sync from its objects, so that their former tool can take them back.
 //!
-//! In: a Sync that is gone. Out: its objects without its label, its annotations and its entry in the managed fields. No value
-//! changes. An entry that stayed would hold fields which another tool removes later.
+//! In: the name of a Sync that is gone.
+//! Out: its objects without its label, its annotations and its managed fields entry.
+//!
+//! No value changes. A managed fields entry that stayed would keep fields alive that another tool
+//! removes later.
 
 use futures::StreamExt as _;
 use serde_json::{Value, json};
@@ -12,24 +15,38 @@ use crate::api::{
 use crate::cluster::{Cluster, Failure};
 use crate::object::{Object, ObjectId};
 
-/// Objects at one time.
+/// Objects that are written concurrently.
 const SIDE_BY_SIDE: usize = 8;
 
-/// How often an object is read anew because it changed meanwhile.
+/// Attempts to patch one object that keeps changing.
 const MAX_ATTEMPTS: usize = 5;
 
-/// What became of the objects.
+/// Result of releasing the objects of a Sync.
 #[derive(Debug, Default)]
 pub struct Forgotten {
-    /// How many have nothing of the Sync on them any more.
+    /// Number of objects that carry nothing of the Sync any more.
     pub done: usize,
-    /// Those that could not be written, and why.
+    /// Objects that could not be written, each with its error.
     pub failed: Vec<(ObjectId, Failure)>,
-    /// There are kinds that may not be listed, so that objects of these are not among them.
+    /// True if some kinds may not be listed, so that their objects were not released.
     pub blind: bool,
 }
 
-/// Takes the marks of a Sync off all objects that bear its label.
+/// Removes the marks of a Sync from all objects that carry its label.
+///
+/// # Guarantees
+///
+/// Only the marks and managed fields of this Sync are removed; no other field changes. Each patch
+/// is guarded by the resourceVersion that was read.
+///
+/// # Cancellation
+///
+/// It can be dropped at any time and called again: objects without marks are skipped.
+///
+/// # Errors
+///
+/// Fails if discovery or listing fails. Failures of single objects are in
+/// [`ReleaseResult::failed`].
 pub async fn forget(cluster: &Cluster, owner: &SyncName) -> Result<Forgotten, Failure> {
     cluster.know().await?;
     let (kinds, complete) = cluster.sweep(owner).await?;
@@ -54,7 +71,7 @@ async fn one(cluster: &Cluster, owner: &SyncName, mut live: Object) -> Result<()
         let Some(steps) = steps(&live, owner) else { return Ok(()) };
         attempts -= 1;
         match cluster.patch(&live.id, None, owner, &steps).await {
-            // Somebody wrote to it meanwhile.
+            // The object changed meanwhile.
             Err(failure) if attempts > 0 && matches!(failure.code(), Some(409 | 422)) => {
                 match cluster.whole(&live.id, None).await? {
                     Some(newer) => live = newer,
@@ -67,7 +84,7 @@ async fn one(cluster: &Cluster, owner: &SyncName, mut live: Object) -> Result<()
     }
 }
 
-/// The patch of one object; none if it has nothing of this Sync on it.
+/// Returns the patch of one object; `None` if it carries nothing of this Sync.
 fn steps(live: &Object, owner: &SyncName) -> Option<Value> {
     let text = |place: &str| live.metadata(place).and_then(Value::as_str).unwrap_or_default();
     let mut steps =
@@ -87,10 +104,11 @@ fn steps(live: &Object, owner: &SyncName) -> Option<Value> {
     let ours: Vec<usize> =
         (0..entries.len()).filter(|at| managers.contains(&entries[*at]["manager"])).collect();
     if !ours.is_empty() && ours.len() == entries.len() {
-        // A list without entries would count as one that was not sent; an empty entry ends them all.
+        // A list without entries would count as one that was not sent; an empty entry removes them
+        // all.
         steps.push(json!({"op": "replace", "path": "/metadata/managedFields", "value": [{}]}));
     } else {
-        // From the last on, so that the places of those before stay as they are.
+        // From last to first, so that the earlier indexes stay valid.
         let places = ours
             .iter()
             .rev()

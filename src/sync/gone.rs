@@ -1,7 +1,11 @@
-//! Whether a Sync that holds an object is gone, or will never release it.
+//! Checks if the owner of an object is gone, or will never release the object.
 //!
-//! In: its name. Out: true if nobody serves it: not this daemon, not another one that serves other Syncs, and no run
-//! without a Sync, which has a Lease instead; or if it has let go of an object that it cannot see.
+//! In: the name of the owning Sync.
+//! Out: true if no Sync and no process uses that name, or if the owner has released an object that
+//! it cannot see.
+//!
+//! A name is in use if this daemon serves the Sync, if another daemon does, or if a run without a
+//! Sync holds the Lease of that name.
 
 use super::Context;
 use super::carry_out::Work;
@@ -11,13 +15,13 @@ use crate::desired::DesiredObject;
 use crate::proof::Proof;
 
 impl Work<'_> {
-    /// True if it is certain that nobody goes by this name.
+    /// Returns true if it is certain that no Sync and no run uses this name.
     pub(super) async fn is_gone(&self, sync: &str) -> Result<bool, Failure> {
         is_gone(self.context, sync).await
     }
 
-    /// True if a Sync has let go of an object and will never release it: somebody has taken off the label by which it
-    /// would see it, or it never was that Sync's, whatever the managed fields say.
+    /// Returns true if a Sync has released an object and will never remove its managed fields: the
+    /// label by which it would see the object was removed, or the object never was its own.
     pub(super) async fn has_lost(&self, sync: &str, wanted: &DesiredObject) -> Result<bool, Failure> {
         let Some((namespace, name)) = sync.split_once('/') else { return Ok(false) };
         if !self.context.registry.has_let_go(sync, &wanted.id) {
@@ -33,7 +37,7 @@ impl Work<'_> {
     }
 }
 
-/// True if it is certain that no Sync and no run goes by this name.
+/// Returns true if it is certain that no Sync and no run uses this name.
 pub(super) async fn is_gone(context: &Context, sync: &str) -> Result<bool, Failure> {
     let Some((namespace, name)) = sync.split_once('/') else { return Ok(false) };
     if !context.registry.is_gone(sync) {
@@ -44,5 +48,5 @@ pub(super) async fn is_gone(context: &Context, sync: &str) -> Result<bool, Failu
     Ok(!is_there && !cluster.is_held(&format!("{namespace}/{RUN}{name}")).await?)
 }
 
-/// What the Leases of runs without a Sync begin with.
+/// Prefix of the Leases of runs without a Sync.
 pub(crate) const RUN: &str = "moorline-";

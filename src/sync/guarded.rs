@@ -1,8 +1,11 @@
-//! Which objects that nobody wants any more are pruned only by approval, whatever their kind.
+//! Finds objects that are pruned only by approval, for reasons other than their kind.
 //!
-//! In: what is seen and not wanted. Out: those that take others with them, of the kinds of which that hangs on a field; and on the way
-//! back from a commit that was given up, those that may have been there before it. Watches carry neither, so that each is
-//! read once, and again when it has changed; one that cannot be read is guarded until it can.
+//! In: observed objects that are no longer desired.
+//! Out: objects whose deletion takes other objects with it, for kinds where a field decides that.
+//! During a rollback also objects that may have existed before this Sync.
+//!
+//! Watches do not carry these facts, so each object is read once, and again when it has changed. An
+//! object that cannot be read counts as guarded until it can.
 
 use std::collections::BTreeMap;
 
@@ -13,29 +16,29 @@ use crate::object::ObjectId;
 use crate::observed::{Mark, Observed};
 use crate::plan::{Guard, may_take_more, takes_more};
 
-/// An object as it was read: its uid and its version.
+/// Version of an object as it was read: uid and resourceVersion.
 type Version = (Box<str>, Box<str>);
 
-/// What is known of such objects.
+/// Cache of guards by object.
 #[derive(Debug, Default)]
 pub(crate) struct Guarded {
     known: BTreeMap<ObjectId, (Version, Option<Guard>)>,
-    /// What is known was asked on the way back.
+    /// True if the cache was filled during a rollback.
     way_back: bool,
 }
 
-/// Whose objects are looked at.
+/// Inputs for reading guards.
 #[derive(Clone, Copy)]
 pub(crate) struct Guards<'a> {
     pub(crate) context: &'a Context,
     pub(crate) cluster: &'a Cluster,
     pub(crate) owner: &'a SyncName,
-    /// Another commit is held than the newest, which was given up.
+    /// True during a rollback: the held commit is not the newest one, which was given up.
     pub(crate) way_back: bool,
 }
 
 impl Guarded {
-    /// Reads those that are not known as they are now.
+    /// Reads the guards that are missing or out of date.
     pub(crate) async fn look(&mut self, guards: Guards<'_>, is_wanted: impl Fn(&ObjectId) -> bool) {
         let Guards { cluster, owner, way_back, .. } = guards;
         let found: Vec<(ObjectId, Version)> = cluster.observed(owner, |observed| {
@@ -60,7 +63,7 @@ impl Guarded {
                     Ok(guard) => guard,
                     Err(failure) => {
                         tracing::debug!(sync = %owner, object = %id, %failure, "whether it may be pruned is not known");
-                        // No version is this one, so that it is read again.
+                        // No object has this version, so it is read again.
                         let guard = if way_back { Guard::WasThere } else { Guard::TakesMore };
                         self.known.insert(id, (Version::default(), Some(guard)));
                         continue;
@@ -71,14 +74,14 @@ impl Guarded {
         }
     }
 
-    /// Those that may go only by approval, and why.
+    /// Returns the objects that need an approval, each with the reason.
     pub(crate) fn ids(&self) -> BTreeMap<ObjectId, Guard> {
         self.known.iter().filter_map(|(id, (_, guard))| Some((id.clone(), (*guard)?))).collect()
     }
 }
 
 impl Guards<'_> {
-    /// Why this object may go only by approval, if so.
+    /// Returns the reason why this object needs an approval, if there is one.
     async fn of(&self, id: &ObjectId) -> Result<Option<Guard>, Failure> {
         let kind = id.group_kind();
         if may_take_more(&kind) {

@@ -1,6 +1,7 @@
-//! The remote bases that a Sync goes by, and whether they have moved.
+//! Remote bases of a Sync, and the check for newer commits.
 //!
-//! In: what the last render named, whether it was complete or not. Out: at each look, whether one of them stands for another commit now.
+//! In: the bases that the last render named, complete or not.
+//! Out: at each poll, true if one of them resolves to another commit.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -10,7 +11,7 @@ use futures::future::join_all;
 use super::{Base, Ground};
 use crate::report::Trouble;
 
-/// What the last render named; those who look at it and those who render share it.
+/// The remote bases of the last render, shared between the poller and the renderer.
 #[derive(Debug, Clone, Default)]
 pub struct Followed(Arc<Mutex<Vec<Base>>>);
 
@@ -19,7 +20,7 @@ impl Followed {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = bases;
     }
 
-    /// True if one of them stands for another commit than the last render has read.
+    /// Returns true if a base resolves to another commit than the one that was rendered.
     pub(crate) async fn have_moved(&self, ground: &Ground<'_>, by: Instant) -> Result<bool, Trouble> {
         let bases = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let looks = bases.iter().map(async |base| match base.look(ground, by).await {

@@ -1,6 +1,7 @@
-//! The steps of a deletion that every way through it shares.
+//! Steps of a deletion that all of its paths share.
 //!
-//! In: a Sync that is being deleted. Out: what is left of it, a round of writes, a status, and at the end the finalizer gone.
+//! In: a Sync that is being deleted.
+//! Out: its remaining objects, one round of writes, a status, and the removal of the finalizer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,14 +19,15 @@ use crate::object::ObjectId;
 use crate::plan::{AwaitedKinds, Outcome, Plan};
 use crate::report::Trouble;
 
-/// So long is looked for the objects that stay: they are only named.
+/// Time to look for the objects that stay: they are only reported.
 const LOOK: Duration = Duration::from_secs(3);
 
-/// How often the finalizer is taken off a Sync that others write to at the same time.
+/// Attempts to remove the finalizer of a Sync that other clients write to at the same time.
 const MAX_ATTEMPTS: usize = 5;
 
 impl Going<'_> {
-    /// The cluster in which everything of the Sync is seen; none if that takes too long or cannot be had.
+    /// Returns the cluster with all objects of the Sync cached; `None` if that fails or takes too
+    /// long.
     pub(super) async fn known(&self, leaving: &Leaving) -> Option<Cluster> {
         let (name, wish) = (self.desk.name(), leaving.as_ref().ok()?);
         let cluster = self.context.cluster_of(name, wish).await.ok()?;
@@ -33,30 +35,31 @@ impl Going<'_> {
         matches!(seen, Ok(Ok(()))).then_some(cluster)
     }
 
-    /// Everything stays, and is named as far as it is known.
+    /// Keeps all objects, and returns those that are known.
     pub(super) async fn all_stay(&self, leaving: &Leaving, why: &'static str) -> Orphans {
         let cluster = self.known(leaving).await;
         Orphans::all(cluster.as_ref(), self.desk.name(), why)
     }
 
-    /// The objects that the Sync has now.
+    /// Returns the objects that the Sync has now.
     pub(super) fn left(&self, cluster: &Cluster) -> Vec<ObjectId> {
         Orphans::all(Some(cluster), self.desk.name(), "").objects.into_iter().map(|(id, _)| id).collect()
     }
 
-    /// True if hooks run at the end of the Sync.
+    /// Returns true if hooks run at the deletion of the Sync.
     pub(super) fn has_last_hooks(&self) -> bool {
         let hooks = self.sync.pointer("/status/hooksAtDeletion").and_then(Value::as_array);
         hooks.is_some_and(|hooks| !hooks.is_empty())
     }
 
-    /// Says how far the deletion is.
+    /// Reports the progress of the deletion in the status.
     pub(super) fn tell(&self, trouble: Trouble) {
         self.desk.is_left();
         self.desk.refuse(Some(trouble));
     }
 
-    /// Carries out one round. The Sync is read before the first object is deleted, because its watch may be late.
+    /// Executes one round. The Sync is read before the first object is deleted, because its watch
+    /// may lag.
     pub(super) async fn write(&self, work: &Work<'_>, plan: Plan) -> BTreeMap<ObjectId, Outcome> {
         let _writing = self.brake.writes().await;
         let asked = Asked::while_it_stands(self.desk.name(), &self.brake.decided_by);
@@ -67,7 +70,7 @@ impl Going<'_> {
         carry_out(&work, plan, Vec::new(), None, &mut kinds).await
     }
 
-    /// Takes the finalizer off, so that the Sync goes; true if that is to be tried again.
+    /// Removes the finalizer, so that the Sync goes; returns true if that has to be retried.
     pub(super) async fn release(&self) -> bool {
         let (cluster, name) = (&self.context.cluster, self.desk.name());
         let mut standing = self.brake.decided_by.clone();
@@ -80,7 +83,8 @@ impl Going<'_> {
             };
             match failure.code() {
                 Some(404) => return false,
-                // Our own status is a write, too. A Sync that asks for something else now is decided anew.
+                // Our own status update is a write, too. If the Sync asks for something else now,
+                // the deletion is decided again.
                 Some(409) => match self.now().await {
                     Ok(Some(now)) if now.asks_the_same(&standing) => standing = now,
                     Ok(Some(_)) => return true,

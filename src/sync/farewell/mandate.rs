@@ -1,13 +1,15 @@
-//! Decides what a deletion may do now: delete, leave the objects, or wait for a person.
+//! Decides if a deletion may delete objects, leaves them, or waits for a person.
 //!
-//! In: a Sync that is being deleted, and whether its deletion has begun. Out: the decision. Pure, so that the same Sync gives
-//! the same decision after a restart.
+//! In: a Sync that is being deleted, and if its deletion has begun.
+//! Out: the decision.
+//!
+//! The function is pure, so that the same Sync gets the same decision after a restart.
 
 use serde_json::Value;
 
 use crate::api::{ConditionType, DELETION_ANNOTATION, DeletionPolicy, Reason, answered};
 
-/// The decision.
+/// The decision about a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mandate {
     /// The objects are deleted.
@@ -16,11 +18,11 @@ pub(crate) enum Mandate {
     Orphan,
     /// A person answered that the objects stay.
     Answered,
-    /// Nothing is deleted before a person says more.
+    /// Nothing is deleted until a person decides.
     Held(Pause),
 }
 
-/// Why a deletion waits.
+/// Reason for a held deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pause {
     /// The Sync is suspended.
@@ -30,7 +32,7 @@ pub(crate) enum Pause {
 }
 
 impl Mandate {
-    /// The decision for a Sync as the API server has it.
+    /// Decides for a Sync as the API server has it.
     pub(crate) fn of(sync: &Value, has_begun: bool) -> Self {
         match answer(sync) {
             Some(DeletionPolicy::Delete) => return Self::Delete,
@@ -53,7 +55,7 @@ fn answer(sync: &Value) -> Option<DeletionPolicy> {
     answered(text, sync.pointer("/metadata/generation")?.as_i64()?)
 }
 
-/// True if the status says that the deletion of the objects has begun, or waits.
+/// Returns true if the status says that the deletion of objects has begun or is held.
 pub(crate) fn has_begun(sync: &Value) -> bool {
     let conditions = sync.pointer("/status/conditions").and_then(Value::as_array);
     let is_ready = |it: &&Value| it["type"] == ConditionType::Ready.to_string();

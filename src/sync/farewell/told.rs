@@ -1,6 +1,7 @@
-//! Says in the status how far the deletion of a Sync is, or why it waits.
+//! Status texts about the progress of a deletion, and about the reason why it is held.
 //!
-//! In: the objects that are left. Out: trouble for the desk, which writes it where it is news.
+//! In: the objects that are left.
+//! Out: a reconcile error for the status, which is written only if it has changed.
 
 use super::mandate::Pause;
 use crate::api::{Reason, SyncName};
@@ -8,19 +9,19 @@ use crate::object::ObjectId;
 use crate::plan::{Hold, Plan};
 use crate::report::Trouble;
 
-/// So many objects are named, as many as a status has problems.
+/// Most objects that are named; a status has room for as many problems.
 const MAX_NAMED: usize = 10;
 
-/// The deletion goes on.
+/// Returns the text while objects are being deleted.
 pub(super) fn deleting(plan: &Plan, left: &[ObjectId]) -> Trouble {
-    // The first object that waits for something else than another object of the Sync says the most.
+    // The first object that waits for something outside of the Sync says the most.
     let waits = plan.held.iter().find(|(_, hold)| !matches!(hold, Hold::Waits(_)));
     let first = waits.map(|(id, hold)| format!("; {id}: {hold}")).unwrap_or_default();
     let message = format!("the Sync is being deleted, and {}{first}", are_left(left));
     Trouble { reason: reason(Reason::Deleting), message, problems: named(left), lasting: false }
 }
 
-/// The deletion waits for a person. What is left may not be known.
+/// Returns the text while the deletion waits for a person. The remaining objects may be unknown.
 pub(super) fn held(name: &SyncName, pause: Pause, left: Option<&[ObjectId]>) -> Trouble {
     let SyncName { namespace, name } = name;
     let left_now = left.map(|left| format!(", and {}", are_left(left))).unwrap_or_default();

@@ -1,8 +1,11 @@
-//! A deletion that waits for a person: nothing is written but the status, which says what is left.
+//! Waits while a deletion is held: only the status is written, with the objects that are left.
 //!
-//! In: a Sync whose deletion may not go on. Out: the objects that stay, as soon as nobody can answer any more because the
-//! namespace or the definition of Syncs is being deleted, or nobody has to because nothing is left. Every other end is a
-//! change of the Sync, for which the caller waits.
+//! In: a Sync whose deletion is held.
+//! Out: the objects that stay.
+//!
+//! The wait ends when a person can no longer answer, because the namespace or the CRD of Syncs is
+//! being deleted. It also ends when nothing is left to decide, because all objects are gone. Every
+//! other end is a change of the Sync, for which the caller waits.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,7 +18,7 @@ use super::{Going, Leaving, told};
 use crate::cluster::{Cluster, Following, NamespaceState};
 use crate::object::ObjectId;
 
-/// Between two attempts to see what is left, where that fails.
+/// Pause between two failed attempts to list the objects that are left.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Waits as long as a person may still answer.
@@ -35,7 +38,7 @@ pub(super) async fn wait(going: &Going<'_>, leaving: &Leaving, pause: Pause) -> 
             return Orphans::default();
         }
         going.tell(told::held(name, pause, left.as_deref()));
-        // An identity of its own sees the objects by watches of its own.
+        // A Sync with a ServiceAccount of its own sees the objects through watches of its own.
         let objects = cluster.as_ref().unwrap_or(&context.cluster).wake(name);
         tokio::select! {
             () = wake.notified() => {}
@@ -45,7 +48,7 @@ pub(super) async fn wait(going: &Going<'_>, leaving: &Leaving, pause: Pause) -> 
     }
 }
 
-/// The end of the namespace, or of the definition of Syncs, if one is seen.
+/// The reason for the end of the namespace or of the CRD of Syncs, once one is noticed.
 #[derive(Default)]
 struct Ends(Arc<Mutex<Option<&'static str>>>);
 
