@@ -1,8 +1,9 @@
-//! What an answer of the API server to a write means: the one closed table.
+//! Classifies failed writes: the one closed table of error reasons.
 //!
-//! In: a failure and the object that was written. Out: an [`Answer`]: one word for conditions and metrics, whether
-//! the cluster or the manifest has to change, and a sentence for people. What the server says about Secrets
-//! quotes their values, so that of it only the fields are told.
+//! In: a failure and the object that was written.
+//! Out: an [`ErrorClass`]: a reason for conditions and metrics, when a retry can succeed, and a
+//! message for people. API server messages about Secrets quote their values, so only the field
+//! names of such a message are passed on.
 
 use std::time::Duration;
 
@@ -10,31 +11,31 @@ use serde::Deserialize;
 
 use super::wire::Failure;
 
-/// A "no" of the API server.
+/// An error status of the API server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({code} {reason})")]
 pub struct Refusal {
     /// The HTTP status.
     pub code: u16,
-    /// The server's word for it, such as `Invalid`.
+    /// The server's reason, such as `Invalid`.
     pub reason: Box<str>,
-    /// The server's sentence.
+    /// The server's message.
     pub message: Box<str>,
-    /// What is wrong with which fields.
+    /// Problems of single fields.
     pub causes: Vec<Cause>,
-    /// When to ask again.
+    /// Delay that the server asks for before a retry.
     pub retry_after: Option<Duration>,
 }
 
 impl Refusal {
-    /// The server is behind the version that it was asked for, as after a restored backup. A load balancer answers 504, too,
-    /// but knows nothing of versions.
+    /// True if the server has not reached the requested resourceVersion yet, as after a restored
+    /// backup. A load balancer also answers 504, but never with this cause.
     pub fn is_behind(&self) -> bool {
         self.code == 504 && self.causes.iter().any(|cause| &*cause.reason == "ResourceVersionTooLarge")
     }
 
-    /// The field managers that are in the way, each once. They are told in the causes of a conflict, between
-    /// quotation marks.
+    /// Field managers that own conflicting fields, each once. The server names them in quotation
+    /// marks in the causes of a conflict.
     pub fn managers(&self) -> Vec<Box<str>> {
         let conflicts = self.causes.iter().filter(|cause| &*cause.reason == "FieldManagerConflict");
         let mut managers: Vec<Box<str>> =
@@ -45,53 +46,54 @@ impl Refusal {
     }
 }
 
-/// What is wrong with one field.
+/// A problem of one field.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct Cause {
-    /// The server's word, such as `FieldManagerConflict`.
+    /// The server's reason, such as `FieldManagerConflict`.
     pub reason: Box<str>,
-    /// The server's sentence.
+    /// The server's message.
     pub message: Box<str>,
     /// The field, as the server prints it.
     pub field: Box<str>,
 }
 
-/// Who has to change before another attempt can succeed.
+/// Condition under which another attempt can succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
-    /// The cluster: it is asked again with growing pauses, for ever.
+    /// The cluster has to change: retried with growing delays, without end.
     Cluster,
-    /// The manifest: it is asked again when there is new input, and after some minutes.
+    /// The manifest has to change: retried on new input, and every few minutes.
     Manifest,
 }
 
-/// What a failed write means.
+/// Classification of a failed write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// One word for conditions, events and metrics.
+    /// Reason for conditions, Events and metrics.
     pub reason: &'static str,
-    /// Who has to change.
+    /// Condition for a successful retry.
     pub remedy: Remedy,
-    /// A sentence for people.
+    /// A message for people.
     pub message: String,
-    /// When the server wants to be asked again.
+    /// Delay that the server asks for before a retry.
     pub retry_after: Option<Duration>,
 }
 
-/// A row that needs a look at the server's sentence: status, a part of it, and what it means.
+/// A row that depends on the server's message: status, part of the message, reason, retry
+/// condition.
 type Row = (u16, &'static str, &'static str, Remedy);
 
-/// The versions of a kind could not be converted into each other.
+/// Versions of a kind could not be converted into each other.
 const CONVERSION: &str = "ConversionFailed";
 
 /// A webhook does not answer.
 pub const WEBHOOK_FAILED: &str = "WebhookFailed";
 
-/// What the namespace says about Pods forbids it.
+/// The Pod Security level of the namespace forbids the object.
 const POD_SECURITY: &str = "PodSecurity";
 
-/// The rows in which the sentence tells more than the status. The first that fits counts.
+/// Rows where the message is more specific than the status. The first match counts.
 const BY_SENTENCE: [Row; 13] = [
     (403, "because it is being terminated", "NamespaceTerminating", Remedy::Cluster),
     (403, "exceeded quota", "QuotaExceeded", Remedy::Cluster),
@@ -108,31 +110,32 @@ const BY_SENTENCE: [Row; 13] = [
     (422, "until a storage migration ensures", "VersionStored", Remedy::Manifest),
 ];
 
-/// Who says no in the place of the server, with any status it likes: how the sentence begins or is introduced, how it goes
-/// on, and our word. What follows is its author's own text, which means nothing to us.
+/// Denials by admission webhooks and policies, with any status: prefix of the message, the part
+/// that follows the name, and our reason. The rest is free text of the author and is not
+/// interpreted.
 const DENIED: [(&str, &str, &str); 2] = [
     ("admission webhook \"", " denied the request", "WebhookDenied"),
     ("ValidatingAdmissionPolicy '", "' denied request", "PolicyDenied"),
 ];
 
-/// The chart's policy on field managers: what is missing is a right, the verb `own` on the Sync.
+/// Message of the chart's policy on field managers: the verb `own` on the Sync is missing.
 const NOT_OWNER: &str = "denied request: the field manager moorline/";
 
-/// The same of a Secret, whose server's words are not told.
+/// The same for a Secret, where the server's message is not repeated.
 const NOT_OWNER_OF_SECRET: &str = "the policy on field managers wants the verb own on this Sync, which is missing; its words are not \
      repeated for a Secret";
 
-/// True for a message of ours that tells of the chart's policy on field managers.
+/// True if one of our messages reports a denial by the chart's policy on field managers.
 pub fn lacks_own(message: &str) -> bool {
     is_by_managers(message) || message == NOT_OWNER_OF_SECRET
 }
 
-/// True for the sentence of the chart's policy on field managers.
+/// True if the message is a denial by the chart's policy on field managers.
 fn is_by_managers(sentence: &str) -> bool {
     sentence.contains("ValidatingAdmissionPolicy '") && sentence.contains(NOT_OWNER)
 }
 
-/// The rows that the status alone decides; what is in none of them is the server's fault from 500 on.
+/// Rows decided by the status alone. Other statuses of 500 and above are server errors.
 const BY_STATUS: [(u16, &str, Remedy); 10] = [
     (400, "BadRequest", Remedy::Manifest),
     (401, "Unauthorized", Remedy::Cluster),
@@ -146,7 +149,7 @@ const BY_STATUS: [(u16, &str, Remedy); 10] = [
     (429, "Throttled", Remedy::Cluster),
 ];
 
-/// How the server says that a field may not change once it is set.
+/// Messages that say that a field may not change once it is set.
 const IMMUTABLE: [&str; 12] = [
     "field is immutable",
     "is immutable after creation",
@@ -162,7 +165,7 @@ const IMMUTABLE: [&str; 12] = [
     "pod updates may not change fields other than",
 ];
 
-/// Every row as the documentation shows it: status, what the server's sentence says, our word, who has to change.
+/// Returns all rows for the documentation: status, part of the message, reason, retry condition.
 pub fn table() -> Vec<[String; 4]> {
     let who = |remedy: Remedy| match remedy {
         Remedy::Cluster => "the cluster".to_owned(),
@@ -195,7 +198,8 @@ pub fn table() -> Vec<[String; 4]> {
     rows
 }
 
-/// What a failed write means. Of an object whose values nobody may see, the server's words are not told.
+/// Classifies a failed write. `hides` suppresses the server's message, for objects with secret
+/// values.
 pub fn answer(failure: &Failure, hides: bool) -> Answer {
     let plain =
         |reason| Answer { reason, remedy: Remedy::Cluster, message: failure.to_string(), retry_after: None };
@@ -219,7 +223,8 @@ pub fn answer(failure: &Failure, hides: bool) -> Answer {
     }
 }
 
-/// True if not the server itself has said no, but somebody whom it asks, and who goes by more than the manifest.
+/// True if admission denied the write (a webhook, a policy or Pod Security) and not the API server
+/// itself. Such denials may depend on more than the manifest.
 pub fn is_denial(reason: &str) -> bool {
     reason == POD_SECURITY || DENIED.iter().any(|(_, _, denied)| *denied == reason)
 }
@@ -227,14 +232,14 @@ pub fn is_denial(reason: &str) -> bool {
 /// A webhook that the API server could not call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Uncalled<'a> {
-    /// Its name.
+    /// Name of the webhook.
     pub webhook: &'a str,
-    /// The namespace and the name of its Service, if it is behind one.
+    /// Namespace and name of its Service, if it has one.
     pub service: Option<(&'a str, &'a str)>,
 }
 
-/// The webhook that a failure names, if that is why the write failed. Its address is the only place where an API server names
-/// the Service of a webhook that may be anybody's.
+/// Returns the webhook that could not be called, if that is why the write failed. The URL in the
+/// message is the only place where the API server names the webhook's Service.
 pub fn uncalled(failure: &Failure) -> Option<Uncalled<'_>> {
     let Failure::Refused(refusal) = failure else { return None };
     if meaning(refusal).0 != WEBHOOK_FAILED {
@@ -251,7 +256,7 @@ pub fn uncalled(failure: &Failure) -> Option<Uncalled<'_>> {
     Some(Uncalled { webhook, service })
 }
 
-/// True if the chart's policy on field managers has said no.
+/// True if the chart's policy on field managers denied the write.
 fn is_by_policy(refusal: &Refusal) -> bool {
     refusal.code == 403 && is_by_managers(&refusal.message)
 }
@@ -260,7 +265,7 @@ fn meaning(refusal: &Refusal) -> (&'static str, Remedy) {
     if is_by_policy(refusal) {
         return ("Forbidden", Remedy::Cluster);
     }
-    // First of all: whoever says no may say it in the server's own words.
+    // Checked first: a webhook may deny with a message that looks like the server's own.
     let says = |text: &str| refusal.message.find(text);
     let denied =
         DENIED.iter().find(|(who, no, _)| says(who).is_some_and(|at| says(no).is_some_and(|no| at < no)));
@@ -281,7 +286,7 @@ fn meaning(refusal: &Refusal) -> (&'static str, Remedy) {
     sentence.or(status).unwrap_or(("ServerError", Remedy::Cluster))
 }
 
-/// True if every complaint is about a field that cannot change, so that creating the object anew would help.
+/// True if every problem is about an immutable field, so that recreating the object would help.
 fn is_immutable(refusal: &Refusal) -> bool {
     let says = |text: &str| IMMUTABLE.iter().any(|part| text.contains(part));
     refusal.code == 422
@@ -291,7 +296,7 @@ fn is_immutable(refusal: &Refusal) -> bool {
         }
 }
 
-/// The most characters of a server's sentence that are told.
+/// Maximum number of characters of a server message that are passed on.
 const MAX_SENTENCE: usize = 600;
 
 fn sentence(refusal: &Refusal) -> String {
@@ -305,7 +310,7 @@ fn sentence(refusal: &Refusal) -> String {
     text
 }
 
-/// Only what is wrong and where, for objects whose values nobody may see.
+/// Returns the reason and the field names only, for objects with secret values.
 fn without_values(refusal: &Refusal) -> String {
     if is_by_policy(refusal) {
         return NOT_OWNER_OF_SECRET.to_owned();
@@ -376,7 +381,7 @@ mod tests {
             assert_eq!(found.message.contains("moorline/ops/shop"), !hides, "{}", found.message);
         }
         assert!(!lacks_own(&answer(&refused(403, "secrets \"a\" is forbidden", &[]), true).message));
-        // A webhook may say whatever it likes.
+        // A webhook may return any text.
         let echo = format!("admission webhook \"a.b\" denied the request: {NOT_OWNER_OF_SECRET}");
         assert!(!lacks_own(&answer(&refused(403, &echo, &[]), false).message));
     }
@@ -391,7 +396,7 @@ mod tests {
             Remedy::Manifest,
         );
         check(&refused(400, "field is immutable", &[]), "BadRequest", Remedy::Manifest);
-        // A policy that says so means something else, and making the object anew would not help.
+        // The same text from a policy means something else; recreating the object would not help.
         let no = "secrets \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: field is immutable";
         check(&refused(422, no, &[("", "field is immutable")]), "PolicyDenied", Remedy::Manifest);
         let no = "admission webhook \"a.b\" denied the request: field is immutable";

@@ -1,7 +1,9 @@
-//! One write of one object.
+//! Single writes of objects.
 //!
-//! In: what should be. Out: [`Applied`], or a [`Failure`]. Every write is a server-side apply under the field
-//! manager of the Sync, answered with metadata alone; deletions name the uid and the version that they mean.
+//! In: a desired object.
+//! Out: an [`ApplyResult`], or an [`ApiError`]. Every write is a server-side apply under the field
+//! manager of the Sync, answered with metadata alone. Deletions carry uid and resourceVersion as
+//! preconditions.
 
 use std::sync::atomic::Ordering;
 
@@ -19,30 +21,43 @@ use moorline_engine::observed::{Observed, was_there};
 use moorline_managed_fields::remove_all;
 use moorline_metrics::Class;
 
-/// Whether fields that others own are taken over.
+/// Conflict policy of an apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Force {
-    /// They are.
+    /// Takes over fields that other managers own.
     Yes,
-    /// A field that another manager owns and that has another value is a conflict.
+    /// Fails with a conflict if another manager owns a field with another value.
     No,
 }
 
-/// What an apply came to.
+/// Result of an apply.
 #[derive(Debug, Clone)]
 pub struct Applied {
-    /// It was not there before.
+    /// True if the object did not exist before.
     pub created: bool,
-    /// Its version, which is the one from before if nothing changed.
+    /// resourceVersion after the apply; unchanged if nothing changed.
     pub version: Box<str>,
-    /// What the server remarks.
+    /// Warnings of the server.
     pub warnings: Vec<Box<str>>,
-    /// Its metadata.
+    /// Metadata of the object.
     pub object: Object,
 }
 
 impl Cluster {
     /// Applies an object for its Sync.
+    ///
+    /// # Guarantees
+    ///
+    /// One server-side apply under the Sync's field manager, with strict field validation. It
+    /// carries the Sync's label, the identity, the spec hash and the proof.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the server applied the object; it is verified again.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ApiError`]: refused, unreachable, too late for the current term of the Lease.
     pub async fn apply(
         &self,
         wanted: &DesiredObject,
@@ -52,7 +67,7 @@ impl Cluster {
         self.apply_less(wanted, owner, force, &[]).await
     }
 
-    /// The same without what is at these places, as JSON pointers.
+    /// Applies an object without the values at some paths (JSON pointers). See [`Cluster::apply`].
     pub async fn apply_less(
         &self,
         wanted: &DesiredObject,
@@ -63,11 +78,23 @@ impl Cluster {
         self.apply_body(wanted, owner, force, self.body(wanted, owner, less)?).await
     }
 
-    /// Applies an object that is not there. If it is there, nothing is written, and the answer is a conflict.
+    /// Creates an object by server-side apply.
+    ///
+    /// # Guarantees
+    ///
+    /// Writes nothing if the object exists: the call fails with a conflict.
+    ///
+    /// # Cancellation
+    ///
+    /// As [`Cluster::apply`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::apply`]; 409 if the object exists.
     pub async fn create(&self, wanted: &DesiredObject, owner: &SyncName) -> Result<Applied, Failure> {
         let body = self.body(wanted, owner, &[])?;
         let mut body: Value = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
-        // No object is in this version any more: where there is one, this does not fit.
+        // No existing object has this resourceVersion, so the apply conflicts if there is one.
         body["metadata"]["resourceVersion"] = "1".into();
         self.apply_body(wanted, owner, Force::No, body.to_string().into_bytes()).await
     }
@@ -102,7 +129,19 @@ impl Cluster {
         Ok(Applied { created: reply.created, version, warnings: reply.warnings, object })
     }
 
-    /// Deletes an object, if it is still the one that is meant. True if it is gone at once.
+    /// Deletes an object in the background. Returns true if it is gone at once.
+    ///
+    /// # Guarantees
+    ///
+    /// Deletes only this uid in this resourceVersion.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the object was deleted; it is verified again.
+    ///
+    /// # Errors
+    ///
+    /// 409 if the object has changed; otherwise any [`ApiError`].
     pub async fn delete(
         &self,
         id: &ObjectId,
@@ -120,7 +159,8 @@ impl Cluster {
             .accept(METADATA)
             .content("application/json", options.to_string().into_bytes());
         let reply = self.write(call, writing, |reply, writing| {
-            // An object with finalizers is answered with itself, and one that is gone with a success.
+            // The server answers with the object if finalizers keep it, and with a success status
+            // if it is gone.
             let gone = read(id, &reply.body).is_ok_and(|left| left.metadata("deletionTimestamp").is_none());
             writing.deleted(gone);
             Ok(gone)
@@ -128,8 +168,20 @@ impl Cluster {
         reply.await.map(|(_, gone)| gone)
     }
 
-    /// Lets go of an object for a Sync: none of its fields is that Sync's any more, and all stay as they are that
-    /// somebody else applies.
+    /// Releases an object for a Sync by an empty apply.
+    ///
+    /// # Guarantees
+    ///
+    /// The Sync's manager owns no field afterwards. Fields that another manager applies keep their
+    /// values.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the object was released.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ApiError`].
     pub async fn release(&self, id: &ObjectId, version: &str, sync: &str) -> Result<(), Failure> {
         let path = self.kinds().path(id, version).ok_or_else(|| unknown(id))?;
         let manager = format!("{}{sync}", api::MANAGER_PREFIX);
@@ -150,12 +202,13 @@ impl Cluster {
         self.send(call).await.map(drop)
     }
 
-    /// Knows an object no longer as one of this Sync: it went to another. What is told of it later counts again.
+    /// Forgets an object of this Sync that was handed over to another one. Later events count
+    /// again.
     pub fn let_go(&self, owner: &SyncName, id: &ObjectId) {
         self.0.store.writing(owner, id).deleted(true);
     }
 
-    /// Looks at the object itself; none if it is not there.
+    /// Reads the metadata of an object from the server; none if it does not exist.
     pub async fn look(&self, id: &ObjectId, owner: &SyncName) -> Result<Option<Observed>, Failure> {
         let call = Call::new(Class::Object, "get", self.live_path(id)?).accept(METADATA);
         match self.0.wire.send(call).await {
@@ -169,7 +222,7 @@ impl Cluster {
         }
     }
 
-    /// Whether the object may have been there before the Sync applied it; none if it is gone.
+    /// True if the object may have existed before the Sync applied it; none if it is gone.
     pub async fn was_there(&self, id: &ObjectId, owner: &SyncName) -> Result<Option<bool>, Failure> {
         let call = Call::new(Class::Verify, "get", self.live_path(id)?).accept(METADATA);
         match self.0.wire.send(call).await {
@@ -179,7 +232,7 @@ impl Cluster {
         }
     }
 
-    /// The canonical object with our label and our annotations.
+    /// Builds the apply body: the canonical object with our label and annotations.
     pub(super) fn body(
         &self,
         wanted: &DesiredObject,
@@ -188,7 +241,7 @@ impl Cluster {
     ) -> Result<Vec<u8>, Failure> {
         let mut body = Value::Object(wanted.body());
         remove_all(&mut body, less);
-        // Rendering has made sure that these are mappings, or nothing, which becomes one here.
+        // Rendering guarantees that these are mappings or absent; absent ones become mappings here.
         let metadata = &mut body["metadata"];
         metadata["labels"][api::SYNC_LABEL] = owner.label().into();
         let annotations = &mut metadata["annotations"];
@@ -208,13 +261,13 @@ impl Cluster {
         kinds.path(id, version).ok_or_else(|| unknown(id))
     }
 
-    /// Sends a write when it is its turn.
+    /// Sends a write when the limiter admits it.
     pub(super) async fn send(&self, call: Call) -> Result<Reply, Failure> {
         let call = Call { permit: self.2.clone(), ..call };
         self.0.gate.send(&self.0.wire, call, self.1.as_deref()).await
     }
 
-    /// The same, and tells the store what it came to.
+    /// Sends a write and records the result in the store.
     pub(super) async fn write<T>(
         &self,
         call: Call,
@@ -228,7 +281,7 @@ impl Cluster {
             }
             Err(failure) => {
                 match &failure {
-                    // The server did not do it. From 500 on nobody knows.
+                    // The server did not carry it out. From status 500 on that is unknown.
                     Failure::Refused(refusal) if refusal.code < 500 => writing.refused(),
                     Failure::NotLeading | Failure::Superseded => writing.refused(),
                     Failure::Refused(_)
@@ -245,11 +298,11 @@ impl Cluster {
 
 pub(super) const APPLY: &str = "application/apply-patch+yaml";
 
-/// The metadata of a reply.
+/// Parses the metadata of a response.
 pub(super) fn read(id: &ObjectId, body: &[u8]) -> Result<Object, Failure> {
     let bad = |what: &str| Failure::BadAnswer(what.into());
     let Ok(Value::Object(mut body)) = serde_json::from_slice(body) else { return Err(bad("no object")) };
-    // The answer to a deletion that is done is a success without the object's metadata.
+    // A completed deletion is answered with a success status without the object's metadata.
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.entry("name").or_insert_with(|| id.name().into());
     }

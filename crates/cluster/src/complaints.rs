@@ -1,7 +1,8 @@
-//! Log lines about an API server that does not answer, or answers wrongly to what no single Sync asks.
+//! Logs outages and errors of the API server that no single Sync can report.
 //!
-//! In: how each request ended. Out: one line when that begins, one when it is over, and every few minutes the count between. What
-//! is asked for one Sync is logged with its name by those who ask.
+//! In: the result of each request.
+//! Out: one line when an outage begins, one when it ends, and every few minutes the number of
+//! failures. Failures of a Sync's own requests are logged by the caller, with the name of the Sync.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,17 +14,17 @@ use moorline_core::repeats::{Line, Repeats};
 use moorline_metrics::Class;
 use moorline_runtime::clock;
 
-/// Whatever is asked, while nothing answers.
+/// Subject for failures that affect every request.
 const SERVER: &str = "the API server";
 
-/// What is wrong with one API server now; cheap to clone.
+/// Current problems of one API server; cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Complaints(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     began: Instant,
-    /// Something is wrong: only then a good answer is news.
+    /// True while a problem is open: only then a successful response is news.
     is_open: AtomicBool,
     open: Mutex<Repeats>,
 }
@@ -36,7 +37,7 @@ impl Default for Complaints {
 }
 
 impl Complaints {
-    /// Takes in how a request ended.
+    /// Records the result of a request.
     pub(super) fn note(&self, class: Class, verb: &str, path: &str, failure: Option<&Failure>) {
         let request = format_args!("{verb} {path}");
         match failure {
@@ -49,7 +50,7 @@ impl Complaints {
                 let code = failure.code().unwrap_or_default();
                 self.warn(&request.to_string(), &code.to_string(), &format!("{request}: {code}: {failure}"));
             }
-            // Any answer says that there is a server.
+            // Any response shows that the server is up.
             Some(Failure::Refused(_)) => self.answers(),
             None if self.0.is_open.load(Ordering::Relaxed) => {
                 self.answers();
@@ -95,7 +96,7 @@ impl Complaints {
     }
 }
 
-/// So many requests of which there is no line.
+/// Formats a number of requests that were not logged.
 fn requests(counted: u64) -> String {
     grammar::more(counted, "request")
 }

@@ -1,8 +1,8 @@
 //! The client of the API server.
 //!
-//! In: the kubeconfig of the environment, or the pod's service account. Out: a client, and the namespace that it
-//! stands in. The proxy variables of the environment are for Git servers; the way to the API server goes through
-//! a proxy only if the kubeconfig says so.
+//! In: the kubeconfig of the environment, or the pod's service account.
+//! Out: a client and its namespace. The proxy variables of the environment are for Git servers; the
+//! API server is reached through a proxy only if the kubeconfig says so.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -14,43 +14,43 @@ use serde_json::Value;
 use super::lease::{Claim, Leadership, LeaseError, Timings, campaign_telling};
 use moorline_metrics::Metrics;
 
-/// Why there is no client.
+/// Error while creating the client.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// No kubeconfig, and this is no pod.
+    /// There is no kubeconfig, and this is not a pod.
     #[error("no cluster is configured: {0}; set KUBECONFIG, or run in a pod with a service account")]
     Nothing(String),
     /// The kubeconfig cannot be used.
     #[error("the kubeconfig cannot be used: {0}")]
     Kubeconfig(String),
-    /// TLS or login.
+    /// TLS or authentication failed.
     #[error("no client for the API server: {0}")]
     Client(String),
 }
 
-/// How long a connection may take.
+/// Timeout for establishing a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// A way to one API server, as one user; cheap to clone.
+/// A connection to one API server as one user; cheap to clone.
 #[derive(Clone)]
 pub struct Connection {
     pub(super) client: Client,
-    /// The namespace that it stands in: the pod's, or that of the kubeconfig's context.
+    /// The pod's namespace, or that of the kubeconfig's context.
     pub namespace: Box<str>,
-    /// The server is on this machine.
+    /// True if the server runs on this machine.
     pub(super) is_local: bool,
-    /// Where the server is, if it is not in this process.
+    /// Host and port of the server; none if it runs in this process.
     place: Option<(Box<str>, u16)>,
 }
 
 impl Connection {
-    /// A connection by a client that is there already.
+    /// Wraps an existing client.
     pub fn of(client: Client, namespace: &str) -> Self {
         Self { client, namespace: namespace.into(), is_local: true, place: None }
     }
 
-    /// The addresses of the server, as far as they are known: of its name, of the Service of the Pod's environment, and of the
-    /// endpoints behind that Service.
+    /// Returns the known addresses of the server: of its host name, of the Service in the pod's
+    /// environment, and of the endpoints behind that Service.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let Some((host, port)) = &self.place else { return Vec::new() };
         let named = tokio::net::lookup_host((&**host, *port)).await;
@@ -58,7 +58,7 @@ impl Connection {
         named.into_iter().chain(of_service()).chain(self.endpoints().await).collect()
     }
 
-    /// The endpoints behind the Service of the server; none where the daemon may not read them.
+    /// Endpoints behind the server's Service; empty where the daemon may not read them.
     async fn endpoints(&self) -> Vec<SocketAddr> {
         let request = http::Request::get(ENDPOINTS).body(Vec::new());
         let Ok(request) = request else { return Vec::new() };
@@ -73,7 +73,7 @@ impl Connection {
         }
     }
 
-    /// Waits until it holds the Lease, and tells for whom.
+    /// Waits until the Lease is acquired; reports each current holder to `waits_for`.
     pub async fn campaign(
         &self,
         metrics: Metrics,
@@ -85,9 +85,9 @@ impl Connection {
     }
 }
 
-/// Connects to the cluster of the environment, acting as `impersonated` if given.
+/// Connects to the cluster of the environment, impersonating `impersonated` if given.
 pub async fn connect(impersonated: Option<&str>) -> Result<Connection, ConnectError> {
-    // It fails when there is a provider already, which is as good.
+    // Fails if a provider is installed already, which is just as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut config = config().await?;
     config.default_retry = false;
@@ -103,7 +103,7 @@ pub async fn connect(impersonated: Option<&str>) -> Result<Connection, ConnectEr
     Ok(Connection { client, namespace, is_local, place })
 }
 
-/// Every API server writes its own address there.
+/// Every API server registers its own address in this EndpointSlice.
 const ENDPOINTS: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
 
 fn endpoints_of(slice: &Value) -> Vec<SocketAddr> {
@@ -117,7 +117,7 @@ fn endpoints_of(slice: &Value) -> Vec<SocketAddr> {
         .collect()
 }
 
-/// The address of the server's Service, from the environment of the container.
+/// Address of the server's Service, from the environment of the container.
 fn of_service() -> Option<SocketAddr> {
     let variable = |name: &str| std::env::var(name).ok();
     service(variable("KUBERNETES_SERVICE_HOST")?.as_str(), variable("KUBERNETES_SERVICE_PORT").as_deref())

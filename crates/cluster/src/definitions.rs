@@ -1,8 +1,9 @@
-//! CustomResourceDefinitions: which come, change and go.
+//! Watches CustomResourceDefinitions and reports which were added, changed or removed.
 //!
-//! In: Syncs with objects of kinds that are not Kubernetes' own. Out: for each of them the [`News`] since it asked last,
-//! told once the API server goes by them. One watch on metadata serves all Syncs of an identity, for as long as one
-//! of them asks for it. Where definitions may not be seen there is no news, and kinds are asked for from time to time.
+//! In: subscriptions of Syncs that have objects of custom kinds.
+//! Out: the [`CrdChange`]s since a Sync last took them, reported once the API server serves them.
+//! One metadata watch serves all Syncs of an identity while one of them is subscribed. Without the
+//! right to watch definitions there are no changes, and discovery is repeated from time to time.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,30 +18,30 @@ use super::wire::Wire;
 use moorline_api::SyncName;
 use moorline_core::object::GroupKind;
 
-/// The API server tells of a definition before it serves the kind in the new way.
+/// The API server sends the event of a definition before it serves the changed kind.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// What has become of a definition.
+/// Change of a CustomResourceDefinition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
-    /// There was none of this name.
+    /// The definition is new.
     Came,
-    /// It says something else than before.
+    /// The definition differs from the previous one.
     Changed,
-    /// There is none of this name any more.
+    /// The definition was deleted.
     Went,
 }
 
-/// News by the names of definitions, such as `widgets.example.com`.
+/// Changes by the names of definitions, such as `widgets.example.com`.
 pub type AllNews = BTreeMap<Box<str>, News>;
 
-/// The definitions that one identity sees.
+/// Watch on the definitions that one identity may see.
 pub(super) struct Definitions {
     wire: Wire,
     shared: Shared,
 }
 
-/// What the watch and those who ask have in common.
+/// State shared by the watch and its subscribers.
 #[derive(Clone)]
 struct Shared {
     store: Store,
@@ -63,7 +64,7 @@ impl Definitions {
         Self { wire, shared: Shared { store, open: Arc::default() } }
     }
 
-    /// Has a Sync told of definitions from now on, or no longer.
+    /// Subscribes a Sync to changes of definitions, or unsubscribes it.
     pub(super) fn require(&self, user: &SyncName, wanted: bool) {
         let mut open = self.shared.lock();
         match (wanted, &mut *open) {
@@ -81,14 +82,14 @@ impl Definitions {
         }
     }
 
-    /// What has become of definitions since this was asked last.
+    /// Takes the changes since the last call.
     pub(super) fn news(&self, user: &SyncName) -> AllNews {
         let mut open = self.shared.lock();
         let news = open.as_mut().and_then(|open| open.users.get_mut(user));
         news.map(std::mem::take).unwrap_or_default()
     }
 
-    /// Lists everything anew, as if nothing had been seen yet.
+    /// Lists everything again, as on the first start.
     pub(super) fn begin_anew(&self) {
         if let Some(open) = &mut *self.shared.lock() {
             open.task.abort();
@@ -100,7 +101,7 @@ impl Definitions {
         let target = Target {
             kind: GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition"),
             namespace: None,
-            // A right that is missing stays missing for long, and nobody waits for it.
+            // A missing right stays missing for long, and nothing waits for this watch.
             patient: true,
             path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned(),
             selector: "labelSelector=".to_owned(),
@@ -119,7 +120,7 @@ impl Shared {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells all who ask, in a moment.
+    /// Notifies all subscribers after [`SETTLE`].
     fn tell(&self, news: AllNews) {
         if news.is_empty() {
             return;
@@ -136,19 +137,19 @@ impl Shared {
     }
 }
 
-/// What was there before and has come again may say something else.
+/// A definition that was removed and added again may differ.
 fn add(known: &mut AllNews, name: &str, news: News) {
     let again = news == News::Came && known.get(name).is_some_and(|before| *before != News::Came);
     known.insert(name.into(), if again { News::Changed } else { news });
 }
 
-/// The definitions that were told, each with its uid and its generation.
+/// Known definitions, each with its uid and its generation.
 #[derive(Debug, Default)]
 struct Known {
     definitions: HashMap<Box<str>, (Box<str>, i64)>,
-    /// What was told since the beginning, as long as not everything is.
+    /// Names seen since the list began; none once it is complete.
     listing: Option<HashSet<Box<str>>>,
-    /// Everything was told once, so that what is told from now on is news.
+    /// True after the first complete list: later events are changes.
     complete: bool,
 }
 
@@ -171,7 +172,7 @@ impl Known {
                 self.complete = true;
                 gone
             }
-            // What was told before is as good as it was.
+            // Earlier results stay valid.
             Event::Broken(_) | Event::Rewound | Event::Upgraded => Vec::new(),
         };
         news.into_iter().filter(|_| self.complete).collect()

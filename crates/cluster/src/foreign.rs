@@ -1,7 +1,8 @@
-//! Resources of other tools, and the Sync that takes the place of one.
+//! Reads and writes resources of other tools (Argo CD, Flux), and the Sync that replaces one.
 //!
-//! In: a kind, a namespace and a name, or a whole Sync. Out: the resource as the API server has it, or one write of it. A write
-//! names the version that it was made from, so that nothing of somebody else's is overwritten.
+//! In: a kind, a namespace and a name, or a complete Sync.
+//! Out: the resource as the API server has it, or one write of it. A write carries the
+//! resourceVersion that it is based on, so it never overwrites a concurrent change.
 
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -10,7 +11,7 @@ use serde_json::Value;
 use super::connect::Connection;
 use super::operator::{OperatorError, Seen};
 
-/// As whom the command line writes.
+/// Field manager of the command line.
 const MANAGER: &str = "moorline-cli";
 
 /// A kind of another tool.
@@ -25,7 +26,7 @@ pub struct Foreign<'a> {
 }
 
 impl Connection {
-    /// A resource of another tool; none if it or its kind is not there.
+    /// Reads a resource of another tool; none if the resource or its kind does not exist.
     pub async fn foreign(
         &self,
         kind: Foreign<'_>,
@@ -39,14 +40,26 @@ impl Connection {
         }
     }
 
-    /// The versions in which the API server has a group; none if it does not have it.
+    /// Returns the served versions of an API group; empty if it is not served.
     pub async fn versions(&self, group: &str) -> Result<Vec<String>, OperatorError> {
         let all = self.client.list_api_groups().await?;
         let found = all.groups.into_iter().find(|it| it.name == group);
         Ok(found.map_or_else(Vec::new, |it| it.versions.into_iter().map(|it| it.version).collect()))
     }
 
-    /// Changes a resource of another tool by a merge patch, which says in which version it has to be.
+    /// Patches a resource of another tool by a merge patch.
+    ///
+    /// # Guarantees
+    ///
+    /// The patch carries the expected resourceVersion; a resource that changed since is left alone.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the patch was applied.
+    ///
+    /// # Errors
+    ///
+    /// [`OperatorError::Changed`] on a conflict, otherwise as the API server answers.
     pub async fn change_foreign(
         &self,
         kind: Foreign<'_>,
@@ -60,8 +73,20 @@ impl Connection {
         Ok(())
     }
 
-    /// Creates a Sync. Nothing is written to one that is there. With `trial`, nothing is written at all, and the answer is
-    /// the same.
+    /// Creates a Sync.
+    ///
+    /// # Guarantees
+    ///
+    /// An existing Sync is not changed. With `trial` it is a dry run: nothing is written, and the
+    /// result is the same.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the Sync was created.
+    ///
+    /// # Errors
+    ///
+    /// [`OperatorError::NoDefinition`] if the cluster does not serve Syncs.
     pub async fn create_sync(&self, sync: &Value, trial: bool) -> Result<(), OperatorError> {
         let namespace = sync.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
         let parameters = PostParams { dry_run: trial, field_manager: Some(MANAGER.into()) };
@@ -69,7 +94,7 @@ impl Connection {
             .map_err(|error| OperatorError::Refused(error.to_string().into()))?;
         match self.foreign_api(SYNC, namespace).create(&parameters, &sync).await {
             Ok(_) => Ok(()),
-            // The answer to a namespace that is missing names it.
+            // The message about a missing namespace names it.
             Err(kube::Error::Api(status)) if status.code == 404 && !status.message.contains("namespaces") => {
                 Err(OperatorError::NoDefinition)
             }
@@ -77,7 +102,19 @@ impl Connection {
         }
     }
 
-    /// Deletes a Sync, if it is still as it was seen.
+    /// Deletes a Sync.
+    ///
+    /// # Guarantees
+    ///
+    /// Only the uid and resourceVersion that were read are deleted.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the Sync was deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`OperatorError::Changed`] if the Sync has changed since.
     pub async fn delete_sync(&self, sync: &Seen) -> Result<(), OperatorError> {
         let metadata = &sync.whole.metadata;
         let preconditions =
@@ -95,7 +132,7 @@ impl Connection {
 
 const SYNC: Foreign<'static> = Foreign { group: "moorline.dev", version: "v1alpha1", kind: "Sync" };
 
-/// What can be read can be written.
+/// A value that was deserialized can be serialized.
 fn value(object: &DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
-//! How many writes are under way at one time.
+//! Limits the number of concurrent writes.
 //!
-//! In: the settings' bounds and what the server's answers say. Out: turns, each namespace in its own, and there first come, first
-//! served. The bound is
-//! halved when the server says that it is too much, or takes long, and grows again by one for every round of answers
-//! without such a complaint. How many may begin in a second is bounded for the whole daemon.
+//! In: the bounds of the settings, and the responses of the server.
+//! Out: write slots, fair among namespaces and first come, first served within one. The limit is
+//! halved when the server reports overload or answers slowly, and grows by one after each full
+//! round of responses without overload. The rate per second is bounded for the whole daemon.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,28 +17,29 @@ use super::wire::{Call, Failure, Reply, Wire};
 use moorline_metrics::Metrics;
 use moorline_runtime::fair::{Line, Place};
 
-/// The gate before all writes on objects.
+/// Limiter of all object writes.
 #[derive(Debug)]
 pub(super) struct Gate {
     rate: Arc<Rate>,
     metrics: Metrics,
-    /// Those who wait, before any of them waits for a permit.
+    /// Queue of waiting writes, in front of the permits.
     line: Line,
     permits: Semaphore,
     most: usize,
     bound: Mutex<Bound>,
 }
 
-/// What the answers have made of the bound. There are as many permits as `width` and `owed` together.
+/// State of the limit. There are `limit + excess` permits.
 #[derive(Debug)]
 struct Bound {
-    /// How many writes may be under way now.
+    /// Number of concurrent writes allowed now.
     width: usize,
-    /// How many permits are given out beyond that. Each goes when its turn is over, before anybody waiting gets it.
+    /// Permits in use beyond the limit. Each is retired when its slot is dropped, before a waiting
+    /// write gets it.
     owed: usize,
-    /// Answers since the width last changed.
+    /// Successful responses since the limit last changed.
     calm: usize,
-    /// How often the width was halved.
+    /// Number of times the limit was halved.
     halved: usize,
     /// Nothing is sent before this time.
     closed_until: Option<Instant>,
@@ -56,18 +57,19 @@ impl Gate {
         self.bound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for its turn. None if this program is ending.
+    /// Waits for a slot. None if the program is ending.
     async fn enter(&self, who: &str) -> Option<Turn<'_>> {
         let _queued = self.metrics.queued();
         let place = self.line.take(who).await;
         loop {
             let permit = Some(self.permits.acquire().await.ok()?);
             let mut turn = Turn { gate: self, permit, halved: 0, place: None };
-            // A pause may have begun while this one waited in the queue. It keeps its permit meanwhile: nobody else
-            // could use it.
+            // A pause may have begun while this write waited in the queue. It keeps its permit
+            // meanwhile: no other write could use it.
             self.opened().await;
             let bound = self.bound();
-            // The width was halved since; this turn pays for that when it is dropped, and begins anew.
+            // The limit was halved since; dropping this slot retires its permit, and the loop
+            // starts again.
             if bound.owed == 0 {
                 turn.halved = bound.halved;
                 drop(bound);
@@ -77,14 +79,15 @@ impl Gate {
         }
     }
 
-    /// Sends a request when it is its turn, and heeds the answer. One that is not to be sent any more does not wait.
+    /// Sends a request when it has a slot, and adapts the limit to the response. A cancelled
+    /// request does not wait.
     pub(super) async fn send(
         &self,
         wire: &Wire,
         mut call: Call,
         together: Option<&Together>,
     ) -> Result<Reply, Failure> {
-        // It waits for its turn under the permit of this term, and is refused in a later one.
+        // It waits under the permit of the current term, and is refused in a later one.
         call.permit.get_or_insert_with(|| wire.terms.current());
         let who = namespace(&call.uri).to_owned();
         let turn = match together {
@@ -98,13 +101,13 @@ impl Gate {
         answer
     }
 
-    /// Waits until no pause is left and the rate allows one more.
+    /// Waits until no pause is left and the rate allows one more write.
     async fn opened(&self) {
         while let Some(until) = self.closed() {
             tokio::time::sleep_until(until).await;
         }
         self.rate.turn().await;
-        // One that began meanwhile. Its end costs no other turn of the rate.
+        // A pause that began meanwhile. Waiting for its end costs no second turn of the rate.
         while let Some(until) = self.closed() {
             tokio::time::sleep_until(until).await;
         }
@@ -115,22 +118,23 @@ impl Gate {
     }
 }
 
-/// The right to send one write. The next one may go when it is dropped.
+/// The right to send one write; released on drop.
 #[derive(Debug)]
 struct Turn<'a> {
     gate: &'a Gate,
     permit: Option<SemaphorePermit<'a>>,
-    /// How often the width had been halved when it began.
+    /// Number of halvings when the slot was taken.
     halved: usize,
-    /// The next one in the line comes in when this goes.
+    /// Place in the queue; the next write enters when it is dropped.
     place: Option<Place>,
 }
 
 impl Turn<'_> {
-    /// Takes in what an answer says of the server: whether it has too much to do, and for how long.
+    /// Adapts the limit to a response: overload shrinks it, success grows it.
     fn heed<T>(&self, answer: &Result<T, Failure>, took: Duration) {
         match answer {
-            // It may also be a webhook that takes its time, so that this alone never leaves one write after the other.
+            // Slow answers may also come from a webhook, so they alone never reduce the limit to
+            // one.
             Ok(_) if took >= SLOW => self.narrow(self.gate.most.div_ceil(4)),
             Ok(_) => self.calm(),
             Err(Failure::Refused(refusal)) if refusal.code == 429 || refusal.retry_after.is_some() => {
@@ -148,10 +152,10 @@ impl Turn<'_> {
         }
     }
 
-    /// An answer came that complains of nothing.
+    /// Counts a response without overload.
     fn calm(&self) {
         let mut bound = self.gate.bound();
-        // What was sent under another width says nothing about this one.
+        // A request sent under another limit says nothing about this one.
         if bound.halved != self.halved || bound.width >= self.gate.most {
             return;
         }
@@ -163,15 +167,15 @@ impl Turn<'_> {
         bound.width += 1;
         match bound.owed {
             0 => self.gate.permits.add_permits(1),
-            // One that is out already is not taken back.
+            // A permit that is in use already is not added twice.
             _ => bound.owed -= 1,
         }
     }
 
-    /// Halves the width, but not below `least`.
+    /// Halves the limit, but not below `least`.
     fn narrow(&self, least: usize) {
         let mut bound = self.gate.bound();
-        // What was sent together is refused together, and that is one complaint.
+        // Requests sent together are refused together; that counts as one overload.
         if bound.halved == self.halved {
             let gone = (bound.width / 2).min(bound.width.saturating_sub(least));
             bound.halved += 1;
@@ -181,7 +185,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The server has too much to do, and may say for how long.
+    /// The server is overloaded, and may ask for a pause.
     fn strained(&self, pause: Option<Duration>) {
         self.narrow(1);
         if let Some(pause) = pause {
@@ -204,16 +208,16 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The namespace that a request is about; empty for what has none.
+/// Namespace of a request; empty for cluster-scoped requests.
 fn namespace(uri: &str) -> &str {
     let behind = uri.split_once("/namespaces/").map_or("", |(_, behind)| behind);
     behind.split(['/', '?']).next().unwrap_or_default()
 }
 
-/// An answer that takes longer says that the server has much to do.
+/// A response that takes longer counts as overload.
 const SLOW: Duration = Duration::from_secs(5);
 
-/// However long a server wants to be left alone, it is asked again after this time.
+/// Longest pause that a server can impose.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
@@ -330,7 +334,7 @@ mod tests {
         turns[0].strained(None);
         turns[1].calm();
         assert_eq!(width_and_owed(&gate), (2, 2), "it was sent under the old width");
-        // Two of the four are over, and the two who come after them find the new width fit.
+        // Two of the four are done; their two successors find that the new limit fits.
         let rest = turns.into_iter().skip(2).collect::<Vec<_>>();
         assert_eq!(width_and_owed(&gate).1, 0);
         drop(rest);
@@ -381,7 +385,7 @@ mod tests {
         let (waited, ()) = tokio::join!(waiting, halved);
         assert_eq!(waited, 10, "only one may be under way");
     }
-    /// A server that gives these answers, and then says that all is well.
+    /// A server that gives these responses, and success after them.
     struct Server {
         wire: Wire,
         began: Instant,
@@ -416,13 +420,13 @@ mod tests {
                 .await
         }
 
-        /// Sends so many at once, each of which succeeds.
+        /// Sends so many requests at once; each succeeds.
         async fn send_many(&self, gate: &Gate, count: usize) {
             let sent = futures::future::join_all((0..count).map(|_| self.send(gate))).await;
             assert!(sent.iter().all(Result::is_ok), "{sent:?}");
         }
 
-        /// When the requests came, in tenths of a second since the beginning.
+        /// Times of the requests, in tenths of a second since the start.
         fn tenths(&self) -> Vec<u128> {
             self.asked.lock().unwrap().iter().map(|at| (*at - self.began).as_millis() / 100).collect()
         }

@@ -1,7 +1,7 @@
-//! Shows that a daemon still serves: the last renewal of its Lease, by the API server's clock.
+//! Shows that a daemon is alive: the last renewal of its Lease, by the API server's clock.
 //!
-//! In: the Lease that a Sync names, and the Date of the server's answer. Out: [`Heartbeat`]. The clock of the person who
-//! asks is not used.
+//! In: the Lease that a Sync names, and the `Date` header of the response.
+//! Out: a [`Heartbeat`]. The clock of the caller's machine is not used.
 
 use std::time::Duration;
 
@@ -15,13 +15,14 @@ use kube::client::Body;
 use super::Connection;
 use super::kinds::escape;
 
-/// The most bytes of a Lease that are read.
+/// Maximum number of bytes of a Lease.
 const MAX_LEASE: usize = 1 << 20;
 
-/// The longest that an upgrade leaves a Lease without a holder. A Lease that is given back lasts for a second.
+/// Longest time that an upgrade leaves a Lease without a holder. A released Lease has a duration of
+/// one second.
 const HANDED_OVER: Duration = Duration::from_secs(15);
 
-/// The longest that a request may take.
+/// Timeout of the request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The state of the daemon that holds a Lease.
@@ -29,16 +30,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub enum Heartbeat {
     /// The Lease is held and renewed.
     Lives,
-    /// Nobody renewed it for so long, and its term has ended.
+    /// The Lease was not renewed for this long, and its term has ended.
     Silent(Duration),
-    /// There is no such Lease.
+    /// The Lease does not exist.
     Missing,
-    /// It cannot be read.
+    /// The Lease cannot be read.
     Unknown,
 }
 
 impl Connection {
-    /// The state of the daemon that holds the Lease `namespace/name`.
+    /// Returns the state of the daemon that holds the Lease `namespace/name`.
     pub async fn heartbeat(&self, lease: &str) -> Heartbeat {
         let asked = tokio::time::timeout(PATIENCE, self.ask_for_heartbeat(lease)).await;
         asked.ok().flatten().unwrap_or(Heartbeat::Unknown)
@@ -60,14 +61,14 @@ impl Connection {
     }
 }
 
-/// The heartbeat that a Lease shows at a time of the server's clock.
+/// Judges a Lease at a time of the server's clock.
 fn judge(lease: &Lease, now: Timestamp) -> Option<Heartbeat> {
     let spec = lease.spec.as_ref()?;
     let renewed = spec.renew_time.as_ref()?.0;
     // The server's clock may be behind the daemon's.
     let age = Duration::try_from(now.duration_since(renewed)).unwrap_or_default();
     let lasts = u64::try_from(spec.lease_duration_seconds.unwrap_or_default()).unwrap_or_default();
-    // One that was given back is taken within its term by the next daemon, such as that of an upgrade.
+    // A released Lease is taken within this time by the next daemon, as during an upgrade.
     let lasts = Duration::from_secs(lasts).max(HANDED_OVER);
     Some(match age <= lasts {
         true => Heartbeat::Lives,

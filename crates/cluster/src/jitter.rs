@@ -1,14 +1,14 @@
-//! Chance, so that many daemons and many Syncs do not ask at the same moment.
+//! Random delays, so that many daemons and Syncs do not send requests at the same moment.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Between half of `time` and all of it.
+/// Returns a random duration between half of `time` and `time`.
 pub fn jitter(time: Duration) -> Duration {
     between(&(time / 2..=time))
 }
 
-/// Somewhere within a range.
+/// Returns a random duration within a range.
 pub(crate) fn between(times: &RangeInclusive<Duration>) -> Duration {
     let chance = moorline_runtime::chance::next() % 1024;
     let (least, most) = (*times.start(), *times.end());

@@ -1,7 +1,8 @@
-//! The Secret with the daemon's keys: read, filled once, and followed by its metadata.
+//! The Secret with the daemon's keys: reads and fills it.
 //!
-//! In: a namespace and a name. Out: [`KeyData`]. A fill names the resourceVersion that it was decided on, so that of two
-//! daemons one wins. Nothing of the Secret is formatted, and no error quotes it.
+//! In: a namespace and a name.
+//! Out: [`KeyData`]. A fill carries the resourceVersion that it is based on, so that of two daemons
+//! one wins. No content of the Secret is formatted, and no error quotes it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,33 +14,33 @@ use moorline_api::KEYS_LABEL;
 use moorline_engine::proof::KEY_BYTES;
 use moorline_metrics::Class;
 
-/// The key that is written with.
+/// Data field with the current key.
 pub const CURRENT: &str = "current";
-/// The keys of before, one after the other.
+/// Data field with the previous keys, concatenated.
 pub const PREVIOUS: &str = "previous";
-/// The id under which a run without a Sync owns objects.
+/// Data field with the identity under which a run without a Sync owns objects.
 pub const ID: &str = "id";
 
-/// What the Secret holds.
+/// Content of the Secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyData {
-    /// The version of the Secret.
+    /// resourceVersion of the Secret.
     pub version: Box<str>,
-    /// The key that is written with; none where it has to be filled in.
+    /// The current key; none if it is yet to be filled in.
     pub current: Option<[u8; KEY_BYTES]>,
-    /// The keys of before.
+    /// The previous keys.
     pub previous: Vec<[u8; KEY_BYTES]>,
-    /// The id of a run without a Sync.
+    /// Identity of a run without a Sync.
     pub id: Option<Box<str>>,
-    /// Its label says what it holds, so that other daemons know it too.
+    /// True if the Secret has the label by which other daemons recognise it.
     pub is_marked: bool,
 }
 
-/// The fields that are filled in.
+/// Data fields to fill in.
 pub type Fill<'a> = [(&'a str, &'a [u8])];
 
 impl Cluster {
-    /// The keys in the Secret; none if there is no such Secret.
+    /// Reads the keys; none if the Secret does not exist.
     pub async fn key_data(&self, namespace: &str, name: &str) -> Result<Option<KeyData>, Failure> {
         match self.0.wire.send(Call::new(Class::Verify, "get", place(namespace, Some(name)))).await {
             Ok(reply) => read(&reply.body).map(Some),
@@ -48,7 +49,19 @@ impl Cluster {
         }
     }
 
-    /// Fills fields of the Secret in, if it is still in this version.
+    /// Fills data fields of the Secret.
+    ///
+    /// # Guarantees
+    ///
+    /// Writes only if the Secret still has this resourceVersion.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the Secret was written.
+    ///
+    /// # Errors
+    ///
+    /// 409 if the Secret has changed since; otherwise any [`ApiError`].
     pub async fn fill_keys(
         &self,
         namespace: &str,
@@ -63,7 +76,19 @@ impl Cluster {
         read(&self.send(call).await?.body)
     }
 
-    /// Makes the Secret.
+    /// Creates the Secret.
+    ///
+    /// # Guarantees
+    ///
+    /// An existing Secret is not changed.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the Secret was created.
+    ///
+    /// # Errors
+    ///
+    /// 409 if it exists; otherwise any [`ApiError`].
     pub async fn make_keys(&self, namespace: &str, name: &str, fill: &Fill<'_>) -> Result<KeyData, Failure> {
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "type": "Opaque",

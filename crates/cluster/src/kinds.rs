@@ -1,7 +1,8 @@
-//! The kinds that a server knows: how each is addressed, and what can be done with it.
+//! Kinds that a server serves: their paths, versions and verbs.
 //!
-//! In: the answers of aggregated discovery, two requests. Out: [`Kinds`]. A group whose server is down is known to
-//! be missing, so that nobody takes its kinds for gone.
+//! In: the two responses of aggregated discovery.
+//! Out: [`Kinds`]. A group whose server is down is marked stale, so that its kinds are not taken
+//! for deleted.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,37 +14,37 @@ use moorline_core::object::{GroupKind, ObjectId};
 use moorline_engine::desired::{Scope, Scopes};
 use moorline_metrics::Class;
 
-/// The server's words for a path that it does not serve.
+/// The server's message for a path that it does not serve.
 const NO_RESOURCE: &str = "could not find the requested resource";
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
 
-/// Every kind that can be applied and listed.
+/// All kinds that can be applied and listed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Kinds {
     kinds: HashMap<GroupKind, Served>,
     stale: BTreeSet<Box<str>>,
 }
 
-/// One kind, as the server serves it.
+/// One served kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Served {
-    /// The word in URLs, such as `deployments`.
+    /// Plural name in URLs, such as `deployments`.
     pub plural: Box<str>,
-    /// Whether its objects live in namespaces.
+    /// Namespaced or cluster-scoped.
     pub scope: Scope,
-    /// The versions, the one that the server prefers first.
+    /// Served versions, the preferred one first.
     pub versions: Vec<Box<str>>,
     /// True if it can be watched.
     pub watchable: bool,
-    /// The versions in which others can scale its objects.
+    /// Versions with a scale subresource.
     pub scales: Vec<Box<str>>,
-    /// True if its objects have a status of their own.
+    /// True if the kind has a status subresource.
     pub reports: bool,
 }
 
 impl Kinds {
-    /// Asks the server.
+    /// Runs discovery.
     pub(super) async fn discover(wire: &Wire) -> Result<Self, Failure> {
         let mut kinds = Self::default();
         for uri in ["/api", "/apis"] {
@@ -55,22 +56,22 @@ impl Kinds {
         Ok(kinds)
     }
 
-    /// How a kind is served, if it is.
+    /// Returns a kind, if it is served.
     pub fn get(&self, kind: &GroupKind) -> Option<&Served> {
         self.kinds.get(kind)
     }
 
-    /// The kinds that can be listed.
+    /// Iterates over all kinds that can be listed.
     pub fn iter(&self) -> impl Iterator<Item = (&GroupKind, &Served)> {
         self.kinds.iter()
     }
 
-    /// True if the server of this group does not answer, so that nothing is known of its kinds.
+    /// True if the server of this group does not answer, so that its kinds are unknown.
     pub fn is_stale(&self, group: &str) -> bool {
         self.stale.contains(group)
     }
 
-    /// What charts ask for: each version of a group, and each kind in it.
+    /// Returns every served group version, and every kind of it, as Helm's capabilities list them.
     pub fn served(&self) -> BTreeSet<String> {
         let mut all = BTreeSet::new();
         for (kind, served) in &self.kinds {
@@ -86,21 +87,21 @@ impl Kinds {
         all
     }
 
-    /// The scope of every kind.
+    /// Returns the scope of every kind.
     pub fn scopes(&self) -> Scopes {
         let mut scopes = Scopes::default();
         self.kinds.iter().for_each(|(kind, served)| scopes.insert(kind.clone(), served.scope));
         scopes
     }
 
-    /// The path of an object, in the version given.
+    /// Returns the path of an object in a version.
     pub(super) fn path(&self, id: &ObjectId, version: &str) -> Option<String> {
         let served = self.get(&id.group_kind())?;
         let collection = served.collection(id.group(), version, id.namespace());
         Some(format!("{collection}/{}", escape(id.name())))
     }
 
-    /// A failure in plain words where the kind is served, but not in the version that was asked for.
+    /// Replaces a 404 by a clear message if the kind is served, but not in the requested version.
     pub(super) fn explain(&self, id: &ObjectId, version: &str, failure: Failure) -> Failure {
         let (kind, Failure::Refused(refusal)) = (id.group_kind(), &failure) else { return failure };
         let Some(served) = self.get(&kind).filter(|it| !it.versions.iter().any(|known| &**known == version))
@@ -159,7 +160,7 @@ impl Kinds {
 }
 
 impl Served {
-    /// The path of all objects of the kind, or of those in a namespace.
+    /// Path of all objects of the kind, or of those in a namespace.
     pub(super) fn collection(&self, group: &str, version: &str, namespace: Option<&str>) -> String {
         let root = match group {
             "" => format!("/api/{version}"),
@@ -177,7 +178,8 @@ impl Served {
     }
 }
 
-/// A name as a part of a path. Kubernetes' names hold little that needs it; RBAC's hold `:`.
+/// Percent-encodes a name as a path segment. Most Kubernetes names need no encoding; RBAC names may
+/// contain `:`, which stays.
 pub(super) fn escape(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte);
     name.bytes().fold(String::with_capacity(name.len()), |text, byte| match plain(byte) {

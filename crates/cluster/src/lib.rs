@@ -1,11 +1,11 @@
-//! The cluster: what is asked of its API server, and what it tells.
+//! Client of one API server: watches objects as metadata, and writes them by server-side apply.
 //!
-//! In: a connection and who we are. Out: [`Cluster`], through which the daemon sees objects (as metadata, by
-//! watches) and writes them (by server-side apply). Each identity has a `Cluster` of its own; what it may not see
-//! it does not know.
+//! In: a connection as one identity.
+//! Out: a [`Cluster`]. Each identity has a `Cluster` of its own, and knows only the objects that it
+//! may see.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
-// Nothing panics on input; tests may.
+// Input never causes a panic; tests may panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
@@ -98,10 +98,10 @@ use sweep::Sweep;
 use watches::Watches;
 use wire::Wire;
 
-/// Statuses that are written at one time.
+/// Maximum number of concurrent status writes.
 const STATUSES: usize = 8;
 
-/// One API server, as one user sees it; cheap to clone.
+/// One API server, as seen by one identity; cheap to clone.
 #[derive(Clone)]
 pub struct Cluster(Arc<Inner>, Option<Arc<Together>>, Option<Permit>);
 
@@ -110,25 +110,25 @@ struct Inner {
     limits: Limits,
     notary: Notary,
     gate: Gate,
-    /// Statuses wait for each other, never for objects.
+    /// Limits status writes separately, so that they never wait for object writes.
     desk: Gate,
     kinds: Mutex<Arc<Kinds>>,
-    /// When the server was asked last.
+    /// Time of the last discovery.
     discovery: tokio::sync::Mutex<Option<Instant>>,
     store: Store,
     watches: Watches,
     scalers: Scalers,
     definitions: Definitions,
-    /// Where kinds keep their replicas, as long as the server's kinds are the same.
+    /// Replicas paths by kind, valid while discovery is unchanged.
     defined: tokio::sync::Mutex<Defined>,
     sweep: Sweep,
-    /// The server's version, once it was asked for.
+    /// The server's version, once it was requested.
     version: Mutex<Option<Box<str>>>,
-    /// Answers came without the managed fields, which was said.
+    /// Set once responses without managedFields were logged.
     is_hidden: AtomicBool,
 }
 
-/// What bounds the writes of one user, and of all together.
+/// Limits of the writes: of one identity, and of all together.
 #[derive(Clone)]
 struct Limits {
     concurrency: usize,
@@ -136,7 +136,7 @@ struct Limits {
 }
 
 impl Cluster {
-    /// The cluster behind a connection, which is written to within the bounds of the settings.
+    /// Connects to a cluster, with the write limits of the settings.
     pub fn new(
         connection: Connection,
         metrics: Metrics,
@@ -158,8 +158,8 @@ impl Cluster {
         Self::with(wire, Limits { concurrency: settings.concurrency, rate }, Notary::default())
     }
 
-    /// The same cluster behind another connection, as another user: each has its own share of what may be under way,
-    /// so that none waits for another's slow answers.
+    /// Returns the same cluster as another identity. Each identity has its own limit of concurrent
+    /// writes, so that none waits for slow responses of another.
     pub fn behind(&self, connection: Connection) -> Self {
         let wire = Wire { client: connection.client, ..self.0.wire.clone() };
         Self::with(wire, self.0.limits.clone(), self.0.notary.clone())
@@ -188,17 +188,19 @@ impl Cluster {
         Self(inner, None, None)
     }
 
-    /// The same cluster for writes that belong together, of which the first is not sent any more once `stop` says so.
+    /// Returns the same cluster for a group of writes. Once `stop` is set, the group is not started
+    /// any more.
     pub fn until(&self, stop: &Stop) -> Self {
         Self(self.0.clone(), Some(Arc::new(Together::new(stop))), self.2.clone())
     }
 
-    /// The same cluster for writes that are decided in the current term: none of them is sent in a later one.
+    /// Returns the same cluster for writes decided in the current term: none is sent in a later
+    /// one.
     pub fn of_this_term(&self) -> Self {
         Self(self.0.clone(), self.1.clone(), Some(self.terms().current()))
     }
 
-    /// The same cluster for writes that are decided in whatever term they are sent.
+    /// Returns the same cluster for writes that are valid in any term.
     pub fn of_any_term(&self) -> Self {
         Self(self.0.clone(), self.1.clone(), None)
     }
@@ -208,22 +210,22 @@ impl Cluster {
         self.terms().current().may_write()
     }
 
-    /// The terms in which this daemon may write.
+    /// Returns the terms in which this daemon may write.
     pub fn terms(&self) -> &Terms {
         &self.0.wire.terms
     }
 
-    /// The proofs of ownership, shared by all identities.
+    /// Returns the ownership proofs, shared by all identities.
     pub fn notary(&self) -> &Notary {
         &self.0.notary
     }
 
-    /// What was learnt last about the server's kinds.
+    /// Returns the kinds of the last discovery.
     pub fn kinds(&self) -> Arc<Kinds> {
         self.0.kinds.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Asks the server for its kinds, if nobody has yet.
+    /// Runs discovery unless it was run before.
     pub async fn know(&self) -> Result<(), Failure> {
         let mut last = self.0.discovery.lock().await;
         if last.is_none() {
@@ -234,7 +236,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Asks the server for its kinds; true if something is new. Those who ask while it is asked share the next answer.
+    /// Runs discovery; true if the kinds have changed. Concurrent callers share the next response.
     pub async fn discover(&self) -> Result<bool, Failure> {
         let (asked, before) = (clock::now(), self.kinds());
         let mut last = self.0.discovery.lock().await;
@@ -246,7 +248,7 @@ impl Cluster {
         Ok(before != self.kinds())
     }
 
-    /// Has the server asked for its kinds when they are needed next, and found out again what was seen of them.
+    /// Drops the cached discovery results, so that they are fetched again when needed.
     pub async fn lose_kinds(&self) {
         *self.0.discovery.lock().await = None;
         self.0.defined.lock().await.clear();
@@ -265,22 +267,23 @@ impl Cluster {
         Ok(changed)
     }
 
-    /// Wakes when something changed that a Sync may care about.
+    /// Notified when something changed that concerns a Sync.
     pub fn wake(&self, owner: &SyncName) -> Arc<tokio::sync::Notify> {
         self.0.store.wake(owner)
     }
 
-    /// Wakes when objects of a Sync were written, by whomever.
+    /// Notified when objects of a Sync were written, by any manager.
     pub fn stir(&self, owner: &SyncName) -> Arc<tokio::sync::Notify> {
         self.0.store.stir(owner)
     }
 
-    /// The objects of a Sync that were written since this was asked last.
+    /// Takes the objects of a Sync that were written since the last call.
     pub fn stirred(&self, owner: &SyncName) -> BTreeSet<ObjectId> {
         self.0.store.stirred(owner)
     }
 
-    /// Sees to it that everything a Sync needs is watched, and waits until it was listed. What could not be is told.
+    /// Watches everything that a Sync needs, and waits until it is listed. Returns the kinds that
+    /// could not be listed.
     pub async fn require(
         &self,
         owner: &SyncName,
@@ -291,7 +294,7 @@ impl Cluster {
         let (watches, kinds) = (&self.0.watches, self.kinds());
         watches.require(owner, need, &kinds);
         let blind = watches.listed(owner, need, within).await;
-        // Where the whole cluster may not be seen, the namespaces in use may.
+        // Without the right to list the whole cluster, the namespaces in use may be allowed.
         let forbidden = blind.iter().any(|(_, failure)| failure.code() == Some(403));
         match forbidden && watches.require(owner, need, &kinds) {
             true => watches.listed(owner, need, within).await,
@@ -299,76 +302,79 @@ impl Cluster {
         }
     }
 
-    /// The kinds of which there are objects with the label of a Sync, found by listing every kind that is not
-    /// watched anyway, and whether all kinds may be listed. Those who ask while it runs share the next one.
+    /// Finds the kinds with objects that carry the label of a Sync, by listing every kind that is
+    /// not watched. The flag is true if all kinds may be listed. Concurrent callers share the next
+    /// run.
     pub async fn sweep(&self, owner: &SyncName) -> Result<(BTreeSet<GroupKind>, bool), Failure> {
         let watched = self.0.watches.kinds();
         self.0.sweep.kinds(&self.0.wire, &self.kinds(), watched, owner).await
     }
 
-    /// Has these objects verified once more, although nothing was seen to happen to them.
+    /// Has these objects verified again, although no change was seen.
     pub fn distrust(&self, owner: &SyncName, ids: &[ObjectId]) {
         self.0.store.distrust(owner, ids);
     }
 
-    /// Has all objects verified once more.
+    /// Has all objects verified again.
     pub fn distrust_all(&self) {
         self.forget_version();
         self.0.store.distrust_all();
     }
 
-    /// Writes at most so often from now on, as whomever.
+    /// Sets the limit of writes per second, for all identities.
     pub fn bound(&self, per_second: u32, burst: u32) {
         self.0.limits.rate.set(per_second, burst);
     }
 
-    /// Wakes all Syncs.
+    /// Notifies all Syncs.
     pub fn wake_all(&self) {
         self.0.store.wake_all();
     }
 
-    /// The server has gone back to an earlier state, so that what was seen may be no more: all is listed anew.
+    /// Lists everything again after the server was set back to an earlier state, where known
+    /// objects may not exist any more.
     pub fn begin_anew(&self) {
         self.0.watches.begin_anew(&self.kinds());
         self.0.scalers.begin_anew();
         self.0.definitions.begin_anew();
     }
 
-    /// The objects in these namespaces that others scale, once all who do were read. A Sync that
-    /// asks is woken when that may have changed; one that asks about no namespace is not, and costs nothing.
+    /// Returns the autoscaled objects in these namespaces, once all autoscalers were read. The Sync
+    /// is notified when that may have changed; without namespaces there is no notification and no
+    /// cost.
     pub async fn scaled(&self, owner: &SyncName, namespaces: &BTreeSet<Box<str>>) -> Scaled {
         self.0.scalers.require(owner, namespaces, &self.kinds());
         self.0.scalers.targets(namespaces).await
     }
 
-    /// Somebody who scales this object, or of whom nobody knows yet what it scales.
+    /// Returns an autoscaler of this object, or one whose target is not known yet.
     pub fn scaler_of(&self, id: &ObjectId) -> Option<ObjectId> {
         self.0.scalers.of(id)
     }
 
-    /// True if the server serves every kind of objects that scale others, as it was asked last.
+    /// True if the last discovery has every kind of autoscaler.
     pub fn knows_all_scalers(&self) -> bool {
         let kinds = self.kinds();
         SCALERS.iter().all(|(group, kind)| kinds.get(&GroupKind::new(group, kind)).is_some())
     }
 
-    /// Asks for what scales others in a namespace, in case that its watches are behind.
+    /// Reads the autoscalers of a namespace, in case that the watches are behind.
     pub async fn look_for_scalers(&self, namespace: &str) -> Result<(), Failure> {
         self.0.scalers.look(namespace).await
     }
 
-    /// Has a Sync woken when something becomes of CustomResourceDefinitions, or no longer.
+    /// Subscribes a Sync to changes of CustomResourceDefinitions, or unsubscribes it.
     pub fn follow_definitions(&self, owner: &SyncName, wanted: bool) {
         self.0.definitions.require(owner, wanted);
     }
 
-    /// What has become of CustomResourceDefinitions since this was asked last.
+    /// Takes the changes of CustomResourceDefinitions since the last call.
     pub fn definition_news(&self, owner: &SyncName) -> AllNews {
         self.0.definitions.news(owner)
     }
 
-    /// Asks the server for its kinds if one of a Sync is not served where it was, and gives those that are elsewhere now, as
-    /// definitions that have changed.
+    /// Runs discovery if a watched kind of a Sync is not found at its path any more. Returns the
+    /// kinds that have moved, as changed definitions.
     pub async fn find_misplaced(&self, owner: &SyncName) -> Result<AllNews, Failure> {
         if !self.0.watches.is_misplaced(owner, &self.kinds()) {
             return Ok(AllNews::new());
@@ -380,21 +386,21 @@ impl Cluster {
         Ok(names.map(|name| (name.into(), News::Changed)).collect())
     }
 
-    /// Watches nothing more for this Sync alone.
+    /// Stops the watches that serve only this Sync.
     pub fn forget(&self, owner: &SyncName) {
         self.0.watches.release(owner);
         self.0.scalers.release(owner);
         self.0.definitions.require(owner, false);
     }
 
-    /// Reads what is known of a Sync's objects. Nothing else is seen while it is read, so be quick.
+    /// Reads the observed objects of a Sync. Blocks all events while it runs, so be quick.
     pub fn observed<T>(&self, owner: &SyncName, read: impl FnOnce(&ObservedSet) -> T) -> T {
         let unlisted = self.0.watches.unlisted(owner, &self.kinds());
         self.0.store.read(owner, unlisted, read)
     }
 }
 
-/// A text as a part of a query.
+/// Encodes a query parameter.
 fn query(text: &str) -> String {
     kinds::escape(text)
 }

@@ -1,7 +1,8 @@
-//! What is asked of one live object beside applying and deleting it.
+//! Requests about one live object other than applying and deleting it.
 //!
-//! In: an id. Out: the object as it is, or a small write: a claim on some of its fields under another manager, the
-//! removal of fields, a namespace that is missing.
+//! In: an id.
+//! Out: the object as it is, or a small write: a claim on fields under another field manager, a
+//! missing namespace.
 
 use serde_json::{Value, json};
 
@@ -13,10 +14,10 @@ use super::{Cluster, query};
 use moorline_core::object::{GroupKind, Object, ObjectId};
 use moorline_metrics::Class;
 
-/// What is known of a namespace.
+/// State of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamespaceState {
-    /// It is not there.
+    /// It does not exist.
     Missing,
     /// It is being deleted.
     Terminating,
@@ -24,11 +25,11 @@ pub enum NamespaceState {
     Active,
 }
 
-/// Under which name a namespace is created that a Sync asks for and owns no part of.
+/// Field manager for namespaces that a Sync needs and does not own.
 const CREATOR: &str = "moorline";
 
 impl Cluster {
-    /// The metadata of an object; none if it is not there.
+    /// Reads the metadata of an object; none if it does not exist.
     pub async fn metadata(&self, id: &ObjectId, version: &str) -> Result<Option<Object>, Failure> {
         let call = Call::new(Class::Verify, "get", self.path_in(id, version)?).accept(METADATA);
         match self.0.wire.send(call).await {
@@ -38,7 +39,20 @@ impl Cluster {
         }
     }
 
-    /// Claims fields, at the values that they have, for a manager of another name.
+    /// Applies fields at their current values under another field manager.
+    ///
+    /// # Guarantees
+    ///
+    /// A server-side apply without force: it changes no field that another manager owns with
+    /// another value.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the fields were claimed.
+    ///
+    /// # Errors
+    ///
+    /// 409 on a conflict; otherwise any [`ApiError`].
     pub async fn claim(
         &self,
         id: &ObjectId,
@@ -53,7 +67,19 @@ impl Cluster {
         self.send(call).await.map(drop)
     }
 
-    /// Creates a namespace that nobody owns; false if it is there already.
+    /// Creates a namespace without an owner; false if it exists already.
+    ///
+    /// # Guarantees
+    ///
+    /// An existing namespace is not changed.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the namespace was created.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ApiError`] but 409.
     pub async fn create_namespace(&self, name: &str) -> Result<bool, Failure> {
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         let call = Call::new(Class::Object, "create", format!("/api/v1/namespaces?fieldManager={CREATOR}"))
@@ -66,7 +92,7 @@ impl Cluster {
         }
     }
 
-    /// Tells the state of a namespace whenever it changes, until the guard is dropped.
+    /// Reports the state of a namespace on every change, until the guard is dropped.
     pub fn follow_namespace(
         &self,
         name: &str,
@@ -75,7 +101,7 @@ impl Cluster {
         self.follow_one(Target::one("Namespace", None, "/api/v1/namespaces".to_owned(), name), tell)
     }
 
-    /// Tells the same of the definition of Syncs.
+    /// Reports the same for the CustomResourceDefinition of Syncs.
     pub fn follow_definition_of_syncs(&self, tell: impl FnMut(NamespaceState) + Send + 'static) -> Following {
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned();
         let kind = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
@@ -100,7 +126,7 @@ impl Cluster {
                 listing = false;
                 tell(seen.take().unwrap_or(NamespaceState::Missing));
             }
-            // Without the right to see it, its objects are tried again from time to time.
+            // Without the right to see it, its objects are retried from time to time.
             Event::Rewound | Event::Upgraded | Event::Broken(_) => {}
         };
         Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())

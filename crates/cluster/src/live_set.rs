@@ -1,7 +1,8 @@
-//! The live objects of a Sync as a whole, for who previews what would become of them.
+//! Reads all live objects of a Sync, for previews.
 //!
-//! In: kinds, and objects that are wanted. Out: what the server has of them, the Sync's and those that it would take over.
-//! A daemon never asks this: it knows its objects by their metadata.
+//! In: kinds, and desired objects.
+//! Out: the live objects that the Sync owns, and those that it would adopt. The daemon does not use
+//! it: it knows its objects by their metadata.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +16,12 @@ use moorline_api::{SYNC_LABEL, SyncName};
 use moorline_core::object::{GroupKind, Object, ObjectId};
 use moorline_metrics::Class;
 
-/// Requests at one time.
+/// Maximum number of concurrent requests.
 const SIDE_BY_SIDE: usize = 8;
 
 impl Cluster {
-    /// The objects of these kinds that carry the label of a Sync, and those of the `wanted` that do not.
+    /// Returns the objects of these kinds with the label of a Sync, and the `wanted` ones without
+    /// it.
     pub async fn live_set(
         &self,
         owner: &SyncName,
@@ -50,7 +52,7 @@ impl Cluster {
         let mut found = Vec::new();
         while let Some(page) = pages.next().await? {
             for mut body in page.items {
-                // What stands in a list is not told of each of its items.
+                // Items of a list do not repeat the kind of the list.
                 body.insert("kind".to_owned(), (*kind.kind).into());
                 found.extend(object(&kind, served.preferred(), body));
             }

@@ -1,8 +1,9 @@
-//! What the server has shown or taken last, by which it is known whether it goes on from there.
+//! Detects that the server was set back to an earlier state, as by a restored backup.
 //!
-//! In: objects that were seen, and answers to writes. Out: whether a server that was away still has them as they were
-//! then. Versions alone say little: a server that was set back, as by a restored backup, is soon beyond any of them, and
-//! then goes on without a word about what is not so any more.
+//! In: objects that were seen, and responses to writes.
+//! Out: true if a server that was away has lost them. Versions alone say little: a server that was
+//! set back is soon beyond any of them, and then continues without reporting the objects that are
+//! gone.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,27 +12,28 @@ use super::query;
 use super::watch::{number, version_of};
 use super::wire::{Failure, Wire};
 
-/// An object, and the version that it had.
+/// An object and a resourceVersion that it had.
 #[derive(Clone)]
 pub(super) struct Newest {
-    /// The path of its collection.
+    /// Path of its collection.
     pub(super) path: Box<str>,
-    /// Which object of it, as a field selector.
+    /// Field selector of the object.
     pub(super) place: Box<str>,
     pub(super) version: u64,
 }
 
 impl Newest {
-    /// True if the server does not know the object as it was.
+    /// True if the server does not know the object at this version.
     pub(super) async fn is_lost(&self, wire: &Wire) -> Result<bool, Failure> {
         Ok(match self.then(wire).await? {
             Then::Is(is) => !is,
-            // An object that is gone may have been deleted; to list all is right either way.
+            // A missing object may have been deleted; a full list is right either way.
             Then::Forgotten => self.now(wire).await?.is_none_or(|version| version < self.version),
         })
     }
 
-    /// What was written in a version is what was in it: one version of two histories holds different things.
+    /// Reads the object at its version. A write at a version is part of that version: the same
+    /// version of two histories has different content.
     async fn then(&self, wire: &Wire) -> Result<Then, Failure> {
         let then = format!("&resourceVersion={}&resourceVersionMatch=Exact", self.version);
         match self.version(wire, &then).await {
@@ -46,36 +48,36 @@ impl Newest {
         self.version(wire, "").await
     }
 
-    /// Its version as the server has it, or had it then; none where there is no such object.
+    /// Current or past version of the object; none if there is none.
     async fn version(&self, wire: &Wire, then: &str) -> Result<Option<u64>, Failure> {
         let uri = format!("{}?limit=1&fieldSelector={}{then}", self.path, query(&self.place));
         Ok(first(wire, uri).await?.map(|item| number(version_of(&item).as_deref())))
     }
 }
 
-/// What the server says about a version that is over.
+/// The server's answer about a past version.
 enum Then {
-    /// Whether the object was in it as we know it.
+    /// True if the version has the object as we know it.
     Is(bool),
-    /// It does not remember.
+    /// The version is compacted.
     Forgotten,
 }
 
-/// The newest of our own writes, whoever of the daemon's identities made it. The watches may not have told of it yet
-/// when the server goes back to before it.
+/// Newest own writes of all identities of the daemon. The watches may not have reported them yet
+/// when the server is set back to an earlier state.
 #[derive(Clone, Default)]
 pub(super) struct Written(Arc<Mutex<Writes>>);
 
 #[derive(Default)]
 struct Writes {
-    /// One for each time between two interruptions, and by whom: what a server takes after it was away may be of another
-    /// history, and says nothing about the one before.
+    /// One for each period between two interruptions, with its client: versions after an
+    /// interruption may belong to another history, and say nothing about the one before.
     last: Vec<(Newest, kube::Client)>,
     /// The server was away since the last of them.
     interrupted: bool,
 }
 
-/// The most times between interruptions of which something is kept.
+/// Maximum number of periods that are kept.
 const TIMES: usize = 4;
 
 impl Written {
@@ -83,7 +85,7 @@ impl Written {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers that the object at this path, which has this name, was left in this version.
+    /// Records the version of the object at this path and of this name.
     pub(super) fn note(&self, client: &kube::Client, path: &str, name: &str, version: u64) {
         let Some((collection, _)) = path.rsplit_once('/') else { return };
         let mut writes = self.lock();
@@ -100,22 +102,22 @@ impl Written {
         writes.interrupted = false;
     }
 
-    /// The server did not answer.
+    /// Records that the server did not answer.
     pub(super) fn interrupted(&self) {
         self.lock().interrupted = true;
     }
 
-    /// True if something was written on either side of an interruption, and the server has not been asked since.
+    /// True if there are writes on both sides of an interruption that were not compared yet.
     pub(super) fn is_doubtful(&self) -> bool {
         self.lock().last.len() > 1
     }
 
-    /// What was written is no more.
+    /// Drops all writes, after the server was set back.
     pub(super) fn forget(&self) {
         self.lock().last.clear();
     }
 
-    /// True if something was written after the version `told`, and the server does not know it.
+    /// True if the server does not know a write newer than the version `told`.
     pub(super) async fn is_lost(&self, wire: &Wire, told: u64) -> Result<bool, Failure> {
         let writes = self.lock().last.clone();
         for (newest, client) in writes.iter().filter(|(newest, _)| newest.version > told) {
@@ -123,14 +125,15 @@ impl Written {
             match newest.then(&wire).await {
                 Ok(Then::Is(true)) => {}
                 Ok(Then::Is(false)) => return Ok(true),
-                // Of a write that the server has forgotten the watches have told long ago.
+                // The watches have long reported a write that is compacted by now.
                 Ok(Then::Forgotten) => {}
-                // Whoever wrote it may see it no more, or its kind is gone: nothing is known, and nobody waits for it.
+                // The writer may have lost the right to read it, or the kind is gone: that proves
+                // nothing, and must not block.
                 Err(failure) if matches!(failure.code(), Some(401 | 403 | 404 | 405)) => {}
                 Err(failure) => return Err(failure),
             }
         }
-        // What was asked about is of one history, so that the last of it speaks for all.
+        // All checked writes belong to one history, so the last one represents them.
         self.lock().last.drain(..writes.len().saturating_sub(1));
         Ok(false)
     }
@@ -150,7 +153,7 @@ mod tests {
         }
         assert_eq!(known(&written), [5]);
         assert!(!written.is_doubtful());
-        // After an interruption any version may be of another history.
+        // After an interruption any version may belong to another history.
         for version in [2, 6, 1, 7, 3] {
             written.interrupted();
             written.note(&client, "/api/v1/namespaces/shop/configmaps/b", "b", version);

@@ -1,7 +1,9 @@
-//! Proofs of the objects of this daemon's Syncs: written with its keys, and checked with them.
+//! Creates and checks ownership proofs for the objects of this daemon's Syncs.
 //!
-//! In: the keys of the daemon, and the uid of each Sync. Out: the proof that an object gets, and whether that of a live object is
-//! valid. A tool without keys checks nothing and takes every object as proven; a daemon that lacks its keys takes none.
+//! In: the keys of the daemon, and the uid of each Sync.
+//! Out: the proof for an object, and true if that of a live object is valid. A tool without keys
+//! checks nothing and treats every object as proven; a daemon that lacks its keys treats none as
+//! proven.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -13,14 +15,14 @@ use moorline_core::object::ObjectId;
 use moorline_engine::observed::{Mark, Observed};
 use moorline_engine::proof::{KEY_BYTES, KeyRing, Proof};
 
-/// The keys of a daemon and the uids of its Syncs; cheap to clone.
+/// Keys of a daemon and uids of its Syncs; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Notary(Arc<RwLock<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     keys: Keys,
-    /// Counts the changes of the keys.
+    /// Number of changes of the keys.
     turn: u64,
     uids: HashMap<SyncName, Arc<str>>,
     /// The Secret with the keys.
@@ -29,15 +31,15 @@ struct State {
 
 #[derive(Debug, Default)]
 enum Keys {
-    /// This program only looks, and the daemon checks proofs.
+    /// This program only reads; the daemon checks the proofs.
     #[default]
     Unchecked,
-    /// The daemon has no key. What needs one only to be recorded gets one that ends with this process.
+    /// The daemon has no key. Hashes that need one use a temporary key of this process.
     Missing(Option<Arc<KeyRing>>),
     Held(Arc<KeyRing>),
 }
 
-/// Tells whether proofs that were checked count on: the keys and the uid that they were checked with.
+/// The keys and the uid that proofs were checked with; a result is valid while they are unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Checked {
     turn: u64,
@@ -53,19 +55,19 @@ impl Notary {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on proofs are written and checked with these keys; without any, no object is proven.
+    /// Sets the keys that proofs are written and checked with; without keys, no object is proven.
     pub fn keep(&self, keys: Option<KeyRing>) {
         let mut state = self.write();
         state.turn += 1;
         state.keys = keys.map_or_else(|| Keys::Missing(passing()), |keys| Keys::Held(Arc::new(keys)));
     }
 
-    /// The keys are in this Secret.
+    /// Sets the Secret with the keys.
     pub fn keeps_at(&self, namespace: &str, name: &str) {
         self.write().place = ObjectId::new("", "Secret", namespace, name).ok();
     }
 
-    /// The Secret with the keys of this daemon, which no Sync may change, delete or read.
+    /// Returns the Secret with the keys, which no Sync may change, delete or read.
     pub fn place(&self) -> Option<ObjectId> {
         self.read().place.clone()
     }
@@ -76,7 +78,7 @@ impl Notary {
         self.read().place.as_ref().is_some_and(is_it)
     }
 
-    /// The keys of this daemon.
+    /// Returns the keys of this daemon.
     pub fn keys(&self) -> Option<Arc<KeyRing>> {
         match &self.read().keys {
             Keys::Held(keys) => Some(keys.clone()),
@@ -84,7 +86,7 @@ impl Notary {
         }
     }
 
-    /// The keys for hashes that values of Secrets went into.
+    /// Returns the keys for hashes of content with values of Secrets.
     pub fn content_keys(&self) -> Option<Arc<KeyRing>> {
         match &self.read().keys {
             Keys::Held(keys) => Some(keys.clone()),
@@ -93,7 +95,7 @@ impl Notary {
         }
     }
 
-    /// A Sync of this daemon has this uid.
+    /// Records the uid of a Sync.
     pub fn knows(&self, sync: &SyncName, uid: &str) {
         let mut state = self.write();
         if state.uids.get(sync).is_none_or(|known| **known != *uid) {
@@ -101,12 +103,12 @@ impl Notary {
         }
     }
 
-    /// A Sync is gone.
+    /// Removes a deleted Sync.
     pub fn forgets(&self, sync: &SyncName) {
         self.write().uids.remove(sync);
     }
 
-    /// The proof that an object of a Sync gets.
+    /// Returns the proof for an object of a Sync.
     pub fn prove(&self, owner: &SyncName, id: &ObjectId) -> Option<Proof> {
         let state = self.read();
         match &state.keys {
@@ -115,7 +117,7 @@ impl Notary {
         }
     }
 
-    /// True if a proof is valid for this object of a Sync that lives.
+    /// True if the proof is valid for this object of an existing Sync.
     pub fn is_valid(&self, owner: &SyncName, id: &ObjectId, proof: Option<&Proof>) -> bool {
         let state = self.read();
         match (&state.keys, proof) {
@@ -128,21 +130,21 @@ impl Notary {
         }
     }
 
-    /// Notes whether the proof of an object is valid for a Sync.
+    /// Records in `seen` if the proof of an object is valid for a Sync.
     pub fn check(&self, owner: &SyncName, id: &ObjectId, seen: &mut Observed) {
-        // Where nothing is checked, the other marks are all that is known.
+        // Without checks, the other ownership marks are all that is known.
         let is_of_another = matches!(seen.mark, Mark::Sync(_)) && matches!(self.read().keys, Keys::Unchecked);
         seen.proven = !is_of_another && self.is_valid(owner, id, seen.proof.as_deref());
     }
 
-    /// What the proofs of a Sync are checked with now.
+    /// Returns the basis of checks for a Sync: the keys and its uid.
     pub(super) fn checked(&self, owner: &SyncName) -> Checked {
         let state = self.read();
         Checked { turn: state.turn, uid: state.uids.get(owner).cloned() }
     }
 }
 
-/// A key that nobody keeps.
+/// Returns a random key that is not stored.
 fn passing() -> Option<Arc<KeyRing>> {
     let mut key = [0; KEY_BYTES];
     SystemRandom::new().fill(&mut key).ok()?;

@@ -1,6 +1,7 @@
-//! What people ask of Syncs from the command line.
+//! Requests of the command line about Syncs.
 //!
-//! In: names, and what is to be changed. Out: Syncs as the API server has them, and errors that say what to do.
+//! In: names and changes.
+//! Out: Syncs as the API server has them, and errors that say how to proceed.
 
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -10,42 +11,42 @@ use super::connect::Connection;
 use moorline_api::{REQUEST_ANNOTATION, SyncName, SyncStatus, WEBHOOK_REQUEST};
 use moorline_core::nearest::nearest;
 
-/// One Sync.
+/// A Sync as read from the API server.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// Its namespace and its name.
+    /// Namespace and name.
     pub name: SyncName,
-    /// The whole of it.
+    /// The whole resource.
     pub whole: DynamicObject,
-    /// Its status; an empty one where there is none, or none that can be read.
+    /// Status; empty if there is none or it cannot be parsed.
     pub status: SyncStatus,
 }
 
-/// Why it could not be done.
+/// Error of such a request.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
-    /// There is none of that name.
+    /// There is no Sync of that name.
     #[error("there is no Sync {name} in the namespace {namespace}{}", .near.as_ref().map(|near| format!("; is it {near}?")).unwrap_or_default())]
     NoSync {
-        /// What was asked for.
+        /// The requested name.
         name: Box<str>,
-        /// Where.
+        /// The requested namespace.
         namespace: Box<str>,
-        /// One that is there.
+        /// A similar name that exists.
         near: Option<Box<str>>,
     },
-    /// The cluster does not know what a Sync is.
+    /// The cluster has no CustomResourceDefinition for Syncs.
     #[error(
         "the cluster has no Syncs: install their definition (moorline crd | kubectl apply --server-side -f -)"
     )]
     NoDefinition,
-    /// Somebody else was faster.
+    /// The Sync was changed concurrently.
     #[error("it was changed meanwhile, try again: {0}")]
     Changed(Box<str>),
-    /// Anything else.
+    /// Any other error status.
     #[error("the API server refuses: {0}")]
     Refused(Box<str>),
-    /// No answer.
+    /// There was no response.
     #[error("the API server cannot be reached: {0}")]
     Unreachable(Box<str>),
 }
@@ -91,7 +92,7 @@ impl Seen {
 }
 
 impl Connection {
-    /// The Syncs of a namespace, or of all, in the order of their names.
+    /// Lists the Syncs of a namespace, or all, ordered by name.
     pub async fn syncs(&self, namespace: Option<&str>) -> Result<Vec<Seen>, OperatorError> {
         let list = self.api(namespace).list(&ListParams::default()).await;
         let list = list
@@ -101,7 +102,7 @@ impl Connection {
         Ok(all)
     }
 
-    /// One Sync.
+    /// Reads one Sync.
     pub async fn sync(&self, name: &SyncName) -> Result<Seen, OperatorError> {
         match self.api(Some(&name.namespace)).get(&name.name).await {
             Ok(whole) => Ok(Seen::of(whole)),
@@ -111,6 +112,19 @@ impl Connection {
     }
 
     /// Changes a Sync by a merge patch.
+    ///
+    /// # Guarantees
+    ///
+    /// One patch; it is conditional only if `patch` carries a resourceVersion.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the patch was applied.
+    ///
+    /// # Errors
+    ///
+    /// [`OperatorError::NoSync`] or [`OperatorError::NoDefinition`] if it does not exist, otherwise
+    /// as the API server answers.
     pub async fn change_sync(&self, name: &SyncName, patch: Value) -> Result<Seen, OperatorError> {
         let parameters = PatchParams { field_manager: Some("moorline-cli".into()), ..PatchParams::default() };
         match self.api(Some(&name.namespace)).patch(&name.name, &parameters, &Patch::Merge(patch)).await {
@@ -120,7 +134,7 @@ impl Connection {
         }
     }
 
-    /// A Sync that was seen, as it is now; none once it is gone, also where another one has its name.
+    /// Reads a Sync again; none once it is gone, even if another one has its name.
     pub async fn standing_sync(&self, sync: &Seen) -> Result<Option<Seen>, OperatorError> {
         match self.api(Some(&sync.name.namespace)).get(&sync.name.name).await {
             Ok(whole) => Ok(Some(Seen::of(whole)).filter(|now| now.uid() == sync.uid())),
@@ -129,7 +143,19 @@ impl Connection {
         }
     }
 
-    /// Asks all Syncs to look whose repository is one of these; how many there are.
+    /// Requests a poll of all Syncs with a matching repository URL; returns their number.
+    ///
+    /// # Guarantees
+    ///
+    /// One merge patch of the request annotation for each Sync.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves the Syncs before it requested.
+    ///
+    /// # Errors
+    ///
+    /// The first error ends the loop.
     pub async fn call(&self, is_called: impl Fn(&str) -> bool) -> Result<usize, OperatorError> {
         let url = |sync: &Seen| Some(sync.whole.data.pointer("/spec/source/git/url")?.as_str()?.to_owned());
         let all = self.syncs(None).await?;
@@ -142,7 +168,7 @@ impl Connection {
         Ok(called.len())
     }
 
-    /// The Events about a Sync, the oldest first.
+    /// Returns the Events of a Sync, oldest first.
     pub async fn sync_events(&self, sync: &Seen) -> Result<Vec<Value>, OperatorError> {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("events.k8s.io", "v1", "Event"));
         let events: Api<DynamicObject> =
@@ -151,7 +177,7 @@ impl Connection {
         let events = events.list(&ListParams::default()).await?.items.into_iter().map(|event| event.data);
         let mut events: Vec<Value> =
             events.filter(|event| event["regarding"]["uid"].as_str() == uid).collect();
-        // Times are of one form, so that they compare as texts.
+        // Times have one format, so they compare as strings.
         events.sort_by(|a, b| a["eventTime"].as_str().cmp(&b["eventTime"].as_str()));
         Ok(events)
     }

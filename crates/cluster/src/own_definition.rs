@@ -1,8 +1,10 @@
-//! The definition of `Sync` in the cluster, which the daemon brings up to date where it may.
+//! Updates the CustomResourceDefinition of `Sync`, where the daemon may.
 //!
-//! In: the definition that this program was built with. Out: how the cluster's compares with it, after an apply if
-//! need be. Where a Sync applies the definition, the daemon leaves it to that Sync. Nothing depends on it: where the daemon
-//! may not write it, what is there is served. A definition of a newer program stays: two daemons of different age must not take turns.
+//! In: the definition that this program was built with.
+//! Out: how the cluster's definition compares with it, after an apply if necessary. If a Sync
+//! applies the definition, the daemon leaves it to that Sync. Nothing depends on the update:
+//! without the right to write, the existing definition is served. A definition of a newer program
+//! stays, because two daemons of different versions would overwrite each other endlessly.
 
 use serde_json::Value;
 
@@ -12,32 +14,45 @@ use super::wire::{Call, Failure};
 use moorline_api::{MANAGER_PREFIX, SyncName, VERSION_ANNOTATION};
 use moorline_metrics::Class;
 
-/// Who applies the definition.
+/// Field manager of the definition.
 const MANAGER: &str = "moorline-crd";
-/// Where it is.
+/// Path of the definition.
 const PLACE: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/syncs.moorline.dev";
-/// What has to be the same.
+/// Parts that are compared.
 const PARTS: [&str; 2] = ["/spec/versions", "/spec/names/shortNames"];
 
-/// How the definition of the cluster compares with ours.
+/// Comparison of the cluster's definition with ours.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Definition {
-    /// It says the same.
+    /// It is the same.
     Same,
-    /// It said something else, and says the same now.
+    /// It was different, and has been updated.
     Applied,
-    /// A Sync applies it: the definition is as that Sync's repository says.
+    /// A Sync applies it: it follows that Sync's repository.
     OfSync(Box<str>),
     /// It is of a newer program.
     Newer(Box<str>),
-    /// It says something else, and may not be changed.
+    /// It is different, and may not be changed.
     Other(Failure),
-    /// There is none, or it may not be read.
+    /// It does not exist, or may not be read.
     Unseen(Failure),
 }
 
 impl Cluster {
-    /// Brings the definition of `Sync` up to date, if it is there and older.
+    /// Updates the definition of `Sync` if it exists and is older.
+    ///
+    /// # Guarantees
+    ///
+    /// A definition of a newer program or one that a Sync applies is not changed. Conflicting
+    /// fields are taken over.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the definition was written.
+    ///
+    /// # Errors
+    ///
+    /// None: failures are variants of the result.
     pub async fn define_syncs(&self, own: &Value) -> Definition {
         let live = match self.0.wire.send(Call::new(Class::Verify, "get", PLACE.to_owned())).await {
             Ok(reply) => match reply.json::<Value>() {
@@ -63,8 +78,8 @@ impl Cluster {
         }
     }
 
-    /// The Sync that applies the definition, as namespace/name. The entry of a Sync that is gone stays behind where it left the
-    /// definition, and holds nobody off. One of which nobody knows whether it is there holds the daemon off.
+    /// Returns the Sync that applies the definition, as `namespace/name`. The managedFields entry
+    /// of a deleted Sync may remain and does not count. If the Sync cannot be read, it counts.
     async fn applying(&self, live: &Value) -> Option<Box<str>> {
         for sync in syncs(live) {
             let Some((namespace, name)) = sync.split_once('/') else { return Some(sync.into()) };
@@ -77,7 +92,7 @@ impl Cluster {
     }
 }
 
-/// The version of the program whose definition this is, if it is newer than ours.
+/// Returns the program version of this definition, if it is newer than ours.
 fn newer<'a>(live: &'a Value, own: &Value) -> Option<&'a str> {
     let of = |definition: &'a Value| definition["metadata"]["annotations"][VERSION_ANNOTATION].as_str();
     let there = of(live)?;
@@ -85,7 +100,7 @@ fn newer<'a>(live: &'a Value, own: &Value) -> Option<&'a str> {
     (numbers(there)? > numbers(ours)?).then_some(there)
 }
 
-/// The Syncs that have applied the definition, as namespace/name.
+/// Returns the Syncs that have applied the definition, as `namespace/name`.
 fn syncs(live: &Value) -> impl Iterator<Item = &str> {
     let entries = live["metadata"]["managedFields"].as_array();
     let managers = entries.into_iter().flatten().filter(|entry| entry["operation"] == "Apply");

@@ -1,7 +1,7 @@
-//! Lists, page by page.
+//! Paginated lists.
 //!
-//! In: a collection, and which objects of it. Out: these objects, or their metadata alone, so many at a time that no
-//! answer is large.
+//! In: a collection and a selector.
+//! Out: its objects or their metadata, in pages, so that no response is large.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -10,44 +10,45 @@ use super::query;
 use super::wire::{Call, Failure, METADATA_LIST, WHOLE, Wire};
 use moorline_metrics::Class;
 
-/// Objects of a page: metadata alone, and whole.
+/// Page sizes: for metadata, and for whole objects.
 const SIZE: usize = 500;
 const SIZE_OF_WHOLE: usize = 100;
 
-/// A list that has not come to its end.
+/// A list in progress.
 pub(super) struct Pages<'a> {
     wire: &'a Wire,
     class: Class,
-    /// The collection and the parameters that each of its pages is asked with.
+    /// The collection and the parameters of each request.
     uri: String,
     size: usize,
-    /// What is told of each object.
+    /// Content type: metadata or whole objects.
     accept: &'static str,
-    /// Where to go on; none after the last page.
+    /// Continue token; none after the last page.
     next: Option<String>,
 }
 
-/// A part of a list.
+/// One page of a list.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    /// The version of the whole list.
+    /// resourceVersion of the whole list.
     pub(super) version: Box<str>,
     pub(super) items: Vec<Map<String, Value>>,
 }
 
 impl<'a> Pages<'a> {
-    /// A list of the metadata of what `selector`, a parameter of the request, selects; empty for all.
+    /// Lists the metadata of the objects that `selector`, a query parameter, selects; empty for
+    /// all.
     pub(super) fn new(wire: &'a Wire, class: Class, path: &str, selector: &str) -> Self {
         let uri = format!("{path}?{selector}");
         Self { wire, class, uri, size: SIZE, accept: METADATA_LIST, next: Some(String::new()) }
     }
 
-    /// The same of whole objects.
+    /// Lists whole objects.
     pub(super) fn of_whole_objects(self) -> Self {
         Self { accept: WHOLE, size: SIZE_OF_WHOLE, ..self }
     }
 
-    /// The next page; none after the last one.
+    /// Returns the next page; none after the last one.
     pub(super) async fn next(&mut self) -> Result<Option<Page>, Failure> {
         let Some(next) = &self.next else { return Ok(None) };
         let uri = format!("{}&limit={}&continue={}", self.uri, self.size, query(next));
@@ -58,7 +59,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// The metadata of the first object that is listed so, if any is.
+/// Returns the metadata of the first listed object, if there is one.
 pub(super) async fn first(wire: &Wire, uri: String) -> Result<Option<Map<String, Value>>, Failure> {
     let page = page(wire, Class::Watch, uri, METADATA_LIST).await?;
     Ok(page.items.into_iter().flatten().next())
@@ -68,7 +69,7 @@ async fn page(wire: &Wire, class: Class, uri: String, accept: &'static str) -> R
     wire.send(Call::new(class, "list", uri).accept(accept)).await?.json()
 }
 
-/// A page as the server writes it.
+/// A page as the server sends it.
 #[derive(Deserialize)]
 struct Listed {
     #[serde(default)]

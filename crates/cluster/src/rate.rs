@@ -1,23 +1,24 @@
-//! How many writes may begin in a second.
+//! Limits the writes per second.
 //!
-//! In: a number per second and how many may go at once before it counts. Out: turns, in the order of asking.
+//! In: a rate and a burst.
+//! Out: turns, in the order of requests.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A bound on writes in a second, shared by everyone whom the daemon acts as.
+/// Rate limit of writes, shared by all identities of the daemon.
 #[derive(Debug)]
 pub(super) struct Rate {
     bound: Mutex<Bound>,
-    /// When everything that was given out would be over, had it come one by one.
+    /// End of all turns given out so far, had they been taken one by one.
     booked: Mutex<Instant>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Bound {
-    /// The time of one write; none if there is no bound.
+    /// Interval of one write; none without a limit.
     each: Option<Duration>,
     burst: u32,
 }
@@ -30,12 +31,12 @@ impl Bound {
 }
 
 impl Rate {
-    /// `per_second` writes, 0 for no bound; `burst` may go at once.
+    /// Allows `per_second` writes, 0 for no limit, and bursts of `burst`.
     pub(super) fn new(per_second: u32, burst: u32) -> Self {
         Self { bound: Mutex::new(Bound::new(per_second, burst)), booked: Mutex::new(Instant::now()) }
     }
 
-    /// The same from now on for other numbers.
+    /// Changes the rate and the burst.
     pub(super) fn set(&self, per_second: u32, burst: u32) {
         *self.bound.lock().unwrap_or_else(PoisonError::into_inner) = Bound::new(per_second, burst);
     }
@@ -52,11 +53,11 @@ impl Rate {
         }
     }
 
-    /// The time of the next turn, for one who asks now.
+    /// Reserves the next turn and returns its time.
     fn book(&self, each: Duration, now: Instant) -> Instant {
         let mut booked = self.booked.lock().unwrap_or_else(PoisonError::into_inner);
         *booked = (*booked).max(now) + each;
-        // Before the clock of the machine began, there is only now.
+        // The machine's clock has no earlier time.
         booked.checked_sub(each * self.bound().burst).map_or(now, |turn| turn.max(now))
     }
 }

@@ -1,7 +1,8 @@
-//! Where the objects of a kind keep the number of their replicas.
+//! Finds the paths at which kinds keep their number of replicas.
 //!
-//! In: kinds. Out: JSON pointers, for those that others can scale. The server's own kinds agree about it; for others
-//! their CustomResourceDefinition says it, which is read once.
+//! In: kinds.
+//! Out: JSON pointers, for kinds with a scale subresource. Built-in kinds use one path; for others
+//! it is in their CustomResourceDefinition, which is read once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,16 +15,16 @@ use moorline_core::object::GroupKind;
 use moorline_engine::desired::{ReplicasPaths, replicas_paths};
 use moorline_metrics::Class;
 
-/// Where it is, unless a definition says otherwise.
+/// The path, unless a definition says otherwise.
 const USUAL: &str = "/spec/replicas";
-/// The groups of the server's own kinds that can be scaled.
+/// API groups of the built-in kinds that can be scaled.
 const BUILT_IN: [&str; 2] = ["", "apps"];
 
-/// What definitions say, by version.
+/// Paths in definitions, by version.
 pub(super) type Defined = HashMap<GroupKind, BTreeMap<Box<str>, Box<str>>>;
 
 impl Cluster {
-    /// Where objects of these kinds and versions keep their numbers, if others can scale them.
+    /// Returns the replicas paths of these kinds and versions, if they can be scaled.
     pub async fn replicas_paths(
         &self,
         wanted: BTreeSet<(GroupKind, Box<str>)>,
@@ -43,12 +44,13 @@ impl Cluster {
         Ok(paths)
     }
 
-    /// The definitions of these kinds are read anew when they are needed.
+    /// Forgets the definitions of these kinds; they are read again when needed.
     pub async fn forget_replicas_paths(&self, kinds: &BTreeSet<GroupKind>) {
         self.0.defined.lock().await.retain(|kind, _| !kinds.contains(kind));
     }
 
-    /// What the definition of a kind says. A version that cannot be scaled itself is taken to be like the others.
+    /// Returns the path in the definition of a kind. A version without a scale subresource is
+    /// treated like the others.
     async fn defined(
         &self,
         kind: &GroupKind,
@@ -72,7 +74,7 @@ impl Cluster {
         let uri = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
         match self.0.wire.send(Call::new(Class::Verify, "get", uri)).await {
             Ok(reply) => Ok(replicas_paths(&reply.json::<Value>()?)),
-            // A kind of another API server, or one whose definition others keep to themselves.
+            // A kind of an aggregated API server, or a definition that may not be read.
             Err(failure) if matches!(failure.code(), Some(403 | 404)) => {
                 tracing::debug!(%kind, %failure, "its replicas are taken to be at {USUAL}");
                 Ok(served.scales.iter().map(|version| (version.clone(), USUAL.into())).collect())

@@ -1,7 +1,8 @@
-//! What would go with a Namespace or with a definition of a kind.
+//! Finds objects that would be deleted together with a Namespace or a CustomResourceDefinition.
 //!
-//! In: the container. Out: the first object in it that counts, or the first kind that cannot be listed. It is asked
-//! before a container is pruned, which is rare, so that every kind is listed anew; only metadata are.
+//! In: the container.
+//! Out: the first relevant object in it, or the first kind that cannot be listed. It runs before a
+//! container is pruned, which is rare, so every kind is listed again; only metadata is read.
 
 use futures::StreamExt as _;
 use futures::future::{BoxFuture, FutureExt as _};
@@ -15,21 +16,21 @@ use moorline_core::object::{GroupKind, Object, ObjectId};
 use moorline_engine::desired::Scope;
 use moorline_metrics::Class;
 
-/// Kinds that are listed at one time.
+/// Maximum number of kinds that are listed concurrently.
 const SIDE_BY_SIDE: usize = 8;
 
-/// What is in a container.
+/// Content of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inside {
-    /// Nothing that counts.
+    /// No relevant object.
     Nothing,
-    /// An object that counts.
+    /// A relevant object.
     Object(ObjectId),
-    /// Objects of this kind may be in it, and cannot be listed.
+    /// Objects of this kind may exist and cannot be listed.
     Hidden(GroupKind),
 }
 
-/// Whether an object counts.
+/// Predicate: true for relevant objects.
 type Counts<'a> = dyn Fn(&Object, &Kinds) -> bool + Send + Sync + 'a;
 
 /// All objects of a kind in a container.
@@ -40,7 +41,7 @@ struct Place {
 }
 
 impl Cluster {
-    /// Looks into a Namespace, or at all objects of the kind that a definition defines.
+    /// Checks a Namespace, or all objects of the kind that a CustomResourceDefinition defines.
     pub async fn inside(&self, container: &ObjectId, counts: &Counts<'_>) -> Result<Inside, Failure> {
         self.discover().await?;
         let kinds = self.kinds();
@@ -60,7 +61,7 @@ impl Cluster {
         Ok(object.or(hidden).map_or(Inside::Nothing, |at| found.swap_remove(at)))
     }
 
-    /// The first object of a kind that counts.
+    /// Returns the first relevant object of a kind.
     async fn first(&self, place: &Place, kinds: &Kinds, counts: &Counts<'_>) -> Result<Inside, Failure> {
         let mut pages = Pages::new(&self.0.wire, Class::Verify, &place.path, "");
         loop {
@@ -87,7 +88,7 @@ impl Cluster {
     }
 }
 
-/// Where the objects in a container are listed.
+/// Returns the collections of the objects in a container.
 fn places(kinds: &Kinds, container: &ObjectId) -> Vec<Place> {
     let namespace = container.is("", "Namespace").then(|| container.name());
     let (plural, group) = container.name().split_once('.').unwrap_or_default();

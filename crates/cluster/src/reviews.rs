@@ -1,6 +1,7 @@
-//! What we may do, as the API server says.
+//! Access reviews: what this identity may do, as the API server says.
 //!
-//! In: a namespace. Out: the review of our rules there. Everybody may ask about themselves.
+//! In: a namespace, or an object.
+//! Out: the review of our own rights there. Every identity may request reviews of itself.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ const RULES: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
 const ACCESS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
 impl Cluster {
-    /// Our rules in a namespace, with those that hold everywhere.
+    /// Returns our rules in a namespace, including cluster-wide ones.
     pub async fn own_rules(&self, namespace: &str) -> Result<Value, Failure> {
         self.review(RULES, "SelfSubjectRulesReview", json!({"namespace": namespace})).await
     }

@@ -1,9 +1,10 @@
-//! HorizontalPodAutoscalers and ScaledObjects: what is scaled by somebody else than Git.
+//! Finds objects whose replicas are set by a HorizontalPodAutoscaler or a KEDA ScaledObject.
 //!
-//! In: the namespaces that a Sync asks about. Out: the objects in them that are scaled. The metadata of scalers are
-//! watched, one watch for each namespace in use and each kind that the server knows, and each scaler is read once when its
-//! spec may have changed. Where they may not be seen there are none; where they cannot be seen for now, nothing is said at
-//! all.
+//! In: the namespaces of a Sync.
+//! Out: the autoscaled objects in them. The metadata of autoscalers is watched, with one watch for
+//! each namespace in use and each kind that the server serves, and an autoscaler is read again when
+//! its spec may have changed. Without the right to watch them there are none; during an outage the
+//! result is unknown.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,47 +25,47 @@ use moorline_engine::desired::{SCALERS, scale_target};
 use moorline_engine::observed::Stamp;
 use moorline_metrics::Class;
 
-/// How many are read at one time.
+/// Maximum number of concurrent reads.
 const SIDE_BY_SIDE: usize = 8;
-/// How often it is read again what changed while it was read.
+/// Maximum number of repeated reads of autoscalers that change while they are read.
 const MAX_ROUNDS: usize = 3;
-/// What is not told in this time is taken as not to be seen for now.
+/// Without a list within this time, the autoscalers count as unknown for now.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is scaled in the namespaces that were asked about.
+/// Autoscaled objects in the requested namespaces.
 #[derive(Debug, Default)]
 pub struct Scaled {
-    /// The objects that are.
+    /// The autoscaled objects.
     pub targets: BTreeSet<ObjectId>,
-    /// The namespaces in which it cannot be seen for now, and why not.
+    /// Namespaces that cannot be read for now, with the error.
     pub unseen: BTreeMap<Box<str>, Failure>,
 }
 
-/// The scalers that one identity sees.
+/// Autoscalers as one identity sees them.
 pub(super) struct Scalers {
     wire: Wire,
     store: Store,
     open: Open,
-    /// Told whenever a watch has listed everything or cannot.
+    /// Notified whenever a watch has listed everything or has failed to.
     told: Arc<tokio::sync::watch::Sender<()>>,
-    /// Held while scalers are read, so that each is read once.
+    /// Held while autoscalers are read, so that each is read once.
     reading: tokio::sync::Mutex<()>,
 }
 
 type Open = Arc<Mutex<HashMap<Spot, Place>>>;
 
-/// Where scalers are: of one kind, in one namespace.
+/// Key of a watch: a kind in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Spot {
     kind: GroupKind,
     namespace: Box<str>,
 }
 
-/// What is known of one spot.
+/// State of one watch.
 struct Place {
     state: State,
     users: HashSet<SyncName>,
-    /// Where its scalers are.
+    /// Path of the collection.
     path: String,
     scalers: BTreeMap<Box<str>, Scaler>,
     task: AbortHandle,
@@ -72,7 +73,7 @@ struct Place {
 
 struct Scaler {
     stamp: Stamp,
-    /// Its spec may be another one than was read.
+    /// Its spec may differ from the one that was read.
     changed: bool,
     target: Option<ObjectId>,
 }
@@ -83,14 +84,14 @@ impl Drop for Place {
     }
 }
 
-/// The kinds of scalers that the server knows.
+/// Returns the kinds of autoscalers that the server serves.
 fn served(kinds: &Kinds) -> Vec<(GroupKind, &Served)> {
     let all = SCALERS.iter().map(|(group, kind)| GroupKind::new(group, kind));
     let served = |kind: GroupKind| Some((kind.clone(), kinds.get(&kind).filter(|it| it.watchable)?));
     all.filter_map(served).collect()
 }
 
-/// The Syncs that need to know what is at a spot, in words.
+/// Returns the names of the Syncs that use a watch, for log lines.
 fn users(open: &Open, spot: &Spot) -> String {
     let open = lock(open);
     let users = open.get(spot).into_iter().flat_map(|place| &place.users).map(ToString::to_string);
@@ -129,7 +130,7 @@ impl Scalers {
         }
     }
 
-    /// Lists everything anew, as if nothing had been seen yet.
+    /// Lists everything again, as on the first start.
     pub(super) fn begin_anew(&self) {
         for (spot, place) in lock(&self.open).iter_mut() {
             let mut anew = self.begin(spot, place.path.clone());
@@ -142,7 +143,7 @@ impl Scalers {
         let target = Target {
             kind: spot.kind.clone(),
             namespace: Some(spot.namespace.clone()),
-            // A right that is missing stays missing for long, and nobody waits for it.
+            // A missing right stays missing for long, and nothing waits for this watch.
             patient: true,
             path: path.clone(),
             selector: "labelSelector=".to_owned(),
@@ -161,7 +162,8 @@ impl Scalers {
         }
     }
 
-    /// What is scaled in these namespaces, once all of it is known that can be.
+    /// Returns the autoscaled objects in these namespaces, after reading all autoscalers that can
+    /// be read.
     pub(super) async fn targets(&self, namespaces: &BTreeSet<Box<str>>) -> Scaled {
         let mut unseen = self.listed(namespaces).await;
         let _turn = self.reading.lock().await;
@@ -188,7 +190,7 @@ impl Scalers {
         Scaled { targets: targets.collect(), unseen }
     }
 
-    /// A scaler of this object, or one that was not read yet.
+    /// Returns an autoscaler of this object, or one that was not read yet.
     pub(super) fn of(&self, id: &ObjectId) -> Option<ObjectId> {
         let namespace = id.namespace()?;
         let open = lock(&self.open);
@@ -199,7 +201,8 @@ impl Scalers {
         })
     }
 
-    /// Waits until each of these namespaces was listed or may not be; with why, those that could not be listed.
+    /// Waits until each of these namespaces was listed or is forbidden; returns the others with
+    /// their errors.
     async fn listed(&self, namespaces: &BTreeSet<Box<str>>) -> BTreeMap<Box<str>, Failure> {
         let mut told = self.told.subscribe();
         let states = || -> Vec<(Box<str>, State)> {
@@ -214,7 +217,7 @@ impl Scalers {
                 }
             }
         };
-        // Whoever is told of too late is woken then.
+        // Results that arrive later notify the Syncs then.
         let _ = tokio::time::timeout(PATIENCE, wait).await;
         let unseen = states().into_iter().filter_map(|(namespace, state)| match state {
             State::Blind(failure) if !is_forbidden(&failure) => Some((namespace, failure)),
@@ -224,7 +227,7 @@ impl Scalers {
         unseen.collect()
     }
 
-    /// What is to be read in some namespaces, with its path.
+    /// Returns the autoscalers to read in some namespaces, with their paths.
     fn changed(&self, is_meant: impl Fn(&Box<str>) -> bool) -> Vec<(Spot, Box<str>, String)> {
         let open = lock(&self.open);
         let places = open.iter().filter(|(spot, _)| is_meant(&spot.namespace));
@@ -235,7 +238,7 @@ impl Scalers {
         changed.collect()
     }
 
-    /// One scaler; none if it is gone or may not be read.
+    /// Reads one autoscaler; none if it is gone or may not be read.
     async fn read(&self, spot: &Spot, name: &str, uri: String) -> Result<Option<Value>, Failure> {
         match self.wire.send(Call::new(Class::Verify, "get", uri)).await {
             Ok(reply) => reply.json().map(Some),
@@ -257,14 +260,14 @@ impl Scalers {
         let stamp = found.as_ref().and_then(|it| it["metadata"].as_object()).map(Stamp::of);
         scaler.target = found.as_ref().and_then(|it| scale_target(it, &spot.namespace));
         match stamp {
-            // An event that came while it was read is of a later state.
+            // An event that arrived during the read is newer than the read.
             Some(read) if !scaler.stamp.is_old_beside(&read) => {}
             Some(read) => (scaler.stamp, scaler.changed) = (read, false),
             None => scaler.changed = false,
         }
     }
 
-    /// Asks what there is now, whatever the watches have told: they may be behind others.
+    /// Lists the current autoscalers, independent of the watches: they may lag behind.
     pub(super) async fn look(&self, namespace: &str) -> Result<(), Failure> {
         let paths: Vec<(Spot, String)> = {
             let open = lock(&self.open);
@@ -285,7 +288,7 @@ impl Scalers {
         Ok(())
     }
 
-    /// Closes what only this Sync needed.
+    /// Stops the watches that only this Sync used.
     pub(super) fn release(&self, user: &SyncName) {
         lock(&self.open).retain(|_, place| {
             place.users.remove(user);
@@ -303,7 +306,7 @@ fn name(object: &Map<String, Value>) -> Option<&str> {
 }
 
 impl Place {
-    /// Takes in a scaler as it is now; true if it is to be read.
+    /// Records the current state of an autoscaler; true if it has to be read.
     fn see(&mut self, object: &Map<String, Value>) -> bool {
         let (Some(name), Some(metadata)) = (name(object), object.get("metadata").and_then(Value::as_object))
         else {
@@ -324,13 +327,13 @@ impl Place {
     }
 }
 
-/// Where the events of one spot go.
+/// Receives the events of one watch.
 struct Sink {
     spot: Spot,
     open: Open,
     store: Store,
     told: Arc<tokio::sync::watch::Sender<()>>,
-    /// What was told since the beginning, as long as not everything is.
+    /// Names seen since the list began; none once it is complete.
     listing: Option<HashSet<Box<str>>>,
 }
 
@@ -365,11 +368,11 @@ impl Sink {
                 });
                 self.told.send_replace(());
             }
-            // Told only of whole objects.
+            // Reported only by watches on whole objects.
             Event::Rewound | Event::Upgraded => {}
             Event::Broken(failure) => {
                 let state = State::Blind(failure.clone());
-                // What was listed before is as good as it was.
+                // The previous list stays valid.
                 let is_news = self.change(|place| match &place.state {
                     State::Listed => false,
                     known if *known == state => false,
@@ -387,7 +390,7 @@ impl Sink {
         }
     }
 
-    /// Changes what is known; if that is news, it wakes those who go by it.
+    /// Changes the state; if that matters, notifies the Syncs that use it.
     fn change(&self, change: impl FnOnce(&mut Place) -> bool) -> bool {
         let mut open = lock(&self.open);
         let Some(place) = open.get_mut(&self.spot) else { return false };

@@ -1,7 +1,7 @@
-//! Whether the API server is still the one that it was, for a run that watches no Syncs.
+//! Detects a restored or upgraded API server, for a run that watches no Syncs.
 //!
-//! In: the namespace of the run, which hardly ever changes. Out: [`Told::Rewound`] and [`Told::Upgraded`], as the watch
-//! on Syncs tells them.
+//! In: the namespace of the run, which hardly ever changes.
+//! Out: [`SyncWatchEvent::Rewound`] and [`SyncWatchEvent::Upgraded`], as from the watch on Syncs.
 
 use super::syncs::{Following, Told};
 use super::watch::{Event, Target, follow};
@@ -9,8 +9,8 @@ use super::{Cluster, query};
 use moorline_core::object::GroupKind;
 
 impl Cluster {
-    /// Tells when the server has gone back to an earlier state or is another release, until the guard is dropped. Where
-    /// the namespace may not be watched nothing is told.
+    /// Reports that the server was set back to an earlier state or was upgraded, until the guard is
+    /// dropped. Without the right to watch the namespace nothing is reported.
     pub fn follow_server(&self, namespace: &str, mut tell: impl FnMut(Told) + Send + 'static) -> Following {
         let target = Target {
             kind: GroupKind::new("", "Namespace"),

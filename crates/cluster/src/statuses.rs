@@ -1,8 +1,9 @@
-//! The statuses of objects, for who judges how they are.
+//! Reads the statuses of objects, for health checks.
 //!
-//! In: ids of objects, or a place that has many. Out: each of them as a whole, as it is now. Of a place all that bear the
-//! label of the Sync are listed, page by page, so that a thousand objects that change together cost ten requests.
-//! Beneath a workload, the ReplicaSets and Pods that its selector selects.
+//! In: ids of objects, or a namespace with many of them.
+//! Out: each object in full, in its current state. For a namespace, all objects with the label of
+//! the Sync are listed in pages, so that a thousand objects that change together cost ten requests.
+//! For a workload, the ReplicaSets and Pods that its selector matches.
 
 use futures::StreamExt as _;
 use serde_json::{Map, Value};
@@ -17,10 +18,10 @@ use moorline_core::object::{GroupKind, Object, ObjectId};
 use moorline_health::Place;
 use moorline_metrics::Class;
 
-/// Reads of single objects at one time.
+/// Maximum number of concurrent reads of single objects.
 const SIDE_BY_SIDE: usize = 4;
 
-/// What lies beneath a workload.
+/// Objects that belong to a workload.
 #[derive(Debug, Default)]
 pub struct Beneath {
     /// ReplicaSets of its namespace.
@@ -30,7 +31,8 @@ pub struct Beneath {
 }
 
 impl Cluster {
-    /// Reads objects as a whole, and gives each as soon as it is there: none if it is not there any more.
+    /// Reads objects in full and passes each one to `take` on arrival: none if it does not exist
+    /// any more.
     pub async fn statuses(
         &self,
         owner: &SyncName,
@@ -47,13 +49,14 @@ impl Cluster {
         }
     }
 
-    /// Reads an object as a whole: none if it is not there any more.
+    /// Reads an object in full: none if it does not exist any more.
     pub async fn status(&self, owner: &SyncName, id: &ObjectId) -> Result<Option<Object>, Failure> {
         let version = self.observed(owner, |set| set.get(id).map(|seen| seen.resource_version.clone()));
         self.since(id, &version.unwrap_or_default()).await
     }
 
-    /// Lists all objects of a Sync of one kind in one place, and gives each as soon as it is there.
+    /// Lists all objects of a Sync of one kind in one namespace, and passes each one to `take` on
+    /// arrival.
     pub async fn list_statuses(
         &self,
         owner: &SyncName,
@@ -73,7 +76,7 @@ impl Cluster {
             match pages.next().await {
                 Ok(Some(page)) => {
                     for mut body in page.items {
-                        // What stands in a list is not told of each of its items.
+                        // Items of a list do not repeat the kind of the list.
                         body.insert("kind".to_owned(), (*kind.kind).into());
                         let found = object(&kind, served.preferred(), body);
                         if let Some(found) = found.filter(|found| ids.remove(&found.id)) {
@@ -91,7 +94,7 @@ impl Cluster {
         }
     }
 
-    /// Reads what lies beneath a workload; of each kind no more than a page.
+    /// Reads the objects that belong to a workload; at most one page of each kind.
     pub async fn beneath(&self, workload: &Object) -> Result<Beneath, Failure> {
         let Some(selector) = selector(&workload.body) else { return Ok(Beneath::default()) };
         let namespace = workload.id.namespace();
@@ -102,7 +105,7 @@ impl Cluster {
         Ok(Beneath { replica_sets, pods: self.selected("", "Pod", namespace, &selector).await? })
     }
 
-    /// The first page of what a selector selects.
+    /// Returns the first page of a selector.
     async fn selected(
         &self,
         group: &str,
@@ -119,7 +122,7 @@ impl Cluster {
     }
 }
 
-/// The selector of a workload, as a parameter has it; none where it has none or one that is too odd to be one.
+/// Formats the selector of a workload as a query parameter; none if it has none or it is malformed.
 fn selector(workload: &Map<String, Value>) -> Option<String> {
     let selector = workload.get("spec")?.get("selector")?;
     let equals = selector.get("matchLabels").and_then(Value::as_object);

@@ -1,14 +1,15 @@
-//! The end of what is about to be written, because something newer has come.
+//! Cancels queued writes that are superseded by newer input.
 //!
-//! In: a word that nothing more is to be written. Out: whatever waits for its turn gives up. What has begun comes to
-//! its end: the later requests of a write that takes several belong to the first.
+//! In: a cancellation.
+//! Out: queued writes give up. A write that has begun is completed: its later requests belong to
+//! the first one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// Set when nothing more is to be written; clones tell of the same.
+/// Cancels queued writes; clones share the flag.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<Told>);
 
@@ -19,18 +20,18 @@ struct Told {
 }
 
 impl Stop {
-    /// From now on nothing begins.
+    /// Sets the flag: no further write begins.
     pub fn stop(&self) {
         self.0.stopped.store(true, Ordering::SeqCst);
         self.0.told.notify_waiters();
     }
 
-    /// True if nothing more is to be written.
+    /// True once the flag is set.
     pub fn is_stopped(&self) -> bool {
         self.0.stopped.load(Ordering::SeqCst)
     }
 
-    /// Waits until nothing more is to be written.
+    /// Waits until the flag is set.
     pub async fn stopped(&self) {
         let mut told = std::pin::pin!(self.0.told.notified());
         told.as_mut().enable();
@@ -40,7 +41,7 @@ impl Stop {
     }
 }
 
-/// Requests of which the first is not sent any more once they are stopped.
+/// A group of requests; once cancelled, its first request is not sent any more.
 #[derive(Debug)]
 pub(super) struct Together {
     stop: Stop,
@@ -52,7 +53,7 @@ impl Together {
         Self { stop: stop.clone(), begun: AtomicBool::new(false) }
     }
 
-    /// Waits for a turn; none if nothing was sent yet and nothing is to be sent any more.
+    /// Waits for a turn; none if the group was cancelled before its first request.
     pub(super) async fn begin<T>(&self, turn: impl Future<Output = T>) -> Option<T> {
         if self.begun.load(Ordering::SeqCst) {
             return Some(turn.await);

@@ -1,9 +1,9 @@
-//! What the watches have told, by Sync.
+//! Objects as seen by the watches, by Sync.
 //!
-//! In: events of watches, and the replies to our own writes. Out: for each Sync the [`ObservedSet`] that its plan
-//! is made from, and a wake-up when something in it changed that may matter. While a write on an object is under
-//! way its events are parked, the newest only, and judged after the reply: any interleaving of events and
-//! replies comes to the same.
+//! In: events of watches, and responses to our own writes.
+//! Out: for each Sync the [`ObservedSet`] for its plan, and a notification when a relevant change
+//! occurs. During a write on an object its events are deferred, only the newest is kept, and it is
+//! applied after the response: every interleaving of events and responses has the same result.
 
 mod view;
 mod writing;
@@ -20,7 +20,7 @@ use moorline_api::{self as api, SyncName};
 use moorline_core::object::{GroupKind, Object, ObjectId, Origin};
 use moorline_engine::observed::{Mark, Observed, ObservedSet, Standing};
 
-/// What all watches of one identity have told; cheap to clone.
+/// State of all watches of one identity; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Store(Arc<Mutex<Inner>>);
 
@@ -28,43 +28,46 @@ pub(super) struct Store(Arc<Mutex<Inner>>);
 struct Inner {
     views: HashMap<Arc<str>, View>,
     notary: Notary,
-    /// Under which label each object was seen last.
+    /// Label under which each object was seen last.
     labels: HashMap<ObjectId, Arc<str>>,
 }
 
-/// The objects of one label.
+/// Objects of one label.
 #[derive(Debug)]
 struct View {
     owner: SyncName,
     notary: Notary,
-    /// With what the proofs of all its objects were checked last.
+    /// The basis of the last check of all proofs.
     checked: Checked,
     set: ObservedSet,
     writes: HashMap<ObjectId, InFlight>,
-    /// Objects that somebody else deleted, or took our label off, since this was asked last.
+    /// Objects that another manager deleted or removed our label from, since the last call.
     lost: Vec<(ObjectId, Observed)>,
     wake: Arc<Notify>,
-    /// Objects of ours that were written, by whomever, since this was asked last: their statuses may have changed.
+    /// Owned objects that were written by any manager since the last call: their statuses may have
+    /// changed.
     stirred: BTreeSet<ObjectId>,
     stir: Arc<Notify>,
 }
 
-/// More lost objects are not kept; those beyond are made anew without a word about who deleted them.
+/// Maximum number of lost objects that are kept; those beyond are created again without naming the
+/// manager that deleted them.
 const MAX_LOST: usize = 1000;
 
-/// An object that is being written.
+/// Writes in flight on one object.
 #[derive(Debug, Default)]
 struct InFlight {
-    /// How many writes are under way: another Sync that hands the object over writes it for this one.
+    /// Number of writes in flight: another Sync that hands the object over may write it for this
+    /// one.
     writes: usize,
     parked: Option<Parked>,
 }
 
-/// The newest event of an object that is being written.
+/// The newest event of an object during a write.
 #[derive(Debug)]
 enum Parked {
     Seen(Box<Object>),
-    /// It was gone in this version.
+    /// It was gone at this version.
     Gone(u64),
 }
 
@@ -78,7 +81,7 @@ impl Parked {
 }
 
 impl Store {
-    /// A store whose proofs this notary checks.
+    /// Creates a store whose proofs are checked by this notary.
     pub(super) fn new(notary: Notary) -> Self {
         Self(Arc::new(Mutex::new(Inner { notary, ..Inner::default() })))
     }
@@ -87,12 +90,12 @@ impl Store {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The wake-up of a Sync.
+    /// Returns the notification of a Sync.
     pub(super) fn wake(&self, owner: &SyncName) -> Arc<Notify> {
         self.lock().view(&owner.label(), || owner.clone()).wake.clone()
     }
 
-    /// Reads what is known of a Sync's objects; of the kinds given not everything is known.
+    /// Reads the observed objects of a Sync. The kinds in `unlisted` are incomplete.
     pub(super) fn read<T>(
         &self,
         owner: &SyncName,
@@ -106,14 +109,14 @@ impl Store {
         read(&view.set)
     }
 
-    /// An object, as it is now. It is given back if what is known of it is newer.
+    /// Records the current state of an object. Returns it if the store has a newer state.
     pub(super) fn seen(&self, object: Object) -> Option<Object> {
         let label = object.label(api::SYNC_LABEL)?;
         let mut inner = self.lock();
         let label = inner.view_label(label);
         if !inner.views.contains_key(&label) {
             let Some(owner) = owner(&label, &object) else {
-                // Under a label that stands for no Sync, it is gone from where it was all the same.
+                // A label that names no Sync still removes the object from its previous owner.
                 let before = inner.labels.remove(&object.id)?;
                 inner.gone(&before, &object.id, version(&object));
                 return None;
@@ -127,8 +130,8 @@ impl Store {
         inner.views.get_mut(&label)?.seen(object)
     }
 
-    /// An object is gone, or bears no label of ours any more. It stays if what is known of it is newer: a write of ours
-    /// has made it anew since, and was answered first.
+    /// Removes an object that is gone, or has lost our label. It stays if the store has a newer
+    /// state: one of our writes has created it again since, and was answered first.
     pub(super) fn gone(&self, object: &Object) {
         let (id, version) = (&object.id, version(object));
         let mut inner = self.lock();
@@ -142,7 +145,8 @@ impl Store {
         }
     }
 
-    /// Everything of a kind (in a namespace) has been told, as it was at this version: what was not told is gone.
+    /// Completes the list of a kind (in a namespace) at a version: objects that were not listed are
+    /// gone.
     pub(super) fn only(
         &self,
         kind: &GroupKind,
@@ -161,7 +165,8 @@ impl Store {
                 inner.gone(&label, &id, version);
             }
         }
-        // What is known by the reply to our own apply alone, because the watch broke before it told of it.
+        // Objects known only by the response to our own apply, because the watch broke before it
+        // reported them.
         for view in inner.views.values_mut() {
             let here = |id: &&ObjectId| of_kind(id) && !told.contains(*id) && !view.writes.contains_key(*id);
             let known = view.set.iter().filter(|(id, _)| here(id));
@@ -171,22 +176,23 @@ impl Store {
         }
     }
 
-    /// What says that objects were written.
+    /// Returns the notification of written objects.
     pub(super) fn stir(&self, owner: &SyncName) -> Arc<Notify> {
         self.lock().view(&owner.label(), || owner.clone()).stir.clone()
     }
 
-    /// The objects of a Sync that were written since this was asked last.
+    /// Takes the objects of a Sync that were written since the last call.
     pub(super) fn stirred(&self, owner: &SyncName) -> BTreeSet<ObjectId> {
         std::mem::take(&mut self.lock().view(&owner.label(), || owner.clone()).stirred)
     }
 
-    /// What is lost, told once.
+    /// Takes the lost objects.
     pub(super) fn lost(&self, owner: &SyncName) -> Vec<(ObjectId, Observed)> {
         std::mem::take(&mut self.lock().view(&owner.label(), || owner.clone()).lost)
     }
 
-    /// A live object was compared with what it should be: these fields differ. Gives what is known of it then.
+    /// Records that a live object was compared with its desired state, and these fields differ.
+    /// Returns the new entry.
     pub(super) fn compared(&self, owner: &SyncName, live: &Object, fields: Vec<String>) -> Option<Observed> {
         let mut inner = self.lock();
         let view = inner.view(&owner.label(), || owner.clone());
@@ -195,9 +201,9 @@ impl Store {
         Some(known)
     }
 
-    /// Everything of a kind has been told, and the server is at this version: what we know from a later one is of a
-    /// history that is gone, or will be told again in a moment. So is what was told and is older than what we know.
-    /// Either way it is looked at once more.
+    /// Handles a complete list of a kind at a version. Entries with a later version belong to a
+    /// history that is gone, or will be reported again in a moment; the same holds for listed
+    /// objects that are older than their entries. All of them are marked unverified.
     pub(super) fn distrust_after(&self, kind: &GroupKind, version: u64, older: Vec<Object>) {
         let mut inner = self.lock();
         for object in older {
@@ -222,7 +228,7 @@ impl Store {
         }
     }
 
-    /// These objects are to be verified once more, although nothing was seen to happen to them.
+    /// Has these objects verified again, although no change was seen.
     pub(super) fn distrust(&self, owner: &SyncName, ids: &[ObjectId]) {
         let mut inner = self.lock();
         let view = inner.view(&owner.label(), || owner.clone());
@@ -231,7 +237,7 @@ impl Store {
         }
     }
 
-    /// All objects are to be verified once more.
+    /// Has all objects verified again.
     pub(super) fn distrust_all(&self) {
         for view in self.lock().views.values_mut() {
             let ids: Vec<ObjectId> = view.set.iter().map(|(id, _)| id.clone()).collect();
@@ -240,12 +246,13 @@ impl Store {
         }
     }
 
-    /// Something else than objects changed for everybody, such as what is known of kinds.
+    /// Notifies all Syncs of a change that concerns no single object, such as new kinds.
     pub(super) fn wake_all(&self) {
         self.lock().views.values().for_each(|view| view.wake.notify_one());
     }
 
-    /// From now on events of the object are parked, until the last guard is asked to finish or dropped.
+    /// Starts a write: events of the object are deferred until the last guard is finished or
+    /// dropped.
     pub(super) fn writing(&self, owner: &SyncName, id: &ObjectId) -> Writing {
         let label = owner.label();
         self.lock().view(&label, || owner.clone()).writes.entry(id.clone()).or_default().writes += 1;
@@ -254,7 +261,7 @@ impl Store {
 }
 
 impl Inner {
-    /// The label as it is shared by all its objects.
+    /// Returns the label as shared by all its objects.
     fn view_label(&self, label: &str) -> Arc<str> {
         self.views.get_key_value(label).map_or_else(|| label.into(), |(known, _)| known.clone())
     }
@@ -285,25 +292,26 @@ fn number(version: &str) -> u64 {
     version.parse().unwrap_or_default()
 }
 
-/// The version of an event; one without a version that is a number is the newest.
+/// Returns the version of an event; an event without a numeric version is the newest.
 fn version(object: &Object) -> u64 {
     let text = object.metadata("resourceVersion").and_then(Value::as_str);
     text.and_then(|text| text.parse().ok()).unwrap_or(u64::MAX)
 }
 
-/// True for what has nothing of ours but the label.
+/// True for an object that has nothing of ours but the label.
 fn is_foreign(seen: &Observed) -> bool {
     !seen.applied_by_us && matches!(seen.mark, Mark::None | Mark::Copied)
 }
 
-/// What was seen of an apply no longer counts.
+/// Discards the verification by an apply.
 fn unverify(seen: &mut Observed) {
     if seen.standing == Standing::Verified {
         seen.standing = Standing::Unverified;
     }
 }
 
-/// The Sync that a label stands for. A hashed one says nothing by itself, but the identity beside it does.
+/// Returns the Sync of a label. A hashed label says nothing on its own, but the identity annotation
+/// does.
 fn owner(label: &str, object: &Object) -> Option<SyncName> {
     let identity = object.annotation(api::ID_ANNOTATION).and_then(|identity| {
         let (namespace, name) = identity.split_once('|')?.0.split_once('/')?;
@@ -313,7 +321,7 @@ fn owner(label: &str, object: &Object) -> Option<SyncName> {
     plain.or(identity).filter(|owner| owner.label() == label)
 }
 
-/// An object of which only the metadata is at hand.
+/// Builds an object of which only the metadata is known.
 pub(super) fn object(kind: &GroupKind, version: &str, body: Map<String, Value>) -> Option<Object> {
     let metadata = body.get("metadata")?;
     let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -344,7 +352,7 @@ mod tests {
         object(&GroupKind::new("", "ConfigMap"), "v1", body).unwrap()
     }
 
-    /// What is known of an object: its version and whether it is verified.
+    /// The store's entry of an object: its version, and true if it is verified.
     fn known(store: &Store, name: &str) -> Option<(String, bool)> {
         let id = map(name, 0).id;
         store.read(&owner(), BTreeSet::new(), |set| {

@@ -1,7 +1,9 @@
-//! Where labelled objects are, found out by listing: for a Sync whose status does not say it.
+//! Finds kinds with labelled objects by listing, for a Sync whose status does not record its
+//! inventory.
 //!
-//! In: all kinds. Out: for each label, the kinds of its objects. Every kind that is not watched anyway is listed once,
-//! for all Syncs; what this process applies after that it remembers.
+//! In: all kinds.
+//! Out: for each label, the kinds of its objects. Every kind that is not watched is listed once,
+//! for all Syncs; kinds that this process applies later are added.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,10 +17,10 @@ use moorline_api::{SYNC_LABEL, SyncName};
 use moorline_core::object::GroupKind;
 use moorline_metrics::Class;
 
-/// Kinds that are listed at one time.
+/// Maximum number of kinds that are listed concurrently.
 const SIDE_BY_SIDE: usize = 8;
 
-/// What was found, and what this process has made since.
+/// Kinds by label: listed ones, and those applied by this process.
 #[derive(Debug, Default)]
 pub(super) struct Sweep(Mutex<Found>);
 
@@ -27,13 +29,13 @@ struct Found {
     /// Kinds that were listed.
     swept: BTreeSet<GroupKind>,
     labels: HashMap<Box<str>, BTreeSet<GroupKind>>,
-    /// Kinds that could not be listed when that was tried last.
+    /// Kinds that could not be listed in the last attempt.
     failing: BTreeSet<GroupKind>,
 }
 
 impl Sweep {
-    /// The kinds that may hold objects of a Sync: those found, and those that are watched, which show by themselves.
-    /// True if there is no kind that may not be listed.
+    /// Returns the kinds that may hold objects of a Sync: the listed ones, and the watched ones,
+    /// whose objects are reported anyway. The flag is true if no kind is forbidden.
     pub(super) async fn kinds(
         &self,
         wire: &Wire,
@@ -45,17 +47,18 @@ impl Sweep {
         let (complete, unlisted) = found.sweep(wire, kinds, &watched, owner).await?;
         let mut kinds = found.labels.get(&*owner.label()).cloned().unwrap_or_default();
         kinds.extend(watched);
-        // Whoever watches them learns of what is in them as soon as that can be seen.
+        // Watching them reveals their objects once they can be listed.
         kinds.extend(unlisted);
         Ok((kinds, complete))
     }
 
-    /// Forgets what was found, so that it has to be listed anew.
+    /// Drops the results, so that all kinds are listed again.
     pub(super) async fn lose(&self) {
         *self.0.lock().await = Found::default();
     }
 
-    /// From now on a Sync may have objects of these kinds. Nobody else makes any, so that no kind is listed twice.
+    /// Adds kinds that a Sync applies. No other manager creates such objects, so no kind is listed
+    /// twice.
     pub(super) async fn note(&self, owner: &SyncName, kinds: &BTreeSet<GroupKind>) {
         let mut found = self.0.lock().await;
         let known = found.labels.entry(owner.label().into()).or_default();
@@ -66,7 +69,8 @@ impl Sweep {
 }
 
 impl Found {
-    /// Lists what was not listed yet, for a Sync that is named where that fails. True if everything may be listed; with it, the kinds that could not be for now.
+    /// Lists the kinds that were not listed yet; `owner` is named in log lines. Returns true if no
+    /// kind is forbidden, and the kinds that could not be listed for now.
     async fn sweep(
         &mut self,
         wire: &Wire,
@@ -94,9 +98,10 @@ impl Found {
                     self.swept.insert(kind);
                 }
                 Err(failure) => match failure.code() {
-                    // What may not be listed, or has no server behind it, is asked again by the next who needs it.
+                    // A kind that is forbidden, or whose server is down, is listed again by the
+                    // next caller.
                     Some(403 | 503) => complete = false,
-                    // It is not there any more.
+                    // The kind does not exist any more.
                     Some(404 | 405) => {}
                     Some(500..) => {
                         if self.failing.insert(kind.clone()) {
@@ -104,7 +109,7 @@ impl Found {
                         }
                         unlisted.push(kind);
                     }
-                    // An API server that does not answer at all is another matter.
+                    // An API server that does not respond at all is an error of the whole call.
                     _ => return Err(failure),
                 },
             }
@@ -113,7 +118,7 @@ impl Found {
     }
 }
 
-/// The labels of all labelled objects of a kind.
+/// Returns the labels of all labelled objects of a kind.
 async fn labels(wire: &Wire, path: &str) -> Result<BTreeSet<Box<str>>, Failure> {
     let mut labels = BTreeSet::new();
     let selector = format!("labelSelector={}", super::query(SYNC_LABEL));

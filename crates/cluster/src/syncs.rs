@@ -1,7 +1,8 @@
-//! The Syncs of the cluster: which there are, and what is written about them.
+//! Watches the Syncs of the cluster, and writes their statuses, finalizers and Events.
 //!
-//! In: the watch on all Syncs, and statuses to write. Out: [`Told`] for whoever serves them. A status is
-//! written as a whole, with one request: it needs no look before, and what is no longer said is gone.
+//! In: the watch on all Syncs, and statuses to write.
+//! Out: [`SyncWatchEvent`]s. A status is written as a whole, in one request: it needs no read
+//! before, and fields that are left out disappear.
 
 use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
@@ -15,31 +16,31 @@ use moorline_api::{
 use moorline_core::object::GroupKind;
 use moorline_metrics::Class;
 
-/// The path of all Syncs.
+/// Path of all Syncs.
 const SYNCS: &str = "/apis/moorline.dev/v1alpha1/syncs";
-/// The field manager of everything that is written on Syncs.
+/// Field manager of all writes on Syncs.
 const MANAGER: &str = "moorline-daemon";
 
-/// What the watch on Syncs tells.
+/// Event of the watch on Syncs.
 #[derive(Debug)]
 pub enum Told {
-    /// A Sync, as it is now.
+    /// The current state of a Sync.
     Seen(SyncName, Box<Map<String, Value>>),
-    /// A Sync is gone.
+    /// A Sync was deleted.
     Gone(SyncName),
-    /// All Syncs that there are were told, from the beginning.
+    /// All existing Syncs were reported.
     Listed,
-    /// Everything is told anew.
+    /// A new list begins.
     Begins,
-    /// The server has gone back to an earlier state.
+    /// The server was set back to an earlier state.
     Rewound,
-    /// The server is another release than it was.
+    /// The server was upgraded or downgraded.
     Upgraded,
-    /// Syncs cannot be seen.
+    /// Syncs cannot be watched.
     Broken(Failure),
 }
 
-/// A watch that ends when this is dropped.
+/// Guard of a watch, which ends when it is dropped.
 #[derive(Debug)]
 pub struct Following(pub(super) AbortHandle);
 
@@ -50,7 +51,7 @@ impl Drop for Following {
 }
 
 impl Cluster {
-    /// Tells of all Syncs of an instance, until the guard is dropped.
+    /// Watches all Syncs of an instance, until the guard is dropped.
     pub fn follow_syncs(
         &self,
         instance: Option<&str>,
@@ -89,8 +90,20 @@ impl Cluster {
         Following(tokio::spawn(follow(self.0.wire.clone(), target, sink)).abort_handle())
     }
 
-    /// Writes the status of a Sync, if it is still the one with this uid. The version that this made. `version` is the
-    /// one in which it is known, 0 for none.
+    /// Writes the status of a Sync and returns the new resourceVersion. `version` is the last known
+    /// one, 0 for none.
+    ///
+    /// # Guarantees
+    ///
+    /// Writes only to the Sync with this uid. The status is replaced as a whole.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the status was written.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ApiError`]; a conflict of versions is resolved by a patch.
     pub async fn write_status(
         &self,
         name: &SyncName,
@@ -112,7 +125,8 @@ impl Cluster {
         Ok(version)
     }
 
-    /// For the server this is less work than any patch. None if somebody has written to the Sync meanwhile.
+    /// Updates the status, which costs the server less than any patch. None after a concurrent
+    /// write to the Sync.
     async fn replace_status(
         &self,
         name: &SyncName,
@@ -136,7 +150,8 @@ impl Cluster {
         }
     }
 
-    /// The status is ours as a whole, so that there is nothing to merge, whatever others have written.
+    /// Patches the status. It is ours as a whole, so there is nothing to merge with concurrent
+    /// writes.
     async fn patch_status(&self, name: &SyncName, uid: &str, status: &Value) -> Result<Reply, Failure> {
         let steps = json!([
             {"op": "test", "path": "/metadata/uid", "value": uid},
@@ -148,7 +163,19 @@ impl Cluster {
         self.0.desk.send(&self.0.wire, call, None).await
     }
 
-    /// Sets the finalizers of a Sync, if it is still in this version.
+    /// Sets the finalizers of a Sync.
+    ///
+    /// # Guarantees
+    ///
+    /// Writes only if the Sync still has this resourceVersion.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the finalizers were written.
+    ///
+    /// # Errors
+    ///
+    /// 409 if the Sync has changed since; otherwise any [`ApiError`].
     pub async fn write_finalizers(
         &self,
         name: &SyncName,
@@ -163,7 +190,7 @@ impl Cluster {
         self.0.desk.send(&self.0.wire, call, None).await.map(drop)
     }
 
-    /// The Sync of this name as it is now, whoever serves it; none if there is none.
+    /// Reads the Sync of this name, also one that another daemon serves; none if it does not exist.
     pub async fn standing(&self, name: &SyncName) -> Result<Option<Standing>, Failure> {
         let reply = match self.0.wire.send(Call::new(Class::Verify, "get", path(name)).accept(METADATA)).await
         {
@@ -174,8 +201,9 @@ impl Cluster {
         Ok(Some(Standing::of(&sync)))
     }
 
-    /// True if somebody holds the Lease of this `namespace/name` and has renewed it within its duration, as far as the
-    /// clocks agree. It is asked for a courtesy, not for safety: whoever must not write has no permit.
+    /// True if the Lease of this `namespace/name` is held and was renewed within its duration, as
+    /// far as the clocks agree. This is for information, not for safety: a daemon that must not
+    /// write has no permit.
     pub async fn is_held(&self, lease: &str) -> Result<bool, Failure> {
         let Some((namespace, name)) = lease.split_once('/') else { return Ok(false) };
         let name = kinds::escape(name);
@@ -193,7 +221,7 @@ impl Cluster {
         Ok(!text("/spec/holderIdentity").is_empty() && age < std::time::Duration::from_secs(lasts))
     }
 
-    /// The decoded data of a Secret; none if there is no such Secret.
+    /// Reads the decoded data of a Secret; none if it does not exist.
     pub async fn secret(&self, namespace: &str, name: &str) -> Result<Option<SecretData>, Failure> {
         let uri = format!("/api/v1/namespaces/{namespace}/secrets/{}", kinds::escape(name));
         match self.0.wire.send(Call::new(Class::Verify, "get", uri)).await {
@@ -203,7 +231,19 @@ impl Cluster {
         }
     }
 
-    /// Writes a Kubernetes Event about a Sync.
+    /// Creates a Kubernetes Event about a Sync.
+    ///
+    /// # Guarantees
+    ///
+    /// One create request without retry.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the Event was created.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ApiError`].
     pub async fn write_event(&self, event: Value, namespace: &str) -> Result<(), Failure> {
         let uri = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events?fieldManager={MANAGER}");
         let call = Call::new(Class::Status, "create", uri)
@@ -213,25 +253,25 @@ impl Cluster {
     }
 }
 
-/// Which Sync of a name there is.
+/// Metadata of an existing Sync.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// The identity that it got when it was created.
+    /// Its uid.
     pub uid: Box<str>,
-    /// How often what it asks for has changed.
+    /// Its generation, which counts changes of the spec.
     pub generation: Option<i64>,
-    /// The answer of a person to its deletion.
+    /// A person's answer about its deletion.
     pub answer: Option<Box<str>>,
-    /// The Sync to which it moves its objects, as somebody wrote it.
+    /// The Sync that its objects move to, as written in the annotation.
     pub moves_to: Option<Box<str>>,
-    /// The version of it. Every write moves it, and so it tells nothing about what is asked for.
+    /// Its resourceVersion. Every write changes it, so it says nothing about the spec.
     pub version: Box<str>,
     /// Its finalizers.
     pub finalizers: Vec<String>,
 }
 
 impl Standing {
-    /// As it stands in a Sync, of which the metadata is enough.
+    /// Reads the metadata of a Sync.
     pub fn of(sync: &Value) -> Self {
         let metadata = sync.get("metadata").unwrap_or(&Value::Null);
         let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default().into();
@@ -247,35 +287,35 @@ impl Standing {
         }
     }
 
-    /// True if both ask for the same.
+    /// True if both have the same spec and the same instructions.
     pub fn asks_the_same(&self, other: &Self) -> bool {
         (&self.uid, self.generation) == (&other.uid, other.generation)
             && (&self.answer, &self.moves_to) == (&other.answer, &other.moves_to)
     }
 }
 
-/// The version of an object as a number, which API servers compare it as.
+/// Returns the resourceVersion of an object as a number, as API servers compare it.
 pub fn version(object: &Value) -> u64 {
     let text = object.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
     text.parse().unwrap_or_default()
 }
 
-/// The data of a Secret, decoded. It is never formatted.
+/// Decoded data of a Secret. It is never formatted.
 pub struct SecretData {
     /// Keys and values.
     pub data: Vec<(String, Vec<u8>)>,
-    /// The hosts that may have it, as its annotation names them.
+    /// The hosts that may receive it, from its annotation.
     pub hosts: Option<Box<str>>,
-    /// The version of the Secret.
+    /// resourceVersion of the Secret.
     pub version: Box<str>,
-    /// Its label says that it holds the keys of a daemon.
+    /// True if its label says that it holds the keys of a daemon.
     pub holds_keys: bool,
 }
 
 fn decode(body: &[u8]) -> Result<SecretData, Failure> {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    // Nothing of what cannot be read is told: it may be a value.
+    // Unreadable content is not quoted: it may be a secret value.
     let bad = || Failure::BadAnswer("a Secret that cannot be read".into());
     let body: Value = serde_json::from_slice(body).map_err(|_| bad())?;
     let data = body.get("data").and_then(Value::as_object);
@@ -298,8 +338,8 @@ fn name(object: &Map<String, Value>) -> Option<SyncName> {
     Some(SyncName::new(text("namespace")?, text("name")?))
 }
 
-/// Where a status is written. What is in it is ours: the server need not look for fields that it does not know, for
-/// which it would read everything twice.
+/// Path for writing a status. The content is ours, so the server may skip the search for unknown
+/// fields, for which it would decode everything twice.
 fn status_path(name: &SyncName) -> String {
     format!("{}/status?fieldManager={MANAGER}&fieldValidation=Ignore", path(name))
 }

@@ -1,6 +1,8 @@
-//! ConfigMaps and Secrets whose keys are variables: read by name, and followed by their metadata.
+//! Reads and watches ConfigMaps and Secrets with substitution values.
 //!
-//! In: a kind, a namespace and a name. Out: [`Texts`], and a word whenever the object is another than before.
+//! In: a kind, a namespace and a name.
+//! Out: [`SubstitutionValues`], and a notification whenever the object has changed. Objects are
+//! watched by name, and only their metadata.
 
 use serde_json::{Map, Value};
 
@@ -10,19 +12,19 @@ use super::{Cluster, Failure, Following, kinds};
 use moorline_api::{KEYS_LABEL, ValuesKind};
 use moorline_metrics::Class;
 
-/// The texts in a ConfigMap or Secret. They are never formatted.
+/// Values in a ConfigMap or Secret. They are never formatted.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Texts {
-    /// The version of the object.
+    /// resourceVersion of the object.
     pub version: Box<str>,
-    /// Keys and texts; what is no text is left out.
+    /// Keys and values; binary values are left out.
     pub texts: Vec<(String, String)>,
-    /// It is a Secret whose label says that it holds the keys of a daemon.
+    /// True for a Secret whose label says that it holds the keys of a daemon.
     pub holds_keys: bool,
 }
 
 impl Cluster {
-    /// The texts of a ConfigMap or Secret; none if there is no such object.
+    /// Reads the values of a ConfigMap or Secret; none if it does not exist.
     pub async fn texts(
         &self,
         kind: ValuesKind,
@@ -37,8 +39,8 @@ impl Cluster {
         }
     }
 
-    /// Tells the version of a ConfigMap or Secret, and none where there is no such object, whenever that changes, until the guard
-    /// is dropped. It is watched by name, and only its metadata.
+    /// Reports the resourceVersion of a ConfigMap or Secret on every change, and none while it does
+    /// not exist, until the guard is dropped. It is watched by name, and only its metadata.
     pub fn follow_texts(
         &self,
         kind: ValuesKind,
@@ -68,10 +70,10 @@ impl Cluster {
     }
 }
 
-/// What a watch of one object tells.
+/// Event of a watch on one object.
 #[derive(Debug, Clone, Copy)]
 pub enum ValuesTold<'a> {
-    /// Its version; none if it is not there.
+    /// Its resourceVersion; none if it does not exist.
     Version(Option<&'a str>),
     /// It may not be watched.
     Forbidden,
@@ -88,7 +90,7 @@ fn version(object: &Map<String, Value>) -> Option<Box<str>> {
 fn read(kind: ValuesKind, body: &[u8]) -> Result<Texts, Failure> {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    // Nothing of what cannot be read is told: it may be a value.
+    // Unreadable content is not quoted: it may be a secret value.
     let bad = || Failure::BadAnswer(format!("a {} that cannot be read", kind.word()).into());
     let body: Map<String, Value> = serde_json::from_slice(body).map_err(|_| bad())?;
     let version = version(&body).ok_or_else(bad)?;

@@ -1,6 +1,7 @@
-//! Which release the server is, for charts that look at it.
+//! Release of the API server, for charts that depend on it.
 //!
-//! In: nothing, or word that it is another one now. Out: a version such as `v1.33.4`, asked for once.
+//! In: nothing, or a notification of an upgrade.
+//! Out: a version such as `v1.33.4`, read once.
 
 use std::sync::PoisonError;
 
@@ -8,7 +9,7 @@ use super::Cluster;
 use super::wire::Failure;
 
 impl Cluster {
-    /// The server's version; none if it does not say.
+    /// Returns the server's version; none if it does not report one.
     pub async fn version(&self) -> Result<Option<Box<str>>, Failure> {
         let known = self.0.version.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if known.is_some() {
@@ -19,7 +20,7 @@ impl Cluster {
         Ok(found)
     }
 
-    /// It is another release now.
+    /// Drops the cached version after an upgrade.
     pub(super) fn forget_version(&self) {
         self.0.version.lock().unwrap_or_else(PoisonError::into_inner).take();
     }

@@ -1,9 +1,9 @@
-//! One watch on one kind, for as long as the daemon lives.
+//! A watch on one kind, for the lifetime of the daemon.
 //!
-//! In: the collection to watch. Out: [`Event`]s for a sink, in the order in which the server tells them. The
-//! objects that are there come first, streamed where the server can do that and in pages where not; after that
-//! the watch goes on from the last bookmark. Everything is told anew only after the server has forgotten where
-//! we were.
+//! In: the collection to watch.
+//! Out: [`WatchEvent`]s for a sink, in the server's order. Existing objects come first, streamed if
+//! the server supports it and otherwise in pages; then the watch continues from the last bookmark.
+//! Everything is listed again only after the server has compacted our version.
 
 use std::time::Duration;
 
@@ -21,42 +21,43 @@ use moorline_core::object::GroupKind;
 use moorline_metrics::Class;
 use moorline_runtime::clock;
 
-/// How long after the server should have ended it an open request counts as broken.
+/// Time after the server's own timeout until an open request counts as broken.
 const GRACE: Duration = Duration::from_secs(15);
-/// The most bytes of one event.
+/// Maximum number of bytes of one event.
 const MAX_LINE: usize = 8 << 20;
-/// Pauses after failures: the first, and the longest.
+/// Delays after failures: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
-/// The longest pause while the API server cannot be reached: its return is soon seen.
+/// Longest delay while the API server cannot be reached, so that its return is noticed soon.
 const AWAY: Duration = Duration::from_secs(5);
-/// Between two attempts at what is forbidden: rights that are given are soon seen, unless nobody waits for them. Where
-/// all namespaces may not be seen, each one in use is watched instead, so that nobody waits for more.
+/// Delay between attempts at a forbidden watch: new rights are noticed soon, unless nothing waits
+/// for them. If the whole cluster is forbidden, each namespace in use is watched instead, so that
+/// nothing waits for more.
 const FORBIDDEN: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(120));
-/// Between two lists of a kind that cannot be watched.
+/// Interval between two lists of a kind that cannot be watched.
 pub const POLL: Duration = Duration::from_secs(60);
 /// A request that ended sooner counts as a failure.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// What is watched.
+/// Collection to watch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Target {
     pub(super) kind: GroupKind,
     /// Only objects of this namespace; none for all.
     pub(super) namespace: Option<Box<str>>,
-    /// Nobody waits for the right to see it.
+    /// True if nothing waits for the right to watch it.
     pub(super) patient: bool,
-    /// The collection's path.
+    /// Path of the collection.
     pub(super) path: String,
-    /// Which objects of it: a parameter of the request, such as `labelSelector=a`.
+    /// Query parameter that selects objects, such as `labelSelector=a`.
     pub(super) selector: String,
-    /// What is told of each object.
+    /// True for whole objects, false for metadata.
     pub(super) whole: bool,
-    /// False for kinds that can only be listed: those are listed again and again.
+    /// False for kinds that can only be listed: they are listed periodically.
     pub(super) watchable: bool,
 }
 
 impl Target {
-    /// The metadata of one object, by its name.
+    /// Returns the target for the metadata of one object, by name.
     pub(super) fn one(kind: &str, namespace: Option<&str>, path: String, name: &str) -> Self {
         Self {
             kind: GroupKind::new("", kind),
@@ -70,34 +71,35 @@ impl Target {
     }
 }
 
-/// What a watch tells.
+/// Event of a watch.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// All that is there is told now, from the beginning.
+    /// A new list of all objects begins.
     Begins,
-    /// An object, as it is now; only its metadata, if no more was asked for.
+    /// The current state of an object; only its metadata, unless whole objects were requested.
     Seen(Map<String, Value>),
-    /// An object as it was last: it is gone, or selected no longer.
+    /// The last state of an object that was deleted, or is not selected any more.
     Gone(Map<String, Value>),
-    /// All that was there has been told, and this was the version of it.
+    /// The list is complete, at this version.
     Listed(u64),
-    /// The server has gone back to an earlier state, as after a restored backup; told only of whole objects.
+    /// The server was set back to an earlier state, as by a restored backup; only for whole
+    /// objects.
     Rewound,
-    /// The server is another release than it was; told only of whole objects.
+    /// The server was upgraded or downgraded; only for whole objects.
     Upgraded,
-    /// The watch does not work now; what it told may be old.
+    /// The watch does not work now; its objects may be outdated.
     Broken(Failure),
 }
 
-/// How a round ended.
+/// End of a watch request.
 enum End {
-    /// The server closed the request as it should.
+    /// The server closed the request regularly.
     Closed,
-    /// The server has forgotten where we were.
+    /// The server has compacted our version.
     Expired,
-    /// It has gone back to a state before what we have seen.
+    /// The server was set back to before a state that we have seen.
     Rewound,
-    /// It does not know how to stream what is there.
+    /// The server cannot stream the initial list.
     CannotStream,
     Failed(Failure),
 }
@@ -106,18 +108,19 @@ struct Watch<'a, S> {
     wire: &'a Wire,
     target: &'a Target,
     sink: S,
-    /// Where to go on; none before everything was told.
+    /// Version to continue from; none before the list is complete.
     version: Option<Box<str>>,
     streams: bool,
-    /// The newest whole object that was told, which a server that goes on knows in this version or a later one.
+    /// The newest whole object reported; a server of the same history has it in this version or a
+    /// later one.
     newest: Option<Newest>,
-    /// The watch was interrupted, so that the server may be another than before.
+    /// The watch was interrupted, so the server may have another history.
     doubtful: bool,
-    /// The release of the server when it was asked last.
+    /// The server's release, as last read.
     release: Option<Box<str>>,
 }
 
-/// Watches for ever.
+/// Watches without end.
 pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) {
     let mut watch = Watch {
         wire: &wire,
@@ -162,7 +165,8 @@ pub(super) async fn follow(wire: Wire, target: Target, sink: impl FnMut(Event)) 
             End::Failed(failure) if failure.code() == Some(403) => {
                 tracing::debug!(kind = %target.kind, %failure, "a watch is forbidden");
                 (watch.sink)(Event::Broken(failure));
-                // A server that has only just started forbids what it allows in a moment.
+                // A server that has only just started forbids requests that it will allow in a
+                // moment.
                 let never_seen = target.patient && watch.version.is_none();
                 tokio::time::sleep(jitter(if never_seen { FORBIDDEN.1 } else { forbidden })).await;
                 if target.patient {
@@ -223,8 +227,8 @@ impl<S: FnMut(Event)> Watch<'_, S> {
             Ok(body) => self.read(body, open + GRACE).await,
             Err(failure) => match failure.code() {
                 Some(410) => End::Expired,
-                // A server that is behind what we have seen, as after a restored backup, says that our version is
-                // too large, for ever.
+                // A server that is behind our version, as after a restored backup, answers forever
+                // that the version is too large.
                 _ if failure.is_behind() && self.version.is_some() => End::Expired,
                 Some(400 | 422) if self.streams && self.version.is_none() => End::CannotStream,
                 _ => End::Failed(failure),
@@ -232,7 +236,7 @@ impl<S: FnMut(Event)> Watch<'_, S> {
         }
     }
 
-    /// True if the server no longer knows what was told or written last as it was then.
+    /// True if the server has lost the newest object seen or written.
     async fn is_rewound(&mut self) -> Result<bool, Failure> {
         let doubtful = self.doubtful || self.wire.written.is_doubtful();
         if self.target.whole && (doubtful || self.release.is_none()) {
@@ -251,7 +255,7 @@ impl<S: FnMut(Event)> Watch<'_, S> {
         Ok(rewound)
     }
 
-    /// Tells if the server is another release than it was: what it does with an apply may be something else now.
+    /// Reports a change of the server's release: an apply may have another effect now.
     async fn compare_release(&mut self) -> Result<(), Failure> {
         let Some(release) = self.wire.release().await? else { return Ok(()) };
         let before = self.release.replace(release.clone());
@@ -273,7 +277,7 @@ impl<S: FnMut(Event)> Watch<'_, S> {
         }
     }
 
-    /// Forgets the newest object, should this be it.
+    /// Forgets an object if it is the newest.
     fn forget(&mut self, object: &Map<String, Value>) {
         self.newest.take_if(|newest| place(object).is_some_and(|place| place == newest.place));
     }
@@ -288,7 +292,7 @@ impl<S: FnMut(Event)> Watch<'_, S> {
         format!("{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&{selector}&{from}")
     }
 
-    /// Tells everything in pages.
+    /// Lists everything in pages.
     async fn pages(&mut self) -> Result<(), Failure> {
         (self.sink)(Event::Begins);
         let pages = Pages::new(self.wire, Class::Watch, &self.target.path, &self.target.selector);
@@ -333,7 +337,7 @@ impl<S: FnMut(Event)> Watch<'_, S> {
         }
     }
 
-    /// Tells one event; gives the end if it is one.
+    /// Reports one event; returns the end if the line is one.
     fn line(&mut self, line: &[u8]) -> Option<End> {
         let told: Told = match serde_json::from_slice(line) {
             Ok(told) => told,
@@ -364,7 +368,7 @@ impl<S: FnMut(Event)> Watch<'_, S> {
                 return Some(End::Failed(Failure::BadAnswer(message.into())));
             }
         }
-        // Before everything was told there is nowhere to go on from.
+        // Before the list is complete there is no version to continue from.
         if self.version.is_some() && version.is_some() {
             self.version = version;
         }
@@ -372,7 +376,7 @@ impl<S: FnMut(Event)> Watch<'_, S> {
     }
 }
 
-/// An object of a collection over all namespaces, as a field selector.
+/// Field selector of an object in a collection of all namespaces.
 fn place(object: &Map<String, Value>) -> Option<Box<str>> {
     let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
     let name = text("name")?;
@@ -382,12 +386,12 @@ fn place(object: &Map<String, Value>) -> Option<Box<str>> {
     })
 }
 
-/// The version of an object.
+/// Returns the resourceVersion of an object.
 pub(super) fn version_of(object: &Map<String, Value>) -> Option<Box<str>> {
     Some(object.get("metadata")?.get("resourceVersion")?.as_str()?.into())
 }
 
-/// A version as a number, which API servers compare it as.
+/// Returns a resourceVersion as a number, as API servers compare it.
 pub(super) fn number(version: Option<&str>) -> u64 {
     version.and_then(|version| version.parse().ok()).unwrap_or_default()
 }

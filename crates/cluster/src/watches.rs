@@ -1,7 +1,8 @@
-//! Which watches are open: one for each kind that a Sync uses, shared by all Syncs of the identity.
+//! Open watches of one identity: one for each kind in use, shared by all Syncs.
 //!
-//! In: what each Sync needs. Out: what is still being listed. A watch whose last user is gone ends. Where the rights
-//! do not reach over the whole cluster, there is one watch for each namespace in use instead.
+//! In: the requirements of each Sync.
+//! Out: kinds that are still being listed. A watch without users ends. Without cluster-wide rights
+//! there is one watch for each namespace in use instead.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,29 +23,30 @@ pub(super) struct Watches {
     wire: Wire,
     store: Store,
     open: Arc<Mutex<HashMap<Key, Open>>>,
-    /// Told whenever a watch has listed everything or cannot.
+    /// Notified whenever a watch has listed everything or has failed to.
     told: Arc<tokio::sync::watch::Sender<()>>,
 }
 
-/// A kind, and a namespace where all of the cluster may not be seen.
+/// A kind, and a namespace if the kind cannot be watched in the whole cluster.
 type Key = (GroupKind, Option<Box<str>>);
 
 struct Open {
     state: State,
     users: HashSet<SyncName>,
-    /// Where its objects are: another version of the kind has another place.
+    /// Path of the collection, which differs between versions of the kind.
     path: String,
-    /// The users who have not asked for the server's kinds since they looked in vain, each with where that was.
+    /// Users that have not run discovery since a request got 404, each with the path of that
+    /// request.
     misplaced: HashMap<SyncName, String>,
     task: AbortHandle,
 }
 
-/// How much a watch has told.
+/// Progress of a watch.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum State {
     Listing,
     Listed,
-    /// Why nothing is seen.
+    /// Reason for the failure.
     Blind(Failure),
 }
 
@@ -54,7 +56,7 @@ impl Drop for Open {
     }
 }
 
-/// What one Sync needs to see.
+/// Watch requirements of one Sync.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Need {
     /// The kinds of its objects.
@@ -72,7 +74,7 @@ impl Watches {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens what the Sync needs and is not open, and closes what nobody needs any more; true if anything was opened.
+    /// Opens the watches that the Sync needs, and closes unused ones; true if any was opened.
     pub(super) fn require(&self, user: &SyncName, need: &Need, kinds: &Kinds) -> bool {
         let mut open = self.lock();
         let mut wanted = HashSet::new();
@@ -86,7 +88,7 @@ impl Watches {
             wanted.insert((kind.clone(), None));
         }
         open.retain(|key, watch| {
-            // What is known of a kind that is served no more is kept until it is needed no more.
+            // Objects of a kind that is not served any more are kept until no Sync needs them.
             let unserved = kinds.get(&key.0).is_none() && need.kinds.contains(&key.0);
             if !wanted.contains(key) && !unserved {
                 watch.users.remove(user);
@@ -107,7 +109,7 @@ impl Watches {
         moved || open.len() > before
     }
 
-    /// Lists everything anew, as if nothing had been seen yet.
+    /// Lists everything again, as on the first start.
     pub(super) fn begin_anew(&self, kinds: &Kinds) {
         let mut open = self.lock();
         for (key, watch) in open.iter_mut().filter(|(key, _)| kinds.get(&key.0).is_some()) {
@@ -118,20 +120,21 @@ impl Watches {
     fn replace(&self, key: &Key, watch: &mut Open, kinds: &Kinds) {
         let mut anew = self.begin(key.clone(), kinds);
         anew.users = std::mem::take(&mut watch.users);
-        // The first who asks has the place changed; the others are to hear of it, too.
+        // The first Sync that asks has the path changed; the others must be notified as well.
         anew.misplaced = std::mem::take(&mut watch.misplaced);
         *watch = anew;
     }
 
-    /// True if a kind of a Sync is not served where it was. That is seen where nobody may see definitions, and where one changed
-    /// after the server was asked for its kinds and before definitions were watched.
+    /// True if a kind of a Sync is not served at its path any more. That is noticed here if
+    /// definitions may not be watched, or if one changed between discovery and the start of their
+    /// watch.
     pub(super) fn is_misplaced(&self, user: &SyncName, kinds: &Kinds) -> bool {
         let open = self.lock();
-        // Nothing better is known of a kind that is served no more.
+        // There is no better path for a kind that is not served any more.
         open.iter().any(|((kind, _), watch)| watch.misplaced.contains_key(user) && kinds.get(kind).is_some())
     }
 
-    /// The kinds of a Sync that are not served where they were, and are elsewhere now; each is told once.
+    /// Returns the kinds of a Sync that have moved to another path; each is reported once.
     pub(super) fn moved(&self, user: &SyncName, kinds: &Kinds) -> Vec<GroupKind> {
         let mut open = self.lock();
         let served = open.iter_mut().filter(|((kind, _), _)| kinds.get(kind).is_some());
@@ -142,14 +145,14 @@ impl Watches {
         told.collect()
     }
 
-    /// The kinds that are seen everywhere. What somebody asked to see and may not is not among them.
+    /// Returns the kinds that are watched in the whole cluster. Forbidden kinds are not among them.
     pub(super) fn kinds(&self) -> BTreeSet<GroupKind> {
         let open = self.lock();
         let seen = open.iter().filter(|((_, place), watch)| place.is_none() && watch.state == State::Listed);
         seen.map(|((kind, _), _)| kind.clone()).collect()
     }
 
-    /// Closes what only this Sync needed.
+    /// Closes the watches that only this Sync used.
     pub(super) fn release(&self, user: &SyncName) {
         self.lock().retain(|_, watch| {
             watch.users.remove(user);
@@ -158,16 +161,18 @@ impl Watches {
         });
     }
 
-    /// The kinds of which not everything is known to a Sync: they are being listed, or cannot be.
+    /// Returns the kinds that are incomplete for a Sync: they are being listed, or cannot be
+    /// listed.
     pub(super) fn unlisted(&self, user: &SyncName, kinds: &Kinds) -> BTreeSet<GroupKind> {
         let open = self.lock();
         let watched: HashSet<&GroupKind> = open.keys().map(|(kind, _)| kind).collect();
         let blind = watched.into_iter().filter(|kind| sight(&open, user, kind) != State::Listed);
-        // A kind that is served no more has no objects; one whose server is down may have any.
+        // A kind that is not served any more has no objects; one whose server is down may have
+        // some.
         blind.filter(|kind| kinds.get(kind).is_some() || kinds.is_stale(&kind.group)).cloned().collect()
     }
 
-    /// Waits until each of these kinds was listed or cannot be; the latter with the reasons.
+    /// Waits until each of these kinds is listed or has failed; returns the latter with the errors.
     pub(super) async fn listed(
         &self,
         user: &SyncName,
@@ -187,7 +192,7 @@ impl Watches {
                 }
             }
         };
-        // What is not listed by then is told as such.
+        // Kinds that are not listed by then are reported as timed out.
         let _ = tokio::time::timeout(within, wait).await;
         let open = self.lock();
         let watched: BTreeSet<&GroupKind> = open.keys().map(|(kind, _)| kind).collect();
@@ -226,14 +231,14 @@ impl Watches {
     }
 }
 
-/// Where objects are listed, and in which version.
+/// Returns the path at which objects are listed, and the version.
 fn place((kind, namespace): &Key, kinds: &Kinds) -> (String, Box<str>) {
     let Some(served) = kinds.get(kind) else { return (String::new(), "v1".into()) };
     let version = served.preferred();
     (served.collection(&kind.group, version, namespace.as_deref()), version.into())
 }
 
-/// How much of a kind a Sync sees: all of it, or else what is in each of its namespaces.
+/// Returns the state of a kind for a Sync: of the cluster-wide watch, or else of its namespaces.
 fn sight(open: &HashMap<Key, Open>, user: &SyncName, kind: &GroupKind) -> State {
     let everywhere = open.get(&(kind.clone(), None)).map(|watch| watch.state.clone());
     if everywhere == Some(State::Listed) {
@@ -243,7 +248,7 @@ fn sight(open: &HashMap<Key, Open>, user: &SyncName, kind: &GroupKind) -> State 
         .iter()
         .filter(|((of, place), watch)| of == kind && place.is_some() && watch.users.contains(user));
     let mut states: Vec<&State> = narrow.map(|(_, watch)| &watch.state).collect();
-    // What cannot be seen says more than what is not seen yet.
+    // A failed watch takes precedence over one that is not listed yet.
     states.sort_by_key(|state| match state {
         State::Blind(_) => 0,
         State::Listing => 1,
@@ -252,7 +257,7 @@ fn sight(open: &HashMap<Key, Open>, user: &SyncName, kind: &GroupKind) -> State 
     states.first().map(|state| (*state).clone()).or(everywhere).unwrap_or(State::Listing)
 }
 
-/// Where the events of one watch go.
+/// Receives the events of one watch.
 struct Sink {
     target: Target,
     version: Box<str>,
@@ -260,9 +265,9 @@ struct Sink {
     store: Store,
     open: Arc<Mutex<HashMap<Key, Open>>>,
     told: Arc<tokio::sync::watch::Sender<()>>,
-    /// What was told since the beginning, as long as not everything is.
+    /// Objects seen since the list began; none once it is complete.
     listing: Option<HashSet<moorline_core::object::ObjectId>>,
-    /// What was told meanwhile and is older than what was known.
+    /// Listed objects that are older than the store's entries.
     older: Vec<Object>,
 }
 
@@ -310,13 +315,13 @@ impl Sink {
         if failure.code() == Some(404) {
             self.lose_its_place();
         }
-        // What was listed before is as good as it was; deletions look at the object itself once more.
+        // The previous list stays valid; deletions read the object itself again.
         if self.state() != Some(State::Listed) {
             self.become_(State::Blind(failure));
         }
     }
 
-    /// Has the users ask for the server's kinds, once until they have.
+    /// Makes the users run discovery, once each.
     fn lose_its_place(&self) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(watch) = open.get_mut(&self.key) else { return };
@@ -335,7 +340,7 @@ impl Sink {
     fn become_(&self, state: State) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(watch) = open.get_mut(&self.key) else { return };
-        // That it is tried again is no news as long as it fails in the same way.
+        // A retry is no change while it fails in the same way.
         if matches!((&watch.state, &state), (State::Blind(_), State::Listing)) || watch.state == state {
             return;
         }

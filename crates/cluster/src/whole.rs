@@ -1,7 +1,8 @@
-//! Whole objects: the only place where more than metadata is asked for.
+//! Requests for whole objects; all others use metadata only.
 //!
-//! In: an object's id, or what it should be. Out: its body as it is, as an apply would make it, or as it is after a
-//! patch of some fields. Everything here is for a few objects at a time: who asks keeps to a rate.
+//! In: an object's id, or its desired state.
+//! Out: its body as it is, as an apply would make it, or after a patch of some fields. Callers
+//! limit their rate: all of this is for few objects at a time.
 
 use serde_json::Value;
 
@@ -17,8 +18,8 @@ use moorline_engine::observed::{Observed, Standing};
 use moorline_metrics::Class;
 
 impl Cluster {
-    /// The whole object as it is, in a version of its kind or else the one that the server prefers; none if it is not
-    /// there.
+    /// Reads a whole object, in a given version of its kind or else the preferred one; none if it
+    /// does not exist.
     pub async fn whole(&self, id: &ObjectId, version: Option<&str>) -> Result<Option<Object>, Failure> {
         match self.0.wire.send(Call::new(Class::Verify, "get", self.path_to(id, version)?)).await {
             Ok(reply) => read_whole(id, &reply).map(Some),
@@ -27,8 +28,8 @@ impl Cluster {
         }
     }
 
-    /// The whole object as it is in this version or a later one, for its status. The server has that at hand, and asks its
-    /// store nothing.
+    /// Reads a whole object at this resourceVersion or a later one, for its status. The server
+    /// answers from its cache, without a read from etcd.
     pub(super) async fn since(&self, id: &ObjectId, version: &str) -> Result<Option<Object>, Failure> {
         let path = format!("{}?resourceVersion={}", self.path_to(id, None)?, query(version));
         match self.0.wire.send(Call::new(Class::Verify, "get", path)).await {
@@ -38,7 +39,8 @@ impl Cluster {
         }
     }
 
-    /// The whole object as a forced apply without these places would make it. Nothing is written.
+    /// Returns the whole object as a forced apply without some paths would make it. A dry run:
+    /// nothing is written.
     pub async fn would_be(
         &self,
         wanted: &DesiredObject,
@@ -53,17 +55,30 @@ impl Cluster {
         read_whole(&wanted.id, &reply)
     }
 
-    /// Records what a comparison of the live object found, and gives what is known of the object then.
+    /// Records the result of a comparison of the live object, and returns its new entry.
     pub fn compared(&self, owner: &SyncName, live: &Object, fields: Vec<String>) -> Option<Observed> {
         self.0.store.compared(owner, live, fields)
     }
 
-    /// Objects of a Sync that are gone although we did not delete them, as they were known last. Each is told once.
+    /// Takes the objects of a Sync that were deleted by another manager, with their last entries.
     pub fn lost(&self, owner: &SyncName) -> Vec<(ObjectId, Observed)> {
         self.0.store.lost(owner)
     }
 
-    /// Changes an object by a JSON patch, whose first step tests the resourceVersion that it was made for.
+    /// Changes an object by a JSON patch.
+    ///
+    /// # Guarantees
+    ///
+    /// The first step tests the resourceVersion that the patch was made for, so a changed object is
+    /// left alone.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves it open if the object was patched; it is verified again.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ApiError`].
     pub async fn patch(
         &self,
         id: &ObjectId,
@@ -74,7 +89,8 @@ impl Cluster {
         self.patch_as(id, version, (owner, &owner.manager()), steps).await
     }
 
-    /// The same under the name of another field manager, who owns then what is set.
+    /// Changes an object by a JSON patch under another field manager, which then owns the fields
+    /// that are set. See [`Cluster::patch`].
     pub async fn patch_as(
         &self,
         id: &ObjectId,
@@ -83,7 +99,8 @@ impl Cluster {
         steps: &Value,
     ) -> Result<(), Failure> {
         let uri = format!("{}?fieldManager={}", self.path_to(id, version)?, query(manager));
-        // If that is the version that is known, what is ours is as it was, and the reply is as good as an apply's.
+        // If the tested version is the verified one, our fields are unchanged, and the response is
+        // as good as that of an apply.
         let guard = steps.pointer("/0/value").and_then(Value::as_str).unwrap_or_default();
         let is_known = self.observed(owner, |set| {
             set.get(id).is_some_and(|it| it.standing == Standing::Verified && *it.resource_version == *guard)
@@ -102,7 +119,7 @@ impl Cluster {
         done.await.map(drop)
     }
 
-    /// The path of an object in a version of its kind, or else in the one that the server prefers.
+    /// Path of an object in a given version of its kind, or else in the preferred one.
     fn path_to(&self, id: &ObjectId, version: Option<&str>) -> Result<String, Failure> {
         let kinds = self.kinds();
         let preferred = kinds.get(&id.group_kind()).map(Served::preferred);

@@ -1,8 +1,9 @@
-//! One request to the API server, and its answer.
+//! Sends single requests to the API server.
 //!
-//! In: a [`Call`]. Out: a [`Reply`], or a [`Failure`] that says what happened. Every request of the daemon but
-//! those for its Lease goes through here, so that here is where each has a deadline, is counted by its class, and
-//! is not sent by a daemon that no longer leads.
+//! In: an [`ApiRequest`].
+//! Out: an [`ApiResponse`], or an [`ApiError`]. Every request of the daemon except those for its
+//! Lease passes here, where it gets a deadline, is counted by its class, and is not sent if the
+//! daemon has lost the Lease.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -21,36 +22,36 @@ use super::newest::Written;
 use moorline_metrics::{Class, Metrics};
 use moorline_runtime::clock;
 
-/// The platform that a sandbox of ours names.
+/// Platform that our sandbox reports.
 const SANDBOX: &str = "moorline/sandbox";
 
-/// The most bytes of one answer that is read into memory. A page of 500 objects' metadata is far below.
+/// Maximum number of bytes of a response. A page of the metadata of 500 objects is far below.
 const MAX_ANSWER: usize = 64 << 20;
 
-/// The most warnings that are kept of one answer.
+/// Maximum number of warnings that are kept of a response.
 const MAX_WARNINGS: usize = 5;
 
-/// Metadata alone, where the server can say it so.
+/// Accept header for metadata alone, where the server supports it.
 pub(super) const METADATA: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
-/// The same for lists.
+/// Accept header for lists of metadata.
 pub(super) const METADATA_LIST: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-/// Whole objects.
+/// Accept header for whole objects.
 pub(super) const WHOLE: &str = "application/json";
 
-/// A request, before it is sent.
+/// A request before it is sent.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) class: Class,
-    /// As the API server's audit log names it.
+    /// Verb, as in the API server's audit log.
     pub(super) verb: &'static str,
-    /// It applies an object as Git has it, which is timed by itself.
+    /// True for an apply of a desired object, which has its own timing metric.
     pub(super) applies: bool,
     pub(super) uri: String,
     pub(super) accept: &'static str,
     pub(super) content: Option<(&'static str, Vec<u8>)>,
-    /// Of the term in which it was queued; none before that.
+    /// Permit of the term in which it was queued; none before that.
     pub(super) permit: Option<Permit>,
 }
 
@@ -86,7 +87,7 @@ impl Call {
     }
 }
 
-/// An answer with a status that means success.
+/// A response with a success status.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) created: bool,
@@ -95,56 +96,56 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// The body as what it should be.
+    /// Parses the body.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_slice(&self.body).map_err(|error| unreadable(&error))
     }
 }
 
-/// JSON that is not what it should be. The parser's own words may quote a value, which may be a secret.
+/// Error for unexpected JSON. The parser's message may quote a value, which may be secret.
 pub(super) fn unreadable(error: &serde_json::Error) -> Failure {
     let what = if error.is_data() { "not what was asked for" } else { "no JSON" };
     Failure::BadAnswer(format!("it is {what} (at byte {} of line {})", error.column(), error.line()).into())
 }
 
-/// Why a request came to nothing.
+/// Error of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// Nothing answers, or the connection broke.
+    /// There is no connection, or it broke.
     #[error("the API server cannot be reached: {0}")]
     Unreachable(Box<str>),
-    /// The answer took longer than it may.
+    /// The response took too long.
     #[error("the API server did not answer within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// The server says no.
+    /// The server answered with an error status.
     #[error("{0}")]
     Refused(Box<Refusal>),
-    /// The answer is not one that an API server gives.
+    /// The response is not one of an API server.
     #[error("the API server's answer cannot be read: {0}")]
     BadAnswer(Box<str>),
-    /// The server has not been seen to serve this kind; it may serve it in a moment.
+    /// Discovery has not found this kind; it may be served in a moment.
     #[error("{0} is no kind of this server")]
     UnknownKind(Box<str>),
-    /// This daemon leads no more, so it does not write.
+    /// This daemon lost the Lease, so it does not write.
     #[error("another daemon leads, so nothing is written")]
     NotLeading,
-    /// Something newer has come before it was sent.
+    /// Newer input has superseded the write before it was sent.
     #[error("something newer has come, so it is not written any more")]
     Superseded,
 }
 
 impl Failure {
-    /// True if the API server is away, also where a load balancer says so for it.
+    /// True if the API server is down, also where a load balancer reports it.
     pub(super) fn is_away(&self) -> bool {
         matches!(self, Self::Unreachable(_)) || matches!(self.code(), Some(502..=504))
     }
 
-    /// True if the API server is behind the version that it was asked for.
+    /// True if the API server has not reached the requested resourceVersion.
     pub(super) fn is_behind(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.is_behind())
     }
 
-    /// The HTTP status, if there was an answer.
+    /// Returns the HTTP status, if there was a response.
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Refused(refusal) => Some(refusal.code),
@@ -158,23 +159,23 @@ impl Failure {
     }
 }
 
-/// The way to one API server, as one user.
+/// Client of one API server, as one identity.
 #[derive(Clone)]
 pub(super) struct Wire {
     pub(super) client: kube::Client,
     pub(super) metrics: Metrics,
     pub(super) terms: Terms,
     pub(super) timeout: Duration,
-    /// How long a watch stays open, at least and at most.
+    /// Shortest and longest duration of a watch request.
     pub(super) open: RangeInclusive<Duration>,
     pub(super) written: Written,
     pub(super) complaints: Complaints,
-    /// The server is on this machine.
+    /// True if the server runs on this machine.
     pub(super) is_local: bool,
 }
 
 impl Wire {
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     pub(super) async fn send(&self, call: Call) -> Result<Reply, Failure> {
         let (class, verb, begun) = (call.class, call.verb, clock::now());
         let (within, applies) = (self.within(&call), call.applies);
@@ -205,7 +206,7 @@ impl Wire {
         done
     }
 
-    /// Sends a request whose answer has no end, and gives the answer's body.
+    /// Sends a watch request, and returns the body of the response.
     pub(super) async fn stream(&self, call: Call) -> Result<Body, Failure> {
         let (class, verb) = (call.class, call.verb);
         let path = call.uri.split('?').next().unwrap_or_default().to_owned();
@@ -226,7 +227,8 @@ impl Wire {
         done
     }
 
-    /// The release of the server. None if it does not say: one that has only just started forbids even that.
+    /// Reads the server's release. None if it is refused: a server that has only just started
+    /// forbids even that.
     pub(super) async fn release(&self) -> Result<Option<Box<str>>, Failure> {
         match self.send(Call::new(Class::Watch, "get", "/version".to_owned())).await {
             Ok(reply) => Ok(reply.json::<Release>().map(|release| release.git_version).ok()),
@@ -235,14 +237,15 @@ impl Wire {
         }
     }
 
-    /// How long a request may take: a write must be over before another daemon can have taken the Lease.
+    /// Timeout of a request: a write must end before another daemon can have taken the Lease.
     fn within(&self, call: &Call) -> Duration {
         let left = self.permit_of(call).time_left().filter(|_| call.writes());
-        // One without any time left is refused when it is about to be sent, and says why.
+        // Without any time left the request is refused just before it is sent, with the right
+        // error.
         left.filter(|left| !left.is_zero()).map_or(self.timeout, |left| left.min(self.timeout))
     }
 
-    /// The permit of the term in which a request was queued; if it never was, that of the current one.
+    /// Returns the permit of the term in which the request was queued, or else the current one.
     fn permit_of(&self, call: &Call) -> Permit {
         call.permit.clone().unwrap_or_else(|| self.terms.current())
     }
@@ -260,7 +263,7 @@ impl Wire {
             None => Body::empty(),
         };
         let request = request.body(body).map_err(bad)?;
-        // Asked last, so that no write begins after the lead was lost.
+        // Checked last, so that no write begins after the Lease was lost.
         if permit.is_some_and(|permit| !permit.may_write()) {
             return Err(Failure::NotLeading);
         }
@@ -279,7 +282,7 @@ struct Release {
 }
 
 impl Cluster {
-    /// True if this is a sandbox on this machine, of whose daemon nobody else is.
+    /// True if this is a sandbox on this machine, which serves no other daemon.
     pub async fn is_sandbox(&self) -> bool {
         #[derive(Default, Deserialize)]
         struct About {
@@ -294,7 +297,7 @@ impl Cluster {
     }
 }
 
-/// The innermost cause says what happened; the outer ones say that it happened.
+/// The innermost cause names the problem; the outer ones only say that there is one.
 fn unreachable(error: kube::Error) -> Failure {
     let mut cause: &dyn std::error::Error = &error;
     while let Some(inner) = cause.source() {
@@ -310,7 +313,7 @@ async fn collect(body: Body) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// `299 - "text"`, as the API server writes it.
+/// Parses `299 - "text"`, the format of the API server.
 fn warnings(headers: &HeaderMap) -> Vec<Box<str>> {
     let texts = headers.get_all(header::WARNING).iter().filter_map(|value| value.to_str().ok());
     let inner = texts.filter_map(|text| Some(text.split_once('"')?.1.trim_end_matches('"')));
@@ -368,10 +371,10 @@ mod tests {
         check(Some("5"), json!({"retryAfterSeconds": 7}), Some(5));
         check(None, json!({"retryAfterSeconds": 0}), None);
         check(None, json!({"causes": []}), None);
-        // Proxies may send a date, which is as good as nothing.
+        // Proxies may send a date, which is ignored.
         check(Some("Wed, 21 Oct 2026 07:28:00 GMT"), json!({}), None);
         check(Some("Wed, 21 Oct 2026 07:28:00 GMT"), json!({"retryAfterSeconds": 7}), Some(7));
-        // What proxies say is no JSON; the header counts all the same.
+        // Error pages of proxies are not JSON; the header counts all the same.
         let headers = HeaderMap::from_iter([(header::RETRY_AFTER, "9".parse().unwrap())]);
         let proxied = refusal(503, &headers, b"<html>busy</html>");
         assert_eq!((proxied.retry_after, &*proxied.message), (Some(Duration::from_secs(9)), ""));

@@ -1,28 +1,29 @@
-//! The clock by which a Lease is judged.
+//! Clock for the term of a Lease.
 //!
-//! In: a [`Clock`]. Out: [`Moment`]. Nobody can set the machine's clock, so that a jump of the wall clock neither lengthens nor shortens a
-//! term. On Linux it is `CLOCK_BOOTTIME`. `CLOCK_MONOTONIC`, which the standard library and tokio use, goes on
-//! while a process is stopped (`SIGSTOP`), but stands still while the machine sleeps: the holder on a laptop that
-//! was opened again would believe in a term that others have long taken over. A simulation hands in tokio's clock,
-//! which it moves itself.
+//! In: a [`Clock`].
+//! Out: a [`Moment`]. The machine's clock cannot be set, so a jump of the wall clock neither
+//! lengthens nor shortens a term. On Linux it is `CLOCK_BOOTTIME`. `CLOCK_MONOTONIC`, which the
+//! standard library and tokio use, runs while a process is stopped (`SIGSTOP`) but not while the
+//! machine sleeps: a holder on a laptop that wakes up would believe in a term that another daemon
+//! has long taken over. A simulation passes tokio's clock, which it advances itself.
 
 use std::time::Duration;
 
-/// By which clock a Lease is judged.
+/// Source of time for a Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
-    /// The machine's.
+    /// The machine's clock.
     Machine,
-    /// The one of tokio's timers, counted from a moment of it.
+    /// The clock of tokio's timers, counted from a start.
     Timers(tokio::time::Instant),
 }
 
 impl Clock {
-    /// The present.
+    /// Returns the current time.
     pub fn now(self) -> Moment {
         match self {
             Self::Machine => Moment::now(),
-            // Nothing may be at the very start, which is how an ended permit is written.
+            // Zero is reserved: an ended permit has the deadline zero.
             Self::Timers(start) => Moment(start.elapsed() + Duration::from_secs(1)),
         }
     }
@@ -33,20 +34,20 @@ const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 
-/// A moment of this machine's clock, counted from an arbitrary start.
+/// A point in time of this machine's clock, counted from an arbitrary start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(Duration);
 
 impl Moment {
-    /// The present, by the machine's clock.
+    /// Returns the current time of the machine's clock.
     pub fn now() -> Self {
         let time = rustix::time::clock_gettime(CLOCK);
-        // The clock counts from the start of the machine, so neither part is ever negative.
+        // The clock counts from the start of the machine, so neither part is negative.
         let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
         Self(Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default()))
     }
 
-    /// The moment so long after the clock's start.
+    /// Returns the moment so long after the clock's start.
     pub const fn after_start(passed: Duration) -> Self {
         Self(passed)
     }
@@ -56,7 +57,7 @@ impl Moment {
         u64::try_from(self.0.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// How long it is until a later moment; nothing if that has passed.
+    /// Time until a later moment; zero if that has passed.
     pub fn until(self, later: Self) -> Duration {
         later.0.saturating_sub(self.0)
     }

@@ -1,10 +1,12 @@
-//! What a candidate does about a Lease, and what is written into it.
+//! Decides how a candidate proceeds with a Lease, and builds the Lease to write.
 //!
-//! In: what was read, when by our own clock, and the claim. Out: a [`Decision`], a [`Standing`], or the next content
-//! of the Lease. Pure: clocks and servers are elsewhere.
+//! In: the Lease as read, the local time of the read, and the claim.
+//! Out: a [`Decision`], a [`LeaseHolder`], or the next content of the Lease. Pure: no clock and no
+//! requests.
 //!
-//! The times in a Lease are for people. Whether a holder lives is judged by our own clock alone: a term has ended
-//! when the Lease has stayed the same for as long as it is meant to last, counted from when we first saw it so.
+//! The times in a Lease are for people. Liveness of a holder is judged by the local clock alone: a
+//! term has ended when the Lease has stayed unchanged for its duration, counted from the first time
+//! that we read it so.
 
 use std::time::Duration;
 
@@ -15,63 +17,63 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use super::Claim;
 use super::clock::Moment;
 
-/// How long a Lease lasts that does not say it: what every client has as its default.
+/// Duration of a Lease that does not state one: the default of common clients.
 const UNSTATED_LIFE: Duration = Duration::from_secs(15);
 
-/// What a candidate does next.
+/// Next action of a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Decision {
     /// There is no Lease: create it.
     Create,
-    /// It names us already: go on with it.
+    /// The Lease names us already: continue it.
     Renew,
-    /// Nobody holds it any more: take it.
+    /// The Lease has no holder any more: take it.
     Take,
-    /// Another holds it.
+    /// Another holder has it.
     Wait {
-        /// Who.
+        /// The holder.
         holder: Box<str>,
-        /// When its term ends, if it is not renewed.
+        /// End of its term, unless it is renewed.
         until: Moment,
     },
-    /// It was last used for something else.
+    /// The Lease was last used for another source.
     Refuse {
         /// The annotation that differs.
         key: Box<str>,
-        /// What it says.
+        /// Its recorded value.
         recorded: Box<str>,
-        /// What it would have to say.
+        /// Its value in our claim.
         ours: Box<str>,
     },
 }
 
-/// What a candidate knows of the Lease from its looks so far.
+/// Knowledge of a candidate about the Lease from its reads so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Sighting {
-    /// There was none, or nobody held it when it was deleted.
+    /// There was none, or it had no holder when it was deleted.
     #[default]
     Nothing,
-    /// It is there.
+    /// The Lease exists.
     Lease {
-        /// As it was read last.
+        /// The Lease as last read.
         lease: Box<Lease>,
-        /// When it was first seen in this term.
+        /// Time of the first read in this term.
         since: Moment,
     },
-    /// It was deleted while somebody held it, who may write until its own deadline.
+    /// The Lease was deleted while held; its holder may write until its own deadline.
     Deleted {
-        /// Who held it.
+        /// The last holder.
         holder: Box<str>,
-        /// How long its term lasts.
+        /// Duration of its term.
         life: Duration,
-        /// When it was first missed. The last renewal may have been after our last look at it.
+        /// Time of the first read without it. The last renewal may be newer than our last read.
         since: Moment,
     },
 }
 
 impl Sighting {
-    /// What is known after another look; `at` is when its answer was there.
+    /// Adds the result of another read; `at` is the time of its response.
     #[must_use]
     pub fn then(self, found: Option<Lease>, at: Moment) -> Self {
         match (self, found) {
@@ -91,7 +93,7 @@ impl Sighting {
     }
 }
 
-/// What a candidate does next.
+/// Returns the next action of a candidate.
 pub fn decide(sighting: &Sighting, claim: &Claim, now: Moment) -> Decision {
     let (holder, until) = match sighting {
         Sighting::Nothing => return Decision::Create,
@@ -113,8 +115,8 @@ pub fn decide(sighting: &Sighting, claim: &Claim, now: Moment) -> Decision {
     }
 }
 
-/// An annotation of our record that says something else, whoever holds the Lease and whether or not it has ended:
-/// what is recorded is what the objects in the cluster were last written from.
+/// Returns a refusal if a recorded annotation differs from the claim, for any holder and also after
+/// the term: the record says from which source the objects in the cluster were last written.
 fn another_source(lease: &Lease, claim: &Claim) -> Option<Decision> {
     let annotations = lease.metadata.annotations.as_ref()?;
     let differs = |(key, ours): (&String, &String)| {
@@ -128,21 +130,21 @@ fn another_source(lease: &Lease, claim: &Claim) -> Option<Decision> {
     if claim.take_over { None } else { claim.record.iter().find_map(differs) }
 }
 
-/// How the holder stands when its renewal met somebody else's write.
+/// Holder of the Lease after our renewal conflicted with another write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Standing<'a> {
-    /// The Lease still names us: somebody edited something else.
+    /// Still us: another manager edited something else.
     Ours,
-    /// It was deleted.
+    /// The Lease was deleted.
     Deleted,
-    /// It names nobody: somebody wants us to go.
+    /// No holder: a person wants us to stop.
     Cleared,
-    /// It names another.
+    /// Another holder.
     Theirs(&'a str),
 }
 
-/// How the holder stands, by what it read.
+/// Returns the current holder of a Lease that was read.
 pub(super) fn standing<'a>(found: Option<&'a Lease>, identity: &str) -> Standing<'a> {
     match found.map(holder) {
         None => Standing::Deleted,
@@ -152,14 +154,14 @@ pub(super) fn standing<'a>(found: Option<&'a Lease>, identity: &str) -> Standing
     }
 }
 
-/// The Lease with us as its holder. What others wrote into it stays, and so does its resourceVersion, which makes
-/// the write fail if anybody was faster.
+/// Returns the Lease with us as its holder. Fields of others are kept, and so is the
+/// resourceVersion, which makes the write fail after a concurrent change.
 pub(super) fn held(found: Option<&Lease>, claim: &Claim, life: Duration, wall: Timestamp) -> Lease {
     let mut lease = found.cloned().unwrap_or_default();
     let same_holder = holder(&lease) == Some(&*claim.identity);
     lease.metadata.name = Some(claim.name.clone());
     lease.metadata.namespace = Some(claim.namespace.clone());
-    // Left out, it is kept by the server.
+    // If left out, the server keeps it.
     lease.metadata.managed_fields = None;
     let annotations = lease.metadata.annotations.get_or_insert_default();
     annotations.extend(claim.record.iter().map(|(key, value)| (key.clone(), value.clone())));
@@ -178,24 +180,26 @@ pub(super) fn held(found: Option<&Lease>, claim: &Claim, life: Duration, wall: T
     lease
 }
 
-/// The Lease without its holder, so that the next one need not wait. The record stays.
+/// Returns the Lease without its holder, so that the next one need not wait. The record stays.
 pub(super) fn released(lease: &Lease, wall: Timestamp) -> Lease {
     let mut lease = lease.clone();
     lease.metadata.managed_fields = None;
     let spec = lease.spec.get_or_insert_default();
     spec.holder_identity = None;
-    // For clients that look only at the times.
+    // For clients that only look at the times.
     spec.lease_duration_seconds = Some(1);
     spec.renew_time = Some(differing(wall, spec.renew_time.as_ref()));
     lease
 }
 
-/// So far, in microseconds, the time of a renewal may be ahead of the wall clock: enough for two days of renewals under a clock
-/// that stands still, and too little to be taken for one that was set back.
+/// Maximum number of microseconds by which the time of a renewal may be ahead of the wall clock:
+/// enough for two days of renewals under a clock that does not advance, and too little to be
+/// mistaken for a clock that was set back.
 const NUDGED: i64 = 100_000;
 
-/// The wall clock as a Lease has it, and never what one of the last renewals wrote: others see by the difference that we
-/// live, also when the wall clock was set back by just so much, and when it stands still.
+/// Returns the wall clock time for a renewal, never equal to one of the last renewals: others
+/// recognise by the difference that we are alive, even if the wall clock was set back by exactly
+/// that much or does not advance.
 fn differing(wall: Timestamp, last: Option<&MicroTime>) -> MicroTime {
     let time = |microseconds| Timestamp::from_microsecond(microseconds).map(MicroTime);
     let (now, last) = (wall.as_microsecond(), last.map(|last| last.0.as_microsecond()));
@@ -203,19 +207,20 @@ fn differing(wall: Timestamp, last: Option<&MicroTime>) -> MicroTime {
     time(later.map_or(now, |last| last.saturating_add(1))).unwrap_or(MicroTime(wall))
 }
 
-/// Who holds it; none when it was released.
+/// Returns the holder; none after a release.
 pub(super) fn holder(lease: &Lease) -> Option<&str> {
     lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
 
-/// For how long the holder may count on it.
+/// Returns the duration of a term.
 fn life(lease: &Lease) -> Duration {
     let seconds = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
     let stated = seconds.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
     stated.map_or(UNSTATED_LIFE, Duration::from_secs)
 }
 
-/// Whether nobody renewed in between. The resourceVersion is not asked, because an edit of a label renews nothing.
+/// True if the Lease was not renewed between the two reads. The resourceVersion is not compared,
+/// because an edit of a label renews nothing.
 fn same_term(one: &Lease, other: &Lease) -> bool {
     let term = |lease: &Lease| -> (Option<String>, Option<LeaseSpec>) {
         (lease.metadata.uid.clone(), lease.spec.clone())
@@ -244,7 +249,7 @@ mod tests {
         }
     }
 
-    /// A Lease of ten seconds that `holder` renewed at `renewed`, as far as its wall clock goes.
+    /// A Lease of ten seconds that `holder` renewed at `renewed` by its wall clock.
     fn lease(holder: &str, renewed: i64) -> Lease {
         let mut lease = Lease::default();
         lease.metadata.uid = Some("uid".into());
@@ -272,7 +277,7 @@ mod tests {
         Decision::Wait { holder: holder.into(), until: at(until) }
     }
 
-    /// Looks at the given seconds, and what is decided at the last.
+    /// Reads at the given seconds, and compares the decision after the last one.
     #[track_caller]
     fn check(looks: &[(u64, Option<Lease>)], expect: Decision) {
         check_claim(looks, &claim(false), expect);
@@ -299,7 +304,7 @@ mod tests {
             assert!(seen.insert(now.0), "{now:?} twice");
             last = Some(now);
         }
-        // One that was set back far counts as it is.
+        // A clock that was set far back is taken over.
         assert_eq!(differing(second(2), last.as_ref()), MicroTime(second(2)));
     }
 
@@ -309,13 +314,13 @@ mod tests {
         check(&[(100, Some(Lease::default()))], Decision::Take);
         check(&[(100, Some(lease("", 1)))], Decision::Take);
         check(&[(100, Some(lease(ME, 1)))], Decision::Renew);
-        // However old it says that it is, it lives from when we first saw it.
+        // Its term counts from our first read, no matter how old its renewal time is.
         check(&[(100, Some(lease("other", 1)))], wait("other", 110));
         check(&[(100, Some(lease("other", 1))), (109, Some(lease("other", 1)))], wait("other", 110));
         check(&[(100, Some(lease("other", 1))), (110, Some(lease("other", 1)))], Decision::Take);
-        // Renewed, also by a wall clock that went back.
+        // Renewed, with a wall clock that went back.
         check(&[(100, Some(lease("other", 5))), (110, Some(lease("other", 4)))], wait("other", 120));
-        // One that was released in between.
+        // Released in between.
         check(&[(100, Some(lease("other", 1))), (102, Some(lease("", 2)))], Decision::Take);
         check(&[(100, Some(lease("other", 1))), (111, Some(lease("third", 1)))], wait("third", 121));
     }
@@ -363,7 +368,7 @@ mod tests {
         check(&[(100, expired.clone()), (150, expired.clone())], refused);
         check(&[(100, Some(noting(lease("", 1), "./a")))], Decision::Take);
 
-        // Taking over replaces the record; it does not drive out who lives.
+        // Taking over replaces the record; it does not displace a live holder.
         let over = claim(true);
         check_claim(&[(100, expired.clone())], &over, wait("other", 110));
         check_claim(&[(100, expired.clone()), (110, expired)], &over, Decision::Take);

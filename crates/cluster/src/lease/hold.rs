@@ -1,12 +1,14 @@
-//! Keeps a Lease that was won, and gives it back.
+//! Renews an acquired Lease, and releases it.
 //!
-//! In: the Lease as it was won. Out: [`Leadership`], with a [`Permit`] that is good as long as nobody else can have
-//! taken the Lease, and [`Loss`] when it is lost.
+//! In: the Lease as acquired.
+//! Out: [`Leadership`], with a [`WritePermit`] that is valid while no other daemon can have taken
+//! the Lease, and a [`LeaseLoss`] when it is lost.
 //!
-//! Each renewal is one write with the resourceVersion of the last. It moves the permit's deadline to `renew_deadline`
-//! after its request *began*: the server cannot have written it earlier, nobody can have seen it earlier than that,
-//! and nobody may take the Lease sooner than `duration` after having seen it. What lies between the two is for the
-//! last write that began under the permit. A deadline that has passed is final, whatever a late answer says.
+//! Each renewal is one write with the resourceVersion of the last. It moves the permit's deadline
+//! to `renew_deadline` after its request *began*: the server cannot have written it earlier, no
+//! other daemon can have read it earlier, and none may take the Lease sooner than `duration` after
+//! having read it. The time between the two is for the last write that began under the permit. A
+//! deadline that has passed is final, even if a late response says otherwise.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,49 +25,49 @@ use super::requests::{Requests, Trouble, late};
 use super::tenure::Tenure;
 use super::{LeaseError, Timings};
 
-/// Notes that wait to be written; who has more to say waits as well.
+/// Capacity of the queue of annotation writes; further writers wait.
 const NOTES: usize = 8;
 
-/// Why a Lease is no longer ours.
+/// Reason for losing a Lease.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
-    /// It names another.
+    /// Another daemon holds it.
     #[error("{holder} holds the Lease now")]
     Taken {
-        /// Who.
+        /// The new holder.
         holder: Box<str>,
     },
-    /// Somebody removed our name from it.
+    /// Our name was removed from the Lease.
     #[error("somebody cleared the holder of the Lease")]
     Cleared,
-    /// It could not be renewed in time.
+    /// It was not renewed in time.
     #[error("the Lease was not renewed in time: {cause}")]
     Late {
-        /// What went wrong last.
+        /// The last error.
         cause: Box<str>,
     },
 }
 
-/// Annotations to write, and whom to tell when they are written.
+/// Annotations to write, and the channel that reports the write.
 #[derive(Debug)]
 struct Note {
     entries: BTreeMap<String, String>,
     written: oneshot::Sender<()>,
 }
 
-/// The way to write annotations onto a Lease that is held; cheap to clone.
+/// Writes annotations onto a held Lease; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Notes(mpsc::Sender<Note>);
 
 impl Notes {
-    /// Writes annotations; returns when they are written, and false if the Lease is lost.
+    /// Writes annotations; returns true once they are written, and false if the Lease is lost.
     pub async fn write(&self, entries: BTreeMap<String, String>) -> bool {
         let (written, told) = oneshot::channel();
         self.0.send(Note { entries, written }).await.is_ok() && told.await.is_ok()
     }
 }
 
-/// The Lease as it was before it was won.
+/// The Lease before it was acquired.
 pub(super) struct Found {
     /// Its annotations.
     pub(super) notes: BTreeMap<String, String>,
@@ -73,8 +75,8 @@ pub(super) struct Found {
     pub(super) before: Option<Tenure>,
 }
 
-/// A Lease that is held. Dropped without [`Leadership::release`], it ends the permit at once, and others wait until
-/// the term has passed.
+/// A held Lease. Dropping it without [`Leadership::release`] ends the permit at once, and other
+/// daemons wait until the term has ended.
 #[derive(Debug)]
 pub struct Leadership {
     permit: Permit,
@@ -90,8 +92,8 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// Begins to renew `lease`, which was written by a request that began at `begun`; `found` is
-    /// what it was before.
+    /// Starts to renew `lease`, which was written by a request that began at `begun`; `found` is
+    /// the Lease before it.
     pub(super) fn begin(requests: Requests, lease: Lease, found: Found, begun: Moment) -> Self {
         let timings = requests.timings;
         let deadline = begun + timings.renew_deadline;
@@ -106,28 +108,40 @@ impl Leadership {
         Self { permit, found, before, tenure, timings, loss, notes: Notes(notes), stop: Some(stop), task }
     }
 
-    /// The right to write while this lasts.
+    /// Returns the permit to write during this leadership.
     pub fn permit(&self) -> Permit {
         self.permit.clone()
     }
 
-    /// True if nobody held the Lease between an earlier term and this one.
+    /// True if the Lease had no other holder between an earlier leadership and this one.
     pub fn follows(&self, earlier: &Self) -> bool {
         earlier.tenure.lasted_until(self.before.as_ref())
     }
 
-    /// The annotations that were on the Lease when it was won: what a predecessor noted.
+    /// Annotations that were on the Lease when it was acquired, as a predecessor wrote them.
     pub fn found(&self) -> &BTreeMap<String, String> {
         &self.found
     }
 
-    /// Writes annotations onto the Lease; returns when they are written. They say what was done under the claim and,
-    /// unlike the claim's record, keep nobody from taking it.
+    /// Writes annotations onto the Lease; returns when they are written. They describe work done
+    /// under the claim and, unlike the claim's record, do not restrict other candidates.
+    ///
+    /// # Guarantees
+    ///
+    /// The annotations are sent with a renewal, under the resourceVersion of the last one.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future does not withdraw the write.
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseLoss`] if the Lease is lost before they are written.
     pub async fn note(&self, entries: BTreeMap<String, String>) -> Result<(), Loss> {
         if self.notes.write(entries).await { Ok(()) } else { Err(self.lost().await) }
     }
 
-    /// The way to write annotations, for whoever does not hold the Lease itself.
+    /// Returns a handle for writing annotations without owning the leadership.
     pub fn notes(&self) -> Notes {
         self.notes.clone()
     }
@@ -142,15 +156,27 @@ impl Leadership {
         }
     }
 
-    /// Gives the Lease back, so that the next holder need not wait. To be called when no write is on its way any
-    /// more: the next holder may begin at once. Takes no longer than a request may.
+    /// Releases the Lease, so that the next holder need not wait. Call it when no write is in
+    /// flight any more: the next holder may start at once.
+    ///
+    /// # Guarantees
+    ///
+    /// The permit ends before the request. Takes no longer than `request`.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future leaves the Lease to end with its term.
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError::NotReleased`] if the API server did not accept the release in time.
     pub async fn release(mut self) -> Result<(), LeaseError> {
         self.permit.end();
         self.stop = None;
         let deadline = Instant::now() + self.timings.request;
         let name = |requests: &Requests| requests.claim.full_name();
         let failed = |lease, trouble: Trouble| LeaseError::NotReleased { lease, cause: trouble.cause() };
-        // It ends with its present wait, so that this is only for a task that panicked.
+        // The task ends after its current wait, so this covers only a panic of the task.
         let Ok((requests, lease)) = (&mut self.task).await else { return Ok(()) };
         let Some(lease) = lease else { return Ok(()) };
         let answer = tokio::time::timeout_at(deadline, give_back(&requests, lease)).await;
@@ -161,12 +187,12 @@ impl Leadership {
 
 impl Drop for Leadership {
     fn drop(&mut self) {
-        // Nobody would hear of a loss any more. The task ends when the sender beside it is dropped.
+        // No receiver for a loss is left. The task ends when the sender beside it is dropped.
         self.permit.end();
     }
 }
 
-/// Clears the holder; another look where the renewal that was cut short had been carried out all the same.
+/// Clears the holder; reads the Lease again if a renewal that was cut off had succeeded after all.
 async fn give_back(requests: &Requests, lease: Lease) -> Result<(), Trouble> {
     match requests.release(&lease).await {
         Ok(_) => return Ok(()),
@@ -180,18 +206,18 @@ async fn give_back(requests: &Requests, lease: Lease) -> Result<(), Trouble> {
     }
 }
 
-/// The holder's side of a Lease.
+/// The task that renews a held Lease.
 struct Seat {
     requests: Requests,
     lease: Lease,
-    /// When the permit ends.
+    /// End of the permit.
     deadline: Moment,
     permit: Permit,
-    /// Who waits for their notes to be written.
+    /// Callers that wait for their annotations to be written.
     waiting: Vec<oneshot::Sender<()>>,
 }
 
-/// What came of one attempt to renew.
+/// Result of one attempt to renew.
 enum Attempt {
     Renewed,
     Again(Box<str>),
@@ -199,7 +225,8 @@ enum Attempt {
 }
 
 impl Seat {
-    /// Renews until the Lease is lost or nobody wants it any more. Gives the Lease if it is still ours.
+    /// Renews until the Lease is lost or the leadership is dropped. Returns the Lease if it is
+    /// still ours.
     async fn keep(
         mut self,
         mut stopped: oneshot::Receiver<()>,
@@ -214,7 +241,7 @@ impl Seat {
         self.permit.end();
         let Some(loss) = loss else { return (self.requests, Some(self.lease)) };
         tracing::warn!(lease = %self.requests.claim.full_name(), "lost the Lease: {loss}");
-        // Notes that nobody will write are answered only when the loss can be asked for.
+        // Waiting annotation writers are dropped only after the loss can be read.
         let _ = tell.send(Some(loss));
         (self.requests, None)
     }
@@ -232,11 +259,11 @@ impl Seat {
                 Some(note) = notes.recv() => {
                     self.requests.claim.record.extend(note.entries);
                     self.waiting.push(note.written);
-                    // The renewal that carries the note is the one of this period.
+                    // The renewal that carries the annotations is the one of this period.
                     ticks.reset();
                 }
             }
-            // By the clock that runs while the machine sleeps: the timers above do not.
+            // Measured by the clock that runs while the machine sleeps; the timers above do not.
             let left = self.time_left();
             if left.is_zero() {
                 let cause = trouble.unwrap_or_else(|| "this process or its machine stood still".into());
@@ -255,7 +282,7 @@ impl Seat {
         }
     }
 
-    /// Says each new trouble once.
+    /// Logs each new error once.
     fn complain(&self, trouble: &mut Option<Box<str>>, cause: Box<str>) {
         if trouble.as_ref() != Some(&cause) {
             let left = self.time_left();
@@ -271,7 +298,7 @@ impl Seat {
         self.requests.clock.now().until(self.deadline)
     }
 
-    /// One renewal: one request, unless somebody else wrote in between.
+    /// Renews once: one request, unless another manager wrote in between.
     async fn renew(&mut self) -> Attempt {
         let begun = self.requests.clock.now();
         match self.requests.hold(Some(&self.lease)).await {
@@ -284,8 +311,9 @@ impl Seat {
             Err(trouble) => return Attempt::Again(trouble.cause()),
         };
         match standing(found.as_ref(), &self.requests.claim.identity) {
-            // A candidate that knew the Lease waits out our term even if it was deleted, so that it can be made
-            // anew; if another was faster, this fails and the next look shows who.
+            // Candidates that knew the Lease wait out our term even if it was deleted, so it can be
+            // created again; if another daemon was faster, this fails and the next read shows the
+            // holder.
             Standing::Ours | Standing::Deleted => {}
             Standing::Cleared => return Attempt::Lost(Loss::Cleared),
             Standing::Theirs(holder) => return Attempt::Lost(Loss::Taken { holder: holder.into() }),
@@ -305,7 +333,7 @@ impl Seat {
         }
         self.deadline = deadline;
         for waiting in self.waiting.drain(..) {
-            // Whoever asked may have gone.
+            // The caller may be gone.
             let _ = waiting.send(());
         }
         Attempt::Renewed

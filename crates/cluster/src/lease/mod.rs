@@ -1,19 +1,22 @@
 //! Leader election on a Lease: at most one daemon writes.
 //!
-//! In: a client, a [`Claim`] and [`Timings`]. Out: [`Leadership`], once no other holds the Lease, and from it
-//! [`Permit`]s, which are asked before every write. kube has no election of its own.
+//! In: a client, a [`LeaseClaim`] and [`LeaseTimings`].
+//! Out: [`Leadership`], once no other daemon holds the Lease, and from it [`WritePermit`]s, which
+//! are checked before every write. kube has no leader election of its own.
 //!
-//! Two rules make it safe without trust in anybody's wall clock. A candidate takes a Lease only after having seen it
-//! unchanged for as long as it is meant to last (`decide.rs`). A holder stops before that: `renew_deadline` after the
-//! *beginning* of the last renewal that succeeded (`hold.rs`), and a write that has begun by then is over, because a
-//! request may take no longer than what is left of the term. Both measure spans of time on a clock that nobody can
-//! set (`clock.rs`). Writes of the Lease itself carry its resourceVersion, so that two can never both succeed.
+//! Two rules make it safe without trusting a wall clock. A candidate takes a Lease only after
+//! having seen it unchanged for its duration (`decide.rs`). A holder stops before that:
+//! `renew_deadline` after the *beginning* of its last successful renewal (`renew.rs`), and a write
+//! that has begun by then ends in time, because its timeout is the rest of the term. Both measure
+//! time spans on a clock that cannot be set (`clock.rs`). Writes of the Lease carry its
+//! resourceVersion, so two of them can never both succeed.
 //!
-//! A daemon that lost its Lease stands by in the same process. Every term has a new permit (`terms.rs`), and
-//! [`Leadership::follows`] shows that nobody held the Lease between two terms (`tenure.rs`).
+//! A daemon that lost its Lease stands by in the same process. Every term has a new permit
+//! (`terms.rs`), and [`Leadership::follows_without_gap`] shows that the Lease had no other holder
+//! between two terms (`tenure.rs`).
 //!
-//! What this cannot promise: a person who deletes a held Lease lets a candidate in that never saw it, up to one
-//! `retry` before the holder notices.
+//! Limit: a person who deletes a held Lease admits a candidate that never saw it, up to one `retry`
+//! before the holder notices.
 
 mod clock;
 mod decide;
@@ -37,16 +40,17 @@ use moorline_metrics::Metrics;
 use requests::{Requests, Trouble};
 use tenure::Tenure;
 
-/// How long what may take.
+/// Durations of the leader election.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timings {
-    /// How long others leave a Lease alone that is not renewed; whole seconds, because the Lease says it so.
+    /// Time after which others take a Lease that is not renewed; whole seconds, because the Lease
+    /// states seconds.
     pub duration: Duration,
-    /// How long the holder writes without having renewed it.
+    /// Time for which the holder writes without a renewal.
     pub renew_deadline: Duration,
-    /// Between two renewals, and between two looks of who waits.
+    /// Interval of renewals, and of reads by waiting candidates.
     pub retry: Duration,
-    /// The longest that any request may take: those about the Lease, and those that a [`Permit`] was asked for.
+    /// Timeout of requests: those on the Lease, and those sent under a [`WritePermit`].
     pub request: Duration,
 }
 
@@ -62,7 +66,8 @@ impl Default for Timings {
 }
 
 impl Timings {
-    /// Whether two holders can never write at the same time, and one lost request loses no Lease.
+    /// Checks that two holders can never write at the same time, and that one lost request does not
+    /// lose the Lease.
     pub fn check(&self) -> Result<(), LeaseError> {
         let wrong = |problem| Err(LeaseError::Timings { problem });
         match self {
@@ -90,20 +95,21 @@ impl Timings {
 /// Longer than any sane setting, and far from every overflow.
 const MAX_DURATION: Duration = Duration::from_secs(3600);
 
-/// Who wants which Lease, and for what.
+/// A candidate's claim on a Lease: its name, identity and record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// The namespace of the Lease.
     pub namespace: String,
     /// The name of the Lease.
     pub name: String,
-    /// Who holds it. Two processes that may run at the same time must not have the same: a process goes on with a
-    /// Lease that names it already. The name and uid of a pod will do, the name of a machine will not.
+    /// Identity of the holder. Two processes that may run at the same time must not share it: a
+    /// process continues a Lease that names it already. The name and uid of a pod are suitable, the
+    /// name of a machine is not.
     pub identity: String,
-    /// Annotations that say for what it is held, such as source and path. A Lease on which one of them says something
-    /// else is refused.
+    /// Annotations that record the purpose of the Lease, such as source and path. A Lease with
+    /// another value for one of them is refused.
     pub record: BTreeMap<String, String>,
-    /// Whether a Lease with another record is taken all the same, once its holder's term has ended.
+    /// Takes a Lease with another record too, once its holder's term has ended.
     pub take_over: bool,
 }
 
@@ -113,19 +119,19 @@ impl Claim {
     }
 }
 
-/// Why there is no leadership, or no end of it.
+/// Error of acquiring or releasing the Lease.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseError {
-    /// The timings do not fit each other.
+    /// The timings contradict each other.
     #[error("wrong timings of the leader election: {problem}")]
     Timings {
-        /// What does not fit.
+        /// The contradiction.
         problem: &'static str,
     },
-    /// Nobody would know who holds it.
+    /// The claim has no identity.
     #[error("the leader election needs an identity")]
     NoIdentity,
-    /// The Lease was last used for something else.
+    /// The Lease was last used for another source.
     #[error(
         "the Lease {lease} was last held for another source: its {key} is {recorded:?}, here it is {ours:?}; \
          choose another name, or take it over with --take-over"
@@ -135,9 +141,9 @@ pub enum LeaseError {
         lease: Box<str>,
         /// The annotation that differs.
         key: Box<str>,
-        /// What it says.
+        /// Its recorded value.
         recorded: Box<str>,
-        /// What it would have to say.
+        /// Its value in our claim.
         ours: Box<str>,
     },
     /// The server will never accept such a Lease.
@@ -145,21 +151,21 @@ pub enum LeaseError {
     Rejected {
         /// Namespace and name.
         lease: Box<str>,
-        /// What it said.
+        /// The server's message.
         cause: Box<str>,
     },
-    /// It could not be given back: others wait until its term has passed.
+    /// The Lease could not be released: other daemons wait until its term has ended.
     #[error("the Lease {lease} was not released: {cause}")]
     NotReleased {
         /// Namespace and name.
         lease: Box<str>,
-        /// What went wrong.
+        /// The error.
         cause: Box<str>,
     },
 }
 
 impl LeaseError {
-    /// The same in one word, for conditions, events and metrics.
+    /// Returns the reason for conditions, Events and metrics.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Timings { .. } => "LeaseTimings",
@@ -171,8 +177,20 @@ impl LeaseError {
     }
 }
 
-/// Waits until the Lease is ours, however long that takes: another holder, missing rights and a silent server are
-/// waited for alike, and each is logged once. Errors are what no waiting changes.
+/// Waits without limit until the Lease is ours. Another holder, missing rights and a silent server
+/// are waited for alike, and each is logged once.
+///
+/// # Guarantees
+///
+/// Returns only when this process is the only one that may write.
+///
+/// # Cancellation
+///
+/// Dropping the future stops the attempts; a Lease acquired in that moment ends with its term.
+///
+/// # Errors
+///
+/// Only errors that waiting cannot resolve.
 pub async fn campaign(
     client: kube::Client,
     metrics: Metrics,
@@ -182,7 +200,7 @@ pub async fn campaign(
     campaign_telling(client, metrics, claim, timings, &|_| {}).await
 }
 
-/// The same, and tells for whom is waited, with each look.
+/// As [`acquire`], and calls `waits_for` with the current holder after each read.
 pub async fn campaign_telling(
     client: kube::Client,
     metrics: Metrics,
@@ -193,7 +211,7 @@ pub async fn campaign_telling(
     campaign_by(Clock::Machine, client, metrics, claim, timings, waits_for).await
 }
 
-/// The same, by a clock that is handed in.
+/// As [`acquire_reporting`], with a given clock.
 pub async fn campaign_by(
     clock: Clock,
     client: kube::Client,
@@ -219,15 +237,15 @@ pub async fn campaign_by(
     }
 }
 
-/// Someone who wants the Lease.
+/// A candidate for the Lease.
 struct Candidate {
     requests: Requests,
     sighting: Sighting,
-    /// What was logged last.
+    /// Last logged message.
     said: Box<str>,
 }
 
-/// What came of one look.
+/// Result of one attempt.
 enum Step {
     Won(Box<Won>),
     Again(Duration),
@@ -240,7 +258,7 @@ struct Won {
 }
 
 impl Candidate {
-    /// Looks, decides and, where nobody is in the way, writes.
+    /// Reads the Lease, decides and, if it is free, writes.
     async fn look(&mut self, waits_for: &(dyn Fn(&str) + Sync)) -> Result<Step, LeaseError> {
         let found = match self.requests.read().await {
             Ok(found) => found,
@@ -266,19 +284,19 @@ impl Candidate {
             Ok(lease) if self.requests.clock.now() < begun + self.requests.timings.renew_deadline => {
                 Ok(Step::Won(Box::new(Won { lease, begun })))
             }
-            // The answer came so late that others may hold it; the next look tells.
+            // The response came so late that another daemon may hold it; the next read shows it.
             Ok(_) => Ok(Step::Again(Duration::ZERO)),
             Err(trouble) => self.after(trouble),
         }
     }
 
-    /// A look that failed is repeated, unless the answer will always be the same.
+    /// Schedules another attempt after an error, unless the error is permanent.
     fn after(&mut self, trouble: Trouble) -> Result<Step, LeaseError> {
         match trouble {
             Trouble::Rejected(cause) => {
                 return Err(LeaseError::Rejected { lease: self.requests.claim.full_name(), cause });
             }
-            // Another candidate was faster; the next look says who.
+            // Another candidate was faster; the next read shows it.
             Trouble::Conflict => {}
             Trouble::Failed(cause) => self.say(format!("cannot get it yet: {cause}").into(), true),
         }
@@ -297,7 +315,7 @@ impl Candidate {
         Leadership::begin(self.requests, won.lease, found, won.begun)
     }
 
-    /// Says each thing once, until something else is to be said.
+    /// Logs a message unless it repeats the last one.
     fn say(&mut self, what: Box<str>, bad: bool) {
         if self.said == what {
             return;

@@ -1,10 +1,11 @@
-//! The right to write, as everybody who sends a request holds it.
+//! The permit to write, as held by every sender of requests.
 //!
-//! In: the deadlines that the holder of the Lease earns. Out: [`Permit`], asked before each request. It compares
-//! with the clock at every question, so that a process that was stopped, or whose runtime was, is refused in the
-//! moment it wakes, before any of its own tasks could have noticed that the Lease is lost.
+//! In: the deadlines of the Lease's renewals.
+//! Out: a [`WritePermit`], checked before each request. It reads the clock at every check, so a
+//! process that was stopped, or whose runtime was, is refused the moment it resumes, before its own
+//! tasks could have noticed that the Lease is lost.
 //!
-//! What no clock can give: a process that is stopped between the question and the sending sends when it wakes.
+//! Limit of any clock: a process that is stopped between check and sending sends when it resumes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,34 +13,34 @@ use std::time::Duration;
 
 use super::clock::{Clock, Moment};
 
-/// The deadline of a permit that ended.
+/// Deadline of a permit that has ended.
 const ENDED: u64 = 0;
 
-/// Whether a write may start now. Cheap to clone; all clones end together.
+/// Permit to start writes. Cheap to clone; all clones end together.
 #[derive(Debug, Clone)]
 pub struct Permit(Option<Term>);
 
 #[derive(Debug, Clone)]
 struct Term {
     deadline: Arc<AtomicU64>,
-    /// How long after the deadline nobody else can write yet.
+    /// Time after the deadline during which no other daemon can write yet.
     slack: Duration,
     clock: Clock,
 }
 
 impl Permit {
-    /// For a run without election: it never ends.
+    /// Returns a permit without end, for a run without leader election.
     pub fn always() -> Self {
         Self(None)
     }
 
-    /// A permit up to a deadline. A write that has begun by then may go on for `slack`.
+    /// Returns a permit with a deadline. A write that has begun by then may take `slack` longer.
     pub(super) fn until(deadline: Moment, slack: Duration, clock: Clock) -> Self {
         Self(Some(Term { deadline: Arc::new(AtomicU64::new(deadline.nanoseconds())), slack, clock }))
     }
 
-    /// How long a write that starts now may take, so that it is over before anybody else can write; none if there
-    /// is nobody else.
+    /// Maximum duration of a write that starts now, so that it ends before another daemon can
+    /// write; none without leader election.
     #[must_use]
     pub fn time_left(&self) -> Option<Duration> {
         self.time_left_at(self.now())
@@ -51,8 +52,8 @@ impl Permit {
         Some(if left == 0 { Duration::ZERO } else { Duration::from_nanos(left) + term.slack })
     }
 
-    /// Whether a write may start now. Ask right before each request, and give the request no more time than
-    /// [`Permit::time_left`].
+    /// True if a write may start now. Check it right before each request, and limit the request to
+    /// [`WritePermit::time_left`].
     #[must_use]
     pub fn may_write(&self) -> bool {
         self.may_write_at(self.now())
@@ -67,11 +68,12 @@ impl Permit {
         self.0.as_ref().map_or(Clock::Machine, |term| term.clock).now()
     }
 
-    /// Moves the deadline, unless it has passed: an end is final, so that nobody sees a permit come back.
+    /// Moves the deadline, unless it has passed: an end is final, so a permit never becomes valid
+    /// again.
     pub(super) fn extend(&self, deadline: Moment) -> bool {
         let Some(Term { deadline: current, clock, .. }) = &self.0 else { return true };
         let now = clock.now().nanoseconds();
-        // In one step with the look at it, because another thread may end the permit in between.
+        // Atomic with the check, because another thread may end the permit in between.
         current
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |until| {
                 (now < until).then_some(until.max(deadline.nanoseconds()))
@@ -79,7 +81,7 @@ impl Permit {
             .is_ok()
     }
 
-    /// Ends it at once.
+    /// Ends the permit at once.
     pub(super) fn end(&self) {
         if let Some(term) = &self.0 {
             term.deadline.store(ENDED, Ordering::Release);
@@ -108,7 +110,7 @@ mod tests {
         assert!(clone.may_write());
         assert!(permit.extend(now + Duration::from_secs(120)));
         assert!(clone.may_write_at(now + Duration::from_secs(90)));
-        // An answer that was long on its way shortens nothing.
+        // A late response shortens nothing.
         assert!(permit.extend(now + Duration::from_secs(30)));
         assert!(clone.may_write_at(now + Duration::from_secs(90)));
         permit.end();

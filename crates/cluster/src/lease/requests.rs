@@ -1,8 +1,8 @@
-//! The three requests that are made about a Lease, each bounded in time.
+//! The three requests on a Lease, each with a timeout.
 //!
-//! In: a client and a claim. Out: the Lease as the server has it now, or [`Trouble`]: what the answer means for
-//! who asked. A request whose answer did not come may have been carried out; the resourceVersion of the next write
-//! tells.
+//! In: a client and a claim.
+//! Out: the Lease as the server has it, or a [`LeaseRequestError`]. A request without a response
+//! may have been carried out; the resourceVersion of the next write shows it.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -15,22 +15,22 @@ use super::decide::{held, released};
 use super::{Claim, Clock, Timings};
 use moorline_metrics::{Class, Metrics};
 
-/// The most characters of a server's message that are passed on.
+/// Maximum number of characters of a server message that are passed on.
 const MAX_CAUSE: usize = 300;
 
-/// What went wrong with a request.
+/// Error of a request.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// Somebody else wrote, created or deleted it: read it again.
+    /// The Lease was written, created or deleted concurrently: read it again.
     Conflict,
     /// The server will never accept it.
     Rejected(Box<str>),
-    /// It did not work now: no connection, no answer in time, no rights yet, an overloaded server.
+    /// A temporary failure: no connection, timeout, missing rights, an overloaded server.
     Failed(Box<str>),
 }
 
 impl Trouble {
-    /// What people should know of it.
+    /// Returns the message for people.
     pub(super) fn cause(self) -> Box<str> {
         match self {
             Self::Conflict => "somebody else wrote the Lease at the same time".into(),
@@ -39,7 +39,7 @@ impl Trouble {
     }
 }
 
-/// The way to one Lease.
+/// Client of one Lease.
 #[derive(Debug)]
 pub(super) struct Requests {
     api: Api<Lease>,
@@ -61,12 +61,12 @@ impl Requests {
         Self { api, metrics, claim, timings, clock }
     }
 
-    /// The Lease as it is now, not as some cache of the server has it.
+    /// Reads the Lease from the server's storage, not from a cache.
     pub(super) async fn read(&self) -> Result<Option<Lease>, Trouble> {
         self.bounded("get", self.api.get_opt(&self.claim.name)).await
     }
 
-    /// Writes us as the holder into what was found.
+    /// Writes us as the holder.
     pub(super) async fn hold(&self, found: Option<&Lease>) -> Result<Lease, Trouble> {
         let lease = held(found, &self.claim, self.timings.duration, Timestamp::now());
         let parameters = PostParams::default();
@@ -76,7 +76,7 @@ impl Requests {
         }
     }
 
-    /// Writes nobody as the holder.
+    /// Clears the holder.
     pub(super) async fn release(&self, lease: &Lease) -> Result<Lease, Trouble> {
         let lease = released(lease, Timestamp::now());
         self.bounded("update", self.api.replace(&self.claim.name, &PostParams::default(), &lease)).await
@@ -101,7 +101,7 @@ impl Requests {
     }
 }
 
-/// A request without an answer.
+/// Error of a request without a response.
 pub(super) fn late(time: Duration) -> Trouble {
     Trouble::Failed(format!("no answer within {time:?}").into())
 }
@@ -111,7 +111,7 @@ fn trouble(error: kube::Error) -> Trouble {
         kube::Error::Api(status) => {
             let cause = cut(&format!("status {} {}: {}", status.code, status.reason, status.message));
             match status.code {
-                // A write that carries a uid and meets no object is told 409 as well; both mean: look again.
+                // A write with a uid that finds no object also gets 409; both mean: read again.
                 404 | 409 if !names_namespace(status) => Trouble::Conflict,
                 400 | 422 => Trouble::Rejected(cause),
                 _ => Trouble::Failed(cause),
@@ -133,12 +133,12 @@ fn trouble(error: kube::Error) -> Trouble {
     }
 }
 
-/// Whether it is the namespace that is missing, and not the Lease.
+/// True if the namespace is missing, and not the Lease.
 fn names_namespace(status: &kube::core::Status) -> bool {
     status.details.as_ref().is_some_and(|details| details.kind == "namespaces")
 }
 
-/// One line of bounded length.
+/// Returns one line of bounded length.
 fn cut(text: &str) -> Box<str> {
     text.chars().take(MAX_CAUSE).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }

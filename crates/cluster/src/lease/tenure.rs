@@ -1,8 +1,9 @@
-//! Proof that nobody held the Lease between two terms.
+//! Proof that the Lease had no other holder between two terms.
 //!
-//! In: the Lease as it was last held, and as the next term found it. Out: true only if no other holder came in between.
-//! Every holder that takes a Lease counts up its transitions and sets the time at which it acquired it, and a Lease
-//! that was deleted and made anew has another uid.
+//! In: the Lease as last held, and as the next term found it.
+//! Out: true only if no other holder came in between. Every holder that takes a Lease increments
+//! its transitions and sets its acquire time, and a Lease that was deleted and created again has
+//! another uid.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -29,8 +30,8 @@ impl Tenure {
         }
     }
 
-    /// True if the Lease that the next term found is still of this tenure: nobody held it in between. It names this
-    /// holder, or nobody.
+    /// True if the Lease that the next term found is still of this tenure: it names this holder or
+    /// none, and had no other in between.
     #[must_use]
     pub(super) fn lasted_until(&self, found: Option<&Self>) -> bool {
         found.is_some_and(|found| {

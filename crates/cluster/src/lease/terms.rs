@@ -1,7 +1,9 @@
-//! The terms of one daemon, one after the other.
+//! The consecutive terms of one daemon.
 //!
-//! In: the permit of each term. Out: [`Terms`], which every request asks for the permit of the current term. A permit
-//! that ended never comes back: a new term has a new permit, and a write that was queued in an earlier term is refused.
+//! In: the permit of each term.
+//! Out: [`Terms`], from which every request gets the permit of the current term. A permit that
+//! ended never becomes valid again: a new term has a new permit, and a write that was queued in an
+//! earlier term is refused.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -11,14 +13,14 @@ use tokio::sync::watch;
 use super::permit::Permit;
 use moorline_runtime::clock;
 
-/// The permit of the current term. Cheap to clone; all clones see the same term.
+/// The permit of the current term. Cheap to clone; all clones share the term.
 #[derive(Debug, Clone)]
 pub struct Terms(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     permits: watch::Sender<Permit>,
-    /// When the current term began.
+    /// Start of the current term.
     began: Mutex<Instant>,
 }
 
@@ -29,20 +31,20 @@ impl From<Permit> for Terms {
 }
 
 impl Terms {
-    /// The permit of the current term, which may have ended.
+    /// Returns the permit of the current term, which may have ended.
     #[must_use]
     pub fn current(&self) -> Permit {
         self.0.permits.borrow().clone()
     }
 
-    /// Begins the next term. The permit of the last one has ended by then.
+    /// Starts the next term. The permit of the last one must have ended.
     pub fn begin(&self, permit: Permit) {
         debug_assert!(!self.current().may_write(), "two terms never overlap");
         *self.0.began.lock().unwrap_or_else(PoisonError::into_inner) = clock::now();
         self.0.permits.send_replace(permit);
     }
 
-    /// When the current term began: nothing was done before it, so that nobody was waited for.
+    /// Start of the current term. Nothing was done before it, so waiting times count from here.
     pub fn began(&self) -> Instant {
         *self.0.began.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -57,7 +59,7 @@ impl Terms {
         }
     }
 
-    /// Tells of each term that begins after this call.
+    /// Returns a receiver of the permits of later terms.
     pub fn watch(&self) -> watch::Receiver<Permit> {
         self.0.permits.subscribe()
     }

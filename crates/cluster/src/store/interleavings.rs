@@ -1,30 +1,31 @@
-//! Tests: in whatever order events of an object and the end of a write on it come, the same is known then.
+//! Tests that the final state does not depend on the order of an object's events and the end of a
+//! write on it.
 
 use serde_json::json;
 
 use super::*;
 
-/// What the watch tells of an object that was applied before in version 10, and is written now in version 20.
+/// Events of an object that was applied in version 10, and is being written in version 20.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Told {
-    /// An edit by hand before our write.
+    /// A manual edit before our write.
     Older,
-    /// A deletion before our write, which has then made the object anew.
+    /// A deletion before our write, which then created the object again.
     GoneBefore,
     /// Our write.
     Own,
-    /// An edit by hand after our write.
+    /// A manual edit after our write.
     Later,
     /// A deletion after all that.
     Gone,
 }
 
-/// How the write ends.
+/// End of the write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Applied,
     Refused,
-    /// The reply is lost.
+    /// The response is lost.
     Dropped,
 }
 
@@ -54,7 +55,7 @@ fn owner() -> SyncName {
     SyncName::new("ops", "web")
 }
 
-/// The object as an apply of ours leaves it.
+/// The object as our apply leaves it.
 fn applied(version: u64, uid: &str) -> Object {
     let entry = json!({"manager": "moorline/ops/web", "operation": "Apply", "apiVersion": "v1",
         "time": format!("2026-01-01T00:00:{version}Z"), "fieldsV1": {"f:data": {"f:a": {}}}});
@@ -65,7 +66,7 @@ fn applied(version: u64, uid: &str) -> Object {
     object(&GroupKind::new("", "ConfigMap"), "v1", body).unwrap()
 }
 
-/// The same after an edit by hand, which has taken our field.
+/// The object after a manual edit that has taken our field.
 fn edited(version: u64, uid: &str) -> Object {
     let mut object = applied(version, uid);
     let entries = &mut object.body["metadata"]["managedFields"];
@@ -77,7 +78,7 @@ fn edited(version: u64, uid: &str) -> Object {
     object
 }
 
-/// What is known at the end: the version and the standing, in a word. And what it took to get there.
+/// The final state: version and verification, and the notifications on the way.
 #[derive(Debug, PartialEq)]
 struct Known {
     object: Option<(u64, &'static str)>,
@@ -94,7 +95,7 @@ fn word(standing: &Standing) -> &'static str {
     }
 }
 
-/// Tells the first `parked` events while the write is under way, and the rest after it.
+/// Sends the first `parked` events during the write, and the rest after it.
 fn run(told: &[Told], parked: usize, end: End) -> Known {
     let store = Store::default();
     let uid = if told.contains(&Told::GoneBefore) { "new" } else { "old" };
@@ -127,7 +128,7 @@ fn run(told: &[Told], parked: usize, end: End) -> Known {
     Known { object, wakes, lost: store.lost(&owner()).len() }
 }
 
-/// Every order of these.
+/// Returns every order of these events.
 fn orders(of: &[Told]) -> Vec<Vec<Told>> {
     let mut all = Vec::new();
     for (at, first) in of.iter().enumerate() {
@@ -137,26 +138,27 @@ fn orders(of: &[Told]) -> Vec<Vec<Told>> {
     if all.is_empty() { vec![Vec::new()] } else { all }
 }
 
-/// Every choice among these, in their order.
+/// Returns every subset of these events, in their order.
 fn choices(of: &[Told]) -> Vec<Vec<Told>> {
     let chosen = |mask: usize| (0..of.len()).filter(move |at| mask >> at & 1 == 1).map(|at| of[at]).collect();
     (0..1 << of.len()).map(chosen).collect()
 }
 
-/// Checks every choice in every order, as far as events by themselves tell their order, and at every time.
+/// Checks every subset in every order that events can have, with the write ending at every
+/// position.
 fn check(of: &[Told], end: End, check: impl Fn(&[Told], &Known)) {
     for choice in choices(of) {
         let has = |one| choice.contains(&one);
-        // A watch tells of our own write before it tells what came of it.
+        // A watch reports our own write before its consequences.
         if end == End::Applied && has(Told::Gone) && !has(Told::Own) {
             continue;
         }
-        // After the last deletion nothing is known that a late event could be older than.
+        // After the last deletion there is no entry that a late event could be older than.
         let orders = if has(Told::Gone) { vec![choice.clone()] } else { orders(&choice) };
         for order in orders {
             for parked in 0..=order.len() {
                 let known = run(&order, parked, end);
-                // A test that fails shows what it printed: the last line is the run that went wrong.
+                // A failing test shows its output: the last line is the failing run.
                 println!("{end:?} {:?} | {:?}: {known:?}", &order[..parked], &order[parked..]);
                 check(&order, &known);
             }
@@ -164,7 +166,7 @@ fn check(of: &[Told], end: End, check: impl Fn(&[Told], &Known)) {
     }
 }
 
-/// How many of the events change what is to be done after a write that is known to have happened.
+/// Number of events that matter after a write that is known to have happened.
 fn mattering(told: &[Told]) -> usize {
     told.iter().filter(|one| **one > Told::Own).count()
 }
@@ -256,7 +258,7 @@ fn a_history_that_began_anew_takes_the_place_of_what_is_parked() {
     let id = applied(10, "old").id;
     let writing = store.writing(&owner(), &id);
     store.seen(edited(30, "old"));
-    // The list of the restored server is older than what the watch has told before.
+    // The list of the restored server is older than earlier events.
     let older = store.seen(applied(12, "old"));
     assert!(older.is_some(), "by itself it may be late");
     store.distrust_after(&kind, 14, older.into_iter().collect());

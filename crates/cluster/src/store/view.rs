@@ -1,4 +1,4 @@
-//! What one view of the store makes of an event: it is parked, dropped, or taken in and told to the worker.
+//! Applies an event to the objects of one label: it is deferred, dropped, or recorded and notified.
 
 use super::{InFlight, MAX_LOST, Parked, View, is_foreign, number, unverify, version};
 use moorline_core::object::{Object, ObjectId};
@@ -24,7 +24,8 @@ impl View {
         self.notary.check(&self.owner, &object.id, &mut now);
         let matters = match before {
             Some(before) => !before.is_as(&now),
-            // Controllers copy our label to what they make, such as the EndpointSlices of a Service, by the thousand.
+            // Controllers copy our label to the objects that they create, such as the
+            // EndpointSlices of a Service, by the thousand.
             None => !is_foreign(&now),
         };
         let stirs =
@@ -39,8 +40,8 @@ impl View {
         None
     }
 
-    /// Checks all proofs once more where the keys or the Sync are others than before. Objects that are proven no more are verified,
-    /// and with that they get a proof where they are wanted.
+    /// Checks all proofs again after a change of the keys or of the Sync's uid. Objects that lost
+    /// their proof are verified, which gives them a new one where they are desired.
     pub(super) fn check_anew(&mut self) {
         let now = self.notary.checked(&self.owner);
         if self.checked == now {
@@ -59,7 +60,7 @@ impl View {
         }
     }
 
-    /// Nothing is kept of what was known, or is parked; a write that is under way finds out by itself.
+    /// Replaces the entry and the deferred event; a write in flight detects the rewind on its own.
     pub(super) fn went_back(&mut self, object: Object) {
         match self.writes.get_mut(&object.id) {
             Some(in_flight) => in_flight.parked = Some(Parked::Seen(Box::new(object))),
@@ -73,7 +74,7 @@ impl View {
         }
     }
 
-    /// The object was written, or is gone.
+    /// Records that the object was written or deleted.
     pub(super) fn stirs(&mut self, id: &ObjectId) {
         self.stirred.insert(id.clone());
         self.stir.notify_one();

@@ -1,12 +1,12 @@
-//! A write that is under way, and how it ends.
+//! A write in flight, and its end.
 //!
-//! In: the reply, or that there is none. Out: what is known of the object then. What was parked meanwhile is judged after
-//! that.
+//! In: the response, or its absence.
+//! Out: the entry of the object. The deferred event is applied after that.
 
 use super::{Observed, Standing, Store, View};
 use moorline_core::object::{Object, ObjectId};
 
-/// A write that is under way.
+/// Guard of a write in flight.
 #[derive(Debug)]
 pub(in super::super) struct Writing {
     pub(super) store: Store,
@@ -16,7 +16,7 @@ pub(in super::super) struct Writing {
 }
 
 impl Writing {
-    /// The object as the reply shows it.
+    /// Ends an apply with the object of the response.
     pub(in super::super) fn applied(mut self, reply: &Object) {
         self.finish(|view, id| {
             let mut applied = Observed::applied(reply, &view.owner);
@@ -28,7 +28,7 @@ impl Writing {
         });
     }
 
-    /// The object is gone, as the reply says, or going.
+    /// Ends a deletion: the object is gone, or is being deleted.
     pub(in super::super) fn deleted(mut self, gone: bool) {
         self.finish(|view, id| match gone {
             true => drop(view.set.remove(id)),
@@ -36,7 +36,7 @@ impl Writing {
         });
     }
 
-    /// The server said no, so that everything is as it was.
+    /// Ends a refused write: nothing has changed.
     pub(in super::super) fn refused(mut self) {
         self.finish(|_, _| {});
     }
@@ -52,7 +52,7 @@ impl Writing {
 }
 
 impl Drop for Writing {
-    /// A write whose reply was lost may have happened or not.
+    /// A write whose response was lost may have happened or not.
     fn drop(&mut self) {
         if !self.finished {
             self.finish(|view, id| {
