@@ -1,6 +1,7 @@
-//! All Syncs of the cluster: which there are, each kept by a task of its own.
+//! Starts and stops one worker task for each Sync of the cluster.
 //!
-//! In: the watch on Syncs, and what webhooks call about. Out: tasks that begin and end with them.
+//! In: the watch on Syncs, and calls of webhooks. Out: worker tasks that live as long as their
+//! Syncs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,12 +17,13 @@ use crate::cluster::Told;
 use crate::report::board::Stance;
 use crate::serve::hooks::Called;
 
-/// Follows all Syncs until the daemon ends. Whatever is `called` has those look that it is about.
+/// Serves all Syncs until the daemon ends. Each call of a webhook lets the Syncs of its
+/// repositories poll at once.
 pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<Called>) {
     let (send, mut told) = mpsc::unbounded_channel();
     let instance = context.settings().instance.clone();
     let _following = context.cluster.follow_syncs(instance.as_deref(), move |event| {
-        // Nobody listens any more only when the daemon ends.
+        // The receiver is dropped only when the daemon ends.
         let _ = send.send(event);
     });
     let mut all = All {
@@ -55,34 +57,35 @@ pub async fn run(context: Arc<Context>, mut called: mpsc::Receiver<Called>) {
             _ = ending.wait_for(|ending| *ending) => break,
         }
     }
-    // Each lets what is under way come to its end, within the grace that the context gives.
+    // Each worker finishes the work in progress, within the grace period of the context.
     all.kept.clear();
     let _ =
         tokio::time::timeout(context.grace, async { while all.tasks.join_next().await.is_some() {} }).await;
 }
 
-/// How often the daemon says that it lives.
+/// Interval of the daemon's sign of life.
 pub(super) const BEAT: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// How often mirrors are looked for that no Sync uses any more. Not at once: a Sync that cannot be followed for now, as
-/// for want of a Secret, is to find its mirror again.
+/// Interval at which unused mirrors are removed. The first run is not at the start: a Sync that
+/// cannot be served for now, as for want of a Secret, is to find its mirror later.
 const SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
 
 struct All {
     context: Arc<Context>,
     kept: HashMap<SyncName, Kept>,
-    /// Those that are gone, whose tasks may not have ended.
+    /// Deleted Syncs whose tasks may still run.
     leaving: HashMap<SyncName, watch::Sender<Seen>>,
     tasks: JoinSet<()>,
-    /// What was told since the beginning, as long as not everything was.
+    /// Syncs that the current list has named so far; none outside of a list.
     listing: Option<BTreeSet<SyncName>>,
-    /// Syncs that were told before all were, at the first time: none of them acts before it knows its neighbours.
+    /// Syncs of the first list, until it is complete: none of them may act before it knows its
+    /// peers.
     early: Option<Vec<(SyncName, Seen)>>,
-    /// How often the server has gone back to an earlier state.
+    /// Counts how often the server has gone back to an earlier state.
     history: u64,
 }
 
-/// A Sync that is kept.
+/// Handle to the worker of a Sync.
 struct Kept {
     uid: Box<str>,
     seen: watch::Sender<Seen>,
@@ -124,7 +127,7 @@ impl All {
                     _ => format!("Syncs cannot be seen: {failure}"),
                 };
                 tracing::warn!("{message}");
-                // Those that are known are followed on.
+                // Known Syncs are still served.
                 if self.kept.is_empty() {
                     self.context.health.ready(Err(message));
                 }
@@ -135,7 +138,7 @@ impl All {
     fn seen(&mut self, name: SyncName, sync: Seen) {
         let uid: Box<str> = sync.as_ref().and_then(|it| uid(&it.sync)).unwrap_or_default().into();
         if self.kept.get(&name).is_some_and(|kept| kept.uid != uid) {
-            // The one that was known is gone; nobody saw it go.
+            // The Sync was deleted and created again, and the watch did not report the deletion.
             self.gone(&name);
         }
         self.context.registry.add(&name);
@@ -179,7 +182,7 @@ impl All {
         memory.release(&name.to_string());
         memory.release(&evidence::holder(name));
         self.context.dependencies.remove(name);
-        // What it applied may be taken over now.
+        // Other Syncs may adopt its objects now.
         self.context.cluster.wake_all();
     }
 }
@@ -188,12 +191,13 @@ fn uid(sync: &serde_json::Value) -> Option<&str> {
     sync.pointer("/metadata/uid")?.as_str()
 }
 
-/// The memory of the revision that was kept before.
+/// Returns the bytes that the held revision took in memory, from the status.
 fn held_bytes(sync: &serde_json::Value) -> Option<u64> {
     sync.pointer("/status/revision/held/bytes")?.as_u64()
 }
 
-/// Keeps a Sync, and forgets what was counted of it when it is gone: until then its task may have counted on.
+/// Runs the worker of a Sync, and drops its metrics when it has ended: until then the task may have
+/// counted more.
 async fn keep_counted(context: Arc<Context>, name: SyncName, seen: watch::Receiver<Seen>) {
     keep(context.clone(), name.clone(), seen).await;
     if !*context.ending.borrow() {
@@ -203,8 +207,8 @@ async fn keep_counted(context: Arc<Context>, name: SyncName, seen: watch::Receiv
     }
 }
 
-/// Keeps a Sync once the task of the last one of its name has ended: what that one gives back at its end, such as
-/// watches, goes by the name.
+/// Runs `keep` once the previous task of the same name has ended: that task releases watches and
+/// other things by name at its end.
 async fn after(last: Option<watch::Sender<Seen>>, keep: impl Future<Output = ()>) {
     if let Some(last) = last {
         last.closed().await;

@@ -1,7 +1,9 @@
-//! Keeps one Sync of the cluster, from the first time it is seen until it is gone.
+//! Worker of one Sync: validates the resource, reads its Secrets, starts the reconciler, runs the
+//! finalizer.
 //!
-//! In: the Sync as the API server has it, as it changes. Out: an order for `follow.rs`, or a refusal for the desk.
-//! What the spec names beside itself (a Secret) is read here, and watched.
+//! In: the Sync as the API server has it, at each change. Out: a request to the reconciler
+//! (`reconciler/`), or a refusal in the status. Secrets and ConfigMaps that the spec names are read and
+//! watched here.
 
 mod deletion;
 mod dependencies;
@@ -37,21 +39,22 @@ use crate::cluster::{jitter, version};
 use crate::report::Trouble;
 use crate::source::{Address, Reference};
 
-/// A Sync as the API server has it.
+/// A Sync as the API server had it.
 #[derive(Clone)]
 pub(crate) struct Sighting {
     pub(crate) sync: Arc<Value>,
-    /// In which of the server's histories that was: versions of two have no order.
+    /// Counts the server's histories (a new one after a restored etcd backup): resourceVersions of
+    /// different histories are not comparable.
     pub(crate) history: u64,
 }
 
-/// None once it is gone.
+/// The newest snapshot of a Sync; none once the Sync is gone.
 pub(crate) type Seen = Option<Sighting>;
 
-/// Between two attempts at what failed for now: the first pause, and the longest.
+/// First and longest back-off after a transient failure.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// The longest where rights are missing.
+/// Longest back-off while permissions are missing.
 const GRANTED: Duration = Duration::from_secs(5);
 
 struct Keeper {
@@ -60,44 +63,47 @@ struct Keeper {
     desk: Desk,
     orders: Option<watch::Sender<Order>>,
     following: Option<JoinHandle<()>>,
-    /// The Secret that the repository wants to see, and the one with the keys whose signatures count.
+    /// The Secret with the credentials of the repository, and the one with the trusted signing
+    /// keys.
     secret: Option<secrets::Followed>,
     trusted: Option<secrets::Followed>,
-    /// That it may use the first of these.
+    /// Proof that the Sync may use the credentials.
     permission: Option<Arc<Permission>>,
-    /// What its variables come from.
+    /// ConfigMaps and Secrets with the values of its variables.
     values: Vec<values::Source>,
-    /// Syncs of other namespaces that this one was found to be allowed to depend on.
+    /// Syncs of other namespaces that this one may depend on, from the last access review.
     readable: Option<dependencies::Readable>,
-    /// The longest pause between two attempts at what fails now.
+    /// Longest back-off after the current failure.
     patience: Duration,
-    /// Told when a Secret changed.
+    /// Notified when a Secret or ConfigMap has changed.
     rotated: Arc<Notify>,
     generation: u64,
-    /// That of the Sync as it was seen last.
+    /// History of the newest snapshot.
     history: u64,
-    /// The deletion of its objects has begun.
+    /// True once the deletion of its objects has begun.
     deletes: bool,
     seen: watch::Receiver<Seen>,
-    /// A daemon of another instance has been named as the one that serves the Sync since this time.
+    /// Since then the status has named a daemon of another instance as the one that serves the
+    /// Sync.
     elsewhere_since: Option<Instant>,
 }
 
-/// What is to be done about a Sync.
+/// Next step for a Sync.
 enum Task {
     Follow(Box<Order>),
     Refuse(Trouble),
-    /// It is being deleted, and this says how.
+    /// The Sync is being deleted; carries its valid spec, or the reason why there is none.
     Leave(Leaving),
-    /// Another daemon that lives serves it.
+    /// Another live daemon serves it.
     Others,
 }
 
-/// Keeps a Sync until it is gone or the daemon ends.
+/// Serves a Sync until it is gone or the daemon ends.
 pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch::Receiver<Seen>) {
     let desk = Desk::new(context.clone(), name.clone());
     let writer = desk.clone();
-    // By itself, so that a status is written whatever else is waited for here, and none is given up half-way.
+    // A task of its own, so that a status is written while this one waits for something else, and
+    // no write is cancelled half-way.
     let _writing = Writing(tokio::spawn(async move { writer.write().await }).abort_handle());
     let rotated = Arc::<Notify>::default();
     let mut keeper = Keeper {
@@ -130,7 +136,7 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
         tokio::select! {
             changed = seen.changed() => if changed.is_err() { break },
             () = rotated.notified() => {}
-            // Whose rights it may use, for one.
+            // The settings decide, among others, whose rights the Sync may use.
             () = context.reset.notified() => {}
             () = tokio::time::sleep(jitter(retry)), if again => {}
         }
@@ -139,7 +145,7 @@ pub(crate) async fn keep(context: Arc<Context>, name: SyncName, mut seen: watch:
     keeper.context.cluster.forget(&keeper.name);
 }
 
-/// What writes statuses; it ends with the Sync.
+/// Task that writes statuses; aborted when the worker ends.
 struct Writing(AbortHandle);
 
 impl Drop for Writing {
@@ -149,22 +155,24 @@ impl Drop for Writing {
 }
 
 impl Keeper {
-    /// Does what the Sync asks for; true if that is to be tried again in a while.
+    /// Takes the next step for the Sync; true if it is to be taken again after a back-off.
     async fn serve(&mut self, sync: &Value) -> bool {
         let task = self.task(sync).await;
         self.logs(&task);
         match task {
-            // What failed for now takes nothing away from what was asked for before.
+            // On a transient error keep running with the previous spec.
             Task::Refuse(trouble) if !trouble.lasting => {
-                // Who grants what is missing waits for this.
+                // A person who grants the missing permission waits for this.
                 let lacks_rights = matches!(trouble.reason, "RightsMissing" | "SecretNotAllowed");
                 self.patience = if lacks_rights { GRANTED } else { RETRY.1 };
                 self.desk.refuse(Some(trouble.clone()));
                 let is_refused = match trouble.reason {
                     "ClusterUnreachable" | prepare::BUSY => false,
-                    // Without rights it could take nothing.
+                    // Without permissions the Sync cannot adopt anything, so no peer may wait for
+                    // it.
                     _ if lacks_rights => true,
-                    // What is missing may come at any moment, and the order of before tells what the files may hold.
+                    // The missing object may appear at any moment, and the previous request still
+                    // says which files it may claim.
                     _ => self.orders.is_none(),
                 };
                 self.context.neighbours.is_refused(&self.name, is_refused);
@@ -198,7 +206,7 @@ impl Keeper {
                 self.takes_nothing().await;
                 self.claims_nothing().await;
                 self.context.board.remove(&self.name);
-                // The other daemon tells of it.
+                // The other daemon reports metrics for it.
                 self.context.metrics.forget(&self.name.to_string());
                 true
             }
@@ -206,7 +214,8 @@ impl Keeper {
         }
     }
 
-    /// Logs that the spec is refused, or not any more. That the API server does not answer is logged once for all Syncs.
+    /// Logs that the spec is refused, or accepted again. An unreachable API server is logged once
+    /// for all Syncs, elsewhere.
     fn logs(&self, task: &Task) {
         match task {
             Task::Refuse(trouble) if trouble.reason != "ClusterUnreachable" => {
@@ -221,7 +230,7 @@ impl Keeper {
     fn follow(&mut self, order: Order) {
         self.desk.asks(order.generation, order.moves_to.clone());
         if let Some(orders) = &self.orders {
-            // Every status that we write comes back as an event, and asks for nothing.
+            // Each status that we write returns as a watch event, and must not start a reconcile.
             orders.send_if_modified(|last| {
                 let is_news = (last.generation, &last.request) != (order.generation, &order.request);
                 if is_news {
@@ -237,22 +246,24 @@ impl Keeper {
         self.following = Some(tokio::spawn(follow(context, name, receive, Some(desk))));
     }
 
-    /// Nothing new begins for the Sync, and what is under way comes to its end.
+    /// Closes the request channel and waits until the reconciler has finished the work in progress.
     async fn stop(&mut self) {
         self.orders = None;
         if let Some(following) = self.following.take() {
-            // It ends by itself within the grace that the context gives, and was no part of us if it panicked.
+            // It ends within the grace period of the context; a panic in it must not reach this
+            // task.
             let _ = following.await;
         }
     }
 
-    /// What the Sync asks for.
+    /// Decides the next step for the Sync.
     async fn task(&mut self, value: &Value) -> Task {
         let refuse = |reason: Reason, message: String| {
             let reason = reason_text(reason);
             Task::Refuse(Trouble { reason, message, problems: Vec::new(), lasting: true })
         };
-        // Before anything is asked, so that it is waited for by nobody who follows something else.
+        // Publish the source before the first request, so that Syncs of other repositories do not
+        // wait for this one.
         match followed(&self.name, value, self.context.disk.as_deref()) {
             Some((address, reference, suspended)) => {
                 self.context.neighbours.follows(&self.name, &address, &reference, suspended);
@@ -284,7 +295,8 @@ impl Keeper {
         };
         let trusted = self.orders.as_ref().map(|orders| orders.borrow().wish.verify.clone());
         if wish.verify.is_some() && trusted.is_some_and(|trusted| trusted != wish.verify) {
-            // Whatever else may fail before the new keys are read.
+            // Before other steps can fail: until the new keys are read, no commit may be accepted
+            // with the old ones.
             self.trusts_nobody(&wish);
         }
         match self.context.may_act_as_itself(&self.name, &wish) {
@@ -364,7 +376,8 @@ fn is_going(sync: &Value) -> bool {
     sync.pointer("/metadata/deletionTimestamp").is_some()
 }
 
-/// What a Sync follows, if it says that much, and whether it is suspended. What else it says may be refused.
+/// Returns the source of a Sync and whether it is suspended, if the source is valid. Other fields
+/// may be invalid.
 fn followed(name: &SyncName, sync: &Value, disk: Option<&Path>) -> Option<(Address, Reference, bool)> {
     let source = serde_json::json!({"source": sync.pointer("/spec/source")?});
     let wish = wish_within(name, &serde_json::from_value(source).ok()?, disk).ok()?;
@@ -372,13 +385,14 @@ fn followed(name: &SyncName, sync: &Value, disk: Option<&Path>) -> Option<(Addre
     Some((wish.address, wish.reference, suspended))
 }
 
-/// Whose objects these were before, if the Sync was made from another tool's resource.
+/// Returns the owner that the objects had in another tool, if the Sync was made from such a tool's
+/// resource.
 fn predecessor(sync: &Sync) -> Option<Predecessor> {
     let from = sync.metadata.annotations.as_ref()?.get(ADOPTED_FROM_ANNOTATION)?;
     Predecessor::of(from, &sync.metadata.creation_timestamp.as_ref()?.0.to_string())
 }
 
-/// The word of a reason, as conditions have it.
+/// Returns the reason as conditions spell it.
 fn reason_text(reason: Reason) -> &'static str {
     match reason {
         Reason::ServiceAccountRequired => "ServiceAccountRequired",

@@ -1,8 +1,9 @@
-//! The daemon: every Sync is followed by a task of its own, and this is what they share.
+//! Controller of the daemon: runs one worker for each Sync, and holds the state that they share.
 //!
-//! In: a cluster, repositories, settings. Out: a cluster that is as the repositories say. The way of one Sync is
-//! `follow.rs` (when), `pass.rs` (what, in one sentence), `prepare.rs` (from a commit to objects) and `carry_out.rs`
-//! (from a plan to writes); `schedule/` decides, and `memory.rs` is what a Sync remembers.
+//! In: a cluster, repositories, settings. Out: a cluster that matches the repositories. One Sync is
+//! served by `reconciler/` (when to reconcile), `pass.rs` (one reconcile from fetch to status),
+//! `prepare.rs` (from a commit to objects) and `carry_out.rs` (from a plan to writes); `schedule/`
+//! decides when a reconcile is due, and `memory.rs` holds the in-memory state of a Sync.
 
 mod additions;
 pub mod all;
@@ -116,88 +117,88 @@ use rendering::Means;
 use schedule::{Backoff, Time};
 use wish::Wish;
 
-/// What all Syncs of a daemon share.
+/// State that all Syncs of a daemon share.
 pub struct Context {
-    /// The cluster, as the daemon itself.
+    /// The cluster, with the daemon's own identity.
     pub cluster: Cluster,
-    /// Where repositories are kept.
+    /// Local mirrors of the repositories.
     pub repositories: Repositories,
-    /// Which repositories a kustomization may name by their URLs.
+    /// Repositories that a kustomization may name by URL.
     pub allowed: AllowList,
-    /// What renders charts.
+    /// Renders charts.
     pub helm: Helm,
-    /// What is counted.
+    /// Counters and gauges for Prometheus.
     pub metrics: Metrics,
-    /// Whether this daemon lives and is ready.
+    /// Liveness and readiness of this daemon.
     pub health: Health,
-    /// What may be set.
+    /// Settings of the daemon; [`Context::change`] replaces them.
     settings: RwLock<Arc<Settings>>,
-    /// Told when that has changed.
+    /// Notified when the settings were replaced.
     reset: Notify,
-    /// The namespace of the daemon: only Syncs in it may act with its rights.
+    /// Namespace of the daemon: only Syncs in it may act with the daemon's own rights.
     pub namespace: Box<str>,
     /// The Lease that this daemon holds, as namespace/name.
     pub held_by: Option<String>,
-    /// Where a run without a Sync writes down its scope, if anywhere.
+    /// Record in the Lease of the scope of a run without a Sync resource, if it is kept.
     notebook: Option<Arc<Notebook>>,
-    /// Where Syncs may name repositories on the disk, if anywhere.
+    /// Folder of the local disk in which Syncs may name repositories, if any.
     disk: Option<PathBuf>,
-    /// What is known of all Syncs, for who looks.
+    /// Data of the status page, for all Syncs.
     pub board: Board,
-    /// All Syncs.
+    /// Desired and applied objects of all Syncs, for hand-overs between them.
     pub registry: Registry,
     neighbours: Neighbours,
-    /// The rights by which claims count.
+    /// Access reviews by which claims on objects count.
     claim_rights: ClaimRights,
-    /// Which Syncs wait for which.
+    /// The graph of `spec.dependsOn` between Syncs.
     dependencies: Dependencies,
-    /// The newest revisions.
+    /// Newest known revision of each repository and ref.
     heads: Heads,
-    /// How many Events may still be written.
+    /// Budget of Kubernetes Events, by namespace.
     events: Allowances,
-    /// True once the daemon is asked to end.
+    /// True once the daemon shuts down.
     pub ending: watch::Receiver<bool>,
-    /// How long what is under way may take then.
+    /// Time that work in progress gets at shutdown.
     grace: Duration,
     began: Instant,
-    /// When the last object was verified of those that wait for their turn.
+    /// Time of the last paced verification of an object.
     verify: tokio::sync::Mutex<Instant>,
-    /// Who may read statuses now.
+    /// Limits the concurrent reads of object statuses.
     reads: Line,
-    /// The cluster as service accounts see it.
+    /// The cluster as each impersonated ServiceAccount sees it, by user name.
     identities: tokio::sync::Mutex<HashMap<String, Cluster>>,
     losses: Losses,
-    /// Which log lines were written of states that last.
+    /// Log lines that were written for conditions that last, so that each is written once.
     lines: Lines,
 }
 
-/// What a daemon begins with.
+/// Options of a new [`Context`].
 pub struct Parts {
-    /// Where repositories are kept, and which ones a kustomization may name by their URLs.
+    /// Mirrors of the repositories, and the repositories that a kustomization may name by URL.
     pub sources: (Repositories, AllowList),
-    /// What renders charts.
+    /// Renders charts.
     pub helm: Helm,
-    /// What is counted.
+    /// Counters and gauges for Prometheus.
     pub metrics: Metrics,
-    /// Whether this daemon lives and is ready.
+    /// Liveness and readiness of this daemon.
     pub health: Health,
-    /// What may be set.
+    /// Settings of the daemon.
     pub settings: Settings,
-    /// The namespace of the daemon.
+    /// Namespace of the daemon.
     pub namespace: Box<str>,
     /// The Lease that this daemon holds, as namespace/name.
     pub held_by: Option<String>,
-    /// Where a run without a Sync writes down its scope, if anywhere.
+    /// Record in the Lease of the scope of a run without a Sync resource, if it is kept.
     pub notebook: Option<Arc<Notebook>>,
-    /// A folder of this machine's disk in which Syncs may name repositories: none, but where the API server is one of
-    /// this process, which nobody else uses.
+    /// Folder of the local disk in which Syncs may name repositories: set only where the API server
+    /// runs in this process and nothing else uses it.
     pub disk: Option<PathBuf>,
-    /// True once the daemon is asked to end.
+    /// True once the daemon shuts down.
     pub ending: watch::Receiver<bool>,
 }
 
 impl Context {
-    /// Everything but the Syncs.
+    /// Creates the shared state, with no Sync in it.
     pub fn new(cluster: Cluster, board: Board, parts: Parts) -> Self {
         let metrics = parts.metrics.clone();
         parts.sources.0.count_waiting(move |count| metrics.git_waiting(count));
@@ -232,12 +233,13 @@ impl Context {
         }
     }
 
-    /// What is set now.
+    /// Returns the current settings.
     pub fn settings(&self) -> Arc<Settings> {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// By what it is decided which other repositories a Sync reads. What was seen within this time is new enough.
+    /// Returns the rules for reading the remote bases of a Sync. A revision that was read within
+    /// `fresh` is new enough.
     fn ground<'a>(
         &'a self,
         sync: &'a SyncName,
@@ -258,7 +260,7 @@ impl Context {
         }
     }
 
-    /// Waits until this daemon may write; false if it is asked to end before.
+    /// Waits until this daemon may write; false if it shuts down before that.
     async fn leads(&self) -> bool {
         let mut ending = self.ending.clone();
         tokio::select! {
@@ -268,12 +270,13 @@ impl Context {
         }
     }
 
-    /// The next term has begun, and nobody held the Lease in between.
+    /// Continues the records in the Lease: the next term has begun, and no other daemon held the
+    /// Lease in between.
     pub fn goes_on(&self, leadership: &Leadership) {
         self.notebook.iter().for_each(|notebook| notebook.goes_on(leadership));
     }
 
-    /// Forgets what was counted and shown of the Syncs: another daemon serves them now.
+    /// Drops the metrics and the page entries of all Syncs: another daemon serves them now.
     pub fn retire(&self) {
         for name in self.registry.names() {
             self.metrics.forget(&name.to_string());
@@ -281,21 +284,21 @@ impl Context {
         }
     }
 
-    /// Goes by other settings from now on, as far as they are read more than once.
+    /// Replaces the settings; values that are read only at the start keep their effect.
     pub fn change(&self, settings: Settings) {
         self.cluster.bound(settings.qps, settings.burst);
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
         self.reset.notify_waiters();
     }
 
-    /// The pauses after failures.
+    /// Returns the back-off after failures.
     fn pauses(&self) -> Pauses {
         let settings = self.settings();
         let cluster = Backoff::new(settings.retry_base, settings.retry_cap);
         Pauses { cluster, manifest: settings.manifest_retry }
     }
 
-    /// Whether a Sync may act with the daemon's own rights, if it names no others.
+    /// Checks that a Sync which names no ServiceAccount may act with the daemon's own rights.
     fn may_act_as_itself(&self, sync: &SyncName, wish: &Wish) -> Result<(), String> {
         let trusted = self.namespace == sync.namespace
             || self.settings().daemon_identity_namespaces.contains(&sync.namespace);
@@ -308,11 +311,11 @@ impl Context {
         ))
     }
 
-    /// The cluster as the identity of a Sync sees it.
+    /// Returns the cluster with the identity of a Sync.
     async fn cluster_of(&self, sync: &SyncName, wish: &Wish) -> Result<Cluster, Trouble> {
         let Some(account) = &wish.service_account else { return Ok(self.cluster.clone()) };
         if self.disk.is_some() {
-            // In a demonstration everybody may do everything.
+            // In a demonstration every Sync has all rights.
             return Ok(self.cluster.clone());
         }
         let user = format!("system:serviceaccount:{}:{account}", sync.namespace);
@@ -331,21 +334,23 @@ impl Context {
         Ok(cluster)
     }
 
-    /// The server has gone back to an earlier state: what was seen of it is listed anew, as each identity sees it.
+    /// Lists all watched objects again, for each identity: the server has gone back to an earlier
+    /// state.
     fn begin_anew(self: &Arc<Self>) {
         self.cluster.begin_anew();
         let this = self.clone();
         tokio::spawn(async move { this.identities.lock().await.values().for_each(Cluster::begin_anew) });
     }
 
-    /// The server is another release: what it was seen to make of an apply says nothing any more.
+    /// Marks all objects as unverified, for each identity: another release of the server may answer
+    /// an apply differently.
     fn distrust_all(self: &Arc<Self>) {
         self.cluster.distrust_all();
         let this = self.clone();
         tokio::spawn(async move { this.identities.lock().await.values().for_each(Cluster::distrust_all) });
     }
 
-    /// What commits are prepared with, for this cluster.
+    /// Returns the context in which commits are rendered for this cluster.
     fn means<'a>(&'a self, cluster: &'a Cluster, ground: &'a Ground<'a>) -> Means<'a> {
         Means { cluster, helm: &self.helm, ground }
     }
@@ -367,14 +372,15 @@ impl Context {
     }
 }
 
-/// Events of one namespace at once, and in a second after that: who creates hundreds of Syncs reads their statuses.
+/// Events of one namespace: the burst, and the rate in a second. Hundreds of Syncs may be created
+/// at once, and their statuses say the same.
 const EVENTS: (u32, u32) = (50, 5);
-/// Syncs whose statuses are read at one time.
+/// Syncs whose object statuses are read at the same time.
 const READS: usize = 8;
-/// How long what is under way may take when the daemon ends.
+/// Time that work in progress gets when the daemon shuts down.
 const GRACE: Duration = Duration::from_secs(8);
 
-/// A number between 0 and 1.
+/// Returns a random number between 0 and 1.
 fn chance() -> f64 {
     (crate::chance::next() >> 11) as f64 / (1_u64 << 53) as f64
 }

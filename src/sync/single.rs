@@ -1,6 +1,7 @@
-//! One Sync without its resource: what `moorline run --url` follows.
+//! Serves one Sync that has no resource, for `moorline run --url`.
 //!
-//! In: a wish from the command line. Out: log lines. The engine is the one of all Syncs.
+//! In: a spec from the command line. Out: log lines. The engine is the same as for Syncs with a
+//! resource.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::report::board::Stance;
 use crate::serve::hooks::{Called, repository_name};
 use crate::source::{Credentials, Repository, Watch};
 
-/// Follows one Sync until the daemon ends.
+/// Serves one Sync until the daemon ends.
 pub async fn run(
     context: Arc<Context>,
     owner: SyncName,
@@ -25,11 +26,12 @@ pub async fn run(
 ) {
     let own_name = repository_name(&wish.address.to_string());
     let local = wish.address.local_path().map(Watch::new).and_then(|watch| {
-        // Polling goes on beside it, so that without a watch a commit is only seen later.
+        // Polling goes on as well, so that without a watch a commit is only detected later.
         watch.inspect_err(|error| tracing::warn!(%error, "commits are seen by polling only")).ok()
     });
     let order = Order {
-        // The path and the release decide what a commit renders to; no other field can be given.
+        // Only the path and the release name decide what a commit renders to; no other field can be
+        // set.
         render_spec: format!("{}|{}", wish.path, owner.name).into(),
         wish: Arc::new(wish),
         repository,

@@ -1,8 +1,9 @@
-//! What a Sync wishes, in the words of the stations, or why nothing can be done for it.
+//! Validates `SyncSpec` into [`ValidatedSpec`]: defaults filled in, URLs and durations parsed.
 //!
-//! In: a Sync as the API server gave it. Out: [`Wish`], or [`Refusal`] with what to write instead, for the condition
-//! Stalled. The API server refuses most of this already; it is checked again, because a CustomResourceDefinition
-//! may be older than the daemon, and because a Sync that slipped through must not stop the others.
+//! In: a Sync as the API server gave it. Out: [`ValidatedSpec`], or [`SpecError`] with a remedy,
+//! for the condition Stalled. The API server refuses most of this already; it is checked again,
+//! because a CustomResourceDefinition may be older than the daemon, and because an invalid Sync
+//! must not stop the others.
 
 mod health;
 mod helm;
@@ -31,72 +32,73 @@ pub use health::HealthWish;
 pub(crate) use narrow::render_spec;
 pub use substitute::Values;
 
-/// What a Sync wishes, checked.
+/// A valid spec of a Sync, parsed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wish {
-    /// Where the repository is.
+    /// Address of the repository.
     pub address: Address,
-    /// Which revision of it.
+    /// Branch, tag or commit of the repository.
     pub reference: Reference,
-    /// The Secret in the Sync's namespace that holds what the server wants to see.
+    /// The Secret in the Sync's namespace with the credentials of the repository.
     pub secret: Option<Box<str>>,
-    /// What has to be signed, and the Secret that holds the keys which count.
+    /// The kind of signature that is required, and the Secret with the trusted keys.
     pub verify: Option<(Signed, Box<str>)>,
-    /// The files of submodules belong to it.
+    /// Fetch the files of submodules too.
     pub submodules: bool,
-    /// The folder or file in the repository, without `./`; empty for all of it. `options` has the same.
+    /// The folder or file in the repository, without `./`; empty for all of it. `options` has the
+    /// same path.
     pub path: String,
-    /// How the files are rendered, with the variables that the Sync itself names.
+    /// Options of the renderer, with the variables that the Sync sets inline.
     pub options: Options,
-    /// The chart that is rendered, if it does not lie in the repository.
+    /// The chart to render, if it is not in the repository.
     pub chart: Option<ChartRef>,
-    /// Where more variables come from.
+    /// ConfigMaps and Secrets with more variables.
     pub values: Vec<Values>,
-    /// The namespace of objects that name none.
+    /// Namespace of objects that set none.
     pub target_namespace: Box<str>,
     /// Create that namespace if it is missing.
     pub create_namespace: bool,
-    /// Delete what is no longer in Git.
+    /// Delete objects that are no longer in Git.
     pub prune: bool,
-    /// How many may be deleted at once without approval.
+    /// Number of objects that one prune may delete without approval.
     pub budget: Budget,
-    /// Kinds that are deleted only by approval, those that always are included.
+    /// Kinds that are deleted only with approval, including those that are always protected.
     pub protected: BTreeSet<GroupKind>,
-    /// What follows when somebody changes a field that Git sets.
+    /// Reaction to a changed field that Git sets.
     pub drift: plan::DriftMode,
-    /// What follows when somebody adds a field.
+    /// Reaction to an extra field.
     pub extra_fields: ExtraFields,
-    /// What follows when another manager owns fields that Git sets.
+    /// Reaction to a field that Git sets and another manager owns.
     pub conflicts: Conflicts,
-    /// What happens to the objects when the Sync is deleted.
+    /// Policy for the objects when the Sync is deleted.
     pub deletion: DeletionPolicy,
-    /// How often the repository is asked.
+    /// Interval of polls of the repository.
     pub interval: Duration,
-    /// How long one pass may wait.
+    /// Longest time that one reconcile may wait.
     pub timeout: Duration,
-    /// As whom to act; none for the daemon itself.
+    /// ServiceAccount to impersonate; none for the daemon itself.
     pub service_account: Option<Box<str>>,
-    /// The Syncs that have to come first.
+    /// Syncs that must be ready first.
     pub depends_on: BTreeSet<SyncName>,
-    /// What is made of how its objects are.
+    /// Health settings of its objects.
     pub health: HealthWish,
-    /// A commit whose objects do not become well is given up for the last one whose did.
+    /// Roll back to the last healthy commit when the objects of a new one do not become healthy.
     pub rollback: bool,
-    /// Fields that are left to others.
+    /// Fields that are left to other managers.
     pub ignore: Vec<Ignore>,
-    /// Nothing is written.
+    /// Write nothing.
     pub suspend: bool,
 }
 
-/// How long one pass may wait, where nothing else is said.
+/// Default of `spec.timeout`.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Why nothing can be done for a Sync until somebody changes it.
+/// Error in a spec, which only a change of the Sync resolves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The field, such as `spec.source.git.url`.
     pub field: Box<str>,
-    /// What is wrong, and what to write instead. Never a URL, which may hold a password.
+    /// The error and its remedy. Never contains a URL, which may hold a password.
     pub message: Box<str>,
 }
 
@@ -108,7 +110,8 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// The same where Syncs may name repositories in a folder of this machine's disk, as in a demonstration.
+/// Validates a spec as [`validate`] does; repositories in the folder `disk` of the local disk are
+/// allowed, as in a demonstration.
 pub fn wish_within(name: &SyncName, spec: &SyncSpec, disk: Option<&Path>) -> Result<Wish, Refusal> {
     let address = Address::any(&spec.source.git.url).ok();
     let is_there =
@@ -119,7 +122,7 @@ pub fn wish_within(name: &SyncName, spec: &SyncSpec, disk: Option<&Path>) -> Res
     Ok(Wish { address, ..wish(name, &elsewhere)? })
 }
 
-/// Checks what a Sync says.
+/// Validates a spec.
 pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
     if let Some(rule) = render::sync_name_rule(&name.name) {
         return refuse("metadata.name", format!("the name of a Sync {rule}"));
@@ -178,8 +181,8 @@ pub fn wish(name: &SyncName, spec: &SyncSpec) -> Result<Wish, Refusal> {
     })
 }
 
-/// Reads a Sync as the API server gave it. A status that cannot be read counts as absent, which is safe: it is
-/// found out anew.
+/// Parses a Sync as the API server gave it. A status that cannot be read counts as absent, which is
+/// safe: the next reconcile determines it again.
 pub fn read(mut sync: Value) -> Result<Sync, Refusal> {
     if let Ok(read) = serde_json::from_value(sync.clone()) {
         return Ok(read);
@@ -192,7 +195,7 @@ pub fn read(mut sync: Value) -> Result<Sync, Refusal> {
 }
 
 impl Wish {
-    /// The wish of a run without a Sync: everything is as the defaults have it.
+    /// Returns the spec of a run without a Sync resource: all other fields have their defaults.
     pub fn plain(
         address: Address,
         reference: Reference,
@@ -237,7 +240,7 @@ impl Wish {
         }
     }
 
-    /// What the plan may do, given what is beside the spec.
+    /// Returns the policy of the plan as far as the spec and an approval decide it.
     pub fn policy(&self, approved: Option<String>) -> Policy {
         Policy {
             suspended: self.suspend,
@@ -255,8 +258,8 @@ fn refuse<T>(field: impl Into<Box<str>>, message: impl Into<Box<str>>) -> Result
     Err(Refusal { field: field.into(), message: message.into() })
 }
 
-/// Which field of a spec cannot be read. Only what our own types expected is told, never what was written: a URL
-/// in the wrong place is as secret as one in the right place.
+/// Names the field of a spec that cannot be read. The message contains the type that was expected,
+/// never the value: a URL in the wrong place is as secret as one in the right place.
 fn unreadable(spec: &Value) -> Refusal {
     let sound = json!({"source": {"git": {"url": "https://host/path"}}});
     let fields = spec.as_object().into_iter().flatten();
@@ -287,7 +290,7 @@ fn kind(render: &Render) -> Result<Kind, Refusal> {
         (RenderType::Plain | RenderType::Kustomize, Some(_)) => {
             refuse("spec.render.helm", "helm is for type Helm: take it out, or change the type")
         }
-        // Who says how the chart is rendered means no other folder.
+        // Helm options mean a chart; no other folder takes them.
         (RenderType::Helm, _) | (RenderType::Auto, Some(_)) => Ok(Kind::Helm),
         (RenderType::Auto, None) => Ok(Kind::Auto),
         (RenderType::Plain, None) => Ok(Kind::Plain),
@@ -326,7 +329,7 @@ fn budget(prune: &Prune) -> Result<Budget, Refusal> {
     Ok(Budget { count, percent })
 }
 
-/// The kinds that are written, beside those that are always protected.
+/// Returns the protected kinds: those that the spec names and those that are always protected.
 fn protected(prune: &Prune) -> Result<BTreeSet<GroupKind>, Refusal> {
     let mut protected = Policy::default().protected;
     for (at, text) in prune.protect.iter().enumerate() {
@@ -352,7 +355,7 @@ fn span(field: &str, span: &Span) -> Result<Duration, Refusal> {
         .map_or_else(|| refuse(field, "write a length of time from 5s to 24h, such as 30s, 5m or 1h30m"), Ok)
 }
 
-/// The name of an object in the Sync's own namespace.
+/// Validates the name of an object in the Sync's own namespace.
 fn named(field: &str, name: Option<&str>) -> Result<Option<Box<str>>, Refusal> {
     let part = |part: &str| !part.is_empty() && !part.starts_with('-') && !part.ends_with('-');
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
@@ -385,7 +388,7 @@ mod tests {
     use super::*;
     use crate::object::ObjectId;
 
-    /// What a Sync `moorline/shop` with this spec wishes.
+    /// Validates this spec of a Sync `moorline/shop`.
     fn wished(spec: Value) -> Result<Wish, Refusal> {
         let sync = json!({
             "apiVersion": "moorline.dev/v1alpha1",

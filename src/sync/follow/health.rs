@@ -1,7 +1,7 @@
-//! How the objects are: when statuses are read, and when what they say is told.
+//! Reads the statuses of the objects, and reports their health.
 //!
-//! In: what was written in the cluster. Out: reads, a few at a time; and what they come to, told at once where it says
-//! something else than before, and from time to time where only its sentences changed.
+//! In: writes that were observed in the cluster. Out: reads, a few at a time; and the health,
+//! reported at once when its verdict changes, and at intervals while only its messages change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,22 +16,24 @@ use super::super::vitals::Vitals;
 use super::{Follower, Told};
 use crate::health::Summary;
 
-/// Writes come first, but not for ever.
+/// Delay of reads while a reconcile writes. Writes come first, but not without limit.
 const BEHIND: Duration = Duration::from_secs(10);
-/// Between two times that the same is told in other words: a roll-out counts its Pods one by one.
+/// Pause between two reports with the same verdict and other messages: a rollout counts its Pods
+/// one by one.
 const WORDS: Duration = Duration::from_secs(5);
 
-/// Who changes to and fro is told of less often: so many words, and no more, in this time.
+/// Limit for an object that alternates between healthy and unhealthy: so many reports of a new
+/// verdict in this time.
 const MANY: (usize, Duration) = (10, Duration::from_secs(60));
 
-/// What was told last of how the objects are.
+/// Health that was last reported.
 #[derive(Default)]
 pub(super) struct ToldHealth {
     summary: Option<Summary>,
     at: Time,
-    /// When another word was told, the last times.
+    /// Times of the last reports with a new verdict.
     words: VecDeque<Time>,
-    /// There are other words for the same, to be told then.
+    /// Time of the next report, if other messages wait for it.
     again: Option<Time>,
 }
 
@@ -41,7 +43,7 @@ impl Follower {
         Arc::new(Vitals::new(context, cluster, self.owner.clone(), self.order.wish.health.clone()))
     }
 
-    /// What is known counts no more: it was seen with other eyes, or is judged in another way.
+    /// Forgets the health: it was read with another identity, or with other health rules.
     pub(super) fn examine_anew(&mut self) {
         self.vitals = self.new_vitals();
         self.stir = self.order.cluster.stir(&self.owner);
@@ -49,7 +51,7 @@ impl Follower {
         self.told_health = ToldHealth::default();
     }
 
-    /// When something is to be read or told, if nothing happens before.
+    /// Returns the time of the next read or report, if no event comes before it.
     pub(super) fn next_read(&self) -> Option<Time> {
         self.next_due().into_iter().chain(self.told_health.again).min()
     }
@@ -61,7 +63,7 @@ impl Follower {
         due.map(|due| Duration::from_millis(u64::try_from(due).unwrap_or_default()) + behind)
     }
 
-    /// Reads what is due, and tells what has become true by time alone.
+    /// Reads statuses that are due, and reports health that changes by time alone.
     pub(super) fn begin_reading(&mut self) {
         let now = self.context.now();
         if self.next_read().is_none_or(|due| due > now) {
@@ -82,7 +84,8 @@ impl Follower {
         self.tell_health();
     }
 
-    /// Takes in what a pass has written. Told before the pass is, so that nobody takes the old health for the new.
+    /// Records the writes of a reconcile. Runs before the result is reported, so that the old
+    /// health is not taken for that of the new revision.
     pub(super) fn examine(&mut self, report: &mut Report) {
         if let Some(set) = &report.set {
             let written = report.outcomes.iter().filter(|(_, outcome)| is_change(outcome)).map(|(id, _)| id);
@@ -100,7 +103,7 @@ impl Follower {
         if self.told_health.summary.as_ref() == Some(&summary) {
             return;
         }
-        // Who depends on this Sync goes by what is so, and not by what is told.
+        // Syncs that depend on this one follow its actual health, not the reported one.
         self.has_come();
         self.note_health();
         if let Some(again) = self.told_health.waits(&summary, now) {
@@ -112,12 +115,13 @@ impl Follower {
         self.told_health.told(summary, now);
     }
 
-    /// True once after it was found out how objects are, while nothing is being written.
+    /// True once after the health may have changed, while no reconcile runs.
     pub(super) fn health_has_moved(&mut self) -> bool {
         self.passing.is_none() && std::mem::take(&mut self.health_moved)
     }
 
-    /// True if something waits until objects are well, and others are now than were at the last pass.
+    /// True if something waits until objects are healthy, and the set of unhealthy ones differs
+    /// from that at the last reconcile.
     pub(super) fn gate_has_moved(&mut self) -> bool {
         let Some(gate) = &mut self.gate else { return false };
         let unwell = self.vitals.unwell();
@@ -126,13 +130,14 @@ impl Follower {
         moved
     }
 
-    /// True if objects wait for webhooks, and something serves these since the last time.
+    /// True if objects wait for webhooks, and a backend of one has become ready since the last
+    /// call.
     pub(super) fn backends_came(&mut self) -> bool {
         let ready = self.vitals.ready_now();
         !ready.is_empty() && self.memory.as_mut().is_some_and(|memory| memory.try_behind(&ready))
     }
 
-    /// True if the objects are as they should be, where that is waited for.
+    /// True if the objects are healthy, or the Sync does not wait for that.
     pub(super) fn is_well(&self) -> bool {
         !self.order.wish.health.wait || self.vitals.summary().is_some_and(|summary| summary.is_healthy())
     }
@@ -143,8 +148,8 @@ impl ToldHealth {
         self.summary.as_ref().is_some_and(|told| told.is_as(summary))
     }
 
-    /// Until when this is not told, if it is not told now. That it is worse than before is never waited with, nor what was
-    /// found out of something that was only just written.
+    /// Returns the time until which this report is delayed, if it is. A worse verdict is never
+    /// delayed, nor the first one after a write.
     fn waits(&self, summary: &Summary, now: Time) -> Option<Time> {
         let told = self.summary.as_ref()?;
         let again = match self.is_as(summary) {
@@ -166,7 +171,7 @@ impl ToldHealth {
     }
 }
 
-/// How bad it is.
+/// Severity of a summary.
 fn rank(summary: &Summary) -> u8 {
     match (summary.degraded, summary.unknown, summary.progressing) {
         (1.., _, _) => 3,
@@ -180,7 +185,8 @@ fn rank(summary: &Summary) -> u8 {
 mod tests {
     use super::*;
 
-    /// What is told in two minutes of an object that is well and not well every other second.
+    /// Counts the reports in two minutes on an object that changes between healthy and unhealthy
+    /// each second.
     #[test]
     fn who_changes_to_and_fro_is_told_of_less_often() {
         let at = |second| Duration::from_secs(second);
@@ -196,12 +202,12 @@ mod tests {
         }
         assert_eq!(times[..12], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
         assert!(times.len() < 30, "{times:?}");
-        // That it is worse is told at once, that it is better some time later.
+        // A worse state is reported at once, a better one some time later.
         let worse = Summary { objects: 1, unknown: 1, ..Summary::default() };
         told.told(worse, at(119));
         assert_eq!(told.waits(&is(true), at(119)), None);
         assert!(told.waits(&is(false), at(119)).is_some_and(|again| again <= at(179)));
-        // What was only just written never passes for healthy.
+        // An object that was just written never counts as healthy.
         let unread = Summary { objects: 1, unread: 1, ..Summary::default() };
         assert_eq!(told.waits(&unread, at(119)), None);
         told.told(unread, at(119));

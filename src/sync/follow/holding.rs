@@ -1,8 +1,9 @@
-//! The revision that the cluster is kept at while nothing newer can be applied.
+//! The revision that is held while nothing newer can be applied.
 //!
-//! In: the newest revision, the spec, and what the status names. Out: [`Target`] of the next pass. The newest revision
-//! that rendered completely is kept, with the spec that rendered it, narrowed by the newer spec. A daemon that starts
-//! keeps exactly the revision that the status names, and nothing if that one or its spec cannot be had.
+//! In: the newest revision, the spec, and the held revision of the status. Out: the [`Target`] of
+//! the next reconcile. The newest revision that rendered completely is held, with the spec that
+//! rendered it, narrowed by the newer spec. A daemon that starts holds exactly the revision that
+//! the status names, and none if that revision or its spec is not available.
 
 use super::super::pass::Refused;
 use super::trust::source_id;
@@ -11,42 +12,44 @@ use crate::api::HeldRevision;
 use crate::report::Trouble;
 use crate::source::Revision;
 
-/// A revision that rendered completely, and the order that asked for it.
+/// A revision that rendered completely, and the request for which it did.
 #[derive(Clone)]
 pub(super) struct Held {
     pub(super) revision: Revision,
     pub(super) order: Order,
 }
 
-/// The revisions that are kept, as far as this daemon knows.
+/// The held revision, as far as this daemon knows it.
 #[derive(Default)]
 pub(super) struct Holding {
     held: Option<Held>,
-    /// The status was asked.
+    /// The held revision of the status was read.
     is_restored: bool,
-    /// Why the revision that the status names is not kept.
+    /// Reason why the revision of the status is not held.
     lost: Option<String>,
-    /// The repository has given nothing yet, and the revision of before is kept.
+    /// A poll has failed before any revision was read, and the held revision was reconciled for
+    /// that.
     begun: bool,
 }
 
-/// The aim of the next pass.
+/// Target of the next reconcile.
 pub(super) enum Target {
-    /// This revision is applied; `rejected` is the newest one, where that was rolled back.
+    /// Apply this revision; `rejected` is the newest one, if that was rolled back.
     Apply { revision: Revision, rejected: Option<Revision> },
-    /// Nothing newer can be applied, and this is kept.
+    /// Nothing newer can be applied; keep the held revision.
     Keep { held: Box<Held>, refused: Refused },
-    /// There is nothing that could be applied or kept.
+    /// There is no revision to apply or to hold.
     Nothing(Trouble),
 }
 
 impl Held {
-    /// The order by which the revision is kept now: as it was rendered, but for the fields of the newest spec that decide
-    /// nothing about its objects, or that narrow what may be done.
+    /// Returns the request that the held revision is reconciled with: the one that rendered it,
+    /// with those fields of the newest spec that do not change its objects, or that narrow what may
+    /// be done.
     pub(super) fn order_now(&self, newest: &Order) -> Order {
         let before = &self.order.wish;
         let wish = match self.is_asked_for(newest) {
-            // The fields that decide what is rendered are equal; values from Secrets may not be.
+            // The fields that decide what is rendered are equal; values from Secrets may differ.
             true => before.rendered_as_before(&newest.wish),
             false => before.narrowed_by(&newest.wish),
         };
@@ -56,18 +59,18 @@ impl Held {
             credentials: self.order.credentials.clone(),
             permission: self.order.permission.clone(),
             generation: self.order.generation,
-            // The status names the spec that rendered the revision, not the one that is refused.
+            // The status names the spec that rendered the revision, not the refused one.
             render_spec: self.order.render_spec.clone(),
             ..newest.clone()
         }
     }
 
-    /// True if the newest spec asks for the same source and renders it in the same way.
+    /// True if the newest spec has the same source and the same render options.
     pub(super) fn is_asked_for(&self, newest: &Order) -> bool {
         source_id(&self.order.wish) == source_id(&newest.wish) && self.order.render_spec == newest.render_spec
     }
 
-    /// True if only values from outside of the spec differ from those of the newest order.
+    /// True if only values from outside of the spec differ from those of the newest request.
     pub(super) fn has_older_values(&self, newest: &Order) -> bool {
         newest.refused.is_none()
             && self.order.generation != newest.generation
@@ -77,7 +80,7 @@ impl Held {
 }
 
 impl Follower {
-    /// The revision and the spec, as the status names them.
+    /// Returns the held revision and its spec as the status records them.
     pub(super) fn record(order: &Order, revision: &Revision) -> HeldRevision {
         HeldRevision {
             revision: revision.to_string(),
@@ -88,7 +91,7 @@ impl Follower {
         }
     }
 
-    /// Takes in the revision that the daemon before this one has kept.
+    /// Restores the revision that the previous daemon held.
     pub(super) fn restore_held(&mut self) {
         if std::mem::replace(&mut self.holding.is_restored, true) {
             return;
@@ -112,12 +115,12 @@ impl Follower {
         self.holding.lost = Some(format!("{} is not kept: {lost}", known.revision));
     }
 
-    /// The revision that is kept now, if any.
+    /// Returns the held revision, if any.
     pub(super) fn held(&self) -> Option<&Held> {
         self.holding.held.as_ref()
     }
 
-    /// A revision has rendered completely.
+    /// Holds a revision that has rendered completely.
     pub(super) fn holds(&mut self, revision: &Revision, order: &Order) {
         let is_known = self
             .held()
@@ -128,19 +131,20 @@ impl Follower {
         self.holding.lost = None;
     }
 
-    /// True once, if the repository has given nothing and a revision of before is to be kept.
+    /// True once, if no revision was read from the repository and one from the status is to be
+    /// held.
     pub(super) fn begins_to_keep(&mut self) -> bool {
         self.restore_held();
         let begins = self.revision.is_none() && self.holding.held.is_some();
         begins && !std::mem::replace(&mut self.holding.begun, true)
     }
 
-    /// A new order may need a new beginning.
+    /// Lets [`Self::begins_to_hold`] be true once more, for a new request.
     pub(super) fn looks_anew(&mut self) {
         self.holding.begun = false;
     }
 
-    /// The aim of the next pass.
+    /// Decides the target of the next reconcile.
     pub(super) fn target(&mut self) -> Target {
         self.restore_held();
         let held = self.held().cloned().map(Box::new);
@@ -150,7 +154,7 @@ impl Follower {
             return held.map_or(Target::Nothing(trouble), |held| Target::Keep { held, refused });
         }
         let Some(newest) = self.revision.clone() else {
-            // The trouble of the look is told by itself.
+            // The error of the poll is reported separately.
             let newer = held.as_ref().and_then(|held| self.newer_than(held));
             let refused = Refused { revision: None, newer, was_tried: false, trouble: None };
             return held.map_or_else(|| Target::Nothing(unread()), |held| Target::Keep { held, refused });
@@ -164,7 +168,8 @@ impl Follower {
         }
     }
 
-    /// The newer commit or spec that is known while the repository gives nothing, if there is one.
+    /// Returns the newer commit or spec that is known while the repository cannot be read, if there
+    /// is one.
     fn newer_than(&self, held: &Held) -> Option<Box<str>> {
         if !held.is_asked_for(&self.order) {
             return Some("the spec".into());
@@ -174,7 +179,7 @@ impl Follower {
         (seen.commit != held.revision.commit).then(|| seen.to_string().into())
     }
 
-    /// Adds why nothing is kept, where the status names a revision that could be.
+    /// Adds the reason why nothing is held, where the status names a held revision.
     pub(super) fn says_lost(&self, trouble: &mut Trouble) {
         if let Some(lost) = &self.holding.lost {
             trouble.message = format!("{}; {lost}", trouble.message);
@@ -182,7 +187,7 @@ impl Follower {
     }
 }
 
-/// Nothing was read yet, and nothing is known of before.
+/// Error while no revision was read yet and none is held.
 fn unread() -> Trouble {
     let message = "the repository has not been read yet".to_owned();
     Trouble { reason: "Progressing", message, problems: Vec::new(), lasting: false }

@@ -1,20 +1,21 @@
-//! A try to render the newest commit that gives way to the repair of the revision that is kept meanwhile.
+//! Attempt to render the newest commit, which yields to repairs of the held revision.
 //!
-//! In: a try that began, and the word that something in the cluster changed. Out: the try is given up once it has had its
-//! time. A base or a chart on a silent host would else keep repairs waiting until its deadline.
+//! In: an attempt that has begun, and a change in the cluster. Out: the attempt is cancelled once
+//! its time is over. A remote base or a chart on a silent host would else delay repairs until the
+//! deadline of the reconcile.
 
 use std::time::Duration;
 
 use super::super::schedule::Time;
 use crate::cluster::Stop;
 
-/// A try of a commit beside a kept revision.
+/// Attempt to render a commit while another revision is held.
 pub(super) struct Hurry {
-    /// Ends the try.
+    /// Cancels the attempt.
     pub(super) stop: Stop,
-    /// The try has its time until then.
+    /// End of the time in which the attempt cannot be cancelled.
     until: Time,
-    /// Something in the cluster changed.
+    /// Something in the cluster has changed.
     is_called: bool,
 }
 
@@ -23,20 +24,20 @@ impl Hurry {
         Self { stop: Stop::default(), until: now + patience, is_called: false }
     }
 
-    /// Something in the cluster changed.
+    /// Notes that something in the cluster has changed.
     pub(super) fn call(&mut self, now: Time) {
         self.is_called = true;
         self.look(now);
     }
 
-    /// Gives up the try if it has had its time and is called.
+    /// Cancels the attempt if its time is over and something in the cluster has changed.
     pub(super) fn look(&mut self, now: Time) {
         if self.is_called && self.until <= now {
             self.stop.stop();
         }
     }
 
-    /// When to look again.
+    /// Returns the time of the next check.
     pub(super) fn next(&self) -> Option<Time> {
         (self.is_called && !self.stop.is_stopped()).then_some(self.until)
     }

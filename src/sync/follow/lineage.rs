@@ -1,4 +1,4 @@
-//! Where a new commit comes from: asked once the cluster is held to it.
+//! Finds the relation of a new commit to the previous one, after the new one was reconciled.
 
 use futures::future::FutureExt as _;
 
@@ -9,7 +9,8 @@ use crate::clock;
 use crate::source::Revision;
 
 impl Follower {
-    /// Notes when a commit was seen, unless it is applied already, and which one was there before.
+    /// Records the time at which a commit was observed, unless it is already applied, and the
+    /// previous revision.
     pub(super) fn is_new(&mut self, revision: &Revision) {
         self.seen_at = (!self.told.has_applied(revision)).then(clock::now);
         let before = match &self.revision {
@@ -20,11 +21,13 @@ impl Follower {
             None => None,
         };
         self.is_first = false;
-        // Of several that come one after the other, the first tells more than those that were never applied.
+        // Of several successive revisions the first is compared: those in between were never
+        // applied.
         self.before = self.before.take().or(before).filter(|before| before.name == revision.name);
     }
 
-    /// The cluster is held to the newest commit: there is time to ask what came before it.
+    /// Starts the comparison with the previous commit: the newest one is reconciled, so there is
+    /// time for it.
     pub(super) fn begin_relating(&mut self) {
         let (Some(before), Some(now)) = (self.before.take(), &self.revision) else { return };
         if before.commit != now.commit {

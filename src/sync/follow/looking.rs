@@ -1,4 +1,4 @@
-//! Looks at the repository: what is asked of it, what others have seen of it, and what follows from that.
+//! Polls the repository, receives revisions that peers have polled, and decides what follows.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -17,22 +17,22 @@ use crate::clock;
 use crate::report::Trouble;
 use crate::source::{Error, Repository, Revision};
 
-/// What a look found.
+/// Result of a poll.
 pub(super) struct Looked {
     found: Result<Revision, Trouble>,
-    /// What is held for want of it.
+    /// The revision that stays in place when the newest one is not accepted.
     held: Option<Revision>,
-    /// A repository that is named by a URL stands for another commit.
+    /// A remote base refers to another commit now.
     moved: bool,
-    /// It was another Sync that has looked.
+    /// The revision comes from a poll of another Sync.
     hearsay: bool,
-    /// The request that this answers.
+    /// The request that this poll answers.
     request: Option<String>,
-    /// When the repository was asked.
+    /// Time at which the repository was polled.
     asked: Instant,
 }
 
-/// True if a repository that others may read gives this Sync nothing, and waiting does not help.
+/// True if this Sync has no access to a repository that others may read, and waiting does not help.
 fn is_shut_out(trouble: &Trouble) -> bool {
     let reasons = [
         "RepositoryAccessDenied",
@@ -44,10 +44,10 @@ fn is_shut_out(trouble: &Trouble) -> bool {
     trouble.lasting || reasons.contains(&trouble.reason)
 }
 
-/// After so long the status says that nobody has time to ask the repository.
+/// After this time the status reports that the poll waits for a free worker.
 const SAYS_THAT_IT_WAITS: Duration = Duration::from_secs(5);
 
-/// Asks the repository, and tells if that has to wait for long.
+/// Polls the repository, and reports if that has to wait for long.
 async fn look(repository: &Repository, wish: &Wish, told: &Desk, begun: Instant) -> Result<Revision, Error> {
     let mut look = pin!(repository.look(&wish.reference, begun + wish.timeout));
     if let Ok(looked) = tokio::time::timeout(SAYS_THAT_IT_WAITS, &mut look).await {
@@ -60,14 +60,15 @@ async fn look(repository: &Repository, wish: &Wish, told: &Desk, begun: Instant)
 }
 
 impl Follower {
-    /// Another Sync of the same repository has looked.
+    /// Handles a revision that another Sync of the same repository has polled.
     pub(super) fn heard(&mut self) -> Option<Event> {
         let seen = self.heard.borrow_and_update().clone()?;
         if self.revision.as_ref() == Some(&seen.revision) || self.order.wish.suspend {
             return None;
         }
         if self.order.keys.is_some() || self.order.permission.as_ref().is_some_and(|it| it.is_old()) {
-            // Whether it is to be trusted is for each Sync to find out, and so is whether its login may still be sent.
+            // Each Sync checks for itself that it trusts the revision, and that its credentials may
+            // still be sent.
             return Some(Event::Nudged);
         }
         self.is_hearsay = true;
@@ -78,7 +79,8 @@ impl Follower {
         Some(Event::Heard)
     }
 
-    /// What another has seen within half of the interval is new enough, unless somebody asks.
+    /// Returns a revision that a peer has polled within half of the interval, unless a poll was
+    /// requested.
     fn known(&self) -> Option<Seen> {
         if self.nudged {
             return None;
@@ -126,7 +128,8 @@ impl Follower {
                 let moved = match followed.have_moved(&ground, begun + wish.timeout).await {
                     Ok(moved) => moved,
                     Err(trouble) => {
-                        // A new revision may do without what cannot be reached, and finds out by itself.
+                        // A new revision may not need the base that cannot be reached, and its
+                        // render finds that out.
                         if found.as_ref().ok() == current.as_ref() {
                             found = Err(trouble);
                         }
@@ -171,7 +174,7 @@ impl Follower {
         let is_asked = is_person && request != self.answered && !self.told.has_handled(request.as_deref());
         self.tries_newest |= is_asked || moved;
         if is_asked {
-            // A person who asks wants everything that has failed to be tried again.
+            // A person who requests a reconcile wants everything that has failed to be tried again.
             self.again = self.gate.is_some();
             self.retries = self.memory.as_ref().is_none_or(|memory| !memory.failing.is_empty());
             if self.again || self.retries || self.refused.is_some() {
@@ -186,7 +189,7 @@ impl Follower {
             self.says_lost(trouble);
         }
         let has_failed = found.is_err();
-        // The answer to a request comes after the objects were tried again, not before.
+        // The request is answered after the objects were tried again, not before.
         let request = request.filter(|_| has_failed || !self.retries);
         self.tell_seen(found, request);
         if has_failed && self.begins_to_keep() {

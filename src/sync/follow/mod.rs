@@ -1,8 +1,9 @@
-//! Follows one Sync for as long as it is there: the schedule's commands become futures, their ends become events.
+//! Event loop of one Sync: turns the schedule's commands into futures, and their results into
+//! events.
 //!
-//! In: what the Sync asks for, as it changes. Out: reports, as they come. At most one look and one pass of a Sync
-//! are under way at one time, beside each other; while neither acts, objects that nobody has looked at since the
-//! start are verified one by one.
+//! In: the newest [`ReconcileRequest`] of the Sync. Out: [`WorkerEvent`]s for the status. At most
+//! one poll and one reconcile of a Sync run at a time, side by side; while neither runs, objects
+//! that were not verified since the start are verified one by one.
 
 mod driving;
 mod health;
@@ -52,31 +53,32 @@ use looking::Looked;
 pub(crate) use order::Order;
 use rollback::Trials;
 
-/// How often it is asked what nobody has looked at for long.
+/// Interval of the check for objects that were not verified for long.
 const LOOK_OVER: Duration = Duration::from_secs(60);
 
-/// What there is to tell about a Sync.
+/// Event of a Sync, recorded in its status, metrics and log.
 #[derive(Debug)]
 pub(crate) enum Told {
-    /// The repository was looked at.
+    /// The repository was polled.
     Seen {
         found: Result<Revision, Trouble>,
-        /// Which repository and ref.
+        /// Identifier of the repository and ref.
         source: Box<str>,
-        /// The request that this answers.
+        /// The value of the request annotation that this poll answers.
         request: Option<String>,
     },
-    /// A pass has ended.
+    /// A reconcile has ended.
     Passed(Box<Report>),
     /// An object was verified.
     Verified(ObjectId, Outcome),
-    /// The newest revision waits for something, or not any more.
+    /// The newest revision waits for something, or no longer waits.
     Waits(Option<Trouble>),
-    /// The newest revision was given up, or not any more.
+    /// The newest revision was rolled back, or is accepted again.
     Rejected(Option<Rejected>),
-    /// It was found out how a commit came after another.
+    /// The relation of a new commit to the previous one is known.
     Moved(Lineage),
-    /// It was found out how the objects are, each of them where somebody may look, and whether the Sync is not ready before they are well.
+    /// Health of the objects: the summary, the health of each object while the status page is read,
+    /// and true if the Sync is ready only when they are healthy.
     Health(Box<Summary>, Arc<Healths>, bool),
 }
 
@@ -84,77 +86,79 @@ struct Follower {
     context: Arc<Context>,
     owner: SyncName,
     order: Order,
-    /// Where the scope is written down, if the Sync has a status.
+    /// Handle to the status of the Sync, if it has a resource.
     desk: Option<Desk>,
-    /// Where all of it is told, whether the Sync has a status or not.
+    /// Recorder of all events, whether the Sync has a status or not.
     told: Desk,
     schedule: Schedule,
     revision: Option<Revision>,
-    /// The revision that was taken up last, also when it is not known any more whether it is to be trusted.
+    /// The revision that was accepted last, also while its signature has to be checked again.
     last: Option<Revision>,
-    /// When the revision was first seen, until it is applied; none if it was applied before.
+    /// Time at which the revision was first observed, until it is applied; none if it was applied
+    /// before.
     seen_at: Option<Instant>,
-    /// The last revision for which nothing had to be waited for.
+    /// The last revision that did not have to wait for dependencies.
     taken_up: Option<Revision>,
-    /// No revision was seen since the start.
+    /// No revision was observed since the start.
     is_first: bool,
-    /// The revision before, until it was asked how this one came after it.
+    /// The previous revision, until its relation to this one is known.
     before: Option<Revision>,
-    /// Where the revisions of the repository are told.
+    /// Channel on which the Syncs of one source share its newest revision.
     head: Arc<Head>,
     heard: watch::Receiver<Option<Seen>>,
-    /// The repositories that are named by URLs.
+    /// Remote bases that the revision names by URL.
     followed: Followed,
-    /// Somebody asks to look at the repository itself.
+    /// The next poll must ask the repository itself.
     nudged: bool,
-    /// The request that the last look answered.
+    /// The request that the last poll answered.
     answered: Option<String>,
     memory: Option<Memory>,
-    /// How often that was lost when it was used last.
+    /// Counter of dropped caches at the last use of the memory.
     losses: u64,
-    /// What wakes it when something in the cluster changes.
+    /// Notified when an object of the Sync changes in the cluster.
     wake: Arc<Notify>,
-    /// The cluster as it was seen before, as somebody else; what is under way may use it still.
+    /// The cluster with previous identities, which work in progress may still use.
     left: Vec<Cluster>,
     stop: Stop,
     looking: Option<BoxFuture<'static, Looked>>,
     passing: Option<BoxFuture<'static, (Memory, Report, Option<Held>)>>,
-    /// The try of a commit, which gives way to repairs.
+    /// The attempt to render a new commit, which yields to repairs.
     hurry: Option<Hurry>,
     verifying: Option<BoxFuture<'static, (ObjectId, Option<Outcome>)>>,
     verify_stop: Stop,
     relating: Option<BoxFuture<'static, Lineage>>,
-    /// How the objects are.
+    /// Health of the objects.
     vitals: Arc<Vitals>,
-    /// What wakes it when objects of the Sync were written.
+    /// Notified when the status of an object of the Sync may have changed.
     stir: Arc<Notify>,
     reading: Option<BoxFuture<'static, ()>>,
     told_health: ToldHealth,
-    /// What was not well, and what had failed, when it was last asked what waits for that.
+    /// Unhealthy and failed objects at the last reconcile, if something waited for them.
     gate: Option<Unwell>,
-    /// How the objects are may not be as it was when that was compared last.
+    /// The health may have changed since it was last compared.
     health_moved: bool,
-    /// A person asks to run hooks again that have failed.
+    /// A person has requested that failed hooks run again.
     again: bool,
-    /// Which revisions were well, and which were given up.
+    /// The healthy revisions, and the ones that were rolled back.
     trials: Trials,
-    /// What was applied last, all of it.
+    /// The revision that was last applied completely.
     applied: Option<Revision>,
-    /// The revision that is kept while nothing newer can be applied.
+    /// The revision that is held while nothing newer can be applied.
     holding: Holding,
     /// The newer commit or spec that cannot be applied.
     refused: Option<Box<str>>,
-    /// A commit that was refused is tried again in the next pass.
+    /// The next reconcile tries a refused commit again.
     tries_newest: bool,
-    /// So are the objects that could not be written.
+    /// The next reconcile tries objects again that could not be applied.
     retries: bool,
-    /// The repository itself was not asked for the newest revision: another Sync has seen it, or the path is a new one.
+    /// The newest revision does not come from a poll of this Sync for this spec: another Sync has
+    /// polled, or the path is new.
     is_hearsay: bool,
-    /// What the API server lags behind with.
+    /// Time limits for kinds that the API server does not serve yet.
     lags: Lags,
 }
 
-/// Follows a Sync until the daemon ends or nobody wants it any more.
+/// Serves a Sync until the daemon ends or the sender of requests is dropped.
 pub(crate) async fn follow(
     context: Arc<Context>,
     owner: SyncName,
@@ -292,11 +296,11 @@ impl Follower {
         self.end().await;
     }
 
-    /// Lets what is under way come to its end; nothing new begins.
+    /// Waits for work in progress; nothing new begins.
     async fn end(&mut self) {
         self.stop.stop();
         if let Some(passing) = self.passing.take() {
-            // What takes longer is as good as killed, which every write survives.
+            // Longer work is dropped, as when the process is killed; every write survives that.
             let _ = tokio::time::timeout(self.context.grace, passing).await;
         }
         self.see_anew();
@@ -323,7 +327,7 @@ impl Follower {
         }
         let other_ref = (&old.address, &old.reference) != (&new.address, &new.reference);
         let other_source = other_ref || old.path != new.path;
-        // The commit with the new path may have been pushed after the last look.
+        // The commit with the new path may have been pushed after the last poll.
         self.is_hearsay |= old.path != new.path;
         if other_ref {
             self.last = None;
@@ -334,7 +338,7 @@ impl Follower {
             self.taken_up = None;
             self.looking = None;
         }
-        // What changed while nothing was read is not known.
+        // Health that changed while no status was read is unknown.
         let judges_anew = old.health != new.health || old.suspend && !new.suspend;
         let other_eyes = old.service_account != new.service_account;
         let repairs_anew = old.drift != new.drift && new.drift == DriftMode::Repair;
@@ -362,7 +366,8 @@ impl Follower {
         self.wished()
     }
 
-    /// What was seen of the cluster as somebody else is forgotten, once nothing uses it any more.
+    /// After a change of the ServiceAccount: drops the watches of the previous identity once no
+    /// reconcile uses them.
     fn see_anew(&mut self) {
         if self.left.is_empty() {
             return;

@@ -1,6 +1,8 @@
-//! The order of a Sync: its spec, and everything that the spec names, read.
+//! Request of a Sync to the reconciler: its spec, and the content of everything that the spec
+//! names.
 //!
-//! In: what `keep` has read. Out: [`Order`], which a follower carries out until it gets another one.
+//! In: the objects that the worker has read. Out: [`ReconcileRequest`], valid until the next one
+//! comes.
 
 use std::sync::Arc;
 
@@ -12,44 +14,45 @@ use crate::cluster::Cluster;
 use crate::report::Trouble;
 use crate::source::{Credentials, Keys, Repository};
 
-/// The newest spec of a Sync, and everything that it names.
+/// The newest spec of a Sync, with the content of everything that it names.
 #[derive(Clone)]
 pub(crate) struct Order {
     pub(crate) wish: Arc<Wish>,
     pub(crate) repository: Repository,
-    /// The approval that a person gave.
+    /// The value of the approval annotation.
     pub(crate) approved: Option<String>,
-    /// The Sync to which this one moves its objects, as somebody wrote it.
+    /// The Sync to which this one moves its objects, as the annotation names it.
     pub(crate) moves_to: Option<Box<str>>,
-    /// Whose objects these were before.
+    /// Previous owner of the objects in another tool.
     pub(crate) predecessor: Option<Predecessor>,
     pub(crate) credentials: Credentials,
-    /// The right by which they may be sent, where it is not the Secret that allows it.
+    /// Permission to send the credentials, where the Secret itself does not allow it.
     pub(crate) permission: Option<Arc<Permission>>,
-    /// Whose signatures count, where they are asked for.
+    /// The trusted signing keys, where signatures are verified.
     pub(crate) keys: Option<Arc<Keys>>,
-    /// The namespace of the Sync, where its Secret is.
+    /// The namespace of the Sync, in which its Secret is.
     pub(crate) namespace: Box<str>,
     pub(crate) cluster: Cluster,
-    /// Changes whenever somebody asks to look now.
+    /// The value of the request annotation, which changes with each request to poll now.
     pub(crate) request: Option<String>,
-    /// Changes with everything else that is asked for.
+    /// Revision of the spec: changes with everything else in the request.
     pub(crate) generation: u64,
-    /// A hash of the fields of the spec that decide what is rendered.
+    /// Hash of the fields of the spec that decide what is rendered.
     pub(crate) render_spec: Box<str>,
-    /// Why the newest spec cannot be applied: what is asked for here is the one before, narrowed.
+    /// The reason why the newest spec cannot be applied: this request has the previous one,
+    /// narrowed.
     pub(crate) refused: Option<Trouble>,
 }
 
 impl Order {
-    /// The repository and the reference.
+    /// Returns the key of the repository and the ref.
     pub(super) fn head(&self) -> Key {
         let secret = self.wish.secret.as_deref().unwrap_or_default();
         let owner = if secret.is_empty() { "" } else { &*self.namespace };
         (format!("{}\n{owner}/{secret}", self.wish.address).into(), self.wish.reference.clone())
     }
 
-    /// True if nothing but a look is asked for anew.
+    /// True if the other request differs at most in the poll that it asks for.
     pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
         (&self.wish, &self.approved, &self.predecessor) == (&other.wish, &other.approved, &other.predecessor)
             && (&self.credentials, &self.keys) == (&other.credentials, &other.keys)

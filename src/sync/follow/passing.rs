@@ -1,4 +1,4 @@
-//! One pass after the other: how it begins, and what follows from its end.
+//! Starts each reconcile, and handles its result.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use crate::plan::{Hold, Outcome};
 use crate::report::{Trouble, is_applied};
 use crate::source::Revision;
 
-/// A path that is missing is told after the repository itself was asked, or after this time.
+/// A missing path is reported after the repository itself was polled, or after this time.
 const LOOK_FIRST: Duration = Duration::from_secs(2);
 
-/// The cluster for the writes of one term, once this daemon holds the Lease. Without it nothing is decided; none if
-/// something newer came meanwhile.
+/// Waits for the Lease and returns the cluster for the writes of one term. Nothing is decided
+/// without the Lease; none if the reconcile was cancelled meanwhile.
 async fn in_a_term(cluster: &Cluster, stop: &Stop) -> Option<Cluster> {
     tokio::select! {
         biased;
@@ -33,7 +33,7 @@ async fn in_a_term(cluster: &Cluster, stop: &Stop) -> Option<Cluster> {
 }
 
 impl Follower {
-    /// The revision to which the cluster is held now, and the one that was given up for it, if one was.
+    /// Selects the revision to apply now, and the newest one if that was rolled back.
     pub(super) fn holds_to(&mut self, newest: Revision) -> Result<(Revision, Option<Revision>), Trouble> {
         if let Some(instead) = self.instead(&newest) {
             self.waits_for_nothing();
@@ -45,13 +45,14 @@ impl Follower {
                 self.taken_up = Some(newest.clone());
                 Ok((newest, None))
             }
-            // What is applied is held meanwhile.
+            // Meanwhile the applied revision is reconciled.
             (Some(_), Some(before)) => Ok((before, None)),
             (Some(trouble), None) => Err(trouble),
         }
     }
 
-    /// True once if the path is missing in a revision that only another Sync has seen: the push that brings it may be newer.
+    /// True once if the path is missing in a revision that only another Sync has polled: the push
+    /// that adds the path may be newer.
     fn may_be_outdated(&mut self, report: &Report) -> bool {
         let refused = report.refused.as_ref().and_then(|refused| refused.trouble.as_ref());
         let trouble = report.trouble.as_ref().or(refused);
@@ -59,8 +60,8 @@ impl Follower {
         is_missing && !report.stopped && std::mem::take(&mut self.is_hearsay)
     }
 
-    /// Notes the kinds that the server does not know, and that are expected to come. Gives the end of the time for the first of
-    /// them.
+    /// Records the kinds that the server does not serve and that are expected to be installed.
+    /// Returns the end of the time limit of the first one.
     fn bound_lags(&mut self, report: &mut Report) -> Option<Time> {
         if report.stopped || report.trouble.is_some() {
             return None;
@@ -73,14 +74,14 @@ impl Follower {
         until
     }
 
-    /// What is remembered of the passes before.
+    /// Takes the memory of the previous reconciles.
     fn recalled(&mut self) -> Memory {
         let losses = self.context.losses.of_passes();
         let lost = std::mem::replace(&mut self.losses, losses) != losses;
         self.memory.take().filter(|_| !lost).unwrap_or_default()
     }
 
-    /// Everything that a pass needs beside its target, as it is now.
+    /// Returns everything that a reconcile needs beside its target, as of now.
     fn drive(&self) -> Drive {
         Drive {
             context: self.context.clone(),
@@ -94,7 +95,7 @@ impl Follower {
         }
     }
 
-    /// Takes out of the memory what does not count for this pass.
+    /// Removes from the memory all that does not count for this reconcile.
     fn prepare_memory(&mut self, target: &Target, memory: &mut Memory) {
         if let Target::Apply { revision, .. } = target {
             self.is_to_hold(revision, memory);
@@ -102,10 +103,10 @@ impl Follower {
             self.hurry = Some(Hurry::new(self.context.now(), patience));
         }
         if let Target::Keep { refused, .. } = target {
-            // Nothing newer is tried here, so that no time to try it again counts.
+            // Nothing newer is tried here, so its retry time does not count.
             memory.refusal = None;
             if refused.newer.is_some() && refused.newer != self.refused {
-                // An approval from before the refusal does not count.
+                // An approval that was given before the refusal does not count.
                 memory.consented.clear();
             }
         }
@@ -122,7 +123,8 @@ impl Follower {
     pub(super) fn pass(&mut self) {
         let mut memory = self.recalled();
         let target = self.target();
-        // A commit that waits for something which may come at any moment may hold what others leave to it.
+        // A commit that waits for something which may come at any moment may claim objects that
+        // other Syncs release.
         let lacks = self.order.refused.as_ref().is_some_and(|trouble| !trouble.lasting);
         let waiting = self.revision.clone().filter(|newest| lacks || self.is_put_off(newest));
         let target = match target {
@@ -142,7 +144,8 @@ impl Follower {
             target => target,
         };
         self.prepare_memory(&target, &mut memory);
-        // What is being verified is of the state before, and must be over before anything newer is written.
+        // A verification belongs to the previous revision, and must be over before anything newer
+        // is written.
         self.verify_stop.stop();
         let verifying = self.verifying.take();
         self.stop = Stop::default();
@@ -171,7 +174,8 @@ impl Follower {
                     }
                 };
                 report.request = answered;
-                // To the pass the object was as it should be, and only this tells that it had been repaired.
+                // For the reconcile the object was as desired; only this outcome reports that it
+                // was repaired.
                 if let Some((id, Some(outcome))) =
                     verified.filter(|(id, _)| !report.outcomes.contains_key(id))
                     && (repaired(&outcome).is_some() || outcome == Outcome::Created)
@@ -212,7 +216,8 @@ impl Follower {
         };
         self.memory = Some(memory);
         if report.trouble.is_some() || self.refused.is_some() {
-            // What it wanted of an older commit, or as an older spec had it, is given to nobody any more.
+            // Withdraw this Sync's claims: they come from an older commit or spec, and no object
+            // may be handed over for them.
             self.context.registry.unready(&self.owner);
             self.context.neighbours.anew(&self.owner);
         }
@@ -233,7 +238,7 @@ impl Follower {
         self.memory.iter_mut().for_each(|memory| memory.ends.learn(&report.finished));
         self.see_anew();
         self.has_come();
-        // One that is superseded was seen at another time.
+        // A revision that is superseded was observed at another time.
         report.took = self.seen_at.map(clock::since).filter(|_| report.revision == self.revision);
         if applied && !self.order.wish.suspend && report.revision == self.revision {
             let seen = self.seen_at.take();

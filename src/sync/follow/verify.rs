@@ -1,7 +1,7 @@
-//! Objects that nobody has looked at since the start, or for long: they are verified one by one.
+//! Verifies objects one by one that were not verified since the start, or not for long.
 //!
-//! In: what a Sync remembers. Out: one object at a time that is looked at once more while nothing better is to do, and
-//! an event where that failed.
+//! In: the memory of a Sync. Out: one verification at a time while no reconcile is due, and an
+//! event if it failed.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::object::ObjectId;
 use crate::plan::Outcome;
 
 impl Follower {
-    /// What nobody has looked at for long is verified once more.
+    /// Marks objects for verification that were last verified longer than `verify_every` ago.
     pub(super) fn look_over(&mut self) -> Option<Event> {
-        // A repository that is silent for that long must not keep repairs waiting.
+        // A repository that is silent for that long must not delay repairs.
         if self.looking.is_some() && self.begins_to_keep() {
             return Some(Event::Keeps);
         }
@@ -27,13 +27,14 @@ impl Follower {
         let stale = memory.stale(self.context.now(), self.context.settings().verify_every);
         if !stale.is_empty() {
             self.order.cluster.distrust(&self.owner, &stale);
-            // How they may be looked at is for the plan to say.
+            // The plan decides by which method each is verified.
             return Some(Event::Dirty);
         }
         None
     }
 
-    /// Objects without a valid proof are verified once more. While drift was only reported nothing was written, also no proof.
+    /// Marks objects without a valid proof for verification. While drift was only reported nothing
+    /// was written, so they have no proof.
     pub(super) fn distrusts_unproven(&self) {
         let cluster = &self.order.cluster;
         let unproven: Vec<ObjectId> = cluster.observed(&self.owner, |seen| {
@@ -42,7 +43,7 @@ impl Follower {
         cluster.distrust(&self.owner, &unproven);
     }
 
-    /// Begins to verify one more object, if there is nothing better to do.
+    /// Starts the next verification, if none runs and the memory is not in use by a reconcile.
     pub(super) fn begin_verifying(&mut self) {
         let cluster = self.order.cluster.of_this_term();
         if !cluster.may_write() {
@@ -64,7 +65,7 @@ impl Follower {
         self.verify_stop = stop.clone();
         self.verifying = Some(
             async move {
-                // An apply may find that the object can only change by being created anew.
+                // An apply may find that the object must be recreated.
                 let asked = Asked::by(order.generation, desk.as_ref());
                 let work = Work {
                     context: &context,
@@ -89,7 +90,7 @@ impl Follower {
         );
     }
 
-    /// What failed is for the next pass, which knows when to try again.
+    /// Leaves a failure to the next reconcile, which has the back-off.
     pub(super) fn verified(&mut self, id: ObjectId, outcome: Option<Outcome>) -> Option<Event> {
         self.verifying = None;
         let mut outcome = outcome?;

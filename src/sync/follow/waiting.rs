@@ -1,6 +1,7 @@
-//! Waits for the Syncs that have to come first.
+//! Waits for the Syncs of `spec.dependsOn`.
 //!
-//! In: the revision that is to be taken up. Out: why it is not yet. Who waits is woken by those that it waits for.
+//! In: the revision that is to be accepted. Out: the reason why it is not accepted yet. A waiting
+//! Sync is woken by the Syncs that it waits for.
 
 use super::super::dependencies::{Applied, Waits};
 use super::{Follower, Told};
@@ -8,7 +9,7 @@ use crate::api::Reason;
 use crate::report::Trouble;
 use crate::source::Revision;
 
-/// True for what ends by an event, and not by trying again.
+/// True for a condition that an event ends, so that no retry is needed.
 pub(super) fn is_waiting(trouble: &Trouble) -> bool {
     trouble.reason == reason(Reason::DependencyNotReady)
 }
@@ -21,7 +22,8 @@ fn reason(reason: Reason) -> &'static str {
 }
 
 impl Follower {
-    /// Why a revision is not taken up yet. One that is applied already is not taken up anew.
+    /// Returns the reason why a revision is not accepted yet. A revision that is already applied is
+    /// not checked again.
     pub(super) fn waits(&self, revision: &Revision) -> Option<Trouble> {
         let known = self.taken_up.as_ref() == Some(revision) || self.told.has_applied(revision);
         let waits = match known {
@@ -39,13 +41,13 @@ impl Follower {
         trouble
     }
 
-    /// True if a revision is not taken up before other Syncs are ready.
+    /// True if a revision is not accepted before other Syncs are ready.
     pub(super) fn is_put_off(&self, revision: &Revision) -> bool {
         let is_known = self.taken_up.as_ref() == Some(revision) || self.told.has_applied(revision);
         !is_known && self.context.dependencies.waits(&self.owner, &self.come_to(revision)).is_some()
     }
 
-    /// What is held instead of a newer revision was taken up before, and waits for nobody.
+    /// Clears the waiting reason: the revision in place was accepted before, and waits for no Sync.
     pub(super) fn waits_for_nothing(&self) {
         self.tell(Told::Waits(None));
     }
@@ -55,7 +57,7 @@ impl Follower {
         Applied { address: wish.address.clone(), reference: wish.reference.clone(), commit: revision.commit }
     }
 
-    /// Tells those that wait for this one how far it has come.
+    /// Publishes the applied revision to the Syncs that depend on this one.
     pub(super) fn has_come(&self) {
         let applied = self.applied.as_ref().filter(|_| self.is_well());
         self.context.dependencies.applied(&self.owner, applied.map(|revision| self.come_to(revision)));

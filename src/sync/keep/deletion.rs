@@ -1,7 +1,7 @@
-//! Keeps a Sync that is being deleted.
+//! Runs the deletion of a Sync as part of its worker.
 //!
-//! In: the Sync as the API server has it. Out: its deletion goes on for as long as the Sync asks for the same; a change of
-//! that stops it between two objects, and it is decided anew.
+//! In: the Sync as the API server has it. Out: the deletion continues while the Sync asks for the
+//! same; a change of the Sync stops it between two objects, and the decision is made again.
 
 use serde_json::Value;
 
@@ -10,7 +10,8 @@ use super::Keeper;
 use crate::cluster::Standing;
 
 impl Keeper {
-    /// Deletes what is to be deleted with the Sync, or waits for a person; true if that is to be tried again in a while.
+    /// Deletes the objects that go with the Sync, or waits for a person; true if it is to be called
+    /// again after a back-off.
     pub(super) async fn leave(&mut self, sync: &Value, leaving: &Leaving) -> bool {
         let begun = self.deletes || has_begun(sync);
         let mandate = Mandate::of(sync, begun);
@@ -26,11 +27,12 @@ impl Keeper {
         let going = Going { context: &self.context, desk: &self.desk, sync, brake: &brake, has_begun: begun };
         tokio::select! {
             again = farewell::leave(&going, leaving, mandate) => again,
-            // It is served again at once, as it is now.
+            // The worker serves the changed Sync at once.
             () = brake.pulled() => false,
-            // The next daemon goes on with it.
+            // The next daemon continues the deletion.
             _ = ending.wait_for(|ending| *ending) => false,
-            // Somebody took the finalizer away; another one of the name may be there, and waits for this.
+            // A person removed the finalizer; a new Sync of the same name may exist and wait for
+            // this task to end.
             _ = seen.wait_for(Option::is_none) => false,
         }
     }

@@ -1,7 +1,7 @@
-//! Whether a Sync may depend on those that it names.
+//! Checks that a Sync may depend on the Syncs of other namespaces that it names.
 //!
-//! In: what the Sync asks for. Out: nothing, or what is missing. Whoever waits for another Sync learns how that one does, so
-//! that a Sync of a team may name those of other namespaces that the team's ServiceAccount may read.
+//! In: the validated spec. Out: nothing, or the missing permission. A Sync that waits for another
+//! one discloses the health of that one; so the ServiceAccount of the Sync must be able to read it.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use crate::clock;
 use crate::cluster::Cluster;
 use crate::report::Trouble;
 
-/// So long an answer stands: a Sync is read again with each of its events.
+/// Validity of a positive answer: the check runs at each event of the Sync.
 const STANDS: Duration = Duration::from_secs(60);
 
-/// Syncs that somebody was found to be able to read.
+/// Syncs that an account may read, from the last check.
 #[derive(Debug)]
 pub(super) struct Readable {
     account: Box<str>,
@@ -26,7 +26,7 @@ pub(super) struct Readable {
 
 impl Keeper {
     pub(super) async fn may_depend(&mut self, wish: &Wish, cluster: &Cluster) -> Result<(), Trouble> {
-        // The daemon itself reads all of them.
+        // The daemon may read all Syncs.
         let Some(account) = &wish.service_account else { return Ok(()) };
         let elsewhere = wish.depends_on.iter().filter(|other| other.namespace != self.name.namespace);
         let syncs: Vec<SyncName> = elsewhere.cloned().collect();

@@ -1,6 +1,7 @@
-//! The finalizer of a Sync, by which its objects are deleted with it.
+//! The finalizer of a Sync, which has its objects deleted before the Sync itself.
 //!
-//! In: a Sync as the API server has it. Out: the finalizer is there exactly while the spec asks to delete the objects.
+//! In: a Sync as the API server has it. Out: the finalizer is set exactly while the spec asks to
+//! delete the objects.
 
 use serde_json::Value;
 
@@ -8,7 +9,8 @@ use super::Keeper;
 use crate::api::{DeletionPolicy, FINALIZER, Sync};
 
 impl Keeper {
-    /// The finalizer is there exactly while the objects are to be deleted with the Sync.
+    /// Sets or removes the finalizer, so that it is set exactly while the objects are to be deleted
+    /// with the Sync.
     pub(super) async fn finalizer(&self, sync: &Sync) -> Option<crate::cluster::Failure> {
         let mut finalizers = sync.metadata.finalizers.clone().unwrap_or_default();
         let (has, wants) = (
@@ -22,11 +24,12 @@ impl Keeper {
         }
         let version = sync.metadata.resource_version.as_deref().unwrap_or_default();
         let written = self.context.cluster.write_finalizers(&self.name, version, &finalizers).await;
-        // Of a conflict the newer Sync is on its way already.
+        // After a conflict the newer version of the Sync is on its way already.
         written.err().filter(|failure| failure.code() != Some(409))
     }
 
-    /// Takes the finalizer away where a refused spec asks to leave the objects when the Sync is deleted.
+    /// Removes the finalizer where a refused spec asks to orphan the objects when the Sync is
+    /// deleted.
     pub(super) async fn orphan_if_asked(&self, sync: &Value) {
         let policy = sync.pointer("/spec/deletionPolicy").and_then(Value::as_str);
         let finalizers = sync.pointer("/metadata/finalizers").and_then(Value::as_array);

@@ -1,7 +1,8 @@
-//! The daemon that serves a Sync, where there are several.
+//! Decides which of several daemons serves a Sync.
 //!
-//! In: the Lease that the status names in `heldBy`, and the label of the Sync. Out: true while another daemon serves it. A daemon
-//! of another instance than the label names has let go of the Sync after [`LETS_GO`], and the next one begins.
+//! In: the Lease that the status names in `heldBy`, and the instance label of the Sync. Out: true
+//! while another daemon serves it. A daemon of another instance has released the Sync after
+//! [`RELEASE_TIME`], and the next one begins.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +10,15 @@ use super::Keeper;
 use crate::api::SyncStatus;
 use crate::clock;
 
-/// So long a daemon has to let go of a Sync that left its instance.
+/// Time that a daemon has to release a Sync that left its instance.
 const LETS_GO: Duration = Duration::from_secs(6);
 
-/// The longest pause between two looks meanwhile.
+/// Longest pause between two checks meanwhile.
 const LOOK: Duration = Duration::from_secs(2);
 
 impl Keeper {
-    /// True if another daemon that lives serves the Sync. Nothing is written about that: the status is the other's.
+    /// True if another live daemon serves the Sync. The status belongs to that daemon, so nothing
+    /// is written to it here.
     pub(super) async fn is_served_elsewhere(&mut self, status: Option<&SyncStatus>) -> bool {
         let holder = status.and_then(|status| status.held_by.as_ref());
         let own = self.context.held_by.as_ref();
@@ -36,12 +38,12 @@ impl Keeper {
     }
 }
 
-/// True once a daemon has had the time to let go since it was named first.
+/// True once the other daemon has had the time to release the Sync since it was first named.
 fn is_over(since: &mut Option<Instant>, now: Instant) -> bool {
     now.duration_since(*since.get_or_insert(now)) >= LETS_GO
 }
 
-/// The name of a Lease, which stands for an instance in whatever namespace.
+/// Returns the name of a Lease, which identifies an instance in any namespace.
 fn lease(held_by: &str) -> &str {
     held_by.rsplit_once('/').map_or(held_by, |(_, name)| name)
 }

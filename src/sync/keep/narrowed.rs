@@ -1,7 +1,8 @@
-//! The order of before, while the newest spec cannot be applied.
+//! Continues the previous request while the newest spec cannot be applied.
 //!
-//! In: the Sync as the API server has it, and why its spec is refused. Out: the last order, narrowed by everything that the
-//! newest spec stops or narrows. Its objects are kept; nothing is taken up and nothing is deleted for it.
+//! In: the Sync as the API server has it, and why its spec is refused. Out: the last request,
+//! narrowed by each field of the newest spec that stops or narrows something. Its objects are kept;
+//! it adopts nothing and prunes nothing.
 
 use std::sync::Arc;
 
@@ -13,8 +14,9 @@ use crate::api::{APPROVE_ANNOTATION, MOVES_TO_ANNOTATION, REQUEST_ANNOTATION};
 use crate::report::Trouble;
 
 impl Keeper {
-    /// Keeps the objects of the last order; false if there is none, or if nothing may be written with its identity. With no
-    /// new trouble the spec stays refused if it was. An approval or a request of a person counts at once.
+    /// Keeps the objects of the last request; false if there is none, or if nothing may be written
+    /// with its identity. Without a new error a refused spec stays refused. An approval or a
+    /// request of a person takes effect at once.
     pub(super) fn keep_narrowed(&mut self, sync: &Value, refused: Option<Trouble>) -> bool {
         let Some(last) = self.orders.as_ref().map(|orders| orders.borrow().clone()) else { return false };
         let spec = sync.get("spec").unwrap_or(&Value::Null);

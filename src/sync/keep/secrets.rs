@@ -1,6 +1,7 @@
-//! The Secrets that a Sync names: what its repository wants to see, and whose signatures count.
+//! Reads and watches the Secrets that a Sync names: repository credentials and signing keys.
 //!
-//! In: what the Sync asks for. Out: their content; each is watched, so that a change of it is seen at once.
+//! In: the validated spec. Out: the content of the Secrets; a change of one wakes the worker at
+//! once.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,7 +25,8 @@ pub(super) struct Followed {
 }
 
 impl Keeper {
-    /// The content of the Secret that the Sync names, which is watched from now on.
+    /// Returns the credentials from the Secret that the Sync names, and watches the Secret from now
+    /// on.
     pub(super) async fn credentials(
         &mut self,
         wish: &Wish,
@@ -40,7 +42,8 @@ impl Keeper {
         self.context.login(cluster, &self.name, wish, (name, data), &mut self.permission).await
     }
 
-    /// The keys whose signatures count, if the Sync asks for any; their Secret is watched from now on.
+    /// Returns the trusted signing keys, if the Sync verifies signatures, and watches their Secret
+    /// from now on.
     pub(super) async fn keys(&mut self, wish: &Wish) -> Result<Option<Arc<Keys>>, Trouble> {
         let known = self.trusted.take();
         let Some((_, name)) = &wish.verify else { return Ok(None) };
@@ -52,7 +55,8 @@ impl Keeper {
         keys(name, data?).map(Some)
     }
 
-    /// Until the keys are had, nothing new is taken up: what was asked for before may have trusted others.
+    /// Trusts no key until the new keys are read: the previous request may have trusted others, and
+    /// no new commit may be accepted by them.
     pub(super) fn trusts_nobody(&self, wish: &Wish) {
         let Some(orders) = &self.orders else { return };
         orders.send_if_modified(|order| {
@@ -66,7 +70,7 @@ impl Keeper {
         });
     }
 
-    /// Watches a Secret, if it is not the one that is watched already.
+    /// Watches a Secret, or keeps the existing watch of the same one.
     fn followed(&self, name: &str, known: Option<Followed>) -> Followed {
         known.filter(|known| *known.name == *name).unwrap_or_else(|| {
             let versions = Arc::<Mutex<Versions>>::default();
@@ -87,7 +91,7 @@ impl Keeper {
 }
 
 impl Followed {
-    /// Reads the Secret. Whoever waits for `again` is told if it has changed meanwhile.
+    /// Reads the Secret. Notifies `again` if it has changed meanwhile.
     async fn read(&self, cluster: &Cluster, sync: &SyncName, again: &Notify) -> Result<SecretData, Trouble> {
         *lock(&self.versions) = Versions::default();
         let found = secret(cluster, &sync.namespace, &self.name).await;

@@ -1,21 +1,23 @@
-//! A Sync that takes nothing any more, for now or for good.
+//! Stops a Sync that may not reconcile, for now or permanently.
 //!
-//! In: the keeper of the Sync. Out: nothing is applied for it, and other Syncs know that it takes nothing from them. One that is
-//! refused for good, or that another daemon serves, claims nothing either, and those whose objects it has held look again.
+//! In: the worker of the Sync. Out: nothing is applied for it, and other Syncs know that it adopts
+//! nothing from them. A Sync that is refused permanently, or that another daemon serves, also
+//! withdraws its claims, and the owners of those objects reconcile again.
 
 use super::Keeper;
 
 impl Keeper {
-    /// It is not known what the Sync wants of the newest commit, and it takes nothing from others.
+    /// Stops the reconciler and marks the desired state of the Sync as unknown, so that no other
+    /// Sync hands anything over to it.
     pub(super) async fn takes_nothing(&mut self) {
         self.is_incomplete();
         self.desk.is_left();
         self.stop().await;
-        // Once more, because the pass that has come to its end may have rendered something still.
+        // Twice, because the reconcile that has just finished may have published a render.
         self.is_incomplete();
     }
 
-    /// What the Sync wanted last counts no more: it is refused for good, or another daemon serves it.
+    /// Withdraws all claims of the Sync: it is refused permanently, or another daemon serves it.
     pub(super) async fn claims_nothing(&self) {
         let held = self.context.registry.claims_nothing(&self.name).await;
         self.context.neighbours.wake(&held);

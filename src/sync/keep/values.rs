@@ -1,7 +1,8 @@
-//! The ConfigMaps and Secrets whose keys are variables of a Sync: each is read once, and again when it was seen to change.
+//! ConfigMaps and Secrets with the variables of a Sync: each is read once, and again after it
+//! changed.
 //!
-//! In: what the Sync names, and the cluster as the identity sees it that acts for it. Out: the wish with all variables. While nothing
-//! changes, nothing is asked.
+//! In: the spec, and the cluster with the identity of the Sync. Out: the spec with the values of
+//! all variables. While nothing changes, no request is sent.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,10 +16,10 @@ use crate::api::SyncName;
 use crate::cluster::{Cluster, Following, Texts, ValuesTold};
 use crate::report::Trouble;
 
-/// One object that is followed.
+/// One ConfigMap or Secret that is watched.
 pub(super) struct Source {
     values: Values,
-    /// As whom.
+    /// Impersonated ServiceAccount; none for the daemon itself.
     account: Option<Box<str>>,
     held: Arc<Mutex<Held>>,
     texts: Option<Texts>,
@@ -26,25 +27,26 @@ pub(super) struct Source {
     following: Following,
 }
 
-/// What is known of an object.
+/// State of the object, shared with its watch.
 #[derive(Default)]
 struct Held {
     versions: Versions,
-    /// It could not be read, or is missed.
+    /// The last read failed, or the object is missing.
     failed: bool,
-    /// It may not be watched, so that nobody would tell that it has changed.
+    /// It may not be watched, so that a change would stay undetected.
     forbidden: bool,
 }
 
 impl Held {
-    /// What was read counts only while a change of it would be seen.
+    /// Refuses an object that may not be watched: its values count only while a change would be
+    /// detected.
     fn seen(&self, name: &SyncName, named: &Values) -> Result<(), Trouble> {
         if self.forbidden { Err(values::unwatched(name, named)) } else { Ok(()) }
     }
 }
 
 impl Keeper {
-    /// The wish with the values of all of its variables, whose objects are watched from now on.
+    /// Returns the spec with the values of all variables, and watches their objects from now on.
     pub(super) async fn filled(&mut self, wish: Wish, cluster: &Cluster) -> Result<Wish, Trouble> {
         let mut known = std::mem::take(&mut self.values);
         for values in &wish.values {
@@ -56,7 +58,7 @@ impl Keeper {
             self.values.push(source);
         }
         let rotated = self.rotated.clone();
-        // All of them are followed, also where one cannot be read: whatever comes is seen.
+        // All objects are watched, also after one that cannot be read: its appearance is detected.
         for source in &mut self.values {
             source.read(cluster, &self.name, &rotated).await?;
         }
@@ -83,7 +85,7 @@ impl Keeper {
 }
 
 impl Source {
-    /// Reads the object, unless what was read of it is still so.
+    /// Reads the object, unless the last read is still current.
     async fn read(&mut self, cluster: &Cluster, name: &SyncName, again: &Notify) -> Result<(), Trouble> {
         {
             let mut held = self.lock();

@@ -1,19 +1,19 @@
-//! Which version of an object was read, and which one its watch tells.
+//! Compares the version of an object that was read with the version that its watch reports.
 //!
-//! In: versions from a read and from a watch. Out: true if the object is another one than was read. A change between the read
-//! and the first list of the watch is seen by that list.
+//! In: versions from a read and from a watch. Out: true if the object has changed since the read. A
+//! change between the read and the first list of the watch is detected by that list.
 
-/// The versions of an object; `Some(None)` where it was not there.
+/// Versions of an object; `Some(None)` where it did not exist.
 #[derive(Debug, Default)]
 pub(super) struct Versions {
-    /// As it was read; nothing before that, and while it is being read.
+    /// Version of the last read; none before it and while it is in progress.
     pub(super) read: Option<Option<Box<str>>>,
-    /// As the watch tells it, if it has told anything since.
+    /// Version that the watch reported last, if any.
     pub(super) told: Option<Option<Box<str>>>,
 }
 
 impl Versions {
-    /// True if it was seen to be another one than was read.
+    /// True if both versions are known and differ.
     pub(super) fn is_another(&self) -> bool {
         matches!((&self.read, &self.told), (Some(read), Some(told)) if read != told)
     }

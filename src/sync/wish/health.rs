@@ -1,7 +1,7 @@
-//! What a Sync wishes to be made of how its objects are.
+//! Validates the health settings of a Sync.
 //!
-//! In: `spec.health`. Out: [`HealthWish`], its rules ready to be asked, or a refusal that names every rule that cannot be read
-//! with the place in its text.
+//! In: `spec.health`. Out: [`HealthOptions`] with compiled rules, or an error that names every rule
+//! that cannot be parsed, with the position in its text.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use super::{Refusal, refuse, span};
 use crate::api::HealthSpec;
 use crate::health::rules::{Rules, Written};
 
-/// What is made of how objects are.
+/// Health settings of a Sync.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HealthWish {
-    /// Being applied is not enough to be ready.
+    /// The Sync is ready only when its objects are healthy, not as soon as they are applied.
     pub wait: bool,
-    /// How long an object may be on its way; as is usual for its kind, if nothing is said.
+    /// Time that an object may be progressing; the default of its kind if unset.
     pub timeout: Option<Duration>,
-    /// How kinds are judged.
+    /// Custom health rules for kinds.
     pub rules: Rules,
 }
 

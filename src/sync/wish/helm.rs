@@ -1,17 +1,18 @@
-//! How a Sync wants a chart to be rendered.
+//! Validates the Helm options of a Sync.
 //!
-//! In: `spec.render.helm`, and what stands for what it leaves out. Out: [`HelmOptions`], or a refusal.
+//! In: `spec.render.helm`, and defaults for the fields that it leaves out. Out: [`HelmOptions`], or
+//! an error.
 
 use super::{Refusal, refuse};
 use crate::api::HelmSpec;
 use crate::render::{self, HelmOptions};
 use crate::source::{ChartError, ChartRef};
 
-/// The most files of values.
+/// Most values files of a Sync.
 const MAX_FILES: usize = 32;
-/// The most bytes of the name of one.
+/// Most bytes in the name of a values file.
 const MAX_FILE_NAME: usize = 1024;
-/// The most bytes of values in a Sync.
+/// Most bytes of inline values in a Sync.
 const MAX_VALUES: usize = 512 * 1024;
 
 pub(super) fn helm(spec: Option<&HelmSpec>, name: &str, namespace: &str) -> Result<HelmOptions, Refusal> {
@@ -63,7 +64,8 @@ pub(super) fn helm(spec: Option<&HelmSpec>, name: &str, namespace: &str) -> Resu
     })
 }
 
-/// The chart that is published elsewhere; none if it lies in the repository.
+/// Returns the chart that is fetched from a chart repository or registry; none if the chart is in
+/// the Git repository.
 pub(super) fn chart(spec: Option<&HelmSpec>) -> Result<Option<ChartRef>, Refusal> {
     let Some(chart) = spec.and_then(|spec| spec.chart.as_ref()) else { return Ok(None) };
     let schemes = ["https://", "http://", "oci://"];

@@ -1,12 +1,12 @@
-//! Which fields a Sync leaves to others.
+//! Validates the fields that a Sync leaves to other managers.
 //!
-//! In: an entry of `spec.ignoreFields` and its place. Out: [`Ignore`], or a refusal.
+//! In: an entry of `spec.ignoreFields` and its index. Out: [`Ignore`], or an error.
 
 use super::{Refusal, refuse};
 use crate::api::IgnoreFields;
 use crate::desired::Ignore;
 
-/// What is never ignored, because it says which object it is.
+/// Fields that cannot be ignored, because they identify the object.
 const IDENTITY: [&str; 5] = ["/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"];
 
 pub(super) fn ignore((at, fields): (usize, &IgnoreFields)) -> Result<Ignore, Refusal> {

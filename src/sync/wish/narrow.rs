@@ -1,7 +1,8 @@
-//! A spec that cannot be applied, as far as it takes something away from the one before it.
+//! Narrows the applied spec by the newest one while that one cannot be applied.
 //!
-//! In: the spec that is applied, and the newer one that is refused. Out: the applied one, in which everything that stops or
-//! narrows counts at once. A person who suspends a Sync or switches pruning off is heard, whatever else is wrong.
+//! In: the spec that is applied, and the newer one that is refused. Out: the applied spec, with
+//! each field of the newer one that stops or narrows something. So suspending a Sync or disabling
+//! pruning takes effect at once, even when the rest of the spec is invalid.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -12,10 +13,10 @@ use crate::object::GroupKind;
 use crate::plan::DriftMode;
 use crate::source::Signed;
 
-/// The fields of a spec that decide which objects a commit renders to, beside the source.
+/// The fields of a spec, beside the source, that decide which objects a commit renders to.
 const RENDER_FIELDS: [&str; 5] = ["path", "render", "targetNamespace", "createNamespace", "ignoreFields"];
 
-/// A hash of the fields that decide what a commit renders to.
+/// Hashes the fields that decide what a commit renders to.
 pub(crate) fn render_spec(spec: &SyncSpec) -> Box<str> {
     let spec = serde_json::to_value(spec).unwrap_or_default();
     let mut hash = Sha256::new();
@@ -29,7 +30,7 @@ pub(crate) fn render_spec(spec: &SyncSpec) -> Box<str> {
 }
 
 impl Wish {
-    /// The newer spec, with everything that decides what is rendered as this one has it.
+    /// Returns the newer spec with all fields that decide the render taken from this one.
     pub(crate) fn rendered_as_before(&self, newer: &Self) -> Self {
         let before = self.clone();
         Self {
@@ -48,7 +49,7 @@ impl Wish {
         }
     }
 
-    /// This spec, narrowed by a newer one that is sound by itself but whose render is refused.
+    /// Narrows this spec by a newer valid one whose render is refused.
     pub(crate) fn narrowed_by(&self, newer: &Self) -> Self {
         let orphans = newer.deletion == DeletionPolicy::Orphan;
         Self {
@@ -67,8 +68,9 @@ impl Wish {
         }
     }
 
-    /// This spec, narrowed by a newer one that is not sound: only fields that can be read count. None if it names another
-    /// identity or other keys, because nothing may be written with those of before.
+    /// Narrows this spec by a newer invalid one, by those of its fields that can be read. Returns
+    /// none if it names another identity or other keys, because nothing may be written with the
+    /// previous ones.
     pub(crate) fn narrowed_by_unsound(&self, newer: &Value) -> Option<Self> {
         let at = |pointer: &str| newer.pointer(pointer);
         let account = at("/serviceAccountName").map(|name| name.as_str().unwrap_or_default());
@@ -148,7 +150,7 @@ mod tests {
         }
     }
 
-    /// Another hash would make every daemon that is upgraded let go of the revisions that it keeps.
+    /// With another hash every upgraded daemon would drop its held revisions.
     #[test]
     fn the_hash_of_a_spec_is_the_same_in_every_version() {
         assert_eq!(&*of(json!({})).1, "cb571ea12040f56c");

@@ -1,6 +1,6 @@
-//! Which repository, which revision of it, and whose signatures.
+//! Validates the source of a Sync: repository, ref, signatures, path.
 //!
-//! In: `spec.source` and `spec.path`. Out: the words of the station `source`, or a refusal.
+//! In: `spec.source` and `spec.path`. Out: the types of the crate `source`, or an error.
 
 use std::fmt;
 
@@ -48,7 +48,7 @@ pub(super) fn reference(reference: &GitRef) -> Result<Reference, Refusal> {
     }
 }
 
-/// What has to be signed, and the Secret with the keys.
+/// Returns the kind of signature that is required, and the Secret with the trusted keys.
 pub(super) fn signed(git: &Git, verify: &Verify) -> Result<(Signed, Box<str>), Refusal> {
     let has_tag = git.reference.as_ref().is_some_and(|it| it.tag.is_some() || it.semver.is_some());
     let chooses = git.reference.as_ref().is_some_and(|it| it.semver.is_some());
@@ -70,7 +70,7 @@ pub(super) fn signed(git: &Git, verify: &Verify) -> Result<(Signed, Box<str>), R
     Ok((signed, secret.unwrap_or_default()))
 }
 
-/// The path in one form: no `.` in it and no slash at its end.
+/// Returns the path in normal form, without `.` and without a slash at its end.
 pub(super) fn path(text: &str) -> Result<String, Refusal> {
     let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     match text.is_empty() || text.starts_with('/') || parts.contains(&"..") {

@@ -1,6 +1,6 @@
-//! Variables and where their values are, in the words of the stations.
+//! Validates the variables of a Sync and the objects that hold more of them.
 //!
-//! In: `spec.render.substitute`. Out: [`Variables`] and [`Values`], or a refusal.
+//! In: `spec.render.substitute`. Out: [`Variables`] and [`ValuesSource`], or an error.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use super::{Refusal, named, refuse};
 use crate::api::{Substitute, ValuesKind};
 use crate::render::{Seen, Variables, variable_rule};
 
-/// An object whose keys are variables.
+/// ConfigMap or Secret whose keys are variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Values {
-    /// What it is.
+    /// ConfigMap or Secret.
     pub kind: ValuesKind,
-    /// Its name, in the Sync's own namespace.
+    /// Name of the object, in the Sync's own namespace.
     pub name: Box<str>,
-    /// It need not be there.
+    /// The object may be missing.
     pub optional: bool,
 }
 
-/// The most variables, and the most objects with more of them.
+/// Most inline variables, and most objects with more of them.
 const MAX: (usize, usize) = (256, 16);
-/// The most characters of a value.
+/// Most characters of an inline value.
 const MAX_VALUE: usize = 4096;
 
-/// The variables that the Sync itself names; none if nothing is to be replaced.
+/// Returns the inline variables; none if nothing is to be substituted.
 pub(super) fn variables(substitute: Option<&Substitute>) -> Result<Option<Arc<Variables>>, Refusal> {
     let Some(substitute) = substitute else { return Ok(None) };
     let field = "spec.render.substitute.vars";
@@ -43,7 +43,7 @@ pub(super) fn variables(substitute: Option<&Substitute>) -> Result<Option<Arc<Va
     Ok(Some(Arc::new(Variables::default().with(vars, Seen::ByAll))))
 }
 
-/// Where more of them come from.
+/// Returns the objects that hold more variables.
 pub(super) fn values(substitute: Option<&Substitute>) -> Result<Vec<Values>, Refusal> {
     let from = substitute.map(|substitute| substitute.from.as_slice()).unwrap_or_default();
     if from.len() > MAX.1 {
