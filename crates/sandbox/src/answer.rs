@@ -1,55 +1,57 @@
-//! An answer, before it is sent.
+//! The response to a request, before it is sent over HTTP.
 //!
-//! In: what a handler found or refused. Out: [`Answer`]: a status, headers, and a body that is whole, or that goes on.
+//! In: the result or error of a handler.
+//! Out: [`ApiResponse`]: status code, headers, and a body that is either complete or a watch
+//! stream.
 
 use serde_json::Value;
 
 use super::follow::Follow;
 use super::refusal::Refusal;
 
-/// An answer to one request.
+/// Response to one request.
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) content: &'static str,
-    /// What a person should know although it went well.
+    /// Texts of `Warning` headers: hints for the user although the request succeeded.
     pub(crate) warnings: Vec<String>,
     pub(crate) retry_after: Option<u64>,
     pub(crate) body: Body,
 }
 
-/// The body of an answer.
+/// Body of a response.
 pub(crate) enum Body {
     Whole(Vec<u8>),
-    /// A watch.
+    /// A watch: the body is a stream of events.
     Goes(Box<Follow>),
 }
 
-/// The usual form of bodies.
+/// Content type of all bodies except plain text and discovery documents.
 pub(crate) const JSON: &str = "application/json";
 
 impl Answer {
-    /// JSON text.
+    /// Returns a response with a body that is JSON text already.
     pub(crate) fn text(code: u16, text: Vec<u8>) -> Self {
         Self { code, content: JSON, warnings: Vec::new(), retry_after: None, body: Body::Whole(text) }
     }
 
-    /// A value as JSON.
+    /// Returns a response with the value as JSON.
     pub(crate) fn json(code: u16, value: &Value) -> Self {
         Self::text(code, value.to_string().into_bytes())
     }
 
-    /// A plain word.
+    /// Returns a plain-text response with code 200.
     pub(crate) fn word(word: &str) -> Self {
         Self { content: "text/plain; charset=utf-8", ..Self::text(200, word.as_bytes().to_vec()) }
     }
 
-    /// With one more warning, before all others.
+    /// Adds a warning before all others.
     pub(crate) fn warning_first(mut self, warning: Option<&str>) -> Self {
         self.warnings.splice(0..0, warning.map(str::to_owned));
         self
     }
 
-    /// With warnings.
+    /// Replaces the warnings.
     pub(crate) fn warning(self, warnings: Vec<String>) -> Self {
         Self { warnings, ..self }
     }

@@ -1,7 +1,8 @@
-//! What a request asks for.
+//! Parses a request into [`ApiRequest`].
 //!
-//! In: method, path, query, headers and body. Out: [`Ask`]; its query and headers are read where they are needed. A
-//! path that no API server has is no error here: its [`Place`] says so.
+//! In: method, path, query, headers and body.
+//! Out: [`ApiRequest`]; query parameters and headers are parsed where they are used. An unknown
+//! path is no error here: it becomes [`Endpoint::Unknown`].
 
 use http::{HeaderMap, Method, Uri, header};
 use serde_json::Value;
@@ -10,23 +11,23 @@ use super::protobuf;
 use super::refusal::Refusal;
 use moorline_yaml::{self as yaml, Dialect};
 
-/// One request.
+/// One request to the API server.
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) method: Method,
     pub(crate) place: Place,
-    /// Path and query as they were sent.
+    /// Path and query as the client sent them.
     pub(crate) uri: String,
     query: Vec<(String, String)>,
     headers: HeaderMap,
     body: Vec<u8>,
-    /// The path is one of those that can only be watched.
+    /// True if the path is one of the deprecated watch paths, which allow nothing but a watch.
     pub(crate) only_watches: bool,
-    /// Of whoever holds the server itself in its hands.
+    /// True for a call from inside the process, by the owner of the server.
     is_of_owner: bool,
 }
 
-/// Where a path leads.
+/// Endpoint that a path addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     /// `/healthz`, `/livez`, `/readyz`.
@@ -39,17 +40,17 @@ pub(crate) enum Place {
     Group { group: String },
     /// `/api/v1` and `/apis/GROUP/VERSION`.
     Resources { group: String, version: String },
-    /// `/openapi/v3`, and what lies in it; empty for the index.
+    /// `/openapi/v3` and the documents below it; empty for the index.
     OpenApi { group_version: String },
-    /// `/openapi/v2`, the older form.
+    /// `/openapi/v2`, the older format.
     OldOpenApi,
-    /// Objects.
+    /// A resource collection, an object or a subresource.
     Objects(Objects),
-    /// Anything else.
+    /// Any other path.
     Unknown,
 }
 
-/// A collection, an object in it, or a part of that.
+/// Path of a collection, of an object in it, or of a subresource of that object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Objects {
     pub(crate) group: String,
@@ -60,7 +61,7 @@ pub(crate) struct Objects {
     pub(crate) subresource: Option<String>,
 }
 
-/// In which form objects are wanted.
+/// Representation in which the client wants the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Whole,
@@ -68,14 +69,14 @@ pub(crate) enum Form {
     Table,
 }
 
-/// The forms of a body that are read.
+/// Media types of request bodies that can be read.
 const BODIES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Those of a kind whose protobuf is not read.
+/// Media types for kinds whose protobuf encoding cannot be read.
 const PLAIN_BODIES: &str = "application/json, application/yaml";
 
 impl Ask {
-    /// Reads a request.
+    /// Parses a request.
     pub(crate) fn new(method: Method, uri: &Uri, headers: HeaderMap, body: Vec<u8>) -> Self {
         let query = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()).map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -88,22 +89,22 @@ impl Ask {
         Self { method, place, uri: uri.to_string(), query, headers, body, only_watches, is_of_owner: false }
     }
 
-    /// The same, from whoever holds the server itself in its hands.
+    /// Marks the request as a call from inside the process, by the owner of the server.
     pub(crate) fn of_owner(self) -> Self {
         Self { is_of_owner: true, ..self }
     }
 
-    /// True if the expressions of a definition are asked about what is written.
+    /// True if the CEL rules of a definition are evaluated for the write.
     pub(crate) fn asks_rules(&self) -> bool {
         !self.is_of_owner
     }
 
-    /// True if webhooks admit what is written. The owner waits for nobody.
+    /// True if admission webhooks are called for the write; calls of the owner skip them.
     pub(crate) fn asks_admission(&self) -> bool {
         !self.is_of_owner
     }
 
-    /// A value of the query, if it is given and not empty.
+    /// Returns a query parameter, if it is present and not empty.
     pub(crate) fn query(&self, name: &str) -> Option<&str> {
         self.query
             .iter()
@@ -112,36 +113,36 @@ impl Ask {
             .filter(|it| !it.is_empty())
     }
 
-    /// A switch in the query.
+    /// True if a boolean query parameter is set.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         matches!(self.query(name), Some("true" | "1"))
     }
 
-    /// True if nothing is to be kept.
+    /// True if nothing is persisted: `dryRun=All`.
     pub(crate) fn is_dry_run(&self) -> bool {
         self.query("dryRun") == Some("All")
     }
 
-    /// Who owns what is written.
+    /// Field manager of the write: `fieldManager`, else the client's name from `User-Agent`.
     pub(crate) fn manager(&self) -> String {
         let agent = || self.headers.get(header::USER_AGENT)?.to_str().ok()?.split('/').next();
         let manager = self.query("fieldManager").or_else(agent).unwrap_or("unknown");
         manager.chars().take(128).collect()
     }
 
-    /// The token of the client; empty without one.
+    /// Bearer token of the client; empty if there is none.
     pub(crate) fn token(&self) -> &str {
         let value = self.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         value.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default()
     }
 
-    /// What the body is said to be, without parameters.
+    /// Media type of the body, without parameters.
     pub(crate) fn content_type(&self) -> &str {
         let value = self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         value.unwrap_or("application/json").split(';').next().unwrap_or_default().trim()
     }
 
-    /// The command of kubectl that sends it, such as `kubectl logs`.
+    /// Command of kubectl that sent the request, such as `kubectl logs`.
     pub(crate) fn command(&self) -> Option<&str> {
         self.headers.get("kubectl-command")?.to_str().ok()
     }
@@ -150,7 +151,7 @@ impl Ask {
         self.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The first form in what is accepted that can be given.
+    /// Returns the first representation in `Accept` that this server supports.
     pub(crate) fn form(&self) -> Form {
         for media in self.accept().split(',') {
             if media.contains("as=Table") {
@@ -166,7 +167,7 @@ impl Ask {
         Form::Whole
     }
 
-    /// True if the kinds of all groups are wanted in one answer.
+    /// True if the client accepts aggregated discovery: all groups in one response.
     pub(crate) fn wants_aggregated(&self) -> bool {
         self.accept()
             .split(',')
@@ -175,17 +176,17 @@ impl Ask {
             || self.accept().contains("as=APIGroupDiscoveryList;v=v2;")
     }
 
-    /// True if the answer goes on.
+    /// True if the request opens a watch.
     pub(crate) fn is_watch(&self) -> bool {
         self.is_set("watch")
     }
 
-    /// The body as it was sent.
+    /// Body as the client sent it.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.body
     }
 
-    /// The body as JSON; none where there is no body.
+    /// Body as JSON; `None` if the body is empty.
     pub(crate) fn body(&self) -> Result<Option<Value>, Refusal> {
         if self.body.is_empty() {
             return Ok(None);
@@ -210,7 +211,7 @@ impl Ask {
     }
 }
 
-/// Before there was a word for it in the query, a part of the path said that something is watched.
+/// Parses the deprecated watch paths, such as `/api/v1/watch/pods`, which mean `?watch=true`.
 fn watched(path: &str, query: &mut Vec<(String, String)>) -> Option<Place> {
     let own = if path.starts_with("/api/") { 2 } else { 3 };
     let mut parts: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -259,7 +260,7 @@ fn objects(group: &str, version: &str, parts: &[&str]) -> Place {
         })
     };
     match *parts {
-        // A namespace itself has parts of its own.
+        // A Namespace has subresources of its own.
         ["namespaces", name, part @ ("status" | "finalize")] if group.is_empty() => {
             of(None, "namespaces", Some(name), Some(part))
         }
@@ -273,7 +274,7 @@ fn objects(group: &str, version: &str, parts: &[&str]) -> Place {
     }
 }
 
-/// Text of a URL, read: `%2F` is a slash, and `+` a space.
+/// Decodes URL-encoded text: `%2F` is a slash, and `+` a space.
 fn decoded(text: &str) -> String {
     if !text.contains(['%', '+']) {
         return text.to_owned();

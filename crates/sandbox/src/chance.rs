@@ -1,18 +1,19 @@
-//! Chance that can be had again: the same seed gives the same numbers.
+//! Reproducible random numbers: the same seed gives the same sequence.
 //!
-//! In: a seed. Out: numbers, texts and uids. Nothing secret may depend on it.
+//! In: a seed.
+//! Out: numbers, name suffixes and uids. Not secure: nothing secret may depend on them.
 
-/// A source of chance.
+/// Pseudo-random number generator.
 #[derive(Debug, Clone)]
 pub(crate) struct Chance(u64);
 
 impl Chance {
-    /// The chance of a seed.
+    /// Returns a generator with the given seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub(crate) fn next(&mut self) -> u64 {
         // SplitMix64: an odd step, and two rounds of mixing.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -21,17 +22,17 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below a bound.
+    /// Returns a number below `bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.next() % bound }
     }
 
-    /// True in so many of a thousand cases.
+    /// True in `cases` of a thousand calls, on average.
     pub(crate) fn in_thousand(&mut self, cases: u16) -> bool {
         cases > 0 && self.below(1000) < u64::from(cases)
     }
 
-    /// A uid, as Kubernetes makes them.
+    /// Returns a uid in the format of Kubernetes.
     pub(crate) fn uid(&mut self) -> String {
         let (high, low) = (self.next(), self.next());
         let parts =
@@ -39,7 +40,8 @@ impl Chance {
         format!("{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}", parts.0, parts.1, parts.2, parts.3 | 0x8000, parts.4)
     }
 
-    /// The end of a generated name: five letters that spell nothing.
+    /// Returns the suffix of a generated name: five characters without vowels, so that no words
+    /// arise.
     pub(crate) fn suffix(&mut self) -> String {
         const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         (0..5).map(|_| char::from(LETTERS[self.below(LETTERS.len() as u64) as usize])).collect()

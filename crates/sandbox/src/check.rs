@@ -1,6 +1,7 @@
-//! What is wrong with an object that is written.
+//! Validates an object that is about to be written.
 //!
-//! In: the object before and after, and its type. Out: warnings, or the refusal with all that is wrong at once.
+//! In: the object before and after the write, and its type.
+//! Out: warnings, or a [`StatusError`] with all problems at once.
 
 use serde_json::{Value, json};
 
@@ -9,7 +10,8 @@ use super::refusal::{About, Refusal};
 use super::rules;
 use super::write::Target;
 
-/// With these, an object is not what its expressions expect.
+/// Reasons after which CEL rules are not evaluated: the object does not have the types that they
+/// expect.
 const BLIND: [&str; 5] = [
     "FieldValueNotSupported",
     "FieldValueRequired",
@@ -20,8 +22,8 @@ const BLIND: [&str; 5] = [
 const UNCHECKED: &str = "Invalid value: null: some validation rules were not checked because the object was invalid; \
                          correct the existing errors to complete validation";
 
-/// Fields that nobody knows, as the writer wants to hear of them: not at all, as warnings, or as a refusal. A value of
-/// another type than its field is refused, however it is asked for.
+/// Handles unknown fields as `fieldValidation` demands: ignores them, warns, or refuses the write.
+/// A value of the wrong type is always refused.
 pub(crate) fn decode(target: &Target, new: &mut Value, strictness: &str) -> Result<Vec<String>, Refusal> {
     let schema = &target.served().schema;
     let kind = &target.resource.kind;
@@ -45,7 +47,7 @@ pub(crate) fn decode(target: &Target, new: &mut Value, strictness: &str) -> Resu
     }
 }
 
-/// Refuses what may not be kept; warns of what was no better before.
+/// Refuses an invalid object; returns warnings for problems that existed before the write.
 pub(crate) fn refuse(
     target: &Target,
     old: Option<&Value>,
@@ -84,12 +86,13 @@ pub(crate) fn refuse(
     if causes.is_empty() {
         return Ok(warnings);
     }
-    // A kind that has moved to another group is still spoken of as one of its first.
+    // The error of a kind that has moved to another API group names its first group.
     let group = target.resource.builtin().map_or(&*target.resource.group, |kind| kind.home());
     Err(Refusal { warnings, ..Refusal::invalid(About { group, ..target.about() }, &causes) })
 }
 
-/// What is to be deleted is not held by anybody new. The server looks twice, and says so twice.
+/// Refuses finalizers that are added to an object that is being deleted. A real server checks this
+/// twice and reports it twice, and so does this.
 fn late_finalizers(old: Option<&Value>, new: &Value) -> Vec<Value> {
     let Some(old) = old.filter(|old| !old["metadata"]["deletionTimestamp"].is_null()) else {
         return Vec::new();

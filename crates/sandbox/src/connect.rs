@@ -1,6 +1,7 @@
-//! The ways to the server: a service for a client in this process, and a socket for any other.
+//! Transports: a Tower service for a client in this process, and HTTP over a socket.
 //!
-//! In: HTTP requests. Out: HTTP responses, as faulty as was asked for.
+//! In: HTTP requests.
+//! Out: HTTP responses, with the faults that were configured.
 
 use std::io;
 use std::pin::pin;
@@ -26,19 +27,19 @@ use super::faults::Fate;
 use super::refusal::Refusal;
 use super::tap::Line;
 
-/// The most bytes of a request's body, as the API server has it.
+/// Maximum size of a request body in bytes, the same as in a real API server.
 const MAX_BODY: usize = 3 << 20;
-/// The most connections at a time.
+/// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 1024;
 
-/// The annotation of the bookmark that ends the beginning of a watch.
+/// Annotation of the bookmark that ends the initial events of a watch.
 const BEGINNING_ENDS: &str = "k8s.io/initial-events-end";
 
-/// The body of a response.
+/// Body of an HTTP response.
 pub type Sent = UnsyncBoxBody<Bytes, io::Error>;
 
 impl Sandbox {
-    /// Answers a request, unless it or its answer is lost.
+    /// Answers a request, unless an injected fault loses the request or its response.
     pub(super) async fn respond<B>(
         self,
         request: Request<B>,
@@ -85,23 +86,24 @@ impl Sandbox {
         response(answer, listed)
     }
 
-    /// Serves a socket until the future is dropped. An error means that connections cannot be accepted any more.
+    /// Serves HTTP on a socket until the future is dropped. Returns an error only if no more
+    /// connections can be accepted.
     pub async fn serve(self, listener: TcpListener) -> io::Result<()> {
-        // When this future is dropped, so are the connections.
+        // Dropping this future closes the connections, too.
         let mut open = JoinSet::new();
         loop {
             tokio::select! {
                 Some(_) = open.join_next() => {}
                 accepted = listener.accept(), if open.len() < MAX_CONNECTIONS => {
                     let (stream, _) = accepted?;
-                    // Only makes small answers faster.
+                    // Failure is harmless: this only speeds up small responses.
                     let _ = stream.set_nodelay(true);
                     let sandbox = self.clone();
                     open.spawn(async move {
                         let service = service_fn(move |request| sandbox.clone().respond(request, None));
                         let mut http = http1::Builder::new();
                         http.timer(TokioTimer::new());
-                        // What went wrong is the client's matter.
+                        // A connection error concerns only the client.
                         let _ = http.serve_connection(TokioIo::new(stream), service).await;
                     });
                 }
@@ -110,7 +112,7 @@ impl Sandbox {
     }
 }
 
-/// A way to the server for a client in this process.
+/// Tower service through which a client in this process reaches the server.
 #[derive(Clone)]
 pub struct Service(pub(super) Sandbox);
 
@@ -132,7 +134,7 @@ fn lost() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, "the connection is cut on purpose")
 }
 
-/// The response; `listed` is called when a watch has told all that there was at its beginning.
+/// Builds the HTTP response; `listed` is called when a watch has sent all initial events.
 fn response(answer: Answer, listed: Option<impl Fn() + Send + 'static>) -> io::Result<Response<Sent>> {
     let mut response = Response::builder().status(answer.code).header(header::CONTENT_TYPE, answer.content);
     if let Some(seconds) = answer.retry_after {

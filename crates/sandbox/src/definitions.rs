@@ -1,7 +1,8 @@
-//! The life of definitions of custom resources.
+//! Life cycle of CustomResourceDefinitions.
 //!
-//! In: a definition that was written or is gone. Out: what is served, and the status that says so. What the API server
-//! does in a moment after a write is done with the write here, as a write of its own.
+//! In: a definition that was written or deleted.
+//! Out: the updated resource registry, and the status of the definition. A real API server writes
+//! the status shortly after the write; here it follows at once, as a write of its own.
 
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ use super::state::State;
 use super::store::Key;
 
 impl State {
-    /// A definition may have changed what is served.
+    /// Updates the registry and the status after a write or deletion of a definition.
     pub(crate) fn definition_changed(&mut self, resource: &Resource, key: &Key, gone: bool) {
         if &*resource.kind != "CustomResourceDefinition" {
             return;
@@ -44,7 +45,7 @@ impl State {
     }
 }
 
-/// What a definition says is served, from a revision on.
+/// Builds the resource that a definition describes, valid from the given revision.
 fn of_definition(body: &Value, revision: u64) -> Resource {
     let (spec, names) = (&body["spec"], &body["spec"]["names"]);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -101,7 +102,8 @@ fn version(version: &Value) -> Version {
     }
 }
 
-/// Stable versions first, then beta, then alpha, the highest of each first; others last, by name.
+/// Sort key of a version name: stable before beta before alpha, the highest number first; all other
+/// names last, in alphabetical order.
 fn precedence(name: &str) -> (u8, std::cmp::Reverse<u32>, std::cmp::Reverse<u32>, String) {
     use std::cmp::Reverse;
     let parsed = name.strip_prefix('v').and_then(|rest| {
@@ -123,7 +125,7 @@ fn precedence(name: &str) -> (u8, std::cmp::Reverse<u32>, std::cmp::Reverse<u32>
     }
 }
 
-/// The status of a definition whose names nobody else has.
+/// Writes the status of a definition whose names do not conflict with another one.
 fn establish(spec: &Value, status: &mut Value, now: &str) {
     let stored = spec["versions"].as_array().into_iter().flatten().find(|one| one["storage"] == true);
     let stored = stored.map_or(Value::Null, |one| one["name"].clone());

@@ -1,6 +1,7 @@
-//! What is served, as clients ask for it.
+//! Discovery documents.
 //!
-//! In: the resources. Out: the documents of discovery, all groups at once or one by one, and the version of the server.
+//! In: the resource registry.
+//! Out: the documents of discovery, aggregated or group by group, and the server version.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +9,16 @@ use serde_json::{Value, json};
 
 use super::served::{Resource, Served};
 
-/// The release of Kubernetes that this is like.
+/// Release of Kubernetes that the sandbox imitates.
 pub(crate) const RELEASE: &str = "v1.36.3";
 
-/// What tells clients that nothing runs here.
+/// Platform in `/version`; clients recognize by it that no workload runs here.
 pub(crate) const PLATFORM: &str = "moorline/sandbox";
 
-/// The form of the document that tells all groups at once.
+/// Content type of aggregated discovery.
 pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// `/version`.
+/// Returns the document of `/version`.
 pub(crate) fn version() -> Value {
     json!({
         "major": "1", "minor": "36", "gitVersion": RELEASE, "gitCommit": "", "gitTreeState": "clean",
@@ -26,7 +27,7 @@ pub(crate) fn version() -> Value {
     })
 }
 
-/// All groups with all that is in them; the core group stands alone.
+/// Returns all groups with all their resources; the core group has a document of its own.
 pub(crate) fn aggregated(served: &Served, core: bool) -> Value {
     let groups = groups(served).into_iter().filter(|(group, _)| group.is_empty() == core);
     let items = groups.map(|(group, versions)| {
@@ -45,7 +46,7 @@ pub(crate) fn aggregated(served: &Served, core: bool) -> Value {
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
 
-/// The names of all groups but the core group.
+/// Returns all groups except the core group.
 pub(crate) fn group_list(served: &Served) -> Value {
     let groups: Vec<Value> = groups(served)
         .into_iter()
@@ -55,12 +56,12 @@ pub(crate) fn group_list(served: &Served) -> Value {
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// The versions of the core group.
+/// Returns the versions of the core group.
 pub(crate) fn core_versions() -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
 }
 
-/// One group.
+/// Returns one group.
 pub(crate) fn group(served: &Served, name: &str) -> Option<Value> {
     let groups = groups(served);
     let (name, versions) = groups.get_key_value(name)?;
@@ -70,7 +71,7 @@ pub(crate) fn group(served: &Served, name: &str) -> Option<Value> {
     Some(group)
 }
 
-/// The resources of one version of a group.
+/// Returns the resources of one version of a group.
 pub(crate) fn resource_list(served: &Served, group: &str, version: &str) -> Option<Value> {
     let mut resources = Vec::new();
     for resource in in_version(served, group, version) {
@@ -101,7 +102,7 @@ pub(crate) fn resource_list(served: &Served, group: &str, version: &str) -> Opti
     )
 }
 
-/// The groups with their versions, the preferred one first.
+/// Returns the groups with their versions, the preferred version first.
 fn groups(served: &Served) -> BTreeMap<&str, Vec<&str>> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for resource in served.iter() {
@@ -155,7 +156,7 @@ fn add_words(to: &mut Value, resource: &Resource) {
     }
 }
 
-/// A part of an object: its name, the group, version and kind of what it speaks of, and its verbs.
+/// A subresource: its name, the group, version and kind of its body, and its verbs.
 type Part<'a> = (&'a str, (&'a str, &'a str, &'a str), Vec<&'static str>);
 
 fn parts<'a>(resource: &'a Resource, version: &'a str) -> Vec<Part<'a>> {

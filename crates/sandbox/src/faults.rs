@@ -1,7 +1,8 @@
-//! What a network and a busy server do, on purpose.
+//! Fault injection: failures of a network and of a busy server.
 //!
-//! In: how often each fault is to happen, of a thousand requests or events. Out: what becomes of one of them; the same
-//! seed gives the same faults. A new server makes none.
+//! In: the rate of each fault, in a thousand requests or events.
+//! Out: the fault, if any, of one request or event; the same seed gives the same faults. A new
+//! server injects none.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,56 +12,56 @@ use tokio::sync::watch;
 
 use super::chance::Chance;
 
-/// How often each fault happens, in a thousand.
+/// Rate of each fault, in a thousand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rates {
-    /// A request is answered later than it could be.
+    /// A request is answered with a delay.
     pub latency: u16,
-    /// By how much at most.
+    /// Maximum delay of a delayed request.
     pub longest: Duration,
-    /// A write is refused because the object changed meanwhile.
+    /// A write is refused with a conflict, as if the object had changed meanwhile.
     pub conflict: u16,
-    /// A request is refused because there are too many.
+    /// A request is refused because there are too many (429).
     pub too_many: u16,
-    /// A request fails inside the server.
+    /// A request fails with an internal error (500).
     pub internal: u16,
-    /// A write happens, and its answer is lost.
+    /// A write is done, but its response is lost.
     pub lost: u16,
-    /// A request never arrives.
+    /// A request never reaches the server.
     pub unreached: u16,
-    /// An event of a watch is never told.
+    /// An event of a watch is not sent.
     pub dropped: u16,
-    /// An event is told twice.
+    /// An event is sent twice.
     pub doubled: u16,
-    /// The events after an event are told late, also those that tell what is there.
+    /// The events after an event are delayed; this includes initial events.
     pub late: u16,
 }
 
-/// The longest that events are late.
+/// Maximum delay of events.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// What becomes of a request.
+/// Fault of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Conflict,
     TooMany,
     Internal,
-    /// It is done, and nobody hears of it.
+    /// The request is done, but the client gets no response.
     Lost,
-    /// It is not done.
+    /// The request is not done.
     Unreached,
 }
 
-/// What becomes of an event.
+/// Fault of a watch event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mishap {
     Dropped,
     Doubled,
-    /// It is told, and what follows it is told only after this.
+    /// The event is sent, and the following ones only after this delay.
     Late(Duration),
 }
 
-/// The faults of a server; cheap to clone.
+/// Fault injector of a server; cheap to clone.
 #[derive(Clone)]
 pub struct Faults(Arc<Inner>);
 
@@ -85,28 +86,28 @@ impl Faults {
         self.0.dice.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on faults happen as often as this.
+    /// Sets the rates from now on.
     pub fn set(&self, rates: Rates) {
         self.dice().rates = rates;
     }
 
-    /// How often each fault has happened.
+    /// Returns how often each fault has happened.
     pub fn happened(&self) -> BTreeMap<&'static str, u64> {
         self.dice().happened.clone()
     }
 
-    /// Ends every open watch, as a server does that goes down.
+    /// Ends every open watch, as a server does that shuts down.
     pub fn cut_watches(&self) {
         self.dice().note("cut watch");
         self.0.cut.send_modify(|cuts| *cuts += 1);
     }
 
-    /// A receiver that changes when watches are cut.
+    /// Returns a receiver that is notified when watches are cut.
     pub(crate) fn cuts(&self) -> watch::Receiver<u64> {
         self.0.cut.subscribe()
     }
 
-    /// How long the request waits.
+    /// Returns the delay of the next request, if it gets one.
     pub(crate) fn latency(&self) -> Option<Duration> {
         let mut dice = self.dice();
         let Rates { latency, longest, .. } = dice.rates;
@@ -118,7 +119,7 @@ impl Faults {
         Some(Duration::from_micros(dice.chance.below(most)))
     }
 
-    /// What becomes of a request.
+    /// Returns the fault of the next request, if it gets one.
     pub(crate) fn fate(&self, writes: bool) -> Option<Fate> {
         let mut dice = self.dice();
         let rates = dice.rates;
@@ -134,7 +135,7 @@ impl Faults {
         Some(fate)
     }
 
-    /// How long a watch that tells what is there stops before it goes on.
+    /// Returns for how long a watch pauses while it sends initial events, if it does.
     pub(crate) fn halt(&self) -> Option<Duration> {
         let mut dice = self.dice();
         let late = dice.rates.late;
@@ -145,7 +146,7 @@ impl Faults {
         Some(Duration::from_millis(dice.chance.below(MAX_PAUSE.as_millis() as u64)))
     }
 
-    /// What becomes of an event.
+    /// Returns the fault of the next event, if it gets one.
     pub(crate) fn mishap(&self) -> Option<Mishap> {
         let mut dice = self.dice();
         let rates = dice.rates;

@@ -1,7 +1,8 @@
-//! A watch: what changes, told line by line.
+//! Watches: streams of change events.
 //!
-//! In: a view, and where to begin. Out: a stream of events as they are written on the wire. A watch reads the changes
-//! that are remembered, at its own pace; one that has fallen so far behind that they are forgotten is told so, and ends.
+//! In: a [`ListView`] and the revision to start from.
+//! Out: a stream of events in the wire format. A watch reads the recorded changes at its own pace;
+//! if it falls so far behind that they are dropped, it gets an `Expired` error and ends.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,13 +22,13 @@ use super::state::State;
 use super::store::{Change, Stored};
 use super::write::Target;
 
-/// A watch that does not say how long it wants to be open is, this long.
+/// Duration of a watch without `timeoutSeconds`.
 const OPEN: Duration = Duration::from_secs(1800);
-/// How often a watch is told where it stands.
+/// Interval of bookmarks.
 const BOOKMARKS: Duration = Duration::from_secs(60);
-/// When it is tried again to convert what cannot be.
+/// Delay before the conversion of an object is retried.
 const AGAIN: Duration = Duration::from_secs(1);
-/// So much is said at a time.
+/// Maximum number of bytes before a chunk is sent.
 const MAX_CHUNK: usize = 64 * 1024;
 
 /// An open watch.
@@ -38,32 +39,32 @@ pub(crate) struct Follow {
     conversions: Conversions,
     sign: watch::Receiver<u64>,
     cut: watch::Receiver<u64>,
-    /// The revision up to which everything was told.
+    /// Revision up to which all changes were sent.
     at: u64,
-    /// What is told before what changes.
+    /// Initial events that are still to be sent.
     first: VecDeque<Arc<Stored>>,
-    /// The mark that ends the beginning is still to be told.
+    /// True until the bookmark is sent that ends the initial events.
     marks_beginning: bool,
     bookmarks: bool,
     next_bookmark: Instant,
     ends: Instant,
-    /// Nothing is told before this.
+    /// Nothing is sent before this time.
     pause: Option<Instant>,
     over: bool,
 }
 
-/// Why something is not told.
+/// Reason why an event cannot be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Untold {
-    /// A webhook has to be asked first.
+    /// A conversion webhook must answer first.
     Awaits,
-    /// It cannot be converted.
+    /// The object cannot be converted.
     Failed,
 }
 
-/// Where a watch begins.
+/// Start of a watch.
 enum Begin {
-    /// With all that is there.
+    /// With all existing objects.
     Whole,
     /// After a revision.
     After(u64),
@@ -80,17 +81,17 @@ impl Follow {
     ) -> Result<Self, Refusal> {
         let mut view = View::new(target, ask)?;
         let now = state.store.revision();
-        // Whoever begins after what is yet to come waits for it.
+        // A watch that starts at a future revision waits for it.
         let is_whole = ask.is_set("sendInitialEvents");
         state.not_ahead(ask, if is_whole { now } else { u64::MAX })?;
         let begin = match (ask.query("resourceVersion"), ask.is_set("sendInitialEvents")) {
             (_, true) | (None | Some("0"), _) => Begin::Whole,
-            // What is no number was refused above.
+            // Text that is no number was refused above.
             (Some(text), false) => Begin::After(text.parse().unwrap_or(now)),
         };
         let (first, at) = match begin {
             Begin::Whole => (state.found(&view)?.into(), now),
-            // Where that is forgotten, the first event says so.
+            // If that revision is dropped already, the first event is the error.
             Begin::After(revision) => (VecDeque::new(), revision),
         };
         if view.form == Form::Table && ask.query("includeObject").is_none() {
@@ -116,7 +117,7 @@ impl Follow {
         })
     }
 
-    /// What is to be told next; none at the end.
+    /// Returns the next chunk; `None` at the end of the watch.
     pub(crate) async fn next(&mut self) -> Option<Vec<u8>> {
         while !self.over {
             if let Some(until) = self.pause.take() {
@@ -156,7 +157,7 @@ impl Follow {
         None
     }
 
-    /// All that can be told now.
+    /// Returns all events that can be sent now.
     fn told(&mut self) -> Vec<u8> {
         let mut text = Vec::new();
         let shared = self.state.clone();
@@ -197,7 +198,7 @@ impl Follow {
             let is_past = newest.is_none_or(|newest| newest.revision > change.new.revision);
             match self.change(&change, now, &mut text) {
                 Ok(()) => {}
-                // What came after it can be told, perhaps.
+                // A later state of the same object can perhaps be converted.
                 Err(Untold::Failed) if is_past => {}
                 Err(why) => {
                     self.stop(why);
@@ -213,7 +214,7 @@ impl Follow {
         text
     }
 
-    /// An object in the version of the watch.
+    /// Returns the object in the version of the watch.
     fn shown(&self, stored: &Arc<Stored>) -> Result<Arc<Stored>, Untold> {
         let shown = self.view.shown(&self.conversions, stored);
         match self.conversions.awaits() {
@@ -222,7 +223,8 @@ impl Follow {
         }
     }
 
-    /// Nothing more is told now. As on a real server, a watch comes no further than to what cannot be converted.
+    /// Pauses the watch. As on a real server, a watch cannot get past an object that cannot be
+    /// converted.
     fn stop(&mut self, why: Untold) {
         if why == Untold::Failed {
             self.conversions = Conversions::of_request();
@@ -230,7 +232,7 @@ impl Follow {
         }
     }
 
-    /// Tells a change.
+    /// Writes the event of a change, if the view selects the object.
     fn change(&mut self, change: &Change, now: Timestamp, text: &mut Vec<u8>) -> Result<(), Untold> {
         let (mut old, mut new) = (change.old.clone(), change.new.clone());
         if self.view.selects_shown() {
@@ -245,7 +247,7 @@ impl Follow {
             (true, true) => "MODIFIED",
             (true, false) => "DELETED",
         };
-        // What leaves the view is shown as it was when it was in it.
+        // An object that leaves the view is shown in its last state inside the view.
         let left = (kind == "DELETED" && !change.gone)
             .then(|| old.as_ref()?.at_revision(change.new.revision))
             .flatten();
@@ -262,7 +264,7 @@ impl Follow {
                 self.pause = Some(Instant::now() + by);
             }
         }
-        // What was told is not needed any more.
+        // The conversions of the event that was sent are not needed any more.
         self.conversions = Conversions::of_request();
         Ok(())
     }
@@ -273,7 +275,7 @@ impl Follow {
         text.extend(b"}\n");
     }
 
-    /// Where the watch stands, for whoever opens the next one.
+    /// Returns a bookmark: the revision from which a client can start its next watch.
     fn bookmark(&self, ends_beginning: bool) -> Vec<u8> {
         let mut metadata = json!({"resourceVersion": self.at.to_string()});
         if ends_beginning {

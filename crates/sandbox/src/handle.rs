@@ -1,6 +1,7 @@
-//! From a request to its answer.
+//! Routes a request to its handler.
 //!
-//! In: an [`Ask`]. Out: an [`Answer`]. Here is decided which handler a path and a method mean, and nothing else.
+//! In: an [`ApiRequest`].
+//! Out: an [`ApiResponse`]. Only the choice of the handler by path and method is made here.
 
 use http::{HeaderMap, Method};
 use serde_json::Value;
@@ -19,7 +20,7 @@ use super::store::Key;
 use super::write::{Target, Wish};
 use super::{Sandbox, answer::Body};
 
-/// How often a request is tried for which webhooks have to convert.
+/// Maximum number of attempts of a request that needs conversion webhooks.
 const MAX_ATTEMPTS: usize = 64;
 
 impl Sandbox {
@@ -28,7 +29,8 @@ impl Sandbox {
         self.try_handle(ask).await.unwrap_or_else(Answer::from)
     }
 
-    /// The version of an object, by its path, without a look into it; none if it is not there.
+    /// Returns the revision of an object by its path, without parsing the object; `None` if it does
+    /// not exist.
     pub fn version(&self, path: &str) -> Option<u64> {
         let ask = Ask::new(Method::GET, &path.parse().ok()?, HeaderMap::new(), Vec::new());
         let Place::Objects(objects) = &ask.place else { return None };
@@ -42,7 +44,8 @@ impl Sandbox {
         match &ask.place {
             Place::Health => Ok(Answer::word("ok")),
             Place::Version => Ok(Answer::json(200, &discovery::version())),
-            // An empty document in the form that kubectl asks for; what it wants to know stands in the newer one.
+            // An empty document of the type that kubectl asks for; kubectl finds the schemas in
+            // OpenAPI v3.
             Place::OldOpenApi => Ok(Answer { content: openapi::OLD_FORM, ..Answer::text(200, Vec::new()) }),
             Place::Objects(objects) => {
                 let answer = self.objects(ask, objects).await.unwrap_or_else(Answer::from);
@@ -53,7 +56,7 @@ impl Sandbox {
                 let state = self.state();
                 let told = told(&state, ask).ok_or_else(Refusal::no_such_path)?;
                 let answer = Answer::json(200, &told);
-                // By this a client knows that it got what it asked for.
+                // By this content type the client recognizes aggregated discovery.
                 let is_aggregated = told["kind"] == "APIGroupDiscoveryList";
                 Ok(Answer {
                     content: if is_aggregated { discovery::AGGREGATED } else { answer.content },
@@ -68,7 +71,7 @@ impl Sandbox {
             return Err(Refusal::no_containers());
         }
         let is_collection = objects.name.is_none();
-        // An object by its name is read, however it is asked for.
+        // A GET of a single object is no watch, even with `watch=true`.
         if ask.method == Method::GET && ask.is_watch() && is_collection {
             let open = |state: &mut State| match target(state, ask, objects)? {
                 Err(answer) => Ok(answer),
@@ -88,8 +91,9 @@ impl Sandbox {
         self.settle(|state| one(state, ask, objects)).await
     }
 
-    /// Tries until all is known that an attempt needs of webhooks. What an attempt says for which something is missing does
-    /// not count, and it has written nothing: see `convert/mod.rs`.
+    /// Retries until all conversions are known that an attempt needs. The result of an attempt with
+    /// missing conversions is discarded, and that attempt has written nothing: see
+    /// `convert/mod.rs`.
     async fn settle<T>(
         &self,
         mut attempt: impl FnMut(&mut State) -> Result<T, Refusal>,
@@ -111,7 +115,7 @@ impl Sandbox {
         Err(Refusal::busy())
     }
 
-    /// Deletes what a list would show, and tells it as it was.
+    /// Deletes all objects that a list would show, and returns the list as it was before.
     async fn delete_all(&self, ask: &Ask, objects: &Objects) -> Result<Answer, Refusal> {
         let wish = Wish::of(ask)?;
         let found = |state: &mut State| match target(state, ask, objects)? {
@@ -134,7 +138,8 @@ impl Sandbox {
     }
 }
 
-/// True for a request about what runs in a Pod. Without Pods kubectl would wait for one: its command says what it is for.
+/// True for a request to a container in a Pod, such as logs or exec. The kubectl command is checked
+/// as well: with no Pod there, kubectl would wait for one.
 fn reaches_containers(ask: &Ask, objects: &Objects) -> bool {
     if !(objects.group.is_empty() && objects.plural == "pods") {
         return false;
@@ -147,7 +152,8 @@ fn reaches_containers(ask: &Ask, objects: &Objects) -> bool {
             .is_some_and(|part| ["log", "exec", "attach", "portforward"].contains(&part))
 }
 
-/// What a path means; the answer where it means nothing, or where there is nothing to be kept.
+/// Resolves a path; returns a response instead if the path does not exist or names a review, which
+/// is not persisted.
 fn target(state: &State, ask: &Ask, objects: &Objects) -> Result<Result<Target, Answer>, Refusal> {
     if let Some(answer) = reviews::review(ask, objects)? {
         return Ok(Err(answer));
@@ -160,7 +166,7 @@ fn target(state: &State, ask: &Ask, objects: &Objects) -> Result<Result<Target, 
     Ok(Ok(Target::new(resource, version, objects)))
 }
 
-/// Answers a request about one object, or for a list, a part of one, or a new object.
+/// Answers a request for one object, a list, a subresource, or a new object.
 fn one(state: &mut State, ask: &Ask, objects: &Objects) -> Result<Answer, Refusal> {
     let target = match target(state, ask, objects)? {
         Ok(target) => target,
@@ -171,7 +177,7 @@ fn one(state: &mut State, ask: &Ask, objects: &Objects) -> Result<Answer, Refusa
         "scale" if target.served().scale.is_some() => return scale(state, &target, ask),
         "status" if target.served().has_status => {}
         "finalize" if &*target.resource.kind == "Namespace" => {}
-        // Whoever serves custom resources knows no other parts than these.
+        // Custom resources have no other subresources than these.
         _ if target.resource.builtin().is_none() => return Err(Refusal::not_found(target.about())),
         _ => return Err(Refusal::no_such_path()),
     }
@@ -191,7 +197,8 @@ fn one(state: &mut State, ask: &Ask, objects: &Objects) -> Result<Answer, Refusa
     }
 }
 
-/// In a group of Kubernetes' own a resource is missing; in any other there is no place at all.
+/// Returns the 404 response: a `Status` for a built-in group, plain text for a group that is not
+/// served.
 fn nothing_at(state: &State, objects: &Objects) -> Answer {
     match state.served.iter().any(|it| *it.group == *objects.group && it.builtin().is_some()) {
         true => Answer::from(Refusal::no_such_path()),

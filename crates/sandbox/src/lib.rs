@@ -1,12 +1,14 @@
-//! An API server in this process: Kubernetes as far as a daemon, a demonstration and a test can see it.
+//! A Kubernetes API server in the process, as far as daemons, demonstrations and tests need it.
 //!
-//! In: requests as they are sent to a Kubernetes API server. Out: what that server would answer. Where a real server
-//! answers otherwise, this one is wrong: the tests of the one are run against the other.
+//! In: requests to a Kubernetes API server.
+//! Out: the responses of a real server. A difference from a real server is a bug here: the same
+//! tests run against both.
 //!
-//! The way of a request: `connect` -> `ask` -> `handle` -> `look`, `follow` or `write` -> `store` -> `answer`.
+//! Path of a request: `connect` -> `request` -> `router` -> `get_list`, `watch` or `write` ->
+//! `store` -> `response`.
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
-// Nothing panics on input; tests may.
+// The server must not panic on any input; tests may.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
@@ -66,7 +68,7 @@ use store::Key;
 use tap::Tap;
 pub use tap::{Heard, Line};
 
-/// An API server; cheap to clone. It ends with its last clone.
+/// Handle to an API server; cheap to clone. The server ends when the last clone is dropped.
 #[derive(Clone)]
 pub struct Sandbox(Arc<Inner>);
 
@@ -80,36 +82,36 @@ struct Inner {
     controllers: tokio::task::AbortHandle,
 }
 
-/// How a server is to be.
+/// Configuration of a server.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Of names, uids and faults.
+    /// Seed of names, uids and faults.
     pub seed: u64,
-    /// The time that it begins with; the machine's if none is given.
+    /// Initial time of the clock; the machine's time if `None`.
     pub time: Option<Timestamp>,
-    /// After how long workloads are ready; never if none is given.
+    /// Time after which workloads become ready; never if `None`.
     pub readiness: Option<Duration>,
-    /// Whether requests are kept for [`Sandbox::asked`].
+    /// True to record requests for [`Sandbox::take_requests`].
     pub counts: bool,
 }
 
-/// A request that was made.
+/// A recorded request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// Its method.
+    /// HTTP method.
     pub method: String,
-    /// Its path and query.
+    /// Path and query.
     pub place: String,
 }
 
-/// The server says no, in these words.
+/// Error with the message of the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
 
 impl Sandbox {
-    /// A server with the namespaces that every cluster has. It has to be made within a runtime, where its controllers
-    /// run.
+    /// Starts a server with the namespaces that every cluster has. Must be called within a tokio
+    /// runtime, which runs its controllers.
     pub fn new(options: &Options) -> Self {
         let clock = Arc::new(Clock::new(options.time));
         let mut state = State::new(options.seed, clock.clone());
@@ -129,42 +131,43 @@ impl Sandbox {
         }))
     }
 
-    /// A client of this server that needs no socket.
+    /// Returns a client that reaches this server without a socket.
     pub fn client(&self) -> kube::Client {
         kube::Client::new(Service(self.clone()), "default")
     }
 
-    /// One object, by its path; none if it is not there.
+    /// Returns one object by its path; `None` if it does not exist.
     pub fn get(&self, path: &str) -> Option<Value> {
         self.say(Method::GET, path, "", Vec::new()).ok()
     }
 
-    /// Applies an object to a collection, by force. Who does this holds the server itself, and is not asked for what the rules of a
-    /// definition say: a demonstration may follow a folder, which nobody on a cluster may.
+    /// Applies an object to a collection with force. The caller owns the server, so the CEL rules
+    /// of a definition are not evaluated: a demonstration may let a Sync follow a folder, which the
+    /// rules forbid on a cluster.
     pub fn apply(&self, collection: &str, object: &Value, manager: &str) -> Result<Value, Refused> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let path = format!("{collection}/{name}?fieldManager={manager}&force=true");
         self.say(Method::PATCH, &path, "application/apply-patch+yaml", object.to_string().into_bytes())
     }
 
-    /// Brings a definition of custom resources.
+    /// Creates or updates a CustomResourceDefinition.
     pub fn define(&self, definition: &Value) -> Result<Value, Refused> {
         self.apply("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition, "sandbox")
     }
 
-    /// Changes an object by a merge patch.
+    /// Updates an object by a JSON merge patch.
     pub fn merge(&self, path: &str, patch: &Value, manager: &str) -> Result<Value, Refused> {
         let path = format!("{path}?fieldManager={manager}");
         self.say(Method::PATCH, &path, "application/merge-patch+json", patch.to_string().into_bytes())
     }
 
-    /// Deletes an object, by its path.
+    /// Deletes an object by its path.
     pub fn delete(&self, path: &str) -> Result<Value, Refused> {
         self.say(Method::DELETE, path, "", Vec::new())
     }
 
-    /// Answers a request that is made here, without faults. Nobody waits for webhooks here: what they convert is
-    /// refused, and none admits.
+    /// Answers a call from inside the process, without faults. Webhooks cannot be awaited here:
+    /// admission webhooks are skipped, and an object that a webhook must convert is refused.
     fn say(&self, method: Method, path: &str, content: &str, body: Vec<u8>) -> Result<Value, Refused> {
         let mut headers = HeaderMap::new();
         headers.extend(HeaderValue::from_str(content).ok().map(|value| (CONTENT_TYPE, value)));
@@ -180,22 +183,22 @@ impl Sandbox {
         }
     }
 
-    /// The faults that it makes.
+    /// Returns the fault injector of this server.
     pub fn faults(&self) -> &Faults {
         &self.0.faults
     }
 
-    /// From now on its clock goes ahead by so many seconds, or behind.
+    /// Sets the clock ahead by so many seconds; a negative number sets it back.
     pub fn skew(&self, seconds: i64) {
         self.0.clock.skew(seconds);
     }
 
-    /// Forgets what changed, so that watches which have not seen it have to begin anew.
+    /// Drops all recorded changes, so that watches that have not read them must start again.
     pub fn forget_changes(&self) {
         self.state().store.forget();
     }
 
-    /// The requests since the last call, if they are kept.
+    /// Returns the requests since the last call, if they are recorded.
     pub fn asked(&self) -> Vec<Asked> {
         std::mem::take(&mut *self.0.asked.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -222,7 +225,7 @@ impl Drop for Inner {
     }
 }
 
-/// What tells clients where the server is; JSON is YAML, too.
+/// Returns a kubeconfig for the server, as JSON, which is valid YAML.
 pub fn kubeconfig(address: SocketAddr) -> String {
     let named = |name: &str, value: Value| json!([{"name": "sandbox", name: value}]);
     let config = json!({
@@ -234,7 +237,7 @@ pub fn kubeconfig(address: SocketAddr) -> String {
     format!("{config:#}\n")
 }
 
-/// Founds a namespace.
+/// Creates one of the initial namespaces.
 fn found(state: &mut State, name: &str) {
     let body = json!({
         "apiVersion": "v1", "kind": "Namespace",

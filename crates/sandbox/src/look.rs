@@ -1,7 +1,8 @@
-//! GET: one object, or a list of them.
+//! GET: one object or a list.
 //!
-//! In: which, how they are selected, how many, and in which form. Out: the answer as text. The text of an object is the
-//! one that is stored, where its version and form are the ones that are wanted.
+//! In: the target, the selectors, the page size and the representation.
+//! Out: the response. The stored text of an object is sent unchanged if it has the requested
+//! version and representation.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use super::store::{Key, Stored};
 use super::table::{self, Include};
 use super::write::Target;
 
-/// Which objects, and in which form.
+/// Selection of objects and their representation.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     pub(crate) resource: Arc<Resource>,
@@ -32,7 +33,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// What a request wants to see of the objects of a target.
+    /// Builds the view that a request asks for.
     pub(crate) fn new(target: &Target, ask: &Ask) -> Result<Self, Refusal> {
         let known: Vec<&str> = target.served().selectable.iter().map(|path| &**path).collect();
         let selector = Selector::read(ask.query("labelSelector"), ask.query("fieldSelector"), &known)?;
@@ -51,13 +52,13 @@ impl View {
         })
     }
 
-    /// True if the object is wanted.
+    /// True if the view selects the object.
     pub(crate) fn fits(&self, stored: &Stored) -> bool {
         self.namespace.as_ref().is_none_or(|namespace| *namespace == stored.key.namespace)
             && self.selector.fits(stored)
     }
 
-    /// An object in the version of this view.
+    /// Returns the object in the version of this view.
     pub(crate) fn shown(
         &self,
         conversions: &Conversions,
@@ -70,7 +71,8 @@ impl View {
         Ok(Arc::new(stored.again(body)))
     }
 
-    /// All of them; what they need is all asked for at once.
+    /// Returns all objects in the version of this view; their missing conversions are collected for
+    /// one call of the webhook.
     fn all_shown(
         &self,
         conversions: &Conversions,
@@ -80,12 +82,13 @@ impl View {
         shown.into_iter().collect()
     }
 
-    /// True if what an object is selected by may be another thing in another version.
+    /// True if selectors must be evaluated after conversion, because the fields may differ between
+    /// versions.
     pub(crate) fn selects_shown(&self) -> bool {
         self.resource.builtin().is_none() && !self.selector.is_empty()
     }
 
-    /// One object of those that are shown, as text.
+    /// Writes one converted object as text.
     pub(crate) fn write(&self, stored: &Stored, now: Timestamp, out: &mut Vec<u8>) {
         match self.form {
             Form::Metadata => {
@@ -115,7 +118,7 @@ impl View {
 }
 
 impl State {
-    /// One object.
+    /// Answers a GET of one object.
     pub(crate) fn get(&self, target: &Target, ask: &Ask) -> Result<Answer, Refusal> {
         let view = View::new(target, ask)?;
         let stored = self.store.get(&target.resource.home, &target.key);
@@ -126,7 +129,7 @@ impl State {
         Ok(Answer::text(200, text))
     }
 
-    /// A list, or the next page of one.
+    /// Answers a list, or the next page of one.
     pub(crate) fn list(&mut self, target: &Target, ask: &Ask) -> Result<Answer, Refusal> {
         let view = View::new(target, ask)?;
         if ask.query("continue").is_some() && ask.query("resourceVersion").is_some_and(|it| it != "0") {
@@ -176,10 +179,10 @@ impl State {
         Ok(Answer::text(200, text))
     }
 
-    /// The objects that a view shows.
+    /// Returns the objects that a view selects.
     pub(crate) fn found(&self, view: &View) -> Result<Vec<Arc<Stored>>, Refusal> {
         let home = &view.resource.home;
-        // One name in one namespace is looked up, not looked for.
+        // Exactly one name in one namespace: look it up instead of scanning.
         if let Some(name) = view.selector.name()
             && (view.namespace.is_some() || !view.resource.namespaced)
         {
@@ -199,14 +202,14 @@ impl State {
         Ok(all.filter(|stored| view.selector.is_empty() || view.fits(stored)).cloned().collect())
     }
 
-    /// Those of some objects that a view shows.
+    /// Returns those of the given objects that a view selects.
     pub(crate) fn selected(&self, view: &View, all: Vec<Arc<Stored>>) -> Result<Vec<Arc<Stored>>, Refusal> {
         let mut shown = if view.selects_shown() { view.all_shown(&self.conversions, &all)? } else { all };
         shown.retain(|stored| view.fits(stored));
         Ok(shown)
     }
 
-    /// Nobody may ask for what is yet to come.
+    /// Refuses a request for a future resourceVersion.
     pub(crate) fn not_ahead(&self, ask: &Ask, revision: u64) -> Result<(), Refusal> {
         let text = ask.query("resourceVersion").unwrap_or("0");
         let wanted = text.parse::<u64>().map_err(|_| {

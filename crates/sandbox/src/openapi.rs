@@ -1,7 +1,8 @@
-//! OpenAPI, as far as kubectl asks for it.
+//! OpenAPI documents, as far as kubectl needs them.
 //!
-//! In: the resources. Out: the index of `/openapi/v3`, and the document of a group's version: which kinds can be
-//! written how, and what fields they have.
+//! In: the resource registry.
+//! Out: the index of `/openapi/v3`, and the document of one group version: the operations and
+//! fields of its kinds.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +11,17 @@ use serde_json::{Map, Value, json};
 use super::schema::{ListType, Scalar, Schema, Shape};
 use super::served::{Resource, Served};
 
-/// The form of the older document.
+/// Content type of OpenAPI v2.
 pub(crate) const OLD_FORM: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// Below so many levels nothing is told: types may hold themselves.
+/// Maximum depth of schemas: types may contain themselves.
 const MAX_DEPTH: usize = 24;
 
-/// The description of every kind of Kubernetes.
+/// Description of every built-in kind.
 const UNDESCRIBED: &str =
     "This sandbox knows the fields and their types. A cluster has their descriptions, too.";
 
-/// The addresses of all documents.
+/// Returns the index: the URLs of all documents.
 pub(crate) fn index(served: &Served) -> Value {
     let mut paths = Map::new();
     for resource in served.iter() {
@@ -36,7 +37,7 @@ pub(crate) fn index(served: &Served) -> Value {
     json!({"paths": paths})
 }
 
-/// One document, by its path in the index.
+/// Returns one document by its path in the index.
 pub(crate) fn document(served: &Served, path: &str) -> Option<Value> {
     let parts: Vec<&str> = path.split('/').collect();
     let (group, version) = match *parts.as_slice() {
@@ -91,7 +92,7 @@ fn add_paths(paths: &mut Map<String, Value>, resource: &Resource, path: &str, ki
     paths.insert(format!("{root}/{{name}}"), json!({"put": verb("put", "application/json"), "patch": patch}));
 }
 
-/// A type, with those in it that have names told once.
+/// Returns the OpenAPI schema of a type; named types in it are added to `types` once.
 fn told(schema: &Schema, types: &mut BTreeMap<String, Value>, depth: usize) -> Value {
     let Some(depth) = depth.checked_sub(1) else { return json!({}) };
     match schema.shape() {
@@ -134,7 +135,7 @@ fn told(schema: &Schema, types: &mut BTreeMap<String, Value>, depth: usize) -> V
     }
 }
 
-/// A type by its name, if it has one.
+/// Returns a reference to a named type, or the schema itself if it has no name.
 fn linked(schema: &Schema, types: &mut BTreeMap<String, Value>, depth: usize) -> Value {
     let name = schema.name();
     if name.is_empty() || !matches!(schema.shape(), Shape::Fields(_)) {

@@ -1,6 +1,7 @@
-//! What a request says about how it is to be carried out.
+//! Validates the query parameters of a request.
 //!
-//! In: an [`Ask`] whose place is there. Out: nothing, or the refusal of options that no server knows.
+//! In: an [`ApiRequest`] whose resource exists.
+//! Out: nothing, or a [`StatusError`] that lists the invalid options.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -8,10 +9,10 @@ use serde_json::{Value, json};
 use super::ask::Ask;
 use super::refusal::{About, Refusal};
 
-/// The most bytes of a field manager's name.
+/// Maximum length of a field manager's name in bytes.
 const MAX_MANAGER: usize = 128;
 
-/// Refuses options that are none.
+/// Refuses invalid options.
 pub(crate) fn check(ask: &Ask) -> Result<(), Refusal> {
     let mut causes = Vec::new();
     let kind = match ask.method {

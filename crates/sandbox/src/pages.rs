@@ -1,9 +1,9 @@
-//! Lists that come in pages, and lists as they were.
+//! Paginated lists, and lists of a past revision.
 //!
-//! In: what a request says of the revision and of the page before. Out: the objects that are still to be shown, as of one
-//! revision; and the token by which the next page is asked for, which is Kubernetes' own. What the pages of a list show
-//! stays as it was with the first. A revision that is forgotten is refused, with a token by which the list goes on as it is
-//! now.
+//! In: the `resourceVersion` and `continue` token of a request.
+//! Out: the objects still to be listed, as of one revision, and the token of the next page, in the
+//! format of Kubernetes. All pages show the revision of the first one. If that revision has been
+//! dropped, the request is refused with a token that continues the list at the newest revision.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use super::refusal::Refusal;
 use super::state::State;
 use super::store::{Key, Stored};
 
-/// The form of tokens.
+/// Version of the token format.
 const FORM: &str = "meta.k8s.io/v1";
 
-/// Where a list goes on.
+/// Position in a list, encoded as the `continue` token.
 struct Place {
-    /// Of which revision; negative for the newest.
+    /// Revision of the list; negative for the newest.
     revision: i64,
-    /// The key after which: the last one that was shown, and a zero.
+    /// Key to continue after: that of the last object shown, plus a zero byte.
     start: String,
 }
 
 impl State {
-    /// The objects that a list still has to show, and the revision that they are of.
+    /// Returns the objects that a list still has to show, and their revision.
     pub(crate) fn listed(&self, view: &View, ask: &Ask) -> Result<(Vec<Arc<Stored>>, u64), Refusal> {
         let now = self.store.revision();
         let Some(token) = ask.query("continue") else {
@@ -63,7 +63,7 @@ impl State {
         }
     }
 
-    /// The token for what is left of a list after an object.
+    /// Saves the rest of a list after `last`, and returns the token of the next page.
     pub(crate) fn token(
         &mut self,
         view: &View,
@@ -121,7 +121,7 @@ impl Place {
     }
 
     fn written(&self) -> String {
-        // As Go writes it: in this order.
+        // Go writes the keys in this order.
         let start = Value::from(self.start.as_str());
         URL_SAFE_NO_PAD.encode(format!(
             "{{\"v\":{},\"rv\":{},\"start\":{start}}}",
@@ -131,7 +131,8 @@ impl Place {
     }
 }
 
-/// The revision that is asked for and no other: where that is said, or where a first page is of a revision.
+/// Returns the exact revision that is requested: by `resourceVersionMatch=Exact`, or by a first
+/// page with a `resourceVersion`.
 fn exact(ask: &Ask) -> Option<u64> {
     let revision = ask.query("resourceVersion")?.parse().ok().filter(|revision| *revision > 0)?;
     let is_page = ask.query("limit").is_some_and(|limit| limit != "0");
@@ -141,7 +142,7 @@ fn exact(ask: &Ask) -> Option<u64> {
     }
 }
 
-/// What tells the pages of one list from those of others.
+/// Key that separates the pages of one list from those of other lists.
 fn scope(view: &View, ask: &Ask) -> String {
     let selectors = [ask.query("labelSelector"), ask.query("fieldSelector")].map(Option::unwrap_or_default);
     let namespace = view.namespace.as_deref().unwrap_or_default();

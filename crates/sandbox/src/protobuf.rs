@@ -1,24 +1,25 @@
-//! Bodies in protobuf: kubectl sends some objects only in this form.
+//! Decodes protobuf bodies: kubectl sends some objects only in this encoding.
 //!
-//! In: the bytes of a request. Out: the object as JSON; none if it is of a kind that is not known here, or no such message. Known are
-//! the kinds of `kubectl create namespace|configmap|secret|serviceaccount` and of `kubectl auth`. A field that is not known here is
-//! refused, never dropped.
+//! In: the bytes of a request.
+//! Out: the object as JSON; `None` for a malformed message or an unsupported kind. Supported are
+//! the kinds of `kubectl create namespace|configmap|secret|serviceaccount` and of `kubectl auth`. A
+//! message with an unknown field is refused; no field is dropped.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// Begins every message of Kubernetes.
+/// First bytes of every Kubernetes message.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// How deep messages may be nested; the kinds here need four levels.
+/// Maximum nesting of messages; the kinds here need four levels.
 const MAX_DEPTH: u8 = 16;
 
-/// A field: its number, its name, and its type.
+/// A field: number, name and type.
 type Field = (u64, &'static str, Is);
 
-/// The type of a field.
+/// Type of a field.
 #[derive(Clone, Copy)]
 enum Is {
     Text,
@@ -31,7 +32,7 @@ enum Is {
     BytesMap,
     Message(&'static [Field]),
     Messages(&'static [Field]),
-    /// It is the server's to say.
+    /// Skipped: only the server sets this field.
     Left,
 }
 
@@ -77,7 +78,7 @@ const ACCESS: &[Field] = &[
     (2, "nonResourceAttributes", Is::Message(&[(1, "path", Is::Text), (2, "verb", Is::Text)])),
 ];
 
-/// The kinds that are read: version, kind, fields.
+/// Supported kinds: version, kind, fields.
 const KINDS: [(&str, &str, &[Field]); 8] = [
     (
         "v1",
@@ -136,7 +137,7 @@ const KINDS: [(&str, &str, &[Field]); 8] = [
     ),
 ];
 
-/// Reads a body.
+/// Decodes a body.
 pub(crate) fn read(body: &[u8]) -> Option<Value> {
     let (mut version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
     let mut envelope = Reader(body.strip_prefix(MAGIC)?);
@@ -153,7 +154,7 @@ pub(crate) fn read(body: &[u8]) -> Option<Value> {
                 }
             }
             (2, Part::Bytes(bytes)) => raw = bytes,
-            // The encoding and the type of what is within: plain where they are empty.
+            // Encoding and content type of the payload: empty means plain protobuf.
             (3 | 4, Part::Bytes([])) => {}
             (4, Part::Bytes(_)) => {}
             _ => return None,
@@ -176,7 +177,7 @@ fn message(bytes: &[u8], fields: &[Field], depth: u8) -> Option<Map<String, Valu
         match is {
             Is::Left => {}
             Is::Text => {
-                // What is empty is not written in JSON.
+                // JSON leaves out empty text.
                 let text = part.text()?;
                 if !text.is_empty() {
                     object.insert(name, text.into());
@@ -212,7 +213,7 @@ fn push(object: &mut Map<String, Value>, name: String, value: Value) -> Option<(
     Some(())
 }
 
-/// A time; none within where it is the zero time.
+/// Decodes a time; `Some(None)` for the zero time.
 fn time(bytes: &[u8]) -> Option<Option<Value>> {
     let mut seconds = None;
     let mut reader = Reader(bytes);
@@ -225,7 +226,7 @@ fn time(bytes: &[u8]) -> Option<Option<Value>> {
     Some(Some(Timestamp::from_second(seconds).ok()?.to_string().into()))
 }
 
-/// The value of a field.
+/// Value of a field on the wire.
 #[derive(Clone, Copy)]
 enum Part<'a> {
     Number(u64),
@@ -255,7 +256,7 @@ impl<'a> Part<'a> {
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// The next field; none within at the end, none at all where the bytes make no sense.
+    /// Reads the next field; `Some(None)` at the end, `None` if the bytes are malformed.
     fn field(&mut self) -> Option<Option<(u64, Part<'a>)>> {
         if self.0.is_empty() {
             return Some(None);
@@ -292,7 +293,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    /// A field with bytes.
+    /// Encodes a field that contains bytes.
     fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
         [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()], bytes].concat()
     }

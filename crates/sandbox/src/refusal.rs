@@ -1,38 +1,39 @@
-//! Answers that say no, in the words of Kubernetes.
+//! Errors in the format and wording of Kubernetes.
 //!
-//! In: what was asked about, and what is wrong. Out: [`Refusal`], the `Status` that clients know how to read.
+//! In: the subject of the request and the problem.
+//! Out: [`StatusError`], which becomes the `Status` object that clients parse.
 
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-/// A `Status` that means failure.
+/// A `Status` with `status: Failure`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Refusal {
     pub(crate) code: u16,
     pub(crate) reason: Cow<'static, str>,
     pub(crate) message: String,
     pub(crate) details: Option<Box<Value>>,
-    /// Seconds, after which it is worth asking again.
+    /// Seconds after which a retry makes sense.
     pub(crate) retry_after: Option<u64>,
-    /// By which a list goes on that cannot go on as it was.
+    /// Token by which a list can continue at the newest revision when its own was dropped.
     pub(crate) next: Option<Box<str>>,
-    /// What a person should know besides.
+    /// Texts of `Warning` headers.
     pub(crate) warnings: Vec<String>,
 }
 
-/// What a refusal is about, as messages name it.
+/// Resource and object that an error is about.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct About<'a> {
     pub(crate) group: &'a str,
-    /// The word in URLs, such as `deployments`.
+    /// Plural name as in URLs, such as `deployments`.
     pub(crate) plural: &'a str,
     pub(crate) kind: &'a str,
     pub(crate) name: &'a str,
 }
 
 impl About<'_> {
-    /// `deployments.apps`, and `services` in the core group.
+    /// Returns `deployments.apps`, or `services` for the core group.
     fn resource(&self) -> String {
         qualified(self.plural, self.group)
     }
@@ -66,51 +67,51 @@ impl Refusal {
         Self { details: Some(Box::new(about.details(about.plural))), ..self }
     }
 
-    /// There is no such object.
+    /// The object does not exist.
     pub(crate) fn not_found(about: About<'_>) -> Self {
         let message = format!("{} {:?} not found", about.resource(), about.name);
         Self::new(404, "NotFound", message).about(about)
     }
 
-    /// There is nothing at this path.
+    /// The path does not exist.
     pub(crate) fn no_such_path() -> Self {
         let message = "the server could not find the requested resource".to_owned();
         Self { details: Some(Box::new(json!({}))), ..Self::new(404, "NotFound", message) }
     }
 
-    /// It cannot be made, because it is there.
+    /// The object to create exists already.
     pub(crate) fn already_exists(about: About<'_>) -> Self {
         let message = format!("{} {:?} already exists", about.resource(), about.name);
         Self::new(409, "AlreadyExists", message).about(about)
     }
 
-    /// It is not what the writer thought.
+    /// The object is not in the state that the client expects.
     pub(crate) fn conflict(about: About<'_>, why: &str) -> Self {
         let message =
             format!("Operation cannot be fulfilled on {} {:?}: {why}", about.resource(), about.name);
         Self::new(409, "Conflict", message).about(about)
     }
 
-    /// The object has another version than the writer thought.
+    /// The object has another resourceVersion than the client expects.
     pub(crate) fn modified(about: About<'_>) -> Self {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(about, why)
     }
 
-    /// A write that loses against others again and again.
+    /// A write that kept losing against other writes.
     pub(crate) fn busy() -> Self {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";
         Self::new(409, "Conflict", format!("Operation cannot be fulfilled: {why}"))
     }
 
-    /// Fields that others own.
+    /// An apply changes fields of other managers.
     pub(crate) fn field_conflicts(message: String, causes: Value) -> Self {
         Self { details: Some(Box::new(json!({"causes": causes}))), ..Self::new(409, "Conflict", message) }
     }
 
-    /// Fields that are not as they must be; causes as they stand in the answer.
+    /// Validation failed; `causes` are in the format of the response.
     pub(crate) fn invalid(about: About<'_>, causes: &[Value]) -> Self {
         let mut texts: Vec<String> = Vec::with_capacity(causes.len());
         for text in causes.iter().map(cause_text) {
@@ -129,12 +130,12 @@ impl Refusal {
         Self { details: Some(Box::new(details)), ..Self::new(422, "Invalid", message) }
     }
 
-    /// A request that says something that cannot be.
+    /// The request is malformed.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message.into())
     }
 
-    /// A patch that cannot be carried out.
+    /// The patch cannot be applied.
     pub(crate) fn of_patch(code: u16, words: String) -> Self {
         let reason = match code {
             400 => "BadRequest",
@@ -146,7 +147,7 @@ impl Refusal {
         Self { details, ..Self::new(code, reason, words) }
     }
 
-    /// What is forbidden, and why.
+    /// The operation is forbidden for the given reason.
     pub(crate) fn forbidden(about: About<'_>, why: &str, causes: Option<Value>) -> Self {
         let message = format!("{} {:?} is forbidden: {why}", about.resource(), about.name);
         let mut refusal = Self::new(403, "Forbidden", message).about(about);
@@ -156,24 +157,24 @@ impl Refusal {
         refusal
     }
 
-    /// What was asked for is forgotten.
+    /// The requested revision has been dropped.
     pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message.into())
     }
 
-    /// The path knows no such verb.
+    /// The path does not support the method.
     pub(crate) fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource".to_owned();
         Self { details: Some(Box::new(json!({}))), ..Self::new(405, "MethodNotAllowed", message) }
     }
 
-    /// Something within a container: none runs here.
+    /// The request is for a container: none runs here.
     pub(crate) fn no_containers() -> Self {
         let message = "this is a sandbox, in which no container runs: it has no logs, and nothing to execute or to connect to";
         Self::new(501, "NotImplemented", message.to_owned())
     }
 
-    /// A body in a form that is not read.
+    /// The body has an unsupported media type.
     pub(crate) fn unsupported_media_type(accepted: &str) -> Self {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {accepted}"
@@ -181,12 +182,12 @@ impl Refusal {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
-    /// A body that is too long.
+    /// The body is too large.
     pub(crate) fn too_large(most: usize) -> Self {
         Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {most}"))
     }
 
-    /// Something failed that is nobody's fault.
+    /// The server failed.
     pub(crate) fn internal(why: &str) -> Self {
         let details = json!({"causes": [{"message": why}]});
         Self {
@@ -195,7 +196,7 @@ impl Refusal {
         }
     }
 
-    /// A failure without a reason of its own, as those of typed objects are.
+    /// A 500 without a reason, as real servers return it for typed objects.
     pub(crate) fn failed(message: String) -> Self {
         Self::new(500, "", message)
     }
@@ -211,7 +212,7 @@ impl Refusal {
         }
     }
 
-    /// The answer's body.
+    /// Returns the `Status` object that is the body of the response.
     pub(crate) fn status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",

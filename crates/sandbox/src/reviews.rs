@@ -1,6 +1,7 @@
-//! Questions about rights: here everybody may do everything.
+//! Access reviews: in the sandbox every user may do everything.
 //!
-//! In: a review. Out: the same with its answer; none for what is no review.
+//! In: a review.
+//! Out: the review with its status; `None` for any other resource.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -1,14 +1,15 @@
 //! Label and field selectors.
 //!
-//! In: their text in the query. Out: [`Selector`], and whether an object fits; or why the text is none, in the words of
-//! Kubernetes.
+//! In: their text in the query.
+//! Out: a [`Selector`] that matches objects, or the error that Kubernetes returns for an invalid
+//! selector.
 
 use serde_json::Value;
 
 use super::refusal::Refusal;
 use super::store::Stored;
 
-/// What an object must be to be wanted.
+/// Conditions that an object must satisfy.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Selector {
     labels: Vec<Label>,
@@ -31,7 +32,8 @@ struct Field {
 }
 
 impl Selector {
-    /// Reads both selectors; `fields` are those that the kind can be selected by, besides its name and namespace.
+    /// Parses both selectors; `known` lists the fields that the kind supports besides name and
+    /// namespace.
     pub(crate) fn read(labels: Option<&str>, fields: Option<&str>, known: &[&str]) -> Result<Self, Refusal> {
         let mut selector = Self::default();
         for part in split(labels.unwrap_or_default()) {
@@ -60,12 +62,12 @@ impl Selector {
         Ok(selector)
     }
 
-    /// True if everything fits.
+    /// True if every object matches.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// The name that it fits, if it can fit but one.
+    /// Returns the name, if the selector matches only one name.
     pub(crate) fn name(&self) -> Option<&str> {
         self.fields
             .iter()
@@ -73,7 +75,7 @@ impl Selector {
             .map(|field| &*field.value)
     }
 
-    /// True if the object fits.
+    /// True if the object matches.
     pub(crate) fn fits(&self, stored: &Stored) -> bool {
         self.labels.iter().all(|label| label.fits(stored)) && self.fits_fields(stored)
     }
@@ -115,7 +117,7 @@ impl Label {
     }
 }
 
-/// The parts between commas that are in no parentheses.
+/// Splits at the commas outside parentheses.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     text.split(move |char| {

@@ -1,7 +1,7 @@
-//! What is served: Kubernetes' own kinds, and those of definitions.
+//! Registry of the served resources: built-in kinds and those of definitions.
 //!
-//! In: the table of built-in kinds; definitions as they come and go. Out: the [`Resource`] that a path means, and what
-//! is known of each of its versions.
+//! In: the table of built-in kinds; definitions as they are created and deleted.
+//! Out: the [`Resource`] of a path, with the schema and the options of each of its versions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::refusal::About;
 use super::rules::Rules;
 use super::schema::Schema;
 
-/// A kind of objects as it is served.
+/// A resource type that is served.
 #[derive(Debug)]
 pub(crate) struct Resource {
     pub(crate) group: Box<str>,
@@ -24,23 +24,23 @@ pub(crate) struct Resource {
     pub(crate) short_names: Vec<Box<str>>,
     pub(crate) categories: Vec<Box<str>>,
     pub(crate) namespaced: bool,
-    /// The preferred version first; with those in which it is only stored.
+    /// All versions, the preferred one first; includes those that are stored but not served.
     pub(crate) versions: Vec<Version>,
-    /// Under which name its objects are stored.
+    /// Name under which its objects are stored.
     pub(crate) home: Arc<str>,
     pub(crate) origin: Origin,
 }
 
-/// Where a resource comes from.
+/// Origin of a resource.
 #[derive(Debug)]
 pub(crate) enum Origin {
     Builtin(&'static Kind),
     Definition {
-        /// The version in which objects are stored.
+        /// Index of the version in which objects are stored.
         stored: usize,
-        /// The revision from which on it is as it is now.
+        /// Revision since which the current definition applies.
         since: u64,
-        /// Who converts its objects, if its versions differ by more than their names.
+        /// Conversion webhook, if the definition has one.
         hook: Option<Arc<Hook>>,
     },
 }
@@ -51,19 +51,19 @@ pub(crate) struct Version {
     pub(crate) name: Box<str>,
     pub(crate) is_served: bool,
     pub(crate) schema: Schema,
-    /// The expressions of a definition.
+    /// CEL rules of a definition.
     pub(crate) rules: Option<Rules>,
     pub(crate) has_status: bool,
-    /// How its objects are scaled, if they can be: the paths of a definition.
+    /// Paths of the scale subresource, if it has one.
     pub(crate) scale: Option<Scale>,
     pub(crate) columns: Option<Value>,
-    /// The fields that it can be selected by.
+    /// Fields that field selectors can use.
     pub(crate) selectable: Vec<Box<str>>,
-    /// The schema as its definition has it, with descriptions.
+    /// OpenAPI schema as in the definition, with descriptions.
     pub(crate) described: Option<Value>,
 }
 
-/// The paths of a number of replicas, as field names.
+/// Paths of the replica counts, as lists of field names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Scale {
     pub(crate) spec: Vec<Box<str>>,
@@ -71,12 +71,12 @@ pub(crate) struct Scale {
     pub(crate) selector: Option<Vec<Box<str>>>,
 }
 
-/// Everything that is served, by group and plural.
+/// All served resources, by group and plural.
 #[derive(Debug, Default)]
 pub(crate) struct Served(BTreeMap<(Box<str>, Box<str>), Arc<Resource>>);
 
 impl Served {
-    /// What a new server serves.
+    /// Returns the resources of a new server.
     pub(crate) fn builtin() -> Self {
         let mut served = Self::default();
         for kind in kinds::builtin() {
@@ -85,7 +85,7 @@ impl Served {
         served
     }
 
-    /// The resource at a path, and the version that is asked for.
+    /// Returns the resource of a path, and the index of the requested version.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<(Arc<Resource>, usize)> {
         let resource = self.0.get(&(group.into(), plural.into()))?;
         let is_meant = |known: &Version| known.is_served && *known.name == *version;
@@ -93,34 +93,34 @@ impl Served {
         Some((resource.clone(), at))
     }
 
-    /// The resource of a kind.
+    /// Returns the resource of a kind.
     pub(crate) fn of_kind(&self, group: &str, kind: &str) -> Option<&Arc<Resource>> {
         self.0.values().find(|resource| *resource.group == *group && *resource.kind == *kind)
     }
 
-    /// All of them, by group and plural.
+    /// Returns all resources, ordered by group and plural.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.0.values()
     }
 
-    /// Begins to serve a resource, or serves it as it is now.
+    /// Adds or replaces a resource.
     pub(crate) fn insert(&mut self, resource: Resource) {
         self.0.insert((resource.group.clone(), resource.plural.clone()), Arc::new(resource));
     }
 
-    /// Serves a resource no more.
+    /// Removes a resource.
     pub(crate) fn remove(&mut self, group: &str, plural: &str) {
         self.0.remove(&(group.into(), plural.into()));
     }
 }
 
 impl Resource {
-    /// What messages about an object of it name.
+    /// Returns the subject of errors about one of its objects.
     pub(crate) fn about<'a>(&'a self, name: &'a str) -> About<'a> {
         About { group: &self.group, plural: &self.plural, kind: &self.kind, name }
     }
 
-    /// `apiVersion` of its objects in a version.
+    /// Returns the `apiVersion` of its objects in a version.
     pub(crate) fn api_version(&self, version: usize) -> String {
         match &*self.group {
             "" => self.versions[version].name.to_string(),
@@ -128,7 +128,7 @@ impl Resource {
         }
     }
 
-    /// True if an object was written when its definition said something else of it, perhaps.
+    /// True if an object may have been written under an older definition.
     pub(crate) fn is_older(&self, revision: u64) -> bool {
         match &self.origin {
             Origin::Builtin(_) => false,
@@ -136,7 +136,7 @@ impl Resource {
         }
     }
 
-    /// The built-in kind that it is.
+    /// Returns the built-in kind; `None` for a custom resource.
     pub(crate) fn builtin(&self) -> Option<&'static Kind> {
         match &self.origin {
             Origin::Builtin(kind) => Some(kind),
@@ -144,7 +144,7 @@ impl Resource {
         }
     }
 
-    /// The version in which objects are stored.
+    /// Returns the index of the version in which objects are stored.
     pub(crate) fn stored_version(&self) -> usize {
         match &self.origin {
             Origin::Builtin(_) => 0,
@@ -152,18 +152,18 @@ impl Resource {
         }
     }
 
-    /// The versions in which it can be asked for.
+    /// Returns the versions that are served.
     pub(crate) fn served(&self) -> impl Iterator<Item = &Version> {
         self.versions.iter().filter(|version| version.is_served)
     }
 
-    /// The version that an object is of.
+    /// Returns the index of the version that an object has.
     pub(crate) fn version_of(&self, object: &Value) -> Option<usize> {
         let own = object["apiVersion"].as_str()?;
         (0..self.versions.len()).find(|at| self.api_version(*at) == own)
     }
 
-    /// What can be done with it, in the order of discovery.
+    /// Returns the supported verbs, in the order of discovery.
     pub(crate) fn verbs(&self) -> &[&'static str] {
         const ALL: [&str; 8] =
             ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -199,7 +199,7 @@ fn of_kind(kind: &'static Kind) -> Resource {
     }
 }
 
-/// The name under which the objects of a resource are stored.
+/// Returns the name under which the objects of a resource are stored.
 pub(crate) fn stored_as(group: &str, plural: &str) -> Arc<str> {
     format!("{group}/{plural}").into()
 }
@@ -211,7 +211,7 @@ impl Scale {
     }
 }
 
-/// The fields that objects of a kind can be selected by, besides their names.
+/// Returns the fields that field selectors of a kind can use, besides name and namespace.
 fn selectable(kind: &str) -> &'static [&'static str] {
     match kind {
         "Pod" => &[

@@ -1,7 +1,7 @@
-//! All that the server knows, behind one lock.
+//! The state of the server, behind one lock.
 //!
-//! In: a seed. Out: [`State`], on which the handlers work; and a sign for each resource, given whenever an object of it
-//! changes.
+//! In: a seed.
+//! Out: [`State`], on which the handlers work, and a change signal for each resource.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,34 +17,34 @@ use super::kinds::Allocate;
 use super::served::Served;
 use super::store::{Key, Store, Stored};
 
-/// The server's state.
+/// State of the server.
 pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) served: Served,
     pub(crate) chance: Chance,
     pub(crate) clock: Arc<Clock>,
-    /// What is known of conversions by the request that is being answered.
+    /// Conversions that the current request has received from webhooks.
     pub(crate) conversions: Conversions,
-    /// The webhooks that admit, in the order in which they are asked.
+    /// Admission webhooks, in the order of their calls.
     pub(crate) admitters: Arc<[Arc<Admitter>]>,
-    /// By the name under which a resource is stored: the revision of its last change.
+    /// By storage name of a resource: the revision of its last change.
     signs: HashMap<Arc<str>, watch::Sender<u64>>,
     /// Objects by the uid of each of their owners.
     dependents: HashMap<Box<str>, BTreeSet<(Arc<str>, Key)>>,
-    /// What the controllers have not looked at yet.
+    /// Notifies the controllers of changes that they have not handled yet.
     pub(crate) chores: watch::Sender<u64>,
-    /// Uids of owners that are gone, whose dependents are to be collected.
+    /// Uids of deleted owners whose dependents are to be garbage-collected.
     pub(crate) gone: Vec<Box<str>>,
-    /// Owners that are to be deleted, and settle what becomes of their dependents first.
+    /// Owners in deletion whose dependents must be deleted or orphaned first.
     pub(crate) leaving: Vec<(Arc<str>, Key)>,
-    /// Namespaces and definitions that are to be deleted once nothing is in them.
+    /// Namespaces and definitions that are deleted once they contain no objects.
     pub(crate) ending: Vec<(Arc<str>, Key)>,
     addresses: u32,
     ports: u16,
 }
 
 impl State {
-    /// A new server.
+    /// Returns the state of a new server.
     pub(crate) fn new(seed: u64, clock: Arc<Clock>) -> Self {
         Self {
             store: Store::default(),
@@ -64,12 +64,12 @@ impl State {
         }
     }
 
-    /// The sign of a resource.
+    /// Returns the change signal of a resource.
     pub(crate) fn sign(&mut self, home: &Arc<str>) -> watch::Receiver<u64> {
         self.signs.entry(home.clone()).or_insert_with(|| watch::channel(0).0).subscribe()
     }
 
-    /// Writes an object as it is.
+    /// Stores an object without any check.
     pub(crate) fn put(&mut self, home: &Arc<str>, key: Key, body: &mut Map<String, Value>) -> Arc<Stored> {
         let old = self.store.get(home, &key).cloned();
         let stored = self.store.put(home, key, body);
@@ -83,7 +83,7 @@ impl State {
         stored
     }
 
-    /// Takes an object away.
+    /// Removes an object.
     pub(crate) fn remove(&mut self, home: &Arc<str>, key: &Key) -> Option<Arc<Stored>> {
         let stored = self.store.remove(home, key)?;
         self.disown(home, &stored);
@@ -94,7 +94,7 @@ impl State {
         Some(stored)
     }
 
-    /// The objects that name this uid as an owner.
+    /// Returns the objects that name this uid as an owner.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<(Arc<str>, Key)> {
         self.dependents.get(uid).into_iter().flatten().cloned().collect()
     }

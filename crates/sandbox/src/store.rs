@@ -1,8 +1,9 @@
-//! What is stored: objects by resource, in one line of revisions, and what changed last.
+//! Storage of objects by resource, with one sequence of revisions and the latest changes.
 //!
-//! In: whole objects. Out: the same, each with the revision of its last write; pages of lists that stay as they were;
-//! the changes after a revision, or that they are forgotten. An object is kept as the text that most answers need:
-//! a tree of it would take several times the memory.
+//! In: complete objects.
+//! Out: the same, each with the revision of its last write; saved rests of paginated lists; the
+//! changes after a revision, or the error that they have been dropped. An object is stored as the
+//! JSON text that most responses need: a tree would take several times the memory.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::{Bound, Range};
@@ -10,9 +11,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-/// The most changes of one resource that are remembered.
+/// Maximum number of changes that are kept for one resource.
 pub(crate) const MAX_CHANGES: usize = 4096;
-/// The most lists of which further pages can be asked.
+/// Maximum number of paginated lists whose rest is kept.
 const MAX_LISTS: usize = 64;
 
 /// Namespace (empty for none) and name.
@@ -28,19 +29,19 @@ impl Key {
     }
 }
 
-/// An object as of one revision.
+/// An object at one revision.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) key: Key,
     pub(crate) revision: u64,
     pub(crate) uid: Box<str>,
     pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
-    /// The uids of its owners.
+    /// Uids of its owners.
     pub(crate) owners: Box<[Box<str>]>,
-    /// JSON with its keys in order.
+    /// JSON with sorted keys.
     text: Box<[u8]>,
     metadata: Range<u32>,
-    /// Where `apiVersion` and `kind` stand, with what parts them from the next.
+    /// Byte ranges of the fields `apiVersion` and `kind`, including the comma after them.
     type_of: [Range<u32>; 2],
 }
 
@@ -69,7 +70,8 @@ impl Stored {
             let _ = serde_json::to_writer(&mut text, value);
             match name.as_str() {
                 "metadata" => place = begin as u32..text.len() as u32,
-                // The comma behind it is written next: nothing ends with either.
+                // The comma after the field is written next: neither field is the last of an
+                // object.
                 "apiVersion" => type_of[0] = start..text.len() as u32 + 1,
                 "kind" => type_of[1] = start..text.len() as u32 + 1,
                 _ => {}
@@ -79,13 +81,13 @@ impl Stored {
         Self { key, revision, uid, labels, owners, text: text.into(), metadata: place, type_of }
     }
 
-    /// The same object in another form, at the same revision.
+    /// Returns the object with another body, at the same revision.
     pub(crate) fn again(&self, body: Value) -> Self {
         let mut fields = if let Value::Object(fields) = body { fields } else { Map::new() };
         Self::new(self.key.clone(), self.revision, &mut fields)
     }
 
-    /// The version and group that it is kept in.
+    /// Returns the `apiVersion` in which the object is stored.
     pub(crate) fn api_version(&self) -> &str {
         let range = &self.type_of[0];
         let field = &self.text[range.start as usize..range.end as usize];
@@ -93,12 +95,12 @@ impl Stored {
         value.and_then(|value| std::str::from_utf8(value).ok()).unwrap_or_default()
     }
 
-    /// The whole object as JSON.
+    /// Returns the object as JSON.
     pub(crate) fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// The whole object without its kind, as the items of a list stand whose kind says theirs.
+    /// Writes the object without `apiVersion` and `kind`, as items of built-in lists are sent.
     pub(crate) fn write_untyped(&self, out: &mut Vec<u8>) {
         let mut at = 0;
         for range in &self.type_of {
@@ -108,42 +110,43 @@ impl Stored {
         out.extend(&self.text[at..]);
     }
 
-    /// Its metadata as JSON.
+    /// Returns the metadata as JSON.
     pub(crate) fn metadata(&self) -> &[u8] {
         &self.text[self.metadata.start as usize..self.metadata.end as usize]
     }
 
-    /// The object as a tree.
+    /// Parses the object.
     pub(crate) fn body(&self) -> Value {
         serde_json::from_slice(&self.text).unwrap_or_default()
     }
 
-    /// The same at a later revision.
+    /// Returns the same object at a later revision.
     pub(crate) fn at_revision(&self, revision: u64) -> Option<Self> {
         let Value::Object(mut body) = self.body() else { return None };
         Some(Self::new(self.key.clone(), revision, &mut body))
     }
 
-    /// The value of a label.
+    /// Returns the value of a label.
     pub(crate) fn label(&self, name: &str) -> Option<&str> {
         self.labels.iter().find(|(known, _)| **known == *name).map(|(_, value)| &**value)
     }
 }
 
-/// One change of one object.
+/// Change of one object.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
-    /// As it was; none if it is new.
+    /// State before the change; `None` if the object is new.
     pub(crate) old: Option<Arc<Stored>>,
-    /// As it is; for one that is gone, as it last was, at the revision of its end.
+    /// State after the change; for a deleted object its last state, at the revision of the
+    /// deletion.
     pub(crate) new: Arc<Stored>,
     pub(crate) gone: bool,
 }
 
-/// What is asked for is not remembered any more.
+/// Error: the changes after the requested revision have been dropped.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Forgotten {
-    /// The oldest revision that is.
+    /// Oldest revision that is still available.
     pub(crate) oldest: u64,
 }
 
@@ -151,11 +154,11 @@ pub(crate) struct Forgotten {
 struct Collection {
     objects: BTreeMap<Key, Arc<Stored>>,
     changes: VecDeque<Change>,
-    /// Changes up to this revision are forgotten.
+    /// Changes up to this revision have been dropped.
     forgotten: u64,
 }
 
-/// A list of which only the beginning was given.
+/// Rest of a paginated list.
 struct Open {
     scope: String,
     revision: u64,
@@ -163,7 +166,7 @@ struct Open {
     rest: Arc<[Arc<Stored>]>,
 }
 
-/// All objects.
+/// Storage of all objects.
 #[derive(Default)]
 pub(crate) struct Store {
     revision: u64,
@@ -172,12 +175,12 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The newest revision.
+    /// Returns the newest revision.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Which resources hold anything.
+    /// Returns the resources that have objects.
     pub(crate) fn resources(&self) -> Vec<Arc<str>> {
         let mut found: Vec<_> = self
             .collections
@@ -189,12 +192,12 @@ impl Store {
         found
     }
 
-    /// One object.
+    /// Returns one object.
     pub(crate) fn get(&self, resource: &str, key: &Key) -> Option<&Arc<Stored>> {
         self.collections.get(resource)?.objects.get(key)
     }
 
-    /// All objects of a resource, or those in a namespace, in the order of their names.
+    /// Returns all objects of a resource, or those of one namespace, ordered by key.
     pub(crate) fn all(&self, resource: &str, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Stored>> {
         let first = match namespace {
             Some(namespace) => Bound::Included(Key::new(namespace, "")),
@@ -207,7 +210,7 @@ impl Store {
         found.take_while(move |(key, _)| within(key)).map(|(_, stored)| stored)
     }
 
-    /// Writes an object; its `metadata.resourceVersion` becomes the new revision.
+    /// Stores an object; its `metadata.resourceVersion` becomes the new revision.
     pub(crate) fn put(
         &mut self,
         resource: &Arc<str>,
@@ -222,7 +225,7 @@ impl Store {
         new
     }
 
-    /// Takes an object away; the answer is how it last was, at the revision of its end.
+    /// Removes an object; returns its last state, at the revision of the deletion.
     pub(crate) fn remove(&mut self, resource: &str, key: &Key) -> Option<Arc<Stored>> {
         let collection = self.collections.get_mut(resource)?;
         let old = collection.objects.remove(key)?;
@@ -232,7 +235,7 @@ impl Store {
         Some(new)
     }
 
-    /// The changes of a resource after a revision, the oldest first.
+    /// Returns the changes of a resource after a revision, oldest first.
     pub(crate) fn changes(
         &self,
         resource: &str,
@@ -250,7 +253,7 @@ impl Store {
         Ok(changes.into_iter().flatten())
     }
 
-    /// Forgets all changes, as a server does that compacts what it keeps.
+    /// Drops all changes, as a server does that compacts its storage.
     pub(crate) fn forget(&mut self) {
         let revision = self.revision;
         for collection in self.collections.values_mut() {
@@ -260,14 +263,15 @@ impl Store {
         self.lists.clear();
     }
 
-    /// Forgets the objects of a resource that is served no more. Whoever watches it still hears how they went.
+    /// Removes the objects of a resource that is no longer served. Open watches still receive their
+    /// deletions.
     pub(crate) fn drop_resource(&mut self, resource: &str) {
         if let Some(collection) = self.collections.get_mut(resource) {
             collection.objects.clear();
         }
     }
 
-    /// Keeps the rest of a list as it is now: that of a scope after a key.
+    /// Saves the rest of a list at a revision, keyed by scope and start key.
     pub(crate) fn open(&mut self, scope: String, revision: u64, start: String, rest: Vec<Arc<Stored>>) {
         if self.lists.len() == MAX_LISTS {
             self.lists.pop_front();
@@ -275,13 +279,13 @@ impl Store {
         self.lists.push_back(Open { scope, revision, start, rest: rest.into() });
     }
 
-    /// The rest of a list, if it is kept.
+    /// Returns the saved rest of a list.
     pub(crate) fn rest(&self, scope: &str, revision: u64, start: &str) -> Option<Arc<[Arc<Stored>]>> {
         let is_meant = |open: &&Open| open.revision == revision && open.scope == scope && open.start == start;
         self.lists.iter().find(is_meant).map(|open| open.rest.clone())
     }
 
-    /// All objects of a resource, or those in a namespace, as they were at a revision.
+    /// Returns all objects of a resource, or those of one namespace, as of a revision.
     pub(crate) fn as_of(
         &self,
         resource: &str,
@@ -301,7 +305,7 @@ impl Store {
         Ok(found.into_values().cloned().collect())
     }
 
-    /// From now on a resource is known, and nothing of before.
+    /// Registers a resource without any history.
     pub(crate) fn begin(&mut self, resource: &Arc<str>) {
         let empty = Collection { forgotten: self.revision, ..Collection::default() };
         self.collections.insert(resource.clone(), empty);

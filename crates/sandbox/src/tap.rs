@@ -1,7 +1,8 @@
-//! What a simulation sees of a server: who asked for what, and what came of it; and a client's way, held up.
+//! Observation of requests in a simulation, and clients whose requests can be held up.
 //!
-//! In: a function that is told of every request that was carried out or refused. Out: [`Line`], the way of one client,
-//! known by its name. A request that is held up and given up meanwhile never arrives.
+//! In: a function that is called for every request that was carried out or refused.
+//! Out: [`ClientLink`], the named connection of one client. A request that is held up and cancelled
+//! meanwhile never arrives.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,31 +18,31 @@ use super::answer::Answer;
 use super::ask::Ask;
 use super::connect::Sent;
 
-/// A request that has arrived, and what came of it.
+/// A request that arrived, and its result.
 #[derive(Debug)]
 pub struct Heard<'a> {
-    /// Whose it is: the name of the line, or the token of a client by a socket.
+    /// Name of the link, or the bearer token of a client on a socket.
     pub who: &'a str,
-    /// Its method.
+    /// HTTP method.
     pub method: &'a Method,
-    /// Its path and query.
+    /// Path and query.
     pub place: &'a str,
-    /// What it carries.
+    /// Request body.
     pub body: &'a [u8],
-    /// When its client sent it.
+    /// Time at which the client sent it.
     pub sent: Instant,
-    /// The object before, if it is a write.
+    /// Object before the request, if it is a write.
     pub before: Option<Value>,
-    /// It is a watch that has told all that there was at its beginning.
+    /// True if this reports that a watch has sent all its initial events.
     pub listed: bool,
-    /// The status of the answer, whether or not that reached the client.
+    /// Status code of the response, even if that did not reach the client.
     pub code: u16,
 }
 
-/// Who is told.
+/// Callback for every request.
 pub(super) type Tap = Box<dyn Fn(&Heard<'_>) + Send + Sync>;
 
-/// The way of one client to the server; cheap to clone.
+/// Connection of one client to the server; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Line {
     name: Arc<str>,
@@ -49,35 +50,35 @@ pub struct Line {
 }
 
 impl Line {
-    /// From now on its requests are held up, or not any more.
+    /// Holds up all further requests, or releases them.
     pub fn hold(&self, held: bool) {
         self.held.send_replace(held);
     }
 
-    /// Whose it is.
+    /// Name of the client.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns when nothing holds up its requests.
+    /// Waits until requests are not held up.
     pub(super) async fn is_open(&self) {
-        // The sender lives as long as this.
+        // Cannot fail: the sender lives as long as `self`.
         let _ = self.held.subscribe().wait_for(|held| !held).await;
     }
 }
 
-/// A server by such a way.
+/// Server reached over such a connection.
 #[derive(Clone)]
 struct Way(Sandbox, Line);
 
 impl Sandbox {
-    /// A client that the tap knows by a name.
+    /// Returns a client with a name that the observer sees.
     pub fn client_of(&self, name: &str) -> (kube::Client, Line) {
         let line = Line { name: name.into(), held: watch::Sender::new(false) };
         (kube::Client::new(Way(self.clone(), line.clone()), "default"), line)
     }
 
-    /// Answers a request, and tells of it.
+    /// Answers a request and reports it to the observer.
     pub(super) async fn handle_heard(&self, ask: &Ask, tap: &Tap, who: &str, sent: Instant) -> Answer {
         let path = ask.uri.split('?').next().unwrap_or_default();
         let before = if ask.method == Method::GET { None } else { self.get(path) };
@@ -87,7 +88,7 @@ impl Sandbox {
         answer
     }
 
-    /// Tells that a watch has come to the end of its beginning.
+    /// Reports that a watch has sent all its initial events.
     pub(super) fn hear_listed(&self, who: &str, place: &str) {
         if let Some(tap) = self.0.tap.get() {
             let (method, sent) = (&Method::GET, Instant::now());
@@ -95,9 +96,10 @@ impl Sandbox {
         }
     }
 
-    /// From now on this is told of every request, in the order in which they are carried out. It must not ask the server.
+    /// Registers the observer: it is called for every request, in the order in which they are
+    /// carried out. It must not call the server.
     pub fn tap(&self, told: impl Fn(&Heard<'_>) + Send + Sync + 'static) {
-        // The first one stays.
+        // Only the first registration counts.
         let _ = self.0.tap.set(Box::new(told));
     }
 }

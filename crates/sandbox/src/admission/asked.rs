@@ -1,7 +1,8 @@
-//! What webhooks have said about what one request writes, and what one is still to be asked.
+//! Responses of admission webhooks to one request, and the call that is still missing.
 //!
-//! In: questions, one after the other, because each webhook sees what the last one left. Out: the answers, in the next
-//! attempt.
+//! In: calls, one after the other, because each webhook sees the object as the previous one left
+//! it.
+//! Out: the responses, available to the next attempt of the request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use super::Admitter;
 
-/// The answers of webhooks to one request.
+/// Responses of admission webhooks to one request.
 #[derive(Default)]
 pub(crate) struct Admissions {
     known: HashMap<String, Result<Value, String>>,
@@ -24,19 +25,19 @@ struct Question {
 }
 
 impl Admissions {
-    /// True if something has to be asked first.
+    /// True if a webhook must be called first.
     pub(crate) fn awaits(&self) -> bool {
         self.missing.is_some()
     }
 
-    /// Asks what is missing.
+    /// Calls the webhook that is missing.
     pub(crate) async fn ask(&mut self) {
         if let Some(Question { key, admitter, request }) = self.missing.take() {
             self.known.insert(key, admitter.admit(request).await);
         }
     }
 
-    /// What the webhook said; none if it is yet to be asked.
+    /// Returns the response of the webhook; `None` if it must be called first.
     pub(super) fn find(
         &mut self,
         key: String,

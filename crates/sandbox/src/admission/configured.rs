@@ -1,7 +1,8 @@
-//! The webhooks that admit, as configurations name them.
+//! Admission webhooks as their configurations define them.
 //!
-//! In: MutatingWebhookConfigurations. Out: [`Admitter`]s in the order in which they are asked; which of them a write is the
-//! business of, and what they say.
+//! In: MutatingWebhookConfigurations.
+//! Out: [`AdmissionWebhook`]s in the order of their calls; which of them match a write, and their
+//! responses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,20 +14,20 @@ use crate::chance::Chance;
 use crate::convert::Caller;
 use crate::store::Store;
 
-/// For how many seconds a webhook may think that does not say so itself.
+/// Timeout of a webhook without `timeoutSeconds`, in seconds.
 const PATIENCE: u64 = 10;
 
-/// A webhook that admits.
+/// An admission webhook.
 pub(crate) struct Admitter {
     pub(super) name: String,
-    /// No other webhook has the same.
+    /// Unique id: configuration name and webhook name.
     pub(super) id: String,
     webhook: Value,
     caller: Caller,
     asked: AtomicU64,
 }
 
-/// All webhooks: by the names of their configurations, and in their order there.
+/// Returns all webhooks, ordered by the name of their configuration and their position in it.
 pub(crate) fn admitters(store: &Store) -> Arc<[Arc<Admitter>]> {
     let mut admitters = Vec::new();
     for stored in store.all(CONFIGURATIONS, None) {
@@ -44,17 +45,18 @@ pub(crate) fn admitters(store: &Store) -> Arc<[Arc<Admitter>]> {
 }
 
 impl Admitter {
-    /// True if a write goes on where the webhook cannot be asked.
+    /// True if a failed call admits the write: `failurePolicy: Ignore`.
     pub(super) fn fails_open(&self) -> bool {
         self.webhook["failurePolicy"] == "Ignore"
     }
 
-    /// True if it wants to see what others have changed after it.
+    /// True if the webhook is called again after later webhooks changed the object.
     pub(super) fn is_asked_again(&self) -> bool {
         self.webhook["reinvocationPolicy"] == "IfNeeded"
     }
 
-    /// The version in which the webhook wants to see what is written; none if no rule of its is about that.
+    /// Returns the version in which the webhook receives the object; `None` if none of its rules
+    /// matches.
     pub(super) fn version(&self, about: &Admission<'_>) -> Option<usize> {
         let (own, versions) = (about.target.version, &about.target.resource.versions);
         let rules = || self.webhook["rules"].as_array().into_iter().flatten();
@@ -70,12 +72,12 @@ impl Admitter {
         rules().find_map(others)
     }
 
-    /// True if the labels of a namespace are those that the webhook looks at.
+    /// True if the namespace selector matches the labels of a namespace.
     pub(super) fn selects_namespace<'a>(&self, label: &dyn Fn(&str) -> Option<&'a str>) -> bool {
         fits(&self.webhook["namespaceSelector"], label)
     }
 
-    /// The same of an object.
+    /// True if the object selector matches the labels of an object.
     pub(super) fn selects(&self, object: &Value) -> bool {
         let selector = &self.webhook["objectSelector"];
         let is_empty = |selector: &Value| {
@@ -87,7 +89,7 @@ impl Admitter {
             || object.is_object() && fits(selector, &|name| object["metadata"]["labels"][name].as_str())
     }
 
-    /// Asks the webhook; its response, in which a patch is a list of operations.
+    /// Calls the webhook and returns its response, with the patch decoded to a list of operations.
     pub(super) async fn admit(&self, request: Value) -> Result<Value, String> {
         let mut forms = self.webhook["admissionReviewVersions"].as_array().into_iter().flatten();
         let form = forms.find_map(|form| match form.as_str()? {
@@ -106,7 +108,7 @@ impl Admitter {
     }
 }
 
-/// True if a rule is about a write, were it one in this version.
+/// True if a rule would match the write in the given version.
 fn is_about(rule: &Value, about: &Admission<'_>, version: usize) -> bool {
     let resource = &about.target.resource;
     let texts = |field: &str| rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -129,7 +131,7 @@ fn is_about(rule: &Value, about: &Admission<'_>, version: usize) -> bool {
         && texts("resources").any(is_resource)
 }
 
-/// True if labels are as a selector wants them.
+/// True if the labels match a selector.
 fn fits<'a>(selector: &Value, label: &dyn Fn(&str) -> Option<&'a str>) -> bool {
     let mut equal = selector["matchLabels"].as_object().into_iter().flatten();
     let mut expressions = selector["matchExpressions"].as_array().into_iter().flatten();

@@ -1,11 +1,14 @@
-//! Admission: webhooks that refuse what is written, or change it.
+//! Admission: webhooks that refuse or change an object before it is written.
 //!
-//! In: what a request is about to write, when it is noted who owns what in it: what admission changes is nobody's. Out: the
-//! same as the webhooks leave it, and their warnings; or the refusal, in the words of Kubernetes.
+//! In: an object that is about to be written, with its `managedFields`: a field that a webhook adds
+//! has no manager.
+//! Out: the object as the webhooks leave it, and their warnings; or the error in the wording of
+//! Kubernetes.
 //!
-//! A webhook is asked as those that convert are (`convert/mod.rs`): never under the lock of the state. An attempt that needs
-//! an answer notes the question and does not count; the request is tried again with what the webhook said. What was said
-//! counts for as long as the object is in the revision that the webhook saw.
+//! Admission webhooks are called like conversion webhooks (`convert/mod.rs`): never under the lock
+//! of the state. An attempt that needs a response records the call and is discarded; the request is
+//! tried again with the response. A response is valid as long as the object has the revision that
+//! the webhook saw.
 
 mod asked;
 mod configured;
@@ -24,25 +27,25 @@ use super::write::Target;
 pub(crate) use asked::Admissions;
 pub(crate) use configured::{Admitter, admitters};
 
-/// Where the webhooks that admit are stored.
+/// Storage name of the webhook configurations.
 pub(crate) const CONFIGURATIONS: &str = "admissionregistration.k8s.io/mutatingwebhookconfigurations";
 
-/// What is to be admitted, besides the object.
+/// Operation to be admitted, besides the object.
 pub(crate) struct Admission<'a> {
     pub(crate) target: &'a Target,
-    /// What the request names; empty where it is about all of a collection.
+    /// Name in the request; empty for a whole collection.
     pub(crate) name: &'a str,
     /// `CREATE`, `UPDATE` or `DELETE`.
     pub(crate) operation: &'static str,
-    /// The object as it is.
+    /// Object before the write.
     pub(crate) old: Option<&'a Value>,
-    /// What the request says of how it is to be carried out.
+    /// Options of the request.
     pub(crate) options: Value,
     pub(crate) is_dry_run: bool,
 }
 
 impl Admission<'_> {
-    /// The namespace that it is about; a Namespace is about itself.
+    /// Returns the namespace of the operation; for a Namespace this is the Namespace itself.
     fn namespace(&self) -> &str {
         match is_namespace(&self.target.resource) {
             true => &self.target.key.name,
@@ -52,7 +55,7 @@ impl Admission<'_> {
 }
 
 impl State {
-    /// Has webhooks admit an object; null where it is to be deleted.
+    /// Lets the webhooks admit an object; null for a deletion.
     pub(crate) fn ask_admission(
         &mut self,
         about: &Admission<'_>,
@@ -63,7 +66,8 @@ impl State {
             return Ok(warnings);
         }
         let all = self.admitters.clone();
-        // Who wants to see what others have changed since is asked once more, if it is its turn again.
+        // A webhook with `reinvocationPolicy: IfNeeded` is called once more if later ones changed
+        // the object.
         let (mut seen, mut again) = (Vec::new(), Vec::new());
         for round in 1..=2 {
             for admitter in all.iter() {
@@ -83,7 +87,8 @@ impl State {
         Ok(warnings)
     }
 
-    /// Asks one webhook, if the object is its business; false if not. It sees the object in the version of its rule.
+    /// Calls one webhook, if it matches; returns false if not. It gets the object in the version of
+    /// its rule.
     fn ask_one(
         &mut self,
         admitter: &Arc<Admitter>,
@@ -97,7 +102,7 @@ impl State {
         let Some(version) = admitter.version(about).filter(|_| is_meant) else { return Ok(false) };
         let shown = self.in_version(about, version, object)?;
         let old = about.old.map(|old| self.in_version(about, version, old)).transpose()?;
-        // What something is missing for is not what is written.
+        // Without all conversions, this is not yet the object that will be written.
         if self.conversions.awaits() {
             return Err(Refusal::busy());
         }
@@ -129,7 +134,7 @@ impl State {
             )));
         }
         let patched = review::patched(shown, &response["patch"])?;
-        // What is unknown stays until the object is kept.
+        // Unknown fields stay until the object is stored.
         *object = match target.subresource.as_str() {
             "scale" => patched,
             _ => convert::between(&self.conversions, &target.resource, target.version, patched)
@@ -138,7 +143,7 @@ impl State {
         Ok(true)
     }
 
-    /// An object in a version of its resource. A scale has but one.
+    /// Converts an object to a version of its resource. A `Scale` has only one version.
     fn in_version(&self, about: &Admission<'_>, version: usize, object: &Value) -> Result<Value, Refusal> {
         match object.is_null() || about.target.subresource == "scale" {
             true => Ok(object.clone()),
@@ -146,7 +151,7 @@ impl State {
         }
     }
 
-    /// True if the labels of the object and of its namespace are such that the webhook is asked.
+    /// True if the labels of the object and of its namespace match the selectors of the webhook.
     fn selects(&self, admitter: &Admitter, about: &Admission<'_>, object: &Value) -> bool {
         let namespace = about.namespace();
         let is_written = is_namespace(&about.target.resource)
@@ -168,7 +173,8 @@ fn is_namespace(resource: &Resource) -> bool {
     resource.group.is_empty() && &*resource.kind == "Namespace"
 }
 
-/// What says who admits is admitted by nobody: a webhook that refuses all could never be taken away.
+/// Webhook configurations are not admitted: a webhook that refuses everything could never be
+/// removed.
 fn is_exempt(resource: &Resource) -> bool {
     const CONFIGURE: [&str; 6] = [
         "ValidatingWebhookConfiguration",

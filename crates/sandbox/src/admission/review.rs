@@ -1,7 +1,8 @@
-//! A review, by which a webhook admits: what it is asked, and what its answer comes to.
+//! The AdmissionReview: the request to a webhook and its response.
 //!
-//! In: what is to be admitted; the webhook's answer. Out: the review; the response with its patch read, the object as that
-//! patch leaves it, or what is wrong, in the words of Kubernetes.
+//! In: the operation to be admitted; the response of the webhook.
+//! Out: the review; the response with its patch decoded, the patched object, or the error in the
+//! wording of Kubernetes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +15,7 @@ use crate::refusal::Refusal;
 
 const GROUP: &str = "admission.k8s.io";
 
-/// What the webhook is asked about an object, in the version that it is shown in.
+/// Returns the request about an object, in the version in which the webhook gets it.
 pub(super) fn request(about: &Admission<'_>, version: usize, object: &Value, old: Option<&Value>) -> Value {
     let (target, part) = (about.target, &about.target.subresource);
     let resource = &target.resource;
@@ -49,14 +50,14 @@ pub(super) fn request(about: &Admission<'_>, version: usize, object: &Value, old
     request
 }
 
-/// The text of a review.
+/// Returns the review as text.
 pub(super) fn review(form: &str, uid: &str, mut request: Value) -> String {
     request["uid"] = uid.into();
     json!({"kind": "AdmissionReview", "apiVersion": format!("{GROUP}/{form}"), "request": request})
         .to_string()
 }
 
-/// The response in an answer.
+/// Parses the response out of the body of an answer.
 pub(super) fn response(form: &str, uid: &str, answer: &[u8]) -> Result<Value, String> {
     let mut review = read_review(answer).map_err(|words| format!("failed to call webhook: {words}"))?;
     let invalid = |words: String| Err(format!("received invalid webhook response: {words}"));
@@ -113,7 +114,7 @@ pub(super) fn response(form: &str, uid: &str, answer: &[u8]) -> Result<Value, St
     Ok(response)
 }
 
-/// The operations of a patch.
+/// Decodes the operations of a patch.
 fn operations(response: &Value) -> Result<Value, String> {
     let bytes = STANDARD
         .decode(text(&response["patch"]))
@@ -137,7 +138,7 @@ fn operations(response: &Value) -> Result<Value, String> {
     }
 }
 
-/// An object as a patch leaves it.
+/// Applies the operations of a patch to an object.
 pub(super) fn patched(mut object: Value, operations: &Value) -> Result<Value, Refusal> {
     for operation in operations.as_array().into_iter().flatten() {
         let why = why_not(&object, operation);
@@ -146,7 +147,7 @@ pub(super) fn patched(mut object: Value, operations: &Value) -> Result<Value, Re
     Ok(object)
 }
 
-/// What is said of an operation that cannot be carried out.
+/// Returns the error message of an operation that cannot be applied.
 fn why_not(object: &Value, operation: &Value) -> String {
     let (op, path) = (text(&operation["op"]), text(&operation["path"]));
     let (holder, key) = path.rsplit_once('/').unwrap_or_default();
@@ -181,7 +182,7 @@ fn why_not(object: &Value, operation: &Value) -> String {
     }
 }
 
-/// The refusal of a webhook.
+/// Returns the error for a write that a webhook denied.
 pub(super) fn denied(name: &str, status: &Value) -> Refusal {
     let by = format!("admission webhook {name:?} denied the request");
     let (message, reason) = (text(&status["message"]), text(&status["reason"]));

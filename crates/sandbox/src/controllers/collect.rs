@@ -1,7 +1,9 @@
-//! Dependents follow their owners.
+//! Garbage collection of dependents.
 //!
-//! In: owners that are gone, or that go after their dependents. Out: dependents that nobody owns any more are deleted,
-//! those of an owner who leaves them behind are let go.
+//! In: owners that are deleted, or that are being deleted with `Foreground` or `Orphan`
+//! propagation.
+//! Out: dependents without any owner are deleted; those of an owner with `Orphan` lose the owner
+//! reference.
 
 use serde_json::Value;
 
@@ -9,14 +11,14 @@ use crate::state::State;
 use crate::store::Key;
 use crate::write::{FOREGROUND, ORPHAN, Target, Wish};
 
-/// Deletes what has no owner any more.
+/// Deletes dependents whose owners no longer exist.
 pub(super) fn collect(state: &mut State) {
     while let Some(uid) = state.gone.pop() {
         for (home, key) in state.dependents(&uid) {
             if let Some(target) = target_of(state, &home, key)
                 && is_ownerless(state, &target)
             {
-                // Gone meanwhile, or held: both are well.
+                // An error means that it is deleted already or kept by a finalizer; both are fine.
                 let _ = state.delete(&target, &Wish::background());
             }
         }
@@ -27,7 +29,7 @@ pub(super) fn collect(state: &mut State) {
     }
 }
 
-/// True if none of its owners is there.
+/// True if none of its owners exists.
 fn is_ownerless(state: &State, target: &Target) -> bool {
     let Some(stored) = state.store.get(&target.resource.home, &target.key) else { return false };
     let body = stored.body();
@@ -42,7 +44,7 @@ fn is_ownerless(state: &State, target: &Target) -> bool {
     })
 }
 
-/// An owner that goes before or after its dependents.
+/// Continues the deletion of an owner whose dependents must be deleted or orphaned first.
 fn leave(state: &mut State, target: &Target) {
     let Some(stored) = state.store.get(&target.resource.home, &target.key).cloned() else { return };
     let body = stored.body();
@@ -67,7 +69,7 @@ fn leave(state: &mut State, target: &Target) {
         blocked |= state.store.get(&home, &dependent.key).is_some();
     }
     match blocked {
-        // Looked at again with the next change.
+        // Checked again at the next change.
         true => state.leaving.push((target.resource.home.clone(), target.key.clone())),
         false => release(state, target, body.clone(), FOREGROUND),
     }
@@ -96,7 +98,7 @@ fn release(state: &mut State, target: &Target, mut body: Value, finalizer: &str)
     let _ = state.store_as_kept(target, body);
 }
 
-/// The stored object as a target, in the version in which it is.
+/// Returns a stored object as a target, in the version in which it is stored.
 pub(crate) fn target_of(state: &State, home: &str, key: Key) -> Option<Target> {
     let resource = state.served.iter().find(|resource| &*resource.home == home)?.clone();
     let own = state.store.get(home, &key).and_then(|stored| {

@@ -1,8 +1,9 @@
-//! What the controllers of a cluster do by themselves.
+//! Controllers of the cluster.
 //!
-//! In: the state, whenever something changed. Out: the writes that follow. Two are always there, because without them
-//! nothing would ever be gone: namespaces are emptied, and dependents follow their owners. Workloads become ready only
-//! where that was asked for.
+//! In: the state, at every change.
+//! Out: the writes that follow. Two controllers always run, because without them no deletion would
+//! complete: one empties namespaces, the other collects garbage. Workloads become ready only if
+//! that is configured.
 
 mod collect;
 mod namespaces;
@@ -14,10 +15,10 @@ use std::time::Duration;
 use super::state::State;
 pub(crate) use collect::target_of;
 
-/// After how long workloads are ready; none: never.
+/// Time after which workloads become ready; never if `None`.
 pub(crate) type Readiness = Option<Duration>;
 
-/// Works until the server is gone.
+/// Runs the controllers until the server is gone.
 pub(crate) async fn work(state: Weak<Mutex<State>>, readiness: Readiness) {
     let Some(mut chores) = state.upgrade().map(|state| lock(&state).chores.subscribe()) else { return };
     let mut workloads = readiness.map(workloads::Workloads::new);

@@ -1,7 +1,7 @@
-//! The end of namespaces, and of definitions.
+//! Deletion of namespaces and of CustomResourceDefinitions.
 //!
-//! In: a namespace that is to be deleted, or a definition. Out: what lies in it is deleted; when nothing does any more,
-//! it is let go.
+//! In: a namespace or a definition in deletion.
+//! Out: its objects are deleted; when none is left, its finalizer is removed.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::state::State;
 use crate::store::Key;
 use crate::write::{CLEANUP, Wish};
 
-/// Goes on with every end that has begun.
+/// Continues every deletion that has begun.
 pub(super) fn end(state: &mut State) {
     let ending = std::mem::take(&mut state.ending);
     for (home, key) in ending {
@@ -43,7 +43,7 @@ fn released(home: &str, mut body: Value) -> Value {
     body
 }
 
-/// Deletes what lies in a namespace; true if nothing is left.
+/// Deletes the objects of a namespace; true if none is left.
 fn empty_namespace(state: &mut State, namespace: &str) -> bool {
     let mut left = false;
     for home in state.store.resources() {

@@ -1,7 +1,7 @@
-//! Workloads that become ready after a while, without a node that would run them.
+//! Workloads that become ready after a delay, without a node that runs them.
 //!
-//! In: Deployments, StatefulSets, DaemonSets and Jobs as they are written. Out: their statuses, first as of one that has
-//! begun, and after the time that was set as of one that is done.
+//! In: Deployments, StatefulSets, DaemonSets and Jobs as they are written.
+//! Out: their statuses: first in progress, and after the configured time ready or complete.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::store::{Key, Stored};
 const HOMES: [&str; 4] = ["apps/deployments", "apps/statefulsets", "apps/daemonsets", "batch/jobs"];
 const MANAGER: &str = "kube-controller-manager";
 
-/// The controllers of workloads.
+/// Controllers of workloads.
 pub(super) struct Workloads {
     after: Duration,
-    /// The revision up to which all is known.
+    /// Revision up to which all changes were handled.
     seen: u64,
-    /// What is under way: of which generation, and until when.
+    /// Workloads in progress: their generation, and the time at which they become ready.
     due: BTreeMap<(&'static str, Key), (i64, Instant)>,
 }
 
@@ -30,7 +30,7 @@ impl Workloads {
         Self { after, seen: 0, due: BTreeMap::new() }
     }
 
-    /// Does what is due; the answer is when something will be.
+    /// Writes the statuses that are due; returns the time of the next one.
     pub(super) fn work(&mut self, state: &mut State) -> Option<Instant> {
         for home in HOMES {
             for stored in self.news(state, home) {
@@ -154,7 +154,7 @@ fn stateful_set(body: &Value, ready: bool) -> Value {
     status
 }
 
-/// As on a cluster of one node.
+/// Status as on a cluster with one node.
 fn daemon_set(body: &Value, ready: bool) -> Value {
     let mut status = json!({
         "observedGeneration": body["metadata"]["generation"], "desiredNumberScheduled": 1,

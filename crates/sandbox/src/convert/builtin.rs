@@ -1,10 +1,11 @@
-//! The built-in kinds of which two versions differ: Events and autoscalers.
+//! Built-in kinds with versions that differ in their fields: Events and HorizontalPodAutoscalers.
 //!
-//! In: an object in one version. Out: the same in another.
+//! In: an object in one version.
+//! Out: the object in another version.
 
 use serde_json::{Map, Value, json};
 
-/// The object in another version of its kind.
+/// Converts the object to another version of its kind.
 pub(super) fn converted(kind: &str, version: &str, mut object: Value) -> Value {
     object["apiVersion"] = version.into();
     if let Some(fields) = object.as_object_mut() {
@@ -25,7 +26,7 @@ pub(super) fn converted(kind: &str, version: &str, mut object: Value) -> Value {
     object
 }
 
-/// What Events call their parts in the core group, and in their own.
+/// Field names of Events in the core group, and in `events.k8s.io`.
 const EVENT: [(&str, &str); 6] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -34,7 +35,7 @@ const EVENT: [(&str, &str); 6] = [
     ("lastTimestamp", "deprecatedLastTimestamp"),
     ("count", "deprecatedCount"),
 ];
-/// The part of it that is named one level further down, in either.
+/// The same for the reporting controller.
 const CONTROLLER: (&str, &str) = ("reportingComponent", "reportingController");
 
 fn rename(fields: &mut Map<String, Value>, names: &[(&str, &str)], to_core: bool) {
@@ -46,7 +47,7 @@ fn rename(fields: &mut Map<String, Value>, names: &[(&str, &str)], to_core: bool
     }
 }
 
-/// Who reports is said in the core group even where nobody does.
+/// In the core group the reporter is present even if it is empty.
 fn reporter(fields: &mut Map<String, Value>, is_core: bool) {
     for name in [if is_core { CONTROLLER.0 } else { CONTROLLER.1 }, "reportingInstance"] {
         if is_core {
@@ -57,7 +58,7 @@ fn reporter(fields: &mut Map<String, Value>, is_core: bool) {
     }
 }
 
-/// The processor is all that the first version knows.
+/// `autoscaling/v1` supports no other metric than CPU.
 fn to_first_autoscaler(fields: &mut Map<String, Value>) {
     if let Some(status) = fields.get_mut("status").and_then(Value::as_object_mut) {
         status.remove("currentMetrics");

@@ -1,7 +1,7 @@
-//! A call of a webhook.
+//! HTTP client for webhooks.
 //!
-//! In: what its `clientConfig` says, and a body. Out: the body of its answer, or what went wrong, in the
-//! words of Kubernetes where it has some.
+//! In: a `clientConfig` and a request body.
+//! Out: the response body, or the error in the wording of Kubernetes where it has one.
 
 use std::error::Error;
 use std::io;
@@ -19,35 +19,35 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::Value;
 
-/// The most bytes of an answer.
+/// Maximum size of a response in bytes.
 const MAX_ANSWER: usize = 16 << 20;
-/// So much of an answer that says no is told.
+/// Maximum number of bytes of an error response that are quoted.
 const MAX_TOLD: usize = 2048;
 
-/// Where a webhook is.
+/// Address of a webhook.
 struct Address {
     url: String,
-    /// The name of the Service behind it. There are no networks here, so that nobody finds one.
+    /// Name of the Service in front of the webhook. It is never found: the sandbox has no network.
     service: Option<String>,
 }
 
-/// Who calls a webhook.
+/// HTTP client of one webhook.
 pub(crate) struct Caller {
     address: Address,
     bundle: Vec<u8>,
-    /// For how many seconds the webhook may think.
+    /// Timeout in seconds.
     patience: u64,
     client: OnceLock<Client>,
 }
 
 impl Caller {
-    /// Calls what a `clientConfig` names.
+    /// Returns a client for a `clientConfig`.
     pub(crate) fn new(client: &Value, patience: u64) -> Self {
         let bundle = STANDARD.decode(client["caBundle"].as_str().unwrap_or_default()).unwrap_or_default();
         Self { address: address(client), bundle, patience, client: OnceLock::new() }
     }
 
-    /// Sends a body, and takes what comes back.
+    /// Sends a body and returns the response body.
     pub(crate) async fn post(&self, body: String) -> Result<Vec<u8>, String> {
         let told = |words: &str| format!("Post \"{}?timeout={}s\": {words}", self.address.url, self.patience);
         if let Some(service) = &self.address.service {
@@ -88,7 +88,7 @@ impl Caller {
     }
 }
 
-/// Where the webhook is.
+/// Reads the address from a `clientConfig`.
 fn address(client: &Value) -> Address {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match client.get("service").filter(|service| service.is_object()) {
@@ -103,7 +103,7 @@ fn address(client: &Value) -> Address {
 }
 
 fn client(url: &Uri, bundle: &[u8]) -> Result<Client, String> {
-    // It fails where there is a provider already, which is as good.
+    // An error means that a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let host = url.authority().map(|authority| authority.as_str()).unwrap_or_default();
     let base = format!("https://{host}/").parse().map_err(|_| "the URL cannot be read".to_owned())?;
@@ -112,13 +112,13 @@ fn client(url: &Uri, bundle: &[u8]) -> Result<Client, String> {
         CertificateDer::pem_slice_iter(bundle).filter_map(|one| Some(one.ok()?.to_vec())).collect();
     config.root_cert = Some(certificates).filter(|certificates| !certificates.is_empty());
     config.proxy_url = None;
-    // There is one deadline, for all of it.
+    // One deadline covers the whole call.
     config.connect_timeout = None;
     config.default_retry = false;
     Client::try_from(config).map_err(|error| error.to_string())
 }
 
-/// What failed on the way.
+/// Returns the message for a failed connection, as Go prints it.
 fn words(error: &(dyn Error + 'static), url: &Uri) -> String {
     let mut cause = Some(error);
     let mut last = String::new();
@@ -145,7 +145,7 @@ fn words(error: &(dyn Error + 'static), url: &Uri) -> String {
     last
 }
 
-/// An error of TLS, which may be wrapped in one of a stream.
+/// Finds a TLS error, which may be wrapped in an I/O error.
 fn tls<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     let inner = || tls(error.downcast_ref::<io::Error>()?.get_ref()?);
     error.downcast_ref().or_else(inner)
@@ -161,7 +161,7 @@ fn certificate(why: &rustls::CertificateError) -> String {
     format!("tls: failed to verify certificate: x509: {why}")
 }
 
-/// What an answer without success comes to.
+/// Returns the message for a response without success.
 fn refusal(status: StatusCode, body: &[u8]) -> String {
     let told = String::from_utf8_lossy(&body[..body.len().min(MAX_TOLD)]).trim().to_owned();
     match status.as_u16() {

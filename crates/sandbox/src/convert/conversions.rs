@@ -1,8 +1,9 @@
-//! What webhooks have said while one request is answered, and what they are still to be asked.
+//! Responses of conversion webhooks to one request, and the calls that are still missing.
 //!
-//! In: objects and the versions in which they are wanted. Out: the same as the webhooks convert them, as soon as they were
-//! asked. What a request has decided stays decided, because the next attempt has to want the same conversions: the name that
-//! it made up, and what it is about to store.
+//! In: objects and the versions to convert them to.
+//! Out: the converted objects, as soon as the webhooks were called. Decisions of the first attempt
+//! are kept, because the next attempt must need the same conversions: the generated name, and the
+//! object that is about to be stored.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,16 +15,17 @@ use super::hook::Hook;
 use crate::admission::Admissions;
 use crate::store::Key;
 
-/// The conversions that one request needs; those of nobody's request ask no webhook.
+/// Conversions that one request needs. The default value belongs to no request and calls no
+/// webhook.
 #[derive(Default)]
 pub(crate) struct Conversions {
     asks: bool,
     known: RefCell<HashMap<String, Result<Value, String>>>,
     missing: RefCell<Vec<Question>>,
-    /// The name that the request has given to its object.
+    /// Name that the request has generated for its object.
     name: Option<String>,
     draft: RefCell<Option<Draft>>,
-    /// The same of webhooks that admit.
+    /// Responses of admission webhooks.
     pub(crate) admissions: Admissions,
 }
 
@@ -34,7 +36,7 @@ struct Question {
     version: String,
 }
 
-/// What is to be stored in the place of what.
+/// Object that is about to be stored, and the revision that it replaces.
 struct Draft {
     key: Key,
     revision: Option<u64>,
@@ -42,23 +44,23 @@ struct Draft {
 }
 
 impl Conversions {
-    /// Those of a request.
+    /// Returns an empty cache for a request.
     pub(crate) fn of_request() -> Self {
         Self { asks: true, ..Self::default() }
     }
 
-    /// True if webhooks are asked at all.
+    /// True if webhooks are called at all.
     pub(crate) fn asks(&self) -> bool {
         self.asks
     }
 
-    /// True if something has to be asked first: nothing that was answered counts.
+    /// True if a webhook must be called first: the result of this attempt is discarded then.
     pub(crate) fn awaits(&self) -> bool {
         !self.missing.borrow().is_empty() || self.admissions.awaits()
     }
 
-    /// Asks what is missing, one object after the other, as an API server does. The first failure is the answer to all, for
-    /// nobody reads further.
+    /// Calls the missing webhooks, one object after the other, as an API server does. After the
+    /// first failure all others fail with the same message, because the request fails anyway.
     pub(crate) async fn ask(&mut self) {
         let mut failure: Option<String> = None;
         for Question { hook, key, object, version } in std::mem::take(self.missing.get_mut()) {
@@ -74,7 +76,8 @@ impl Conversions {
         self.admissions.ask().await;
     }
 
-    /// What the webhook makes of an object in a version, if it was asked.
+    /// Returns the object in another version, if the webhook was called for it; else records the
+    /// call.
     pub(super) fn find(&self, hook: &Arc<Hook>, object: &Value, version: &str) -> Result<Value, String> {
         let key = format!("{version} {object}");
         if let Some(known) = self.known.borrow().get(&key) {
@@ -88,20 +91,20 @@ impl Conversions {
         Err("nobody has asked the conversion webhook".to_owned())
     }
 
-    /// The name of an object that has none; the same in every attempt.
+    /// Returns the generated name of an object; the same in every attempt.
     pub(crate) fn name(&mut self, make: impl FnOnce() -> String) -> String {
         if self.asks { self.name.get_or_insert_with(make).clone() } else { make() }
     }
 
-    /// True if the request has made up the name of its object.
+    /// True if the request has generated the name of its object.
     pub(crate) fn has_named(&self) -> bool {
         self.name.is_some()
     }
 
-    /// What this request stores under a key in the place of a revision: what its first attempt wanted to. A later one would
-    /// want the same, with another uid and time.
+    /// Returns the object that this request stores under a key in place of a revision: the one of
+    /// its first attempt. A later attempt would only have another uid and time.
     pub(crate) fn draft(&self, key: &Key, revision: Option<u64>, object: Value) -> Value {
-        // What something is missing for is no decision.
+        // An attempt with missing conversions decides nothing.
         if self.awaits() {
             return object;
         }

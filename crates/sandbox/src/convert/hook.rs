@@ -1,7 +1,7 @@
-//! The webhook that converts the objects of a definition.
+//! The conversion webhook of a CustomResourceDefinition.
 //!
-//! In: what a definition says of it, and an object. Out: the object in another version, or why not, in the words of
-//! Kubernetes.
+//! In: the `conversion` of a definition, and an object.
+//! Out: the object in another version, or the error in the wording of Kubernetes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,13 +12,13 @@ use super::call::Caller;
 use super::review;
 use crate::chance::Chance;
 
-/// For how many seconds a webhook may think.
+/// Timeout of a webhook in seconds.
 const PATIENCE: u64 = 30;
 
-/// A webhook that converts.
+/// A conversion webhook.
 pub(crate) struct Hook {
     caller: Caller,
-    /// The form of reviews that both sides know.
+    /// Version of ConversionReview that both sides support.
     form: Option<&'static str>,
     asked: AtomicU64,
 }
@@ -30,7 +30,7 @@ impl std::fmt::Debug for Hook {
 }
 
 impl Hook {
-    /// The webhook of a definition; none if its versions differ by name alone.
+    /// Returns the webhook of a definition; `None` for the strategy `None`.
     pub(crate) fn of_definition(spec: &Value) -> Option<Arc<Self>> {
         let conversion = &spec["conversion"];
         if conversion["strategy"] != "Webhook" {
@@ -47,7 +47,7 @@ impl Hook {
         Some(Arc::new(Self { caller, form, asked: AtomicU64::new(0) }))
     }
 
-    /// The object in another version.
+    /// Converts the object to another version.
     pub(super) async fn convert(&self, object: &Value, version: &str) -> Result<Value, String> {
         let Some(form) = self.form else { return Err("no supported conversion review versions".to_owned()) };
         let uid = Chance::new(self.asked.fetch_add(1, Ordering::Relaxed)).uid();

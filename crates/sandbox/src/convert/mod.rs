@@ -1,13 +1,15 @@
-//! One object in several versions.
+//! Conversion between the versions of a resource.
 //!
-//! In: an object in one version of its resource. Out: the same in another, or why it is not to be had. Versions of a
-//! definition differ by their name alone, unless its webhook converts them.
+//! In: an object in one version of its resource.
+//! Out: the object in another version, or an error. The versions of a definition differ only in
+//! their name, unless its webhook converts them.
 //!
-//! A webhook is never asked under the lock of the state: it may take its time, and it may ask this server itself. Whoever
-//! needs a conversion that is not known yet notes it in [`Conversions`], and the whole attempt does not count; the webhooks are
-//! asked when the lock is free, and the request is tried again with what they said, as often as something new is missing or
-//! the object moved meanwhile. An attempt writes only when all that it needs is known, so that one which does not count has
-//! changed nothing.
+//! A webhook is never called under the lock of the state: it may be slow, and it may send requests
+//! to this server. Code that needs an unknown conversion records it in [`ConversionCache`], and the
+//! whole attempt is discarded. The webhooks are called when the lock is free, and the request is
+//! tried again with their responses, as often as a further conversion is missing or the object has
+//! changed meanwhile. An attempt writes only when all its conversions are known, so a discarded
+//! attempt has changed nothing.
 
 mod builtin;
 mod call;
@@ -25,8 +27,8 @@ pub(crate) use conversions::Conversions;
 pub(crate) use hook::Hook;
 pub(crate) use review::read as read_review;
 
-/// What is stored, as it is read in a version that is served: without what its definition has dropped since, and with the
-/// defaults that it has got, both by the version in which it is stored.
+/// Reads a stored object in a served version: prunes the fields that its definition has dropped
+/// since, and fills in new defaults, both by the schema of the stored version.
 pub(crate) fn read(
     conversions: &Conversions,
     resource: &Resource,
@@ -44,7 +46,7 @@ pub(crate) fn read(
     in_version(conversions, resource, version, body)
 }
 
-/// An object in another version, as it is read and kept there.
+/// Converts an object to another version, as it is read and stored there.
 pub(crate) fn in_version(
     conversions: &Conversions,
     resource: &Resource,
@@ -58,7 +60,7 @@ pub(crate) fn in_version(
     if let Origin::Builtin(kind) = &resource.origin {
         return Ok(builtin::converted(kind.kind, &wanted, object));
     }
-    // The revision is not part of what is stored.
+    // The resourceVersion is not part of the conversion.
     let revision = object["metadata"].as_object_mut().and_then(|metadata| metadata.remove("resourceVersion"));
     let mut converted = between(conversions, resource, version, object).map_err(Refusal::failed)?;
     let schema = &resource.versions[version].schema;
@@ -76,16 +78,16 @@ pub(crate) fn in_version(
     Ok(converted)
 }
 
-/// An object in the version in which it is stored.
+/// Converts an object to the version in which it is stored.
 pub(crate) fn to_stored(
     conversions: &Conversions,
     resource: &Resource,
     object: Value,
 ) -> Result<Value, Refusal> {
     match &resource.origin {
-        // The newer name of Events is kept under the older one.
+        // Events of the newer group are stored under the older one.
         Origin::Builtin(kind) if kind.home() != kind.group => Ok(builtin::converted(kind.kind, "v1", object)),
-        // The controllers leave an object in the version that it has.
+        // Controllers leave an object in the version that it has.
         Origin::Definition { hook: Some(_), .. } if !conversions.asks() => Ok(object),
         Origin::Builtin(_) => in_version(conversions, resource, resource.stored_version(), object),
         Origin::Definition { stored, .. } if object["apiVersion"] == resource.api_version(*stored) => {
@@ -93,14 +95,14 @@ pub(crate) fn to_stored(
         }
         Origin::Definition { stored, .. } => {
             let mut kept = in_version(conversions, resource, *stored, object)?;
-            // A real server fills in what it reads; nobody sees the difference.
+            // A real server fills in defaults when it reads; clients see no difference.
             resource.versions[*stored].schema.with_defaults(&mut kept);
             Ok(kept)
         }
     }
 }
 
-/// An object in another version, as it is compared there: as the conversion says, with what no schema knows.
+/// Converts an object for a comparison: the plain result of the conversion, with unknown fields.
 pub(crate) fn between(
     conversions: &Conversions,
     resource: &Resource,
@@ -127,7 +129,7 @@ pub(crate) fn between(
     }
 }
 
-/// Nothing but its kind is said of an object.
+/// True if an object contains only `apiVersion` and `kind`.
 fn is_bare(object: &Value) -> bool {
     object.as_object().is_some_and(|fields| fields.keys().all(|name| name == "apiVersion" || name == "kind"))
 }

@@ -1,7 +1,8 @@
-//! A review, by which a webhook converts: what it is asked, and whether its answer is one.
+//! The ConversionReview: the request to a webhook and its response.
 //!
-//! In: an object and the version in which it is wanted; the webhook's answer. Out: the review; the object as it was converted,
-//! with the metadata that it had before but for labels and annotations; or what is wrong, in the words of Kubernetes.
+//! In: an object and the version to convert it to; the response of the webhook.
+//! Out: the review; the converted object, whose metadata is unchanged except for labels and
+//! annotations; or the error in the wording of Kubernetes.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +12,7 @@ use moorline_yaml::{self as yaml, Dialect};
 
 const GROUP: &str = "apiextensions.k8s.io";
 
-/// What the webhook is asked.
+/// Returns the request to the webhook.
 pub(super) fn request(form: &str, uid: &str, object: &Value, version: &str) -> Value {
     json!({
         "kind": "ConversionReview", "apiVersion": format!("{GROUP}/{form}"),
@@ -20,12 +21,12 @@ pub(super) fn request(form: &str, uid: &str, object: &Value, version: &str) -> V
     })
 }
 
-/// An object's version and kind, as messages tell them: `example.com/v1, Kind=Boat`.
+/// Version and kind of an object as in error messages: `example.com/v1, Kind=Boat`.
 pub(super) fn title(object: &Value) -> String {
     format!("{}, Kind={}", text(&object["apiVersion"]), text(&object["kind"]))
 }
 
-/// The objects in an answer.
+/// Returns the objects of a response.
 pub(super) fn objects(form: &str, uid: &str, answer: &[u8]) -> Result<Vec<Value>, String> {
     let review = read(answer)?;
     let (own, found) = (format!("{GROUP}/{form}"), review["apiVersion"].as_str().unwrap_or_default());
@@ -63,7 +64,7 @@ pub(super) fn objects(form: &str, uid: &str, answer: &[u8]) -> Result<Vec<Value>
     }
 }
 
-/// The one object that was asked for, if it is still the same.
+/// Checks that the response contains exactly the requested object, and returns it.
 pub(super) fn converted(object: &Value, version: &str, objects: Vec<Value>) -> Result<Value, String> {
     let of = |words: String| format!("conversion webhook for {} returned {words}", title(object));
     let [mut converted] = <[Value; 1]>::try_from(objects)
@@ -91,7 +92,7 @@ pub(super) fn converted(object: &Value, version: &str, objects: Vec<Value>) -> R
     Ok(converted)
 }
 
-/// The metadata that the object had, with the labels and annotations that it has now.
+/// Returns the metadata of the original with the labels and annotations of the converted object.
 fn metadata(object: &Value, converted: &Value) -> Result<Value, String> {
     let given = converted.get("metadata").ok_or("missing metadata in converted object")?;
     let of_type = |value| format!("of type {} in converted object", go_type(value));
@@ -133,7 +134,7 @@ fn well_formed(field: &str, texts: &Map<String, Value>) -> Result<(), String> {
     }
 }
 
-/// The review in an answer, which may be JSON or YAML.
+/// Parses a review, which may be JSON or YAML.
 pub(crate) fn read(answer: &[u8]) -> Result<Value, String> {
     let unreadable = |words: &str| format!("couldn't get version/kind; json parse error: {words}");
     let read = serde_json::from_slice(answer).ok().or_else(|| {
@@ -165,7 +166,7 @@ mod tests {
             "name": "a", "uid": "u", "generation": 3, "labels": {"a": "b"}, "annotations": {"c": "d"}}})
     }
 
-    /// What becomes of an answer in which the object is changed so.
+    /// Returns the result of a response in which the object is changed by `change`.
     fn answered(change: impl Fn(&mut Value)) -> Result<Value, String> {
         let mut object = boat();
         object["apiVersion"] = "example.com/v2".into();

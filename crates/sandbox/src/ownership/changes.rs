@@ -1,7 +1,8 @@
-//! What a write changes for each manager, in the version in which that one owns its fields.
+//! Changes of a write as each manager sees them, in the version in which it owns its fields.
 //!
-//! In: the object before and after, who owns what, and how it is in other versions. Out: [`Changes`]; what the managers own
-//! after the schema of a definition has changed; or why an object cannot be had in a version.
+//! In: the object before and after, its managers, and the conversion to other versions.
+//! Out: [`VersionedChanges`]; the field sets adapted to a changed schema; or the error if the
+//! object cannot be converted.
 
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use super::managers::{Fields, Identity, Managers, Owned};
 use super::{InVersion, Writer, reconcile, set_of, typed};
 use moorline_managed_fields::FieldSet;
 
-/// What a write changed, in every version in which somebody owns something.
+/// Changes of a write, in every version in which a manager owns fields.
 pub(super) struct Changes {
     pub(super) own: Change,
     others: Vec<(String, Option<Change>)>,
@@ -48,13 +49,13 @@ impl Changes {
         Ok(Self { own, others })
     }
 
-    /// The change as a manager sees it; none where its version is gone.
+    /// Returns the change in the version of a manager; `None` if that version no longer exists.
     fn seen(&self, owned: &Owned<'_>) -> Option<&Change> {
         let other = self.others.iter().find(|(version, _)| *version == owned.api_version);
         other.map_or(Some(&self.own), |(_, change)| change.as_ref())
     }
 
-    /// What each manager but one would lose to other values.
+    /// Returns the fields that each other manager would lose because their values change.
     pub(super) fn lost<'a>(
         &self,
         managers: &Managers<'a>,
@@ -70,7 +71,7 @@ impl Changes {
         lost.collect()
     }
 
-    /// Takes from each manager but one what was changed or removed.
+    /// Removes changed and removed fields from the sets of all managers, except for one.
     pub(super) fn take_from(&self, managers: &mut Managers<'_>, but: Option<Identity<'_>>) {
         for (identity, owned) in &mut managers.0 {
             if Some(*identity) == but {
@@ -89,7 +90,8 @@ impl Changes {
     }
 }
 
-/// Only the schema of a definition changes while there are objects of it. What a manager owns follows that of its version.
+/// Adapts the field sets of the managers to the schemas of their versions. Only the schema of a
+/// definition can change while objects of it exist.
 pub(super) fn follow_schema(
     schema: &Schema,
     managers: &mut Managers<'_>,
@@ -123,8 +125,8 @@ pub(super) fn follow_schema(
 }
 
 impl Writer<'_> {
-    /// An object in another version, if it is of the type that it has there: a conversion may leave what its schema does not
-    /// know.
+    /// Converts an object to another version and checks it against the schema there: a conversion
+    /// may leave fields that the schema does not contain.
     pub(super) fn seen(&self, version: &str, object: &Value) -> InVersion {
         match (self.in_version)(version, object) {
             InVersion::Other(schema, object) if schema.is_of_definition() => {

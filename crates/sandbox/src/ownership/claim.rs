@@ -1,6 +1,7 @@
-//! Which fields a configuration names.
+//! Fields that an applied configuration contains.
 //!
-//! In: an object as it is applied. Out: the set of its leaves, and of the items of its lists.
+//! In: an applied object.
+//! Out: the set of its leaf fields and of the items of its lists.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use super::super::schema::{List, Schema};
 use super::way::{Way, items, list_of, way};
 use moorline_managed_fields::{Element, FieldSet, Node};
 
-/// The fields that an object names.
+/// Returns the set of fields that an object contains.
 pub(super) fn claim(schema: &Schema, object: &Value) -> FieldSet {
     FieldSet { root: Node { owned: false, ..walk(schema, object) } }
 }
@@ -31,7 +32,7 @@ fn by_name(schema: &Schema, fields: &Map<String, Value>) -> Node {
     for (name, value) in fields {
         let Some(inner) = schema.field(name) else { continue };
         let mut inner = walk(inner, value);
-        // What says nothing else says that it is there. So does every key of a map.
+        // Null or an empty map is owned itself, and so is every key of a map.
         inner.owned |= value.is_null()
             || value.as_object().is_some_and(Map::is_empty)
             || schema.declared(name).is_none();
@@ -52,7 +53,7 @@ fn by_item(list: &List, values: &[Value]) -> Node {
         inner.owned = true;
         node.put(&element, inner);
     }
-    // An item that stands twice is owned as one.
+    // An item that occurs twice is owned as a whole.
     for element in twice {
         node.children.insert(element, Node::LEAF);
     }

@@ -1,7 +1,8 @@
-//! What became of an object: which fields were added, modified and removed.
+//! Comparison of two objects: added, modified and removed fields.
 //!
-//! In: two values of one type. Out: [`Change`], as sets of fields. Lists with keys are compared item by item, whatever
-//! their order.
+//! In: two values of one type.
+//! Out: [`FieldChange`], as sets of fields. Lists with keys are compared item by item, in any
+//! order.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +12,27 @@ use super::super::schema::{List, Schema};
 use super::way::{Way, items, list_of, same, way};
 use moorline_managed_fields::{Element, FieldSet, Node};
 
-/// What differs between two values. No field is in two of the sets.
+/// Difference between two values. No field is in two of the sets.
 #[derive(Debug, Default)]
 pub(super) struct Change {
-    /// It is in the new value only.
+    /// Fields only in the new value.
     pub(super) added: FieldSet,
-    /// It is another.
+    /// Fields with another value.
     pub(super) modified: FieldSet,
-    /// It is in the old value only.
+    /// Fields only in the old value.
     pub(super) removed: FieldSet,
 }
 
 /// Compares two objects.
 pub(super) fn compare(schema: &Schema, old: &Value, new: &Value) -> Change {
     let found = walk(schema, Some(old), Some(new));
-    // Nobody owns an object as a whole.
+    // No manager owns an object as a whole.
     let set = |root: Node| FieldSet { root: Node { owned: false, ..root } };
     Change { added: set(found.added), modified: set(found.modified), removed: set(found.removed) }
 }
 
 impl Change {
-    /// Without what others than the writer decide.
+    /// Removes the fields that the writer cannot set.
     pub(super) fn without(mut self, fields: &FieldSet) -> Self {
         for set in [&mut self.added, &mut self.modified, &mut self.removed] {
             set.take_off_whole(fields);
@@ -39,7 +40,7 @@ impl Change {
         self
     }
 
-    /// What is as the new value has it, and was not.
+    /// Returns the fields that the new value sets: added or modified.
     pub(super) fn set(self) -> FieldSet {
         let mut set = self.modified;
         set.add(self.added);
@@ -47,7 +48,7 @@ impl Change {
     }
 }
 
-/// What differs in one place, the place itself included.
+/// Difference at one place, including the place itself.
 #[derive(Debug, Default)]
 struct Found {
     added: Node,
@@ -62,7 +63,7 @@ impl Found {
         self.removed.put(element, inner.removed);
     }
 
-    /// Compares what is one value; an absent one on one side is no change but an addition or a removal.
+    /// Compares two leaf values; one that exists on one side only is added or removed.
     fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) {
         match (old, new) {
             (None, _) => self.added.owned = true,
@@ -75,7 +76,7 @@ impl Found {
 fn walk(schema: &Schema, old: Option<&Value>, new: Option<&Value>) -> Found {
     let mut found = Found::default();
     let ways = (old.map(|old| way(schema, old)), new.map(|new| way(schema, new)));
-    // A value that turned from one sort into another is looked at as both.
+    // A value that changes its shape is compared in both shapes.
     if let (Some(before), Some(after)) = ways
         && before != after
     {
@@ -90,7 +91,7 @@ fn walk(schema: &Schema, old: Option<&Value>, new: Option<&Value>) -> Found {
     found
 }
 
-/// Goes one way; true if the value was taken as one.
+/// Compares in one shape; true if the value is a leaf.
 fn go(way: Way, schema: &Schema, old: Option<&Value>, new: Option<&Value>, found: &mut Found) -> bool {
     match way {
         Way::Leaf => found.leaf(old, new),
@@ -100,7 +101,7 @@ fn go(way: Way, schema: &Schema, old: Option<&Value>, new: Option<&Value>, found
                 by_name(schema, before, after, found);
                 return false;
             }
-            // Two empty ones are one value each, so that nothing and an empty one are told apart.
+            // Two empty maps are compared as leaves, so that null and an empty map differ.
             found.leaf(old, new);
         }
         Way::List => {
@@ -142,7 +143,7 @@ fn by_name(
     }
 }
 
-/// Both sides of one item; more than one on a side where keys stand twice.
+/// Both sides of one item; several on a side where its key occurs more than once.
 type Sides<'a> = (Vec<&'a Value>, Vec<&'a Value>);
 
 fn by_item(list: &List, old: &[Value], new: &[Value], found: &mut Found) {
@@ -161,7 +162,7 @@ fn by_item(list: &List, old: &[Value], new: &[Value], found: &mut Found) {
             (_, []) | ([], _) | ([_], [_]) if before.len() < 2 && after.len() < 2 => {
                 walk(list.items(), before.first().copied(), after.first().copied())
             }
-            // An item that stands twice is compared as a whole, and owned as one.
+            // An item that occurs twice is compared and owned as a whole.
             ([_, _, ..], [_, _, ..]) => {
                 let equal = before.len() == after.len()
                     && before.iter().zip(&after).all(|(one, other)| same(one, other));
@@ -184,7 +185,7 @@ fn by_item(list: &List, old: &[Value], new: &[Value], found: &mut Found) {
                 inner
             }
         };
-        // Where an item goes and comes at once, both are said of it.
+        // An item that is removed and added at once is reported as both.
         found.put(&element, inner);
     }
 }

@@ -1,7 +1,8 @@
-//! What an apply would take from others, in the words of the API server.
+//! Conflicts of an apply, in the wording of the API server.
 //!
-//! In: what each manager would lose. Out: one [`Conflict`] a field, and from them the message and the causes of the
-//! answer. Whoever does not understand the fields of other managers reads them here, so every character counts.
+//! In: the fields that each manager would lose.
+//! Out: one [`Conflict`] for each field, and the message and causes of the response. Clients parse
+//! the message to find the conflicting managers, so it must match to the character.
 
 use serde_json::{Value, json};
 
@@ -11,12 +12,12 @@ use moorline_managed_fields::{FieldPath, FieldSet, Operation};
 /// A field that another manager owns with another value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Conflict {
-    /// Its manager, as it is shown.
+    /// Its manager as the message names it.
     manager: String,
     path: FieldPath,
 }
 
-/// The message of an answer, and its `details.causes`.
+/// Returns the message of the response and its `details.causes`.
 pub(crate) fn conflict_message(conflicts: &[Conflict]) -> (String, Value) {
     let causes = conflicts.iter().map(|conflict| {
         json!({
@@ -45,7 +46,7 @@ fn message(conflicts: &[Conflict]) -> String {
     format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
 }
 
-/// One conflict a field, by managers in their order.
+/// Returns one conflict for each field, ordered by manager.
 pub(super) fn conflicts(mut lost: Vec<(Identity<'_>, &str, FieldSet)>) -> Vec<Conflict> {
     lost.sort_by_cached_key(|(identity, _, _)| identity.text());
     let mut found = Vec::new();

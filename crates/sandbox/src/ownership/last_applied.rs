@@ -1,7 +1,9 @@
-//! What `kubectl apply` noted on an object before it learned server-side apply.
+//! Client-side apply: the `last-applied-configuration` annotation of kubectl.
 //!
-//! In: the annotation with the configuration that was applied last. Out: whether the manager `kubectl` may take over what
-//! it wrote that way without a conflict, and the annotation brought up to date. No other manager has these privileges.
+//! In: the annotation.
+//! Out: the conflicts that remain for the manager `kubectl`, which may take over the fields that it
+//! applied before without a conflict; and the updated annotation. No other manager has this
+//! privilege.
 
 use serde_json::Value;
 
@@ -12,15 +14,16 @@ use super::compare::compare;
 use super::typed::check;
 use moorline_managed_fields::{FieldSet, safe_for_html};
 
-/// The manager of `kubectl apply --server-side`.
+/// Manager of `kubectl apply --server-side`.
 pub(super) const MANAGER: &str = "kubectl";
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// All annotations of an object together have no more bytes.
+/// Maximum size of all annotations of an object together, in bytes.
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
-/// The conflicts that are left when kubectl may take over what it applied before and what still stands so.
+/// Returns the conflicts that remain: kubectl may take over fields that it applied before and that
+/// still have that value.
 pub(super) fn left(
     schema: &Schema,
     live: &Value,
@@ -35,21 +38,21 @@ pub(super) fn left(
     }
 }
 
-/// The fields of the last applied configuration whose values the live object has.
+/// Returns the fields of the last applied configuration that the live object still has unchanged.
 fn still_as_applied(schema: &Schema, live: &Value, api_version: &str) -> Option<FieldSet> {
     let annotation = live.get("metadata")?.get("annotations")?.get(ANNOTATION)?.as_str()?;
     let last: Value = serde_json::from_str(annotation).ok()?;
     if last.get("apiVersion")?.as_str()? != api_version {
         return None;
     }
-    // With items that stand twice nothing can be told.
+    // With duplicate items the values cannot be compared.
     check(schema, live).and_then(|()| check(schema, &last)).ok()?;
     let change = compare(schema, &last, live);
     let fields = claim(schema, &last);
     Some(fields.minus(&change.modified).minus(&change.added).minus(&change.removed))
 }
 
-/// Brings the annotation up to date, if there is one.
+/// Updates the annotation, if it exists.
 pub(super) fn note(object: &mut Value, config: &Value) {
     let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else {
         return;

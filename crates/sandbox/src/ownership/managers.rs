@@ -1,7 +1,8 @@
-//! The managers of an object: who owns which fields, and since when.
+//! The managers of an object: their fields and the time of their last write.
 //!
-//! In: `managedFields`. Out: [`Managers`], and `managedFields` again, in the server's order. What Apply and Update wrote
-//! under one name is told apart; a manager that owns nothing is none.
+//! In: `managedFields`.
+//! Out: [`Managers`], and `managedFields` again, in the order of the server. Apply and Update under
+//! one name are two managers; a manager without fields is dropped.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,13 +11,13 @@ use serde_json::{Map, Value};
 
 use moorline_managed_fields::{FieldSet, Operation};
 
-/// More entries of updates are not kept: the oldest become one.
+/// Maximum number of Update entries; the oldest are merged into one.
 const MAX_UPDATES: usize = 10;
 
-/// The name under which the oldest updates are kept.
+/// Manager name of the merged entry.
 const ANCIENT: &str = "ancient-changes";
 
-/// Who a manager is. An applier is the same in every version.
+/// Identity of a manager. An applier has one identity for all versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Identity<'a> {
     pub(super) manager: &'a str,
@@ -26,20 +27,21 @@ pub(super) struct Identity<'a> {
     pub(super) subresource: &'a str,
 }
 
-/// What a manager owns.
+/// Fields of a manager.
 #[derive(Debug, Clone)]
 pub(super) struct Owned<'a> {
     pub(super) fields: Fields<'a>,
     pub(super) api_version: &'a str,
-    /// RFC 3339, with seconds; none if it is not known.
+    /// RFC 3339 with seconds; `None` if unknown.
     pub(super) time: Option<&'a str>,
 }
 
-/// Fields as they were written by us, until somebody has to know them: most writes touch nobody else.
+/// Field set in its serialized form; parsed only when it is needed, because most writes do not
+/// touch the fields of other managers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fields<'a> {
     written: Option<&'a Value>,
-    /// Counts in place of what is written.
+    /// Parsed set; replaces the serialized one if present.
     known: Option<FieldSet>,
 }
 
@@ -52,12 +54,12 @@ impl<'a> Fields<'a> {
         Self { written: None, known: Some(fields) }
     }
 
-    /// As it is written, if nobody changed it.
+    /// Returns the serialized form, if the set has not changed.
     pub(super) fn unchanged(&self) -> Option<&'a Value> {
         self.written.filter(|_| self.known.is_none())
     }
 
-    /// The fields as a set.
+    /// Returns the fields as a set.
     pub(super) fn set(&self) -> Cow<'_, FieldSet> {
         match &self.known {
             Some(set) => Cow::Borrowed(set),
@@ -65,7 +67,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The fields as a set that can be changed.
+    /// Returns the fields as a mutable set.
     pub(super) fn set_mut(&mut self) -> &mut FieldSet {
         let written = self.written.take();
         self.known.get_or_insert_with(|| written.map(FieldSet::parse).unwrap_or_default())
@@ -78,7 +80,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What is in another set, too.
+    /// Returns the intersection with another set.
     pub(super) fn shared_with(&self, other: &FieldSet) -> FieldSet {
         match self.unchanged() {
             Some(fields) if !other.meets(fields) => FieldSet::default(),
@@ -86,7 +88,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Takes off what is in another set.
+    /// Removes the fields of another set.
     pub(super) fn take_off(&mut self, other: &FieldSet) {
         match self.unchanged() {
             Some(fields) if !other.meets(fields) => {}
@@ -117,7 +119,7 @@ impl<'a> Identity<'a> {
         Self { manager, operation, version, subresource }
     }
 
-    /// The text by which the server knows and sorts managers.
+    /// Returns the text by which the server identifies and sorts managers.
     pub(super) fn text(&self) -> String {
         let mut text = String::from("{");
         if !self.manager.is_empty() {
@@ -142,8 +144,8 @@ fn word(operation: Operation) -> &'static str {
 }
 
 impl<'a> Managers<'a> {
-    /// Reads `managedFields` of a live object, which were written here; the words of the server if they cannot be
-    /// understood.
+    /// Parses `managedFields` of a live object, which this server wrote; returns the error of the
+    /// server if they are invalid.
     pub(super) fn read(entries: Option<&'a Value>) -> Result<Self, String> {
         let mut managers = BTreeMap::new();
         for (at, entry) in entries.and_then(Value::as_array).into_iter().flatten().enumerate() {
@@ -175,7 +177,7 @@ impl<'a> Managers<'a> {
         Ok(Self(managers))
     }
 
-    /// The managers as `managedFields`; none where nobody owns anything.
+    /// Serializes the managers as `managedFields`; `None` if there are none.
     pub(super) fn written(self) -> Option<Value> {
         let mut entries: Vec<(Identity<'_>, Owned<'_>)> = self.0.into_iter().collect();
         entries.sort_by(|(one, owned), (other, others)| {
@@ -192,7 +194,7 @@ impl<'a> Managers<'a> {
         (!entries.is_empty()).then_some(Value::Array(entries))
     }
 
-    /// Reads managers that a request says, which may have been written by anybody.
+    /// Parses the managers of a request, which may come from any client.
     pub(super) fn read_request(entries: &'a Value) -> Result<Self, String> {
         let mut managers = Self::read(Some(entries))?;
         for owned in managers.0.values_mut() {
@@ -201,12 +203,12 @@ impl<'a> Managers<'a> {
         Ok(managers)
     }
 
-    /// Takes those off who own nothing.
+    /// Drops managers without fields.
     pub(super) fn drop_empty(&mut self) {
         self.0.retain(|_, owned| !owned.fields.is_empty());
     }
 
-    /// Makes one entry a version of the oldest updates, as long as there are too many.
+    /// Merges the oldest updates of each version into one entry until there are few enough.
     pub(super) fn cap_updates(&mut self) {
         let is_update = |identity: &&Identity<'_>| identity.operation == Operation::Update;
         let mut updates: Vec<Identity<'a>> = self.0.keys().filter(is_update).copied().collect();

@@ -1,8 +1,9 @@
-//! An applied configuration and the live object become one.
+//! Merges an applied configuration into the live object.
 //!
-//! In: the live object, and what is applied to it. Out: the live object with every value that is applied. Nothing is
-//! removed here. Where a list with keys is changed, its items come in the order in which they are applied, and items
-//! of others stay beside those beside which they stood.
+//! In: the live object and the applied configuration.
+//! Out: the live object with every applied value. Nothing is removed here. The items of a list with
+//! keys are in the order of the configuration; items of other managers stay next to their
+//! neighbors.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -25,7 +26,7 @@ pub(super) fn merge(schema: &Schema, live: &mut Value, config: &Value) {
                     }
                 }
             }
-            // Nothing leaves what there is.
+            // Applying null leaves the existing value.
             (Some(into), None) if !into.is_empty() => {}
             _ => live.clone_from(config),
         },
@@ -40,8 +41,8 @@ pub(super) fn merge(schema: &Schema, live: &mut Value, config: &Value) {
     }
 }
 
-/// The items of both lists. The walk goes along both at once: an item that only the live list has keeps its place, one
-/// that both have stands where the applied list has it.
+/// Merges the items of both lists. Both are walked at once: an item that only the live list has
+/// keeps its place; an item of both lists is where the configuration has it.
 fn merge_items(list: &List, live: Vec<Value>, config: &[Value]) -> Vec<Value> {
     let mut items = Items::of(list, live, config);
     let mut out = Vec::with_capacity(items.old.len().max(items.new.len()));
@@ -58,7 +59,7 @@ fn merge_items(list: &List, live: Vec<Value>, config: &[Value]) -> Vec<Value> {
                 continue;
             }
             if items.is_new(element) && next.as_ref().is_some_and(|next| next != element) {
-                // It comes later, where the applied list has it.
+                // The item follows later, where the configuration has it.
                 left += 1;
                 continue;
             }
@@ -87,16 +88,16 @@ fn merge_items(list: &List, live: Vec<Value>, config: &[Value]) -> Vec<Value> {
     out
 }
 
-/// The items of both lists by their steps.
+/// Items of both lists with their keys.
 struct Items<'a> {
     old: Vec<Element>,
     new: Vec<Element>,
     values: Vec<Option<Value>>,
     config: Vec<&'a Value>,
-    /// Where an item stands in the live list; nowhere if it stands there twice.
+    /// Position of an item in the live list; `None` if it occurs twice.
     places: BTreeMap<Element, Option<usize>>,
     is_new: BTreeSet<Element>,
-    /// Items of both lists, in the order of the applied one.
+    /// Items of both lists, in the order of the configuration.
     shared: VecDeque<Element>,
     done: BTreeSet<Element>,
 }
@@ -136,7 +137,7 @@ impl<'a> Items<'a> {
         self.is_new.contains(element)
     }
 
-    /// An applied item, merged into the live one if there is one.
+    /// Returns an applied item, merged into the live one if that exists.
     fn merged(&mut self, list: &List, at: usize) -> Value {
         let place = self.places.get(&self.new[at]).copied().flatten();
         match place.and_then(|place| self.values[place].take()) {

@@ -1,8 +1,9 @@
-//! Who owns which fields of an object, and what an apply makes of it: server-side apply and `managedFields`.
+//! Server-side apply and `managedFields`.
 //!
-//! In: the live object, what is written, and by whom. Out: the object with its new `managedFields`, or the conflicts.
-//! It follows structured-merge-diff and the field manager of the API server in all that can be seen from outside,
-//! because what a daemon knows of a cluster it knows from these fields.
+//! In: the live object, the object to write, and the writer.
+//! Out: the object with its new `managedFields`, or the conflicts. It follows structured-merge-diff
+//! and the field manager of the API server in everything that clients can observe, because the
+//! daemon derives its knowledge of a cluster from these fields.
 
 mod changes;
 mod claim;
@@ -32,10 +33,10 @@ use moorline_managed_fields::{FieldPath, FieldSet, Operation};
 pub(crate) use scaled::scale;
 pub(crate) use typed::go_type;
 
-/// The manager of what stood before anything was applied.
+/// Manager of the fields that existed before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// What nobody owns: an object's identity, and what the server keeps.
+/// Fields that no manager owns: the identity of an object, and fields that the server sets.
 const NEVER_OWNED: [&[&str]; 12] = [
     &["apiVersion"],
     &["kind"],
@@ -51,50 +52,50 @@ const NEVER_OWNED: [&[&str]; 12] = [
     &["metadata", "resourceVersion"],
 ];
 
-/// The same as a set.
+/// [`NEVER_OWNED`] as a set.
 static NOBODYS: LazyLock<FieldSet> = LazyLock::new(|| set_of(&NEVER_OWNED));
 
-/// Who writes, when, and by which endpoint.
+/// Writer of an object: manager, time and endpoint.
 pub(crate) struct Writer<'a> {
-    /// The field manager.
+    /// Field manager.
     pub(crate) manager: &'a str,
-    /// The version in which the object is written.
+    /// Version in which the object is written.
     pub(crate) api_version: &'a str,
-    /// Empty for the object itself. A write to `scale` is a write of its object with this word.
+    /// Empty for the object itself; a write to `scale` writes the object with this subresource.
     pub(crate) subresource: &'a str,
-    /// RFC 3339, with seconds.
+    /// RFC 3339 with seconds.
     pub(crate) now: &'a str,
-    /// What is never owned through this endpoint, such as `["status"]`.
+    /// Fields that are never owned through this endpoint, such as `["status"]`.
     pub(crate) reset: &'a [&'a [&'a str]],
-    /// The object in another version, in which another manager wrote.
+    /// Converts the object to the version of another manager.
     pub(crate) in_version: &'a dyn Fn(&str, &Value) -> InVersion,
 }
 
-/// An object in another version.
+/// An object converted to another version.
 pub(crate) enum InVersion {
     /// The fields have the same paths there.
     Same,
-    /// It is this value of this type.
+    /// The converted value and its type.
     Other(Schema, Value),
-    /// There is no such version any more.
+    /// The version no longer exists.
     Gone,
-    /// It cannot be converted, in the words of the answer 500.
+    /// The conversion failed; the text is the message of the 500 response.
     Failed(String),
 }
 
-/// Why nothing is applied.
+/// Reason why nothing is applied.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// Others own what would be changed: an answer 409, with [`conflict_message`].
+    /// Conflicts with other managers: a 409 response with [`conflict_message`].
     Conflicts(Vec<Conflict>),
-    /// The configuration is not of its type, in the words of the answer 500.
+    /// The configuration does not match its type; the text is the message of the 500 response.
     Typed(String),
-    /// It asks for what cannot be had, in the words of the answer 400.
+    /// The request is invalid; the text is the message of the 400 response.
     Refused(String),
 }
 
-/// Applies a configuration to the live object (none: there is none). The answer is the merged object with its new
-/// `managedFields`, before it is brought to its normal form and defaults are set.
+/// Applies a configuration to the live object; `None` if it does not exist. Returns the merged
+/// object with its new `managedFields`, before normalization and defaults.
 pub(crate) fn apply(
     schema: &Schema,
     live: Option<&Value>,
@@ -146,8 +147,9 @@ pub(crate) fn apply(
     Ok(merged)
 }
 
-/// Notes who owns what after any other write: of `new`, seen from what `live` was (none: it is created). The managers
-/// are those that `new` says; where it says none, those of the live object.
+/// Updates `managedFields` of `new` after a write that is no apply; `live` is the object before,
+/// `None` for a creation. The managers are those that `new` contains, else those of the live
+/// object.
 pub(crate) fn update(schema: &Schema, live: Option<&Value>, new: &mut Value, writer: &Writer<'_>) {
     let given =
         new.get_mut("metadata").and_then(Value::as_object_mut).and_then(|it| it.remove("managedFields"));
@@ -159,7 +161,7 @@ pub(crate) fn update(schema: &Schema, live: Option<&Value>, new: &mut Value, wri
         Some(live) => take(schema, &mut managers, live, new, writer),
         None => take(schema, &mut managers, &schema.zero_object(new), new, writer),
     };
-    // Where the object cannot be had in the version of an entry, the server gives up all of them.
+    // If the object cannot be converted to the version of an entry, the server drops all entries.
     if taken.is_err() {
         return;
     }
@@ -167,7 +169,8 @@ pub(crate) fn update(schema: &Schema, live: Option<&Value>, new: &mut Value, wri
     set_managed_fields(new, managers);
 }
 
-/// Where a write changed nothing but times of managers, they stay as they were: such a write is none.
+/// Restores the times of managers if the write changed nothing else, so that it counts as
+/// unchanged.
 pub(crate) fn keep_times(live: &Value, new: &mut Value) {
     let timeless = |entry: &Value| {
         let mut entry = entry.as_object().cloned().unwrap_or_default();
@@ -188,12 +191,12 @@ pub(crate) fn keep_times(live: &Value, new: &mut Value) {
     }
 }
 
-/// The managers that a request starts from.
+/// Returns the managers that a request starts from.
 fn of_request<'a>(live: Option<&'a Value>, given: Option<&'a Value>, writer: &Writer<'_>) -> Managers<'a> {
     let of_live = || Managers::read(live.and_then(managed_fields)).unwrap_or_default();
     let Some(given) = given.filter(|_| writer.subresource.is_empty()) else { return of_live() };
     match given.as_array().map(Vec::as_slice) {
-        // Whoever writes an empty list, or one empty entry, wants to be rid of them.
+        // An empty list, or one empty entry, resets the managers.
         Some([]) => Managers::default(),
         Some([Value::Object(entry)]) if entry.is_empty() => Managers::default(),
         Some(_) => match Managers::read_request(given) {
@@ -204,7 +207,7 @@ fn of_request<'a>(live: Option<&'a Value>, given: Option<&'a Value>, writer: &Wr
     }
 }
 
-/// A writer takes what it changed from all others.
+/// Records the fields that a writer changed, and removes them from all other managers.
 fn take<'a>(
     schema: &Schema,
     managers: &mut Managers<'a>,
@@ -231,7 +234,7 @@ fn take<'a>(
     Ok(())
 }
 
-/// An applied object, and whether it is another than it was.
+/// Returns the applied object; true if it differs from the old one.
 fn write<'a>(
     schema: &Schema,
     managers: &mut Managers<'a>,
@@ -251,7 +254,7 @@ fn write<'a>(
     let time = last.as_ref().and_then(|last| last.time);
     let last_version = last.as_ref().map_or(writer.api_version, |last| last.api_version);
     let (fields, dropped) = match last.map(|last| last.fields) {
-        // What is owned now is written as it was, so nothing was dropped.
+        // The same fields as at the last apply: none was dropped.
         Some(last)
             if last_version == writer.api_version
                 && last.unchanged().is_some_and(|written| fields.is_written(written)) =>
@@ -300,7 +303,7 @@ fn set_managed_fields(object: &mut Value, managers: Managers<'_>) {
     }
 }
 
-/// A copy without the managers, which are most of many objects.
+/// Copies an object without `managedFields`, which are the largest part of many objects.
 fn without_managed_fields(object: &Value) -> Value {
     let Value::Object(fields) = object else { return object.clone() };
     let copied = fields.iter().map(|(name, value)| {
@@ -334,7 +337,7 @@ fn is_same_but_managers(one: &Value, other: &Value) -> bool {
         })
 }
 
-/// An object as the server names it in its messages: `ns/name; apps/v1, Kind=Deployment`.
+/// Name of an object in error messages: `ns/name; apps/v1, Kind=Deployment`.
 fn title(object: &Value) -> String {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let api_version = text("/apiVersion");

@@ -1,7 +1,9 @@
-//! What an applier no longer applies goes, unless somebody else owns it.
+//! Removes the fields that an applier no longer applies, unless another manager owns them.
 //!
-//! In: the merged object, what its applier owned, and what everybody owns now, each in one version. Out: the object without
-//! what only the applier owned and no longer names, step by step: in between, it may go over to another version.
+//! In: the merged object, the former fields of its applier, and the fields of all managers, each in
+//! one version.
+//! Out: the object without the fields that only the applier owned and no longer applies. This is
+//! done step by step, because the object may be converted in between.
 
 use serde_json::Value;
 
@@ -10,19 +12,19 @@ use super::claim::claim;
 use super::way::{Way, list_of, step, way};
 use moorline_managed_fields::{Element, FieldSet, Node};
 
-/// Without all that the applier owned before.
+/// Removes all fields that the applier owned before.
 pub(super) fn without(schema: &Schema, merged: &Value, last: &FieldSet) -> Value {
     taken(schema, merged, &with_named(schema, last))
 }
 
-/// What others own comes back, with all around it; what is applied now is among it.
+/// Restores the fields that any manager owns now, which includes those that are applied now.
 pub(super) fn owned_back(schema: &Schema, merged: &Value, without: &Value, managed: &FieldSet) -> Value {
     let mut kept = with_named(schema, &claim(schema, without));
     kept.add(with_named(schema, managed));
     taken(schema, merged, &with_named(schema, &claim(schema, merged)).minus(&kept))
 }
 
-/// What the applier never owned comes back, too, even if it stood in what went.
+/// Restores fields that the applier never owned but that were inside removed ones.
 pub(super) fn never_owned_back(schema: &Schema, merged: &Value, without: &Value, last: &FieldSet) -> Value {
     let left = with_named(schema, &claim(schema, without));
     let gone = with_named(schema, &claim(schema, merged)).minus(&left);
@@ -35,7 +37,8 @@ fn taken(schema: &Schema, merged: &Value, fields: &FieldSet) -> Value {
     left
 }
 
-/// The set with every declared field in which something is owned: such a field is there because of what is in it.
+/// Adds every declared field that contains an owned one: such a field exists because of its
+/// content.
 fn with_named(schema: &Schema, set: &FieldSet) -> FieldSet {
     let mut set = set.clone();
     name(Some(schema), &mut set.root);
@@ -59,7 +62,7 @@ fn name(schema: Option<&Schema>, node: &mut Node) {
     }
 }
 
-/// Takes fields and items out of a value. What is left empty by that is nothing.
+/// Removes fields and items from a value. A container that becomes empty turns into null.
 fn remove(schema: &Schema, value: &mut Value, fields: &Node) {
     let is_gone = |element: &Element| fields.children.get(element).is_some_and(|node| node.owned);
     let inside = |element: &Element| fields.children.get(element).filter(|node| !node.children.is_empty());

@@ -1,14 +1,15 @@
-//! Sets of fields follow the schema of a definition when it changes.
+//! Adapts field sets to a changed schema of a definition.
 //!
-//! In: what a manager owns, and the schema as it is now. Out: what it owns by that schema: of a list or mapping that is
-//! replaced whole since then, the whole and nothing in it.
+//! In: the fields of a manager, and the current schema.
+//! Out: the fields by that schema: a list or map that is atomic now is owned as a whole, without
+//! the fields in it.
 
 use serde_json::{Map, Value};
 
 use super::super::schema::{ListType, Schema, Shape};
 use moorline_managed_fields::{Element, FieldSet, Node};
 
-/// True if a set, as it is written, is by the schema as it is now. Most are.
+/// True if a serialized set matches the current schema, which is the usual case.
 pub(super) fn is_so(schema: &Schema, fields: &Value) -> bool {
     fields.as_object().into_iter().flatten().all(|(key, inner)| {
         let schema = match key.split_at_checked(2) {
@@ -24,7 +25,7 @@ pub(super) fn is_so(schema: &Schema, fields: &Value) -> bool {
     })
 }
 
-/// Brings a set to the schema as it is now.
+/// Adapts a set to the current schema.
 pub(super) fn reconcile(schema: &Schema, fields: &mut FieldSet) {
     below(schema, &mut fields.root);
 }
@@ -50,7 +51,7 @@ fn follow(schema: &Schema, node: &mut Node) {
     }
 }
 
-/// True for what is replaced whole. What is open, or one value, is neither.
+/// True for an atomic list or map, false for a granular one; `None` for scalars and untyped values.
 fn is_whole(schema: &Schema) -> Option<bool> {
     match schema.shape() {
         Shape::Fields(fields) => Some(fields.atomic),

@@ -1,12 +1,14 @@
-//! Who owns the number of replicas after somebody has scaled an object.
+//! Field ownership of the replica count after a write to the scale subresource.
 //!
-//! In: the object as it is kept, and who scaled it. Out: the same with its `managedFields`. A write to the scale is a write to one
-//! field of another kind, which knows no other owners.
+//! In: the stored object, and the manager that scaled it.
+//! Out: the object with updated `managedFields`. A write to the scale is a write to one field of
+//! another kind, which has no other managers.
 
 use serde_json::{Value, json};
 
-/// Whoever owned the number loses it to who scales. Where nobody owned it, nobody comes to own it by scaling; nor where it is
-/// zero, which a `Scale` does not show. A new entry has no time.
+/// Transfers the replica count from its managers to the one that scales. If no manager owned it,
+/// none does afterwards; the same if the count is zero, which a `Scale` omits. A new entry has no
+/// time.
 pub(crate) fn scale(object: &mut Value, path: &[Box<str>], manager: &str, version: &str, is_shown: bool) {
     let Some(Value::Array(managers)) = object.pointer_mut("/metadata/managedFields") else { return };
     let (mut was_owned, mut has_own) = (false, false);
@@ -35,7 +37,7 @@ pub(crate) fn scale(object: &mut Value, path: &[Box<str>], manager: &str, versio
     }
 }
 
-/// Takes a field out of a set, and whatever was in it for that field alone.
+/// Removes a field from a set, and its parents if they become empty.
 fn disown(fields: &mut Value, path: &[Box<str>]) {
     let ([name, rest @ ..], Some(fields)) = (path, fields.as_object_mut()) else { return };
     let name = format!("f:{name}");

@@ -1,6 +1,7 @@
-//! Whether a configuration is of the type that it is applied to.
+//! Checks an applied configuration against its type.
 //!
-//! In: an applied object. Out: nothing, or what is wrong with it in the words of the API server, which come from
+//! In: an applied object.
+//! Out: nothing, or the errors in the wording of the API server, which come from
 //! structured-merge-diff and show values as Go prints them.
 
 use std::collections::BTreeSet;
@@ -11,10 +12,10 @@ use super::super::schema::{Fields, List, ListType, Scalar, Schema, Shape};
 use super::way::step;
 use moorline_managed_fields::Element;
 
-/// More is not told of one object.
+/// Maximum number of errors that are reported for one object.
 const MAX_TOLD: usize = 100;
 
-/// What is wrong with an applied object.
+/// Checks the types of an applied object.
 pub(super) fn check(schema: &Schema, object: &Value) -> Result<(), String> {
     let mut walk = Walk { path: String::new(), told: Vec::new() };
     walk.value(schema, object);
@@ -105,7 +106,7 @@ impl Walk {
                 },
             };
             let mut shown = String::new();
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = element.write_server_form(&mut shown);
             if !seen.insert(element) {
                 self.tell(&format!("duplicate entries for key {shown}"));
@@ -118,7 +119,7 @@ impl Walk {
     }
 }
 
-/// The name of the Go type of a value from JSON.
+/// Name of the Go type of a JSON value.
 pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -131,7 +132,7 @@ pub(crate) fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// A value as Go's `%v` prints it.
+/// Formats a value as Go's `%v` does.
 fn go_print(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -148,7 +149,7 @@ fn go_print(value: &Value) -> String {
     }
 }
 
-/// A value as Go's `%#v` prints it.
+/// Formats a value as Go's `%#v` does.
 fn go_syntax(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),

@@ -1,7 +1,9 @@
-//! What an applier drops when it applied in another version before, or others own fields in other versions.
+//! Pruning across versions: the applier used another version before, or other managers own fields
+//! in other versions.
 //!
-//! In: the merged object, and who owns what in which version. Out: the object without what only the applier owned. Each step
-//! is done in the version of those whose fields it is about.
+//! In: the merged object, and the managers with their versions.
+//! Out: the object without the fields that only the applier owned. Each step is done in the version
+//! of the managers that it concerns.
 
 use serde_json::Value;
 
@@ -18,7 +20,8 @@ pub(super) struct Versioned<'a> {
     pub(super) value: Value,
 }
 
-/// Takes out what was owned by the applier alone: `last` is what it applied before, and in which version.
+/// Removes the fields that only the applier owned: `last` has the fields of its last apply, and
+/// their version.
 pub(super) fn pruned(
     merged: Versioned<'_>,
     managers: &Managers<'_>,
@@ -27,7 +30,7 @@ pub(super) fn pruned(
 ) -> Result<Value, String> {
     let all = match in_version(&merged, version, writer) {
         Ok(Some(converted)) => converted,
-        // What nobody knows any more cannot be told apart.
+        // Fields of a version that no longer exists cannot be compared.
         Ok(None) => return Ok(merged.value),
         Err(words) => {
             return Err(format!("failed to convert merged object to last applied version: {words}"));
@@ -62,7 +65,7 @@ pub(super) fn pruned(
     Ok(in_version(&done, writer.api_version, writer)?.unwrap_or(done).value)
 }
 
-/// What everybody owns, by version, that of the applier's last configuration first.
+/// Returns the fields of all managers by version, starting with the version of the last apply.
 fn owned_by_version<'a>(managers: &Managers<'a>, first: &str) -> Vec<(&'a str, FieldSet)> {
     let mut found: Vec<(&str, FieldSet)> = Vec::new();
     for owned in managers.0.values() {
@@ -79,7 +82,7 @@ fn owned_by_version<'a>(managers: &Managers<'a>, first: &str) -> Vec<(&'a str, F
     found
 }
 
-/// An object in another version; none if there is no such version any more.
+/// Converts an object to another version; `None` if that version no longer exists.
 fn in_version<'a>(
     object: &Versioned<'a>,
     version: &'a str,

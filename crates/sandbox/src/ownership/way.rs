@@ -1,24 +1,25 @@
-//! How a walk goes on from a value: as its type says, and where the type leaves it open, as the value is.
+//! Traversal of a value: by its type, or by the value itself where the type leaves it open.
 //!
-//! In: a [`Schema`] and a value of it. Out: [`Way`]; the steps to the items of lists.
+//! In: a [`Schema`] and a value of it.
+//! Out: [`ValueShape`]; the path elements of list items.
 
 use serde_json::{Map, Value};
 
 use super::super::schema::{Field, List, ListType, Scalar, Schema, Shape, Written};
 use moorline_managed_fields::Element;
 
-/// How a walk goes on.
+/// Shape in which a value is traversed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Not at all: the value is one.
+    /// A leaf: not traversed further.
     Leaf,
-    /// By the names of fields.
+    /// Traversed by field names.
     Map,
-    /// By the items of a list that merges.
+    /// Traversed by the items of a granular list.
     List,
 }
 
-/// The way from a value of a type.
+/// Returns the shape of a value.
 pub(super) fn way(schema: &Schema, value: &Value) -> Way {
     match schema.shape() {
         Shape::Scalar(_) | Shape::Opaque => Way::Leaf,
@@ -26,7 +27,7 @@ pub(super) fn way(schema: &Schema, value: &Value) -> Way {
         Shape::Fields(_) => Way::Map,
         Shape::List(list) if list.merge == ListType::Atomic => Way::Leaf,
         Shape::List(_) => Way::List,
-        // Nothing is taken for an empty mapping.
+        // Null counts as an empty map.
         Shape::Anything => match value {
             Value::Object(_) | Value::Null => Way::Map,
             Value::Array(_) | Value::Bool(_) | Value::Number(_) | Value::String(_) => Way::Leaf,
@@ -34,7 +35,7 @@ pub(super) fn way(schema: &Schema, value: &Value) -> Way {
     }
 }
 
-/// The list that a type is.
+/// Returns the list type of a schema, if it is one.
 pub(super) fn list_of(schema: &Schema) -> Option<&List> {
     match schema.shape() {
         Shape::List(list) => Some(list),
@@ -42,12 +43,13 @@ pub(super) fn list_of(schema: &Schema) -> Option<&List> {
     }
 }
 
-/// The items of a list with the steps to them; those to which none leads are left out.
+/// Returns the items of a list with their path elements; items without one are left out.
 pub(super) fn items<'a>(list: &List, items: &'a [Value]) -> Vec<(Element, &'a Value)> {
     items.iter().filter_map(|item| Some((step(list, item).ok()?, item))).collect()
 }
 
-/// The step to an item of a list that merges, or why there is none, in the server's words.
+/// Returns the path element of an item of a granular list, or the error in the wording of the
+/// server.
 pub(super) fn step(list: &List, item: &Value) -> Result<Element, String> {
     let keys = match &list.merge {
         ListType::Keyed(keys) => keys,
@@ -86,7 +88,7 @@ fn value_step(item: &Value) -> Result<Element, &'static str> {
     }
 }
 
-/// What a key field is where it is not written: its default, or what Go has where nothing is.
+/// Returns the value of a key field that is absent: its default, or the zero value of Go.
 fn absent(field: &Field) -> Option<Value> {
     if let Some(default) = &field.default {
         return Some(default.clone());
@@ -102,7 +104,7 @@ fn absent(field: &Field) -> Option<Value> {
     }
 }
 
-/// True if two values are the same: 1 and 1.0 are.
+/// True if two values are equal; 1 equals 1.0.
 pub(super) fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),

@@ -1,25 +1,25 @@
-//! One thing that is wrong with a manifest: the field, what was found, and what is expected.
+//! A problem in a manifest: the field, the value found, and what is expected.
 //!
-//! In: a mismatch, an unknown field, or a cause in the words of an API server. Out: a [`Finding`] in one sentence. Where values
-//! are hidden, only their type is told.
+//! In: a type mismatch, an unknown field, or a cause in the wording of an API server.
+//! Out: a [`Finding`] in one sentence. For hidden values only the type is shown.
 
 use serde_json::Value;
 
 use super::path;
 use moorline_core::nearest::nearest;
 
-/// Longer values are cut.
+/// Maximum length of a value; longer ones are cut.
 const MAX_VALUE: usize = 100;
 
-/// Longer sentences of a server are cut.
+/// Maximum length of a message of the server; longer ones are cut.
 const MAX_WORDS: usize = 400;
 
-/// One thing that is wrong.
+/// One problem in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Where it is, such as `spec.replicas`; empty for the whole object.
+    /// Path of the field, such as `spec.replicas`; empty for the whole object.
     pub field: String,
-    /// What was found there, and what is expected.
+    /// The value found, and what is expected.
     pub words: String,
 }
 
@@ -28,12 +28,12 @@ impl Finding {
         Self { field: field.to_owned(), words }
     }
 
-    /// A value of another type than its field.
+    /// A value that does not have the type of its field.
     pub(super) fn mismatch(field: &str, value: &Value, expected: &str, hides: bool) -> Self {
         Self::new(field, format!("found {}; expected {expected}", typed(value, hides)))
     }
 
-    /// A field that its type does not have.
+    /// A field that the type does not have.
     pub(super) fn unknown<'a>(field: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         let meant = nearest(name, known).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
         Self::new(field, format!("unknown field{meant}"))
@@ -44,13 +44,13 @@ impl Finding {
         Self::new("apiVersion", format!("found the version {found}; the definition serves {served}"))
     }
 
-    /// The value at the place of the finding.
+    /// Returns the value of the field.
     pub(super) fn value_in<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         path::value(object, &self.field)
     }
 }
 
-/// A cause in the words of an API server. `object` is the one that was judged.
+/// Converts a cause of an API server; `object` is the one that was validated.
 pub(super) fn told(reason: &str, message: &str, field: &str, object: &Value, hides: bool) -> Finding {
     let field = if field == "<nil>" { "" } else { field };
     let value = path::value(object, field);
@@ -72,7 +72,7 @@ pub(super) fn told(reason: &str, message: &str, field: &str, object: &Value, hid
             format!("found {}; expected labels that the selector selects: {selector}", found())
         }
         _ if is_about_key(message, field) => format!("the name of the key is not valid: {words}"),
-        // The words may quote a value, whatever they are about.
+        // Every message may quote a value.
         _ if hides => format!("found {}, which is not valid", found()),
         "FieldValueNotSupported" => {
             format!("found {}; {}", found(), words.replace("supported values:", "expected one of"))
@@ -85,7 +85,7 @@ pub(super) fn told(reason: &str, message: &str, field: &str, object: &Value, hid
     Finding::new(field, sentence)
 }
 
-/// The words of a message after its head and the value that it quotes: those after `Invalid value: 11: `.
+/// Strips the prefix of a message and the quoted value: `Invalid value: 11: `.
 fn words(message: &str) -> &str {
     let Some((_, rest)) = message.split_once(": ") else { return "" };
     let mut values = serde_json::Deserializer::from_str(rest).into_iter::<serde::de::IgnoredAny>();
@@ -97,13 +97,13 @@ fn words(message: &str) -> &str {
     }
 }
 
-/// True for a cause that quotes the key that ends the path, and not the value under it.
+/// True for a cause about the last key of the path, and not about the value under it.
 fn is_about_key(message: &str, field: &str) -> bool {
     let key = field.strip_suffix(']').and_then(|field| field.rsplit_once('[')).map(|(_, key)| key);
     key.is_some_and(|key| message.starts_with(&format!("Invalid value: {}: ", Value::from(key))))
 }
 
-/// A value with its type, as `a string "three"`.
+/// Formats a value with its type, such as `a string "three"`.
 fn typed(value: &Value, hides: bool) -> String {
     let kind = match value {
         Value::Null => return "null".to_owned(),

@@ -1,8 +1,8 @@
-//! Types and unknown fields, at any depth.
+//! Checks types and unknown fields at any depth.
 //!
-//! In: an object and its schema. Out: a [`Finding`] for each value of another type than its field, and for each field that the
-//! schema does not have. The values of an object of a definition are judged by its rules, so that here only their
-//! names are.
+//! In: an object and its schema.
+//! Out: a [`Finding`] for each value of a wrong type, and for each unknown field. The values of a
+//! custom resource are validated by its OpenAPI schema, so only their field names are checked here.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::findings::Finding;
 use super::path::push_key;
 use crate::schema::{Fields, Scalar, Schema, Shape};
 
-/// What is found, and whether every value has its type.
+/// Returns the findings, and true if every value has the right type.
 pub(super) fn findings(schema: &Schema, object: &Value, hides: bool) -> (Vec<Finding>, bool) {
     let mut walk =
         Walk { path: String::new(), found: Vec::new(), fits: true, custom: schema.is_of_definition(), hides };
@@ -22,7 +22,7 @@ struct Walk {
     path: String,
     found: Vec<Finding>,
     fits: bool,
-    /// The schema is that of a definition, whose rules say what a value may be.
+    /// True for the schema of a definition, whose values are validated elsewhere.
     custom: bool,
     hides: bool,
 }
@@ -33,7 +33,7 @@ impl Walk {
             (_, Value::Null) | (Shape::Anything | Shape::Opaque, _) => {}
             (Shape::Fields(fields), Value::Object(map)) => {
                 let custom = self.custom;
-                // The metadata in an object of a definition has a built-in type.
+                // The metadata of a custom resource has a built-in type.
                 self.custom = custom && schema.is_of_definition();
                 for (name, value) in map {
                     self.field(fields, name, value);

@@ -1,8 +1,9 @@
-//! What can be said of a manifest without a cluster: types, unknown fields, required fields, values.
+//! Validates manifests without a cluster: types, unknown fields, required fields, values.
 //!
-//! In: an object, and the definitions of custom resources that are at hand. Out: a [`Verdict`]. Built-in kinds are judged by the
-//! tables of the sandbox, which are recorded from a real API server. An object of a kind without a schema is
-//! `Unchecked`, and never sound.
+//! In: an object, and the CustomResourceDefinitions at hand.
+//! Out: a [`Verdict`]. Built-in kinds are validated by the tables of the sandbox, which were
+//! recorded from a real API server. An object of a kind without a schema is `Unchecked`, never
+//! valid.
 
 mod findings;
 mod mismatches;
@@ -21,7 +22,8 @@ use super::schema::Schema;
 pub use findings::Finding;
 pub use path::{Place, places};
 
-/// With these, an object is not what its expressions expect.
+/// Reasons after which CEL rules are not evaluated: the object does not have the types that they
+/// expect.
 const BLIND: [&str; 5] = [
     "FieldValueNotSupported",
     "FieldValueRequired",
@@ -30,27 +32,27 @@ const BLIND: [&str; 5] = [
     "FieldValueTypeInvalid",
 ];
 
-/// More is not said of one object.
+/// Maximum number of findings for one object.
 const MAX_FINDINGS: usize = 50;
 
-/// The group of definitions.
+/// API group of CustomResourceDefinitions.
 const EXTENSIONS: &str = "apiextensions.k8s.io";
 
-/// What is known of an object.
+/// Result for one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing is wrong with it.
+    /// No problem was found.
     Sound,
-    /// Its kind has no schema here; the text says which one is missing.
+    /// No schema is known for the kind; the text names it.
     Unchecked(String),
-    /// What is wrong with it.
+    /// The problems that were found.
     Unsound(Vec<Finding>),
 }
 
-/// The schemas at hand.
+/// Known schemas of custom resources.
 #[derive(Debug, Default)]
 pub struct Schemas {
-    /// The versions of the custom resources, by group and kind.
+    /// Versions of the custom resources, by group and kind.
     custom: HashMap<(Box<str>, Box<str>), Vec<Version>>,
 }
 
@@ -60,12 +62,13 @@ struct Version {
     name: Box<str>,
     is_served: bool,
     has_status: bool,
-    /// None where the definition says nothing of its objects.
+    /// `None` if the definition has no schema.
     schema: Option<(Schema, Rules)>,
 }
 
 impl Schemas {
-    /// Learns the kind that a definition defines; a later definition of the same kind replaces an earlier one.
+    /// Adds the kind of a CustomResourceDefinition; a later definition of the same kind replaces an
+    /// earlier one.
     pub fn learn(&mut self, object: &Map<String, Value>) {
         if !is_definition(object) {
             return;
@@ -86,7 +89,7 @@ impl Schemas {
         self.custom.insert(key, versions.iter().map(version).collect());
     }
 
-    /// Judges an object. If `hides` is true, no value of it is told.
+    /// Validates an object. If `hides` is true, the findings contain no values.
     pub fn judge(&self, object: &Map<String, Value>, hides: bool) -> Verdict {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -124,7 +127,7 @@ fn in_group(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// A variable that nobody has replaced yet may become anything.
+/// A substitution variable may get any value, so its field is not judged.
 fn has_variable(value: Option<&Value>) -> bool {
     value.and_then(Value::as_str).is_some_and(|text| text.contains("${"))
 }
@@ -139,7 +142,7 @@ fn builtin(kind: &kinds::Kind, schema: &Schema, object: &Value, hides: bool) -> 
     kinds::default(kind.group, kind.kind, &mut new);
     kinds::prepare(kind, "", None, &mut new, &mut Assumed);
     let causes = kinds::validate(kind, "", None, &new);
-    // A selector that is missing is told once, and not again with the labels that it does not select.
+    // A missing selector is reported once, and not again for the labels that it does not match.
     let selects = new["spec"]["selector"].is_object();
     let follows = |it: &&kinds::Cause| !selects && it.message.contains("`selector` does not match");
     found.extend(
@@ -151,7 +154,7 @@ fn builtin(kind: &kinds::Kind, schema: &Schema, object: &Value, hides: bool) -> 
     found
 }
 
-/// What is wrong with an object of a definition; none if its version has no schema.
+/// Validates a custom resource; `None` if its version has no schema.
 fn custom(versions: &[Version], version: &str, object: &Value, hides: bool) -> Option<Vec<Finding>> {
     let served = versions.iter().filter(|known| known.is_served);
     let Some(version) = served.clone().find(|known| *known.name == *version) else {
@@ -188,7 +191,7 @@ fn custom(versions: &[Version], version: &str, object: &Value, hides: bool) -> O
     Some(found)
 }
 
-/// The object with what a server or a Sync gives it.
+/// Adds the metadata that a server or a Sync sets.
 fn identified(object: &Value, namespaced: bool) -> Value {
     let mut new = object.clone();
     if !new["metadata"].is_object() {
@@ -205,7 +208,7 @@ fn identified(object: &Value, namespaced: bool) -> Value {
     new
 }
 
-/// What a server would give out.
+/// Placeholders for values that a server allocates.
 struct Assumed;
 
 impl Allocate for Assumed {

@@ -1,30 +1,31 @@
-//! Paths of fields as messages print them.
+//! Field paths as error messages print them.
 //!
-//! In: a text such as `spec.containers[0].image` or `metadata.labels["a.b/c"]`, and the object. Out: the steps from the
-//! object to the field, as far as they exist. Keys with dots are found by trying what the object has.
+//! In: text such as `spec.containers[0].image` or `metadata.labels["a.b/c"]`, and the object.
+//! Out: the steps from the object to the field, as far as they exist. A key that contains dots is
+//! found by trying the keys of the object.
 
 use serde_json::Value;
 
-/// One step into an object.
+/// One step of a field path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Into the field of a mapping.
+    /// Field of a map.
     Key(String),
-    /// Into the item of a list, counted from 0.
+    /// Item of a list, counted from 0.
     Item(usize),
 }
 
-/// The steps to a field; they end where the object has nothing more of the path.
+/// Returns the steps to a field; they end where the object does not contain the rest of the path.
 pub fn places(object: &Value, field: &str) -> Vec<Place> {
     walk(object, field).0
 }
 
-/// The value of a field.
+/// Returns the value of a field.
 pub(super) fn value<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
     walk(object, field).1
 }
 
-/// Appends a field to a path; a name that would mislead is quoted.
+/// Appends a field to a path; an ambiguous name is quoted.
 pub(super) fn push_key(path: &mut String, key: &str) {
     if key.contains(['.', '/', '[']) {
         path.push_str(&format!("[{key:?}]"));

@@ -1,4 +1,4 @@
-//! Manifests that a real API server refuses, and those that it takes.
+//! Manifests that a real API server refuses, and some that it accepts.
 
 use serde_json::{Value, json};
 

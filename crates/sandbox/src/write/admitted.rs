@@ -1,7 +1,8 @@
-//! What admission makes of a write.
+//! Calls admission webhooks during a write.
 //!
-//! In: an object of which it is noted who owns what. Out: the same as the webhooks leave it, in its normal form again. Whose
-//! field something is does not change, nor what only the server gives to an object.
+//! In: an object with its `managedFields`.
+//! Out: the object as the webhooks leave it, normalized again. Field ownership does not change, and
+//! neither do the fields that only the server sets.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use crate::refusal::Refusal;
 use crate::state::State;
 
 impl State {
-    /// Has an object admitted as it is about to be kept; the webhooks' warnings.
+    /// Lets webhooks admit an object before it is stored; returns their warnings.
     pub(super) fn admit_object(
         &mut self,
         target: &Target,
@@ -22,7 +23,7 @@ impl State {
         old: Option<&Value>,
         new: &mut Value,
     ) -> Result<Vec<String>, Refusal> {
-        // A scale is admitted as what it is, before it is part of an object.
+        // A `Scale` is admitted as such, before it becomes part of an object.
         if !self.has_admission(ask) || target.subresource == "scale" {
             return Ok(Vec::new());
         }
@@ -43,7 +44,8 @@ impl State {
                 kinds::normalize(schema, kind.kind, new);
                 kinds::default(kind.group, kind.kind, new);
             }
-            // What is unknown is dropped only when it is kept: until then it makes a difference, as it does on a real server.
+            // Unknown fields are pruned only when the object is stored; until then they count as a
+            // change, as on a real server.
             None => {
                 schema.without_nulls(new);
                 schema.with_defaults(new);
@@ -53,7 +55,7 @@ impl State {
         Ok(warnings)
     }
 
-    /// Takes off what the server has given to the object already, and gives on a real one only after admission.
+    /// Removes metadata that a real server sets only after admission.
     fn show_as_given(&self, ask: &Ask, old: Option<&Value>, new: &mut Value) -> Result<(), Refusal> {
         let Some(metadata) = new["metadata"].as_object_mut() else { return Ok(()) };
         if old.is_none() {
@@ -70,7 +72,7 @@ impl State {
         Ok(())
     }
 
-    /// The same of a scale.
+    /// Lets webhooks admit a `Scale`; returns their warnings.
     pub(super) fn admit_scale(
         &mut self,
         target: &Target,
@@ -106,7 +108,7 @@ fn about<'a>(target: &'a Target, ask: &Ask, old: Option<&'a Value>) -> Admission
     Admission { target, name: &target.key.name, operation, old, options, is_dry_run: ask.is_dry_run() }
 }
 
-/// What admission does not change.
+/// Restores the fields that admission cannot change.
 fn keep_own(before: &Value, new: &mut Value) {
     const OWN: [&str; 3] = ["name", "namespace", "managedFields"];
     for field in ["apiVersion", "kind"] {

@@ -1,6 +1,7 @@
-//! What the server's own controllers write.
+//! Writes of the server's own controllers.
 //!
-//! In: an object, and what becomes of its status. Out: the object as it is kept; nothing where nothing changes.
+//! In: an object, and the change of its status.
+//! Out: the stored object; no write if nothing changes.
 
 use serde_json::Value;
 
@@ -31,7 +32,7 @@ impl State {
         self.store_as_kept(target, body)
     }
 
-    /// Changes the status of an object, in the name of a controller.
+    /// Changes the status of an object in the name of a controller.
     pub(crate) fn write_status(&mut self, target: &Target, manager: &str, change: impl FnOnce(&mut Value)) {
         let Some(before) = self.store.get(&target.resource.home, &target.key).map(|stored| stored.body())
         else {

@@ -1,6 +1,7 @@
-//! POST: an object that is new.
+//! POST: creates an object.
 //!
-//! In: a collection, and the object. Out: the object as it is kept, under a name that it had or got.
+//! In: a collection and the object.
+//! Out: the stored object, under its own or a generated name.
 
 use serde_json::{Value, json};
 
@@ -45,7 +46,7 @@ impl State {
         self.create_as(&target, ask, Draft { old: None, new: body, applied: false })
     }
 
-    /// Creates an object whose name is known.
+    /// Creates an object with a known name.
     pub(crate) fn create_as(
         &mut self,
         target: &Target,
@@ -56,7 +57,7 @@ impl State {
         self.keep(target, ask, draft)
     }
 
-    /// New objects need a namespace that stays.
+    /// Refuses a new object if its namespace does not exist or is being deleted.
     fn admit(&self, target: &Target) -> Result<(), Refusal> {
         let namespace = &*target.key.namespace;
         if namespace.is_empty() {

@@ -1,7 +1,8 @@
-//! DELETE: an object, or all of a collection.
+//! DELETE: one object or a whole collection.
 //!
-//! In: which, and on what terms. Out: what is left of it, or that nothing is. Whoever holds an object by a finalizer
-//! lets it go by a write, so that the end of most objects is in `write/mod.rs`.
+//! In: the target and the delete options.
+//! Out: the object if it still exists, else a `Status`. A finalizer is removed by a write, so the
+//! deletion of an object with finalizers completes in `write/mod.rs`.
 
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use crate::ask::{Ask, Place};
 use crate::refusal::{About, Refusal};
 use crate::state::State;
 
-/// The terms of a deletion.
+/// Options of a deletion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Wish {
     uid: Option<String>,
@@ -20,21 +21,21 @@ pub(crate) struct Wish {
     propagation: Option<String>,
     grace: Option<i64>,
     dry_run: bool,
-    /// The options as webhooks are told them; none are asked where there are none.
+    /// Options as webhooks receive them; no webhook is called if `None`.
     told: Option<Value>,
-    /// It is about all of a collection.
+    /// True if a whole collection is deleted.
     is_of_all: bool,
 }
 
-/// The finalizer of an owner that goes after its dependents.
+/// Finalizer of an owner whose dependents are deleted first.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer of an owner whose dependents stay.
+/// Finalizer of an owner whose dependents are orphaned.
 pub(crate) const ORPHAN: &str = "orphan";
-/// The finalizer of a definition whose objects go first.
+/// Finalizer of a definition whose objects are deleted first.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 impl Wish {
-    /// What body and query say.
+    /// Reads the options from the body and the query.
     pub(crate) fn of(ask: &Ask) -> Result<Self, Refusal> {
         let body = ask.body()?.unwrap_or_default();
         let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -58,14 +59,14 @@ impl Wish {
         })
     }
 
-    /// In the background, on no terms: as the controllers delete.
+    /// Returns options for a background deletion without preconditions, as controllers use it.
     pub(crate) fn background() -> Self {
         Self { propagation: Some("Background".to_owned()), ..Self::default() }
     }
 }
 
 impl State {
-    /// Deletes an object.
+    /// Deletes an object, or marks it for deletion if finalizers keep it.
     pub(crate) fn delete(&mut self, target: &Target, wish: &Wish) -> Result<Answer, Refusal> {
         let (stored, mut live) = self.must_live(target)?;
         check(target, &live, wish)?;
@@ -120,7 +121,7 @@ impl State {
         self.ask_admission(&about, &mut Value::Null)
     }
 
-    /// The controllers see to what has to be gone or let go first.
+    /// Queues the object for the controllers that delete or release its content first.
     fn begin_end(&mut self, target: &Target, finalizers: &[String]) {
         let place = (target.resource.home.clone(), target.key.clone());
         if matches!(&*target.resource.kind, "Namespace" | "CustomResourceDefinition")
@@ -134,7 +135,7 @@ impl State {
     }
 }
 
-/// The options of a deletion, whether body or query says them.
+/// Merges the options of body and query.
 fn told(ask: &Ask, mut options: Value) -> Value {
     if !options.is_object() {
         options = json!({});
@@ -152,7 +153,7 @@ fn told(ask: &Ask, mut options: Value) -> Value {
     options
 }
 
-/// A definition says that its objects will go.
+/// Adds the `Terminating` condition to a definition.
 fn terminating(definition: &mut Value, now: &str) {
     let condition = json!({
         "type": "Terminating", "status": "True", "reason": "InstanceDeletionPending", "lastTransitionTime": now,
@@ -163,7 +164,7 @@ fn terminating(definition: &mut Value, now: &str) {
     }
 }
 
-/// Nobody is deleted in the place of another.
+/// Checks the preconditions, so that no other object of the same name is deleted.
 fn check(target: &Target, live: &Value, wish: &Wish) -> Result<(), Refusal> {
     let metadata = &live["metadata"];
     const AGAIN: &str = "The object might have been deleted and then recreated";
@@ -178,14 +179,14 @@ fn check(target: &Target, live: &Value, wish: &Wish) -> Result<(), Refusal> {
             let why = format!(
                 "the {word} in the precondition ({wanted}) does not match the {word} in record ({known}). {why}"
             );
-            // The kind stands where the resource does elsewhere.
+            // Here the server prints the kind in place of the resource.
             return Err(Refusal::conflict(About { plural: &target.resource.kind, ..target.about() }, &why));
         }
     }
     Ok(())
 }
 
-/// Who holds the object once it is to be deleted on these terms.
+/// Returns the finalizers that keep the object, given the propagation policy.
 fn finalizers(target: &Target, live: &Value, wish: &Wish) -> Vec<String> {
     let held = live["metadata"]["finalizers"].as_array().into_iter().flatten();
     let mut held: Vec<String> = held.filter_map(|one| one.as_str().map(str::to_owned)).collect();
@@ -208,9 +209,9 @@ fn finalizers(target: &Target, live: &Value, wish: &Wish) -> Vec<String> {
     held
 }
 
-/// The answer about what is gone: kinds that go at once without a status of their own are told as they were.
+/// Returns the response for a deleted object: a `Status`, or for some kinds the object itself.
 fn gone(target: &Target, uid: &str, live: Value) -> Value {
-    // These say what was deleted.
+    // The server returns the deleted object of these kinds.
     const TOLD: [&str; 6] =
         ["Pod", "Service", "ServiceAccount", "PersistentVolume", "PersistentVolumeClaim", "ResourceQuota"];
     if target.resource.builtin().is_some() && TOLD.contains(&&*target.resource.kind) {

@@ -1,8 +1,9 @@
-//! What becomes of a write.
+//! Writes.
 //!
-//! In: where to, and what. Out: the object as it is kept, or why it is not. All writes come together in [`State::keep`]:
-//! whatever asked for it, an object is brought to its normal form, its owners are noted, webhooks admit it, and nothing is
-//! written that changes nothing.
+//! In: the target and the new object.
+//! Out: the stored object, or an error. All writes go through [`State::write_object`]: the object
+//! is normalized, its `managedFields` are updated, webhooks admit it, and an unchanged object is
+//! not stored.
 
 mod admitted;
 mod by_controller;
@@ -28,7 +29,7 @@ use super::state::State;
 use super::store::{Key, Stored};
 pub(crate) use delete::{CLEANUP, FOREGROUND, ORPHAN, Wish};
 
-/// Where a request writes to.
+/// Object or collection that a request addresses.
 pub(crate) struct Target {
     pub(crate) resource: Arc<Resource>,
     pub(crate) version: usize,
@@ -37,15 +38,15 @@ pub(crate) struct Target {
     pub(crate) subresource: String,
 }
 
-/// An object as it was, and as it is to be.
+/// An object before and after a write.
 pub(crate) struct Draft<'a> {
     pub(crate) old: Option<&'a Value>,
     pub(crate) new: Value,
-    /// Who owns what is noted already.
+    /// True if `managedFields` are up to date already.
     pub(crate) applied: bool,
 }
 
-/// An object as it is stored, and as its writer is told of it, if that is in another version.
+/// An object as it is stored, and the response to the writer if that has another version.
 struct Kept {
     stored: Value,
     told: Option<Value>,
@@ -57,7 +58,7 @@ impl Kept {
     }
 }
 
-/// What was written.
+/// Result of a write.
 pub(crate) struct Written {
     pub(crate) body: Value,
     pub(crate) created: bool,
@@ -65,7 +66,7 @@ pub(crate) struct Written {
 }
 
 impl Target {
-    /// The target of a path.
+    /// Returns the target of a path.
     pub(crate) fn new(resource: Arc<Resource>, version: usize, objects: &Objects) -> Self {
         let namespace = objects.namespace.as_deref().filter(|_| resource.namespaced).unwrap_or_default();
         let key = Key::new(namespace, objects.name.as_deref().unwrap_or_default());
@@ -86,26 +87,26 @@ impl Target {
 }
 
 impl Written {
-    /// The answer to the writer.
+    /// Returns the response to the writer.
     pub(crate) fn answer(self) -> Answer {
         Answer::json(if self.created { 201 } else { 200 }, &self.body).warning(self.warnings)
     }
 }
 
 impl State {
-    /// The live object in the version of the target.
+    /// Returns the live object in the version of the target.
     pub(crate) fn live(&self, target: &Target) -> Result<Option<(Arc<Stored>, Value)>, Refusal> {
         let Some(stored) = self.store.get(&target.resource.home, &target.key) else { return Ok(None) };
         let body = convert::read(&self.conversions, &target.resource, target.version, stored)?;
         Ok(Some((stored.clone(), body)))
     }
 
-    /// The live object, or that there is none.
+    /// Returns the live object, or the error that it does not exist.
     pub(crate) fn must_live(&self, target: &Target) -> Result<(Arc<Stored>, Value), Refusal> {
         self.live(target)?.ok_or_else(|| Refusal::not_found(target.about()))
     }
 
-    /// Keeps an object as a writer wants it.
+    /// Validates and stores an object.
     pub(crate) fn keep(&mut self, target: &Target, ask: &Ask, draft: Draft<'_>) -> Result<Written, Refusal> {
         let Draft { old, mut new, applied } = draft;
         let strict = ask.query("fieldValidation").unwrap_or("Warn");
@@ -127,14 +128,14 @@ impl State {
                 if !applied {
                     schema.without_nulls(&mut new);
                 }
-                // An apply that changes nothing fills in nothing.
+                // An apply that changes nothing sets no defaults either.
                 if !(applied && old.is_some_and(|old| is_same_but_metadata(old, &new))) {
                     schema.with_defaults(&mut new);
                 }
             }
         }
         if !applied {
-            // Who writes an empty list owns it, although it is kept as none.
+            // A writer of an empty list owns it, although it is stored as null.
             let emptied: Vec<String> =
                 emptied.into_iter().filter(|name| new.get(name) == Some(&Value::Null)).collect();
             emptied.iter().for_each(|name| new[name] = json!([]));
@@ -153,7 +154,7 @@ impl State {
         self.commit(target, ask, old, new, warnings)
     }
 
-    /// What of the metadata is the server's own.
+    /// Sets the metadata that only the server sets.
     fn identify(&mut self, target: &Target, old: Option<&Value>, new: &mut Value) {
         let Some(body) = new.as_object_mut() else { return };
         body.insert("apiVersion".to_owned(), target.api_version().into());
@@ -203,7 +204,7 @@ impl State {
             }
         }
         let created = old.is_none();
-        // Whatever else is wrong with a new object is told before this.
+        // Other problems of a new object are reported first.
         if created && self.store.get(&target.resource.home, &target.key).is_some() {
             return Err(Refusal::already_exists(target.about()));
         }
@@ -218,14 +219,16 @@ impl State {
         Ok(Written { body, created, warnings })
     }
 
-    /// Stores an object, or takes it away if nothing holds it any more; the answer is in the version of the target.
+    /// Stores an object, or removes it if no finalizer is left; returns it in the version of the
+    /// target.
     pub(crate) fn store_as_kept(&mut self, target: &Target, new: Value) -> Result<Value, Refusal> {
         let kept = self.kept(target, new)?;
         self.put_kept(target, kept)
     }
 
-    /// True if what is stored is not what was read, or will not be, because it is of another version, or was written when its
-    /// definition said something else: then only what is stored says whether something changes.
+    /// True if the stored object is not, or will not be, in the version of the target, or was
+    /// written under an older definition. Only the stored form shows then if the write changes
+    /// anything.
     fn is_converted(&self, target: &Target) -> bool {
         let stored = self.store.get(&target.resource.home, &target.key);
         let is_other = |stored: &Arc<Stored>| {
@@ -235,13 +238,13 @@ impl State {
             && (target.version != target.resource.stored_version() || stored.is_some_and(is_other))
     }
 
-    /// True if a conversion brought an object back to what is stored.
+    /// True if the converted object equals the stored one.
     fn is_stored(&self, target: &Target, object: &Value) -> bool {
         let stored = || self.store.get(&target.resource.home, &target.key);
         self.is_converted(target) && stored().is_some_and(|stored| stored.body() == *object)
     }
 
-    /// An object as it is stored and told.
+    /// Converts an object to its stored form and to the response.
     fn kept(&self, target: &Target, mut new: Value) -> Result<Kept, Refusal> {
         let (resource, conversions) = (&target.resource, &self.conversions);
         if conversions.asks() && self.is_converted(target) {
@@ -255,7 +258,7 @@ impl State {
     }
 
     fn put_kept(&mut self, target: &Target, kept: Kept) -> Result<Value, Refusal> {
-        // What does not count is not written: see `convert/mod.rs`.
+        // A discarded attempt writes nothing: see `convert/mod.rs`.
         if self.conversions.awaits() {
             return Err(Refusal::busy());
         }
@@ -264,7 +267,7 @@ impl State {
         let is_over = is_over(&target.resource, &body);
         let home = &target.resource.home;
         if is_over && self.store.get(home, &target.key).is_some() {
-            // The writer is shown what it wrote; those who watch, how it last was.
+            // The writer gets the object that it wrote; watches get its last state.
             self.remove(home, &target.key);
         } else {
             self.put(home, target.key.clone(), &mut body);
@@ -276,7 +279,7 @@ impl State {
     }
 }
 
-/// True if an object was to be deleted, and nobody holds it any more.
+/// True if an object was marked for deletion and has no finalizers left.
 fn is_over(resource: &Resource, body: &Map<String, Value>) -> bool {
     let metadata = body.get("metadata");
     let has = |value: Option<&Value>| value.and_then(Value::as_array).is_some_and(|items| !items.is_empty());
@@ -287,7 +290,7 @@ fn is_over(resource: &Resource, body: &Map<String, Value>) -> bool {
     deleted && !held && !in_use
 }
 
-/// The fields of an object itself that are empty lists.
+/// Returns the top-level fields that are empty lists.
 fn empty_lists(object: &Value) -> Vec<String> {
     let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
     let fields = object.as_object().into_iter().flatten();
@@ -309,7 +312,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// What of the metadata no writer changes.
+/// Metadata that clients cannot change.
 const KEPT: [&str; 6] = [
     "uid",
     "creationTimestamp",
@@ -319,7 +322,7 @@ const KEPT: [&str; 6] = [
     "deletionGracePeriodSeconds",
 ];
 
-/// Takes over what no writer changes.
+/// Copies the metadata that clients cannot change.
 fn carry(old: &Value, metadata: &mut Map<String, Value>) {
     let old = &old["metadata"];
     for field in KEPT {
@@ -330,7 +333,7 @@ fn carry(old: &Value, metadata: &mut Map<String, Value>) {
     }
 }
 
-/// A body has to be of the kind that its path is about.
+/// Refuses a body of another kind or version than the path.
 fn same_kind(target: &Target, body: &Value) -> Result<(), Refusal> {
     if !body.is_object() {
         return Err(Refusal::bad_request("the body of the request is no object"));

@@ -1,7 +1,8 @@
-//! Who owns what after a write.
+//! Updates `managedFields` after a write.
 //!
-//! In: the object before and after. Out: the same with its `managedFields`. What is special about an endpoint is said
-//! here: what cannot be written through it is not owned through it either.
+//! In: the object before and after.
+//! Out: the object with its `managedFields`. The rules of each endpoint are here: a field that
+//! cannot be written through an endpoint is not owned through it either.
 
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::served::Origin;
 use crate::state::State;
 
-/// Notes who owns what in `new`.
+/// Updates `managedFields` of `new`.
 pub(super) fn note(state: &State, target: &Target, ask: &Ask, old: Option<&Value>, new: &mut Value) {
     let (manager, now, version) = (ask.manager(), state.clock.text(), target.api_version());
     with_writer(&state.conversions, target, &manager, &now, &version, &mut |writer| {
@@ -21,7 +22,7 @@ pub(super) fn note(state: &State, target: &Target, ask: &Ask, old: Option<&Value
     });
 }
 
-/// What an apply makes of the live object.
+/// Applies a configuration to the live object.
 pub(super) fn applied(
     state: &State,
     target: &Target,
@@ -66,7 +67,7 @@ fn with_writer(
                 if let Some(metadata) = object["metadata"].as_object_mut() {
                     metadata.remove("managedFields");
                 }
-                // By way of the version of the request.
+                // Converted by way of the version of the request.
                 let between = |at, object| convert::between(conversions, resource, at, object);
                 let converted = between(target.version, object).and_then(|object| between(at, object));
                 match converted {
@@ -77,7 +78,7 @@ fn with_writer(
         }
     };
     let reset: &[&[&str]] = match target.subresource.as_str() {
-        // Of Kubernetes' kinds, one says so of its labels.
+        // Deployment is the only built-in kind that resets its labels.
         "status" if &*resource.kind == "Deployment" => &[&["spec"], &["metadata", "labels"]],
         "status" if resource.builtin().is_none() => &[&["spec"], &["metadata"]],
         "status" => &[&["spec"]],

@@ -1,6 +1,7 @@
-//! PATCH: changes, or a configuration to apply.
+//! PATCH: patches an object or applies a configuration.
 //!
-//! In: the form of the patch and its body. Out: the object as it is kept.
+//! In: the type of the patch and its body.
+//! Out: the stored object.
 
 use serde_json::Value;
 
@@ -73,7 +74,7 @@ impl State {
 }
 
 impl State {
-    /// Why an apply in another version is refused.
+    /// Returns the error for an apply in another version.
     fn other_version(&self, version: &str, config: &Value, expected: &str) -> String {
         let (group, name) = version.split_once('/').unwrap_or(("", version));
         let kind = config["kind"].as_str().unwrap_or_default();
@@ -87,7 +88,7 @@ impl State {
     }
 }
 
-/// The live object as a patch makes it.
+/// Returns the live object with the patch applied.
 pub(super) fn patched(target: &Target, ask: &Ask, live: &Value, body: &Value) -> Result<Value, Refusal> {
     let refuse = |fault: patch::Fault| Refusal::of_patch(fault.code, fault.words);
     match ask.content_type() {
@@ -104,7 +105,7 @@ pub(super) fn patched(target: &Target, ask: &Ask, live: &Value, body: &Value) ->
     }
 }
 
-/// What a patch comes to has to be of its type; a strict writer hears of unknown fields in it.
+/// Checks the types of a patched object; with strict validation it refuses unknown fields, too.
 fn readable(target: &Target, ask: &Ask, new: &Value) -> Result<(), Refusal> {
     if target.resource.builtin().is_none() {
         return Ok(());
@@ -132,7 +133,7 @@ fn same_uid(target: &Target, live: &Value, config: &Value) -> Result<(), Refusal
                 "reason": "FieldValueInvalid", "field": "metadata.uid",
                 "message": format!("Invalid value: {uid:?}: field is immutable"),
             });
-            // The server looks twice, and says so twice.
+            // A real server checks this twice and reports it twice.
             Err(Refusal::invalid(target.about(), &[cause.clone(), cause]))
         }
         _ => Ok(()),

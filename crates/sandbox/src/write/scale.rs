@@ -1,6 +1,7 @@
-//! The scale of an object: its number of replicas, as others see and set it.
+//! The scale subresource: the replica count of an object.
 //!
-//! In: an object and the paths of its version. Out: a `Scale`, or the object with another number.
+//! In: an object, and the scale paths of its version.
+//! Out: a `Scale`, or the object with another replica count.
 
 use serde_json::{Value, json};
 
@@ -12,13 +13,13 @@ use crate::served::Scale;
 use crate::state::State;
 
 impl State {
-    /// How far an object is scaled.
+    /// Returns the `Scale` of an object.
     pub(crate) fn scale(&self, target: &Target) -> Result<Value, Refusal> {
         let (_, live) = self.must_live(target)?;
         Ok(shown(paths(target)?, &live))
     }
 
-    /// Scales an object: by a whole `Scale`, or by a patch of one.
+    /// Scales an object by a complete `Scale` or by a patch of one.
     pub(crate) fn rescale(&mut self, target: &Target, ask: &Ask, body: &Value) -> Result<Written, Refusal> {
         let paths = paths(target)?.clone();
         let (_, live) = self.must_live(target)?;
@@ -97,7 +98,7 @@ fn shown(paths: &Scale, live: &Value) -> Value {
     scale
 }
 
-/// Sets a field, and makes what is missing on the way to it.
+/// Sets a field and creates its missing parents.
 fn set(object: &mut Value, path: &[Box<str>], value: Value) {
     let place = path.iter().try_fold(object, |place, name| {
         if !place.is_object() {

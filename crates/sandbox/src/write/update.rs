@@ -1,6 +1,7 @@
-//! PUT: an object as a whole, or its status.
+//! PUT: replaces an object or its status.
 //!
-//! In: an object that is there, and what it is to be. Out: the object as it is kept.
+//! In: an existing object and its replacement.
+//! Out: the stored object.
 
 use serde_json::Value;
 
@@ -42,7 +43,7 @@ impl State {
                 "reason": "FieldValueInvalid", "field": "metadata.resourceVersion",
                 "message": "Invalid value: 0: must be specified for an update",
             });
-            // The resource stands where the kind does elsewhere.
+            // Here the server prints the resource in place of the kind.
             let about = target.about();
             return Err(Refusal::invalid(About { kind: about.plural, ..about }, &[cause]));
         }
@@ -51,7 +52,7 @@ impl State {
     }
 }
 
-/// Where a real server keeps the object.
+/// Returns the etcd path under which a real server stores the object.
 fn registry(target: &Target) -> String {
     let resource = &target.resource;
     let root = match (&*resource.group, &*resource.plural) {
@@ -69,7 +70,7 @@ fn registry(target: &Target) -> String {
     if resource.namespaced { format!("{root}/{}", target.key.namespace) } else { root }
 }
 
-/// A writer that names a version means that one.
+/// Refuses a write if its resourceVersion is not that of the live object.
 pub(super) fn same_version(target: &Target, live: &Value, body: &Value) -> Result<(), Refusal> {
     let version = |of: &Value| of["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     let wanted = version(body);
@@ -79,7 +80,7 @@ pub(super) fn same_version(target: &Target, live: &Value, body: &Value) -> Resul
     }
 }
 
-/// A body has to be about what its path names.
+/// Refuses a body whose name or namespace differs from the path.
 pub(super) fn named_alike(target: &Target, body: &Value) -> Result<(), Refusal> {
     let given = |field: &str| body["metadata"][field].as_str().unwrap_or_default();
     let (name, namespace) = (given("name"), given("namespace"));

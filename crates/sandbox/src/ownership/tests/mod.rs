@@ -1,7 +1,7 @@
-//! Every write that was recorded from Kubernetes comes to the same here.
+//! Replays writes that were recorded from Kubernetes, and compares the results.
 //!
-//! The cases are made by `tests/control-plane/sandbox/ownership`. More of them, written over the recorded ones, are
-//! replayed as well.
+//! The cases are recorded by `tests/control-plane/sandbox/ownership`. A file with more of them,
+//! copied over the recorded one, is replayed as well.
 
 mod rows;
 mod scene;
@@ -29,7 +29,7 @@ fn schema_of(kind: &str) -> Schema {
     }
 }
 
-/// What decoding into a Go type makes of an object, as far as the recorded ones need it.
+/// Imitates decoding into a Go type, as far as the recorded objects need it.
 fn normal(schema: &Schema, value: &mut Value) {
     match schema.shape() {
         Shape::Scalar(Scalar::Quantity) => {
@@ -83,7 +83,7 @@ fn settle(field: &Field, map: &mut Map<String, Value>) {
     }
 }
 
-/// Performs a recorded write; what differs, if anything does.
+/// Performs a recorded write; returns the difference, if there is one.
 fn replay(schema: &Schema, live: Option<&Value>, write: &Value, at: usize) -> Result<(), String> {
     let text = |name: &str| write.get(name).and_then(Value::as_str).unwrap_or_default();
     let object = &write["object"];
@@ -147,7 +147,7 @@ fn compare_fault(fault: Fault, write: &Value) -> Result<(), String> {
         .map(|cause| json!([cause["message"], cause["field"]]))
         .collect();
     let mut expected: Vec<Value> = write.get("causes").and_then(Value::as_array).cloned().unwrap_or_default();
-    // Go tells managers in no order.
+    // Go iterates over managers in random order.
     pairs.sort_by_key(Value::to_string);
     expected.sort_by_key(Value::to_string);
     let lines = |text: &str| {
@@ -155,7 +155,7 @@ fn compare_fault(fault: Fault, write: &Value) -> Result<(), String> {
         lines.sort();
         lines
     };
-    // Nor the fields of an object that are wrong; at the first that is not known it stops, wherever that is.
+    // Also over the invalid fields of an object, and it stops at the first unknown one.
     let is_same = lines(&found) == lines(expect)
         || [&*found, expect].iter().all(|text| text.contains(": field not declared in schema"));
     if is_same && pairs == expected {

@@ -1,4 +1,4 @@
-//! What happens to what an applier owns when somebody else writes: every way that a daemon has to know of.
+//! Effects of other writers on the fields of an applier: every case that the daemon relies on.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn whoever_changes_or_removes_a_leaf_takes_it() {
     );
     scene.edit("edit", "/data/b", None);
     assert_eq!((scene.ours().len(), scene.owned("edit", "Update")), (0, vec!["data.a".to_owned()]));
-    // Under our own name it is an entry of its own.
+    // An Update under our own name is a separate entry.
     let mut scene = Scene::config_map(json!({"a": "1", "b": "1"}));
     scene.edit(OURS, "/data/a", Some(json!("2")));
     assert_eq!(
@@ -39,7 +39,7 @@ fn equal_values_are_shared_and_others_conflict() {
         causes,
         json!([{"reason": "FieldManagerConflict", "message": "conflict with \"other\"", "field": ".data.a"}])
     );
-    // What others own stays when we let go.
+    // A field that another manager owns stays when we release it.
     changed["data"] = json!({"a": "1"});
     scene.apply(OURS, &changed, false).unwrap();
     assert_eq!(
@@ -72,7 +72,7 @@ fn only_the_time_moves_when_we_are_imitated() {
         (&entry["fieldsV1"], &entry["time"]),
         (&before[0]["fieldsV1"], &json!("2026-01-02T03:04:06Z"))
     );
-    // A write that comes to nothing leaves even the time.
+    // A write that changes nothing leaves the time unchanged, too.
     let mut new = scene.live.clone();
     new["metadata"]["managedFields"][0]["time"] = json!("2026-01-02T03:04:09Z");
     keep_times(&scene.live, &mut new);
@@ -128,7 +128,7 @@ fn what_is_added_to_granular_things_leaves_us_alone_and_to_atomic_ones_not() {
             .owned("edit", "Update")
             .contains(&"spec.template.spec.containers[name=a].env[name=B].name".to_owned())
     );
-    // An item that was put before ours stays there.
+    // An item that was inserted before ours stays there.
     scene.apply(OURS, &scene.config.clone(), true).unwrap();
     let names: Vec<&Value> = scene.live["spec"]["template"]["spec"]["containers"]
         .as_array()
@@ -169,7 +169,7 @@ fn who_resets_the_managers_has_everything_shared_before_the_first_apply() {
     let mut scene = Scene::config_map(json!({"a": "1"}));
     let ours = scene.live["metadata"]["managedFields"].clone();
     scene.edit("edit", "/data/a", Some(json!("2")));
-    // Ours is forged back: it is there again, and so is the other.
+    // Our entry is forged back: it exists again, next to the other one.
     let mut forged = scene.live.clone();
     forged["metadata"]["managedFields"]
         .as_array_mut()
@@ -193,7 +193,7 @@ fn who_resets_the_managers_has_everything_shared_before_the_first_apply() {
         assert_eq!(scene.owned("before-first-apply", "Update"), ["data.b"]);
         assert_eq!(scene.ours(), ["data.a"]);
     }
-    // What is not understood is not believed.
+    // An invalid entry is ignored.
     scene.edit("edit", "/metadata/managedFields", Some(json!([{"manager": "x", "operation": "Guess"}])));
     assert_eq!(scene.ours(), ["data.a"]);
 }
@@ -211,7 +211,7 @@ fn zeros_and_nothing_are_owned() {
         "spec.template.spec.tolerations",
     ];
     assert_eq!(scene.ours(), expect);
-    // The server leaves them out, and a later value of somebody else is seen nevertheless.
+    // The server omits zero values, yet a later value of another manager is detected.
     scene.edit("edit", "/spec/template/spec/hostNetwork", None);
     scene.apply(OURS, &scene.config.clone(), true).unwrap();
     let mut new = scene.live.clone();

@@ -1,4 +1,4 @@
-//! An object that somebody applied, and what others do to it.
+//! Test fixture: an applied object, and writes of other managers to it.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::*;
 
 pub(super) const OURS: &str = "moorline";
 
-/// A writer of the object itself.
+/// Returns a writer of the object itself.
 pub(super) fn writer<'a>(manager: &'a str, api_version: &'a str) -> Writer<'a> {
     Writer {
         manager,
@@ -18,7 +18,7 @@ pub(super) fn writer<'a>(manager: &'a str, api_version: &'a str) -> Writer<'a> {
     }
 }
 
-/// An object, and what is done to it.
+/// An object under test.
 pub(super) struct Scene {
     pub(super) schema: Schema,
     pub(super) api_version: &'static str,
@@ -27,7 +27,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Applied by us.
+    /// Applies the configuration as our manager.
     pub(super) fn of(schema: Schema, api_version: &'static str, config: Value) -> Self {
         let live = apply(&schema, None, &config, &writer(OURS, api_version), false).unwrap();
         Self { schema, api_version, config, live }
@@ -52,7 +52,7 @@ impl Scene {
         Self::of(schema_of("Widget"), api_version, config)
     }
 
-    /// Somebody changes a place in the object, or removes it.
+    /// Sets or removes a field in the name of another manager.
     pub(super) fn edit(&mut self, manager: &str, pointer: &str, value: Option<Value>) {
         let mut new = self.live.clone();
         let (parent, name) = pointer.rsplit_once('/').unwrap();
@@ -85,7 +85,7 @@ impl Scene {
         }
     }
 
-    /// What a manager owns, as paths; nothing if it has no entry.
+    /// Returns the fields of a manager as paths; empty if it has no entry.
     pub(super) fn owned(&self, manager: &str, operation: &str) -> Vec<String> {
         let entries = self.live["metadata"]["managedFields"].as_array();
         let entry = entries
