@@ -1,24 +1,25 @@
-//! What one document may cost.
+//! Bounds the memory that one document may take.
 //!
-//! In: every node as it is met, and every copy that anchors and aliases make. Out: a refusal before the
-//! memory is spent. The rule for aliases is the one that kubectl's reader has (the larger the document, the
-//! smaller the share that aliases may add), so that what kubectl takes is taken here.
+//! In: every node, and every copy that anchors and aliases make. Out: an error before the memory is
+//! spent. Aliases are bounded by the rule of kubectl's reader (the larger the document, the smaller
+//! the share that aliases may add), so a file that kubectl accepts is accepted here.
 
 use super::error::{Kind, MAX_ALIAS_BYTES, MAX_ALIAS_NODES, MAX_NODES};
 
-/// Aliases are not judged before so many nodes came from them.
+/// Below this number of aliased nodes the share of aliases is not checked.
 const FREE_ALIAS_NODES: usize = 100;
 
-/// Aliases are not judged in documents of fewer nodes.
+/// In documents with fewer nodes the share of aliases is not checked.
 const FREE_NODES: usize = 1000;
 
-/// Up to so many nodes 99 % may come from aliases, from [`MAX_RATIO_NODES`] on 10 %.
+/// Up to this number of nodes 99 % may come from aliases; the share falls to 10 % at
+/// [`MAX_RATIO_NODES`].
 const MIN_RATIO_NODES: usize = 400_000;
 
 /// See [`MIN_RATIO_NODES`].
 const MAX_RATIO_NODES: usize = 4_000_000;
 
-/// Nodes and bytes of text.
+/// Cost of a part of a document: nodes, and bytes of text.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Spent {
     nodes: usize,
@@ -26,13 +27,13 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    /// What was spent after `before` was taken.
+    /// Returns the cost added since `before` was recorded.
     pub(super) fn since(self, before: Self) -> Self {
         Self { nodes: self.nodes - before.nodes, bytes: self.bytes - before.bytes }
     }
 }
 
-/// What one document has cost so far.
+/// Cost of one document so far, checked against the bounds.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     total: Spent,
@@ -41,17 +42,17 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// What was spent so far.
+    /// Returns the total cost so far.
     pub(super) fn spent(&self) -> Spent {
         self.total
     }
 
-    /// One more node with so many bytes of text.
+    /// Adds one node with `bytes` bytes of text.
     pub(super) fn node(&mut self, bytes: usize) -> Result<(), Kind> {
         self.add(Spent { nodes: 1, bytes })
     }
 
-    /// One more alias of a value that cost `value`.
+    /// Adds one alias of a value that cost `value`.
     pub(super) fn alias(&mut self, value: Spent) -> Result<(), Kind> {
         self.aliased += value.nodes;
         self.add(Spent { nodes: value.nodes + 1, bytes: value.bytes })?;
@@ -64,7 +65,7 @@ impl Budget {
         }
     }
 
-    /// One more copy of a value, for an anchor or an alias.
+    /// Adds one copy of a value, made for an anchor or an alias.
     pub(super) fn copy(&mut self, value: Spent) -> Result<(), Kind> {
         self.copied.nodes += value.nodes;
         self.copied.bytes += value.bytes;
@@ -84,7 +85,7 @@ impl Budget {
     }
 }
 
-/// The share of a document's nodes that aliases may add.
+/// Returns the share of a document's nodes that aliases may add.
 fn allowed_share(nodes: usize) -> f64 {
     let range = (MAX_RATIO_NODES - MIN_RATIO_NODES) as f64;
     let above = nodes.clamp(MIN_RATIO_NODES, MAX_RATIO_NODES) - MIN_RATIO_NODES;

@@ -1,15 +1,16 @@
-//! Plain sentences for three frequent mistakes: a merge that nobody finished, a template that nobody rendered, a tab.
+//! Recognizes three frequent mistakes: a Git merge conflict, an unrendered template, a tab.
 //!
-//! In: the text of a file that cannot be read, and the fault. Out: the fault, with the mistake as its kind and place where it is
-//! one of these. Nothing here looks at a file that can be read.
+//! In: the text of a file that cannot be parsed, and the error. Out: the error, replaced by a
+//! clearer one at the place of the mistake if it is one of these. Files that parse are never
+//! checked.
 
 use super::error::{Fault, Kind};
 use super::parser::Mark;
 
-/// The lines by which Git marks a conflict: how each begins.
+/// Prefixes of the lines by which Git marks a merge conflict.
 const MARKERS: [&str; 3] = ["<<<<<<< ", ">>>>>>> ", "||||||| "];
 
-/// The fault, or a plainer one.
+/// Returns the error, or a clearer one for a frequent mistake.
 pub(super) fn plainer(bytes: &[u8], fault: Fault) -> Fault {
     let Ok(text) = std::str::from_utf8(bytes) else { return fault };
     if !matches!(fault.kind, Kind::Syntax(_) | Kind::Json(_) | Kind::KeyCollection) {

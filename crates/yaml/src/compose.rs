@@ -1,8 +1,8 @@
-//! From a document's events to its value.
+//! Builds a document's value from its events.
 //!
-//! In: one document's text. Out: its JSON value and the mark of its first node. Values are built in one pass
-//! and without recursion; every node, every level and every copy that an alias makes is counted before
-//! memory is spent on it.
+//! In: the text of one document. Out: its JSON value and the offset of its first node. Values are
+//! built in one pass and without recursion; every node, every level and every copy that an alias
+//! makes is counted before memory is spent on it.
 
 mod notes;
 
@@ -15,7 +15,7 @@ use super::error::{Kind, MAX_DEPTH};
 use super::parser::{Event, Offset, Parser, Scalar, Style, SyntaxError};
 use super::{Dialect, GoOn, NODES_AT_ONCE, Nulls, Texts, scalar};
 
-/// The document in `text`: its value and where its first node stands. Nothing if it holds no node.
+/// Returns the document in `text`: its value and the offset of its first node; none without a node.
 pub(super) fn document(text: &str, dialect: Dialect, go_on: GoOn<'_>) -> Result<Option<Found>, Refusal> {
     let mut parser = Parser::new(text);
     let mut composer = Composer::new(dialect);
@@ -27,7 +27,8 @@ pub(super) fn document(text: &str, dialect: Dialect, go_on: GoOn<'_>) -> Result<
         }
         match event {
             Event::StreamStart | Event::DocumentStart => continue,
-            // What follows `...`, or follows a JSON value, is never read: kubectl and Kustomize do the same.
+            // Text after `...`, or after a JSON value, is never read: kubectl and Kustomize do the
+            // same.
             Event::DocumentEnd | Event::StreamEnd => break,
             event => {
                 first.get_or_insert(at);
@@ -39,25 +40,23 @@ pub(super) fn document(text: &str, dialect: Dialect, go_on: GoOn<'_>) -> Result<
     Ok(composer.root.zip(first).map(|(value, begin)| Found { value, begin, odd, nulls, texts }))
 }
 
-/// What a document says.
+/// A composed document.
 pub(super) struct Found {
     pub(super) value: Value,
-    /// Where its first node begins.
+    /// Offset of its first node.
     pub(super) begin: Offset,
-    /// For Kustomize, the JSON of values that are written in another way.
+    /// For Kustomize: the JSON of scalars that are spelled differently in the file.
     pub(super) odd: BTreeSet<String>,
-    /// For Kustomize, which nulls there are.
+    /// For Kustomize: the spellings of null that occur.
     pub(super) nulls: Nulls,
-    /// For Kustomize, the labels and annotations that are written in another way than their values say.
+    /// For Kustomize: the labels and annotations whose spelling differs from their value.
     pub(super) texts: Texts,
 }
 
-/// A problem at a place of the document's text.
+/// An error at an offset of the document's text.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// Where it is.
     pub(super) at: Offset,
-    /// What it is.
     pub(super) kind: Kind,
 }
 
@@ -71,22 +70,22 @@ fn refusal(at: Offset, kind: Kind) -> Refusal {
     Refusal { at, kind }
 }
 
-/// A value that an alias can stand for.
+/// An anchored value that aliases can refer to.
 struct Anchor {
     value: Value,
-    /// The text it has as a key, if it is a scalar.
+    /// Its text as a key, if it is a scalar.
     key: Option<Result<String, Kind>>,
     spent: Spent,
     height: usize,
 }
 
-/// A map or a list that is not closed yet.
+/// A map or a list that is still open.
 struct Frame {
     shape: Shape,
     flow: bool,
-    /// The anchor's name, with what was spent before its value began.
+    /// The anchor's name, and the cost before its value began.
     anchor: Option<(Box<str>, Spent)>,
-    /// Levels below this one.
+    /// Number of levels below this one.
     height: usize,
 }
 
@@ -99,11 +98,11 @@ enum Shape {
 #[derive(Default)]
 struct Fields {
     entries: Vec<(String, Value)>,
-    /// Where the keys stand; only kept where duplicates are refused.
+    /// Offsets of the keys; recorded only for the dialect that refuses duplicates.
     places: Vec<Offset>,
     /// The key whose value comes next.
     key: Key,
-    /// What Kustomize merges in: explicit fields win wherever they stand.
+    /// Fields merged in by `<<` for Kustomize: explicit fields win regardless of their position.
     merged: Option<Map<String, Value>>,
 }
 
@@ -116,7 +115,7 @@ enum Key {
     Text(String),
     /// The maps to merge come next.
     Merge,
-    /// A value that is read and dropped.
+    /// The next value is read and dropped.
     Dropped,
 }
 
@@ -146,7 +145,7 @@ impl Composer {
         }
     }
 
-    /// Takes one event of the document.
+    /// Handles one event of the document.
     fn take(&mut self, event: Event<'_>, at: Offset) -> Result<(), Refusal> {
         match event {
             Event::Scalar(scalar) => self.scalar(&scalar, at),
@@ -168,7 +167,8 @@ impl Composer {
         self.budget.node(scalar.text.len()).map_err(fault)?;
         let (flow, dialect) = (self.frames.last().is_some_and(|frame| frame.flow), self.dialect);
         let outermost = self.frames.len() == 1;
-        // The Go readers end a plain scalar inside braces at a question at, and then find no comma.
+        // The Go readers end a plain scalar inside braces at a question mark, and then miss a
+        // comma.
         if flow && scalar.style == Style::Plain && scalar.text.contains('?') {
             return Err(fault(Kind::Syntax("did not find expected ',' before a question mark".into())));
         }
@@ -185,7 +185,7 @@ impl Composer {
             Some(fields) if matches!(fields.key, Key::None) => {
                 fields.key = match () {
                     () if scalar::is_merge(scalar) => Key::Merge,
-                    // Kustomize loses a quoted `<<`: it clears the field by name after it merged.
+                    // Kustomize loses a quoted `<<`: it clears the field by name after merging.
                     () if dialect == Dialect::Kustomize && scalar.text == "<<" => Key::Dropped,
                     () if dialect == Dialect::Kustomize && outermost => {
                         Key::Text(scalar::outermost_key(scalar).map_err(fault)?)
@@ -227,7 +227,7 @@ impl Composer {
                 fields.note(at, dialect);
                 return Ok(());
             }
-            // An alias of a list is no list of maps.
+            // An alias of a list does not count as a list of maps.
             Some(fields) if matches!(fields.key, Key::Merge) && !anchor.value.is_object() => {
                 return Err(fault(Kind::Merge));
             }
@@ -246,7 +246,7 @@ impl Composer {
         }
         let anchor = anchor.map(|name| (name.into(), self.budget.spent()));
         self.budget.node(0).map_err(|kind| refusal(at, kind))?;
-        // Inside braces everything is inside braces.
+        // Flow style extends to everything inside braces.
         let flow = flow || self.frames.last().is_some_and(|frame| frame.flow);
         self.frames.push(Frame { shape, flow, anchor, height: 1 });
         Ok(())
@@ -274,7 +274,7 @@ impl Composer {
         Ok(())
     }
 
-    /// Puts a finished value where it belongs.
+    /// Inserts a finished value into its parent, or makes it the root.
     fn put(&mut self, value: Value, height: usize, at: Offset) -> Result<(), Refusal> {
         if self.frames.len() + height > MAX_DEPTH {
             return Err(refusal(at, Kind::Depth));
@@ -292,7 +292,7 @@ impl Composer {
         Ok(())
     }
 
-    /// The fields of the innermost collection, if it is a map.
+    /// Returns the fields of the innermost open collection if it is a map.
     fn fields(&mut self) -> Option<&mut Fields> {
         match &mut self.frames.last_mut()?.shape {
             Shape::Map(fields) => Some(fields),
@@ -302,7 +302,7 @@ impl Composer {
 }
 
 impl Fields {
-    /// Notes where the key stands that was just taken.
+    /// Records the offset of the key that was just read.
     fn note(&mut self, at: Offset, dialect: Dialect) {
         if dialect == Dialect::Kustomize && matches!(self.key, Key::Text(_)) {
             self.places.push(at);
@@ -318,8 +318,8 @@ impl Fields {
         Ok(())
     }
 
-    /// Merges maps in: what kubectl merges counts as written at this place, so that it overrides fields
-    /// above it and is overridden by those below. Of a list of maps, the first one wins.
+    /// Merges maps in. For kubectl, merged fields count as written at this place: they override
+    /// fields above and are overridden by fields below. In a list of maps the first one wins.
     fn merge(&mut self, value: Value, dialect: Dialect) -> Result<(), Kind> {
         let maps = match value {
             Value::Object(map) => vec![map],
@@ -340,10 +340,11 @@ impl Fields {
         Ok(())
     }
 
-    /// The finished map. Of equal keys the last one wins, or they are refused where their places were kept.
+    /// Returns the finished map. Of equal keys the last one wins, unless their offsets were
+    /// recorded: then they are refused.
     fn close(self) -> Result<Map<String, Value>, Refusal> {
         let Self { entries, places, key: _, merged } = self;
-        // Keys are mostly written in order; then no two are equal.
+        // Keys are mostly written in order, and then no two are equal.
         let ordered = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
         if !places.is_empty() && !ordered {
             let mut order: Vec<usize> = (0..entries.len()).collect();

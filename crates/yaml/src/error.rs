@@ -1,30 +1,31 @@
-//! Why a file cannot be read, and the budgets that bound reading.
+//! Errors of the reader, and the bounds on reading.
 //!
-//! In: the findings of the reader's parts. Out: [`Error`], which always names file, line and column, and
-//! says what was found and what was expected. It never quotes values: a manifest may hold secrets.
+//! In: findings of the parts of the reader. Out: [`Error`], which always names file, line and
+//! column, and says what was found and what was expected. It never quotes values: a manifest may
+//! hold secrets.
 
 use super::parser::Mark;
 
-/// The most bytes that are read of one file; the tree holds files back at the same size.
+/// Largest file that is read, in bytes; the file tree refuses larger files at the same size.
 pub const MAX_FILE_BYTES: usize = 32 * 1024 * 1024;
 
-/// The most documents in one file, empty ones included.
+/// Most documents in one file, empty ones included.
 pub const MAX_DOCUMENTS: u32 = 100_000;
 
-/// The most nodes (maps, lists, scalars) in one document, what aliases stand for included.
+/// Most nodes (maps, lists, scalars) in one document, expanded aliases included.
 pub const MAX_NODES: usize = 8_000_000;
 
-/// How deep maps and lists may be nested. Kubernetes objects stay far below 100; values that deep can still
-/// be compared, printed and dropped by recursion on a small stack.
+/// Deepest nesting of maps and lists. Kubernetes objects stay far below 100; values of this depth
+/// can still be compared, printed and dropped by recursion on a small stack.
 pub const MAX_DEPTH: usize = 512;
 
-/// The most nodes that the aliases of one document may add up to, where kubectl stops as well.
+/// Most nodes that the aliases of one document may add up to, the same bound as kubectl's.
 pub const MAX_ALIAS_NODES: usize = 400_000;
 
-/// The most bytes of text that anchors and aliases of one document may copy.
+/// Most bytes of text that anchors and aliases of one document may copy.
 pub const MAX_ALIAS_BYTES: usize = 8 * 1024 * 1024;
 
-/// Why a file cannot be read, with the place.
+/// An error in a file, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {kind}")]
 pub struct Error {
@@ -34,7 +35,7 @@ pub struct Error {
     kind: Kind,
 }
 
-/// What is wrong.
+/// The problem itself, without a position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Kind {
     #[error("found a file of {0} bytes, expected at most {MAX_FILE_BYTES}")]
@@ -87,7 +88,7 @@ pub(super) enum Kind {
     Time,
 }
 
-/// A problem at a place of the file; it becomes an [`Error`] where the file's name is known.
+/// An error at a mark, still without the file's name; [`Self::in_file`] makes it an [`Error`].
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) mark: Mark,
@@ -95,12 +96,12 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// A problem at a mark.
+    /// Creates an error of this kind at `mark`.
     pub(super) fn new(mark: Mark, kind: Kind) -> Self {
         Self { mark, kind }
     }
 
-    /// The error for people, who count from 1.
+    /// Adds the file's name, and counts line and column from 1.
     pub(super) fn in_file(self, file: &str) -> Error {
         Error {
             file: file.into(),
@@ -112,7 +113,7 @@ impl Fault {
 }
 
 impl Error {
-    /// The file, as it was named to [`super::read`].
+    /// The file's name, as passed to [`super::read`].
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -127,12 +128,12 @@ impl Error {
         self.column
     }
 
-    /// What was found and what was expected, without the place.
+    /// The message without the position: what was found and what was expected.
     pub fn finding(&self) -> String {
         self.kind.to_string()
     }
 
-    /// One word for conditions, events and metrics.
+    /// Machine-readable reason for conditions, events and metrics.
     pub fn reason(&self) -> &'static str {
         match self.kind {
             Kind::FileBytes(_) | Kind::Documents | Kind::Nodes | Kind::Depth | Kind::Aliasing => {

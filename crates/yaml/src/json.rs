@@ -1,8 +1,8 @@
-//! Files that are JSON.
+//! Reads files that are JSON.
 //!
-//! In: a file that begins with a brace. Out: the JSON values in it, one after another, each with the line it
-//! begins on. kubectl reads such a file with a JSON reader, so `\/` is an escape and comments are errors;
-//! numbers and repeated keys mean what they mean in YAML.
+//! In: a file that begins with a brace. Out: the JSON values in it, one after another, each with
+//! its first line. kubectl reads such a file with a JSON reader, so `\/` is an escape and comments
+//! are errors; numbers and repeated keys mean the same as in YAML.
 
 use std::cell::Cell;
 use std::fmt;
@@ -14,17 +14,16 @@ use super::error::{Fault, Kind, MAX_DEPTH, MAX_DOCUMENTS, MAX_NODES};
 use super::parser::Mark;
 use super::{GoOn, scalar};
 
-/// A value with its place.
+/// A value with its position.
 pub(super) struct Found {
-    /// What it says.
     pub(super) value: Value,
-    /// Where it begins, in bytes.
+    /// Byte offset of its first character.
     pub(super) start: usize,
-    /// Where it begins, for people.
+    /// Line and column of its first character.
     pub(super) mark: Mark,
 }
 
-/// The values of a file.
+/// Returns the values of a file.
 pub(super) fn documents(text: &str, go_on: GoOn<'_>) -> Result<Vec<Found>, Fault> {
     let mut documents = Vec::new();
     let (mut mark, mut start) = (Mark::default(), 0);
@@ -58,7 +57,7 @@ pub(super) fn documents(text: &str, go_on: GoOn<'_>) -> Result<Vec<Found>, Fault
     }
 }
 
-/// A refusal of serde_json, with the place taken out of its text.
+/// Converts an error of serde_json; the position is cut out of its message.
 fn fault(error: &serde_json::Error, origin: Mark) -> Fault {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();
@@ -75,11 +74,11 @@ fn fault(error: &serde_json::Error, origin: Mark) -> Fault {
     }
 }
 
-/// How errors of ours are known again after they went through serde_json.
+/// Messages by which our own errors are recognized after they passed through serde_json.
 const DEPTH: &str = "nested too deep";
 const NODES: &str = "too many values";
 
-/// One value of the file.
+/// One value of the file, read with bounds on depth and nodes.
 struct Document(Value);
 
 impl<'de> Deserialize<'de> for Document {
@@ -88,7 +87,7 @@ impl<'de> Deserialize<'de> for Document {
     }
 }
 
-/// Reads a value that stands below `depth` others; the document has had so many nodes before it.
+/// Deserializes one value; `depth` is its level, `nodes` counts the values of the whole document.
 #[derive(Clone, Copy)]
 struct Node<'a> {
     depth: usize,

@@ -1,15 +1,15 @@
-//! YAML as Kubernetes reads it.
+//! Reads and writes YAML exactly as Kubernetes tools do.
 //!
-//! In: the bytes of one file. Out: its documents as JSON values, each with the line it begins on; the place
-//! of a field, for messages; and text for values that are written. No library reads YAML as the API server's
-//! tools do (`0644` is 420, `yes` is true, `<<` merges in order), so scalars and maps are resolved here, over
-//! the events of libyaml, and every rule is held against answers recorded from `kubectl`
-//! (`tests/yaml/recorded.json`).
+//! In: the bytes of one file. Out: its documents as JSON values, each with its first line; the
+//! position of a field, for messages; and values as text. No library reads YAML as the API server's
+//! tools do (`0644` is 420, `yes` is true, `<<` merges in order), so scalars and maps are resolved
+//! here, on top of libyaml's events, and every rule is tested against answers recorded from
+//! `kubectl` (`tests/yaml/recorded.json`).
 //!
-//! There are two dialects, because there are two readers in the field: see [`Dialect`].
+//! There are two dialects, because Kubernetes users meet two readers: see [`Dialect`].
 #![doc = include_str!("../README.md")]
 #![warn(unreachable_pub)]
-// Nothing panics on input; tests may.
+// Input must never cause a panic; tests may panic.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
@@ -37,14 +37,14 @@ pub use locate::{Position, Step, locate};
 use parser::Mark;
 pub use write::write;
 
-/// The documents of one file, in order; those without any value are left out, as kubectl does.
+/// Reads the documents of one file, in order. Empty documents are left out, as kubectl does.
 ///
-/// Reading is pure and bounded: the bounds are the constants of this module.
+/// Pure and bounded: the bounds are the `MAX_` constants of this crate.
 pub fn read(file: &str, bytes: &[u8], dialect: Dialect) -> Result<Vec<Document>, Error> {
     read_while(file, bytes, dialect, &|| true)
 }
 
-/// The same for as long as `go_on` says so: a large file takes seconds.
+/// Like [`read`], but stops once `go_on` returns false: a large file takes seconds.
 pub fn read_while(
     file: &str,
     bytes: &[u8],
@@ -54,25 +54,26 @@ pub fn read_while(
     documents(bytes, dialect, true, go_on).map_err(|fault| clue::plainer(bytes, fault).in_file(file))
 }
 
-/// The same as kubectl's own reader gives it, for whom nobody ended the last line: what kustomize reads of its own files.
+/// Like [`read`] for kubectl, but does not complete the last line: kustomize reads its own files
+/// so.
 pub fn read_as_written(file: &str, bytes: &[u8], go_on: GoOn<'_>) -> Result<Vec<Document>, Error> {
     let read = documents(bytes, Dialect::Kubectl, false, go_on);
     read.map_err(|fault| clue::plainer(bytes, fault).in_file(file))
 }
 
-/// False once what is being read is to be given up.
+/// Cancellation check: returns false once reading must stop.
 pub type GoOn<'a> = &'a dyn Fn() -> bool;
 
-/// It is asked whether to go on after so many nodes.
+/// Number of nodes between two cancellation checks.
 const NODES_AT_ONCE: usize = 4096;
 
-/// What a scalar of this text is: one with a standard tag, such as `int`, or a plain one without any.
-/// None if the text is nothing of that sort.
+/// Resolves a plain scalar, or one with a standard tag such as `int`, to its value. Returns none if
+/// the text does not fit its tag.
 pub fn scalar(text: &str, tag: Option<&str>, dialect: Dialect) -> Option<Value> {
     scalar::value(&scalar::written(text, tag), false, dialect).ok()
 }
 
-/// Which reader's rules hold.
+/// The reader whose rules apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// kubectl and the API server: `yes` is true, keys become text, the last of equal keys wins.
@@ -84,31 +85,33 @@ pub enum Dialect {
 /// One document of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// What it says.
+    /// The value of its root node.
     pub value: Value,
     /// The line of its first node, from 1.
     pub line: u32,
-    /// Its position in the file, from 0, with empty documents counted: what [`locate`] wants to know.
+    /// Index in the file, from 0, empty documents included; [`locate`] takes it.
     pub index: u32,
-    /// For Kustomize, the JSON of values that are written in another way: `1.5` where the file says `1.50`.
+    /// For Kustomize: the JSON of scalars that are spelled differently: `1.5` where the file has
+    /// `1.50`.
     pub odd: BTreeSet<String>,
-    /// For Kustomize, which nulls there are.
+    /// For Kustomize: the spellings of null that occur.
     pub nulls: Nulls,
-    /// For Kustomize, the labels and annotations that are written in another way than their values say.
+    /// For Kustomize: the labels and annotations whose spelling differs from their value.
     pub texts: Texts,
 }
 
-/// What labels and annotations are written as, by `labels/` or `annotations/` with the key.
+/// Original spelling of labels and annotations, by `labels/` or `annotations/` and the key.
 pub type Texts = BTreeMap<String, String>;
 
-/// How nulls are written: Kustomize keeps those that say so when it merges, and drops those that say nothing.
+/// Spellings of null in a document: when merging, Kustomize keeps explicit nulls and drops implicit
+/// ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Nulls {
-    /// Some value is not written at all.
+    /// Some value is missing after its colon.
     pub left_out: bool,
-    /// Some value is written, as `null` or `~`.
+    /// Some value is an explicit `null` or `~`.
     pub written: bool,
-    /// Some value inside braces is not written, which is an empty text or null.
+    /// Some value inside braces is missing, which means an empty text or null.
     pub in_braces: bool,
 }
 
@@ -134,7 +137,8 @@ fn documents(
         }
         return Ok(documents);
     }
-    // Too many documents are refused before the first one is read; few files are large enough to hold them.
+    // A file with too many documents is refused before the first is read; only large files need the
+    // check.
     if text.len() > MAX_DOCUMENTS as usize {
         let fault = split::chunks(text, dialect).find_map(Result::err);
         if let Some(fault) = fault.filter(|fault| fault.kind == Kind::Documents) {
@@ -152,7 +156,7 @@ fn documents(
         if let Some(mark) = chunk.directive() {
             return Err(Fault::new(mark, Kind::Directive));
         }
-        // A byte order mark would count as a column, and end the mapping before the second field.
+        // A byte order mark would count as a column, and end the mapping before its second field.
         let without_mark = chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text);
         let text = if completes { chunk.complete(dialect) } else { without_mark.into() };
         let place = |offset| chunk.mark().after(text.get(..offset).unwrap_or(&text));
@@ -166,7 +170,7 @@ fn documents(
     Ok(documents)
 }
 
-/// Keeps a document unless it is empty.
+/// Adds a document unless it is empty.
 fn push(documents: &mut Vec<Document>, found: compose::Found, line: u32, index: u32) {
     let compose::Found { value, odd, nulls, texts, .. } = found;
     if !value.is_null() {
@@ -174,7 +178,7 @@ fn push(documents: &mut Vec<Document>, found: compose::Found, line: u32, index: 
     }
 }
 
-/// The file as text.
+/// Returns the file as text, unless it is too large or not UTF-8.
 fn text(bytes: &[u8]) -> Result<&str, Fault> {
     if bytes.len() > MAX_FILE_BYTES {
         return Err(Fault::new(Mark::default(), Kind::FileBytes(bytes.len())));

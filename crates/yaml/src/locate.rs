@@ -1,14 +1,15 @@
-//! Where a field of a document stands.
+//! Finds the position of a field in a file.
 //!
-//! In: a file's bytes and the path of a field. Out: the line and column of its key or item. Positions are
-//! not kept while reading, because only messages need them: the file is parsed again when one is written.
+//! In: a file's bytes and the path of a field. Out: the line and column of its key or item.
+//! Positions are not kept while reading, because only messages need them: the file is parsed again
+//! for a message.
 
 use std::borrow::Cow;
 
 use super::parser::{Event, Mark, Offset, Parser};
 use super::{Dialect, json, scalar, split, text};
 
-/// A place in a file, for people: both count from 1, the column in characters.
+/// A position in a file as editors show it: both count from 1, the column in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// The line.
@@ -26,10 +27,11 @@ pub enum Step<'a> {
     Item(usize),
 }
 
-/// Where the field at `path` stands in the document with this `index` (see [`super::Document`]).
+/// Returns the position of the field at `path` in the document with this `index` (see
+/// [`super::Document`]).
 ///
-/// What comes out of an alias or a merge stands nowhere itself: then the deepest part of the path that does
-/// is named. Nothing comes out if the file cannot be read or has no such document.
+/// A value that comes from an alias or a merge has no position of its own: then the deepest part of
+/// the path that has one is returned. None if the file cannot be read or has no such document.
 pub fn locate(bytes: &[u8], dialect: Dialect, document: u32, path: &[Step<'_>]) -> Option<Position> {
     let text = text(bytes).ok()?;
     let index = usize::try_from(document).ok()?;
@@ -48,7 +50,7 @@ pub fn locate(bytes: &[u8], dialect: Dialect, document: u32, path: &[Step<'_>]) 
     Some(Position { line: line.saturating_add(1), column: column.saturating_add(1) })
 }
 
-/// JSON without the characters that it may hold and YAML may not. Every other one stays where it is.
+/// Replaces the characters that JSON may hold and YAML may not; the other positions stay the same.
 fn readable(text: &str) -> Cow<'_, str> {
     let stands_for = |character: char| match character {
         '\u{7f}' => Some('?'),
@@ -64,7 +66,7 @@ fn readable(text: &str) -> Cow<'_, str> {
 
 /// An open map or list.
 struct Level {
-    /// How many steps of the path lead here, if this is on it.
+    /// Number of steps of the path that lead here, if this level is on it.
     on: Option<usize>,
     content: Content,
 }
@@ -74,12 +76,12 @@ enum Content {
     Map { value: Option<Option<usize>> },
 }
 
-/// Where the deepest part of the path stands.
+/// Returns the offset of the deepest part of the path.
 fn walk(text: &str, dialect: Dialect, path: &[Step<'_>]) -> Option<Offset> {
     let mut parser = Parser::new(text);
     let mut levels: Vec<Level> = Vec::new();
     let mut best: Option<(usize, Offset)> = None;
-    // A text that breaks off still has places before the break.
+    // A text that is cut off still has positions before the cut.
     while let Ok((event, at)) = parser.next() {
         let content = match &event {
             Event::StreamStart | Event::DocumentStart => continue,
@@ -110,18 +112,18 @@ fn walk(text: &str, dialect: Dialect, path: &[Step<'_>]) -> Option<Offset> {
     best.map(|(_, at)| at)
 }
 
-/// What a node is to the level that it stands in, with its steps on the path.
+/// Role of a node in its level, with the number of steps if it is on the path.
 enum Entered {
-    /// A key: it names its field.
+    /// A key, which names its field.
     Key(Option<usize>),
-    /// A field's value, which the key before it names.
+    /// A field's value, named by the key before it.
     Value(Option<usize>),
     /// An item, or the document itself.
     Item(Option<usize>),
 }
 
 impl Level {
-    /// Takes the next node of this level.
+    /// Records the next node of this level.
     fn enter(&mut self, event: &Event<'_>, dialect: Dialect, path: &[Step<'_>]) -> Entered {
         let step = self.on.and_then(|on| path.get(on));
         let deeper = self.on.map(|on| on + 1);
@@ -135,7 +137,7 @@ impl Level {
                 Some(on) => Entered::Value(on),
                 None => {
                     let key = match event {
-                        // Kustomize takes any text as a key of the outermost map.
+                        // Kustomize takes any scalar as a key of the outermost map.
                         Event::Scalar(scalar) => {
                             Some(scalar::key(scalar, dialect).unwrap_or_else(|_| scalar.text.to_owned()))
                         }
@@ -170,7 +172,7 @@ mod tests {
         check(text, 1, &port(0), (7, 5));
         check(text, 1, &port(1), (8, 15));
         check(text, 1, &port(1)[..3], (8, 5));
-        // Keys are compared as they are read.
+        // Keys are compared by their resolved text.
         check(text, 1, &[Step::Key("spec"), Step::Key("true")], (9, 3));
     }
 

@@ -1,8 +1,8 @@
-//! The only unsafe code of the crate: a safe pull parser over libyaml.
+//! A safe pull parser over libyaml, and the only unsafe code of the crate.
 //!
-//! In: one document's text. Out: [`Event`]s with their [`Mark`]s, or a [`SyntaxError`]. libyaml is the
-//! parser that kubectl's own reader descends from, so documents are accepted and refused alike; it is C
-//! translated to Rust, and therefore speaks in raw pointers. Nothing of that leaves this file.
+//! In: the text of one document. Out: [`Event`]s with their [`Offset`]s, or a [`SyntaxError`].
+//! kubectl's own reader descends from libyaml, so documents are accepted and refused alike. libyaml
+//! is C translated to Rust and has an interface of raw pointers, which stays inside this file.
 //!
 //! # Invariants
 //! 1. The parser and the event live in boxes that never move, because libyaml keeps a pointer to its own
@@ -14,7 +14,7 @@
 //!    all-zero event does nothing.
 //! 4. What an [`Event`] borrows points into `event` and is bound to the `&mut self` of [`Parser::next`], so
 //!    it is gone before the event is deleted.
-//! 5. After an error or the end of the stream libyaml is not asked again.
+//! 5. After an error or the end of the stream libyaml is not called again.
 #![expect(unsafe_code, reason = "libyaml-rs offers nothing but unsafe functions; the invariants are above")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -24,11 +24,11 @@ use std::ptr::NonNull;
 
 use libyaml_rs as sys;
 
-/// A place in the parsed text, in bytes. libyaml counts lines as well, but it counts ends of lines that no
-/// editor shows (U+2028), so lines are counted anew where somebody needs them.
+/// A byte offset in the parsed text. libyaml counts lines as well, but it also counts line ends
+/// that no editor shows (U+2028), so lines are counted separately where they are needed.
 pub(super) type Offset = usize;
 
-/// A place for people: line and column, both from 0.
+/// Line and column, both from 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     /// Lines before this one.
@@ -38,7 +38,7 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// The place behind `text`, which begins here.
+    /// Returns the mark at the end of `text`, which begins at this mark.
     pub(super) fn after(self, text: &str) -> Self {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         match text.rsplit_once('\n') {
@@ -53,16 +53,15 @@ impl Mark {
     }
 }
 
-/// What libyaml found wrong, and where.
+/// A syntax error of libyaml, with its offset.
 #[derive(Debug)]
 pub(super) struct SyntaxError {
-    /// Where the problem was found.
     pub(super) offset: Offset,
-    /// The problem in libyaml's words.
+    /// The message of libyaml.
     pub(super) problem: String,
 }
 
-/// How a scalar was written; only the difference that changes its meaning.
+/// Style of a scalar, as far as it changes the meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     /// Without quotes.
@@ -73,16 +72,15 @@ pub(super) enum Style {
     Quoted,
 }
 
-/// A scalar as it was written.
+/// A scalar with its spelling.
 #[derive(Debug)]
 pub(super) struct Scalar<'e> {
     /// The text, with escapes and folding undone.
     pub(super) text: &'e str,
     /// The tag in its long form, if one was given (`!` alone is none).
     pub(super) tag: Option<Cow<'e, str>>,
-    /// The style.
     pub(super) style: Style,
-    /// True for a plain scalar without any tag, not even `!`.
+    /// True for a plain scalar without a tag, also without the lone `!`.
     pub(super) implicit: bool,
     /// The anchor's name.
     pub(super) anchor: Option<Cow<'e, str>>,
@@ -131,13 +129,13 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// A parser at the beginning of `text`.
+    /// Creates a parser at the beginning of `text`.
     pub(super) fn new(text: &'a str) -> Self {
         let raw = zeroed::<sys::yaml_parser_t>();
         let event = zeroed::<sys::yaml_event_t>();
-        // SAFETY: both allocations are live and zeroed. Initialising fails only when memory is exhausted,
-        // where libyaml-rs aborts by itself. The input is live for 'a (invariant 2), and its pointer is
-        // non-null even when it is empty. The encoding is set before anything was read.
+        // SAFETY: both allocations are live and zeroed. Initialising fails only when memory is
+        // exhausted, and then libyaml-rs aborts. The input is live for 'a (invariant 2), and its
+        // pointer is non-null even when it is empty. The encoding is set before anything is read.
         unsafe {
             let _always_ok = sys::yaml_parser_initialize(raw.as_ptr());
             sys::yaml_parser_set_encoding(raw.as_ptr(), sys::YAML_UTF8_ENCODING);
@@ -146,7 +144,7 @@ impl<'a> Parser<'a> {
         Self { raw, event, text }
     }
 
-    /// The next event; after [`Event::StreamEnd`] or an error the parser must not be asked again.
+    /// Returns the next event; must not be called after [`Event::StreamEnd`] or an error.
     pub(super) fn next(&mut self) -> Result<(Event<'_>, Offset), SyntaxError> {
         // SAFETY: invariant 3 holds before, and yaml_parser_parse zeroes the event before it fills it, so
         // that it holds after, also after a failure.
@@ -171,8 +169,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// True if the current event is a scalar in double quotes with the escape `\/`. libyaml takes it since
-    /// YAML 1.2; the readers of Kubernetes do not.
+    /// True if the current event is a scalar in double quotes with the escape `\/`. libyaml accepts
+    /// it as YAML 1.2; the readers of Kubernetes do not.
     fn has_json_escape(&self) -> bool {
         // SAFETY: as in `next`.
         let event: &sys::yaml_event_t = unsafe { self.event.as_ref() };
@@ -193,7 +191,7 @@ impl<'a> Parser<'a> {
         false
     }
 
-    /// What libyaml says about its failure.
+    /// Returns libyaml's last error.
     fn problem(&self) -> SyntaxError {
         // SAFETY: the parser is initialised; problem and context are null or static C strings.
         unsafe {
@@ -203,7 +201,8 @@ impl<'a> Parser<'a> {
                 Some(context) => format!("{context}: {problem}"),
                 None => problem.to_owned(),
             };
-            // Characters that no text may hold are found before marks are kept.
+            // Forbidden characters are found before libyaml sets marks, so their offset is in
+            // another field.
             let offset = match raw.error {
                 sys::YAML_READER_ERROR => raw.problem_offset,
                 _ => raw.problem_mark.index,
@@ -226,7 +225,8 @@ impl Drop for Parser<'_> {
     }
 }
 
-/// Zeroed memory for a `T`, which libyaml fills itself; no `T` exists as a Rust value before it did.
+/// Returns zeroed memory for a `T` that libyaml initializes; no Rust value of type `T` exists
+/// before.
 fn zeroed<T>() -> NonNull<T> {
     let layout = Layout::new::<T>();
     // SAFETY: neither of the two types it is used for has size zero.
@@ -234,7 +234,7 @@ fn zeroed<T>() -> NonNull<T> {
     NonNull::new(memory.cast()).unwrap_or_else(|| handle_alloc_error(layout))
 }
 
-/// The event in our words.
+/// Converts an event of libyaml.
 fn convert(event: &sys::yaml_event_t) -> Event<'_> {
     let data = &event.data;
     // SAFETY: the union's field is chosen by the event's type, as libyaml filled it; the pointers are null
@@ -261,15 +261,15 @@ fn convert(event: &sys::yaml_event_t) -> Event<'_> {
     }
 }
 
-/// A scalar event in our words.
+/// Converts a scalar event of libyaml.
 ///
 /// # Safety
 /// The event must be a scalar event that libyaml filled.
 unsafe fn scalar(event: &sys::yaml_event_t) -> Scalar<'_> {
     // SAFETY: promised by the caller.
     let data = unsafe { &event.data.scalar };
-    // SAFETY: value points to `length` initialised bytes owned by the event. They are checked rather than
-    // trusted to be UTF-8: the check costs little, and escapes are decoded by foreign code.
+    // SAFETY: value points to `length` initialised bytes owned by the event. They are checked, not
+    // assumed, to be UTF-8: the check costs little, and escapes are decoded by foreign code.
     let bytes = unsafe { std::slice::from_raw_parts(data.value, data.length as usize) };
     Scalar {
         text: std::str::from_utf8(bytes).unwrap_or("\u{fffd}"),
@@ -286,7 +286,7 @@ unsafe fn scalar(event: &sys::yaml_event_t) -> Scalar<'_> {
     }
 }
 
-/// The text behind a C string of an event, if there is one. Tags may hold any bytes through `%` escapes.
+/// Returns the text of an event's C string, if it is set. `%` escapes let tags hold any bytes.
 ///
 /// # Safety
 /// `text` must be null or NUL-terminated and live as long as the result.
@@ -298,7 +298,7 @@ unsafe fn name<'e>(text: *const u8) -> Option<Cow<'e, str>> {
     }
 }
 
-/// A message of libyaml.
+/// Returns a message of libyaml.
 ///
 /// # Safety
 /// `text` must be null or a static NUL-terminated string.

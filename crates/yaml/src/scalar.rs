@@ -1,9 +1,9 @@
-//! What one scalar means.
+//! Resolves scalars to values.
 //!
-//! In: a scalar's text, tag and style. Out: a JSON value, or the text it has as a key. The rules are those of
-//! the two YAML readers that Kubernetes people meet: YAML 1.1 with old octals and `yes` (kubectl), and its
-//! successor without `yes` but with dates (Kustomize). Numbers come out as the API server keeps them: a
-//! 64-bit integer where one fits, else a float.
+//! In: a scalar's text, tag and style. Out: a JSON value, or its text as a key. The rules are those
+//! of the two YAML readers that Kubernetes users meet: YAML 1.1 with old octals and `yes`
+//! (kubectl), and its successor without `yes` but with dates (Kustomize). Numbers are returned as
+//! the API server stores them: a 64-bit integer if one fits, else a float.
 
 use std::borrow::Cow;
 
@@ -16,21 +16,21 @@ use super::error::Kind;
 use super::parser::{Scalar, Style};
 use super::timestamp;
 
-/// Floats below this have every integer between them exact, and fit 64 bits.
+/// Bound of the whole floats that fit a signed 64-bit integer.
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
-/// What a plain scalar turns out to be.
+/// Resolved type of a plain scalar.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Resolved {
     /// Text.
     Text,
-    /// `null` and its spellings.
+    /// `null` and its other spellings.
     Null,
     /// A boolean.
     Bool(bool),
-    /// An integer of 64 bits with a sign.
+    /// A signed 64-bit integer.
     Int(i64),
-    /// An integer above those.
+    /// An integer above [`i64::MAX`] that fits 64 bits.
     Unsigned(u64),
     /// Any other number, infinities and not-a-number included.
     Float(f64),
@@ -38,9 +38,10 @@ pub(super) enum Resolved {
     Time,
 }
 
-/// The value of a scalar.
+/// Returns the value of a scalar.
 pub(super) fn value(scalar: &Scalar<'_>, flow: bool, dialect: Dialect) -> Result<Value, Kind> {
-    // An empty plain scalar inside braces or brackets: Kustomize writes it out as '' before it reads it.
+    // An empty plain scalar inside braces or brackets: Kustomize writes it as '' before reading it
+    // again.
     if flow && dialect == Dialect::Kustomize && scalar.implicit && scalar.text.is_empty() {
         return Ok(Value::String(String::new()));
     }
@@ -53,14 +54,14 @@ pub(super) fn value(scalar: &Scalar<'_>, flow: bool, dialect: Dialect) -> Result
         Resolved::Float(value) => Value::Number(float(value)?),
         Resolved::Time => match dialect {
             Dialect::Kubectl => Value::String(scalar.text.to_owned()),
-            // Inside braces one of several words is written out in quotes before it is read.
+            // Inside braces, Kustomize quotes a scalar of several words before reading it again.
             Dialect::Kustomize if flow && scalar.text.contains(' ') => Value::String(scalar.text.to_owned()),
             Dialect::Kustomize => Value::String(timestamp::normal(scalar.text).ok_or(Kind::Time)?),
         },
     })
 }
 
-/// The text that a scalar is as a key.
+/// Returns the text of a scalar that is a key.
 pub(super) fn key(scalar: &Scalar<'_>, dialect: Dialect) -> Result<String, Kind> {
     if dialect == Dialect::Kustomize && scalar.implicit && scalar.text.is_empty() {
         return Ok(String::new());
@@ -83,8 +84,8 @@ pub(super) fn key(scalar: &Scalar<'_>, dialect: Dialect) -> Result<String, Kind>
     }
 }
 
-/// The text that a scalar is as a key of the outermost map for Kustomize, which there takes numbers, booleans
-/// and dates as they are written.
+/// Returns the text of a key of the outermost map for Kustomize, which accepts numbers, booleans
+/// and dates there and keeps their spelling.
 pub(super) fn outermost_key(scalar: &Scalar<'_>) -> Result<String, Kind> {
     let dialect = Dialect::Kustomize;
     match key(scalar, dialect) {
@@ -100,7 +101,7 @@ pub(super) fn is_merge(scalar: &Scalar<'_>) -> bool {
     scalar.text == "<<" && (scalar.implicit || is_tag(scalar, "merge"))
 }
 
-/// A float as JSON keeps it: whole numbers become integers where they fit.
+/// Converts a float to a JSON number: whole numbers become integers if they fit.
 pub(super) fn float(value: f64) -> Result<Number, Kind> {
     if value.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&value) {
         return Ok(Number::from(value as i64));
@@ -108,7 +109,7 @@ pub(super) fn float(value: f64) -> Result<Number, Kind> {
     Number::from_f64(value).ok_or(Kind::NotFinite)
 }
 
-/// The long form of the standard tags.
+/// Prefix of the long form of the standard tags.
 const STANDARD_TAGS: &str = "tag:yaml.org,2002:";
 
 fn is_tag(scalar: &Scalar<'_>, name: &str) -> bool {
@@ -116,7 +117,8 @@ fn is_tag(scalar: &Scalar<'_>, name: &str) -> bool {
     tag == Some(name)
 }
 
-/// The JSON of a value, if its text is not the one that was written. A null has too many of them to be told.
+/// Returns the JSON of a value if it differs from its spelling. Null has too many spellings, so it
+/// is left out.
 pub(super) fn other_text(scalar: &Scalar<'_>, value: &Value) -> Option<String> {
     match value {
         Value::String(text) => (text != scalar.text).then(|| value.to_string()),
@@ -125,17 +127,17 @@ pub(super) fn other_text(scalar: &Scalar<'_>, value: &Value) -> Option<String> {
     }
 }
 
-/// A scalar as it would be written without quotes.
+/// Returns a plain scalar with this text and tag.
 pub(super) fn written<'s>(text: &'s str, tag: Option<&str>) -> Scalar<'s> {
     let tag = tag.map(|tag| Cow::Owned(format!("{STANDARD_TAGS}{tag}")));
     let implicit = tag.is_none();
     Scalar { text, tag, style: Style::Plain, implicit, anchor: None }
 }
 
-/// What a scalar is, its tag considered.
+/// Resolves a scalar by its tag, or by its text if it has none.
 fn meaning(scalar: &Scalar<'_>, dialect: Dialect) -> Result<Resolved, Kind> {
     let Some(tag) = scalar.tag.as_deref() else {
-        // `! 12` is text for kubectl; Kustomize loses the lone mark when it writes the value out.
+        // `! 12` is text for kubectl; Kustomize loses the lone `!` when it writes the value.
         let plain = scalar.implicit || (scalar.style == Style::Plain && dialect == Dialect::Kustomize);
         return Ok(match plain {
             true => resolve(scalar.text, dialect),
@@ -152,12 +154,12 @@ fn meaning(scalar: &Scalar<'_>, dialect: Dialect) -> Result<Resolved, Kind> {
         | (Some("timestamp"), Resolved::Time) => Ok(resolved),
         (Some("float"), Resolved::Int(value)) => Ok(Resolved::Float(value as f64)),
         (Some("bool" | "int" | "float" | "null" | "timestamp"), _) => Err(wrong()),
-        // Text, binary data, and every tag that nobody here knows.
+        // Text, binary data, and unknown tags.
         (_, _) => Ok(Resolved::Text),
     }
 }
 
-/// The text of a scalar that is text.
+/// Returns the text of a scalar that resolves to text.
 fn text<'s>(scalar: &'s Scalar<'_>, dialect: Dialect) -> Result<Cow<'s, str>, Kind> {
     if is_tag(scalar, "binary") {
         let encoded: String = scalar.text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
@@ -170,7 +172,7 @@ fn text<'s>(scalar: &'s Scalar<'_>, dialect: Dialect) -> Result<Cow<'s, str>, Ki
     }
 }
 
-/// What a plain scalar is.
+/// Resolves the text of a plain scalar.
 pub(super) fn resolve(text: &str, dialect: Dialect) -> Resolved {
     let Some(first) = text.bytes().next() else {
         return Resolved::Null;
@@ -183,7 +185,7 @@ pub(super) fn resolve(text: &str, dialect: Dialect) -> Resolved {
     }
 }
 
-/// The words that are not text.
+/// Resolves the words that stand for null and booleans.
 fn word(text: &str, dialect: Dialect) -> Resolved {
     match (text, dialect) {
         ("~" | "null" | "Null" | "NULL", _) => Resolved::Null,
@@ -196,7 +198,7 @@ fn word(text: &str, dialect: Dialect) -> Resolved {
     }
 }
 
-/// Whatever begins with a digit, a sign or a dot.
+/// Resolves a text that begins with a digit, a sign or a dot.
 fn number(text: &str, dialect: Dialect) -> Resolved {
     match text {
         ".nan" | ".NaN" | ".NAN" => return Resolved::Float(f64::NAN),
@@ -204,7 +206,8 @@ fn number(text: &str, dialect: Dialect) -> Resolved {
         "-.inf" | "-.Inf" | "-.INF" => return Resolved::Float(f64::NEG_INFINITY),
         _ => {}
     }
-    // Underscores may stand anywhere behind a digit or a sign, but after a dot in front only between digits.
+    // Underscores may follow any digit or sign, but in a text that begins with a dot only separate
+    // digits.
     let plain = match text.contains('_') {
         true if text.starts_with('.') && !separates_digits(text) => return Resolved::Text,
         true => Cow::Owned(text.replace('_', "")),
@@ -225,7 +228,7 @@ fn separates_digits(text: &str) -> bool {
     text.match_indices('_').all(|(at, _)| at > 0 && digit(at - 1) && digit(at + 1))
 }
 
-/// Decimal, `0x`, `0b`, `0o` and old octal integers.
+/// Parses decimal, `0x`, `0b`, `0o` and old octal integers.
 fn integer(text: &str) -> Option<Resolved> {
     let (sign, digits) = match text.as_bytes().first()? {
         b'+' => ("", &text[1..]),
@@ -239,7 +242,7 @@ fn integer(text: &str) -> Option<Resolved> {
         [b'0', _, ..] => (8, &digits[1..]),
         _ => (10, digits),
     };
-    // Rust would take a second sign here.
+    // Rust's parser would accept a second sign here.
     if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
@@ -254,7 +257,7 @@ fn integer(text: &str) -> Option<Resolved> {
     }
 }
 
-/// Numbers with a dot or an exponent, and integers too large for 64 bits.
+/// Parses numbers with a dot or an exponent, and integers too large for 64 bits.
 fn decimal(text: &str) -> Option<Resolved> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
@@ -270,11 +273,11 @@ fn decimal(text: &str) -> Option<Resolved> {
     if !digits(whole) || !digits(fraction) || (whole.is_empty() && fraction.is_empty()) || !exponent {
         return None;
     }
-    // A number beyond any float stays text.
+    // A number too large for a float stays text.
     text.parse().ok().filter(|value: &f64| value.is_finite()).map(Resolved::Float)
 }
 
-/// Integers with a sign after the prefix (`0b-1`), which the Go readers let pass.
+/// Parses integers with a sign after the prefix (`0b-1`), which the Go readers accept.
 fn odd_integer(text: &str, dialect: Dialect) -> Option<Resolved> {
     let radix = match text.get(..2)? {
         "0b" => 2,
@@ -284,8 +287,8 @@ fn odd_integer(text: &str, dialect: Dialect) -> Option<Resolved> {
     i64::from_str_radix(&text[2..], radix).ok().map(Resolved::Int)
 }
 
-/// A float as kubectl writes it in a key: the shortest text of its 32-bit neighbour, with an exponent below
-/// 1e-4 and from 1e6 upwards.
+/// Formats a float as kubectl writes it in a key: the shortest text of the nearest 32-bit float,
+/// with an exponent below 1e-4 and from 1e6 upwards.
 fn float_key(value: f64) -> String {
     let value = value as f32;
     if value.is_nan() {
@@ -306,11 +309,13 @@ fn float_key(value: f64) -> String {
     }
 }
 
-/// A folded text after Kustomize wrote it out and read it back. Its writer doubles the break after a line,
-/// so that folding takes one away again, but it does so also before an indented line and at the end of the
-/// text, where nothing is taken away; and never if the text itself begins with a blank.
+/// Returns a folded text after Kustomize has written and read it again. Its writer doubles the line
+/// break after a line so that folding removes one, but it also does so before an indented line and
+/// at the end of the text, where folding removes nothing; and never if the text begins with a
+/// blank.
 fn refolded(text: &str) -> Cow<'_, str> {
-    // Text with blanks before a break, or with characters that need escapes, is written in quotes instead.
+    // Text with blanks before a line break, or with characters that need escapes, is quoted
+    // instead.
     let quoted = text.contains(" \n")
         || text.ends_with(' ')
         || text.chars().any(|c| c != '\n' && c != '\t' && (c.is_control() || c == '\u{feff}'));

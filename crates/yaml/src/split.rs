@@ -1,8 +1,9 @@
-//! Where the documents of a file begin and end.
+//! Splits a file into its documents.
 //!
-//! In: a file's text and the dialect. Out: [`Chunk`]s, each read by itself. kubectl and Kustomize both cut
-//! files by lines that begin with `---` before any YAML parser sees them, which is why `--- {a: b}` and
-//! directives are refused, and why a second document after `...` is never read.
+//! In: a file's text and the dialect. Out: [`Chunk`]s, each parsed separately. kubectl and
+//! Kustomize both split files at lines that begin with `---` before a YAML parser sees them.
+//! Therefore `--- {a: b}` and directives are refused, and a second document after `...` is never
+//! read.
 
 use std::borrow::Cow;
 
@@ -10,21 +11,20 @@ use super::error::{Fault, Kind};
 use super::parser::Mark;
 use super::{Dialect, MAX_DOCUMENTS};
 
-/// How far kubectl looks for the brace that makes a file JSON.
+/// Number of bytes in which kubectl looks for the brace that makes a file JSON.
 const JSON_PEEK_BYTES: usize = 4096;
 
 /// One piece of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chunk<'a> {
-    /// Its text.
     pub(super) text: &'a str,
-    /// Lines of the file before it.
+    /// Number of lines of the file before it.
     pub(super) line: u32,
 }
 
 impl<'a> Chunk<'a> {
-    /// The text as the parser gets it: without a byte order mark, and for kubectl with a break at its end,
-    /// so that a literal block that ends the file ends with a break.
+    /// Returns the text for the parser: without a byte order mark, and for kubectl with a line
+    /// break at its end, so that a literal block at the end of the file ends with a break.
     pub(super) fn complete(self, dialect: Dialect) -> Cow<'a, str> {
         let text = self.text.strip_prefix('\u{feff}').unwrap_or(self.text);
         match dialect {
@@ -33,12 +33,12 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Where it begins in the file.
+    /// Returns the mark of its first character.
     pub(super) fn mark(self) -> Mark {
         Mark { line: self.line, column: 0 }
     }
 
-    /// True if it holds nothing but blank lines, comments and the dashes before a document.
+    /// True if it holds only blank lines, comments and the dashes before a document.
     pub(super) fn is_blank(self) -> bool {
         let blank = |line: &str| {
             let dashes =
@@ -49,8 +49,8 @@ impl<'a> Chunk<'a> {
         self.text.split('\n').all(blank)
     }
 
-    /// Where a directive stands in front of the document. The parser would refuse it as well, because its
-    /// `---` was cut off, but with a message that helps nobody.
+    /// Returns the mark of a directive before the document. The parser would refuse it as well,
+    /// because its `---` was cut off, but with a misleading message.
     pub(super) fn directive(self) -> Option<Mark> {
         let mut lines = (self.line..).zip(self.text.lines());
         let first = lines.find(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
@@ -67,7 +67,7 @@ pub(super) fn is_json(text: &str, dialect: Dialect) -> bool {
     dialect == Dialect::Kubectl && json()
 }
 
-/// The pieces of a file, in order.
+/// Returns the pieces of a file, in order.
 pub(super) fn chunks(text: &str, dialect: Dialect) -> Chunks<'_> {
     Chunks { rest: Some(text), line: 0, count: 0, dialect }
 }
@@ -89,7 +89,8 @@ impl<'a> Iterator for Chunks<'a> {
         if self.count > MAX_DOCUMENTS {
             return Some(Err(self.fault(Kind::Documents, 0)));
         }
-        // kubectl also judges dashes on a document's first line; Kustomize leaves those to the parser.
+        // kubectl also checks dashes on a document's first line; Kustomize leaves those to the
+        // parser.
         let first = self.dialect == Dialect::Kubectl && rest.starts_with("---");
         if first && !is_separator(rest) {
             return Some(Err(self.fault(Kind::Separator, 3)));
@@ -114,24 +115,24 @@ impl Chunks<'_> {
     }
 }
 
-/// The next separator line: where it begins and where the text after it begins.
+/// Finds the next separator line: its offset and the offset of the text after it.
 fn separator(text: &str, dialect: Dialect) -> Option<(usize, usize)> {
     let end = text.find("\n---")? + 1;
     match text[end..].find('\n') {
         Some(length) => Some((end, end + length + 1)),
-        // Kustomize looks for a whole line with its break; an unfinished last line stays in the document.
+        // Kustomize requires a line break; an unfinished last line stays part of the document.
         None if dialect == Dialect::Kustomize => None,
         None => Some((end, text.len())),
     }
 }
 
-/// True if nothing but blanks or a comment follows the three dashes that `text` begins with.
+/// True if only blanks or a comment follow the three dashes at the start of `text`.
 fn is_separator(text: &str) -> bool {
     let line = text[3..].split('\n').next().unwrap_or_default().trim();
     line.is_empty() || line.starts_with('#')
 }
 
-/// How many lines end in `text`.
+/// Counts the line breaks in `text`.
 pub(super) fn lines(text: &str) -> u32 {
     let breaks = text.bytes().filter(|byte| *byte == b'\n').count();
     u32::try_from(breaks).unwrap_or(u32::MAX)

@@ -1,11 +1,12 @@
-//! Dates and times as YAML 1.1 has them.
+//! Dates and times of YAML 1.1.
 //!
-//! In: a plain scalar. Out: whether it is a time, and the time in the one form that Kustomize writes
-//! (RFC 3339). kubectl keeps such a scalar's own text; Kustomize turns a bare `2001-12-14` into midnight.
+//! In: a plain scalar. Out: whether it is a time, and the time in the one form that Kustomize
+//! writes (RFC 3339). kubectl keeps the text of such a scalar; Kustomize turns a bare `2001-12-14`
+//! into midnight.
 
 use std::fmt::Write as _;
 
-/// The parts of a time, as they were written.
+/// Parts of a timestamp as they are written.
 struct Parts<'a> {
     year: u32,
     month: u32,
@@ -13,24 +14,24 @@ struct Parts<'a> {
     time: Option<Time<'a>>,
 }
 
-/// The time of the day.
+/// Time of day.
 struct Time<'a> {
     hour: u32,
     minute: u32,
     second: u32,
-    /// The digits after the second's dot.
+    /// Digits after the dot of the second.
     fraction: &'a str,
-    /// Hours and minutes from UTC, with the sign.
+    /// Offset from UTC: sign, hours and minutes.
     offset: Option<(char, u32, u32)>,
 }
 
 /// True if `text` is a date or a time.
 pub(super) fn is(text: &str) -> bool {
-    // Cheap for the many numbers that are none.
+    // A cheap check first: most numbers are no timestamps.
     text.as_bytes().get(4) == Some(&b'-') && parse(text).is_some()
 }
 
-/// A time in the form of RFC 3339; nothing if `text` is none or its offset has no such form.
+/// Formats a time as RFC 3339; none if `text` is no time or its offset has no such form.
 pub(super) fn normal(text: &str) -> Option<String> {
     let Parts { year, month, day, time } = parse(text)?;
     let mut out = format!("{year:04}-{month:02}-{day:02}T");
@@ -47,7 +48,7 @@ pub(super) fn normal(text: &str) -> Option<String> {
     match time.offset {
         None | Some((_, 0, 0)) => out.push('Z'),
         Some((_, 24.., _)) => return None,
-        // Sixty minutes are one more hour.
+        // Sixty minutes count as one more hour.
         Some((_, 23, 60)) => return None,
         Some((sign, hour, 60)) => {
             let _ = write!(out, "{sign}{:02}:00", hour + 1);
@@ -79,7 +80,8 @@ fn parse(text: &str) -> Option<Parts<'_>> {
     Some(Parts { year, month, day, time })
 }
 
-/// The time after the date; with the separator `T` an offset must follow, with a blank none may.
+/// Parses the time after the date; an offset must follow after the separator `T`, and must not
+/// after a blank.
 fn clock(text: &str, zoned: bool) -> Option<Time<'_>> {
     let (hour, rest) = short(text)?;
     let (minute, rest) = short(rest.strip_prefix(':')?)?;
@@ -106,7 +108,7 @@ fn clock(text: &str, zoned: bool) -> Option<Time<'_>> {
     Some(Time { hour, minute, second, fraction, offset })
 }
 
-/// `+hh:mm` or `-hh:mm`; 24 hours and 60 minutes are still taken.
+/// Parses `+hh:mm` or `-hh:mm`; 24 hours and 60 minutes are accepted.
 fn offset(text: &str) -> Option<(char, u32, u32)> {
     let sign = text.chars().next().filter(|c| matches!(c, '+' | '-'))?;
     let (hour, minute) = text[1..].split_once(':')?;
@@ -118,14 +120,14 @@ fn offset(text: &str) -> Option<(char, u32, u32)> {
     (hour <= 24 && minute <= 60).then_some((sign, hour, minute))
 }
 
-/// A number of one or two digits and the rest of the text.
+/// Parses a number of one or two digits; returns it with the rest of the text.
 fn short(text: &str) -> Option<(u32, &str)> {
     let digits = text.bytes().take(2).take_while(u8::is_ascii_digit).count();
     let value = text[..digits].parse().ok()?;
     Some((value, &text[digits..]))
 }
 
-/// How many days a month has.
+/// Returns the number of days of a month.
 fn days(year: u32, month: u32) -> u32 {
     match month {
         2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,

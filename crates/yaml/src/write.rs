@@ -1,26 +1,27 @@
-//! Values as YAML text.
+//! Writes values as YAML text.
 //!
-//! In: a JSON value. Out: text in block style that every reader takes for the same value: kubectl's, those
-//! of YAML 1.1 and those of YAML 1.2. Whatever any of them would take for something else than text is quoted.
+//! In: a JSON value. Out: text in block style that every reader takes for the same value:
+//! kubectl's, and those of YAML 1.1 and 1.2. A text that any of them would read as another type is
+//! quoted.
 
 use serde_json::{Map, Value};
 
 use super::Dialect;
 use super::scalar::{Resolved, resolve};
 
-/// One value as YAML: two blanks a level, lists at the column of their key (as kubectl prints them), keys in
-/// the order of the map, a line break at the end.
+/// Writes one value as YAML: two blanks a level, lists at the column of their key (as kubectl
+/// prints them), keys in the order of the map, a line break at the end.
 pub fn write(value: &Value) -> String {
     let mut out = String::new();
     node(&mut out, value, 0, false);
     out
 }
 
-/// Keys above this are written after `?`: readers look only 1024 bytes ahead for a key's colon.
+/// Longer keys are written after `?`: readers look only 1024 bytes ahead for a key's colon.
 const MAX_SIMPLE_KEY: usize = 1000;
 
-/// Writes a value that begins at the current position. `indent` is the column of its lines; if `open` is
-/// true, the current line already stands at that column (after `- `).
+/// Writes a value at the current position. `indent` is the column of its lines; `open` means that
+/// the current line is already at that column (after `- `).
 fn node(out: &mut String, value: &Value, indent: usize, open: bool) {
     match value {
         Value::Object(map) if !map.is_empty() => fields(out, map, indent, open),
@@ -75,7 +76,7 @@ fn pad(out: &mut String, indent: usize) {
     out.extend(std::iter::repeat_n(' ', indent));
 }
 
-/// A value on one line.
+/// Writes a value on one line.
 fn leaf(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("null"),
@@ -103,13 +104,13 @@ fn string(out: &mut String, text: &str) {
     }
 }
 
-/// Characters that stand for themselves in every style.
+/// True for characters that stand for themselves in every style.
 fn is_plain_char(c: char) -> bool {
     let special = matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
     !c.is_control() && !special
 }
 
-/// True if some reader takes the text for a number, a boolean, nothing, a time, a merge or a default.
+/// True if some reader takes the text for a number, a boolean, null, a time, a merge or a default.
 /// Such texts hold neither quotes nor backslashes.
 fn means_something_else(text: &str) -> bool {
     let resolves = |dialect| resolve(text, dialect) != Resolved::Text;
@@ -117,7 +118,7 @@ fn means_something_else(text: &str) -> bool {
         text.contains(':')
             && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b':' | b'.' | b'_' | b'+' | b'-'))
     };
-    // Some readers take more times than ours: everything that begins like one.
+    // Some readers accept more times than ours, so every text that begins like one is quoted.
     let time = || matches!(text.as_bytes(), [y1, y2, y3, y4, b'-', ..] if [y1, y2, y3, y4].iter().all(|y| y.is_ascii_digit()));
     let quotable = !text.contains(['"', '\\']);
     let other = resolves(Dialect::Kubectl) || resolves(Dialect::Kustomize) || sexagesimal() || time();
@@ -132,7 +133,7 @@ fn is_plain(text: &str) -> bool {
             false
         }
         Some('\'' | '"' | '%' | '@' | '`' | '~' | '=' | '<') => false,
-        // A brace behind any blank, these included, makes kubectl take the file for JSON.
+        // A brace after any blank, these included, makes kubectl take the file for JSON.
         Some(c) if c.is_whitespace() => false,
         // `--flag` is common and safe; `- x` is a list, and `---` at a line's start ends the document.
         Some('-') => chars.next().is_some_and(|c| c != ' ') && !text.starts_with("---"),
@@ -159,8 +160,9 @@ fn double_quoted(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// True if a literal block says exactly `text` to every reader: several lines, the first with a visible
-/// character in its first column, none of blanks only or beginning with a tab.
+/// True if a literal block gives exactly `text` in every reader: it has several lines, the first
+/// line has a visible character in its first column, and no line has only blanks or begins with a
+/// tab.
 fn is_literal(text: &str) -> bool {
     let line = |line: &str| line.is_empty() || !(line.starts_with('\t') || line.trim_matches(' ').is_empty());
     text.contains('\n')
@@ -198,7 +200,7 @@ mod tests {
         same(value);
     }
 
-    /// Both dialects read back what was written. An empty document is no document.
+    /// Both dialects read back what was written. An empty document counts as none.
     fn same(value: &Value) {
         let text = write(value);
         for dialect in [Dialect::Kubectl, Dialect::Kustomize] {
@@ -240,7 +242,7 @@ mod tests {
         same(&json!({ &long: {&long: [1]}, "z": {&long: 1} }));
     }
 
-    /// Texts that some reader takes for something else, or that break lines and quotes.
+    /// Texts that some reader resolves to another type, or that break lines and quotes.
     const NASTY: &[&str] = &[
         "",
         " ",
@@ -356,7 +358,7 @@ mod tests {
         "0_",
     ];
 
-    /// Text made of the pieces that readers trip over.
+    /// Text made of pieces that confuse readers.
     fn text() -> impl Strategy<Value = String> {
         let piece = prop_oneof![
             3 => prop::sample::select(NASTY).prop_map(str::to_owned),
@@ -367,7 +369,7 @@ mod tests {
         prop::collection::vec(piece, 0..4).prop_map(|pieces| pieces.concat())
     }
 
-    /// Values as a reader gives them: no whole floats within 64 bits, no integers above.
+    /// Values as a reader returns them: no whole floats within 64 bits, no integers above.
     fn value() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),

@@ -1,7 +1,7 @@
-//! What a value does not tell of how it is written.
+//! Records how values are spelled, for Kustomize, where the value alone does not say it.
 //!
-//! In: a scalar that Kustomize reads, and its value. Out: the notes of the document: values in another form, nulls, and the
-//! texts of labels and annotations.
+//! In: a scalar that Kustomize reads, and its value. Out: notes on the document: values in another
+//! form, nulls, and the original texts of labels and annotations.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::parser::Scalar;
 use crate::scalar;
 
 impl Composer {
-    /// Notes what the value does not tell of how it is written.
+    /// Records the spelling of a scalar where it differs from its value.
     pub(super) fn note(&mut self, scalar: &Scalar<'_>, flow: bool, value: &mut Value) {
         let is_left_out = scalar.implicit && scalar.text.is_empty();
         let other = match is_left_out && flow {
@@ -22,7 +22,7 @@ impl Composer {
         }
         let path = self.path();
         match path.strip_prefix("metadata/") {
-            // Annotations without a value are none, in braces as elsewhere.
+            // An annotation without a value is dropped, in flow style too.
             Some("annotations") if is_left_out => *value = Value::Null,
             Some(field) if field.contains('/') => {
                 self.texts.insert(field.to_owned(), scalar.text.to_owned());
@@ -35,7 +35,8 @@ impl Composer {
         self.nulls.written |= value.is_null() && !scalar.text.is_empty();
     }
 
-    /// The place of the next value in the metadata of the document, as `metadata/labels/key`. Empty for other values.
+    /// Returns the path of the next value inside the document's metadata, such as
+    /// `metadata/labels/key`; empty for other values.
     fn path(&self) -> String {
         let keys: Vec<&str> = self.frames.iter().take(4).filter_map(Frame::key).collect();
         match keys.as_slice() {
@@ -50,7 +51,7 @@ impl Composer {
 }
 
 impl Frame {
-    /// The key whose value comes next.
+    /// Returns the key whose value comes next.
     fn key(&self) -> Option<&str> {
         match &self.shape {
             Shape::Map(Fields { key: Key::Text(key), .. }) => Some(key),
